@@ -1,0 +1,1 @@
+"""The whole Transformer: small enough to read, fast enough to ship."""

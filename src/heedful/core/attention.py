@@ -1,0 +1,240 @@
+"""Scaled dot-product attention, fused and written out, and the multi-head module around it.
+
+Shapes: B batch, H heads, G key/value heads, Tq queries, Tk keys, K head width, D d_model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .cache import Cache
+from .init import linear
+from .masks import Bound, Grid, Mask, as_mask, bind, newest, zero_padding
+
+Rotate = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+def attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    keep: Mask | Bound | Tensor | None = None,
+    bias: Tensor | None = None,
+    scale: float | None = None,
+    dropout: float = 0.0,
+) -> Tensor:
+    """softmax(q kᵀ · scale + bias) v over the keys that `keep` allows: (B, H, Tq, K).
+
+    The scale is 1/√K unless given. A query that may see nothing gives zero. Where `keep` makes a query
+    itself padding (causal over padding), its row is finite and otherwise undefined.
+    """
+    bound, key, value = _bound(query, key, value, keep, bias)
+    if bound.order is not None:
+        index = bound.order[:, None, :, None]
+        query, key, value = (torch.take_along_dim(part, index, dim=2) for part in (query, key, value))
+    mixed = F.scaled_dot_product_attention(
+        query,
+        key,
+        value,
+        attn_mask=None if bound.additive is None else bound.additive.to(query.dtype),
+        dropout_p=dropout,
+        is_causal=bound.is_causal,
+        scale=scale,
+        enable_gqa=query.shape[1] != key.shape[1],
+    )
+    if bound.order is not None:
+        mixed = torch.take_along_dim(mixed, bound.order.argsort(dim=1)[:, None, :, None], dim=2)
+    return mixed if bound.dead is None else mixed.masked_fill(bound.dead, 0.0)
+
+
+def attention_weights(
+    query: Tensor,
+    key: Tensor,
+    *,
+    keep: Mask | Bound | Tensor | None = None,
+    bias: Tensor | None = None,
+    scale: float | None = None,
+) -> Tensor:
+    """What `attend` multiplies the values with, written out: (B, H, Tq, Tk), each row a distribution.
+
+    A row that may see nothing is all zero.
+    """
+    bound, key, _ = _bound(query, key, key, keep, bias)
+    key = key.repeat_interleave(query.shape[1] // key.shape[1], dim=1)  # (B, H, Tk, K)
+    scores = query @ key.transpose(-2, -1) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    if bound.bias is not None:
+        scores = scores + bound.bias
+    allowed = bound.rules.dense(bound.grid)
+    if allowed is None:
+        return scores.softmax(dim=-1)
+    blind = ~allowed.any(dim=-1, keepdim=True)
+    return scores.masked_fill(~(allowed | blind), -torch.inf).softmax(dim=-1).masked_fill(blind, 0.0)
+
+
+def _bound(
+    query: Tensor, key: Tensor, value: Tensor, keep: Mask | Bound | Tensor | None, bias: Tensor | None
+) -> tuple[Bound, Tensor, Tensor]:
+    """The mask laid over these lengths, and keys and values with nothing left where nobody may look."""
+    _check_shapes(query, key, value)
+    if isinstance(keep, Bound):
+        keep.check(query, key)
+        if bias is not None:
+            raise ValueError("a bound mask carries its bias already; hand the bias to bind()")
+        return keep, key, value
+    n_queries, n_keys = query.shape[2], key.shape[2]
+    grid = Grid(query.shape[0], n_queries, n_keys, n_keys - n_queries, query.device)
+    bound = bind(as_mask(keep), grid, bias=bias, dtype=query.dtype)
+    dense = bound.rules.dense(grid)
+    if dense is not None and dense.dim() == 4:  # only padding and explicit masks differ from row to row
+        unseen = ~dense.any(dim=-2)[..., None]  # (B, 1 or H, Tk, 1)
+        if unseen.shape[1] in (1, key.shape[1]):
+            key, value = (part.masked_fill(unseen, 0.0) for part in (key, value))
+    return bound, key, value
+
+
+def _check_shapes(query: Tensor, key: Tensor, value: Tensor) -> None:
+    shapes = f"query {tuple(query.shape)}, key {tuple(key.shape)}, value {tuple(value.shape)}"
+    if not query.dim() == key.dim() == value.dim() == 4:
+        raise ValueError(f"attention takes (B, heads, T, K) tensors, got {shapes}")
+    if query.shape[-1] != key.shape[-1] or key.shape[:3] != value.shape[:3] or query.shape[0] != key.shape[0]:
+        raise ValueError(f"attention needs one batch, one head width and as many values as keys, got {shapes}")
+    if query.shape[1] % key.shape[1]:
+        raise ValueError(
+            f"{query.shape[1]} query heads cannot share {key.shape[1]} key/value heads evenly, got {shapes}"
+        )
+
+
+class DotProduct(nn.Module):
+    """`attend` as a module, so that one can hook it: whoever wants to look asks `weights` with the same inputs."""
+
+    def __init__(self, *, scale: float | None = None, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.scale = scale
+        self.dropout = dropout
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, keep: Bound) -> Tensor:
+        dropout = self.dropout if self.training else 0.0
+        return attend(query, key, value, keep=keep, scale=self.scale, dropout=dropout)
+
+    def weights(
+        self, query: Tensor, key: Tensor, value: Tensor, keep: Bound, *, heads: Sequence[int] | None = None
+    ) -> Tensor:
+        """The attention weights of the heads asked for: (B, H, Tq, Tk), before dropout."""
+        if heads is not None:
+            group = query.shape[1] // key.shape[1]
+            chosen = list(heads)
+            query, key = query[:, chosen], key[:, [head // group for head in chosen]]
+            keep = keep.heads(chosen)
+        return attention_weights(query, key, keep=keep, scale=self.scale)
+
+    def extra_repr(self) -> str:
+        return f"scale={'1/√K' if self.scale is None else self.scale}, dropout={self.dropout}"
+
+
+class MultiHeadAttention(nn.Module):
+    """Queries from x; keys and values from x itself, or from a memory (cross-attention).
+
+    `n_kv_heads` below `n_heads` lets several query heads share a key/value head. Weights start Xavier
+    uniform, each of the four matrices on its own, and biases at zero.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        *,
+        n_kv_heads: int | None = None,
+        d_head: int | None = None,
+        d_memory: int | None = None,
+        bias: bool = True,
+        out_bias: bool | None = None,
+        scale: float | None = None,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        kv_heads = n_heads if n_kv_heads is None else n_kv_heads
+        if n_heads < 1 or kv_heads < 1 or n_heads % kv_heads:
+            raise ValueError(f"n_heads={n_heads} is not a multiple of n_kv_heads={kv_heads}")
+        if d_head is None and d_model % n_heads:
+            raise ValueError(f"d_model={d_model} is not a multiple of n_heads={n_heads}; change one, or give d_head")
+        self.n_heads = n_heads
+        self.n_kv_heads = kv_heads
+        self.d_head = d_model // n_heads if d_head is None else d_head
+        self.query = linear(d_model, n_heads * self.d_head, bias=bias)
+        self.key_value = linear(d_memory or d_model, 2 * kv_heads * self.d_head, bias=bias, pieces=2)
+        self.attention = DotProduct(scale=scale, dropout=dropout)
+        self.out = linear(n_heads * self.d_head, d_model, bias=bias if out_bias is None else out_bias)
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor | None = None,
+        *,
+        keep: Mask | Bound | Tensor | None = None,
+        bias: Tensor | None = None,
+        rotate: Rotate | None = None,
+        cache: Cache | None = None,
+        layer: int = 0,
+    ) -> Tensor:
+        """(B, Tq, D) → (B, Tq, D).
+
+        `keep` covers all keys, those in the cache too. Where x has n times the rows of the memory (the
+        beams of one sentence), they are folded into the query length and the memory is never copied.
+        """
+        shape = x.shape
+        if memory is not None:
+            x = _fold_beams(x, memory)
+        if not isinstance(keep, Bound):
+            past = cache if memory is None else None
+            keep, source = _bind_here(x, x if memory is None else memory, keep, bias, past)
+            x, memory = (source, None) if memory is None else (x, source)
+        query = self._heads(self.query(x), self.n_heads)
+        if memory is None:
+            key, value = self.keys_values(x)
+            if rotate is not None:
+                query, key = rotate(query, key)
+            if cache is not None:
+                key, value = cache.append(layer, key, value)
+        elif cache is not None:
+            key, value = cache.memory(layer, lambda: self.keys_values(memory))
+        else:
+            key, value = self.keys_values(memory)
+        mixed = self.attention(query, key, value, keep)  # (B, H, Tq, K)
+        out: Tensor = self.out(mixed.transpose(1, 2).flatten(2))
+        return out.reshape(shape)
+
+    def keys_values(self, source: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, Tk, D) → keys and values, each (B, G, Tk, K)."""
+        key, value = self._heads(self.key_value(source), 2 * self.n_kv_heads).chunk(2, dim=1)
+        return key, value
+
+    def _heads(self, x: Tensor, n: int) -> Tensor:
+        return x.unflatten(-1, (n, self.d_head)).transpose(1, 2)  # (B, T, n·K) → (B, n, T, K)
+
+
+def _fold_beams(x: Tensor, memory: Tensor) -> Tensor:
+    """Rows of x that read the same row of the memory become one row of more queries."""
+    if x.shape[0] % memory.shape[0]:
+        raise ValueError(f"{x.shape[0]} rows cannot share {memory.shape[0]} rows of memory evenly")
+    return x.reshape(memory.shape[0], -1, x.shape[-1])
+
+
+def _bind_here(
+    x: Tensor, source: Tensor, keep: Mask | Tensor | None, bias: Tensor | None, cache: Cache | None
+) -> tuple[Bound, Tensor]:
+    """For a caller without a stack: bind the mask, and zero what is padding in the source of the keys."""
+    n_queries, n_new = x.shape[1], source.shape[1]
+    start = cache.length if cache is not None else n_new - n_queries
+    n_keys = cache.total(n_new) if cache is not None else n_new
+    grid = Grid(x.shape[0], n_queries, n_keys, start, x.device)
+    rules = as_mask(keep)
+    real = rules.real(grid)
+    if real is not None and cache is not None:
+        real = newest(real, grid)
+    return bind(rules, grid, bias=bias, dtype=x.dtype), zero_padding(source, real)

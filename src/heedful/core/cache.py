@@ -1,0 +1,204 @@
+"""What a decoder keeps from step to step, so that a new token costs one step and not the whole prefix.
+
+The caller owns the cache and hands it to every call. It is addressed by layer index. Keys and values
+have the shape (B, G, T, K): B batch, G key/value heads, T tokens, K head width. A step writes its new
+keys in every layer (`append`), then the stack makes them part of what is held (`advance`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+KeysValues = tuple[Tensor, Tensor]
+
+
+class State(Protocol):
+    """What any decoder keeps, a recurrent one too: enough for whoever searches over its outputs."""
+
+    @property
+    def length(self) -> int | Tensor:
+        """Tokens held before this step: the slot of the next one."""
+
+    def reorder(self, rows: Tensor) -> None:
+        """Row i goes on from what row rows[i] held (beam search). The memory stays."""
+
+    def select(self, rows: Tensor, memory_rows: Tensor | None = None) -> None:
+        """Keep these rows only, and these of the memory (the same unless given)."""
+
+
+class Cache(State, Protocol):
+    """The keys and values of the tokens so far, and those of the memory, computed once."""
+
+    padded: bool  # some key held is padding, so every further step must be told which
+
+    def total(self, n_new: int) -> int:
+        """How many keys a step of n_new tokens will see."""
+
+    def append(self, layer: int, key: Tensor, value: Tensor) -> KeysValues:
+        """Write new keys and values after those held; all of them come back."""
+
+    def memory(self, layer: int, compute: Callable[[], KeysValues]) -> KeysValues:
+        """The keys and values of the encoder's output, computed at the first call."""
+
+    @property
+    def holds_memory(self) -> bool:
+        """Whether those were computed."""
+
+    def key_positions(self, new: Tensor) -> Tensor:
+        """The positions of the keys held and of the new ones: (Tk,) or (B, Tk)."""
+
+    def advance(self, n_new: int, key_positions: Tensor) -> None:
+        """Every layer has written: hold what was appended."""
+
+
+class _Held:
+    """What both forms do alike: the memory's keys and values, and choosing rows."""
+
+    padded: bool = False
+
+    def __init__(self) -> None:
+        self._layers: dict[int, KeysValues] = {}
+        self._memory: dict[int, KeysValues] = {}
+        self._positions: Tensor | None = None
+
+    def memory(self, layer: int, compute: Callable[[], KeysValues]) -> KeysValues:
+        if layer not in self._memory:
+            self._memory[layer] = compute()
+        return self._memory[layer]
+
+    @property
+    def holds_memory(self) -> bool:
+        return bool(self._memory)
+
+    def reorder(self, rows: Tensor) -> None:
+        self._choose(rows)
+
+    def select(self, rows: Tensor, memory_rows: Tensor | None = None) -> None:
+        self._choose(rows)
+        self._memory = _rows(self._memory, rows if memory_rows is None else memory_rows)
+
+    def _choose(self, rows: Tensor) -> None:
+        self._layers = _rows(self._layers, rows)
+        if self._positions is not None and self._positions.dim() == 2:
+            self._positions = self._positions.index_select(0, rows)
+
+
+def _rows(layers: dict[int, KeysValues], rows: Tensor) -> dict[int, KeysValues]:
+    return {layer: (key.index_select(0, rows), value.index_select(0, rows)) for layer, (key, value) in layers.items()}
+
+
+def _same_rows(held: Tensor, new: Tensor) -> tuple[Tensor, Tensor]:
+    """Positions of one row for all, (T,), spread beside those of a row each, (B, T)."""
+    if held.dim() == new.dim():
+        return held, new
+    rows = held.shape[0] if held.dim() == 2 else new.shape[0]
+    return held.expand(rows, held.shape[-1]), new.expand(rows, new.shape[-1])
+
+
+class KVCache(_Held):
+    """Grows as needed. Room is doubled when it runs out, so a step does not copy what is held.
+
+    With gradients on, keys and values are joined instead of written into place, so that one can
+    differentiate through a cached prefix.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.length = 0
+
+    def total(self, n_new: int) -> int:
+        return self.length + n_new
+
+    def append(self, layer: int, key: Tensor, value: Tensor) -> KeysValues:
+        held_key, held_value = self._layers.get(layer, (None, None))
+        total = self.total(key.shape[2])
+        self._layers[layer] = key, value = self._join(held_key, key, total), self._join(held_value, value, total)
+        return key[:, :, :total], value[:, :, :total]
+
+    def _join(self, held: Tensor | None, new: Tensor, total: int) -> Tensor:
+        """`new` written after the first `length` of `held`, or of a larger copy of it."""
+        if held is None:
+            return new
+        if new.requires_grad or held.requires_grad:
+            return torch.cat([held[:, :, : self.length], new], dim=2)
+        if held.shape[2] < total:
+            batch, heads, _, width = held.shape
+            room = new.new_empty(batch, heads, 2 * total, width)
+            room[:, :, : self.length] = held[:, :, : self.length]
+            held = room
+        held[:, :, self.length : total] = new
+        return held
+
+    def key_positions(self, new: Tensor) -> Tensor:
+        if self._positions is None:
+            return new
+        return torch.cat(_same_rows(self._positions, new), dim=-1)
+
+    def advance(self, n_new: int, key_positions: Tensor) -> None:
+        self.length += n_new
+        self._positions = key_positions
+
+
+class FixedKVCache(_Held):
+    """Room for `capacity` tokens, in place from the first step, and its length on the device.
+
+    Nothing about it changes shape or address, so a step that uses it can be captured and replayed.
+    Keys not yet written are hidden by the causal mask. `keep`, where it is given, covers the capacity.
+    """
+
+    def __init__(self, capacity: int, *, device: torch.device | str | None = None) -> None:
+        super().__init__()
+        if capacity < 1:
+            raise ValueError(f"a cache needs room for at least one token: capacity is {capacity}")
+        self.capacity = capacity
+        self.length = torch.zeros((), dtype=torch.long, device=device)
+        self._used = 0  # what the host saw; a replayed step does not pass here
+
+    def total(self, n_new: int) -> int:
+        if self._used + n_new > self.capacity:
+            raise ValueError(
+                f"the cache has room for {self.capacity} tokens and holds {self._used}; {n_new} more do not fit"
+            )
+        return self.capacity
+
+    def append(self, layer: int, key: Tensor, value: Tensor) -> KeysValues:
+        if layer not in self._layers:
+            batch, heads, _, width = key.shape
+            shape = batch, heads, self.capacity, width
+            self._layers[layer] = key.new_zeros(shape), value.new_zeros(shape)
+        slots = self._slots(key.shape[2])
+        for buffer, new in zip(self._layers[layer], (key, value), strict=True):
+            buffer.index_copy_(2, slots, new)
+        return self._layers[layer]
+
+    def key_positions(self, new: Tensor) -> Tensor:
+        if self._positions is None:
+            self._positions = new.new_zeros(*new.shape[:-1], self.capacity)
+        held, new = _same_rows(self._positions, new)
+        if held is not self._positions:
+            self._positions = held.clone()
+        return self._positions.index_copy_(-1, self._slots(new.shape[-1]), new)
+
+    def advance(self, n_new: int, key_positions: Tensor) -> None:
+        self.length += n_new
+        self._used += n_new
+
+    def reorder(self, rows: Tensor) -> None:
+        pairs = [tensor for pair in self._layers.values() for tensor in pair]
+        if self._positions is not None and self._positions.dim() == 2:
+            pairs.append(self._positions)
+        for buffer in pairs:
+            buffer.copy_(buffer.index_select(0, rows))  # in place: a captured step knows only this address
+
+    def reset(self) -> None:
+        """Forget everything and keep the room."""
+        self.length.zero_()
+        self._used = 0
+        self._memory.clear()
+
+    def _slots(self, n_new: int) -> Tensor:
+        return torch.arange(n_new, device=self.length.device) + self.length

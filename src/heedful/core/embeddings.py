@@ -1,0 +1,133 @@
+"""From what a model is given to a sequence of vectors, and from its padding to the sequence's padding.
+
+Shapes: B batch, T tokens, D d_model, V vocabulary, P patches, C channels, L days of a series.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from . import init
+from .masks import Grid, Mask, as_padding, padding, zero_padding
+
+Sequence = tuple[Tensor, Mask]  # (B, T, D) and which of it is real
+
+
+class TokenEmbedding(nn.Module):
+    """A vector per token id, scaled by √D as in the paper unless told otherwise; segments add a vector each.
+
+    `factor` below D keeps a narrower table and widens it by a matrix (ALBERT).
+    """
+
+    def __init__(
+        self, vocab_size: int, d_model: int, *, scale: bool = True, n_segments: int = 0, factor: int | None = None
+    ) -> None:
+        super().__init__()
+        width = d_model if factor is None else factor
+        self.scale = math.sqrt(d_model) if scale else 1.0
+        self.weight = init.embedding(vocab_size, width)
+        self.segments = init.embedding(n_segments, width) if n_segments else None
+        self.widen = nn.Identity() if factor is None else init.linear(width, d_model)
+
+    def forward(self, tokens: Tensor, keep: Mask | Tensor | None = None, *, segments: Tensor | None = None) -> Sequence:
+        if tokens.dim() != 2 or tokens.is_floating_point():
+            raise TypeError(
+                f"token ids are integers of shape (B, T), not {tokens.dtype} of shape {tuple(tokens.shape)}"
+            )
+        self._check_ids(tokens, self.weight.shape[0], "token id", "vocabulary")
+        x = F.embedding(tokens, self.weight) * self.scale
+        if self.segments is not None:
+            segments = torch.zeros_like(tokens) if segments is None else segments
+            self._check_ids(segments, self.segments.shape[0], "segment", "model's segments")
+            x = x + F.embedding(segments, self.segments)
+        elif segments is not None:
+            raise ValueError("this model has no segments; build it with n_segments, or leave segments out")
+        return self.widen(x), as_padding(keep)
+
+    @staticmethod
+    def _check_ids(ids: Tensor, n: int, what: str, where: str) -> None:
+        if ids.device.type != "cpu" or torch.compiler.is_compiling() or not ids.numel():
+            return  # a device checks by itself; asking it would wait for it
+        low, high = int(ids.min()), int(ids.max())
+        if low < 0 or high >= n:
+            raise ValueError(f"{what} {low if low < 0 else high} is outside the {where}, which has 0 to {n - 1}")
+
+    def extra_repr(self) -> str:
+        return f"{self.weight.shape[0]}, {self.weight.shape[1]}, scale={self.scale:g}"
+
+
+class PatchEmbedding(nn.Module):
+    """An image (B, C, height, width) cut into square patches, row by row, each a vector: (B, P, D).
+
+    `n_prefix` learned vectors stand before the patches: the class token, and DeiT's distillation token.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        *,
+        image_size: int | tuple[int, int],
+        patch_size: int,
+        n_channels: int = 3,
+        n_prefix: int = 1,
+    ) -> None:
+        super().__init__()
+        height, width = (image_size, image_size) if isinstance(image_size, int) else image_size
+        if height % patch_size or width % patch_size:
+            raise ValueError(
+                f"an image of {height} x {width} cannot be cut into patches of {patch_size} x {patch_size}"
+            )
+        self.shape = n_channels, height, width
+        self.patch_size = patch_size
+        self.n_patches = (height // patch_size) * (width // patch_size)
+        self.project = init.linear(n_channels * patch_size * patch_size, d_model)
+        self.prefix = init.embedding(n_prefix, d_model)
+
+    def forward(self, images: Tensor, keep: Mask | Tensor | None = None, *, segments: Tensor | None = None) -> Sequence:
+        if images.dim() != 4 or tuple(images.shape[1:]) != self.shape or not images.is_floating_point():
+            wanted = ", ".join(map(str, self.shape))
+            raise ValueError(f"images have the shape (B, {wanted}) here, not {tuple(images.shape)} of {images.dtype}")
+        if keep is not None or segments is not None:
+            raise ValueError("an image has neither padding nor segments")
+        patches = F.unfold(images, self.patch_size, stride=self.patch_size).transpose(1, 2)  # (B, P, C·size²)
+        prefix = self.prefix.expand(images.shape[0], -1, -1)
+        return torch.cat([prefix, self.project(patches)], dim=1), as_padding(None)
+
+
+class SeriesEmbedding(nn.Module):
+    """A series (B, L, C) cut into patches of `patch_length` steps every `stride`, each a vector: (B, P, D).
+
+    30 days in patches of 6 with stride 3 make 9. All channels of a patch share its vector; for channels
+    on their own, hand them in as rows.
+    """
+
+    def __init__(self, d_model: int, *, patch_length: int = 6, stride: int = 3, n_channels: int = 1) -> None:
+        super().__init__()
+        if patch_length < 1 or stride < 1:
+            raise ValueError(f"patch_length={patch_length} and stride={stride} must be at least 1")
+        self.patch_length = patch_length
+        self.stride = stride
+        self.n_channels = n_channels
+        self.project = init.linear(patch_length * n_channels, d_model)
+
+    def n_patches(self, length: int) -> int:
+        """How many whole patches a series of this length has."""
+        return (length - self.patch_length) // self.stride + 1
+
+    def forward(self, series: Tensor, keep: Mask | Tensor | None = None, *, segments: Tensor | None = None) -> Sequence:
+        """`keep` says which steps were observed; a patch is real where any of its steps is."""
+        if series.dim() != 3 or series.shape[2] != self.n_channels:
+            raise ValueError(f"series have the shape (B, length, {self.n_channels}) here, not {tuple(series.shape)}")
+        if series.shape[1] < self.patch_length:
+            raise ValueError(f"a series of {series.shape[1]} steps is shorter than one patch of {self.patch_length}")
+        if segments is not None:
+            raise ValueError("a series has no segments")
+        length = series.shape[1]
+        real = as_padding(keep).real(Grid(series.shape[0], length, length, 0, series.device))
+        patches = zero_padding(series, real).unfold(1, self.patch_length, self.stride)  # (B, P, C, patch)
+        seen = None if real is None else padding(real.unfold(1, self.patch_length, self.stride).any(dim=-1))
+        return self.project(patches.flatten(2)), as_padding(seen)

@@ -1,0 +1,77 @@
+"""The feed-forward part: each token on its own, widened and narrowed again.
+
+Shapes: (B, T, D) → (B, T, F) → (B, T, D).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .init import linear
+
+Activation = Callable[[Tensor], Tensor]
+
+ACTIVATIONS: dict[str, Activation] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+    "silu": F.silu,
+}
+
+
+def activation_of(name: str | Activation) -> Activation:
+    """An activation by its name; a function passes through."""
+    if not isinstance(name, str):
+        return name
+    if name not in ACTIVATIONS:
+        raise ValueError(f"unknown activation {name!r}; known: {', '.join(ACTIVATIONS)}, or give a function")
+    return ACTIVATIONS[name]
+
+
+class FeedForward(nn.Module):
+    """act(x W₁ + b₁) W₂ + b₂. The paper's activation is ReLU; dropout between the two is not in the paper."""
+
+    def __init__(
+        self,
+        d_model: int,
+        d_ff: int,
+        *,
+        activation: str | Activation = "relu",
+        bias: bool = True,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.activation = activation_of(activation)
+        self.wide = linear(d_model, d_ff, bias=bias)
+        self.dropout = nn.Dropout(dropout)
+        self.narrow = linear(d_ff, d_model, bias=bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.narrow(self.dropout(self.activation(self.wide(x))))
+
+
+class GatedFeedForward(nn.Module):
+    """(act(x W_gate) · x W_up) W_narrow: with "silu" SwiGLU, with "gelu" GEGLU. Gate and up are one matrix."""
+
+    def __init__(
+        self,
+        d_model: int,
+        d_ff: int,
+        *,
+        activation: str | Activation = "silu",
+        bias: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.activation = activation_of(activation)
+        self.gate_up = linear(d_model, 2 * d_ff, bias=bias, pieces=2)
+        self.dropout = nn.Dropout(dropout)
+        self.narrow = linear(d_ff, d_model, bias=bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        gate, up = self.gate_up(x).chunk(2, dim=-1)
+        return self.narrow(self.dropout(self.activation(gate) * up))

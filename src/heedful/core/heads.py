@@ -1,0 +1,121 @@
+"""From a stack's output (B, T, D) to an answer. Every head takes the output and what of it is real.
+
+Shapes: B batch, T tokens, D d_model, V vocabulary, C classes or channels, P patches.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .feedforward import Activation, activation_of
+from .init import embedding, linear
+from .masks import Grid, Mask, as_padding, zero_padding
+
+
+class VocabularyHead(nn.Module):
+    """Logits over the vocabulary: (B, T, V). Hand in an embedding's table to share it.
+
+    `transform` comes before (BERT's dense layer and norm); `scale` multiplies the input (T5: D^−½).
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        vocab_size: int,
+        *,
+        table: nn.Parameter | None = None,
+        bias: bool = False,
+        transform: nn.Module | None = None,
+        scale: float = 1.0,
+    ) -> None:
+        super().__init__()
+        self.transform = nn.Identity() if transform is None else transform
+        self.scale = scale
+        self.weight = embedding(vocab_size, d_model) if table is None else table
+        self.bias = nn.Parameter(torch.zeros(vocab_size)) if bias else None
+
+    def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
+        x = self.transform(x)
+        return F.linear(x if self.scale == 1.0 else x * self.scale, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return f"{self.weight.shape[1]}, {self.weight.shape[0]}"
+
+
+class Hidden(nn.Module):
+    """The vectors themselves: (B, T, D)."""
+
+    def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
+        return x
+
+
+class FirstToken(nn.Module):
+    """The first real token's vector: (B, D)."""
+
+    def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
+        real = _real(x, keep)
+        if real is None:
+            return x[:, 0]
+        first = real.int().argmax(dim=1)
+        return x[torch.arange(x.shape[0], device=x.device), first]
+
+
+class Mean(nn.Module):
+    """The mean over the real tokens: (B, D); zero where there is none."""
+
+    def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
+        real = _real(x, keep)
+        if real is None:
+            return x.mean(dim=1)
+        return zero_padding(x, real).sum(dim=1) / real.sum(dim=1, keepdim=True).clamp(min=1)
+
+
+class PoolingHead(nn.Module):
+    """One vector per row: (B, D), pooled, then through a dense layer and an activation where asked (BERT's tanh)."""
+
+    def __init__(self, pool: nn.Module, dense: nn.Module | None = None, activation: str | Activation | None = None):
+        super().__init__()
+        self.pool = pool
+        self.dense = nn.Identity() if dense is None else dense
+        self.activation = activation_of(activation) if activation is not None else nn.Identity()
+
+    def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
+        return self.activation(self.dense(self.pool(x, keep)))
+
+
+class ClassHead(nn.Module):
+    """Logits over classes, from one vector per row: (B, C)."""
+
+    def __init__(self, pool: nn.Module, d_model: int, n_classes: int, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.pool = pool
+        self.dropout = nn.Dropout(dropout)
+        self.out = linear(d_model, n_classes)
+
+    def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
+        return self.out(self.dropout(self.pool(x, keep)))
+
+
+class ForecastHead(nn.Module):
+    """The days that follow, from all patches together: (B, horizon, C). Padded patches count as zero."""
+
+    def __init__(
+        self, d_model: int, *, n_patches: int, horizon: int, n_channels: int = 1, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.n_patches = n_patches
+        self.horizon = horizon
+        self.dropout = nn.Dropout(dropout)
+        self.out = linear(n_patches * d_model, horizon * n_channels)
+
+    def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
+        if x.shape[1] != self.n_patches:
+            raise ValueError(f"this head forecasts from {self.n_patches} patches, but there are {x.shape[1]}")
+        flat = self.dropout(zero_padding(x, _real(x, keep)).flatten(1))
+        return self.out(flat).unflatten(1, (self.horizon, -1))
+
+
+def _real(x: Tensor, keep: Mask | None) -> Tensor | None:
+    return as_padding(keep).real(Grid(x.shape[0], x.shape[1], x.shape[1], 0, x.device))

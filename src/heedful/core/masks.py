@@ -1,0 +1,357 @@
+"""Who may attend to whom, said in symbols and turned into tensors only when it must be.
+
+`causal() & padding(lengths) & window(n)` is a description. `bind` lays it over one pair of lengths
+and decides what the fused kernel needs: nothing, its own causal flag, or a dense mask.
+
+Shapes: B batch, H heads, Tq queries, Tk keys. True = may attend, everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Where queries and keys stand. Slots count places in the key sequence, positions count real tokens.
+
+    `start` is the slot of the first query: 0 without a cache, the cache's length with one.
+    """
+
+    batch: int
+    n_queries: int
+    n_keys: int
+    start: int | Tensor
+    device: torch.device
+    query_positions: Tensor | None = None  # (Tq,) or (B, Tq)
+    key_positions: Tensor | None = None  # (Tk,) or (B, Tk)
+
+    @property
+    def square(self) -> bool:
+        return self.n_queries == self.n_keys and isinstance(self.start, int) and self.start == 0
+
+    @property
+    def query_slots(self) -> Tensor:
+        return torch.arange(self.n_queries, device=self.device) + self.start
+
+    @property
+    def key_slots(self) -> Tensor:
+        return torch.arange(self.n_keys, device=self.device)
+
+
+class Part:
+    """One rule of a mask."""
+
+    def hides_nothing(self, grid: Grid) -> bool:
+        """Whether this rule may be dropped on this grid, as far as the host can tell."""
+        return False
+
+    def dense(self, grid: Grid) -> Tensor:
+        """The rule as a boolean tensor that broadcasts to (B, H, Tq, Tk)."""
+        raise NotImplementedError
+
+
+class Causal(Part):
+    """A query sees the keys up to its own slot, so a cache shifts it by itself."""
+
+    def hides_nothing(self, grid: Grid) -> bool:
+        return grid.n_queries == 1 and isinstance(grid.start, int) and grid.start == grid.n_keys - 1
+
+    def dense(self, grid: Grid) -> Tensor:
+        return grid.key_slots[None, :] <= grid.query_slots[:, None]
+
+
+@dataclass(frozen=True)
+class Window(Part):
+    """A query sees the keys whose position is less than `size` away, on either side."""
+
+    size: int
+
+    def hides_nothing(self, grid: Grid) -> bool:
+        return grid.n_keys <= self.size
+
+    def dense(self, grid: Grid) -> Tensor:
+        q = grid.query_slots if grid.query_positions is None else grid.query_positions
+        k = grid.key_slots if grid.key_positions is None else grid.key_positions
+        near = (q[..., :, None] - k[..., None, :]).abs() < self.size
+        return near if near.dim() == 2 else near[:, None]  # (Tq, Tk) or (B, 1, Tq, Tk)
+
+
+@dataclass(frozen=True, eq=False)
+class Explicit(Part):
+    """A boolean tensor somebody made: (Tq, Tk), or four dimensions that broadcast to (B, H, Tq, Tk)."""
+
+    keep: Tensor
+
+    def dense(self, grid: Grid) -> Tensor:
+        rows, keys = self.keep.shape[-2:]
+        leading = self.keep.shape[0] if self.keep.dim() == 4 else 1
+        if rows not in (1, grid.n_queries) or keys not in (1, grid.n_keys) or leading not in (1, grid.batch):
+            raise ValueError(
+                f"a mask of shape {tuple(self.keep.shape)} does not fit {grid.batch} rows of {grid.n_queries} "
+                f"queries and {grid.n_keys} keys; give (Tq, Tk) or (B, H, Tq, Tk), "
+                f"or padding(keep) for a (B, Tk) padding mask"
+            )
+        return self.keep
+
+
+@dataclass(frozen=True, eq=False)
+class Padding(Part):
+    """Which keys of each row are real: the first `lengths[b]` of them, or those where `keep` is True.
+
+    `lengths` is known to the host, so that choosing a kernel never waits for the device. It is found
+    by looking when `keep` lies on the CPU, and is None when only the device knows, or when padding does
+    not stand at the end.
+    """
+
+    keep: Tensor | None = None  # (B, Tk)
+    lengths: tuple[int, ...] | None = None
+    n_real: tuple[int, ...] | None = None  # real keys of each row, wherever they stand
+
+    @property
+    def rows(self) -> int:
+        return len(self.lengths or ()) if self.keep is None else self.keep.shape[0]
+
+    @property
+    def every_row_has_a_key(self) -> bool:
+        return self.n_real is not None and min(self.n_real, default=1) > 0
+
+    @property
+    def at_the_end(self) -> bool:
+        return self.lengths is not None
+
+    def hides_nothing(self, grid: Grid) -> bool:
+        self._check(grid)
+        return self.lengths is not None and min(self.lengths, default=grid.n_keys) >= grid.n_keys
+
+    def columns(self, n_keys: int, device: torch.device) -> Tensor:
+        """(B, Tk) booleans."""
+        if self.keep is not None:
+            return self.keep
+        lengths = torch.tensor(self.lengths, device=device)
+        return torch.arange(n_keys, device=device) < lengths[:, None]
+
+    def dense(self, grid: Grid) -> Tensor:
+        self._check(grid)
+        return self.columns(grid.n_keys, grid.device)[:, None, None, :]  # (B, 1, 1, Tk)
+
+    def _check(self, grid: Grid) -> None:
+        if self.rows not in (1, grid.batch):
+            raise ValueError(f"padding is given for {self.rows} rows, but the batch has {grid.batch}")
+        if self.keep is not None and self.keep.shape[1] != grid.n_keys:
+            raise ValueError(
+                f"padding covers {self.keep.shape[1]} keys, but there are {grid.n_keys}; "
+                "with a cache, keep must cover all keys, old and new"
+            )
+        if self.lengths is not None and max(self.lengths, default=0) > grid.n_keys:
+            raise ValueError(f"a padding length of {max(self.lengths)} is more than the {grid.n_keys} keys there are")
+
+
+@dataclass(frozen=True, eq=False)
+class Mask:
+    """Rules that must all hold. `&` joins two masks, or a mask and a boolean tensor."""
+
+    parts: tuple[Part, ...] = ()
+
+    def __and__(self, other: Mask | Tensor) -> Mask:
+        return Mask(self.parts + as_mask(other).parts)
+
+    __rand__ = __and__
+
+    def dense(self, grid: Grid) -> Tensor | None:
+        """All rules as one boolean tensor that broadcasts to (B, H, Tq, Tk); None when nothing is hidden."""
+        tensors = [part.dense(grid) for part in self.parts if not part.hides_nothing(grid)]
+        return reduce(torch.logical_and, tensors) if tensors else None
+
+    @property
+    def only_at_the_end(self) -> bool:
+        """Whether the host knows that no padding stands before a real key."""
+        return all(part.at_the_end for part in self.parts if isinstance(part, Padding))
+
+    def tensor(self, n_queries: int, n_keys: int | None = None, *, batch: int = 1) -> Tensor:
+        """The mask as a person would draw it: (Tq, Tk) or (B, H, Tq, Tk) booleans, True = may attend."""
+        keys = n_queries if n_keys is None else n_keys
+        rows = max([part.rows for part in self.parts if isinstance(part, Padding)], default=batch)
+        grid = Grid(rows, n_queries, keys, keys - n_queries, torch.device("cpu"))
+        dense = self.dense(grid)
+        every = torch.ones(n_queries, keys, dtype=torch.bool)
+        return every if dense is None else dense & every
+
+    def real(self, grid: Grid) -> Tensor | None:
+        """(B, Tk) which keys are no padding; None when the host knows that all are real."""
+        rules = [part for part in self.parts if isinstance(part, Padding) and not part.hides_nothing(grid)]
+        columns = [rule.columns(grid.n_keys, grid.device) for rule in rules]
+        return reduce(torch.logical_and, columns) if columns else None
+
+
+def everything() -> Mask:
+    """Hide nothing."""
+    return Mask()
+
+
+def causal() -> Mask:
+    """Look-ahead mask: no query sees a later key. The queries are the last of the keys."""
+    return Mask((Causal(),))
+
+
+def window(size: int) -> Mask:
+    """Sliding window: only keys less than `size` positions away; with causal(), the last `size` keys."""
+    if size < 1:
+        raise ValueError(f"a window must reach at least the token itself: size is {size}, give 1 or more")
+    return Mask((Window(size),))
+
+
+def padding(real: Tensor | Sequence[int], *, lengths: Sequence[int] | None = None) -> Mask:
+    """Hide the padded keys.
+
+    `real` is either the number of real keys in each row, which stand first, or a (B, Tk) boolean
+    tensor, True = real. Beside a tensor on a device, `lengths` tells the host what it holds (right
+    padding only), so that nothing waits for the device.
+    """
+    if isinstance(real, Tensor) and real.dim() == 2:
+        if real.dtype != torch.bool:
+            raise TypeError(
+                f"a padding mask must be boolean, True = may attend, but its dtype is {real.dtype}; "
+                "for 0/1 integers write mask.bool()"
+            )
+        return Mask((_padding_from_tensor(real, lengths),))
+    if isinstance(real, Tensor) and (real.dim() != 1 or real.is_floating_point() or real.dtype == torch.bool):
+        raise TypeError(
+            f"padding takes lengths, a list or 1-d tensor of integers, or a (B, Tk) boolean tensor; "
+            f"this is a {real.dtype} tensor of shape {tuple(real.shape)}"
+        )
+    counts = tuple(int(n) for n in (real.tolist() if isinstance(real, Tensor) else real))
+    if min(counts, default=0) < 0:
+        raise ValueError(f"a padding length cannot be negative: {counts}")
+    return Mask((Padding(lengths=counts, n_real=counts),))
+
+
+def _padding_from_tensor(keep: Tensor, lengths: Sequence[int] | None) -> Padding:
+    if lengths is not None:
+        counts = tuple(int(n) for n in lengths)
+        if len(counts) != keep.shape[0]:
+            raise ValueError(f"{len(counts)} lengths are given for {keep.shape[0]} rows of padding")
+        return Padding(keep, counts, counts)
+    if keep.device.type != "cpu" or torch.compiler.is_compiling():
+        return Padding(keep)
+    total = keep.sum(dim=1)
+    counts = tuple(total.tolist())
+    right = torch.equal(keep, torch.arange(keep.shape[1]) < total[:, None])
+    return Padding(keep, counts if right else None, counts)
+
+
+def as_mask(keep: Mask | Tensor | None) -> Mask:
+    """What `attend` may be given, as a mask."""
+    if keep is None:
+        return everything()
+    if isinstance(keep, Mask):
+        return keep
+    if not isinstance(keep, Tensor):
+        raise TypeError(f"a mask is made by causal(), padding() or window(), or is a boolean tensor; got {keep!r}")
+    if keep.dtype != torch.bool:
+        raise TypeError(
+            f"a mask must be boolean, True = may attend, but its dtype is {keep.dtype}; "
+            "numbers to add to the scores are given as bias="
+        )
+    if keep.dim() not in (2, 4):
+        raise ValueError(
+            f"a boolean mask has the shape (Tq, Tk) or (B, H, Tq, Tk), not {tuple(keep.shape)}; "
+            "for a (B, Tq, Tk) mask write mask[:, None]"
+        )
+    return Mask((Explicit(keep),))
+
+
+def as_padding(keep: Mask | Tensor | None) -> Mask:
+    """What a model may be given as `keep`: a (B, T) boolean tensor or padding(...), as a mask."""
+    if keep is None or isinstance(keep, Mask):
+        return everything() if keep is None else keep
+    if keep.dim() != 2:
+        raise ValueError(f"keep has the shape (B, T), True = real token, not {tuple(keep.shape)}")
+    return padding(keep)
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A mask and a bias laid over one grid: what the fused kernel is given, made once for all layers.
+
+    Whoever binds also zeroes the padded inputs (`zero_padding`), so that what stands there, even NaN,
+    reaches neither an output nor a gradient.
+    """
+
+    rules: Mask
+    grid: Grid
+    bias: Tensor | None = None  # (H, Tq, Tk) or (B, H, Tq, Tk)
+    is_causal: bool = False  # the kernel's own causal flag is enough
+    additive: Tensor | None = None  # 0 or -inf plus the bias, broadcasts to (B, H, Tq, Tk)
+    dead: Tensor | None = None  # (B, 1, Tq, 1) queries that may see nothing: their output is zero
+    order: Tensor | None = None  # (B, T) real tokens first, for causal attention over scattered padding
+
+    def heads(self, chosen: list[int]) -> Bound:
+        """The same for some heads only."""
+        if self.bias is None or self.bias.dim() < 3 or self.bias.shape[-3] == 1:
+            return self
+        return replace(self, bias=self.bias[..., chosen, :, :])
+
+    def check(self, query: Tensor, key: Tensor) -> None:
+        if (query.shape[2], key.shape[2]) != (self.grid.n_queries, self.grid.n_keys):
+            raise ValueError(
+                f"the mask was bound to {self.grid.n_queries} queries and {self.grid.n_keys} keys, "
+                f"but there are {query.shape[2]} and {key.shape[2]}"
+            )
+
+
+def bind(rules: Mask, grid: Grid, *, bias: Tensor | None = None, dtype: torch.dtype) -> Bound:
+    """Choose the cheapest exact way to run this mask through the fused kernel."""
+    live = [part for part in rules.parts if not part.hides_nothing(grid)]
+    paddings = [part for part in live if isinstance(part, Padding)]
+    others = [part for part in live if not isinstance(part, Padding | Causal)]
+    is_causal = any(isinstance(part, Causal) for part in live)
+
+    if bias is None and is_causal and grid.square and not others:
+        # With real tokens first, no real query can see padding: the causal flag hides it already.
+        if all(part.at_the_end and part.every_row_has_a_key for part in paddings):
+            return Bound(rules, grid, is_causal=True)
+        if len(paddings) == 1 and paddings[0].every_row_has_a_key:
+            keep = paddings[0].columns(grid.n_keys, grid.device)
+            order = torch.argsort(~keep, dim=1, stable=True)
+            blind = keep.cumsum(dim=1) == 0  # padding before the first real token
+            return Bound(rules, grid, is_causal=True, dead=blind[:, None, :, None], order=order)
+
+    seen = Mask(tuple(live)).dense(grid)
+    if seen is None:
+        return Bound(rules, grid, bias, additive=None if bias is None else _four(bias.to(dtype)))
+    dead = None if _sees_something(live, paddings, grid) else ~seen.any(dim=-1, keepdim=True)
+    hidden = ~seen if dead is None else ~(seen | dead)
+    scores = torch.zeros((), dtype=dtype, device=grid.device) if bias is None else bias.to(dtype)
+    return Bound(rules, grid, bias, additive=_four(torch.where(hidden, -torch.inf, scores)), dead=dead)
+
+
+def _sees_something(live: list[Part], paddings: list[Padding], grid: Grid) -> bool:
+    """Whether the host knows that every query sees at least one key."""
+    if not paddings and all(isinstance(part, Causal | Window) for part in live):
+        return isinstance(grid.start, Tensor) or grid.start >= 0  # a query sees itself
+    return len(live) == len(paddings) == 1 and paddings[0].every_row_has_a_key
+
+
+def _four(tensor: Tensor) -> Tensor:
+    """Leading dimensions of one, up to (B, H, Tq, Tk)."""
+    return tensor[(None,) * (4 - tensor.dim())]
+
+
+def newest(columns: Tensor, grid: Grid) -> Tensor:
+    """Of (B, Tk) columns, those of the tokens that come in now: (B, Tq)."""
+    if isinstance(grid.start, int):
+        return columns[:, grid.start : grid.start + grid.n_queries]
+    return columns.index_select(1, grid.query_slots)
+
+
+def zero_padding(x: Tensor, real: Tensor | None) -> Tensor:
+    """Replace what stands in padded places of x (B, T, …) by zero; `where`, because NaN times zero is NaN."""
+    if real is None:
+        return x
+    return torch.where(real[(...,) + (None,) * (x.dim() - 2)], x, torch.zeros((), dtype=x.dtype, device=x.device))

@@ -1,0 +1,264 @@
+"""What came before: recurrent encoder-decoders, with additive attention and with none.
+
+The encoder reads both ways; the decoder is a GRU that starts from both directions joined. Without
+attention a sentence is squeezed into that one vector; with it, every step looks over the whole source
+(Bahdanau et al. 2015). Same `encode` and `decode` as the Transformer.
+
+Shapes: B batch, S source tokens, T target tokens, D d_model, M memory width (2 D), A attention width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from .init import linear
+from .masks import Grid, Mask, as_padding, newest, zero_padding
+
+Prepared = tuple[Tensor, ...]  # what a reader makes of the memory, once per sentence
+
+
+class Reader(Protocol):
+    """How a decoder's step reads the memory."""
+
+    def prepare(self, memory: Tensor, real: Tensor | None) -> Prepared:
+        """From the memory (B, S, M), what every step needs."""
+
+    def __call__(self, query: Tensor, prepared: Prepared, real: Tensor | None) -> Tensor:
+        """Queries (B, Tq, D) → contexts (B, Tq, M)."""
+
+    def weights(self, query: Tensor, prepared: Prepared, real: Tensor | None) -> Tensor:
+        """(B, Tq, S)."""
+
+
+class AdditiveAttention(nn.Module):
+    """Scores vᵀ tanh(W₁ s + W₂ h), softmax over the real source tokens, and the memory's mean under it."""
+
+    def __init__(self, d_query: int, d_memory: int, d_attention: int) -> None:
+        super().__init__()
+        self.query = linear(d_query, d_attention)
+        self.key = linear(d_memory, d_attention, bias=False)
+        self.score = linear(d_attention, 1, bias=False)
+
+    def prepare(self, memory: Tensor, real: Tensor | None) -> Prepared:
+        return memory, self.key(memory)
+
+    def forward(self, query: Tensor, prepared: Prepared, real: Tensor | None) -> Tensor:
+        return self.weights(query, prepared, real) @ prepared[0]
+
+    def weights(self, query: Tensor, prepared: Prepared, real: Tensor | None) -> Tensor:
+        keys = prepared[1][:, None]  # (B, 1, S, A)
+        scores: Tensor = self.score(torch.tanh(self.query(query)[:, :, None] + keys)).squeeze(-1)  # (B, Tq, S)
+        if real is None:
+            return scores.softmax(dim=-1)
+        seen = real[:, None]  # (B, 1, S)
+        blind = ~seen.any(dim=-1, keepdim=True)
+        return scores.masked_fill(~(seen | blind), -torch.inf).softmax(dim=-1).masked_fill(blind, 0.0)
+
+
+class NoAttention(nn.Module):
+    """Every step is given the same one vector: the last state of each direction."""
+
+    def prepare(self, memory: Tensor, real: Tensor | None) -> Prepared:
+        return (both_ends(memory, real)[:, None],)
+
+    def forward(self, query: Tensor, prepared: Prepared, real: Tensor | None) -> Tensor:
+        return prepared[0].expand(-1, query.shape[1], -1)
+
+    def weights(self, query: Tensor, prepared: Prepared, real: Tensor | None) -> Tensor:
+        raise ValueError("this recurrent model has no attention, so there are no weights to look at")
+
+
+def both_ends(memory: Tensor, real: Tensor | None) -> Tensor:
+    """The forward direction's state at the last real token, joined with the backward one's at the first: (B, M)."""
+    batch, length, width = memory.shape
+    forward, backward = memory.split(width // 2, dim=-1)
+    if real is None:
+        return torch.cat([forward[:, -1], backward[:, 0]], dim=-1)
+    rows = torch.arange(batch, device=memory.device)
+    first = real.int().argmax(dim=1)
+    last = length - 1 - real.int().flip(1).argmax(dim=1)
+    return torch.cat([forward[rows, last], backward[rows, first]], dim=-1)
+
+
+class RecurrentEncoder(nn.Module):
+    """GRUs that read forwards and backwards, each layer over both directions of the one below: (B, S, 2 D).
+
+    Padding, wherever it stands, is moved behind the real tokens first, so no state ever passes through it.
+    """
+
+    def __init__(self, d_model: int, *, n_layers: int = 1, dropout: float = 0.0) -> None:
+        super().__init__()
+        widths = [d_model] + [2 * d_model] * (n_layers - 1)
+        self.forwards = nn.ModuleList(nn.GRU(width, d_model, batch_first=True) for width in widths)
+        self.backwards = nn.ModuleList(nn.GRU(width, d_model, batch_first=True) for width in widths)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        there, back = _reading_orders(x, real)
+        x = zero_padding(x, real)
+        for forwards, backwards in zip(self.forwards, self.backwards, strict=True):
+            x = self.dropout(x)
+            both = [_in_order(gru, x, order) for gru, order in ((forwards, there), (backwards, back))]
+            x = zero_padding(torch.cat(both, dim=-1), real)
+        return x
+
+
+def _reading_orders(x: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
+    """(B, S) the places to read, forwards and backwards, real tokens first in both."""
+    batch, length, _ = x.shape
+    steps = torch.arange(length, device=x.device).expand(batch, length)
+    if real is None:
+        return steps, steps.flip(1)
+    there = torch.argsort(~real, dim=1, stable=True)
+    n_real = real.sum(dim=1, keepdim=True)
+    return there, there.gather(1, torch.where(steps < n_real, n_real - 1 - steps, steps))
+
+
+def _in_order(gru: nn.Module, x: Tensor, order: Tensor) -> Tensor:
+    out, _ = gru(torch.take_along_dim(x, order[..., None], dim=1))
+    return torch.take_along_dim(out, order.argsort(dim=1)[..., None], dim=1)
+
+
+class RecurrentDecoder(nn.Module):
+    """A GRU that reads the memory at every step, before it moves on: (B, T, D) → (B, T, D)."""
+
+    def __init__(self, d_model: int, d_memory: int, reader: Reader) -> None:
+        super().__init__()
+        self.start = linear(d_memory, d_model)
+        self.reader = reader
+        self.cell = nn.GRUCell(d_model + d_memory, d_model)
+        self.out = linear(2 * d_model + d_memory, d_model)
+
+    def forward(
+        self, x: Tensor, state: Tensor, prepared: Prepared, real: Tensor | None, target_real: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """The outputs, and the state after the last token. Padding in x leaves the state as it is."""
+        steps = list(self._steps(x, state, prepared, real, target_real))
+        states = torch.stack([after for _, after, _ in steps], dim=1)
+        contexts = torch.stack([context for _, _, context in steps], dim=1)
+        return torch.tanh(self.out(torch.cat([states, contexts, x], dim=-1))), states[:, -1]
+
+    def weights(
+        self,
+        x: Tensor,
+        state: Tensor,
+        prepared: Prepared,
+        real: Tensor | None,
+        target_real: Tensor | None = None,
+        *,
+        heads: Sequence[int] | None = None,
+    ) -> Tensor:
+        """What each step looked at: (B, 1, T, S)."""
+        queries = torch.stack([before for before, _, _ in self._steps(x, state, prepared, real, target_real)], dim=1)
+        folded = queries.reshape(prepared[0].shape[0], -1, queries.shape[-1])
+        weights = self.reader.weights(folded, prepared, real)
+        return weights.reshape(x.shape[0], 1, x.shape[1], -1)
+
+    def _steps(
+        self, x: Tensor, state: Tensor, prepared: Prepared, real: Tensor | None, target_real: Tensor | None
+    ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """State before, state after and context of each token. Beams of a sentence share its memory's row."""
+        rows = prepared[0].shape[0]
+        for t in range(x.shape[1]):
+            queries = state.reshape(rows, -1, state.shape[-1])
+            context = self.reader(queries, prepared, real).reshape(x.shape[0], -1)
+            after = self.cell(torch.cat([x[:, t], context], dim=-1), state)
+            if target_real is not None:
+                after = torch.where(target_real[:, t, None], after, state)
+            yield state, after, context
+            state = after
+
+
+class RecurrentState:
+    """A recurrent decoder's cache: the state, and the memory as it was prepared. Filled by the first step."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self.state: Tensor | None = None
+        self.prepared: Prepared = ()
+
+    def reorder(self, rows: Tensor) -> None:
+        """Row i goes on from the state of row rows[i]. The memory stays."""
+        self.state = None if self.state is None else self.state.index_select(0, rows)
+
+    def select(self, rows: Tensor, memory_rows: Tensor | None = None) -> None:
+        """Keep these rows only, and these of the memory (the same unless given)."""
+        self.reorder(rows)
+        chosen = rows if memory_rows is None else memory_rows
+        self.prepared = tuple(part.index_select(0, chosen) for part in self.prepared)
+
+
+class RecurrentEncoderDecoder(nn.Module):
+    """The recurrent translator, wired as the Transformer is."""
+
+    def __init__(
+        self,
+        *,
+        source_embedding: nn.Module,
+        encoder: RecurrentEncoder,
+        target_embedding: nn.Module,
+        decoder: RecurrentDecoder,
+        head: nn.Module,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.source_embedding = source_embedding
+        self.encoder = encoder
+        self.target_embedding = target_embedding
+        self.decoder = decoder
+        self.head = head
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self,
+        source: Tensor,
+        target: Tensor,
+        source_keep: Mask | Tensor | None = None,
+        target_keep: Mask | Tensor | None = None,
+    ) -> Tensor:
+        """Logits (B, T, V) for the token after each of `target`."""
+        return self.decode(target, self.encode(source, source_keep), source_keep, keep=target_keep)
+
+    def encode(self, source: Tensor, keep: Mask | Tensor | None = None) -> Tensor:
+        """(B, S) → memory (B, S, 2 D)."""
+        x, padding = self.source_embedding(source, keep)
+        return self.encoder(x, padding.real(_grid(x)))
+
+    def decode(
+        self,
+        target: Tensor,
+        memory: Tensor,
+        memory_keep: Mask | Tensor | None = None,
+        cache: RecurrentState | None = None,
+        *,
+        keep: Mask | Tensor | None = None,
+    ) -> Tensor:
+        """(B, T) → logits (B, T, V); with a cache, `target` holds only the new tokens and `keep` covers all."""
+        x, padding = self.target_embedding(target, keep)
+        cache = self.new_cache() if cache is None else cache
+        grid = _grid(x, cache.length)
+        target_real = padding.real(grid)
+        real = as_padding(memory_keep).real(_grid(memory))
+        if cache.state is None:
+            memory = zero_padding(memory, real)
+            cache.prepared = self.decoder.reader.prepare(memory, real)
+            start = torch.tanh(self.decoder.start(both_ends(memory, real)))
+            cache.state = start.repeat_interleave(x.shape[0] // memory.shape[0], dim=0)
+        if target_real is not None:
+            target_real = newest(target_real, grid)
+            x = zero_padding(x, target_real)
+        out, cache.state = self.decoder(self.dropout(x), cache.state, cache.prepared, real, target_real)
+        cache.length += x.shape[1]
+        return self.head(self.dropout(out))
+
+    def new_cache(self) -> RecurrentState:
+        """An empty cache for `decode`."""
+        return RecurrentState()
+
+
+def _grid(x: Tensor, past: int = 0) -> Grid:
+    return Grid(x.shape[0], x.shape[1], past + x.shape[1], past, x.device)

@@ -1,0 +1,120 @@
+"""Three wirings of the same parts. Nothing is computed here.
+
+Shapes: B batch, T target tokens, S source tokens, D d_model, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from .cache import Cache, FixedKVCache, KVCache
+from .masks import Mask
+from .stacks import Decoder, Encoder
+
+
+class EncoderDecoder(nn.Module):
+    """Translation and text-to-text: the encoder reads the source, the decoder writes while looking at it."""
+
+    def __init__(
+        self,
+        *,
+        source_embedding: nn.Module,
+        encoder: Encoder,
+        target_embedding: nn.Module,
+        decoder: Decoder,
+        head: nn.Module,
+    ) -> None:
+        super().__init__()
+        self.source_embedding = source_embedding
+        self.encoder = encoder
+        self.target_embedding = target_embedding
+        self.decoder = decoder
+        self.head = head
+
+    def forward(
+        self,
+        source: Tensor,
+        target: Tensor,
+        source_keep: Mask | Tensor | None = None,
+        target_keep: Mask | Tensor | None = None,
+    ) -> Tensor:
+        """Logits (B, T, V) for the token after each of `target`."""
+        memory = self.encode(source, source_keep)
+        return self.decode(target, memory, source_keep, keep=target_keep)
+
+    def encode(self, source: Tensor, keep: Mask | Tensor | None = None) -> Tensor:
+        """(B, S) → memory (B, S, D)."""
+        x, keep = self.source_embedding(source, keep)
+        return self.encoder(x, keep)
+
+    def decode(
+        self,
+        target: Tensor,
+        memory: Tensor,
+        memory_keep: Mask | Tensor | None = None,
+        cache: Cache | None = None,
+        *,
+        keep: Mask | Tensor | None = None,
+        positions: Tensor | None = None,
+    ) -> Tensor:
+        """(B, T) → logits (B, T, V); with a cache, `target` holds only the new tokens."""
+        x, keep = self.target_embedding(target, keep)
+        x = self.decoder(x, memory, keep=keep, memory_keep=memory_keep, cache=cache, positions=positions)
+        return self.head(x)
+
+    def new_cache(self, capacity: int | None = None) -> Cache:
+        """An empty cache for `decode`: growing, or of a fixed capacity."""
+        return _new_cache(self, capacity)
+
+
+class EncoderOnly(nn.Module):
+    """Classification, masked words, embedding, images, series: what the head makes of the encoder's output."""
+
+    def __init__(self, *, embedding: nn.Module, encoder: Encoder, head: nn.Module) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.encoder = encoder
+        self.head = head
+
+    def forward(
+        self,
+        inputs: Tensor,
+        keep: Mask | Tensor | None = None,
+        *,
+        segments: Tensor | None = None,
+        positions: Tensor | None = None,
+    ) -> Tensor:
+        x, real = self.embedding(inputs, keep, segments=segments)
+        return self.head(self.encoder(x, real, positions=positions), real)
+
+
+class DecoderOnly(nn.Module):
+    """Generation: each token is predicted from those before it."""
+
+    def __init__(self, *, embedding: nn.Module, decoder: Decoder, head: nn.Module) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.decoder = decoder
+        self.head = head
+
+    def forward(
+        self,
+        tokens: Tensor,
+        keep: Mask | Tensor | None = None,
+        *,
+        cache: Cache | None = None,
+        positions: Tensor | None = None,
+    ) -> Tensor:
+        """(B, T) → logits (B, T, V); with a cache, `tokens` holds only the new ones and `keep` covers all."""
+        x, real = self.embedding(tokens, keep)
+        return self.head(self.decoder(x, keep=real, cache=cache, positions=positions))
+
+    def new_cache(self, capacity: int | None = None) -> Cache:
+        """An empty cache: growing, or of a fixed capacity."""
+        return _new_cache(self, capacity)
+
+
+def _new_cache(model: nn.Module, capacity: int | None) -> Cache:
+    if capacity is None:
+        return KVCache()
+    return FixedKVCache(capacity, device=next(model.parameters()).device)
