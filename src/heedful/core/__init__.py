@@ -2,7 +2,7 @@
 
 from .attention import DotProduct, MultiHeadAttention, attend, attention_weights
 from .cache import Cache, FixedKVCache, KVCache, State
-from .embeddings import PatchEmbedding, SeriesEmbedding, TokenEmbedding
+from .embeddings import PatchEmbedding, SeriesEmbedding, TokenEmbedding, Vectors
 from .feedforward import ACTIVATIONS, FeedForward, GatedFeedForward
 from .heads import ClassHead, FirstToken, ForecastHead, Hidden, Mean, PoolingHead, VocabularyHead
 from .layers import DecoderLayer, EncoderLayer, PostNorm, PreNorm
@@ -64,6 +64,7 @@ __all__ = [
     "Stack",
     "State",
     "TokenEmbedding",
+    "Vectors",
     "VocabularyHead",
     "attend",
     "attention_weights",

@@ -60,6 +60,13 @@ class TokenEmbedding(nn.Module):
         return f"{self.weight.shape[0]}, {self.weight.shape[1]}, scale={self.scale:g}"
 
 
+class Vectors(nn.Module):
+    """For inputs that are vectors already: (B, T, D) passes as it is."""
+
+    def forward(self, x: Tensor, keep: Mask | Tensor | None = None, *, segments: Tensor | None = None) -> Sequence:
+        return x, as_padding(keep)
+
+
 class PatchEmbedding(nn.Module):
     """An image (B, C, height, width) cut into square patches, row by row, each a vector: (B, P, D).
 

@@ -1,0 +1,184 @@
+"""Configurations: frozen, keyword-only dataclasses, strict on the way in and on the way out. No torch here.
+
+Every field is checked against its type when a config is made, from Python as from a file: a wrong key,
+a wrong type or an impossible pair is a ConfigError that says what was given and what is allowed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
+
+import yaml
+
+from .errors import ConfigError, unknown
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """The base of every family's config. `family` is the tag by which a file says which one it holds."""
+
+    family: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(type(self))
+        for field in fields(self):
+            value = _convert(getattr(self, field.name), hints[field.name], f"{self.family}.{field.name}")
+            object.__setattr__(self, field.name, value)
+        self.check()
+
+    def check(self) -> None:
+        """Raise ConfigError for values that are each right and impossible together."""
+
+    def require(self, holds: bool, message: str) -> None:
+        """For `check`: refuse with this family's name in front."""
+        if not holds:
+            raise ConfigError(f"{self.family}: {message}")
+
+    def require_positive(self, *names: str) -> None:
+        """For `check`: these fields are at least 1, or None where that is allowed."""
+        for name in names:
+            value = getattr(self, name)
+            self.require(value is None or value >= 1, f"{name} must be at least 1, not {value}")
+
+    def require_share(self, *names: str) -> None:
+        """For `check`: these fields are from 0 to below 1."""
+        for name in names:
+            self.require(0 <= getattr(self, name) < 1, f"{name} must be from 0 to below 1, not {getattr(self, name)}")
+
+    def changed(self, **changes: Any) -> Self:
+        """The same config with some fields changed, checked again."""
+        _refuse_unknown_keys(type(self), changes)
+        return replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, the family's tag first."""
+        return {"family": self.family, **asdict(self)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The config that `to_dict` wrote; missing keys take their defaults."""
+        given = dict(values)
+        tag = given.pop("family", cls.family)
+        if tag != cls.family:
+            raise ConfigError(f"this is a config of the family {tag!r}, not of {cls.family!r}")
+        _refuse_unknown_keys(cls, given)
+        return cls(**given)
+
+    def save(self, path: str | Path) -> None:
+        """Write JSON or YAML, by the name's ending."""
+        write_mapping(path, self.to_dict())
+
+
+def _refuse_unknown_keys(cls: type[Config], given: Mapping[str, Any]) -> None:
+    known = [field.name for field in fields(cls)]
+    for key in given:
+        if key not in known:
+            raise ConfigError(f"{cls.family}: {unknown('key', key, known)}")
+
+
+def _convert(value: Any, kind: Any, where: str) -> Any:
+    """The value as `kind`, or a ConfigError. The only changes made: int to float, list to tuple."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        if value is None and NoneType in arguments:
+            return None
+        (inner,) = [argument for argument in arguments if argument is not NoneType]
+        return _convert(value, inner, where)
+    if origin is Literal:
+        if value not in arguments:
+            raise ConfigError(f"{where}: {unknown('value', value, map(str, arguments))}")
+        return value
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise _wrong_type(value, "a list", where)
+        return tuple(_convert(item, arguments[0], f"{where}[{index}]") for index, item in enumerate(value))
+    if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
+        if not math.isfinite(value):
+            raise ConfigError(f"{where} must be a finite number, not {value}")
+        return float(value)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise _wrong_type(
+            value, {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, "text"), where
+        )
+    return value
+
+
+def _wrong_type(value: Any, wanted: str, where: str) -> ConfigError:
+    return ConfigError(f"{where} must be {wanted}, but {value!r} ({type(value).__name__}) was given")
+
+
+def read_mapping(path: str | Path) -> dict[str, Any]:
+    """A JSON or YAML file as a dict. A key given twice is an error, not the last one's win."""
+    path = Path(path)
+    read = {".json": _read_json, ".yaml": _read_yaml, ".yml": _read_yaml}.get(path.suffix)
+    if read is None:
+        raise ConfigError(f"{path}: a config file ends in .json, .yaml or .yml, not {path.suffix or 'nothing'!r}")
+    try:
+        values = read(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such file") from None
+    except (json.JSONDecodeError, yaml.YAMLError, UnicodeDecodeError, ConfigError) as error:
+        raise ConfigError(f"{path}: {' '.join(str(error).split())}") from None
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path}: a config file holds keys and values, not {type(values).__name__}")
+    return values
+
+
+def write_mapping(path: str | Path, values: Mapping[str, Any]) -> None:
+    """A dict as JSON or YAML, by the name's ending."""
+    path = Path(path)
+    if path.suffix == ".json":
+        text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
+    elif path.suffix in (".yaml", ".yml"):
+        text = yaml.safe_dump(_plain(values), sort_keys=False, allow_unicode=True)
+    else:
+        raise ConfigError(f"{path}: a config file ends in .json, .yaml or .yml, not {path.suffix or 'nothing'!r}")
+    path.write_text(text, encoding="utf-8")
+
+
+def _plain(value: Any) -> Any:
+    """YAML's safe form knows lists, not tuples."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _once(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    found: dict[Any, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ConfigError(f"the key {key!r} is given twice")
+        found[key] = value
+    return found
+
+
+def _read_json(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=_once)
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Safe YAML that refuses a repeated key and reads 1e-4 as the number people mean."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        self.flatten_mapping(node)
+        pairs = [
+            (self.construct_object(key, deep=True), self.construct_object(item, deep=True)) for key, item in node.value
+        ]
+        return _once(pairs)
+
+
+_StrictLoader.add_constructor("tag:yaml.org,2002:map", _StrictLoader.construct_mapping)
+_StrictLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
+)
+
+
+def _read_yaml(text: str) -> Any:
+    return yaml.load(text, Loader=_StrictLoader)  # a SafeLoader: nothing but plain values can come out

@@ -1,0 +1,157 @@
+"""The original Transformer, encoder and decoder, with every part exchangeable by one word of its config."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from torch import nn
+
+from ..core import (
+    ALiBi,
+    Decoder,
+    DecoderLayer,
+    Encoder,
+    EncoderDecoder,
+    EncoderLayer,
+    FeedForward,
+    GatedFeedForward,
+    LayerNorm,
+    Learned,
+    MultiHeadAttention,
+    Positions,
+    PostNorm,
+    PreNorm,
+    Relative,
+    RMSNorm,
+    Rotary,
+    Sinusoidal,
+)
+from .registry import Family, register
+from .translator import TranslatorConfig, embeddings
+
+
+@dataclass(frozen=True, kw_only=True)
+class OriginalConfig(TranslatorConfig):
+    """The defaults are the paper's base model."""
+
+    family: ClassVar[str] = "original"
+
+    n_heads: int = 8
+    n_kv_heads: int | None = None
+    d_head: int | None = None
+    d_ff: int = 2048
+    n_encoder_layers: int = 6
+    n_decoder_layers: int = 6
+    max_length: int = 5000
+    positions: Literal["sinusoidal", "learned", "relative", "rotary", "alibi", "none"] = "sinusoidal"
+    norm: Literal["post", "pre"] = "post"
+    norm_kind: Literal["layer", "rms"] = "layer"
+    feed_forward: Literal["plain", "gated"] = "plain"
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
+    bias: bool = True
+    attention_dropout: float = 0.0
+    activation_dropout: float = 0.0
+
+    def check(self) -> None:
+        super().check()
+        self.require_positive("n_heads", "n_kv_heads", "d_head", "d_ff", "n_encoder_layers", "n_decoder_layers")
+        self.require_positive("max_length")
+        self.require_share("attention_dropout", "activation_dropout")
+        self.require(
+            self.d_head is not None or self.d_model % self.n_heads == 0,
+            f"d_model={self.d_model} is not divisible by n_heads={self.n_heads}; change one, or give d_head",
+        )
+        self.require(
+            self.n_kv_heads is None or self.n_heads % self.n_kv_heads == 0,
+            f"n_heads={self.n_heads} is not divisible by n_kv_heads={self.n_kv_heads}",
+        )
+        self.require(
+            self.positions != "rotary" or self.head_width % 2 == 0,
+            f"rotary positions turn pairs, so the head width must be even, not {self.head_width}",
+        )
+
+    @property
+    def head_width(self) -> int:
+        """K, the width of one head."""
+        return self.d_model // self.n_heads if self.d_head is None else self.d_head
+
+
+POSITIONS: dict[str, Callable[[OriginalConfig, bool], Positions]] = {
+    "none": lambda config, causal: Positions(),
+    "sinusoidal": lambda config, causal: Sinusoidal(config.d_model, config.max_length),
+    "learned": lambda config, causal: Learned(config.max_length, config.d_model),
+    "relative": lambda config, causal: Relative(config.n_heads, causal=causal),
+    "rotary": lambda config, causal: Rotary(config.head_width),
+    "alibi": lambda config, causal: ALiBi(config.n_heads),
+}
+RESIDUALS = {"post": PostNorm, "pre": PreNorm}
+NORMS: dict[str, Callable[[int], nn.Module]] = {"layer": LayerNorm, "rms": RMSNorm}
+FEED_FORWARDS = {"plain": FeedForward, "gated": GatedFeedForward}
+
+
+def build(config: OriginalConfig) -> EncoderDecoder:
+    """Put the parts together."""
+
+    def residual(part: nn.Module) -> nn.Module:
+        return RESIDUALS[config.norm](part, NORMS[config.norm_kind](config.d_model), config.dropout)
+
+    def attention() -> nn.Module:
+        return residual(
+            MultiHeadAttention(
+                config.d_model,
+                config.n_heads,
+                n_kv_heads=config.n_kv_heads,
+                d_head=config.d_head,
+                bias=config.bias,
+                dropout=config.attention_dropout,
+            )
+        )
+
+    def feed_forward() -> nn.Module:
+        return residual(
+            FEED_FORWARDS[config.feed_forward](
+                config.d_model,
+                config.d_ff,
+                activation=config.activation,
+                bias=config.bias,
+                dropout=config.activation_dropout,
+            )
+        )
+
+    def final_norm() -> nn.Module | None:
+        return NORMS[config.norm_kind](config.d_model) if config.norm == "pre" else None
+
+    encoder = Encoder(
+        [EncoderLayer(attention(), feed_forward()) for _ in range(config.n_encoder_layers)],
+        positions=POSITIONS[config.positions](config, False),
+        norm=final_norm(),
+        dropout=config.dropout,
+    )
+    decoder = Decoder(
+        [DecoderLayer(attention(), attention(), feed_forward()) for _ in range(config.n_decoder_layers)],
+        positions=POSITIONS[config.positions](config, True),
+        norm=final_norm(),
+        dropout=config.dropout,
+    )
+    source, target, head = embeddings(config)
+    return EncoderDecoder(source_embedding=source, encoder=encoder, target_embedding=target, decoder=decoder, head=head)
+
+
+original = register(
+    Family(
+        OriginalConfig,
+        build,
+        presets={
+            "tiny": OriginalConfig(
+                vocab_size=8000, d_model=128, n_heads=4, d_ff=256, n_encoder_layers=4, n_decoder_layers=4
+            ),
+            "small": OriginalConfig(
+                vocab_size=8000, d_model=256, n_heads=4, d_ff=1024, n_encoder_layers=4, n_decoder_layers=4
+            ),
+            "base": OriginalConfig(),
+            "big": OriginalConfig(d_model=1024, n_heads=16, d_ff=4096, dropout=0.3),
+        },
+    )
+)

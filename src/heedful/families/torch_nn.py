@@ -1,0 +1,267 @@
+"""Weights of torch's own classes, in and out: nn.MultiheadAttention and nn.Transformer with its parts.
+
+`from_torch` gives the same module in Heedful's parts, `to_torch` the way back; both copy the weights.
+
+Masks are said the other way round there. torch.nn's boolean masks are True where one may NOT attend
+(`key_padding_mask=~keep`, `attn_mask=~causal`); here True always means may attend. torch's own
+`scaled_dot_product_attention` agrees with Heedful, and so disagrees with torch.nn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..core import (
+    Decoder,
+    DecoderLayer,
+    Encoder,
+    EncoderDecoder,
+    EncoderLayer,
+    FeedForward,
+    Hidden,
+    LayerNorm,
+    MultiHeadAttention,
+    Positions,
+    PostNorm,
+    PreNorm,
+    Vectors,
+)
+
+
+def from_torch(module: nn.Module) -> nn.Module:
+    """The same module in Heedful's parts, with its weights copied."""
+    with torch.no_grad():
+        return _converted(module, _FROM).train(module.training)
+
+
+def to_torch(module: nn.Module) -> nn.Module:
+    """The same module as torch.nn has it, batch first, with its weights copied."""
+    with torch.no_grad():
+        return _converted(module, _TO).train(module.training)
+
+
+def _converted(module: nn.Module, table: dict[type[nn.Module], Callable[[Any], nn.Module]]) -> nn.Module:
+    for kind, convert in table.items():
+        if isinstance(module, kind):
+            return convert(module)
+    known = ", ".join(kind.__name__ for kind in table)
+    raise TypeError(f"a {type(module).__name__} has no counterpart; known: {known}")
+
+
+def _copy(target: Any, source: Any) -> Any:
+    """The weight and the bias of a linear layer or a norm."""
+    target.to(source.weight.device, source.weight.dtype)
+    target.weight.copy_(source.weight)
+    if target.bias is not None:
+        target.bias.copy_(source.bias)
+    return target
+
+
+def _attention_in(theirs: Any) -> MultiHeadAttention:
+    if theirs.bias_k is not None or theirs.add_zero_attn:
+        raise ValueError("add_bias_kv and add_zero_attn have no counterpart; only plain attention can be converted")
+    if theirs.kdim != theirs.vdim:
+        raise ValueError(f"keys and values must come from one memory, but kdim={theirs.kdim} and vdim={theirs.vdim}")
+    ours = MultiHeadAttention(
+        theirs.embed_dim,
+        theirs.num_heads,
+        d_memory=theirs.kdim,
+        bias=theirs.in_proj_bias is not None,
+        dropout=theirs.dropout,
+    ).to(theirs.out_proj.weight.device, theirs.out_proj.weight.dtype)
+    if theirs.in_proj_weight is None:
+        query, key, value = theirs.q_proj_weight, theirs.k_proj_weight, theirs.v_proj_weight
+    else:
+        query, key, value = theirs.in_proj_weight.chunk(3)
+    ours.query.weight.copy_(query)
+    ours.key_value.weight.copy_(torch.cat([key, value]))
+    if theirs.in_proj_bias is not None:
+        width = theirs.embed_dim
+        ours.query.bias.copy_(theirs.in_proj_bias[:width])
+        ours.key_value.bias.copy_(theirs.in_proj_bias[width:])
+    _copy(ours.out, theirs.out_proj)
+    return ours
+
+
+def _attention_out(ours: MultiHeadAttention) -> nn.MultiheadAttention:
+    d_model, width = ours.query.in_features, ours.query.out_features
+    if ours.n_kv_heads != ours.n_heads or width != d_model or ours.attention.scale is not None:
+        raise ValueError(
+            "torch.nn.MultiheadAttention has as many key/value heads as heads, d_head = d_model / n_heads "
+            "and the scale 1/√K; this attention differs"
+        )
+    d_memory = ours.key_value.in_features
+    theirs: Any = nn.MultiheadAttention(
+        d_model,
+        ours.n_heads,
+        dropout=ours.attention.dropout,
+        bias=ours.query.bias is not None,
+        kdim=d_memory,
+        vdim=d_memory,
+        batch_first=True,
+    ).to(ours.query.weight.device, ours.query.weight.dtype)
+    key, value = ours.key_value.weight.chunk(2)
+    if theirs.in_proj_weight is None:
+        for target, source in ((theirs.q_proj_weight, ours.query.weight), (theirs.k_proj_weight, key)):
+            target.copy_(source)
+        theirs.v_proj_weight.copy_(value)
+    else:
+        theirs.in_proj_weight.copy_(torch.cat([ours.query.weight, key, value]))
+    if theirs.in_proj_bias is not None:
+        theirs.in_proj_bias.copy_(torch.cat([ours.query.bias, ours.key_value.bias]))
+    _copy(theirs.out_proj, ours.out)
+    return theirs
+
+
+def _norm_in(theirs: nn.Module | None) -> LayerNorm | None:
+    if theirs is None:
+        return None
+    if not isinstance(theirs, nn.LayerNorm) or theirs.weight is None:
+        raise TypeError(f"a LayerNorm with a weight is expected, not {type(theirs).__name__}")
+    return _copy(LayerNorm(theirs.normalized_shape[0], eps=theirs.eps, bias=theirs.bias is not None), theirs)
+
+
+def _norm_out(ours: nn.Module) -> nn.LayerNorm | None:
+    if isinstance(ours, nn.Identity):
+        return None
+    if not isinstance(ours, LayerNorm):
+        raise TypeError(f"torch.nn's layers hold a LayerNorm, not {type(ours).__name__}")
+    return _copy(nn.LayerNorm(ours.weight.shape[0], eps=ours.eps, bias=ours.bias is not None), ours)
+
+
+def _feed_forward_in(theirs: Any) -> FeedForward:
+    ours = FeedForward(
+        theirs.linear1.in_features,
+        theirs.linear1.out_features,
+        activation=theirs.activation,
+        bias=theirs.linear1.bias is not None,
+        dropout=theirs.dropout.p,
+    )
+    _copy(ours.wide, theirs.linear1)
+    _copy(ours.narrow, theirs.linear2)
+    return ours
+
+
+def _residuals_in(theirs: Any, parts: list[nn.Module]) -> list[nn.Module]:
+    """torch numbers norms and dropouts by part: norm1 and dropout1 belong to the first."""
+    wrap = PreNorm if theirs.norm_first else PostNorm
+    numbered = [(part, getattr(theirs, f"norm{n}"), getattr(theirs, f"dropout{n}")) for n, part in enumerate(parts, 1)]
+    return [wrap(part, _norm_in(norm) or nn.Identity(), dropout.p) for part, norm, dropout in numbered]
+
+
+def _layer_out(ours: EncoderLayer | DecoderLayer, kind: type[nn.Module], attentions: dict[str, Any]) -> nn.Module:
+    """A layer of torch's `kind`, whose attentions stand under these names, in the order of its norms."""
+    wraps: list[Any] = [*attentions.values(), ours.feed_forward]
+    pre_norm = {isinstance(wrap, PreNorm) for wrap in wraps}
+    forward = wraps[-1].part
+    if len(pre_norm) != 1 or not isinstance(forward, FeedForward):
+        raise ValueError("torch.nn's layers have plain feed-forwards, and norms all before or all after their parts")
+    theirs: Any = kind(
+        forward.wide.in_features,
+        wraps[0].part.n_heads,
+        forward.wide.out_features,
+        activation=forward.activation,
+        batch_first=True,
+        norm_first=pre_norm.pop(),
+        bias=forward.wide.bias is not None,
+    )
+    for name, wrap in attentions.items():
+        setattr(theirs, name, _attention_out(wrap.part))
+    _copy(theirs.linear1, forward.wide)
+    _copy(theirs.linear2, forward.narrow)
+    theirs.dropout.p = forward.dropout.p
+    for n, wrap in enumerate(wraps, 1):
+        setattr(theirs, f"norm{n}", _norm_out(wrap.norm))
+        getattr(theirs, f"dropout{n}").p = wrap.dropout.p
+    return theirs
+
+
+def _encoder_layer_in(theirs: nn.TransformerEncoderLayer) -> EncoderLayer:
+    return EncoderLayer(*_residuals_in(theirs, [_attention_in(theirs.self_attn), _feed_forward_in(theirs)]))
+
+
+def _decoder_layer_in(theirs: nn.TransformerDecoderLayer) -> DecoderLayer:
+    attentions = [_attention_in(theirs.self_attn), _attention_in(theirs.multihead_attn)]
+    return DecoderLayer(*_residuals_in(theirs, [*attentions, _feed_forward_in(theirs)]))
+
+
+def _encoder_layer_out(ours: EncoderLayer) -> nn.Module:
+    return _layer_out(ours, nn.TransformerEncoderLayer, {"self_attn": ours.attention})
+
+
+def _decoder_layer_out(ours: DecoderLayer) -> nn.Module:
+    attentions = {"self_attn": ours.attention, "multihead_attn": ours.cross_attention}
+    return _layer_out(ours, nn.TransformerDecoderLayer, attentions)
+
+
+def _encoder_in(theirs: nn.TransformerEncoder) -> Encoder:
+    return Encoder([from_torch(layer) for layer in theirs.layers], norm=_norm_in(theirs.norm))
+
+
+def _decoder_in(theirs: nn.TransformerDecoder) -> Decoder:
+    """Ours masks causally by itself; theirs only when a mask is handed in."""
+    return Decoder([from_torch(layer) for layer in theirs.layers], norm=_norm_in(theirs.norm))
+
+
+def _stack_out(ours: Encoder | Decoder, kind: Callable[..., Any]) -> nn.Module:
+    if type(ours.positions) is not Positions or not isinstance(ours.entry_norm, nn.Identity) or ours.dropout.p:
+        raise ValueError("torch.nn's stacks have no positions, no norm and no dropout before their layers")
+    layers = nn.ModuleList(to_torch(layer) for layer in ours.layers)
+    theirs: nn.Module = kind(layers[0], len(layers), _norm_out(ours.norm))
+    theirs.layers = layers
+    return theirs
+
+
+def _encoder_out(ours: Encoder) -> nn.Module:
+    return _stack_out(ours, partial(nn.TransformerEncoder, enable_nested_tensor=False))
+
+
+def _decoder_out(ours: Decoder) -> nn.Module:
+    return _stack_out(ours, nn.TransformerDecoder)
+
+
+def _transformer_in(theirs: nn.Transformer) -> EncoderDecoder:
+    return EncoderDecoder(
+        source_embedding=Vectors(),
+        encoder=_encoder_in(theirs.encoder),
+        target_embedding=Vectors(),
+        decoder=_decoder_in(theirs.decoder),
+        head=Hidden(),
+    )
+
+
+def _transformer_out(ours: EncoderDecoder) -> nn.Transformer:
+    parts = ours.source_embedding, ours.target_embedding, ours.head
+    if not all(isinstance(part, Vectors | Hidden) for part in parts):
+        raise ValueError("torch.nn.Transformer has no embeddings and no output layer; convert the encoder and decoder")
+    attention: Any = ours.encoder.layers[0].attention
+    return nn.Transformer(
+        attention.part.query.in_features,
+        attention.part.n_heads,
+        custom_encoder=_encoder_out(ours.encoder),
+        custom_decoder=_decoder_out(ours.decoder),
+        batch_first=True,
+    )
+
+
+_FROM: dict[type[nn.Module], Callable[[Any], nn.Module]] = {
+    nn.MultiheadAttention: _attention_in,
+    nn.TransformerEncoderLayer: _encoder_layer_in,
+    nn.TransformerDecoderLayer: _decoder_layer_in,
+    nn.TransformerEncoder: _encoder_in,
+    nn.TransformerDecoder: _decoder_in,
+    nn.Transformer: _transformer_in,
+}
+_TO: dict[type[nn.Module], Callable[[Any], nn.Module]] = {
+    MultiHeadAttention: _attention_out,
+    EncoderLayer: _encoder_layer_out,
+    DecoderLayer: _decoder_layer_out,
+    Encoder: _encoder_out,
+    Decoder: _decoder_out,
+    EncoderDecoder: _transformer_out,
+}

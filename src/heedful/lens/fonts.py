@@ -1,0 +1,119 @@
+"""Letters for pictures: fonts that really hold what is to be written, or words on what to install."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from typing import Any
+
+from ..errors import MissingDependencyError
+
+BASE = "DejaVu Sans"  # comes with matplotlib
+KOREAN = (
+    "NanumGothic",
+    "Noto Sans KR",
+    "Noto Sans CJK KR",
+    "Malgun Gothic",
+    "Apple SD Gothic Neo",
+    "AppleGothic",
+    "Noto Sans CJK JP",
+    "UnDotum",
+)
+
+
+class Lettering:
+    """The fonts that one figure needs for its texts, and the texts in a form they can show.
+
+    Hangul without a font is an error. Any other character that no font holds, and what cannot be seen
+    (a line break, a control character), is written as its escape: never an empty box.
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        characters = {letter for text in texts for letter in _composed(text) if letter.isprintable()}
+        self.families, self._undrawable = _cover(characters)
+        if _hangul(self._undrawable):
+            notice_new_fonts()
+            self.families, self._undrawable = _cover(characters)
+        hangul = _hangul(self._undrawable)
+        if hangul:
+            raise MissingDependencyError(
+                f"no installed font can draw the Korean letters {''.join(hangul[:8])}. Install one: "
+                "apt install fonts-nanum (Debian, Ubuntu), dnf install google-noto-sans-cjk-fonts (Fedora); "
+                "macOS and Windows have one already. Or draw with language='en' and labels without Hangul"
+            )
+
+    @property
+    def style(self) -> dict[str, Any]:
+        """Keywords for every text: these fonts, and dollar signs are dollar signs."""
+        return {"fontfamily": self.families, "parse_math": False, "usetex": False}
+
+    def write(self, text: str) -> str:
+        """The text with escapes for what cannot be drawn."""
+        return "".join(self._shown(letter) for letter in _composed(text))
+
+    def _shown(self, letter: str) -> str:
+        if letter.isprintable() and letter not in self._undrawable:
+            return letter
+        return letter.encode("unicode_escape").decode()
+
+
+def installed_families() -> list[str]:
+    """The upright regular families that matplotlib knows, good Korean ones first."""
+    rank = {name: place for place, name in enumerate(KOREAN)}
+    names = {
+        entry.name
+        for entry in _font_manager().fontManager.ttflist
+        if entry.name in rank or (entry.style == "normal" and entry.weight in (400, "normal"))
+    }
+    # A last-resort font holds every character, each as a box.
+    real = (name for name in names if not name.replace(" ", "").lstrip(".").startswith("LastResort"))
+    return sorted(real, key=lambda name: (rank.get(name, len(rank)), name))
+
+
+def notice_new_fonts() -> None:
+    """Tell matplotlib of fonts installed since it made its list, which it keeps for ever."""
+    manager = _font_manager()
+    known = {entry.fname for entry in manager.fontManager.ttflist}
+    for path in sorted({entry.fname for entry in manager.FontManager().ttflist} - known):
+        manager.fontManager.addfont(path)
+
+
+def drawable(family: str, characters: set[str]) -> set[str]:
+    """Those of the characters for which the family holds a glyph."""
+    manager = _font_manager()
+    try:
+        path = manager.findfont(manager.FontProperties(family=[family]), fallback_to_default=False)
+    except ValueError:  # uninstalled since matplotlib made its list
+        return set()
+    font = manager.get_font(path)
+    return {letter for letter in characters if font.get_char_index(ord(letter))}
+
+
+def _font_manager() -> Any:
+    """Where every picture first needs matplotlib."""
+    try:
+        from matplotlib import font_manager
+    except ImportError as missing:
+        raise MissingDependencyError("pictures need matplotlib; install it: pip install 'heedful[plot]'") from missing
+    return font_manager
+
+
+def _cover(characters: set[str]) -> tuple[list[str], set[str]]:
+    """Families that together draw these characters, no more than needed; and the characters left over."""
+    families, missing = [BASE], characters - drawable(BASE, characters)
+    for family in installed_families() if missing else ():
+        found = drawable(family, missing)
+        if found:
+            families.append(family)
+            missing -= found
+        if not missing:
+            break
+    return families, missing
+
+
+def _hangul(letters: set[str]) -> list[str]:
+    return sorted(letter for letter in letters if "HANGUL" in unicodedata.name(letter, ""))
+
+
+def _composed(text: str) -> str:
+    return unicodedata.normalize("NFC", text)  # a syllable typed as loose letters is drawn as one

@@ -1,0 +1,271 @@
+"""Pictures of what the numbers do: positional encodings and attention, as figures and as files.
+
+Shapes: T positions, D dimensions, H heads, Tq queries, Tk keys. Sizes are inches. Figures are made
+without pyplot, so nothing global changes and no screen is needed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from ..errors import HeedfulError, unknown
+from .fonts import Lettering
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WORDS = {
+    "en": {
+        "positions": "Positional encoding",
+        "attention": "Attention",
+        "position": "Position",
+        "dimension": "Dimension",
+        "value": "Value",
+        "query": "Query",
+        "key": "Key",
+        "weight": "Weight",
+        "head": "head",
+    },
+    "ko": {
+        "positions": "위치 인코딩",
+        "attention": "어텐션",
+        "position": "위치",
+        "dimension": "차원",
+        "value": "값",
+        "query": "쿼리",
+        "key": "키",
+        "weight": "가중치",
+        "head": "헤드",
+    },
+}
+WAVES = ("#440154", "#31688e", "#1f9e89", "#7a9a01")  # viridis, its yellow darkened
+LONGEST_LABEL = 32  # characters; a longer one is cut
+POINT = 1 / 72
+
+
+class PictureError(HeedfulError, ValueError):
+    """A picture that cannot be drawn from what was given."""
+
+
+def positional_map(table: Tensor, *, title: str | None = None, language: str = "en") -> Figure:
+    """A table of positional encodings (T, D) as a map: `positional_map(Sinusoidal(128).table(100))`."""
+    values = _numbers(table, "a positional table", "T", "D")
+    words = _words(language, positions=title)
+    lettering = Lettering(words.values())
+    limit = abs(values).max() or 1.0
+    figure, frame, (panel,) = _panels(width=7.5, height=5.0)
+    image = panel.imshow(values, cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto", interpolation="nearest")
+    panel.set_xlabel(words["dimension"], **lettering.style)
+    panel.set_ylabel(words["position"], **lettering.style)
+    _colour_bar(figure, frame, image, words["value"], lettering)
+    return _finished(figure, frame, words["positions"], lettering)
+
+
+def positional_waves(
+    table: Tensor,
+    dimensions: Sequence[int] = (0, 10, 50, 100),
+    *,
+    title: str | None = None,
+    language: str = "en",
+) -> Figure:
+    """How the values of a few dimensions go up and down over the positions of a table (T, D)."""
+    values = _numbers(table, "a positional table", "T", "D")
+    length, width = values.shape
+    if not dimensions or not all(0 <= dimension < width for dimension in dimensions):
+        asked = ", ".join(map(str, dimensions)) or "no"
+        raise PictureError(f"dimensions 0 to {width - 1} are in the table, but {asked} were asked for")
+    words = _words(language, positions=title)
+    lettering = Lettering(words.values())
+    limit = 1.1 * (abs(values[:, list(dimensions)]).max() or 1.0)
+    figure, frame, panels = _panels(len(dimensions), width=7.5, height=1.1, gap=0.18)
+    for place, (panel, dimension) in enumerate(zip(panels, dimensions, strict=True)):
+        colour = WAVES[place % len(WAVES)]
+        panel.axhline(0, color="0.8", linewidth=0.8)
+        panel.plot(values[:, dimension], color=colour, linewidth=1.6)
+        panel.set(xlim=(0, max(1, length - 1)), ylim=(-limit, limit))
+        panel.spines[["top", "right", "bottom"]].set_visible(False)
+        panel.tick_params(bottom=False, labelbottom=panel is panels[-1])
+        name = f"{words['dimension']} {dimension}"
+        panel.text(1.02, 0.5, name, transform=panel.transAxes, va="center", color=colour, size=11, **lettering.style)
+    panels[-1].set_xlabel(words["position"], **lettering.style)
+    frame.text(-0.06, 0.5, words["value"], rotation=90, va="center", ha="right", **lettering.style)
+    return _finished(figure, frame, words["positions"], lettering)
+
+
+def attention_map(
+    weights: Tensor,
+    queries: Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+    *,
+    brightest: float | None = None,
+    title: str | None = None,
+    language: str = "en",
+) -> Figure:
+    """One head's weights (Tq, Tk): a row for each query, the keys across; both are numbered where no labels are given.
+
+    `brightest` is the weight at the end of the colours: the largest there is, unless given; with 1.0
+    several pictures compare.
+    """
+    values = _numbers(weights, "one head's weights", "Tq", "Tk")
+    words = _words(language, attention=title)
+    return _attention(values[None], [""], queries, keys, words, cell=0.42, side=14.0, brightest=brightest)
+
+
+def attention_heads(
+    weights: Tensor,
+    queries: Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+    *,
+    heads: Sequence[int] | None = None,
+    brightest: float | None = None,
+    title: str | None = None,
+    language: str = "en",
+) -> Figure:
+    """The weights of several heads (H, Tq, Tk) on one colour scale; `heads` are their numbers where not 0 to H − 1."""
+    values = _numbers(weights, "the weights of several heads", "H", "Tq", "Tk")
+    words = _words(language, attention=title)
+    names = [f"{words['head']} {number}" for number in _labels(heads, len(values), "heads")]
+    return _attention(values, names, queries, keys, words, cell=0.28, side=4.5, brightest=brightest)
+
+
+def save(figure: Figure, path: str | Path) -> Path:
+    """Write the figure as PNG or SVG, by the suffix. The same figure gives the same bytes."""
+    from matplotlib import rc_context
+
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in (".png", ".svg"):
+        raise PictureError(f"a picture is written as .png or .svg, by the end of its name; got {path.name!r}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with rc_context({"svg.hashsalt": "heedful", "svg.fonttype": "path"}):
+        figure.savefig(path, format=suffix[1:], dpi=figure.dpi, metadata={"Date": None})
+    return path
+
+
+def _attention(
+    weights: Any,
+    names: list[str],
+    queries: Sequence[str] | None,
+    keys: Sequence[str] | None,
+    words: dict[str, str],
+    *,
+    cell: float,
+    side: float,
+    brightest: float | None,
+) -> Figure:
+    """A panel for each of the H maps, cells shrinking where a side would grow too long; the outer ones carry labels."""
+    low, high = weights.min(), weights.max()
+    if low < 0 or high > 1.01:  # rounding may lift a weight a little above 1
+        raise PictureError(f"attention weights lie between 0 and 1, got {low:.3g} to {high:.3g}; were they scores?")
+    n_heads, n_queries, n_keys = weights.shape
+    rows, columns = _labels(queries, n_queries, "queries"), _labels(keys, n_keys, "keys")
+    lettering = Lettering([*words.values(), *names, *rows, *columns])
+    cell = min(cell, side / max(n_queries, n_keys))
+    width, height = max(1.2, cell * n_keys), max(1.2, cell * n_queries)
+    n_columns = min(4, n_heads)
+    figure, frame, panels = _panels(n_heads, n_columns, width=width, height=height, gap=0.35)
+    for place, (panel, name, values) in enumerate(zip(panels, names, weights, strict=True)):
+        image = panel.imshow(
+            values, cmap="viridis", vmin=0, vmax=brightest or high or 1.0, aspect="auto", interpolation="nearest"
+        )
+        panel.set_title(name, size=10, pad=4, **lettering.style)
+        panel.spines[:].set_visible(False)
+        panel.tick_params(length=0, labelleft=place % n_columns == 0, labelbottom=place + n_columns >= n_heads)
+        _label(panel.yaxis, rows, cell, lettering)
+        _label(panel.xaxis, columns, cell, lettering, leaning=keys is not None)
+    for panel in panels[::n_columns]:
+        panel.set_ylabel(words["query"], **lettering.style)
+    for panel in panels[-n_columns:]:
+        panel.set_xlabel(words["key"], **lettering.style)
+    _colour_bar(figure, frame, image, words["weight"], lettering)
+    return _finished(figure, frame, words["attention"], lettering)
+
+
+def _label(axis: Any, labels: list[str], cell: float, lettering: Lettering, *, leaning: bool = False) -> None:
+    """Labels as large as the cells allow; where even small ones would touch, every second one, or third, …"""
+    size = min(10.0, max(5.5, 0.55 * cell / POINT))
+    every = math.ceil(1.7 * size * POINT / cell)
+    texts = [_cut(lettering.write(label)) for label in labels[::every]]
+    lean: dict[str, Any] = {"rotation": 45, "rotation_mode": "anchor", "ha": "right"} if leaning else {}
+    axis.set_ticks(range(0, len(labels), every), labels=texts, size=size, **lean, **lettering.style)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_LABEL else text[: LONGEST_LABEL - 1] + "…"
+
+
+def _panels(
+    n: int = 1, n_columns: int = 1, *, width: float, height: float, gap: float = 0.0
+) -> tuple[Figure, Axes, list[Axes]]:
+    """A figure with n panels of one size, row by row, and an invisible frame around them all."""
+    from matplotlib.figure import Figure
+
+    n_rows = math.ceil(n / n_columns)
+    total = (n_columns * (width + gap) - gap, n_rows * (height + gap) - gap)
+    figure = Figure(figsize=total, dpi=150)
+
+    def place(column: int, row: int) -> tuple[float, float, float, float]:
+        left, bottom = column * (width + gap), total[1] - height - row * (height + gap)
+        return left / total[0], bottom / total[1], width / total[0], height / total[1]
+
+    frame = figure.add_axes((0, 0, 1, 1))
+    frame.set_axis_off()
+    return figure, frame, [figure.add_axes(place(i % n_columns, i // n_columns)) for i in range(n)]
+
+
+def _colour_bar(figure: Figure, frame: Axes, image: Any, label: str, lettering: Lettering) -> None:
+    """To the right of the frame, from its top, at most five inches long."""
+    width, height = figure.get_size_inches()
+    length = min(1.0, 5.0 / height)
+    bar = figure.colorbar(image, cax=frame.inset_axes((1 + 0.15 / width, 1 - length, 0.14 / width, length)))
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(length=0, labelsize=9)
+    bar.set_label(label, **lettering.style)
+
+
+def _finished(figure: Figure, frame: Axes, title: str, lettering: Lettering) -> Figure:
+    """The title above all, and the figure grown around its panels until every label is inside."""
+    named = any(panel.get_title() for panel in figure.axes)
+    frame.set_title(lettering.write(title), loc="left", size=14, pad=26 if named else 10, **lettering.style)
+    margin, old = 0.2, figure.get_size_inches()
+    box = figure.get_tightbbox()
+    new = (box.width + 2 * margin, box.height + 2 * margin)
+    for axes in figure.axes:
+        left, bottom, width, height = axes.get_position().bounds
+        left, bottom = left * old[0] - box.x0 + margin, bottom * old[1] - box.y0 + margin
+        axes.set_position((left / new[0], bottom / new[1], width * old[0] / new[0], height * old[1] / new[1]))
+    figure.set_size_inches(new)
+    return figure
+
+
+def _numbers(given: Tensor, what: str, *axes: str) -> Any:
+    """The tensor as an array of float64, after a look at its shape and values."""
+    values = torch.as_tensor(given).detach().to("cpu", torch.float64).numpy()
+    shape = f"({', '.join(axes)})"
+    if values.ndim != len(axes) or not values.size:
+        more = ", and one of a batch is drawn at a time: hand in weights[0]" if values.ndim > len(axes) else ""
+        raise PictureError(f"{what} must be {shape}, none of them 0; got {values.shape}{more}")
+    if not math.isfinite(abs(values).max()):
+        raise PictureError(f"{what} {shape} must be finite numbers, got NaN or infinity among them")
+    return values
+
+
+def _labels(given: Sequence[Any] | None, n: int, name: str) -> list[str]:
+    """As texts; numbers where none are given."""
+    labels = [str(label) for label in (range(n) if given is None else given)]
+    if len(labels) != n:
+        raise PictureError(f"{len(labels)} {name} are named, but the weights have {n}")
+    return labels
+
+
+def _words(language: str, **titles: str | None) -> dict[str, str]:
+    if language not in WORDS:
+        raise PictureError(unknown("language", language, WORDS))
+    return WORDS[language] | {key: title for key, title in titles.items() if title is not None}

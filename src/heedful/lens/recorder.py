@@ -1,0 +1,154 @@
+"""Look at attention from outside: hooks recompute the weights of what runs, and nothing in the model knows.
+
+The fused kernel keeps running and its output is untouched; the weights are those of `attention_weights`
+on the same queries and keys, before dropout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from ..core import Decoder, Encoder, MultiHeadAttention, RecurrentDecoder
+from ..errors import RecordingError
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """One attention that ran. `heads` names the heads whose weights are here, in order."""
+
+    path: str  # of the module, from the one that was recorded
+    stack: Literal["encoder", "decoder", "alone"]
+    kind: Literal["self", "cross"]
+    layer: int
+    heads: tuple[int, ...]
+    weights: Tensor  # (B, heads, Tq, Tk)
+
+
+@dataclass
+class Recording:
+    """Everything that was seen, in order; and by layer, what the last run left.
+
+    Several calls inside one `record` (a generation with its cache) are all in `looks`.
+    """
+
+    looks: list[Look] = field(default_factory=list)
+
+    @property
+    def encoder(self) -> dict[int, Tensor]:
+        """Encoder self-attention by layer, each (B, H, S, S)."""
+        return self._latest("encoder", "self")
+
+    @property
+    def decoder(self) -> dict[int, Tensor]:
+        """Decoder self-attention by layer, each (B, H, T, T)."""
+        return self._latest("decoder", "self")
+
+    @property
+    def cross(self) -> dict[int, Tensor]:
+        """The decoder's attention over the memory by layer, each (B, H, T, S)."""
+        return self._latest("decoder", "cross")
+
+    def _latest(self, stack: str, kind: str) -> dict[int, Tensor]:
+        return {look.layer: look.weights for look in self.looks if (look.stack, look.kind) == (stack, kind)}
+
+
+@contextmanager
+def record(
+    module: nn.Module, layers: int | Iterable[int] | None = None, heads: int | Iterable[int] | None = None
+) -> Iterator[Recording]:
+    """The attention weights of what runs inside, of the layers and heads asked for (all unless given).
+
+    >>> with heedful.record(model, layers=[0, 5]) as recording:
+    ...     model(source, target)
+    >>> recording.cross[5]  # (B, H, T, S)
+    """
+    watch = _Watch(_chosen(layers), _chosen(heads))
+    _refuse_compiled(module)
+    with ExitStack() as hooks:
+        for path, part in module.named_modules():
+            if isinstance(part, MultiHeadAttention | RecurrentDecoder):
+                watch.check(path, part)
+                for handle in watch.hook(path, part, _stack_of(module, path)):
+                    hooks.callback(handle.remove)
+        yield watch.recording
+    if not watch.recording.looks:
+        raise RecordingError(
+            "nothing with attention ran inside record(); call the module itself there, "
+            "not a compiled or captured copy of it, and ask for layers it has"
+        )
+
+
+def _chosen(numbers: int | Iterable[int] | None) -> tuple[int, ...] | None:
+    if numbers is None:
+        return None
+    return (numbers,) if isinstance(numbers, int) else tuple(numbers)
+
+
+def _stack_of(module: nn.Module, path: str) -> Literal["encoder", "decoder", "alone"]:
+    """The kind of stack that a part stands in."""
+    steps = path.split(".") if path else []
+    around = [module.get_submodule(".".join(steps[:n])) for n in range(len(steps) + 1)]
+    if any(isinstance(part, Encoder) for part in around):
+        return "encoder"
+    return "decoder" if any(isinstance(part, Decoder | RecurrentDecoder) for part in around) else "alone"
+
+
+def _refuse_compiled(module: nn.Module) -> None:
+    for path, part in module.named_modules():
+        if hasattr(part, "_orig_mod") or getattr(part, "_compiled_call_impl", None) is not None:
+            raise RecordingError(
+                f"{path or type(part).__name__} is compiled, and a compiled model cannot be looked into; "
+                "record the eager module (model._orig_mod, or a copy loaded without compiling)"
+            )
+
+
+class _Watch:
+    """The hooks of one recording."""
+
+    def __init__(self, layers: tuple[int, ...] | None, heads: tuple[int, ...] | None) -> None:
+        self.layers = layers
+        self.heads = heads
+        self.recording = Recording()
+
+    def check(self, path: str, part: nn.Module) -> None:
+        """Refuse heads that this attention does not have."""
+        n_heads = part.n_heads if isinstance(part, MultiHeadAttention) else 1
+        for head in self.heads or ():
+            if not 0 <= head < n_heads:
+                raise RecordingError(f"{path or 'this attention'} has heads 0 to {n_heads - 1}, not {head}")
+
+    def hook(self, path: str, part: nn.Module, stack: Literal["encoder", "decoder", "alone"]) -> Iterator[Any]:
+        """Which layer runs and what it reads is known outside; queries and keys are known inside."""
+        seen: dict[str, Any] = {"kind": "cross", "layer": 0}
+
+        def outside(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            memory = args[1] if len(args) > 1 else kwargs.get("memory")
+            seen.update(kind="self" if memory is None else "cross", layer=kwargs.get("layer", 0))
+
+        def inside(mixer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            if self.layers is not None and seen["layer"] not in self.layers:
+                return
+            _refuse_unfaithful(mixer)
+            with torch.no_grad():
+                weights: Tensor = mixer.weights(*args, heads=self.heads, **kwargs)  # type: ignore[operator]
+            heads = self.heads if self.heads is not None else tuple(range(weights.shape[1]))
+            self.recording.looks.append(Look(path, stack, heads=heads, weights=weights, **seen))
+
+        if isinstance(part, MultiHeadAttention):
+            yield part.register_forward_pre_hook(outside, with_kwargs=True)
+            yield part.attention.register_forward_pre_hook(inside, with_kwargs=True)
+        else:
+            yield part.register_forward_pre_hook(inside, with_kwargs=True)
+
+
+def _refuse_unfaithful(mixer: nn.Module) -> None:
+    if mixer.training:
+        raise RecordingError("the model is in training mode, so dropout changes what runs; call model.eval() first")
+    if torch.compiler.is_compiling() or (torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()):
+        raise RecordingError("attention cannot be recorded while a model is being compiled or captured; run it eagerly")
