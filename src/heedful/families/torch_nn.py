@@ -240,13 +240,16 @@ def _transformer_out(ours: EncoderDecoder) -> nn.Transformer:
     if not all(isinstance(part, Vectors | Hidden) for part in parts):
         raise ValueError("torch.nn.Transformer has no embeddings and no output layer; convert the encoder and decoder")
     attention: Any = ours.encoder.layers[0].attention
-    return nn.Transformer(
+    theirs = nn.Transformer(
         attention.part.query.in_features,
         attention.part.n_heads,
-        custom_encoder=_encoder_out(ours.encoder),
-        custom_decoder=_decoder_out(ours.decoder),
+        custom_encoder=nn.Identity(),
+        custom_decoder=nn.Identity(),
         batch_first=True,
     )
+    # Set afterwards: nn.Transformer starts the weights of a custom encoder anew.
+    theirs.encoder, theirs.decoder = _encoder_out(ours.encoder), _decoder_out(ours.decoder)
+    return theirs
 
 
 _FROM: dict[type[nn.Module], Callable[[Any], nn.Module]] = {
