@@ -25,6 +25,10 @@ class RecordingError(HeedfulError, RuntimeError):
     """Attention that cannot be looked at, and why."""
 
 
+class PictureError(HeedfulError, ValueError):
+    """A picture that cannot be drawn from what was given."""
+
+
 def unknown(what: str, given: object, allowed: Iterable[str]) -> str:
     """A sentence for a name that is not one of those allowed."""
     names = sorted(allowed)

@@ -67,7 +67,8 @@ def attention_weights(
     """
     bound, key, _ = _bound(query, key, key, keep, bias)
     key = key.repeat_interleave(query.shape[1] // key.shape[1], dim=1)  # (B, H, Tk, K)
-    scores = query @ key.transpose(-2, -1) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scores = (query * scale) @ key.transpose(-2, -1)  # (B, H, Tq, Tk)
     if bound.bias is not None:
         scores = scores + bound.bias
     allowed = bound.rules.dense(bound.grid)
@@ -90,24 +91,27 @@ def _bound(
     n_queries, n_keys = query.shape[2], key.shape[2]
     grid = Grid(query.shape[0], n_queries, n_keys, n_keys - n_queries, query.device)
     bound = bind(as_mask(keep), grid, bias=bias, dtype=query.dtype)
-    dense = bound.rules.dense(grid)
-    if dense is not None and dense.dim() == 4:  # only padding and explicit masks differ from row to row
-        unseen = ~dense.any(dim=-2)[..., None]  # (B, 1 or H, Tk, 1)
-        if unseen.shape[1] in (1, key.shape[1]):
-            key, value = (part.masked_fill(unseen, 0.0) for part in (key, value))
+    bound.check(query, key)
+    visible = bound.rules.visible(grid)
+    if visible is not None:
+        unseen = ~visible[:, None, :, None]  # (B, 1, Tk, 1)
+        key, value = key.masked_fill(unseen, 0.0), value.masked_fill(unseen, 0.0)
     return bound, key, value
 
 
 def _check_shapes(query: Tensor, key: Tensor, value: Tensor) -> None:
-    shapes = f"query {tuple(query.shape)}, key {tuple(key.shape)}, value {tuple(value.shape)}"
-    if not query.dim() == key.dim() == value.dim() == 4:
-        raise ValueError(f"attention takes (B, heads, T, K) tensors, got {shapes}")
-    if query.shape[-1] != key.shape[-1] or key.shape[:3] != value.shape[:3] or query.shape[0] != key.shape[0]:
-        raise ValueError(f"attention needs one batch, one head width and as many values as keys, got {shapes}")
-    if query.shape[1] % key.shape[1]:
-        raise ValueError(
-            f"{query.shape[1]} query heads cannot share {key.shape[1]} key/value heads evenly, got {shapes}"
+    def refuse(wanted: str) -> ValueError:
+        return ValueError(
+            f"attention takes {wanted}; got query {tuple(query.shape)}, key {tuple(key.shape)}, "
+            f"value {tuple(value.shape)}"
         )
+
+    if not query.dim() == key.dim() == value.dim() == 4:
+        raise refuse("(B, heads, T, K) tensors")
+    if query.shape[-1] != key.shape[-1] or key.shape[:3] != value.shape[:3] or query.shape[0] != key.shape[0]:
+        raise refuse("one batch, one head width, and as many values as keys")
+    if query.shape[1] % key.shape[1]:
+        raise refuse("key/value heads that the query heads can share evenly")
 
 
 class DotProduct(nn.Module):

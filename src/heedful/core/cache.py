@@ -48,10 +48,10 @@ class Cache(State, Protocol):
     def holds_memory(self) -> bool:
         """Whether those were computed."""
 
-    def key_positions(self, new: Tensor) -> Tensor:
-        """The positions of the keys held and of the new ones: (Tk,) or (B, Tk)."""
+    def key_positions(self, new: Tensor | None, n_new: int) -> Tensor | None:
+        """The positions of the keys held and of n_new more: (Tk,) or (B, Tk); None while they are the slots."""
 
-    def advance(self, n_new: int, key_positions: Tensor) -> None:
+    def advance(self, n_new: int, key_positions: Tensor | None) -> None:
         """Every layer has written: hold what was appended."""
 
 
@@ -83,7 +83,7 @@ class _Held:
 
     def _choose(self, rows: Tensor) -> None:
         self._layers = _rows(self._layers, rows)
-        if self._positions is not None and self._positions.dim() == 2:
+        if self._positions is not None and _one_for_each_row(self._positions):
             self._positions = self._positions.index_select(0, rows)
 
 
@@ -92,11 +92,13 @@ def _rows(layers: dict[int, KeysValues], rows: Tensor) -> dict[int, KeysValues]:
 
 
 def _same_rows(held: Tensor, new: Tensor) -> tuple[Tensor, Tensor]:
-    """Positions of one row for all, (T,), spread beside those of a row each, (B, T)."""
-    if held.dim() == new.dim():
-        return held, new
-    rows = held.shape[0] if held.dim() == 2 else new.shape[0]
-    return held.expand(rows, held.shape[-1]), new.expand(rows, new.shape[-1])
+    """Positions of one row for all spread beside those of a row each."""
+    rows = torch.broadcast_shapes(held.shape[:-1], new.shape[:-1])
+    return held.expand(*rows, -1), new.expand(*rows, -1)
+
+
+def _one_for_each_row(positions: Tensor) -> bool:
+    return positions.dim() == 2 and positions.shape[0] > 1
 
 
 class KVCache(_Held):
@@ -123,7 +125,7 @@ class KVCache(_Held):
         """`new` written after the first `length` of `held`, or of a larger copy of it."""
         if held is None:
             return new
-        if new.requires_grad or held.requires_grad:
+        if torch.is_grad_enabled():
             return torch.cat([held[:, :, : self.length], new], dim=2)
         if held.shape[2] < total:
             batch, heads, _, width = held.shape
@@ -133,12 +135,15 @@ class KVCache(_Held):
         held[:, :, self.length : total] = new
         return held
 
-    def key_positions(self, new: Tensor) -> Tensor:
-        if self._positions is None:
-            return new
-        return torch.cat(_same_rows(self._positions, new), dim=-1)
+    def key_positions(self, new: Tensor | None, n_new: int) -> Tensor | None:
+        given = new if new is not None else self._positions
+        if given is None:
+            return None
+        slots = torch.arange(self.total(n_new), device=given.device)
+        held = slots[: self.length] if self._positions is None else self._positions
+        return torch.cat(_same_rows(held, slots[self.length :] if new is None else new), dim=-1)
 
-    def advance(self, n_new: int, key_positions: Tensor) -> None:
+    def advance(self, n_new: int, key_positions: Tensor | None) -> None:
         self.length += n_new
         self._positions = key_positions
 
@@ -148,6 +153,7 @@ class FixedKVCache(_Held):
 
     Nothing about it changes shape or address, so a step that uses it can be captured and replayed.
     Keys not yet written are hidden by the causal mask. `keep`, where it is given, covers the capacity.
+    What is written in place cannot be differentiated: use it under torch.no_grad().
     """
 
     def __init__(self, capacity: int, *, device: torch.device | str | None = None) -> None:
@@ -166,6 +172,8 @@ class FixedKVCache(_Held):
         return self.capacity
 
     def append(self, layer: int, key: Tensor, value: Tensor) -> KeysValues:
+        if torch.is_grad_enabled() and key.requires_grad:
+            raise ValueError("a fixed cache is written in place, without gradients: use it under torch.no_grad()")
         if layer not in self._layers:
             batch, heads, _, width = key.shape
             shape = batch, heads, self.capacity, width
@@ -175,21 +183,23 @@ class FixedKVCache(_Held):
             buffer.index_copy_(2, slots, new)
         return self._layers[layer]
 
-    def key_positions(self, new: Tensor) -> Tensor:
-        if self._positions is None:
-            self._positions = new.new_zeros(*new.shape[:-1], self.capacity)
-        held, new = _same_rows(self._positions, new)
-        if held is not self._positions:
+    def key_positions(self, new: Tensor | None, n_new: int) -> Tensor | None:
+        if new is None and self._positions is None:
+            return None
+        slots = self._slots(n_new)
+        held = torch.arange(self.capacity, device=slots.device) if self._positions is None else self._positions
+        held, new = _same_rows(held, slots if new is None else new)
+        if self._positions is None or held.shape != self._positions.shape:
             self._positions = held.clone()
-        return self._positions.index_copy_(-1, self._slots(new.shape[-1]), new)
+        return self._positions.index_copy_(-1, slots, new)
 
-    def advance(self, n_new: int, key_positions: Tensor) -> None:
+    def advance(self, n_new: int, key_positions: Tensor | None) -> None:
         self.length += n_new
         self._used += n_new
 
     def reorder(self, rows: Tensor) -> None:
         pairs = [tensor for pair in self._layers.values() for tensor in pair]
-        if self._positions is not None and self._positions.dim() == 2:
+        if self._positions is not None and _one_for_each_row(self._positions):
             pairs.append(self._positions)
         for buffer in pairs:
             buffer.copy_(buffer.index_select(0, rows))  # in place: a captured step knows only this address
@@ -199,6 +209,8 @@ class FixedKVCache(_Held):
         self.length.zero_()
         self._used = 0
         self._memory.clear()
+        self._positions = None
+        self.padded = False
 
     def _slots(self, n_new: int) -> Tensor:
         return torch.arange(n_new, device=self.length.device) + self.length

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from . import init
+from .host import check_range
 from .masks import Grid, Mask, as_padding, padding, zero_padding
 
 Sequence = tuple[Tensor, Mask]  # (B, T, D) and which of it is real
@@ -38,23 +39,15 @@ class TokenEmbedding(nn.Module):
             raise TypeError(
                 f"token ids are integers of shape (B, T), not {tokens.dtype} of shape {tuple(tokens.shape)}"
             )
-        self._check_ids(tokens, self.weight.shape[0], "token id", "vocabulary")
+        check_range(tokens, self.weight.shape[0], "token ids")
         x = F.embedding(tokens, self.weight) * self.scale
         if self.segments is not None:
             segments = torch.zeros_like(tokens) if segments is None else segments
-            self._check_ids(segments, self.segments.shape[0], "segment", "model's segments")
+            check_range(segments, self.segments.shape[0], "segments")
             x = x + F.embedding(segments, self.segments)
         elif segments is not None:
             raise ValueError("this model has no segments; build it with n_segments, or leave segments out")
         return self.widen(x), as_padding(keep)
-
-    @staticmethod
-    def _check_ids(ids: Tensor, n: int, what: str, where: str) -> None:
-        if ids.device.type != "cpu" or torch.compiler.is_compiling() or not ids.numel():
-            return  # a device checks by itself; asking it would wait for it
-        low, high = int(ids.min()), int(ids.max())
-        if low < 0 or high >= n:
-            raise ValueError(f"{what} {low if low < 0 else high} is outside the {where}, which has 0 to {n - 1}")
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]}, {self.weight.shape[1]}, scale={self.scale:g}"
@@ -123,7 +116,7 @@ class SeriesEmbedding(nn.Module):
 
     def n_patches(self, length: int) -> int:
         """How many whole patches a series of this length has."""
-        return (length - self.patch_length) // self.stride + 1
+        return max(0, (length - self.patch_length) // self.stride + 1)
 
     def forward(self, series: Tensor, keep: Mask | Tensor | None = None, *, segments: Tensor | None = None) -> Sequence:
         """`keep` says which steps were observed; a patch is real where any of its steps is."""

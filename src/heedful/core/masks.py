@@ -9,11 +9,13 @@ Shapes: B batch, H heads, Tq queries, Tk keys. True = may attend, everywhere.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 
 import torch
 from torch import Tensor
+
+from .host import can_read
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +30,7 @@ class Grid:
     n_keys: int
     start: int | Tensor
     device: torch.device
-    query_positions: Tensor | None = None  # (Tq,) or (B, Tq)
+    query_positions: Tensor | None = None  # (Tq,) or (B, Tq); None while they are the slots
     key_positions: Tensor | None = None  # (Tk,) or (B, Tk)
 
     @property
@@ -47,13 +49,26 @@ class Grid:
 class Part:
     """One rule of a mask."""
 
+    @property
+    def rows(self) -> int:
+        """Of the batch, those that the rule speaks of; one serves all."""
+        return 1
+
     def hides_nothing(self, grid: Grid) -> bool:
         """Whether this rule may be dropped on this grid, as far as the host can tell."""
         return False
 
+    def heads(self, chosen: list[int]) -> Part:
+        """The same for some heads only."""
+        return self
+
     def dense(self, grid: Grid) -> Tensor:
         """The rule as a boolean tensor that broadcasts to (B, H, Tq, Tk)."""
         raise NotImplementedError
+
+    def visible(self, grid: Grid) -> Tensor | None:
+        """(B, Tk) or (1, Tk) the keys that some query may see; None for all, as far as the host can tell."""
+        return None
 
 
 class Causal(Part):
@@ -73,7 +88,7 @@ class Window(Part):
     size: int
 
     def hides_nothing(self, grid: Grid) -> bool:
-        return grid.n_keys <= self.size
+        return grid.n_keys <= self.size and grid.key_positions is None
 
     def dense(self, grid: Grid) -> Tensor:
         q = grid.query_slots if grid.query_positions is None else grid.query_positions
@@ -88,16 +103,25 @@ class Explicit(Part):
 
     keep: Tensor
 
+    @property
+    def rows(self) -> int:
+        return self.keep.shape[0] if self.keep.dim() == 4 else 1
+
+    def heads(self, chosen: list[int]) -> Part:
+        return Explicit(self.keep[:, chosen]) if self.keep.dim() == 4 and self.keep.shape[1] > 1 else self
+
     def dense(self, grid: Grid) -> Tensor:
-        rows, keys = self.keep.shape[-2:]
-        leading = self.keep.shape[0] if self.keep.dim() == 4 else 1
-        if rows not in (1, grid.n_queries) or keys not in (1, grid.n_keys) or leading not in (1, grid.batch):
+        queries, keys = self.keep.shape[-2:]
+        if queries not in (1, grid.n_queries) or keys not in (1, grid.n_keys) or self.rows not in (1, grid.batch):
             raise ValueError(
                 f"a mask of shape {tuple(self.keep.shape)} does not fit {grid.batch} rows of {grid.n_queries} "
                 f"queries and {grid.n_keys} keys; give (Tq, Tk) or (B, H, Tq, Tk), "
                 f"or padding(keep) for a (B, Tk) padding mask"
             )
         return self.keep
+
+    def visible(self, grid: Grid) -> Tensor:
+        return self.dense(grid)[(None,) * (4 - self.keep.dim())].any(dim=(1, 2)).expand(-1, grid.n_keys)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +164,9 @@ class Padding(Part):
         self._check(grid)
         return self.columns(grid.n_keys, grid.device)[:, None, None, :]  # (B, 1, 1, Tk)
 
+    def visible(self, grid: Grid) -> Tensor | None:
+        return None if self.hides_nothing(grid) else self.columns(grid.n_keys, grid.device)
+
     def _check(self, grid: Grid) -> None:
         if self.rows not in (1, grid.batch):
             raise ValueError(f"padding is given for {self.rows} rows, but the batch has {grid.batch}")
@@ -173,20 +200,23 @@ class Mask:
         """Whether the host knows that no padding stands before a real key."""
         return all(part.at_the_end for part in self.parts if isinstance(part, Padding))
 
-    def tensor(self, n_queries: int, n_keys: int | None = None, *, batch: int = 1) -> Tensor:
+    def tensor(self, n_queries: int, n_keys: int | None = None) -> Tensor:
         """The mask as a person would draw it: (Tq, Tk) or (B, H, Tq, Tk) booleans, True = may attend."""
         keys = n_queries if n_keys is None else n_keys
-        rows = max([part.rows for part in self.parts if isinstance(part, Padding)], default=batch)
+        rows = max([part.rows for part in self.parts], default=1)
         grid = Grid(rows, n_queries, keys, keys - n_queries, torch.device("cpu"))
         dense = self.dense(grid)
         every = torch.ones(n_queries, keys, dtype=torch.bool)
         return every if dense is None else dense & every
 
-    def real(self, grid: Grid) -> Tensor | None:
-        """(B, Tk) which keys are no padding; None when the host knows that all are real."""
-        rules = [part for part in self.parts if isinstance(part, Padding) and not part.hides_nothing(grid)]
-        columns = [rule.columns(grid.n_keys, grid.device) for rule in rules]
+    def visible(self, grid: Grid) -> Tensor | None:
+        """(B, Tk) or (1, Tk) the keys that some query may see; None when the host knows that all are."""
+        columns = [seen for part in self.parts if (seen := part.visible(grid)) is not None]
         return reduce(torch.logical_and, columns) if columns else None
+
+    def real(self, grid: Grid) -> Tensor | None:
+        """The same by padding alone: a token that is no padding may look, even where nobody sees it."""
+        return Mask(tuple(part for part in self.parts if isinstance(part, Padding))).visible(grid)
 
 
 def everything() -> Mask:
@@ -237,7 +267,7 @@ def _padding_from_tensor(keep: Tensor, lengths: Sequence[int] | None) -> Padding
         if len(counts) != keep.shape[0]:
             raise ValueError(f"{len(counts)} lengths are given for {keep.shape[0]} rows of padding")
         return Padding(keep, counts, counts)
-    if keep.device.type != "cpu" or torch.compiler.is_compiling():
+    if not can_read(keep):
         return Padding(keep)
     total = keep.sum(dim=1)
     counts = tuple(total.tolist())
@@ -263,6 +293,8 @@ def as_mask(keep: Mask | Tensor | None) -> Mask:
             f"a boolean mask has the shape (Tq, Tk) or (B, H, Tq, Tk), not {tuple(keep.shape)}; "
             "for a (B, Tq, Tk) mask write mask[:, None]"
         )
+    if keep.dim() == 4 and keep.shape[1] == keep.shape[2] == 1:
+        return padding(keep[:, 0, 0])  # the same keys for every query: padding in another form
     return Mask((Explicit(keep),))
 
 
@@ -270,6 +302,8 @@ def as_padding(keep: Mask | Tensor | None) -> Mask:
     """What a model may be given as `keep`: a (B, T) boolean tensor or padding(...), as a mask."""
     if keep is None or isinstance(keep, Mask):
         return everything() if keep is None else keep
+    if not isinstance(keep, Tensor):
+        raise TypeError(f"keep is a (B, T) boolean tensor, True = real token, or padding(lengths); got {keep!r}")
     if keep.dim() != 2:
         raise ValueError(f"keep has the shape (B, T), True = real token, not {tuple(keep.shape)}")
     return padding(keep)
@@ -292,12 +326,17 @@ class Bound:
     order: Tensor | None = None  # (B, T) real tokens first, for causal attention over scattered padding
 
     def heads(self, chosen: list[int]) -> Bound:
-        """The same for some heads only."""
-        if self.bias is None or self.bias.dim() < 3 or self.bias.shape[-3] == 1:
-            return self
-        return replace(self, bias=self.bias[..., chosen, :, :])
+        """The rules and the bias of some heads only, for `attention_weights`."""
+        parts = tuple(part.heads(chosen) for part in self.rules.parts)
+        bias = self.bias
+        if bias is not None and bias.dim() > 2 and bias.shape[-3] > 1:
+            bias = bias[..., chosen, :, :]
+        return Bound(Mask(parts), self.grid, bias)
 
     def check(self, query: Tensor, key: Tensor) -> None:
+        """Refuse tensors of other lengths than those the mask was bound to."""
+        if self.additive is not None and self.additive.shape[1] not in (1, query.shape[1]):
+            raise ValueError(f"the mask or bias is for {self.additive.shape[1]} heads, but there are {query.shape[1]}")
         if (query.shape[2], key.shape[2]) != (self.grid.n_queries, self.grid.n_keys):
             raise ValueError(
                 f"the mask was bound to {self.grid.n_queries} queries and {self.grid.n_keys} keys, "
@@ -307,6 +346,13 @@ class Bound:
 
 def bind(rules: Mask, grid: Grid, *, bias: Tensor | None = None, dtype: torch.dtype) -> Bound:
     """Choose the cheapest exact way to run this mask through the fused kernel."""
+    if bias is not None:
+        if tuple(bias.shape[-2:]) != (grid.n_queries, grid.n_keys) or bias.dim() > 4:
+            raise ValueError(
+                f"a bias of shape {tuple(bias.shape)} does not fit {grid.n_queries} queries and {grid.n_keys} keys; "
+                "give (Tq, Tk), (H, Tq, Tk) or (B, H, Tq, Tk)"
+            )
+        bias = bias.to(dtype)
     live = [part for part in rules.parts if not part.hides_nothing(grid)]
     paddings = [part for part in live if isinstance(part, Padding)]
     others = [part for part in live if not isinstance(part, Padding | Causal)]
@@ -324,10 +370,10 @@ def bind(rules: Mask, grid: Grid, *, bias: Tensor | None = None, dtype: torch.dt
 
     seen = Mask(tuple(live)).dense(grid)
     if seen is None:
-        return Bound(rules, grid, bias, additive=None if bias is None else _four(bias.to(dtype)))
+        return Bound(rules, grid, bias, additive=None if bias is None else _four(bias))
     dead = None if _sees_something(live, paddings, grid) else ~seen.any(dim=-1, keepdim=True)
     hidden = ~seen if dead is None else ~(seen | dead)
-    scores = torch.zeros((), dtype=dtype, device=grid.device) if bias is None else bias.to(dtype)
+    scores = torch.zeros((), dtype=dtype, device=grid.device) if bias is None else bias
     return Bound(rules, grid, bias, additive=_four(torch.where(hidden, -torch.inf, scores)), dead=dead)
 
 

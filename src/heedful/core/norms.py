@@ -32,9 +32,7 @@ class RMSNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones(d_model))
 
     def forward(self, x: Tensor) -> Tensor:
-        wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x  # a square overflows in half precision
-        scale = torch.rsqrt(wide.square().mean(dim=-1, keepdim=True) + self.eps)
-        return (wide * scale).to(x.dtype) * self.weight
+        return F.rms_norm(x, self.weight.shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]}, eps={self.eps}"

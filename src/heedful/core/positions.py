@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from . import init
 from .attention import Rotate
+from .host import check_range
 
 Scaling = Callable[[Tensor], Tensor]
 
@@ -90,15 +91,18 @@ class Learned(Positions):
 
     def __init__(self, max_length: int, d_model: int, *, offset: int = 0) -> None:
         super().__init__()
-        self.limit = max_length
+        self.limit = self.max_length = max_length
         self.offset = offset
         self.weight = init.embedding(max_length + offset, d_model)
 
+    def table(self, length: int | None = None) -> Tensor:
+        """(T, D) the vectors of positions 0 to length − 1."""
+        n = self.max_length if length is None else length
+        check_range(torch.arange(n), self.max_length, "learned positions")
+        return self.weight.detach()[self.offset : self.offset + n]
+
     def embed(self, x: Tensor, pos: Tensor) -> Tensor:
-        if pos.device.type == "cpu" and pos.numel():
-            low, high = int(pos.min()), int(pos.max())
-            if low < 0 or high >= self.weight.shape[0] - self.offset:
-                raise ValueError(f"positions {low} to {high} are asked for; learned are 0 to {(self.limit or 0) - 1}")
+        check_range(pos, self.max_length, "learned positions")
         return x + nn.functional.embedding(pos + self.offset, self.weight)
 
     def extra_repr(self) -> str:
@@ -143,21 +147,23 @@ class Relative(Positions):
 class ALiBi(Positions):
     """−slope · distance, a fixed slope per head (Press et al. 2022); for heads not a power of two, theirs too."""
 
-    slopes: Tensor
-
     def __init__(self, n_heads: int) -> None:
         super().__init__()
-        power = 2 ** math.floor(math.log2(n_heads))
-        slopes = [2 ** (-8 * (i + 1) / power) for i in range(power)]
-        slopes += [2 ** (-4 * (2 * i + 1) / power) for i in range(n_heads - power)]
-        self.register_buffer("slopes", torch.tensor(slopes), persistent=False)
+        self.n_heads = n_heads
+
+    def slopes(self, device: torch.device | None = None) -> Tensor:
+        """(H,) 2^(−8/n), 2^(−16/n), …; beyond a power of two, every second slope of twice as many heads."""
+        power = 2 ** math.floor(math.log2(self.n_heads))
+        first = torch.arange(1, power + 1, device=device) * (8 / power)
+        more = (2 * torch.arange(self.n_heads - power, device=device) + 1) * (4 / power)
+        return torch.exp2(-torch.cat([first, more]).float())
 
     def bias(self, q_pos: Tensor, k_pos: Tensor) -> Tensor:
         distance = (k_pos[..., None, :] - q_pos[..., :, None]).abs()  # (…, Tq, Tk)
-        return -self.slopes[:, None, None] * distance[..., None, :, :]
+        return -self.slopes(q_pos.device)[:, None, None] * distance[..., None, :, :]
 
     def extra_repr(self) -> str:
-        return f"{self.slopes.shape[0]} heads"
+        return f"{self.n_heads} heads"
 
 
 class Rotary(Positions):
@@ -167,8 +173,6 @@ class Rotary(Positions):
     as LLaMA pairs them, or neighbours where `interleaved`, as the paper does. `scaling` changes the
     frequencies, for models stretched to longer inputs.
     """
-
-    frequencies: Tensor
 
     def __init__(
         self,
@@ -185,9 +189,15 @@ class Rotary(Positions):
             raise ValueError(
                 f"rotary turns pairs: width={self.width} must be even, above 0 and at most d_head={d_head}"
             )
+        self.base = base
         self.interleaved = interleaved
-        frequencies = 1.0 / base ** (torch.arange(0, self.width, 2).float() / self.width)
-        self.register_buffer("frequencies", scaling(frequencies) if scaling else frequencies, persistent=False)
+        self.scaling = scaling
+
+    def frequencies(self, device: torch.device | None = None) -> Tensor:
+        """(width/2,) turns per position, in radians. Made anew each time: a buffer would follow the model to bf16."""
+        even = torch.arange(0, self.width, 2, device=device, dtype=torch.float32)
+        frequencies = 1.0 / self.base ** (even / self.width)
+        return frequencies if self.scaling is None else self.scaling(frequencies)
 
     def rotation(self, q_pos: Tensor, k_pos: Tensor) -> Rotate:
         turn_query = self._turn(q_pos)
@@ -195,7 +205,7 @@ class Rotary(Positions):
         return lambda query, key: (turn_query(query), turn_key(key))
 
     def _turn(self, pos: Tensor) -> Callable[[Tensor], Tensor]:
-        angle = pos[..., None].to(self.frequencies.dtype) * self.frequencies  # (…, T, width/2)
+        angle = pos[..., None].float() * self.frequencies(pos.device)  # (…, T, width/2)
         if angle.dim() == 3:
             angle = angle[:, None]  # (B, 1, T, width/2)
         cos, sin = angle.cos(), angle.sin()

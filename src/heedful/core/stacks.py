@@ -60,18 +60,20 @@ class Stack(nn.Module):
         real = padding.real(grid)
         if cache is not None:
             _remember_padding(cache, padding, real)
-        q_pos = _count_real(padding, real, grid) if positions is None else positions
-        k_pos = q_pos if cache is None else cache.key_positions(q_pos)
+        new = _count_real(padding, real, grid) if positions is None else _given(positions, grid)
+        placed = new if cache is None else cache.key_positions(new, length)
+        grid = replace(grid, query_positions=new, key_positions=placed)
+        q_pos = grid.query_slots if new is None else new
+        k_pos = grid.key_slots if placed is None else placed
 
         x = zero_padding(x, None if real is None else newest(real, grid))
         x = self.dropout(self.entry_norm(self.positions.embed(x, q_pos)))
-        grid = replace(grid, query_positions=q_pos, key_positions=k_pos)
         bound = bind(self.mask & padding, grid, bias=self.positions.bias(q_pos, k_pos), dtype=x.dtype)
         rotate = self.positions.rotation(q_pos, q_pos)  # keys in the cache were turned when they came in
         for index, layer in enumerate(self.layers):
             x = layer(x, keep=bound, rotate=rotate, cache=cache, layer=index, **memory)
         if cache is not None:
-            cache.advance(length, k_pos)
+            cache.advance(length, placed)
         return self.norm(x)
 
     def _check_length(self, start: int | Tensor, length: int) -> None:
@@ -131,8 +133,21 @@ def _remember_padding(cache: Cache, padding: Mask, real: Tensor | None) -> None:
     cache.padded = cache.padded or real is not None
 
 
-def _count_real(padding: Mask, real: Tensor | None, grid: Grid) -> Tensor:
-    """Position ids: real tokens are counted, so that padding before them does not move them."""
+def _given(positions: Tensor, grid: Grid) -> Tensor:
+    if positions.is_floating_point() or tuple(positions.shape) not in (
+        (grid.n_queries,),
+        (1, grid.n_queries),
+        (grid.batch, grid.n_queries),
+    ):
+        raise ValueError(
+            f"positions are integers of shape ({grid.n_queries},) or ({grid.batch}, {grid.n_queries}), one for each "
+            f"new token, not {positions.dtype} of shape {tuple(positions.shape)}"
+        )
+    return positions
+
+
+def _count_real(padding: Mask, real: Tensor | None, grid: Grid) -> Tensor | None:
+    """Position ids: real tokens are counted, so that padding before them does not move them. None for the slots."""
     if real is None or padding.only_at_the_end:
-        return grid.query_slots
+        return None
     return newest((real.cumsum(dim=1) - 1).clamp(min=0), grid)

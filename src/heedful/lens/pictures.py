@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from ..errors import HeedfulError, unknown
+from ..errors import PictureError, unknown
 from .fonts import Lettering
 
 if TYPE_CHECKING:
@@ -50,10 +50,6 @@ LONGEST_LABEL = 32  # characters; a longer one is cut
 POINT = 1 / 72
 
 
-class PictureError(HeedfulError, ValueError):
-    """A picture that cannot be drawn from what was given."""
-
-
 def positional_map(table: Tensor, *, title: str | None = None, language: str = "en") -> Figure:
     """A table of positional encodings (T, D) as a map: `positional_map(Sinusoidal(128).table(100))`."""
     values = _numbers(table, "a positional table", "T", "D")
@@ -62,6 +58,7 @@ def positional_map(table: Tensor, *, title: str | None = None, language: str = "
     limit = abs(values).max() or 1.0
     figure, frame, (panel,) = _panels(width=7.5, height=5.0)
     image = panel.imshow(values, cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto", interpolation="nearest")
+    panel.locator_params(integer=True)
     panel.set_xlabel(words["dimension"], **lettering.style)
     panel.set_ylabel(words["position"], **lettering.style)
     _colour_bar(figure, frame, image, words["value"], lettering)
@@ -94,6 +91,7 @@ def positional_waves(
         panel.tick_params(bottom=False, labelbottom=panel is panels[-1])
         name = f"{words['dimension']} {dimension}"
         panel.text(1.02, 0.5, name, transform=panel.transAxes, va="center", color=colour, size=11, **lettering.style)
+    panels[-1].locator_params(axis="x", integer=True)
     panels[-1].set_xlabel(words["position"], **lettering.style)
     frame.text(-0.06, 0.5, words["value"], rotation=90, va="center", ha="right", **lettering.style)
     return _finished(figure, frame, words["positions"], lettering)
@@ -160,41 +158,44 @@ def _attention(
     side: float,
     brightest: float | None,
 ) -> Figure:
-    """A panel for each of the H maps, cells shrinking where a side would grow too long; the outer ones carry labels."""
+    """A panel for each of the H maps, of square cells where it is not too narrow; the outer panels carry the labels."""
     low, high = weights.min(), weights.max()
     if low < 0 or high > 1.01:  # rounding may lift a weight a little above 1
         raise PictureError(f"attention weights lie between 0 and 1, got {low:.3g} to {high:.3g}; were they scores?")
+    if brightest is not None and not brightest > 0:
+        raise PictureError(f"brightest is a weight above 0, got {brightest}")
     n_heads, n_queries, n_keys = weights.shape
     rows, columns = _labels(queries, n_queries, "queries"), _labels(keys, n_keys, "keys")
     lettering = Lettering([*words.values(), *names, *rows, *columns])
     cell = min(cell, side / max(n_queries, n_keys))
     width, height = max(1.2, cell * n_keys), max(1.2, cell * n_queries)
     n_columns = min(4, n_heads)
+    top = brightest or high or 1.0
     figure, frame, panels = _panels(n_heads, n_columns, width=width, height=height, gap=0.35)
     for place, (panel, name, values) in enumerate(zip(panels, names, weights, strict=True)):
-        image = panel.imshow(
-            values, cmap="viridis", vmin=0, vmax=brightest or high or 1.0, aspect="auto", interpolation="nearest"
-        )
+        image = panel.imshow(values, cmap="viridis", vmin=0, vmax=top, aspect="auto", interpolation="nearest")
         panel.set_title(name, size=10, pad=4, **lettering.style)
         panel.spines[:].set_visible(False)
         panel.tick_params(length=0, labelleft=place % n_columns == 0, labelbottom=place + n_columns >= n_heads)
         _label(panel.yaxis, rows, cell, lettering)
-        _label(panel.xaxis, columns, cell, lettering, leaning=keys is not None)
+        _label(panel.xaxis, columns, cell, lettering, across=True)
     for panel in panels[::n_columns]:
         panel.set_ylabel(words["query"], **lettering.style)
     for panel in panels[-n_columns:]:
         panel.set_xlabel(words["key"], **lettering.style)
-    _colour_bar(figure, frame, image, words["weight"], lettering)
+    _colour_bar(figure, frame, image, words["weight"], lettering, extend="max" if high > top else "neither")
     return _finished(figure, frame, words["attention"], lettering)
 
 
-def _label(axis: Any, labels: list[str], cell: float, lettering: Lettering, *, leaning: bool = False) -> None:
-    """Labels as large as the cells allow; where even small ones would touch, every second one, or third, …"""
+def _label(axis: Any, labels: list[str], cell: float, lettering: Lettering, *, across: bool = False) -> None:
+    """Labels as large as the cells allow, long ones leaning; where even small ones would touch, not all of them."""
     size = min(10.0, max(5.5, 0.55 * cell / POINT))
     every = math.ceil(1.7 * size * POINT / cell)
     texts = [_cut(lettering.write(label)) for label in labels[::every]]
-    lean: dict[str, Any] = {"rotation": 45, "rotation_mode": "anchor", "ha": "right"} if leaning else {}
-    axis.set_ticks(range(0, len(labels), every), labels=texts, size=size, **lean, **lettering.style)
+    axis.set_ticks(range(0, len(labels), every), labels=texts, size=size, **lettering.style)
+    if across and max(map(len, texts)) * size * POINT > every * cell:
+        for text in axis.get_ticklabels():
+            text.set(rotation=45, rotation_mode="anchor", ha="right")
 
 
 def _cut(text: str) -> str:
@@ -220,11 +221,14 @@ def _panels(
     return figure, frame, [figure.add_axes(place(i % n_columns, i // n_columns)) for i in range(n)]
 
 
-def _colour_bar(figure: Figure, frame: Axes, image: Any, label: str, lettering: Lettering) -> None:
+def _colour_bar(
+    figure: Figure, frame: Axes, image: Any, label: str, lettering: Lettering, *, extend: str = "neither"
+) -> None:
     """To the right of the frame, from its top, at most five inches long."""
     width, height = figure.get_size_inches()
     length = min(1.0, 5.0 / height)
-    bar = figure.colorbar(image, cax=frame.inset_axes((1 + 0.15 / width, 1 - length, 0.14 / width, length)))
+    space = frame.inset_axes((1 + 0.15 / width, 1 - length, 0.14 / width, length))
+    bar = figure.colorbar(image, cax=space, extend=extend)
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0, labelsize=9)
     bar.set_label(label, **lettering.style)
@@ -250,7 +254,7 @@ def _numbers(given: Tensor, what: str, *axes: str) -> Any:
     values = torch.as_tensor(given).detach().to("cpu", torch.float64).numpy()
     shape = f"({', '.join(axes)})"
     if values.ndim != len(axes) or not values.size:
-        more = ", and one of a batch is drawn at a time: hand in weights[0]" if values.ndim > len(axes) else ""
+        more = "; draw one of them at a time, such as the first with [0]" if values.ndim > len(axes) else ""
         raise PictureError(f"{what} must be {shape}, none of them 0; got {values.shape}{more}")
     if not math.isfinite(abs(values).max()):
         raise PictureError(f"{what} {shape} must be finite numbers, got NaN or infinity among them")

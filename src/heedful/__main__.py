@@ -1,0 +1,5 @@
+"""`python -m heedful`."""
+
+from .cli import main
+
+main()

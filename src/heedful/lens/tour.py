@@ -1,0 +1,75 @@
+"""A walk through the original Transformer: its parts counted, a batch passed through it, its pictures drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..core import EncoderDecoder, Sinusoidal
+from ..errors import MissingDependencyError
+from . import pictures
+from .parts import Count, count_parts, feed_forward_shares
+from .recorder import record
+
+SOURCE = ["I", "am", "a", "student"]
+TARGET = ["<s>", "나는", "학생", "입니다"]
+
+
+@dataclass(frozen=True)
+class Tour:
+    """What was seen on the way."""
+
+    counts: list[Count]
+    shares: dict[str, float]
+    shapes: dict[str, tuple[int, ...]]
+    pictures: list[Path]
+    notes: list[str]
+
+
+def tour(model: nn.Module, out: Path, *, language: str = "en") -> Tour:
+    """Pass one sentence pair through an encoder-decoder of fresh weights and draw what can be drawn."""
+    if not isinstance(model, EncoderDecoder):
+        raise TypeError(f"the tour goes through an encoder-decoder, not a {type(model).__name__}")
+    model.eval()
+    source = torch.arange(len(SOURCE))[None]
+    target = torch.arange(len(TARGET))[None]
+    with torch.no_grad(), record(model, layers=0) as recording:
+        memory = model.encode(source)
+        logits = model.decode(target, memory)
+    shapes = {
+        "source tokens (B, S)": source.shape,
+        "memory (B, S, D)": memory.shape,
+        "cross-attention of layer 0 (B, H, T, S)": recording.cross[0].shape,
+        "logits (B, T, V)": logits.shape,
+    }
+    drawn, notes = _draw(out, recording.encoder[0][0], recording.cross[0][0], language)
+    plain_shapes = {name: tuple(shape) for name, shape in shapes.items()}
+    return Tour(count_parts(model), feed_forward_shares(model), plain_shapes, drawn, notes)
+
+
+def _draw(out: Path, encoder: torch.Tensor, cross: torch.Tensor, language: str) -> tuple[list[Path], list[str]]:
+    """Every picture as PNG and SVG. One that needs letters no font has is left out, and that is said."""
+    table = Sinusoidal(128).table(100)
+    figures: dict[str, Callable[[], Any]] = {
+        "positional-map": lambda: pictures.positional_map(table, language=language),
+        "positional-waves": lambda: pictures.positional_waves(table, language=language),
+        "encoder-attention": lambda: pictures.attention_heads(encoder, SOURCE, SOURCE, language=language),
+        "cross-attention": lambda: pictures.attention_map(cross[0], TARGET, SOURCE, language=language),
+    }
+    drawn: list[Path] = []
+    notes: list[str] = []
+    for name, make in figures.items():
+        try:
+            figure = make()
+        except MissingDependencyError as error:
+            notes.append(f"{name} was not drawn: {error}")
+            continue
+        for suffix in (".png", ".svg"):
+            pictures.save(figure, out / f"{name}{suffix}")
+            drawn.append(out / f"{name}{suffix}")
+    return drawn, notes
