@@ -262,17 +262,17 @@ def padding(real: Tensor | Sequence[int], *, lengths: Sequence[int] | None = Non
 
 
 def _padding_from_tensor(keep: Tensor, lengths: Sequence[int] | None) -> Padding:
-    if lengths is not None:
-        counts = tuple(int(n) for n in lengths)
-        if len(counts) != keep.shape[0]:
-            raise ValueError(f"{len(counts)} lengths are given for {keep.shape[0]} rows of padding")
-        return Padding(keep, counts, counts)
+    told = None if lengths is None else tuple(int(n) for n in lengths)
+    if told is not None and len(told) != keep.shape[0]:
+        raise ValueError(f"{len(told)} lengths are given for {keep.shape[0]} rows of padding")
     if not can_read(keep):
-        return Padding(keep)
+        return Padding(keep, told, told)
     total = keep.sum(dim=1)
     counts = tuple(total.tolist())
-    right = torch.equal(keep, torch.arange(keep.shape[1]) < total[:, None])
-    return Padding(keep, counts if right else None, counts)
+    at_the_end = torch.equal(keep, torch.arange(keep.shape[1]) < total[:, None])
+    if told is not None and not (at_the_end and counts == told):
+        raise ValueError(f"lengths {told} do not say what the padding mask says; they are for padding at the end")
+    return Padding(keep, counts if at_the_end else None, counts)
 
 
 def as_mask(keep: Mask | Tensor | None) -> Mask:
