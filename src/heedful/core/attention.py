@@ -17,6 +17,7 @@ from .init import linear
 from .masks import Bound, Grid, Mask, as_mask, bind, newest, zero_padding
 
 Rotate = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+Keep = Mask | Bound | Tensor | None
 
 
 def attend(
@@ -24,7 +25,7 @@ def attend(
     key: Tensor,
     value: Tensor,
     *,
-    keep: Mask | Bound | Tensor | None = None,
+    keep: Keep = None,
     bias: Tensor | None = None,
     scale: float | None = None,
     dropout: float = 0.0,
@@ -57,7 +58,7 @@ def attention_weights(
     query: Tensor,
     key: Tensor,
     *,
-    keep: Mask | Bound | Tensor | None = None,
+    keep: Keep = None,
     bias: Tensor | None = None,
     scale: float | None = None,
 ) -> Tensor:
@@ -72,22 +73,18 @@ def attention_weights(
     if bound.bias is not None:
         scores = scores + bound.bias
     allowed = bound.rules.dense(bound.grid)
-    if allowed is None:
-        return scores.softmax(dim=-1)
-    blind = ~allowed.any(dim=-1, keepdim=True)
-    return scores.masked_fill(~(allowed | blind), -torch.inf).softmax(dim=-1).masked_fill(blind, 0.0)
+    if allowed is not None:
+        scores = scores.masked_fill(~allowed, -torch.inf)
+    blind = (scores == -torch.inf).all(dim=-1, keepdim=True)
+    return scores.masked_fill(blind, 0.0).softmax(dim=-1).masked_fill(blind, 0.0)
 
 
-def _bound(
-    query: Tensor, key: Tensor, value: Tensor, keep: Mask | Bound | Tensor | None, bias: Tensor | None
-) -> tuple[Bound, Tensor, Tensor]:
+def _bound(query: Tensor, key: Tensor, value: Tensor, keep: Keep, bias: Tensor | None) -> tuple[Bound, Tensor, Tensor]:
     """The mask laid over these lengths, and keys and values with nothing left where nobody may look."""
     _check_shapes(query, key, value)
     if isinstance(keep, Bound):
         keep.check(query, key)
-        if bias is not None:
-            raise ValueError("a bound mask carries its bias already; hand the bias to bind()")
-        return keep, key, value
+        return _as_it_is(keep, bias), key, value
     n_queries, n_keys = query.shape[2], key.shape[2]
     grid = Grid(query.shape[0], n_queries, n_keys, n_keys - n_queries, query.device)
     bound = bind(as_mask(keep), grid, bias=bias, dtype=query.dtype)
@@ -97,6 +94,12 @@ def _bound(
         unseen = ~visible[:, None, :, None]  # (B, 1, Tk, 1)
         key, value = key.masked_fill(unseen, 0.0), value.masked_fill(unseen, 0.0)
     return bound, key, value
+
+
+def _as_it_is(bound: Bound, bias: Tensor | None) -> Bound:
+    if bias is not None:
+        raise ValueError("a bound mask carries its bias already; hand the bias to bind()")
+    return bound
 
 
 def _check_shapes(query: Tensor, key: Tensor, value: Tensor) -> None:
@@ -180,7 +183,7 @@ class MultiHeadAttention(nn.Module):
         x: Tensor,
         memory: Tensor | None = None,
         *,
-        keep: Mask | Bound | Tensor | None = None,
+        keep: Keep = None,
         bias: Tensor | None = None,
         rotate: Rotate | None = None,
         cache: Cache | None = None,
@@ -192,12 +195,11 @@ class MultiHeadAttention(nn.Module):
         beams of one sentence), they are folded into the query length and the memory is never copied.
         """
         shape = x.shape
-        if memory is not None:
+        if memory is None:
+            x, bound = bind_self(x, keep, bias=bias, cache=cache)
+        else:
             x = _fold_beams(x, memory)
-        if not isinstance(keep, Bound):
-            past = cache if memory is None else None
-            keep, source = _bind_here(x, x if memory is None else memory, keep, bias, past)
-            x, memory = (source, None) if memory is None else (x, source)
+            memory, bound = bind_memory(x, memory, keep, bias=bias)
         query = self._heads(self.query(x), self.n_heads)
         if memory is None:
             key, value = self.keys_values(x)
@@ -209,7 +211,7 @@ class MultiHeadAttention(nn.Module):
             key, value = cache.memory(layer, lambda: self.keys_values(memory))
         else:
             key, value = self.keys_values(memory)
-        mixed = self.attention(query, key, value, keep)  # (B, H, Tq, K)
+        mixed = self.attention(query, key, value, bound)  # (B, H, Tq, K)
         out: Tensor = self.out(mixed.transpose(1, 2).flatten(2))
         return out.reshape(shape)
 
@@ -229,16 +231,25 @@ def _fold_beams(x: Tensor, memory: Tensor) -> Tensor:
     return x.reshape(memory.shape[0], -1, x.shape[-1])
 
 
-def _bind_here(
-    x: Tensor, source: Tensor, keep: Mask | Tensor | None, bias: Tensor | None, cache: Cache | None
-) -> tuple[Bound, Tensor]:
-    """For a caller without a stack: bind the mask, and zero what is padding in the source of the keys."""
-    n_queries, n_new = x.shape[1], source.shape[1]
-    start = cache.length if cache is not None else n_new - n_queries
-    n_keys = cache.total(n_new) if cache is not None else n_new
-    grid = Grid(x.shape[0], n_queries, n_keys, start, x.device)
+def bind_self(x: Tensor, keep: Keep, *, bias: Tensor | None = None, cache: Cache | None = None) -> tuple[Tensor, Bound]:
+    """For a part called without its stack: bind the mask of its self-attention, and zero what is padding in x."""
+    if isinstance(keep, Bound):
+        return x, _as_it_is(keep, bias)
+    length = x.shape[1]
+    start, n_keys = (0, length) if cache is None else (cache.length, cache.total(length))
+    grid = Grid(x.shape[0], length, n_keys, start, x.device)
     rules = as_mask(keep)
     real = rules.real(grid)
-    if real is not None and cache is not None:
-        real = newest(real, grid)
-    return bind(rules, grid, bias=bias, dtype=x.dtype), zero_padding(source, real)
+    bound = bind(rules, grid, bias=bias, dtype=x.dtype)
+    return zero_padding(x, None if real is None else newest(real, grid)), bound
+
+
+def bind_memory(x: Tensor, memory: Tensor, keep: Keep, *, bias: Tensor | None = None) -> tuple[Tensor, Bound]:
+    """The same for cross-attention, whose x may hold several rows for one of the memory."""
+    if isinstance(keep, Bound):
+        return memory, _as_it_is(keep, bias)
+    rows, n_keys = memory.shape[:2]
+    n_queries = x.shape[0] * x.shape[1] // rows
+    grid = Grid(rows, n_queries, n_keys, n_keys - n_queries, x.device)
+    rules = as_mask(keep)
+    return zero_padding(memory, rules.visible(grid)), bind(rules, grid, bias=bias, dtype=x.dtype)

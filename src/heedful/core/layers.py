@@ -9,9 +9,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from .attention import Rotate
+from .attention import Keep, Rotate, bind_memory, bind_self
 from .cache import Cache
-from .masks import Bound, Mask
 
 
 class PreNorm(nn.Module):
@@ -52,11 +51,12 @@ class EncoderLayer(nn.Module):
         self,
         x: Tensor,
         *,
-        keep: Mask | Bound | Tensor | None = None,
+        keep: Keep = None,
         rotate: Rotate | None = None,
         cache: Cache | None = None,
         layer: int = 0,
     ) -> Tensor:
+        x, keep = bind_self(x, keep, cache=cache)
         x = self.attention(x, keep=keep, rotate=rotate, cache=cache, layer=layer)
         return self.feed_forward(x)
 
@@ -79,12 +79,14 @@ class DecoderLayer(nn.Module):
         x: Tensor,
         memory: Tensor,
         *,
-        keep: Mask | Bound | Tensor | None = None,
-        memory_keep: Mask | Bound | Tensor | None = None,
+        keep: Keep = None,
+        memory_keep: Keep = None,
         rotate: Rotate | None = None,
         cache: Cache | None = None,
         layer: int = 0,
     ) -> Tensor:
+        x, keep = bind_self(x, keep, cache=cache)
+        memory, memory_keep = bind_memory(x, memory, memory_keep)
         x = self.attention(x, keep=keep, rotate=rotate, cache=cache, layer=layer)
         x = self.cross_attention(x, memory, keep=memory_keep, cache=cache, layer=layer)
         return self.feed_forward(x)

@@ -1,0 +1,69 @@
+"""Heads: what they make of a stack's output, and that padding has no say in it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tiny_models import D, V, close, shaken
+from torch import Tensor, nn
+
+from heedful.core import (
+    ClassHead,
+    FirstToken,
+    ForecastHead,
+    Hidden,
+    LayerNorm,
+    Mean,
+    PoolingHead,
+    VocabularyHead,
+    padding,
+)
+
+KEEP = torch.tensor([[True, True, True, True], [False, False, True, True], [True, False, False, False]])
+
+
+@pytest.fixture
+def x() -> Tensor:
+    return torch.randn(3, 4, D, dtype=torch.float64)
+
+
+def test_vocabulary_logits_are_a_product_with_the_table(x: Tensor) -> None:
+    head = shaken(VocabularyHead(D, V, bias=True, transform=LayerNorm(D), scale=0.5))
+    assert head.bias is not None
+    close(head(x), head.transform(x) * 0.5 @ head.weight.T + head.bias)
+    table = nn.Parameter(torch.randn(V, D, dtype=torch.float64))
+    close(VocabularyHead(D, V, table=table)(x), x @ table.T)
+
+
+@pytest.mark.parametrize("keep", [None, KEEP, padding([4, 2, 0])])
+def test_hidden_gives_all_vectors(x: Tensor, keep: Tensor | None) -> None:
+    assert Hidden()(x, keep) is x
+
+
+def test_the_first_real_token_is_taken(x: Tensor) -> None:
+    assert torch.equal(FirstToken()(x), x[:, 0])
+    assert torch.equal(FirstToken()(x, padding(KEEP)), torch.stack([x[0, 0], x[1, 2], x[2, 0]]))
+
+
+def test_the_mean_is_over_real_tokens_even_beside_nan(x: Tensor) -> None:
+    close(Mean()(x), x.mean(dim=1))
+    wanted = torch.stack([x[row][KEEP[row]].mean(dim=0) for row in range(3)])
+    close(Mean()(x.masked_fill(~KEEP[..., None], torch.nan), padding(KEEP)), wanted)
+    assert not Mean()(x, padding([4, 2, 0]))[2].any()
+
+
+def test_pooling_and_classes_follow_the_pool(x: Tensor) -> None:
+    pooled = shaken(PoolingHead(FirstToken(), nn.Linear(D, D), torch.tanh))
+    close(pooled(x, padding(KEEP)), torch.tanh(pooled.dense(FirstToken()(x, padding(KEEP)))))
+    close(PoolingHead(Mean())(x), x.mean(dim=1))
+    classes = shaken(ClassHead(Mean(), D, 5))
+    close(classes(x, padding(KEEP)), Mean()(x, padding(KEEP)) @ classes.out.weight.T + classes.out.bias)
+
+
+def test_a_forecast_reads_all_patches_and_no_padding(x: Tensor) -> None:
+    head = shaken(ForecastHead(D, n_patches=4, horizon=7, n_channels=2))
+    flat = x.masked_fill(~KEEP[..., None], 0.0).reshape(3, 4 * D)
+    wanted = (flat @ head.out.weight.T + head.out.bias).reshape(3, 7, 2)
+    close(head(x.masked_fill(~KEEP[..., None], torch.nan), padding(KEEP)), wanted)
+    with pytest.raises(ValueError, match="forecasts from 4 patches, but there are 3"):
+        head(x[:, :3])
