@@ -35,7 +35,7 @@ from heedful.core import (
     RecurrentEncoderDecoder,
     Vectors,
 )
-from heedful.core.masks import Bound
+from heedful.core.binding import Bound
 
 N_HEADS = 8
 SHORTEST = 64

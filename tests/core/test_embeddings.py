@@ -82,22 +82,29 @@ def test_all_channels_of_a_patch_share_its_vector() -> None:
     close(embedding(series)[0], torch.stack(by_hand, dim=1) + embedding.project.bias)
 
 
-def test_a_patch_is_real_where_any_of_its_days_is() -> None:
+def test_a_patch_is_real_where_all_of_its_days_are() -> None:
     embedding = shaken(SeriesEmbedding(D, patch_length=4, stride=2))
     series = torch.randn(2, 10, 1, dtype=torch.float64)
-    keep = torch.tensor([[True] * 5 + [False] * 5, [False] * 9 + [True]])
+    keep = torch.tensor([[True] * 5 + [False] * 5, [False] * 3 + [True] * 7])
     x, mask = embedding(series, keep)
     patches = mask.real(Grid(2, 4, 4, 0, x.device))
     assert patches is not None
-    assert patches.tolist() == [[True, True, True, False], [False, False, False, True]]
+    assert patches.tolist() == [[True, False, False, False], [False, False, True, True]]
     spoiled, _ = embedding(series.masked_fill(~keep[..., None], torch.nan), keep)
     close(spoiled, embedding(series.masked_fill(~keep[..., None], 0.0))[0])
     close(embedding(series, padding([5, 10]))[0][0], x[0])
 
 
-@pytest.mark.parametrize(("length", "wanted"), [(6, 1), (8, 1), (9, 2), (5, 0), (2, 0)])
-def test_only_whole_patches_count(length: int, wanted: int) -> None:
+@pytest.mark.parametrize(("length", "wanted"), [(6, 1), (9, 2), (30, 9)])
+def test_patches_are_counted(length: int, wanted: int) -> None:
     assert SeriesEmbedding(D).n_patches(length) == wanted
+    x, _ = SeriesEmbedding(D)(torch.zeros(1, length, 1))
+    assert x.shape[1] == wanted
+
+
+def test_the_newest_steps_are_never_dropped_in_silence() -> None:
+    with pytest.raises(ValueError, match="8 steps .* without losing the newest; give 6 or 9"):
+        SeriesEmbedding(D)(torch.zeros(1, 8, 1))
 
 
 IDS, PIXELS = torch.tensor([[1]]), torch.zeros(1, 3, 8, 8)
@@ -125,7 +132,11 @@ def patches() -> PatchEmbedding:
         (lambda: patches()(PIXELS.byte()), ValueError, "uint8"),
         (lambda: patches()(PIXELS, padding([1])), ValueError, "neither padding nor segments"),
         (lambda: SeriesEmbedding(D, stride=0), ValueError, "stride=0 must be at least 1"),
-        (lambda: SeriesEmbedding(D)(torch.zeros(1, 5, 1)), ValueError, "5 steps is shorter than one patch of 6"),
+        (
+            lambda: SeriesEmbedding(D)(torch.zeros(1, 5, 1)),
+            ValueError,
+            "5 steps cannot be cut into patches of 6 every 3",
+        ),
         (lambda: SeriesEmbedding(D)(torch.zeros(1, 30)), ValueError, r"\(B, length, 1\) here, not \(1, 30\)"),
         (lambda: SeriesEmbedding(D)(torch.zeros(1, 30, 2)), ValueError, r"not \(1, 30, 2\)"),
     ],

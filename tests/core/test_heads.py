@@ -53,7 +53,7 @@ def test_the_mean_is_over_real_tokens_even_beside_nan(x: Tensor) -> None:
 
 
 def test_pooling_and_classes_follow_the_pool(x: Tensor) -> None:
-    pooled = shaken(PoolingHead(FirstToken(), nn.Linear(D, D), torch.tanh))
+    pooled = shaken(PoolingHead(FirstToken(), nn.Linear(D, D), "tanh"))
     close(pooled(x, padding(KEEP)), torch.tanh(pooled.dense(FirstToken()(x, padding(KEEP)))))
     close(PoolingHead(Mean())(x), x.mean(dim=1))
     classes = shaken(ClassHead(Mean(), D, 5))

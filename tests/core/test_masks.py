@@ -10,7 +10,8 @@ from tiny_models import D, V, decoder_only, encoder_layer, shaken
 from torch import Tensor
 
 from heedful.core import Decoder, Encoder, Mask, attend, causal, everything, padding, window
-from heedful.core.masks import Bound, Grid, as_mask, bind, zero_padding
+from heedful.core.binding import Bound, bind, zero_padding
+from heedful.core.masks import Grid, as_mask
 
 CPU = torch.device("cpu")
 LEFT = torch.tensor([[False, True, True, True], [True, True, True, True]])

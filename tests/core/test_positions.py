@@ -142,9 +142,9 @@ def llama(kind: str, base: float, **more: Any) -> Any:
 ROTARY: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "base 10000": ({}, {"kind": "default", "base": 1e4}),
     "base 500000": ({"base": 5e5}, {"kind": "default", "base": 5e5}),
-    "linear": ({"scaling": core.linear_scaling(4.0)}, {"kind": "linear", "base": 1e4, "factor": 4.0}),
+    "linear": ({"scaling": core.LinearScaling(factor=4.0)}, {"kind": "linear", "base": 1e4, "factor": 4.0}),
     "llama3": (
-        {"base": 5e5, "scaling": core.llama3_scaling(factor=8.0, low=1.0, high=4.0, original_length=64)},
+        {"base": 5e5, "scaling": core.Llama3Scaling(factor=8.0, low=1.0, high=4.0, original_length=64)},
         {
             "kind": "llama3",
             "base": 5e5,

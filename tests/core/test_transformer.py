@@ -156,3 +156,23 @@ def test_images_and_series_go_through_the_same_encoder() -> None:
     out = series(days, observed)
     assert out.shape == (2, 5, 1)
     close(series(days.masked_fill(~observed[..., None], torch.nan), observed), out)
+
+
+def test_a_source_of_patches_is_read_under_its_own_padding() -> None:
+    """Padding of days becomes padding of patches, in the encoder and in cross-attention alike."""
+    whole = encoder_decoder()
+    model = core.EncoderDecoder(
+        source_embedding=core.SeriesEmbedding(D),
+        encoder=whole.encoder,
+        target_embedding=whole.target_embedding,
+        decoder=whole.decoder,
+        head=whole.head,
+    ).double()
+    series, target = torch.randn(2, 15, 1, dtype=torch.float64), torch.tensor([[1, 2], [3, 4]])
+    together = model(series, target, core.padding([15, 9]))
+    close(together[1:], model(series[1:, :9], target[1:]))
+
+
+def test_a_decoder_that_reads_a_memory_says_so_when_there_is_none() -> None:
+    with pytest.raises(ValueError, match="read a memory, and none was given"):
+        encoder_decoder().decoder(torch.zeros(1, 2, D, dtype=torch.float64))

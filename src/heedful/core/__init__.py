@@ -8,7 +8,7 @@ from .heads import ClassHead, FirstToken, ForecastHead, Hidden, Mean, PoolingHea
 from .layers import DecoderLayer, EncoderLayer, PostNorm, PreNorm
 from .masks import Mask, causal, everything, padding, window
 from .norms import LayerNorm, RMSNorm
-from .positions import ALiBi, Learned, Positions, Relative, Rotary, Sinusoidal, linear_scaling, llama3_scaling
+from .positions import ALiBi, Learned, LinearScaling, Llama3Scaling, Positions, Relative, Rotary, Sinusoidal
 from .recurrent import (
     AdditiveAttention,
     NoAttention,
@@ -43,6 +43,8 @@ __all__ = [
     "KVCache",
     "LayerNorm",
     "Learned",
+    "LinearScaling",
+    "Llama3Scaling",
     "Mask",
     "Mean",
     "MultiHeadAttention",
@@ -70,8 +72,6 @@ __all__ = [
     "attention_weights",
     "causal",
     "everything",
-    "linear_scaling",
-    "llama3_scaling",
     "padding",
     "window",
 ]

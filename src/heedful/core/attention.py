@@ -12,9 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .binding import Bound, bind, newest, zero_padding
 from .cache import Cache
 from .init import linear
-from .masks import Bound, Grid, Mask, as_mask, bind, newest, zero_padding
+from .masks import Grid, Mask, as_mask
 
 Rotate = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 Keep = Mask | Bound | Tensor | None
@@ -198,7 +199,7 @@ class MultiHeadAttention(nn.Module):
         if memory is None:
             x, bound = bind_self(x, keep, bias=bias, cache=cache)
         else:
-            x = _fold_beams(x, memory)
+            x = x.reshape(memory.shape[0], beams(x, memory) * x.shape[1], x.shape[2])
             memory, bound = bind_memory(x, memory, keep, bias=bias)
         query = self._heads(self.query(x), self.n_heads)
         if memory is None:
@@ -224,11 +225,11 @@ class MultiHeadAttention(nn.Module):
         return x.unflatten(-1, (n, self.d_head)).transpose(1, 2)  # (B, T, n·K) → (B, n, T, K)
 
 
-def _fold_beams(x: Tensor, memory: Tensor) -> Tensor:
-    """Rows of x that read the same row of the memory become one row of more queries."""
-    if x.shape[0] % memory.shape[0]:
+def beams(x: Tensor, memory: Tensor) -> int:
+    """How many rows of x read each row of the memory."""
+    if not memory.shape[0] or x.shape[0] % memory.shape[0]:
         raise ValueError(f"{x.shape[0]} rows cannot share {memory.shape[0]} rows of memory evenly")
-    return x.reshape(memory.shape[0], -1, x.shape[-1])
+    return x.shape[0] // memory.shape[0]
 
 
 def bind_self(x: Tensor, keep: Keep, *, bias: Tensor | None = None, cache: Cache | None = None) -> tuple[Tensor, Bound]:
@@ -249,7 +250,7 @@ def bind_memory(x: Tensor, memory: Tensor, keep: Keep, *, bias: Tensor | None = 
     if isinstance(keep, Bound):
         return memory, _as_it_is(keep, bias)
     rows, n_keys = memory.shape[:2]
-    n_queries = x.shape[0] * x.shape[1] // rows
+    n_queries = beams(x, memory) * x.shape[1]
     grid = Grid(rows, n_queries, n_keys, n_keys - n_queries, x.device)
     rules = as_mask(keep)
     return zero_padding(memory, rules.visible(grid)), bind(rules, grid, bias=bias, dtype=x.dtype)

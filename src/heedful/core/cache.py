@@ -209,7 +209,6 @@ class FixedKVCache(_Held):
         self.length.zero_()
         self._used = 0
         self._memory.clear()
-        self._positions = None
         self.padded = False
 
     def _slots(self, n_new: int) -> Tensor:

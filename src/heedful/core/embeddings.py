@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from . import init
+from .binding import zero_padding
 from .host import check_range
-from .masks import Grid, Mask, as_padding, padding, zero_padding
+from .masks import Grid, Mask, as_padding, padding
 
 Sequence = tuple[Tensor, Mask]  # (B, T, D) and which of it is real
 
@@ -115,19 +116,25 @@ class SeriesEmbedding(nn.Module):
         self.project = init.linear(patch_length * n_channels, d_model)
 
     def n_patches(self, length: int) -> int:
-        """How many whole patches a series of this length has."""
-        return max(0, (length - self.patch_length) // self.stride + 1)
+        """How many patches a series of this length has; one that leaves steps over at its end is refused."""
+        over = (length - self.patch_length) % self.stride
+        if length < self.patch_length or over:
+            fitting = f"{length - over} or {length - over + self.stride}" if length > self.patch_length else "more"
+            raise ValueError(
+                f"{length} steps cannot be cut into patches of {self.patch_length} every {self.stride} "
+                f"without losing the newest; give {fitting} steps"
+            )
+        return (length - self.patch_length) // self.stride + 1
 
     def forward(self, series: Tensor, keep: Mask | Tensor | None = None, *, segments: Tensor | None = None) -> Sequence:
-        """`keep` says which steps were observed; a patch is real where any of its steps is."""
+        """`keep` says which steps were observed; a patch is real where all of its steps are."""
         if series.dim() != 3 or series.shape[2] != self.n_channels:
             raise ValueError(f"series have the shape (B, length, {self.n_channels}) here, not {tuple(series.shape)}")
-        if series.shape[1] < self.patch_length:
-            raise ValueError(f"a series of {series.shape[1]} steps is shorter than one patch of {self.patch_length}")
         if segments is not None:
             raise ValueError("a series has no segments")
         length = series.shape[1]
+        self.n_patches(length)
         real = as_padding(keep).real(Grid(series.shape[0], length, length, 0, series.device))
         patches = zero_padding(series, real).unfold(1, self.patch_length, self.stride)  # (B, P, C, patch)
-        seen = None if real is None else padding(real.unfold(1, self.patch_length, self.stride).any(dim=-1))
+        seen = None if real is None else padding(real.unfold(1, self.patch_length, self.stride).all(dim=-1))
         return self.project(patches.flatten(2)), as_padding(seen)

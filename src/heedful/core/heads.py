@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .binding import zero_padding
 from .feedforward import Activation, activation_of
 from .init import embedding, linear
-from .masks import Grid, Mask, as_padding, zero_padding
+from .masks import Grid, Mask, as_padding
 
 
 class VocabularyHead(nn.Module):

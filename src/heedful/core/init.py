@@ -3,7 +3,8 @@
 Matrices: Xavier uniform, the bound √(6 / (fan_in + fan_out)) keeping the variance of what passes
 through about the same in both directions. Biases: zero. Embeddings: normal with deviation 1/√D, so
 that an embedding scaled by √D has unit deviation and a tied output layer starts with logits of order
-one. Norms: weight one, bias zero. Families whose papers start otherwise set their own afterwards.
+one. Norms: weight one, bias zero. GRUs:
+as torch starts them, uniform within 1/√D. Families whose papers start otherwise set their own afterwards.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who may attend to whom, said in symbols and turned into tensors only when it must be.
 
-`causal() & padding(lengths) & window(n)` is a description. `bind` lays it over one pair of lengths
-and decides what the fused kernel needs: nothing, its own causal flag, or a dense mask.
+`causal() & padding(lengths) & window(n)` is a description, a tuple of rules. What the fused kernel is given
+for it is decided in binding.py.
 
 Shapes: B batch, H heads, Tq queries, Tk keys. True = may attend, everywhere.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from operator import index
 
 import torch
 from torch import Tensor
@@ -255,14 +256,21 @@ def padding(real: Tensor | Sequence[int], *, lengths: Sequence[int] | None = Non
             f"padding takes lengths, a list or 1-d tensor of integers, or a (B, Tk) boolean tensor; "
             f"this is a {real.dtype} tensor of shape {tuple(real.shape)}"
         )
-    counts = tuple(int(n) for n in (real.tolist() if isinstance(real, Tensor) else real))
+    counts = _whole_numbers(real.tolist() if isinstance(real, Tensor) else real)
     if min(counts, default=0) < 0:
         raise ValueError(f"a padding length cannot be negative: {counts}")
     return Mask((Padding(lengths=counts, n_real=counts),))
 
 
+def _whole_numbers(lengths: Sequence[int]) -> tuple[int, ...]:
+    try:
+        return tuple(index(n) for n in lengths)
+    except TypeError:
+        raise TypeError(f"padding lengths are whole numbers, one for each row; got {lengths!r}") from None
+
+
 def _padding_from_tensor(keep: Tensor, lengths: Sequence[int] | None) -> Padding:
-    told = None if lengths is None else tuple(int(n) for n in lengths)
+    told = None if lengths is None else _whole_numbers(lengths)
     if told is not None and len(told) != keep.shape[0]:
         raise ValueError(f"{len(told)} lengths are given for {keep.shape[0]} rows of padding")
     if not can_read(keep):
@@ -307,97 +315,3 @@ def as_padding(keep: Mask | Tensor | None) -> Mask:
     if keep.dim() != 2:
         raise ValueError(f"keep has the shape (B, T), True = real token, not {tuple(keep.shape)}")
     return padding(keep)
-
-
-@dataclass(frozen=True, eq=False)
-class Bound:
-    """A mask and a bias laid over one grid: what the fused kernel is given, made once for all layers.
-
-    Whoever binds also zeroes the padded inputs (`zero_padding`), so that what stands there, even NaN,
-    reaches neither an output nor a gradient.
-    """
-
-    rules: Mask
-    grid: Grid
-    bias: Tensor | None = None  # (H, Tq, Tk) or (B, H, Tq, Tk)
-    is_causal: bool = False  # the kernel's own causal flag is enough
-    additive: Tensor | None = None  # 0 or -inf plus the bias, broadcasts to (B, H, Tq, Tk)
-    dead: Tensor | None = None  # (B, 1, Tq, 1) queries that may see nothing: their output is zero
-    order: Tensor | None = None  # (B, T) real tokens first, for causal attention over scattered padding
-
-    def heads(self, chosen: list[int]) -> Bound:
-        """The rules and the bias of some heads only, for `attention_weights`."""
-        parts = tuple(part.heads(chosen) for part in self.rules.parts)
-        bias = self.bias
-        if bias is not None and bias.dim() > 2 and bias.shape[-3] > 1:
-            bias = bias[..., chosen, :, :]
-        return Bound(Mask(parts), self.grid, bias)
-
-    def check(self, query: Tensor, key: Tensor) -> None:
-        """Refuse tensors of other lengths than those the mask was bound to."""
-        if self.additive is not None and self.additive.shape[1] not in (1, query.shape[1]):
-            raise ValueError(f"the mask or bias is for {self.additive.shape[1]} heads, but there are {query.shape[1]}")
-        if (query.shape[2], key.shape[2]) != (self.grid.n_queries, self.grid.n_keys):
-            raise ValueError(
-                f"the mask was bound to {self.grid.n_queries} queries and {self.grid.n_keys} keys, "
-                f"but there are {query.shape[2]} and {key.shape[2]}"
-            )
-
-
-def bind(rules: Mask, grid: Grid, *, bias: Tensor | None = None, dtype: torch.dtype) -> Bound:
-    """Choose the cheapest exact way to run this mask through the fused kernel."""
-    if bias is not None:
-        if tuple(bias.shape[-2:]) != (grid.n_queries, grid.n_keys) or bias.dim() > 4:
-            raise ValueError(
-                f"a bias of shape {tuple(bias.shape)} does not fit {grid.n_queries} queries and {grid.n_keys} keys; "
-                "give (Tq, Tk), (H, Tq, Tk) or (B, H, Tq, Tk)"
-            )
-        bias = bias.to(dtype)
-    live = [part for part in rules.parts if not part.hides_nothing(grid)]
-    paddings = [part for part in live if isinstance(part, Padding)]
-    others = [part for part in live if not isinstance(part, Padding | Causal)]
-    is_causal = any(isinstance(part, Causal) for part in live)
-
-    if bias is None and is_causal and grid.square and not others:
-        # With real tokens first, no real query can see padding: the causal flag hides it already.
-        if all(part.at_the_end and part.every_row_has_a_key for part in paddings):
-            return Bound(rules, grid, is_causal=True)
-        if len(paddings) == 1 and paddings[0].every_row_has_a_key:
-            keep = paddings[0].columns(grid.n_keys, grid.device)
-            order = torch.argsort(~keep, dim=1, stable=True)
-            blind = keep.cumsum(dim=1) == 0  # padding before the first real token
-            return Bound(rules, grid, is_causal=True, dead=blind[:, None, :, None], order=order)
-
-    seen = Mask(tuple(live)).dense(grid)
-    if seen is None:
-        return Bound(rules, grid, bias, additive=None if bias is None else _four(bias))
-    dead = None if _sees_something(live, paddings, grid) else ~seen.any(dim=-1, keepdim=True)
-    hidden = ~seen if dead is None else ~(seen | dead)
-    scores = torch.zeros((), dtype=dtype, device=grid.device) if bias is None else bias
-    return Bound(rules, grid, bias, additive=_four(torch.where(hidden, -torch.inf, scores)), dead=dead)
-
-
-def _sees_something(live: list[Part], paddings: list[Padding], grid: Grid) -> bool:
-    """Whether the host knows that every query sees at least one key."""
-    if not paddings and all(isinstance(part, Causal | Window) for part in live):
-        return isinstance(grid.start, Tensor) or grid.start >= 0  # a query sees itself
-    return len(live) == len(paddings) == 1 and paddings[0].every_row_has_a_key
-
-
-def _four(tensor: Tensor) -> Tensor:
-    """Leading dimensions of one, up to (B, H, Tq, Tk)."""
-    return tensor[(None,) * (4 - tensor.dim())]
-
-
-def newest(columns: Tensor, grid: Grid) -> Tensor:
-    """Of (B, Tk) columns, those of the tokens that come in now: (B, Tq)."""
-    if isinstance(grid.start, int):
-        return columns[:, grid.start : grid.start + grid.n_queries]
-    return columns.index_select(1, grid.query_slots)
-
-
-def zero_padding(x: Tensor, real: Tensor | None) -> Tensor:
-    """Replace what stands in padded places of x (B, T, …) by zero; `where`, because NaN times zero is NaN."""
-    if real is None:
-        return x
-    return torch.where(real[(...,) + (None,) * (x.dim() - 2)], x, torch.zeros((), dtype=x.dtype, device=x.device))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -224,20 +225,29 @@ class Rotary(Positions):
         return f"width={self.width}, {'neighbours' if self.interleaved else 'halves'}"
 
 
-def linear_scaling(factor: float) -> Scaling:
+@dataclass(frozen=True, kw_only=True)
+class LinearScaling:
     """Every position counts as 1/factor of one."""
-    return lambda frequencies: frequencies / factor
+
+    factor: float
+
+    def __call__(self, frequencies: Tensor) -> Tensor:
+        return frequencies / self.factor
 
 
-def llama3_scaling(*, factor: float = 8.0, low: float = 1.0, high: float = 4.0, original_length: int = 8192) -> Scaling:
+@dataclass(frozen=True, kw_only=True)
+class Llama3Scaling:
     """LLaMA 3.1: slow turns are stretched by `factor`, fast ones left, those between blended.
 
     A frequency is slow when it turns less than `low` times over the original length, fast above `high`.
     """
 
-    def scale(frequencies: Tensor) -> Tensor:
-        turns = original_length * frequencies / (2 * math.pi)
-        share = ((turns - low) / (high - low)).clamp(0.0, 1.0)  # 1 for fast
-        return frequencies * (share + (1 - share) / factor)
+    factor: float = 8.0
+    low: float = 1.0
+    high: float = 4.0
+    original_length: int = 8192
 
-    return scale
+    def __call__(self, frequencies: Tensor) -> Tensor:
+        turns = self.original_length * frequencies / (2 * math.pi)
+        share = ((turns - self.low) / (self.high - self.low)).clamp(0.0, 1.0)  # 1 for fast
+        return frequencies * (share + (1 - share) / self.factor)

@@ -15,8 +15,10 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
+from .attention import beams
+from .binding import newest, zero_padding
 from .init import linear
-from .masks import Grid, Mask, as_padding, newest, zero_padding
+from .masks import Grid, Mask, as_padding
 
 Prepared = tuple[Tensor, ...]  # what a reader makes of the memory, once per sentence
 
@@ -247,7 +249,7 @@ class RecurrentEncoderDecoder(nn.Module):
             memory = zero_padding(memory, real)
             cache.prepared = self.decoder.reader.prepare(memory, real)
             start = torch.tanh(self.decoder.start(both_ends(memory, real)))
-            cache.state = start.repeat_interleave(x.shape[0] // memory.shape[0], dim=0)
+            cache.state = start.repeat_interleave(beams(x, memory), dim=0)
         if target_real is not None:
             target_real = newest(target_real, grid)
             x = zero_padding(x, target_real)

@@ -11,8 +11,11 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from .attention import beams
+from .binding import bind, newest, zero_padding
 from .cache import Cache
-from .masks import Grid, Mask, as_padding, bind, causal, everything, newest, zero_padding
+from .layers import DecoderLayer
+from .masks import Grid, Mask, as_padding, causal, everything
 from .positions import Positions
 
 
@@ -116,11 +119,12 @@ class Decoder(Stack):
         positions: Tensor | None = None,
     ) -> Tensor:
         if memory is None:
+            if any(isinstance(layer, DecoderLayer) for layer in self.layers):
+                raise ValueError("the layers of this decoder read a memory, and none was given")
             return self.run(x, keep=keep, positions=positions, cache=cache)
         rows, source_length = memory.shape[:2]
-        beams = x.shape[0] // rows
         source = as_padding(memory_keep)
-        grid = Grid(rows, beams * x.shape[1], source_length, 0, x.device)
+        grid = Grid(rows, beams(x, memory) * x.shape[1], source_length, 0, x.device)
         if cache is None or not cache.holds_memory:
             memory = zero_padding(memory, source.real(grid))
         bound = bind(source, grid, dtype=x.dtype)

@@ -39,13 +39,13 @@ class EncoderDecoder(nn.Module):
         target_keep: Mask | Tensor | None = None,
     ) -> Tensor:
         """Logits (B, T, V) for the token after each of `target`."""
-        memory = self.encode(source, source_keep)
-        return self.decode(target, memory, source_keep, keep=target_keep)
+        x, real = self.source_embedding(source, source_keep)
+        return self.decode(target, self.encoder(x, real), real, keep=target_keep)
 
     def encode(self, source: Tensor, keep: Mask | Tensor | None = None) -> Tensor:
-        """(B, S) → memory (B, S, D)."""
-        x, keep = self.source_embedding(source, keep)
-        return self.encoder(x, keep)
+        """(B, S) → memory (B, S, D). Its padding is the source's, unless the source is cut into patches."""
+        x, real = self.source_embedding(source, keep)
+        return self.encoder(x, real)
 
     def decode(
         self,
