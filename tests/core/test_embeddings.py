@@ -103,7 +103,7 @@ def test_patches_are_counted(length: int, wanted: int) -> None:
 
 
 def test_the_newest_steps_are_never_dropped_in_silence() -> None:
-    with pytest.raises(ValueError, match="8 steps .* without losing the newest; give 6 or 9"):
+    with pytest.raises(ValueError, match=r"8 steps .* without losing the newest; give 6 or 9"):
         SeriesEmbedding(D)(torch.zeros(1, 8, 1))
 
 
