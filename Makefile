@@ -38,5 +38,11 @@ format: .venv/installed-dev
 bench: .venv/installed-bench
 	$(BIN)/python benchmarks/core.py
 
+# The pages that are made by a run. Timings want a quiet machine.
+docs: .venv/installed-bench
+	$(BIN)/python benchmarks/silent_failures.py --docs
+	$(BIN)/python benchmarks/core.py --docs
+	$(BIN)/python benchmarks/recurrent.py --docs
+
 clean:
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

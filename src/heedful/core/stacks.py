@@ -57,13 +57,14 @@ class Stack(nn.Module):
         batch, length, _ = x.shape
         start: int | Tensor = 0 if cache is None else cache.length
         n_keys = length if cache is None else cache.total(length)
-        self._check_length(start, length)
         padding = as_padding(keep)
         grid = Grid(batch, length, n_keys, start, x.device)
         real = padding.real(grid)
         if cache is not None:
             _remember_padding(cache, padding, real)
         new = _count_real(padding, real, grid) if positions is None else _given(positions, grid)
+        if new is None:
+            self._check_length(start, length)
         placed = new if cache is None else cache.key_positions(new, length)
         grid = replace(grid, query_positions=new, key_positions=placed)
         q_pos = grid.query_slots if new is None else new
