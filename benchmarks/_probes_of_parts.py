@@ -93,7 +93,10 @@ def final_norm() -> Finding:
         "Pre-norm without its final norm",
         "the variance over the features of an encoder's output, which a norm makes 1",
         [
-            outcome("nn.TransformerEncoder, norm_first", nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)),
+            outcome(
+                "nn.TransformerEncoder, norm_first, no norm handed in",
+                nn.TransformerEncoder(layer, 2, enable_nested_tensor=False),
+            ),
             outcome("nn.Transformer, norm_first", transformers(norm_first=True)[0].encoder),
             outcome("nn.Transformer, default (post)", transformers()[0].encoder),
         ],

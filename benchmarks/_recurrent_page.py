@@ -109,7 +109,7 @@ def _crossing_in_words(ours: dict[int, float], theirs: dict[int, float]) -> str:
         case [n]:
             return f"{short} up to about n = {n}, {long} beyond"
         case [first, *_, last]:
-            return f"{short} up to about n = {first}, about the same up to {last}, {long} beyond"
+            return f"{short} up to about n = {first}, now more, now less up to {last}, {long} beyond"
     raise AssertionError
 
 

@@ -101,7 +101,7 @@ def test_a_broken_file_is_named(tmp_path: Path, name: str, text: str, words: str
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no such file"):
+    with pytest.raises(ConfigError, match="No such file"):
         read_mapping(tmp_path / "nowhere.yaml")
 
 

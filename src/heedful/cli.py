@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
+import torch
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -24,7 +25,7 @@ console = Console()
 
 def _version(asked: bool) -> None:
     if asked:
-        console.print(f"heedful {__version__}", highlight=False)
+        say(f"heedful {__version__}")
         raise typer.Exit
 
 
@@ -46,7 +47,9 @@ def demo(
     """Build the paper's base model, pass a sentence through it, count its parts and draw its pictures."""
     from .lens.tour import tour
 
-    console.print("Building the base model of the paper (d_model 512, 8 heads, 6 + 6 layers) …")
+    out.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(0)  # the same pictures every time
+    say("Building the base model of the paper (d_model 512, 8 heads, 6 + 6 layers) …")
     seen = tour(build("base"), out, language=language)
 
     table = Table("stack", "part", "parameters", title="What the model is made of")
@@ -56,15 +59,25 @@ def demo(
     table.add_section()
     table.add_row("", "together", f"{sum(count.parameters for count in seen.counts):,}")
     console.print(table)
-    shares = ", ".join(f"{share:.0%} of {name}" for name, share in _of(seen.shares).items())
-    console.print(f"The feed-forward holds {shares}.")
+    say(
+        "The feed-forward holds "
+        + ", ".join(f"{share:.0%} of {name}" for name, share in _of(seen.shares).items())
+        + "."
+    )
     for name, shape in seen.shapes.items():
-        console.print(f"  {name}: {' × '.join(map(str, shape))}", highlight=False)
+        say(f"  {name}: {' × '.join(map(str, shape))}")
     for path in seen.pictures:
-        console.print(f"wrote {path}", highlight=False)
+        say(f"wrote {path}")
+    say("The weights are fresh, so the attention is not yet about anything.")
     for note in seen.notes:
-        console.print(note, style="yellow", highlight=False)
-    console.print("The weights are fresh, so the attention is not yet about anything.")
+        say(note)
+    if not seen.pictures:
+        raise typer.Exit(1)
+
+
+def say(text: str) -> None:
+    """Print a line as it is: brackets in it are no markup."""
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def _of(shares: dict[str, float]) -> dict[str, float]:
@@ -79,5 +92,6 @@ def main() -> None:
     except (HeedfulError, OSError) as error:
         if "--debug" in sys.argv:
             raise
-        Console(stderr=True).print(f"error: {error}", style="red", highlight=False, markup=False, soft_wrap=True)
+        words = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) and error.strerror else str(error)
+        Console(stderr=True).print(f"error: {words}", style="red", highlight=False, markup=False, soft_wrap=True)
         sys.exit(1)

@@ -7,8 +7,8 @@ a wrong type or an impossible pair is a ConfigError that says what was given and
 from __future__ import annotations
 
 import json
-import math
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -25,6 +25,11 @@ class Config:
     """The base of every family's config. `family` is the tag by which a file says which one it holds."""
 
     family: ClassVar[str]
+
+    def __new__(cls, **values: Any) -> Self:
+        """Before Python's own complaint about a keyword: ours, with the nearest name."""
+        _refuse_unknown_keys(cls, values)
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self))
@@ -100,7 +105,7 @@ def _convert(value: Any, kind: Any, where: str) -> Any:
             raise _wrong_type(value, "a list", where)
         return tuple(_convert(item, arguments[0], f"{where}[{index}]") for index, item in enumerate(value))
     if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
-        if not math.isfinite(value):
+        if not -sys.float_info.max <= value <= sys.float_info.max:
             raise ConfigError(f"{where} must be a finite number, not {value}")
         return float(value)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
@@ -114,16 +119,17 @@ def _wrong_type(value: Any, wanted: str, where: str) -> ConfigError:
     return ConfigError(f"{where} must be {wanted}, but {value!r} ({type(value).__name__}) was given")
 
 
+FILE_ENDINGS = (".json", ".yaml", ".yml")
+
+
 def read_mapping(path: str | Path) -> dict[str, Any]:
     """A JSON or YAML file as a dict. A key given twice is an error, not the last one's win."""
     path = Path(path)
-    read = {".json": _read_json, ".yaml": _read_yaml, ".yml": _read_yaml}.get(path.suffix)
-    if read is None:
-        raise ConfigError(f"{path}: a config file ends in .json, .yaml or .yml, not {path.suffix or 'nothing'!r}")
+    read = _read_json if _ending(path) == ".json" else _read_yaml
     try:
         values = read(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: there is no such file") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from None
     except (json.JSONDecodeError, yaml.YAMLError, UnicodeDecodeError, ConfigError) as error:
         raise ConfigError(f"{path}: {' '.join(str(error).split())}") from None
     if not isinstance(values, dict):
@@ -134,13 +140,19 @@ def read_mapping(path: str | Path) -> dict[str, Any]:
 def write_mapping(path: str | Path, values: Mapping[str, Any]) -> None:
     """A dict as JSON or YAML, by the name's ending."""
     path = Path(path)
-    if path.suffix == ".json":
+    if _ending(path) == ".json":
         text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
-    elif path.suffix in (".yaml", ".yml"):
-        text = yaml.safe_dump(_plain(values), sort_keys=False, allow_unicode=True)
     else:
-        raise ConfigError(f"{path}: a config file ends in .json, .yaml or .yml, not {path.suffix or 'nothing'!r}")
+        text = yaml.safe_dump(_plain(values), sort_keys=False, allow_unicode=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
+
+
+def _ending(path: Path) -> str:
+    ending = path.suffix.lower()
+    if ending not in FILE_ENDINGS:
+        raise ConfigError(f"{path}: a config file ends in .json, .yaml or .yml, not {ending or 'nothing'!r}")
+    return ending
 
 
 def _plain(value: Any) -> Any:
@@ -167,11 +179,9 @@ class _StrictLoader(yaml.SafeLoader):
     """Safe YAML that refuses a repeated key and reads 1e-4 as the number people mean."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        self.flatten_mapping(node)
-        pairs = [
-            (self.construct_object(key, deep=True), self.construct_object(item, deep=True)) for key, item in node.value
-        ]
-        return _once(pairs)
+        names = [key.value for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]
+        _once([(name, None) for name in names if isinstance(name, str)])
+        return super().construct_mapping(node, deep=True)
 
 
 _StrictLoader.add_constructor("tag:yaml.org,2002:map", _StrictLoader.construct_mapping)

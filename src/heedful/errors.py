@@ -32,6 +32,6 @@ class PictureError(HeedfulError, ValueError):
 def unknown(what: str, given: object, allowed: Iterable[str]) -> str:
     """A sentence for a name that is not one of those allowed."""
     names = sorted(allowed)
-    near = get_close_matches(str(given), names, n=1, cutoff=0.5)
+    near = get_close_matches(str(given), names, n=1, cutoff=0.6)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
     return f"unknown {what} {given!r}{hint}; allowed: {', '.join(names)}"

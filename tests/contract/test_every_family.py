@@ -114,8 +114,8 @@ def test_looking_changes_nothing_and_shows_distributions_over_real_tokens(name: 
     source, target, source_keep, target_keep = batch()
     expected = model(source, target, source_keep, target_keep)
     if TRANSLATORS[name].get("attention") == "none":
-        with pytest.raises((RecordingError, ValueError), match="no attention"), heedful.record(model):
-            model(source, target, source_keep, target_keep)
+        with pytest.raises(RecordingError, match="no attention"), heedful.record(model):
+            pass
         return
     with heedful.record(model) as recording:
         seen = model(source, target, source_keep, target_keep)

@@ -204,7 +204,7 @@ def test_multi_head_is_the_heads_side_by_side_and_projected(options: dict[str, A
 @pytest.mark.parametrize(
     "keep",
     [
-        torch.ones(5, 5, dtype=torch.bool).tril(-1),  # nobody sees the last token, which sees all others
+        torch.ones(1, 1, 5, 5, dtype=torch.bool).tril(-1),  # nobody sees the last token, which sees all others
         torch.tensor([True, True, False, True, False]).expand(B, 1, 5, 5),
         torch.rand(B, H, 5, 5) > 0.5,
     ],
@@ -293,7 +293,7 @@ def test_wrong_shapes_are_named() -> None:
         attend(query, key, value, keep=bound)
     with pytest.raises(ValueError, match="carries its bias already"):
         attend(query[:, :, :4], key[:, :, :4], value[:, :, :4], keep=bound, bias=torch.zeros(4, 4))
-    with pytest.raises(ValueError, match=r"bias of shape \(4, 5\) does not fit 5 queries and 5 keys"):
+    with pytest.raises(ValueError, match=r"bias of shape \(4, 5\) does not fit 3 rows of 5 queries and 5 keys"):
         attend(query, key, value, bias=torch.zeros(4, 5))
     for heads, kv_heads, word in ((3, None, "n_heads=3"), (4, 3, "n_kv_heads=3"), (0, None, "n_heads=0")):
         with pytest.raises(ValueError, match=word):

@@ -9,9 +9,11 @@ import torch
 from tiny_models import (
     LAYOUTS,
     SCHEMES,
+    D,
     close,
     decoder_only,
     encoder_decoder,
+    encoder_layer,
     layout,
     tokens,
 )
@@ -126,9 +128,9 @@ def test_a_padded_cache_must_be_told_its_padding_again(capacity: int | None) -> 
     model, ids, keep = decoder_only(), tokens(), layout("left")
     cache = model.new_cache(capacity)
     model(ids[:, :4], cover(keep, 4, cache), cache=cache)
-    with pytest.raises(ValueError, match="the cache holds padding; give keep for all keys, old and new"):
+    with pytest.raises(ValueError, match="give it at every step, for all keys, old and new"):
         model(ids[:, 4:5], cache=cache)
-    with pytest.raises(ValueError, match=r"covers 1 keys, but there are \d+; with a cache, keep must cover all keys"):
+    with pytest.raises(ValueError, match=r"covers 1 keys, but there are \d+; with a cache, keep covers all keys"):
         model(ids[:, 4:5], keep[:, 4:5], cache=cache)
 
 
@@ -213,3 +215,58 @@ def test_explicit_positions_are_remembered() -> None:
         cache = model.new_cache()
         steps = [model(ids[:, part], cache=cache, positions=pos[:, part]) for part in (slice(0, 3), slice(3, 5))]
         close(torch.cat(steps, dim=1), model(ids, positions=pos))
+
+
+@torch.no_grad()
+def test_a_step_that_fails_leaves_nothing_behind() -> None:
+    model, ids, memory = encoder_decoder(), tokens(), torch.randn(3, 5, D, dtype=torch.float64)
+    for cache in (model.new_cache(), model.new_cache(10)):
+        broken = model.decoder.layers[1].register_forward_pre_hook(_fail)
+        with pytest.raises(RuntimeError, match="on purpose"):
+            model.decode(ids, -memory, None, cache)
+        broken.remove()
+        with pytest.raises(ValueError, match="positions are integers"):
+            model.decode(ids, memory, None, cache, positions=torch.zeros(1))
+        close(model.decode(ids, memory, None, cache), model.decode(ids, memory))
+
+
+def _fail(*_: object) -> None:
+    raise RuntimeError("on purpose")
+
+
+@torch.no_grad()
+def test_a_reset_cache_forgets_even_nan() -> None:
+    model, ids = decoder_only(), tokens()
+    cache = model.new_cache(8)
+    assert isinstance(cache, FixedKVCache)
+    model(ids, cache=cache)
+    for pair in cache._layers.values():
+        pair[0].fill_(torch.nan)
+    cache.reset()
+    close(model(ids[:, :3], cache=cache), model(ids[:, :3]))
+    with pytest.raises(ValueError, match="holds 3 rows, but 2 come in"):
+        model(ids[:2, :3], cache=cache)
+
+
+@torch.no_grad()
+def test_beams_must_say_which_sentences_they_keep() -> None:
+    model, memory = encoder_decoder(), torch.randn(3, 5, D, dtype=torch.float64)
+    cache, ids = model.new_cache(), tokens(6, 4)
+    model.decode(ids[:, :3], memory, None, cache)
+    rows = torch.tensor([0, 1])
+    with pytest.raises(ValueError, match="6 rows share 3 rows of memory; give memory_rows"):
+        cache.select(rows)
+    cache.select(rows, memory_rows=torch.tensor([0]))
+    close(model.decode(ids[rows, 3:], memory[:1], None, cache), model.decode(ids[rows], memory[:1])[:, 3:])
+
+
+def test_what_a_cache_cannot_know_is_refused() -> None:
+    model, ids = decoder_only("rotary"), tokens()
+    cache = KVCache()
+    model(ids[:, :3], cache=cache, positions=torch.arange(10, 13))
+    with pytest.raises(ValueError, match="positions were given at an earlier step"):
+        model(ids[:, 3:], cache=cache)
+    with pytest.raises(ValueError, match="only a causal mask hides"), torch.no_grad():
+        decoder_only(mask=window(3))(ids, cache=FixedKVCache(8))
+    with pytest.raises(ValueError, match="hand it to the Decoder"):
+        encoder_layer()(torch.zeros(1, 2, D), cache=KVCache())

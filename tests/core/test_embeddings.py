@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
@@ -34,9 +35,8 @@ def test_a_narrow_table_is_widened() -> None:
 
 
 def test_one_matrix_may_serve_source_target_and_output() -> None:
-    source, target = shaken(TokenEmbedding(V, D)), TokenEmbedding(V, D)
-    target.weight = source.weight
-    head = VocabularyHead(D, V, table=source.weight)
+    source = target = shaken(TokenEmbedding(V, D))
+    head = VocabularyHead(D, V, table=source)
     model = nn.ModuleList([source, target, head])
     assert [parameter.shape for parameter in model.parameters()] == [(V, D)]
 
@@ -46,8 +46,21 @@ def test_one_matrix_may_serve_source_target_and_output() -> None:
     (shared,) = torch.autograd.grad(loss(source, target, head), source.weight)
     apart = TokenEmbedding(V, D).double(), TokenEmbedding(V, D).double(), VocabularyHead(D, V).double()
     for part in apart:
-        part.load_state_dict({"weight": source.weight.detach()})
+        part.weight.detach().copy_(source.weight.detach())
     close(shared, torch.stack(torch.autograd.grad(loss(*apart), [part.weight for part in apart])).sum(0))
+
+
+def test_nothing_that_replaces_parameters_unties_them() -> None:
+    def tied() -> nn.Module:
+        source = TokenEmbedding(V, D)
+        return nn.ModuleList([source, VocabularyHead(D, V, table=source)])
+
+    state = tied().state_dict()
+    with torch.device("meta"):
+        loaded, emptied = tied(), tied()
+    loaded.load_state_dict(state, assign=True)
+    for model in (loaded, emptied.to_empty(device="cpu"), copy.deepcopy(tied())):
+        assert len(list(model.parameters())) == 1
 
 
 @pytest.mark.parametrize("size", [8, (8, 12)])
@@ -87,7 +100,7 @@ def test_a_patch_is_real_where_all_of_its_days_are() -> None:
     series = torch.randn(2, 10, 1, dtype=torch.float64)
     keep = torch.tensor([[True] * 5 + [False] * 5, [False] * 3 + [True] * 7])
     x, mask = embedding(series, keep)
-    patches = mask.real(Grid(2, 4, 4, 0, x.device))
+    patches = mask.real_keys(Grid(2, 4, 4, 0, x.device))
     assert patches is not None
     assert patches.tolist() == [[True, False, False, False], [False, False, True, True]]
     spoiled, _ = embedding(series.masked_fill(~keep[..., None], torch.nan), keep)

@@ -31,8 +31,10 @@ def test_vocabulary_logits_are_a_product_with_the_table(x: Tensor) -> None:
     head = shaken(VocabularyHead(D, V, bias=True, transform=LayerNorm(D), scale=0.5))
     assert head.bias is not None
     close(head(x), head.transform(x) * 0.5 @ head.weight.T + head.bias)
-    table = nn.Parameter(torch.randn(V, D, dtype=torch.float64))
-    close(VocabularyHead(D, V, table=table)(x), x @ table.T)
+    table = nn.Embedding(V, D).double()
+    close(VocabularyHead(D, V, table=table)(x), x @ table.weight.T)
+    with pytest.raises(ValueError, match="cannot give 5 logits"):
+        VocabularyHead(D, 5, table=table)
 
 
 @pytest.mark.parametrize("keep", [None, KEEP, padding([4, 2, 0])])

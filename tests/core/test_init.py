@@ -78,5 +78,5 @@ def test_a_fresh_model_keeps_activations_of_order_one(wrap: type[core.PreNorm | 
         layer.register_forward_hook(lambda _, inputs, out: seen.append(out))
     hidden = core.Encoder(layers, norm=core.LayerNorm(WIDTH) if wrap is core.PreNorm else None)(x)
     assert all(0.5 < out.std().item() < 3 for out in seen)
-    logits = core.VocabularyHead(WIDTH, VOCABULARY, table=embedding.weight)(hidden)
+    logits = core.VocabularyHead(WIDTH, VOCABULARY, table=embedding)(hidden)
     assert logits.std().item() == pytest.approx(1.0, rel=0.3)

@@ -98,7 +98,7 @@ def test_residual_dropout_stands_on_the_part_alone(wrap: type[core.PreNorm | cor
 
 def test_a_decoder_layer_reads_itself_then_the_memory_then_widens() -> None:
     layer, x, memory = shaken(decoder_layer()), batch(), batch(4)
-    lower, source = torch.ones(5, 5, dtype=torch.bool).tril(), core.padding([4, 2, 3])
+    lower, source = torch.ones(1, 1, 5, 5, dtype=torch.bool).tril(), core.padding([4, 2, 3])
     y = layer.attention(x, keep=lower)
     y = layer.cross_attention(y, memory, keep=source)
     close(layer(x, memory, keep=core.causal(), memory_keep=source), layer.feed_forward(y))

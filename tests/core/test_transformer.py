@@ -174,7 +174,7 @@ def test_a_source_of_patches_is_read_under_its_own_padding() -> None:
 
 
 def test_a_decoder_that_reads_a_memory_says_so_when_there_is_none() -> None:
-    with pytest.raises(ValueError, match="read a memory, and none was given"):
+    with pytest.raises(ValueError, match="read a memory: give one"):
         encoder_decoder().decoder(torch.zeros(1, 2, D, dtype=torch.float64))
 
 

@@ -22,10 +22,11 @@ def test_a_python_example_runs_as_it_stands(code: str, tmp_path: Path, monkeypat
     exec(compile(code, "README", "exec"), {})
 
 
-@pytest.mark.parametrize("name", READMES)
-def test_every_link_leads_somewhere(name: str) -> None:
-    links = re.findall(r"\]\(([^)#]+)\)", (ROOT / name).read_text(encoding="utf-8"))
-    missing = [link for link in links if not link.startswith("http") and not (ROOT / link).exists()]
+@pytest.mark.parametrize("page", [*READMES, *(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md"))])
+def test_every_link_leads_somewhere(page: str) -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text(encoding="utf-8"))
+    folder = (ROOT / page).parent
+    missing = [link for link in links if not link.startswith("http") and not (folder / link).exists()]
     assert not missing
 
 

@@ -342,5 +342,5 @@ assert "matplotlib.pyplot" not in sys.modules
 
 def test_without_matplotlib_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingDependencyError, match=r"pip install 'heedful\[plot\]'"):
+    with pytest.raises(MissingDependencyError, match=r"pip install matplotlib"):
         pictures.positional_map(torch.zeros(2, 2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -141,5 +142,31 @@ def test_a_head_that_is_not_there_is_refused(model: Any) -> None:
 
 
 def test_nothing_recorded_is_said(model: Any) -> None:
-    with pytest.raises(RecordingError, match="nothing with attention ran"), heedful.record(model, layers=7):
-        model(SOURCE, TARGET)
+    with pytest.raises(RecordingError, match="nothing with attention ran"), heedful.record(model):
+        pass
+    with (
+        pytest.raises(RecordingError, match="no layer 7; .* layers 0 to 2"),
+        heedful.record(model, 7),
+    ):
+        pass
+    wrong: list[Any] = [[], "all", -1]
+    for choice in wrong:
+        with pytest.raises(RecordingError, match="heads are numbers from 0"), heedful.record(model, heads=choice):
+            pass
+
+
+@torch.no_grad()
+def test_beams_are_rows_and_a_copy_made_meanwhile_stays_silent(model: Any) -> None:
+    memory = model.encode(SOURCE)
+    beams = torch.randint(0, 20, (6, 4))
+    with heedful.record(model) as recording:
+        model.decode(beams, memory)
+        twin = copy.deepcopy(model)
+    assert recording.cross[0].shape == (6, 4, 4, 5)
+    with heedful.record(model) as repeated:
+        model.decode(beams, memory.repeat_interleave(3, 0))
+    torch.testing.assert_close(recording.cross[0], repeated.cross[0], rtol=0, atol=1e-14)
+    n_looks = len(recording.looks)
+    twin.decode(beams, memory)
+    assert len(recording.looks) == n_looks
+    assert "tensor" not in repr(recording)

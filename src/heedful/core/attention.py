@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .binding import Bound, bind, newest, zero_padding
+from .binding import Bound, bind, zero_padding
 from .cache import Cache
 from .init import linear
-from .masks import Grid, Mask, as_mask
+from .masks import Grid, Mask, Padded, as_mask, padding
 
 Rotate = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 Keep = Mask | Bound | Tensor | None
@@ -33,13 +33,13 @@ def attend(
 ) -> Tensor:
     """softmax(q kᵀ · scale + bias) v over the keys that `keep` allows: (B, H, Tq, K).
 
-    The scale is 1/√K unless given. A query that may see nothing gives zero. Where `keep` makes a query
-    itself padding (causal over padding), its row is finite and otherwise undefined.
+    The scale is 1/√K unless given. A query that may see nothing gives zero. Padding speaks of keys: what
+    stands in them is never read. Queries are the caller's; under causal() a query that is itself padding
+    gets a row that nobody should read.
     """
     bound, key, value = _bound(query, key, value, keep, bias)
     if bound.order is not None:
-        index = bound.order[:, None, :, None]
-        query, key, value = (torch.take_along_dim(part, index, dim=2) for part in (query, key, value))
+        query, key, value = (_moved(part, bound.order[0]) for part in (query, key, value))
     mixed = F.scaled_dot_product_attention(
         query,
         key,
@@ -51,7 +51,7 @@ def attend(
         enable_gqa=query.shape[1] != key.shape[1],
     )
     if bound.order is not None:
-        mixed = torch.take_along_dim(mixed, bound.order.argsort(dim=1)[:, None, :, None], dim=2)
+        mixed = _moved(mixed, bound.order[1])
     return mixed if bound.dead is None else mixed.masked_fill(bound.dead, 0.0)
 
 
@@ -71,13 +71,21 @@ def attention_weights(
     key = key.repeat_interleave(query.shape[1] // key.shape[1], dim=1)  # (B, H, Tk, K)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = (query * scale) @ key.transpose(-2, -1)  # (B, H, Tq, Tk)
+    allowed = bound.rules.dense(bound.grid)
+    if allowed is None and bound.bias is None:
+        return scores.softmax(dim=-1)
     if bound.bias is not None:
         scores = scores + bound.bias
-    allowed = bound.rules.dense(bound.grid)
     if allowed is not None:
         scores = scores.masked_fill(~allowed, -torch.inf)
     blind = (scores == -torch.inf).all(dim=-1, keepdim=True)
     return scores.masked_fill(blind, 0.0).softmax(dim=-1).masked_fill(blind, 0.0)
+
+
+def _moved(x: Tensor, order: Tensor) -> Tensor:
+    """The tokens of (B, H, T, K) in another order, (B, T)."""
+    rows = torch.arange(order.shape[0], device=order.device)[:, None]
+    return x.transpose(1, 2)[rows, order].transpose(1, 2)
 
 
 def _bound(query: Tensor, key: Tensor, value: Tensor, keep: Keep, bias: Tensor | None) -> tuple[Bound, Tensor, Tensor]:
@@ -88,11 +96,12 @@ def _bound(query: Tensor, key: Tensor, value: Tensor, keep: Keep, bias: Tensor |
         return _as_it_is(keep, bias), key, value
     n_queries, n_keys = query.shape[2], key.shape[2]
     grid = Grid(query.shape[0], n_queries, n_keys, n_keys - n_queries, query.device)
-    bound = bind(as_mask(keep), grid, bias=bias, dtype=query.dtype)
+    rules = as_mask(keep)
+    bound = bind(rules, grid, bias=bias, dtype=query.dtype)
     bound.check(query, key)
-    visible = bound.rules.visible(grid)
-    if visible is not None:
-        unseen = ~visible[:, None, :, None]  # (B, 1, Tk, 1)
+    seen = rules.seen_keys(grid)
+    if seen is not None:
+        unseen = ~seen[:, None, :, None]  # (B, 1, Tk, 1)
         key, value = key.masked_fill(unseen, 0.0), value.masked_fill(unseen, 0.0)
     return bound, key, value
 
@@ -171,6 +180,8 @@ class MultiHeadAttention(nn.Module):
             raise ValueError(f"n_heads={n_heads} is not a multiple of n_kv_heads={kv_heads}")
         if d_head is None and d_model % n_heads:
             raise ValueError(f"d_model={d_model} is not a multiple of n_heads={n_heads}; change one, or give d_head")
+        if d_head is not None and d_head < 1:
+            raise ValueError(f"d_head must be at least 1, not {d_head}")
         self.n_heads = n_heads
         self.n_kv_heads = kv_heads
         self.d_head = d_model // n_heads if d_head is None else d_head
@@ -192,9 +203,11 @@ class MultiHeadAttention(nn.Module):
     ) -> Tensor:
         """(B, Tq, D) → (B, Tq, D).
 
-        `keep` covers all keys, those in the cache too. Where x has n times the rows of the memory (the
-        beams of one sentence), they are folded into the query length and the memory is never copied.
+        `keep` is a mask, a (B, Tk) tensor of what is real, or what a stack has bound. Where x has n times
+        the rows of the memory (the beams of one sentence), they are folded into the query length and the
+        memory is never copied. Caches come from a stack.
         """
+        self._check_widths(x, memory)
         shape = x.shape
         if memory is None:
             x, bound = bind_self(x, keep, bias=bias, cache=cache)
@@ -216,6 +229,11 @@ class MultiHeadAttention(nn.Module):
         out: Tensor = self.out(mixed.transpose(1, 2).flatten(2))
         return out.reshape(shape)
 
+    def _check_widths(self, x: Tensor, memory: Tensor | None) -> None:
+        for name, given, width in (("x", x, self.query.in_features), ("memory", memory, self.key_value.in_features)):
+            if given is not None and (given.dim() != 3 or given.shape[-1] != width):
+                raise ValueError(f"{name} has the shape (B, T, {width}) here, not {tuple(given.shape)}")
+
     def keys_values(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """(B, Tk, D) → keys and values, each (B, G, Tk, K)."""
         key, value = self._heads(self.key_value(source), 2 * self.n_kv_heads).chunk(2, dim=1)
@@ -227,22 +245,28 @@ class MultiHeadAttention(nn.Module):
 
 def beams(x: Tensor, memory: Tensor) -> int:
     """How many rows of x read each row of the memory."""
-    if not memory.shape[0] or x.shape[0] % memory.shape[0]:
-        raise ValueError(f"{x.shape[0]} rows cannot share {memory.shape[0]} rows of memory evenly")
-    return x.shape[0] // memory.shape[0]
+    rows, memory_rows = x.shape[0], memory.shape[0]
+    if rows == memory_rows:
+        return 1
+    if not memory_rows or rows % memory_rows:
+        raise ValueError(f"{rows} rows cannot share {memory_rows} rows of memory evenly")
+    return rows // memory_rows
+
+
+def _rules(keep: Padded) -> Mask:
+    """A mask over sequences: a tensor of two dimensions is (B, Tk), what is real, as in the models."""
+    return padding(keep) if isinstance(keep, Tensor) and keep.dim() == 2 else as_mask(keep)
 
 
 def bind_self(x: Tensor, keep: Keep, *, bias: Tensor | None = None, cache: Cache | None = None) -> tuple[Tensor, Bound]:
     """For a part called without its stack: bind the mask of its self-attention, and zero what is padding in x."""
     if isinstance(keep, Bound):
         return x, _as_it_is(keep, bias)
-    length = x.shape[1]
-    start, n_keys = (0, length) if cache is None else (cache.length, cache.total(length))
-    grid = Grid(x.shape[0], length, n_keys, start, x.device)
-    rules = as_mask(keep)
-    real = rules.real(grid)
-    bound = bind(rules, grid, bias=bias, dtype=x.dtype)
-    return zero_padding(x, None if real is None else newest(real, grid)), bound
+    if cache is not None:
+        raise ValueError("a cache is filled by all layers of a stack together; hand it to the Decoder, not to a part")
+    grid = Grid(x.shape[0], x.shape[1], x.shape[1], 0, x.device)
+    rules = _rules(keep)
+    return zero_padding(x, rules.real_keys(grid)), bind(rules, grid, bias=bias, dtype=x.dtype)
 
 
 def bind_memory(x: Tensor, memory: Tensor, keep: Keep, *, bias: Tensor | None = None) -> tuple[Tensor, Bound]:
@@ -252,5 +276,5 @@ def bind_memory(x: Tensor, memory: Tensor, keep: Keep, *, bias: Tensor | None = 
     rows, n_keys = memory.shape[:2]
     n_queries = beams(x, memory) * x.shape[1]
     grid = Grid(rows, n_queries, n_keys, n_keys - n_queries, x.device)
-    rules = as_mask(keep)
-    return zero_padding(memory, rules.visible(grid)), bind(rules, grid, bias=bias, dtype=x.dtype)
+    rules = _rules(keep)
+    return zero_padding(memory, rules.seen_keys(grid)), bind(rules, grid, bias=bias, dtype=x.dtype)

@@ -28,7 +28,7 @@ class Bound:
     is_causal: bool = False  # the kernel's own causal flag is enough
     additive: Tensor | None = None  # 0 or -inf plus the bias, broadcasts to (B, H, Tq, Tk)
     dead: Tensor | None = None  # (B, 1, Tq, 1) queries that may see nothing: their output is zero
-    order: Tensor | None = None  # (B, T) real tokens first, for causal attention over scattered padding
+    order: tuple[Tensor, Tensor] | None = None  # (B, T) each: real tokens first, and the way back
 
     def heads(self, chosen: list[int]) -> Bound:
         """The rules and the bias of some heads only, for `attention_weights`."""
@@ -53,10 +53,11 @@ class Bound:
 def bind(rules: Mask, grid: Grid, *, bias: Tensor | None = None, dtype: torch.dtype) -> Bound:
     """Choose the cheapest exact way to run this mask through the fused kernel."""
     if bias is not None:
-        if tuple(bias.shape[-2:]) != (grid.n_queries, grid.n_keys) or bias.dim() > 4:
+        rows = bias.shape[0] if bias.dim() == 4 else 1
+        if tuple(bias.shape[-2:]) != (grid.n_queries, grid.n_keys) or rows not in (1, grid.batch) or bias.dim() > 4:
             raise ValueError(
-                f"a bias of shape {tuple(bias.shape)} does not fit {grid.n_queries} queries and {grid.n_keys} keys; "
-                "give (Tq, Tk), (H, Tq, Tk) or (B, H, Tq, Tk)"
+                f"a bias of shape {tuple(bias.shape)} does not fit {grid.batch} rows of {grid.n_queries} queries and "
+                f"{grid.n_keys} keys; give (Tq, Tk), (H, Tq, Tk) or (B, H, Tq, Tk)"
             )
         bias = bias.to(dtype)
     live = [part for part in rules.parts if not part.hides_nothing(grid)]
@@ -68,11 +69,11 @@ def bind(rules: Mask, grid: Grid, *, bias: Tensor | None = None, dtype: torch.dt
         # With real tokens first, no real query can see padding: the causal flag hides it already.
         if all(part.at_the_end and part.every_row_has_a_key for part in paddings):
             return Bound(rules, grid, is_causal=True)
-        if len(paddings) == 1 and paddings[0].every_row_has_a_key:
-            keep = paddings[0].columns(grid.n_keys, grid.device)
+        if len(paddings) == 1:
+            keep = paddings[0].columns(grid.n_keys, grid.device).expand(grid.batch, -1)
             order = torch.argsort(~keep, dim=1, stable=True)
             blind = keep.cumsum(dim=1) == 0  # padding before the first real token
-            return Bound(rules, grid, is_causal=True, dead=blind[:, None, :, None], order=order)
+            return Bound(rules, grid, is_causal=True, dead=blind[:, None, :, None], order=(order, order.argsort(dim=1)))
 
     seen = Mask(tuple(live)).dense(grid)
     if seen is None:

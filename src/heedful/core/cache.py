@@ -7,7 +7,7 @@ keys in every layer (`append`), then the stack makes them part of what is held (
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import torch
@@ -30,61 +30,81 @@ class State(Protocol):
         """Keep these rows only, and these of the memory (the same unless given)."""
 
 
-class Cache(State, Protocol):
-    """The keys and values of the tokens so far, and those of the memory, computed once."""
+class Cache:
+    """The keys and values of the tokens so far, and those of the memory, computed once.
 
-    padded: bool  # some key held is padding, so every further step must be told which
+    Nothing that an unfinished step left behind is ever read: `advance` alone makes it count.
+    """
 
-    def total(self, n_new: int) -> int:
-        """How many keys a step of n_new tokens will see."""
-
-    def append(self, layer: int, key: Tensor, value: Tensor) -> KeysValues:
-        """Write new keys and values after those held; all of them come back."""
-
-    def memory(self, layer: int, compute: Callable[[], KeysValues]) -> KeysValues:
-        """The keys and values of the encoder's output, computed at the first call."""
-
-    @property
-    def holds_memory(self) -> bool:
-        """Whether those were computed."""
-
-    def key_positions(self, new: Tensor | None, n_new: int) -> Tensor | None:
-        """The positions of the keys held and of n_new more: (Tk,) or (B, Tk); None while they are the slots."""
-
-    def advance(self, n_new: int, key_positions: Tensor | None) -> None:
-        """Every layer has written: hold what was appended."""
-
-
-class _Held:
-    """What both forms do alike: the memory's keys and values, and choosing rows."""
-
-    padded: bool = False
+    length: int | Tensor
 
     def __init__(self) -> None:
+        self.padded = False  # keep was given, so every further step must be told which keys are real
         self._layers: dict[int, KeysValues] = {}
         self._memory: dict[int, KeysValues] = {}
         self._positions: Tensor | None = None
+        self._placed = False  # positions were given, so the slots do not tell them
+
+    def begin(self, n_new: int) -> int:
+        """Start a step of n_new tokens: how many keys it will see."""
+        raise NotImplementedError
+
+    def append(self, layer: int, key: Tensor, value: Tensor) -> KeysValues:
+        """Write new keys and values after those held; all of them come back."""
+        raise NotImplementedError
+
+    def key_positions(self, new: Tensor | None) -> Tensor | None:
+        """The positions of the keys held and of the new ones: (Tk,) or (B, Tk); None while they are the slots."""
+        if new is not None:
+            return self._place(new)
+        if self._placed:
+            raise ValueError("positions were given at an earlier step; give them at every step")
+        return None
+
+    def _place(self, new: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def advance(self, n_new: int, key_positions: Tensor | None, *, padded: bool) -> None:
+        """Every layer has written: hold what was appended."""
+        self.length += n_new
+        self.padded = padded
+        self._placed = key_positions is not None
 
     def memory(self, layer: int, compute: Callable[[], KeysValues]) -> KeysValues:
+        """The keys and values of the encoder's output, computed at the first call."""
         if layer not in self._memory:
             self._memory[layer] = compute()
         return self._memory[layer]
 
     @property
     def holds_memory(self) -> bool:
+        """Whether those were computed."""
         return bool(self._memory)
 
     def reorder(self, rows: Tensor) -> None:
-        self._choose(rows)
-
-    def select(self, rows: Tensor, memory_rows: Tensor | None = None) -> None:
-        self._choose(rows)
-        self._memory = _rows(self._memory, rows if memory_rows is None else memory_rows)
-
-    def _choose(self, rows: Tensor) -> None:
+        """Row i goes on from what row rows[i] held. The memory stays."""
         self._layers = _rows(self._layers, rows)
         if self._positions is not None and _one_for_each_row(self._positions):
             self._positions = self._positions.index_select(0, rows)
+
+    def select(self, rows: Tensor, memory_rows: Tensor | None = None) -> None:
+        """Keep these rows only, and these of the memory (the same unless given)."""
+        check_memory_rows(self._layers.get(0), self._memory.get(0), memory_rows)
+        Cache.reorder(self, rows)
+        self._memory = _rows(self._memory, rows if memory_rows is None else memory_rows)
+
+
+def check_memory_rows(held: Sequence[Tensor] | None, memory: Sequence[Tensor] | None, given: Tensor | None) -> None:
+    """Rows that share the memory's rows (beams) must say which of those they keep."""
+    if given is None and held and memory and held[0].shape[0] != memory[0].shape[0]:
+        raise ValueError(
+            f"{held[0].shape[0]} rows share {memory[0].shape[0]} rows of memory; give memory_rows, those to keep"
+        )
+
+
+def _same_batch(held: Tensor, new: Tensor) -> None:
+    if held.shape[0] != new.shape[0]:
+        raise ValueError(f"the cache holds {held.shape[0]} rows, but {new.shape[0]} come in; make a new one")
 
 
 def _rows(layers: dict[int, KeysValues], rows: Tensor) -> dict[int, KeysValues]:
@@ -101,23 +121,28 @@ def _one_for_each_row(positions: Tensor) -> bool:
     return positions.dim() == 2 and positions.shape[0] > 1
 
 
-class KVCache(_Held):
+class KVCache(Cache):
     """Grows as needed. Room is doubled when it runs out, so a step does not copy what is held.
 
     With gradients on, keys and values are joined instead of written into place, so that one can
     differentiate through a cached prefix.
     """
 
+    length: int
+
     def __init__(self) -> None:
         super().__init__()
         self.length = 0
 
-    def total(self, n_new: int) -> int:
+    def begin(self, n_new: int) -> int:
+        if not self.length:
+            self._layers.clear()
+            self._memory.clear()
         return self.length + n_new
 
     def append(self, layer: int, key: Tensor, value: Tensor) -> KeysValues:
         held_key, held_value = self._layers.get(layer, (None, None))
-        total = self.total(key.shape[2])
+        total = self.length + key.shape[2]
         self._layers[layer] = key, value = self._join(held_key, key, total), self._join(held_value, value, total)
         return key[:, :, :total], value[:, :, :total]
 
@@ -125,6 +150,7 @@ class KVCache(_Held):
         """`new` written after the first `length` of `held`, or of a larger copy of it."""
         if held is None:
             return new
+        _same_batch(held, new)
         if torch.is_grad_enabled():
             return torch.cat([held[:, :, : self.length], new], dim=2)
         if held.shape[2] < total:
@@ -135,26 +161,24 @@ class KVCache(_Held):
         held[:, :, self.length : total] = new
         return held
 
-    def key_positions(self, new: Tensor | None, n_new: int) -> Tensor | None:
-        given = new if new is not None else self._positions
-        if given is None:
-            return None
-        slots = torch.arange(self.total(n_new), device=given.device)
-        held = slots[: self.length] if self._positions is None else self._positions
-        return torch.cat(_same_rows(held, slots[self.length :] if new is None else new), dim=-1)
+    def _place(self, new: Tensor) -> Tensor:
+        held = torch.arange(self.length, device=new.device) if self._positions is None else self._positions
+        return torch.cat(_same_rows(held, new), dim=-1)
 
-    def advance(self, n_new: int, key_positions: Tensor | None) -> None:
-        self.length += n_new
+    def advance(self, n_new: int, key_positions: Tensor | None, *, padded: bool) -> None:
+        super().advance(n_new, key_positions, padded=padded)
         self._positions = key_positions
 
 
-class FixedKVCache(_Held):
+class FixedKVCache(Cache):
     """Room for `capacity` tokens, in place from the first step, and its length on the device.
 
     Nothing about it changes shape or address, so a step that uses it can be captured and replayed.
     Keys not yet written are hidden by the causal mask. `keep`, where it is given, covers the capacity.
     What is written in place cannot be differentiated: use it under torch.no_grad().
     """
+
+    length: Tensor
 
     def __init__(self, capacity: int, *, device: torch.device | str | None = None) -> None:
         super().__init__()
@@ -164,7 +188,9 @@ class FixedKVCache(_Held):
         self.length = torch.zeros((), dtype=torch.long, device=device)
         self._used = 0  # what the host saw; a replayed step does not pass here
 
-    def total(self, n_new: int) -> int:
+    def begin(self, n_new: int) -> int:
+        if not self._used:
+            self._memory.clear()
         if self._used + n_new > self.capacity:
             raise ValueError(
                 f"the cache has room for {self.capacity} tokens and holds {self._used}; {n_new} more do not fit"
@@ -180,36 +206,41 @@ class FixedKVCache(_Held):
             self._layers[layer] = key.new_zeros(shape), value.new_zeros(shape)
         slots = self._slots(key.shape[2])
         for buffer, new in zip(self._layers[layer], (key, value), strict=True):
+            _same_batch(buffer, new)
             buffer.index_copy_(2, slots, new)
         return self._layers[layer]
 
-    def key_positions(self, new: Tensor | None, n_new: int) -> Tensor | None:
-        if new is None and self._positions is None:
-            return None
-        slots = self._slots(n_new)
-        held = torch.arange(self.capacity, device=slots.device) if self._positions is None else self._positions
-        held, new = _same_rows(held, slots if new is None else new)
+    def _place(self, new: Tensor) -> Tensor:
+        held = torch.arange(self.capacity, device=new.device) if self._positions is None else self._positions
+        held, new = _same_rows(held, new)
         if self._positions is None or held.shape != self._positions.shape:
             self._positions = held.clone()
-        return self._positions.index_copy_(-1, slots, new)
+        return self._positions.index_copy_(-1, self._slots(new.shape[-1]), new)
 
-    def advance(self, n_new: int, key_positions: Tensor | None) -> None:
-        self.length += n_new
+    def advance(self, n_new: int, key_positions: Tensor | None, *, padded: bool) -> None:
+        super().advance(n_new, key_positions, padded=padded)
         self._used += n_new
 
     def reorder(self, rows: Tensor) -> None:
-        pairs = [tensor for pair in self._layers.values() for tensor in pair]
-        if self._positions is not None and _one_for_each_row(self._positions):
-            pairs.append(self._positions)
-        for buffer in pairs:
+        for buffer in self._buffers():
+            if rows.numel() != buffer.shape[0]:
+                raise ValueError(f"a fixed cache keeps its {buffer.shape[0]} rows when reordered; use select for fewer")
             buffer.copy_(buffer.index_select(0, rows))  # in place: a captured step knows only this address
 
     def reset(self) -> None:
         """Forget everything and keep the room."""
+        for buffer in self._buffers():
+            buffer.zero_()  # what is hidden is multiplied by zero, and zero times NaN is NaN
         self.length.zero_()
         self._used = 0
         self._memory.clear()
-        self.padded = False
+        self.padded = self._placed = False
+
+    def _buffers(self) -> list[Tensor]:
+        """Everything that has a row for each row of the batch."""
+        buffers = [buffer for pair in self._layers.values() for buffer in pair]
+        placed = self._positions is not None and _one_for_each_row(self._positions)
+        return [*buffers, self._positions] if placed and self._positions is not None else buffers
 
     def _slots(self, n_new: int) -> Tensor:
         return torch.arange(n_new, device=self.length.device) + self.length

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from . import init
 from .binding import zero_padding
 from .host import check_range
-from .masks import Grid, Mask, as_padding, padding
+from .init import linear, table
+from .masks import Grid, Mask, Padded, as_padding, padding
 
-Sequence = tuple[Tensor, Mask]  # (B, T, D) and which of it is real
+Embedded = tuple[Tensor, Mask]  # (B, T, D) and which of it is real
 
 
 class TokenEmbedding(nn.Module):
@@ -31,21 +31,18 @@ class TokenEmbedding(nn.Module):
         super().__init__()
         width = d_model if factor is None else factor
         self.scale = math.sqrt(d_model) if scale else 1.0
-        self.weight = init.embedding(vocab_size, width)
-        self.segments = init.embedding(n_segments, width) if n_segments else None
-        self.widen = nn.Identity() if factor is None else init.linear(width, d_model)
+        self.weight = table(vocab_size, width)
+        self.segments = table(n_segments, width) if n_segments else None
+        self.widen = nn.Identity() if factor is None else linear(width, d_model)
 
-    def forward(self, tokens: Tensor, keep: Mask | Tensor | None = None, *, segments: Tensor | None = None) -> Sequence:
-        if tokens.dim() != 2 or tokens.is_floating_point():
-            raise TypeError(
-                f"token ids are integers of shape (B, T), not {tokens.dtype} of shape {tuple(tokens.shape)}"
-            )
-        check_range(tokens, self.weight.shape[0], "token ids")
-        x = F.embedding(tokens, self.weight) * self.scale
+    def forward(self, tokens: Tensor, keep: Padded = None, *, segments: Tensor | None = None) -> Embedded:
+        ids = _ids(tokens, self.weight.shape[0], "token ids")
+        x = F.embedding(ids, self.weight) * self.scale
         if self.segments is not None:
-            segments = torch.zeros_like(tokens) if segments is None else segments
-            check_range(segments, self.segments.shape[0], "segments")
-            x = x + F.embedding(segments, self.segments)
+            parts = torch.zeros_like(ids) if segments is None else _ids(segments, self.segments.shape[0], "segments")
+            if parts.shape != ids.shape:
+                raise ValueError(f"segments have the shape of the tokens, {tuple(ids.shape)}, not {tuple(parts.shape)}")
+            x = x + F.embedding(parts, self.segments)
         elif segments is not None:
             raise ValueError("this model has no segments; build it with n_segments, or leave segments out")
         return self.widen(x), as_padding(keep)
@@ -54,10 +51,22 @@ class TokenEmbedding(nn.Module):
         return f"{self.weight.shape[0]}, {self.weight.shape[1]}, scale={self.scale:g}"
 
 
+def _ids(ids: Tensor, n: int, what: str) -> Tensor:
+    """Integers of shape (B, T) below n, as torch wants them."""
+    if not isinstance(ids, Tensor):
+        raise TypeError(f"{what} are a tensor of integers of shape (B, T), not a {type(ids).__name__}")
+    if ids.dim() != 2 or ids.is_floating_point() or ids.dtype == torch.bool:
+        raise TypeError(f"{what} are integers of shape (B, T), not {ids.dtype} of shape {tuple(ids.shape)}")
+    check_range(ids, n, what)
+    return ids.long()
+
+
 class Vectors(nn.Module):
     """For inputs that are vectors already: (B, T, D) passes as it is."""
 
-    def forward(self, x: Tensor, keep: Mask | Tensor | None = None, *, segments: Tensor | None = None) -> Sequence:
+    def forward(self, x: Tensor, keep: Padded = None, *, segments: Tensor | None = None) -> Embedded:
+        if segments is not None:
+            raise ValueError("vectors have no segments")
         return x, as_padding(keep)
 
 
@@ -85,10 +94,10 @@ class PatchEmbedding(nn.Module):
         self.shape = n_channels, height, width
         self.patch_size = patch_size
         self.n_patches = (height // patch_size) * (width // patch_size)
-        self.project = init.linear(n_channels * patch_size * patch_size, d_model)
-        self.prefix = init.embedding(n_prefix, d_model)
+        self.project = linear(n_channels * patch_size * patch_size, d_model)
+        self.prefix = table(n_prefix, d_model)
 
-    def forward(self, images: Tensor, keep: Mask | Tensor | None = None, *, segments: Tensor | None = None) -> Sequence:
+    def forward(self, images: Tensor, keep: Padded = None, *, segments: Tensor | None = None) -> Embedded:
         if images.dim() != 4 or tuple(images.shape[1:]) != self.shape or not images.is_floating_point():
             wanted = ", ".join(map(str, self.shape))
             raise ValueError(f"images have the shape (B, {wanted}) here, not {tuple(images.shape)} of {images.dtype}")
@@ -113,7 +122,7 @@ class SeriesEmbedding(nn.Module):
         self.patch_length = patch_length
         self.stride = stride
         self.n_channels = n_channels
-        self.project = init.linear(patch_length * n_channels, d_model)
+        self.project = linear(patch_length * n_channels, d_model)
 
     def n_patches(self, length: int) -> int:
         """How many patches a series of this length has; one that leaves steps over at its end is refused."""
@@ -126,7 +135,7 @@ class SeriesEmbedding(nn.Module):
             )
         return (length - self.patch_length) // self.stride + 1
 
-    def forward(self, series: Tensor, keep: Mask | Tensor | None = None, *, segments: Tensor | None = None) -> Sequence:
+    def forward(self, series: Tensor, keep: Padded = None, *, segments: Tensor | None = None) -> Embedded:
         """`keep` says which steps were observed; a patch is real where all of its steps are."""
         if series.dim() != 3 or series.shape[2] != self.n_channels:
             raise ValueError(f"series have the shape (B, length, {self.n_channels}) here, not {tuple(series.shape)}")
@@ -134,7 +143,7 @@ class SeriesEmbedding(nn.Module):
             raise ValueError("a series has no segments")
         length = series.shape[1]
         self.n_patches(length)
-        real = as_padding(keep).real(Grid(series.shape[0], length, length, 0, series.device))
+        real = as_padding(keep).real_keys(Grid(series.shape[0], length, length, 0, series.device))
         patches = zero_padding(series, real).unfold(1, self.patch_length, self.stride)  # (B, P, C, patch)
         seen = None if real is None else padding(real.unfold(1, self.patch_length, self.stride).all(dim=-1))
         return self.project(patches.flatten(2)), as_padding(seen)

@@ -5,19 +5,30 @@ Shapes: B batch, T tokens, D d_model, V vocabulary, C classes or channels, P pat
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .binding import zero_padding
 from .feedforward import Activation, activation_of
-from .init import embedding, linear
+from .init import linear, table
 from .masks import Grid, Mask, as_padding
 
 
-class VocabularyHead(nn.Module):
-    """Logits over the vocabulary: (B, T, V). Hand in an embedding's table to share it.
+class Table(nn.Module):
+    """A matrix of its own, where an output layer shares none."""
 
+    def __init__(self, n: int, d_model: int) -> None:
+        super().__init__()
+        self.weight = table(n, d_model)
+
+
+class VocabularyHead(nn.Module):
+    """Logits over the vocabulary: (B, T, V). Hand in an embedding as `table` to share its matrix.
+
+    The module is shared, not only its parameter, so that nothing which replaces parameters unties them.
     `transform` comes before (BERT's dense layer and norm); `scale` multiplies the input (T5: D^−½).
     """
 
@@ -26,7 +37,7 @@ class VocabularyHead(nn.Module):
         d_model: int,
         vocab_size: int,
         *,
-        table: nn.Parameter | None = None,
+        table: nn.Module | None = None,
         bias: bool = False,
         transform: nn.Module | None = None,
         scale: float = 1.0,
@@ -34,8 +45,17 @@ class VocabularyHead(nn.Module):
         super().__init__()
         self.transform = nn.Identity() if transform is None else transform
         self.scale = scale
-        self.weight = embedding(vocab_size, d_model) if table is None else table
+        self.table = Table(vocab_size, d_model) if table is None else table
+        if tuple(self.weight.shape) != (vocab_size, d_model):
+            raise ValueError(
+                f"a table of {tuple(self.weight.shape)} cannot give {vocab_size} logits from vectors of width {d_model}"
+            )
         self.bias = nn.Parameter(torch.zeros(vocab_size)) if bias else None
+
+    @property
+    def weight(self) -> Tensor:
+        """(V, D)."""
+        return cast("Tensor", self.table.weight)
 
     def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
         x = self.transform(x)
@@ -119,4 +139,4 @@ class ForecastHead(nn.Module):
 
 
 def _real(x: Tensor, keep: Mask | None) -> Tensor | None:
-    return as_padding(keep).real(Grid(x.shape[0], x.shape[1], x.shape[1], 0, x.device))
+    return as_padding(keep).real_keys(Grid(x.shape[0], x.shape[1], x.shape[1], 0, x.device))

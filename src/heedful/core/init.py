@@ -1,10 +1,10 @@
 """How weights start.
 
 Matrices: Xavier uniform, the bound √(6 / (fan_in + fan_out)) keeping the variance of what passes
-through about the same in both directions. Biases: zero. Embeddings: normal with deviation 1/√D, so
-that an embedding scaled by √D has unit deviation and a tied output layer starts with logits of order
-one. Norms: weight one, bias zero. GRUs:
-as torch starts them, uniform within 1/√D. Families whose papers start otherwise set their own afterwards.
+through about the same in both directions. Biases: zero. Tables of embeddings: normal with deviation
+1/√D, so that an embedding scaled by √D has unit deviation and a tied output layer starts with logits
+of order one. Norms: weight one, bias zero. GRUs: as torch starts them, uniform within 1/√D. Families
+whose papers start otherwise set their own afterwards.
 """
 
 from __future__ import annotations
@@ -24,6 +24,6 @@ def linear(d_in: int, d_out: int, *, bias: bool = True, pieces: int = 1) -> nn.L
     return layer
 
 
-def embedding(n: int, d_model: int) -> nn.Parameter:
+def table(n: int, d_model: int) -> nn.Parameter:
     """A table of n vectors."""
     return nn.Parameter(torch.randn(n, d_model) * d_model**-0.5)

@@ -67,13 +67,16 @@ class Part:
         """The rule as a boolean tensor that broadcasts to (B, H, Tq, Tk)."""
         raise NotImplementedError
 
-    def visible(self, grid: Grid) -> Tensor | None:
+    def seen_keys(self, grid: Grid) -> Tensor | None:
         """(B, Tk) or (1, Tk) the keys that some query may see; None for all, as far as the host can tell."""
         return None
 
 
 class Causal(Part):
     """A query sees the keys up to its own slot, so a cache shifts it by itself."""
+
+    def __repr__(self) -> str:
+        return "causal()"
 
     def hides_nothing(self, grid: Grid) -> bool:
         return grid.n_queries == 1 and isinstance(grid.start, int) and grid.start == grid.n_keys - 1
@@ -87,6 +90,9 @@ class Window(Part):
     """A query sees the keys whose position is less than `size` away, on either side."""
 
     size: int
+
+    def __repr__(self) -> str:
+        return f"window({self.size})"
 
     def hides_nothing(self, grid: Grid) -> bool:
         return grid.n_keys <= self.size and grid.key_positions is None
@@ -103,6 +109,9 @@ class Explicit(Part):
     """A boolean tensor somebody made: (Tq, Tk), or four dimensions that broadcast to (B, H, Tq, Tk)."""
 
     keep: Tensor
+
+    def __repr__(self) -> str:
+        return f"<mask of shape {tuple(self.keep.shape)}>"
 
     @property
     def rows(self) -> int:
@@ -121,7 +130,7 @@ class Explicit(Part):
             )
         return self.keep
 
-    def visible(self, grid: Grid) -> Tensor:
+    def seen_keys(self, grid: Grid) -> Tensor:
         return self.dense(grid)[(None,) * (4 - self.keep.dim())].any(dim=(1, 2)).expand(-1, grid.n_keys)
 
 
@@ -136,19 +145,25 @@ class Padding(Part):
 
     keep: Tensor | None = None  # (B, Tk)
     lengths: tuple[int, ...] | None = None
-    n_real: tuple[int, ...] | None = None  # real keys of each row, wherever they stand
+
+    def __repr__(self) -> str:
+        if self.lengths is not None:
+            return f"padding({list(self.lengths)})"
+        return f"padding(<{' × '.join(map(str, () if self.keep is None else self.keep.shape))} booleans>)"
 
     @property
     def rows(self) -> int:
         return len(self.lengths or ()) if self.keep is None else self.keep.shape[0]
 
     @property
-    def every_row_has_a_key(self) -> bool:
-        return self.n_real is not None and min(self.n_real, default=1) > 0
+    def at_the_end(self) -> bool:
+        """Whether the host knows that real keys stand first."""
+        return self.lengths is not None
 
     @property
-    def at_the_end(self) -> bool:
-        return self.lengths is not None
+    def every_row_has_a_key(self) -> bool:
+        """Whether the host knows that no row is empty."""
+        return self.lengths is not None and min(self.lengths, default=1) > 0
 
     def hides_nothing(self, grid: Grid) -> bool:
         self._check(grid)
@@ -157,15 +172,15 @@ class Padding(Part):
     def columns(self, n_keys: int, device: torch.device) -> Tensor:
         """(B, Tk) booleans."""
         if self.keep is not None:
-            return self.keep
-        lengths = torch.tensor(self.lengths, device=device)
+            return self.keep.to(device, non_blocking=True)
+        lengths = torch.tensor(self.lengths, dtype=torch.long).to(device, non_blocking=True)
         return torch.arange(n_keys, device=device) < lengths[:, None]
 
     def dense(self, grid: Grid) -> Tensor:
         self._check(grid)
         return self.columns(grid.n_keys, grid.device)[:, None, None, :]  # (B, 1, 1, Tk)
 
-    def visible(self, grid: Grid) -> Tensor | None:
+    def seen_keys(self, grid: Grid) -> Tensor | None:
         return None if self.hides_nothing(grid) else self.columns(grid.n_keys, grid.device)
 
     def _check(self, grid: Grid) -> None:
@@ -173,8 +188,8 @@ class Padding(Part):
             raise ValueError(f"padding is given for {self.rows} rows, but the batch has {grid.batch}")
         if self.keep is not None and self.keep.shape[1] != grid.n_keys:
             raise ValueError(
-                f"padding covers {self.keep.shape[1]} keys, but there are {grid.n_keys}; "
-                "with a cache, keep must cover all keys, old and new"
+                f"padding covers {self.keep.shape[1]} keys, but there are {grid.n_keys}; with a cache, keep covers "
+                "all keys, old and new, and with a cache of fixed size its whole capacity"
             )
         if self.lengths is not None and max(self.lengths, default=0) > grid.n_keys:
             raise ValueError(f"a padding length of {max(self.lengths)} is more than the {grid.n_keys} keys there are")
@@ -186,6 +201,9 @@ class Mask:
 
     parts: tuple[Part, ...] = ()
 
+    def __repr__(self) -> str:
+        return " & ".join(map(repr, self.parts)) or "everything()"
+
     def __and__(self, other: Mask | Tensor) -> Mask:
         return Mask(self.parts + as_mask(other).parts)
 
@@ -195,6 +213,11 @@ class Mask:
         """All rules as one boolean tensor that broadcasts to (B, H, Tq, Tk); None when nothing is hidden."""
         tensors = [part.dense(grid) for part in self.parts if not part.hides_nothing(grid)]
         return reduce(torch.logical_and, tensors) if tensors else None
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether no query sees a later key."""
+        return any(isinstance(part, Causal) for part in self.parts)
 
     @property
     def only_at_the_end(self) -> bool:
@@ -210,14 +233,17 @@ class Mask:
         every = torch.ones(n_queries, keys, dtype=torch.bool)
         return every if dense is None else dense & every
 
-    def visible(self, grid: Grid) -> Tensor | None:
+    def seen_keys(self, grid: Grid) -> Tensor | None:
         """(B, Tk) or (1, Tk) the keys that some query may see; None when the host knows that all are."""
-        columns = [seen for part in self.parts if (seen := part.visible(grid)) is not None]
+        columns = [seen for part in self.parts if (seen := part.seen_keys(grid)) is not None]
         return reduce(torch.logical_and, columns) if columns else None
 
-    def real(self, grid: Grid) -> Tensor | None:
+    def real_keys(self, grid: Grid) -> Tensor | None:
         """The same by padding alone: a token that is no padding may look, even where nobody sees it."""
-        return Mask(tuple(part for part in self.parts if isinstance(part, Padding))).visible(grid)
+        return Mask(tuple(part for part in self.parts if isinstance(part, Padding))).seen_keys(grid)
+
+
+Padded = Mask | Tensor | None  # how a caller says which tokens are real
 
 
 def everything() -> Mask:
@@ -232,8 +258,8 @@ def causal() -> Mask:
 
 def window(size: int) -> Mask:
     """Sliding window: only keys less than `size` positions away; with causal(), the last `size` keys."""
-    if size < 1:
-        raise ValueError(f"a window must reach at least the token itself: size is {size}, give 1 or more")
+    if not isinstance(size, int) or size < 1:
+        raise ValueError(f"a window reaches at least the token itself: give a whole number from 1, not {size!r}")
     return Mask((Window(size),))
 
 
@@ -241,8 +267,8 @@ def padding(real: Tensor | Sequence[int], *, lengths: Sequence[int] | None = Non
     """Hide the padded keys.
 
     `real` is either the number of real keys in each row, which stand first, or a (B, Tk) boolean
-    tensor, True = real. Beside a tensor on a device, `lengths` tells the host what it holds (right
-    padding only), so that nothing waits for the device.
+    tensor, True = real; one row serves the whole batch. Beside a tensor on a device, `lengths` tells
+    the host what it holds (padding at the end only), so that nothing waits for the device.
     """
     if isinstance(real, Tensor) and real.dim() == 2:
         if real.dtype != torch.bool:
@@ -259,14 +285,13 @@ def padding(real: Tensor | Sequence[int], *, lengths: Sequence[int] | None = Non
     counts = _whole_numbers(real.tolist() if isinstance(real, Tensor) else real)
     if min(counts, default=0) < 0:
         raise ValueError(f"a padding length cannot be negative: {counts}")
-    return Mask((Padding(lengths=counts, n_real=counts),))
+    return Mask((Padding(lengths=counts),))
 
 
 def _whole_numbers(lengths: Sequence[int]) -> tuple[int, ...]:
-    try:
-        return tuple(index(n) for n in lengths)
-    except TypeError:
-        raise TypeError(f"padding lengths are whole numbers, one for each row; got {lengths!r}") from None
+    if any(isinstance(n, bool) or not hasattr(n, "__index__") for n in lengths):
+        raise TypeError(f"padding lengths are whole numbers, one for each row; got {lengths!r}")
+    return tuple(index(n) for n in lengths)
 
 
 def _padding_from_tensor(keep: Tensor, lengths: Sequence[int] | None) -> Padding:
@@ -274,17 +299,17 @@ def _padding_from_tensor(keep: Tensor, lengths: Sequence[int] | None) -> Padding
     if told is not None and len(told) != keep.shape[0]:
         raise ValueError(f"{len(told)} lengths are given for {keep.shape[0]} rows of padding")
     if not can_read(keep):
-        return Padding(keep, told, told)
+        return Padding(keep, told)
     total = keep.sum(dim=1)
     counts = tuple(total.tolist())
     at_the_end = torch.equal(keep, torch.arange(keep.shape[1]) < total[:, None])
     if told is not None and not (at_the_end and counts == told):
         raise ValueError(f"lengths {told} do not say what the padding mask says; they are for padding at the end")
-    return Padding(keep, counts if at_the_end else None, counts)
+    return Padding(keep, counts if at_the_end else None)
 
 
-def as_mask(keep: Mask | Tensor | None) -> Mask:
-    """What `attend` may be given, as a mask."""
+def as_mask(keep: Padded) -> Mask:
+    """What `attend` may be given: a mask, or a tensor of shape (Tq, Tk) or (B, H, Tq, Tk)."""
     if keep is None:
         return everything()
     if isinstance(keep, Mask):
@@ -306,12 +331,14 @@ def as_mask(keep: Mask | Tensor | None) -> Mask:
     return Mask((Explicit(keep),))
 
 
-def as_padding(keep: Mask | Tensor | None) -> Mask:
-    """What a model may be given as `keep`: a (B, T) boolean tensor or padding(...), as a mask."""
-    if keep is None or isinstance(keep, Mask):
-        return everything() if keep is None else keep
-    if not isinstance(keep, Tensor):
-        raise TypeError(f"keep is a (B, T) boolean tensor, True = real token, or padding(lengths); got {keep!r}")
-    if keep.dim() != 2:
-        raise ValueError(f"keep has the shape (B, T), True = real token, not {tuple(keep.shape)}")
-    return padding(keep)
+def as_padding(keep: Padded) -> Mask:
+    """What a model may be given as `keep`: a (B, T) boolean tensor, True = real token, or padding(…)."""
+    if isinstance(keep, Tensor) and keep.dim() == 2:
+        return padding(keep)
+    mask = as_mask(keep)
+    if not all(isinstance(part, Padding) for part in mask.parts):
+        raise ValueError(
+            "keep says which tokens are real: give a (B, T) boolean tensor or padding(…); "
+            "who may look where is the stack's own mask"
+        )
+    return mask

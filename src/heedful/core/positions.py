@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from . import init
 from .attention import Rotate
 from .host import check_range
+from .init import table
 
 Scaling = Callable[[Tensor], Tensor]
 
@@ -47,6 +47,11 @@ class Positions(nn.Module):
         return None
 
 
+def _check_width(x: Tensor, width: int) -> None:
+    if x.shape[-1] != width:
+        raise ValueError(f"the positions are {width} wide, but the input is {x.shape[-1]}")
+
+
 class Sinusoidal(Positions):
     """PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos of the same, added to the input.
 
@@ -69,6 +74,7 @@ class Sinusoidal(Positions):
         return self._encode(pos).to(torch.get_default_dtype())
 
     def embed(self, x: Tensor, pos: Tensor) -> Tensor:
+        _check_width(x, self.d_model)
         return x + self._encode(pos).to(x.dtype)
 
     def _encode(self, pos: Tensor) -> Tensor:
@@ -94,7 +100,7 @@ class Learned(Positions):
         super().__init__()
         self.limit = self.max_length = max_length
         self.offset = offset
-        self.weight = init.embedding(max_length + offset, d_model)
+        self.weight = table(max_length + offset, d_model)
 
     def table(self, length: int | None = None) -> Tensor:
         """(T, D) the vectors of positions 0 to length − 1."""
@@ -103,6 +109,7 @@ class Learned(Positions):
         return self.weight.detach()[self.offset : self.offset + n]
 
     def embed(self, x: Tensor, pos: Tensor) -> Tensor:
+        _check_width(x, self.weight.shape[1])
         check_range(pos, self.max_length, "learned positions")
         return x + nn.functional.embedding(pos + self.offset, self.weight)
 
@@ -118,10 +125,13 @@ class Relative(Positions):
 
     def __init__(self, n_heads: int, *, n_buckets: int = 32, max_distance: int = 128, causal: bool = False) -> None:
         super().__init__()
+        exact = n_buckets // (2 if causal else 4)  # distances with a bucket each
+        if exact < 1 or max_distance <= exact:
+            raise ValueError(f"{n_buckets} buckets to a distance of {max_distance} leave no near or no far distances")
         self.n_buckets = n_buckets
         self.max_distance = max_distance
         self.causal = causal
-        self.weight = init.embedding(n_buckets, n_heads)
+        self.weight = table(n_buckets, n_heads)
 
     def bias(self, q_pos: Tensor, k_pos: Tensor) -> Tensor:
         ahead = k_pos[..., None, :] - q_pos[..., :, None]  # (…, Tq, Tk)
@@ -185,6 +195,7 @@ class Rotary(Positions):
         scaling: Scaling | None = None,
     ) -> None:
         super().__init__()
+        self.d_head = d_head
         self.width = d_head if width is None else width
         if self.width % 2 or not 0 < self.width <= d_head:
             raise ValueError(
@@ -212,6 +223,8 @@ class Rotary(Positions):
         cos, sin = angle.cos(), angle.sin()
 
         def turn(x: Tensor) -> Tensor:
+            if x.shape[-1] != self.d_head:
+                raise ValueError(f"rotary was made for heads of width {self.d_head}, but these are {x.shape[-1]} wide")
             head, rest = x[..., : self.width], x[..., self.width :]
             a, b = (head[..., 0::2], head[..., 1::2]) if self.interleaved else head.chunk(2, dim=-1)
             c, s = cos.to(x.dtype), sin.to(x.dtype)

@@ -17,8 +17,9 @@ from torch import Tensor, nn
 
 from .attention import beams
 from .binding import newest, zero_padding
+from .cache import check_memory_rows
 from .init import linear
-from .masks import Grid, Mask, as_padding
+from .masks import Grid, Mask, Padded, as_padding
 
 Prepared = tuple[Tensor, ...]  # what a reader makes of the memory, once per sentence
 
@@ -189,6 +190,7 @@ class RecurrentState:
 
     def select(self, rows: Tensor, memory_rows: Tensor | None = None) -> None:
         """Keep these rows only, and these of the memory (the same unless given)."""
+        check_memory_rows(None if self.state is None else [self.state], self.prepared, memory_rows)
         self.reorder(rows)
         chosen = rows if memory_rows is None else memory_rows
         self.prepared = tuple(part.index_select(0, chosen) for part in self.prepared)
@@ -219,48 +221,51 @@ class RecurrentEncoderDecoder(nn.Module):
         self,
         source: Tensor,
         target: Tensor,
-        source_keep: Mask | Tensor | None = None,
-        target_keep: Mask | Tensor | None = None,
+        source_keep: Padded = None,
+        target_keep: Padded = None,
     ) -> Tensor:
         """Logits (B, T, V) for the token after each of `target`."""
-        return self.decode(target, self.encode(source, source_keep), source_keep, keep=target_keep)
+        x, padding = self.source_embedding(source, source_keep)
+        return self.decode(target, self.encoder(x, _real(padding, x)), padding, keep=target_keep)
 
-    def encode(self, source: Tensor, keep: Mask | Tensor | None = None) -> Tensor:
+    def encode(self, source: Tensor, keep: Padded = None) -> Tensor:
         """(B, S) → memory (B, S, 2 D)."""
         x, padding = self.source_embedding(source, keep)
-        return self.encoder(x, padding.real(_grid(x)))
+        return self.encoder(x, _real(padding, x))
 
     def decode(
         self,
         target: Tensor,
         memory: Tensor,
-        memory_keep: Mask | Tensor | None = None,
+        memory_keep: Padded = None,
         cache: RecurrentState | None = None,
         *,
-        keep: Mask | Tensor | None = None,
+        keep: Padded = None,
     ) -> Tensor:
         """(B, T) → logits (B, T, V); with a cache, `target` holds only the new tokens and `keep` covers all."""
         x, padding = self.target_embedding(target, keep)
         cache = self.new_cache() if cache is None else cache
-        grid = _grid(x, cache.length)
-        target_real = padding.real(grid)
-        real = as_padding(memory_keep).real(_grid(memory))
+        real, target_real = _real(as_padding(memory_keep), memory), _real(padding, x, cache.length)
         if cache.state is None:
             memory = zero_padding(memory, real)
             cache.prepared = self.decoder.reader.prepare(memory, real)
             start = torch.tanh(self.decoder.start(both_ends(memory, real)))
             cache.state = start.repeat_interleave(beams(x, memory), dim=0)
-        if target_real is not None:
-            target_real = newest(target_real, grid)
-            x = zero_padding(x, target_real)
+        x = zero_padding(x, target_real)
         out, cache.state = self.decoder(self.dropout(x), cache.state, cache.prepared, real, target_real)
         cache.length += x.shape[1]
         return self.head(self.dropout(out))
 
-    def new_cache(self) -> RecurrentState:
-        """An empty cache for `decode`."""
+    def new_cache(self, capacity: int | None = None) -> RecurrentState:
+        """An empty cache for `decode`. It never grows, so a capacity changes nothing."""
         return RecurrentState()
 
 
-def _grid(x: Tensor, past: int = 0) -> Grid:
-    return Grid(x.shape[0], x.shape[1], past + x.shape[1], past, x.device)
+def _real(padding: Mask, x: Tensor, past: int = 0) -> Tensor | None:
+    """(B, T) which of the tokens that come in now are real; None for all."""
+    batch, length, _ = x.shape
+    if not length:
+        raise ValueError("a recurrent model needs at least one token on either side")
+    grid = Grid(batch, length, past + length, past, x.device)
+    real = padding.real_keys(grid)
+    return None if real is None else newest(real, grid).expand(batch, length)

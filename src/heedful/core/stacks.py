@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from .attention import beams
 from .binding import bind, newest, zero_padding
 from .cache import Cache
+from .host import can_read
 from .layers import DecoderLayer
-from .masks import Grid, Mask, as_padding, causal, everything
+from .masks import Grid, Mask, Padded, as_padding, causal, everything
 from .positions import Positions
 
 
@@ -26,18 +27,20 @@ class Stack(nn.Module):
     The dropout is the paper's on the sum of embeddings and positions.
     """
 
+    default_mask = everything()
+
     def __init__(
         self,
         layers: Iterable[nn.Module],
         *,
-        mask: Mask,
+        mask: Mask | None = None,
         positions: Positions | None = None,
         entry_norm: nn.Module | None = None,
         norm: nn.Module | None = None,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.mask = mask
+        self.mask = self.default_mask if mask is None else mask
         self.positions = Positions() if positions is None else positions
         self.entry_norm = nn.Identity() if entry_norm is None else entry_norm
         self.dropout = nn.Dropout(dropout)
@@ -48,24 +51,23 @@ class Stack(nn.Module):
         self,
         x: Tensor,
         *,
-        keep: Mask | Tensor | None,
+        keep: Padded,
         positions: Tensor | None,
         cache: Cache | None = None,
         **memory: Any,
     ) -> Tensor:
         """Zero the padding, place the tokens and bind the mask, once for all layers; then run them."""
+        if x.dim() != 3:
+            raise ValueError(f"a stack takes vectors of shape (B, T, D), not {tuple(x.shape)}")
         batch, length, _ = x.shape
-        start: int | Tensor = 0 if cache is None else cache.length
-        n_keys = length if cache is None else cache.total(length)
         padding = as_padding(keep)
+        start, n_keys = (0, length) if cache is None else self._begin(cache, padding, length)
         grid = Grid(batch, length, n_keys, start, x.device)
-        real = padding.real(grid)
-        if cache is not None:
-            _remember_padding(cache, padding, real)
+        real = padding.real_keys(grid)
         new = _count_real(padding, real, grid) if positions is None else _given(positions, grid)
-        if new is None:
+        if new is None or not can_read(new):
             self._check_length(start, length)
-        placed = new if cache is None else cache.key_positions(new, length)
+        placed = new if cache is None else cache.key_positions(new)
         grid = replace(grid, query_positions=new, key_positions=placed)
         q_pos = grid.query_slots if new is None else new
         k_pos = grid.key_slots if placed is None else placed
@@ -77,8 +79,16 @@ class Stack(nn.Module):
         for index, layer in enumerate(self.layers):
             x = layer(x, keep=bound, rotate=rotate, cache=cache, layer=index, **memory)
         if cache is not None:
-            cache.advance(length, placed)
+            cache.advance(length, placed, padded=bool(padding.parts))
         return self.norm(x)
+
+    def _begin(self, cache: Cache, padding: Mask, length: int) -> tuple[int | Tensor, int]:
+        """Where the first new token stands among the keys, and how many keys there will be."""
+        if cache.padded and not padding.parts:
+            raise ValueError("keep was given at an earlier step; give it at every step, for all keys, old and new")
+        if isinstance(cache.length, Tensor) and not self.mask.is_causal:
+            raise ValueError("only a causal mask hides what a cache of fixed size has not written yet; use KVCache")
+        return cache.length, cache.begin(length)
 
     def _check_length(self, start: int | Tensor, length: int) -> None:
         limit = self.positions.limit
@@ -92,10 +102,7 @@ class Stack(nn.Module):
 class Encoder(Stack):
     """Every token sees every real token. Layers are EncoderLayers."""
 
-    def __init__(self, layers: Iterable[nn.Module], *, mask: Mask | None = None, **parts: Any) -> None:
-        super().__init__(layers, mask=everything() if mask is None else mask, **parts)
-
-    def forward(self, x: Tensor, keep: Mask | Tensor | None = None, *, positions: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, keep: Padded = None, *, positions: Tensor | None = None) -> Tensor:
         """`keep` is (B, T), True = real, or padding(…)."""
         return self.run(x, keep=keep, positions=positions)
 
@@ -106,36 +113,30 @@ class Decoder(Stack):
     With a cache, x holds only the new tokens, and `keep` covers all keys, old and new.
     """
 
-    def __init__(self, layers: Iterable[nn.Module], *, mask: Mask | None = None, **parts: Any) -> None:
-        super().__init__(layers, mask=causal() if mask is None else mask, **parts)
+    default_mask = causal()
 
     def forward(
         self,
         x: Tensor,
         memory: Tensor | None = None,
         *,
-        keep: Mask | Tensor | None = None,
-        memory_keep: Mask | Tensor | None = None,
+        keep: Padded = None,
+        memory_keep: Padded = None,
         cache: Cache | None = None,
         positions: Tensor | None = None,
     ) -> Tensor:
+        reads = any(isinstance(layer, DecoderLayer) for layer in self.layers)
+        if reads == (memory is None):
+            raise ValueError("the layers of this decoder " + ("read a memory: give one" if reads else "read no memory"))
         if memory is None:
-            if any(isinstance(layer, DecoderLayer) for layer in self.layers):
-                raise ValueError("the layers of this decoder read a memory, and none was given")
             return self.run(x, keep=keep, positions=positions, cache=cache)
         rows, source_length = memory.shape[:2]
         source = as_padding(memory_keep)
         grid = Grid(rows, beams(x, memory) * x.shape[1], source_length, 0, x.device)
         if cache is None or not cache.holds_memory:
-            memory = zero_padding(memory, source.real(grid))
+            memory = zero_padding(memory, source.real_keys(grid))
         bound = bind(source, grid, dtype=x.dtype)
         return self.run(x, keep=keep, positions=positions, cache=cache, memory=memory, memory_keep=bound)
-
-
-def _remember_padding(cache: Cache, padding: Mask, real: Tensor | None) -> None:
-    if cache.padded and not padding.parts:
-        raise ValueError("the cache holds padding; give keep for all keys, old and new, at every step")
-    cache.padded = cache.padded or real is not None
 
 
 def _given(positions: Tensor, grid: Grid) -> Tensor:

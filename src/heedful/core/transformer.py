@@ -8,7 +8,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from .cache import Cache, FixedKVCache, KVCache
-from .masks import Mask
+from .masks import Padded
 from .stacks import Decoder, Encoder
 
 
@@ -35,14 +35,14 @@ class EncoderDecoder(nn.Module):
         self,
         source: Tensor,
         target: Tensor,
-        source_keep: Mask | Tensor | None = None,
-        target_keep: Mask | Tensor | None = None,
+        source_keep: Padded = None,
+        target_keep: Padded = None,
     ) -> Tensor:
         """Logits (B, T, V) for the token after each of `target`."""
         x, real = self.source_embedding(source, source_keep)
         return self.decode(target, self.encoder(x, real), real, keep=target_keep)
 
-    def encode(self, source: Tensor, keep: Mask | Tensor | None = None) -> Tensor:
+    def encode(self, source: Tensor, keep: Padded = None) -> Tensor:
         """(B, S) → memory (B, S, D). Its padding is the source's, unless the source is cut into patches."""
         x, real = self.source_embedding(source, keep)
         return self.encoder(x, real)
@@ -51,16 +51,19 @@ class EncoderDecoder(nn.Module):
         self,
         target: Tensor,
         memory: Tensor,
-        memory_keep: Mask | Tensor | None = None,
+        memory_keep: Padded = None,
         cache: Cache | None = None,
         *,
-        keep: Mask | Tensor | None = None,
+        keep: Padded = None,
         positions: Tensor | None = None,
     ) -> Tensor:
-        """(B, T) → logits (B, T, V); with a cache, `target` holds only the new tokens."""
-        x, keep = self.target_embedding(target, keep)
-        x = self.decoder(x, memory, keep=keep, memory_keep=memory_keep, cache=cache, positions=positions)
-        return self.head(x)
+        """(B, T) → logits (B, T, V); with a cache, `target` holds only the new tokens.
+
+        A cache serves one memory: its keys and values are computed at the first step and read from then on.
+        """
+        x, real = self.target_embedding(target, keep)
+        x = self.decoder(x, memory, keep=real, memory_keep=memory_keep, cache=cache, positions=positions)
+        return self.head(x, real if cache is None else None)
 
     def new_cache(self, capacity: int | None = None) -> Cache:
         """An empty cache for `decode`: growing, or of a fixed capacity."""
@@ -79,7 +82,7 @@ class EncoderOnly(nn.Module):
     def forward(
         self,
         inputs: Tensor,
-        keep: Mask | Tensor | None = None,
+        keep: Padded = None,
         *,
         segments: Tensor | None = None,
         positions: Tensor | None = None,
@@ -100,14 +103,15 @@ class DecoderOnly(nn.Module):
     def forward(
         self,
         tokens: Tensor,
-        keep: Mask | Tensor | None = None,
+        keep: Padded = None,
         *,
         cache: Cache | None = None,
         positions: Tensor | None = None,
     ) -> Tensor:
         """(B, T) → logits (B, T, V); with a cache, `tokens` holds only the new ones and `keep` covers all."""
         x, real = self.embedding(tokens, keep)
-        return self.head(self.decoder(x, keep=real, cache=cache, positions=positions))
+        x = self.decoder(x, keep=real, cache=cache, positions=positions)
+        return self.head(x, real if cache is None else None)
 
     def new_cache(self, capacity: int | None = None) -> Cache:
         """An empty cache: growing, or of a fixed capacity."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from torch import nn
 
-from ..config import Config
+from ..config import FILE_ENDINGS, Config, read_mapping
 from ..errors import ConfigError, unknown
 
 
@@ -21,6 +22,7 @@ class Family:
     presets: Mapping[str, Config] = field(default_factory=dict)
 
 
+Spec = Config | Mapping[str, Any] | Path | str
 FAMILIES: dict[str, Family] = {}
 
 
@@ -38,25 +40,36 @@ def presets() -> dict[str, Config]:
     return {name: config for family in FAMILIES.values() for name, config in family.presets.items()}
 
 
-def config_of(spec: Config | Mapping[str, Any] | str) -> Config:
-    """A config, the dict of one with its "family", or the name of a preset, as a config."""
+def config_of(spec: Spec) -> Config:
+    """A config, the dict of one with its "family", a JSON or YAML file of one, or a preset's name, as a config."""
     if isinstance(spec, Config):
         return spec
+    if isinstance(spec, Path) or (isinstance(spec, str) and Path(spec).suffix.lower() in FILE_ENDINGS):
+        return config_of(read_mapping(spec))
     if isinstance(spec, str):
         known = presets()
         if spec not in known:
-            raise ConfigError(unknown("preset", spec, known))
+            raise ConfigError(f"{unknown('preset', spec, known)}; or give a file that ends in .json, .yaml or .yml")
         return known[spec]
+    if not isinstance(spec, Mapping):
+        raise ConfigError(f"a model is built from a config, a dict, a file or a preset's name, not from {spec!r}")
     if "family" not in spec:
         raise ConfigError(f'a config needs the key "family", one of: {", ".join(sorted(FAMILIES))}')
-    name = spec["family"]
-    if name not in FAMILIES:
+    return family_of(spec["family"]).config.from_dict(spec)
+
+
+def family_of(name: object) -> Family:
+    """A family by its tag."""
+    if not isinstance(name, str) or name not in FAMILIES:
         raise ConfigError(unknown("family", name, FAMILIES))
-    return FAMILIES[name].config.from_dict(spec)
+    return FAMILIES[name]
 
 
-def build(spec: Config | Mapping[str, Any] | str, **changes: Any) -> nn.Module:
-    """A model with fresh weights: heedful.build("base"), heedful.build("tiny", vocab_size=8000), or from a config."""
+def build(spec: Spec, **changes: Any) -> Any:
+    """A model with fresh weights, an nn.Module wired as its family says.
+
+    >>> heedful.build("base"); heedful.build("tiny", vocab_size=8000); heedful.build("run.yaml"); heedful.build(config)
+    """
     config = config_of(spec)
     config = config.changed(**changes) if changes else config
-    return FAMILIES[config.family].build(config)
+    return family_of(config.family).build(config)

@@ -55,6 +55,8 @@ def _converted(module: nn.Module, table: dict[type[nn.Module], Callable[[Any], n
 
 def _copy(target: Any, source: Any) -> Any:
     """The weight and the bias of a linear layer or a norm."""
+    if (target.bias is None) != (source.bias is None):
+        raise ValueError("torch.nn's modules have all their biases or none; this one has some")
     target.to(source.weight.device, source.weight.dtype)
     target.weight.copy_(source.weight)
     if target.bias is not None:
@@ -176,7 +178,10 @@ def _layer_out(ours: EncoderLayer | DecoderLayer, kind: type[nn.Module], attenti
     _copy(theirs.linear2, forward.narrow)
     theirs.dropout.p = forward.dropout.p
     for n, wrap in enumerate(wraps, 1):
-        setattr(theirs, f"norm{n}", _norm_out(wrap.norm))
+        norm = _norm_out(wrap.norm)
+        if norm is None:
+            raise ValueError("torch.nn's layers have a norm around every part")
+        setattr(theirs, f"norm{n}", norm)
         getattr(theirs, f"dropout{n}").p = wrap.dropout.p
     return theirs
 
@@ -211,6 +216,8 @@ def _decoder_in(theirs: nn.TransformerDecoder) -> Decoder:
 def _stack_out(ours: Encoder | Decoder, kind: Callable[..., Any]) -> nn.Module:
     if type(ours.positions) is not Positions or not isinstance(ours.entry_norm, nn.Identity) or ours.dropout.p:
         raise ValueError("torch.nn's stacks have no positions, no norm and no dropout before their layers")
+    if [type(part) for part in ours.mask.parts] != [type(part) for part in ours.default_mask.parts]:
+        raise ValueError("torch.nn's stacks have no mask of their own; hand it in at every call there")
     layers = nn.ModuleList(to_torch(layer) for layer in ours.layers)
     theirs: nn.Module = kind(layers[0], len(layers), _norm_out(ours.norm))
     theirs.layers = layers

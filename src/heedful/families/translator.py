@@ -38,5 +38,5 @@ def embeddings(config: TranslatorConfig) -> tuple[TokenEmbedding, TokenEmbedding
     target_size = config.vocab_size if config.target_vocab_size is None else config.target_vocab_size
     source = TokenEmbedding(config.vocab_size, config.d_model)
     target = source if config.tied == "all" else TokenEmbedding(target_size, config.d_model)
-    table = None if config.tied == "none" else target.weight
+    table = None if config.tied == "none" else target
     return source, target, VocabularyHead(config.d_model, target_size, table=table)

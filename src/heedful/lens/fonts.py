@@ -94,7 +94,7 @@ def _font_manager() -> Any:
     try:
         from matplotlib import font_manager
     except ImportError as missing:
-        raise MissingDependencyError("pictures need matplotlib; install it: pip install 'heedful[plot]'") from missing
+        raise MissingDependencyError("pictures need matplotlib; install it: pip install matplotlib") from missing
     return font_manager
 
 

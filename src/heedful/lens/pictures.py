@@ -67,14 +67,16 @@ def positional_map(table: Tensor, *, title: str | None = None, language: str = "
 
 def positional_waves(
     table: Tensor,
-    dimensions: Sequence[int] = (0, 10, 50, 100),
+    dimensions: Sequence[int] | None = None,
     *,
     title: str | None = None,
     language: str = "en",
 ) -> Figure:
-    """How the values of a few dimensions go up and down over the positions of a table (T, D)."""
+    """How a few dimensions of a table (T, D) go up and down over the positions: 0, 10, 50 and 100 unless given."""
     values = _numbers(table, "a positional table", "T", "D")
     length, width = values.shape
+    if dimensions is None:
+        dimensions = [dimension for dimension in (0, 10, 50, 100) if dimension < width]
     if not dimensions or not all(0 <= dimension < width for dimension in dimensions):
         asked = ", ".join(map(str, dimensions)) or "no"
         raise PictureError(f"dimensions 0 to {width - 1} are in the table, but {asked} were asked for")

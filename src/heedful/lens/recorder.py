@@ -14,7 +14,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from ..core import Decoder, Encoder, MultiHeadAttention, RecurrentDecoder
+from ..core import Decoder, Encoder, MultiHeadAttention, NoAttention, RecurrentDecoder, Stack
 from ..errors import RecordingError
 
 
@@ -27,7 +27,7 @@ class Look:
     kind: Literal["self", "cross"]
     layer: int
     heads: tuple[int, ...]
-    weights: Tensor  # (B, heads, Tq, Tk)
+    weights: Tensor = field(repr=False)  # (B, heads, Tq, Tk)
 
 
 @dataclass
@@ -68,8 +68,9 @@ def record(
     ...     model(source, target)
     >>> recording.cross[5]  # (B, H, T, S)
     """
-    watch = _Watch(_chosen(layers), _chosen(heads))
+    watch = _Watch(_chosen(layers, "layers"), _chosen(heads, "heads"))
     _refuse_compiled(module)
+    _refuse_missing(module, watch.layers or ())
     with ExitStack() as hooks:
         for path, part in module.named_modules():
             if isinstance(part, MultiHeadAttention | RecurrentDecoder):
@@ -77,6 +78,7 @@ def record(
                 for handle in watch.hook(path, part, _stack_of(module, path)):
                     hooks.callback(handle.remove)
         yield watch.recording
+    watch.over = True  # a copy made meanwhile keeps its hooks
     if not watch.recording.looks:
         raise RecordingError(
             "nothing with attention ran inside record(); call the module itself there, "
@@ -84,10 +86,20 @@ def record(
         )
 
 
-def _chosen(numbers: int | Iterable[int] | None) -> tuple[int, ...] | None:
+def _chosen(numbers: int | Iterable[int] | None, what: str) -> tuple[int, ...] | None:
     if numbers is None:
         return None
-    return (numbers,) if isinstance(numbers, int) else tuple(numbers)
+    chosen = (numbers,) if isinstance(numbers, int) else tuple(numbers)
+    if not chosen or not all(isinstance(number, int) and number >= 0 for number in chosen):
+        raise RecordingError(f"{what} are numbers from 0, or None for all; got {numbers!r}")
+    return chosen
+
+
+def _refuse_missing(module: nn.Module, layers: tuple[int, ...]) -> None:
+    depths = [len(part.layers) for part in module.modules() if isinstance(part, Stack)]
+    for layer in layers:
+        if depths and layer >= max(depths):
+            raise RecordingError(f"there is no layer {layer}; the deepest stack has layers 0 to {max(depths) - 1}")
 
 
 def _stack_of(module: nn.Module, path: str) -> Literal["encoder", "decoder", "alone"]:
@@ -115,9 +127,12 @@ class _Watch:
         self.layers = layers
         self.heads = heads
         self.recording = Recording()
+        self.over = False
 
     def check(self, path: str, part: nn.Module) -> None:
-        """Refuse heads that this attention does not have."""
+        """Refuse heads that this attention does not have, and a decoder that has none."""
+        if isinstance(part, RecurrentDecoder) and isinstance(part.reader, NoAttention):
+            raise RecordingError("this recurrent model has no attention, so there are no weights to look at")
         n_heads = part.n_heads if isinstance(part, MultiHeadAttention) else 1
         for head in self.heads or ():
             if not 0 <= head < n_heads:
@@ -126,17 +141,21 @@ class _Watch:
     def hook(self, path: str, part: nn.Module, stack: Literal["encoder", "decoder", "alone"]) -> Iterator[Any]:
         """Which layer runs and what it reads is known outside; queries and keys are known inside."""
         seen: dict[str, Any] = {"kind": "cross", "layer": 0}
+        rows: list[int] = []
 
         def outside(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             memory = args[1] if len(args) > 1 else kwargs.get("memory")
             seen.update(kind="self" if memory is None else "cross", layer=kwargs.get("layer", 0))
+            rows[:] = [args[0].shape[0]]
 
         def inside(mixer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            if self.layers is not None and seen["layer"] not in self.layers:
+            if self.over or (self.layers is not None and seen["layer"] not in self.layers):
                 return
             _refuse_unfaithful(mixer)
             with torch.no_grad():
                 weights: Tensor = mixer.weights(*args, heads=self.heads, **kwargs)  # type: ignore[operator]
+            if rows:
+                weights = _unfolded(weights, rows[0])
             heads = self.heads if self.heads is not None else tuple(range(weights.shape[1]))
             self.recording.looks.append(Look(path, stack, heads=heads, weights=weights, **seen))
 
@@ -145,6 +164,12 @@ class _Watch:
             yield part.attention.register_forward_pre_hook(inside, with_kwargs=True)
         else:
             yield part.register_forward_pre_hook(inside, with_kwargs=True)
+
+
+def _unfolded(weights: Tensor, rows: int) -> Tensor:
+    """Beams that were folded into the query length, as rows again: (B, H, n·T, S) → (B·n, H, T, S)."""
+    beams = rows // max(1, weights.shape[0])
+    return weights if beams == 1 else weights.unflatten(2, (beams, -1)).transpose(1, 2).flatten(0, 1)
 
 
 def _refuse_unfaithful(mixer: nn.Module) -> None:

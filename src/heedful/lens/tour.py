@@ -18,6 +18,10 @@ from .recorder import record
 
 SOURCE = ["I", "am", "a", "student"]
 TARGET = ["<s>", "나는", "학생", "입니다"]
+TITLES = {
+    "en": ("Encoder self-attention, layer 0", "Cross-attention, layer 0, head 0"),
+    "ko": ("인코더 셀프 어텐션, 0층", "교차 어텐션, 0층, 헤드 0"),
+}
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,7 @@ def tour(model: nn.Module, out: Path, *, language: str = "en") -> Tour:
     """Pass one sentence pair through an encoder-decoder of fresh weights and draw what can be drawn."""
     if not isinstance(model, EncoderDecoder):
         raise TypeError(f"the tour goes through an encoder-decoder, not a {type(model).__name__}")
+    out.mkdir(parents=True, exist_ok=True)
     model.eval()
     source = torch.arange(len(SOURCE))[None]
     target = torch.arange(len(TARGET))[None]
@@ -53,23 +58,26 @@ def tour(model: nn.Module, out: Path, *, language: str = "en") -> Tour:
 
 
 def _draw(out: Path, encoder: torch.Tensor, cross: torch.Tensor, language: str) -> tuple[list[Path], list[str]]:
-    """Every picture as PNG and SVG. One that needs letters no font has is left out, and that is said."""
+    """Every picture as PNG and SVG. One that needs letters no font has is left out, and that is said once."""
     table = Sinusoidal(128).table(100)
+    of_encoder, of_cross = TITLES.get(language, TITLES["en"])
     figures: dict[str, Callable[[], Any]] = {
         "positional-map": lambda: pictures.positional_map(table, language=language),
         "positional-waves": lambda: pictures.positional_waves(table, language=language),
-        "encoder-attention": lambda: pictures.attention_heads(encoder, SOURCE, SOURCE, language=language),
-        "cross-attention": lambda: pictures.attention_map(cross[0], TARGET, SOURCE, language=language),
+        "encoder-attention": lambda: pictures.attention_heads(
+            encoder, SOURCE, SOURCE, title=of_encoder, language=language
+        ),
+        "cross-attention": lambda: pictures.attention_map(cross[0], TARGET, SOURCE, title=of_cross, language=language),
     }
     drawn: list[Path] = []
-    notes: list[str] = []
+    missing: dict[str, list[str]] = {}  # by what was missing, the pictures that need it
     for name, make in figures.items():
         try:
             figure = make()
         except MissingDependencyError as error:
-            notes.append(f"{name} was not drawn: {error}")
+            missing.setdefault(str(error), []).append(name)
             continue
         for suffix in (".png", ".svg"):
             pictures.save(figure, out / f"{name}{suffix}")
             drawn.append(out / f"{name}{suffix}")
-    return drawn, notes
+    return drawn, [f"Not drawn: {', '.join(names)}. {why[0].upper()}{why[1:]}" for why, names in missing.items()]
