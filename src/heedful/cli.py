@@ -59,11 +59,8 @@ def demo(
     table.add_section()
     table.add_row("", "together", f"{sum(count.parameters for count in seen.counts):,}")
     console.print(table)
-    say(
-        "The feed-forward holds "
-        + ", ".join(f"{share:.0%} of {name}" for name, share in _of(seen.shares).items())
-        + "."
-    )
+    shares = ", ".join(f"{share:.0%} of {name}" for name, share in _of(seen.shares).items())
+    say(f"The feed-forward holds {shares}.")
     for name, shape in seen.shapes.items():
         say(f"  {name}: {' × '.join(map(str, shape))}")
     for path in seen.pictures:

@@ -145,7 +145,7 @@ def test_nothing_recorded_is_said(model: Any) -> None:
     with pytest.raises(RecordingError, match="nothing with attention ran"), heedful.record(model):
         pass
     with (
-        pytest.raises(RecordingError, match="no layer 7; .* layers 0 to 2"),
+        pytest.raises(RecordingError, match=r"no layer 7; .* layers 0 to 2"),
         heedful.record(model, 7),
     ):
         pass
