@@ -91,8 +91,28 @@ def test_forward_and_backward_never_wait_for_the_device(positions: str) -> None:
     there = model(positions=positions, max_length=32).cuda().train()
     known = padding(keep, lengths=LENGTHS)
     with no_waiting():
-        there(source, target, known, None).square().mean().backward()
-        there(source, target, keep, None).square().mean().backward()
+        for said in (known, keep, padding(LENGTHS)):
+            there(source, target, said, None).square().mean().backward()
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_memory_is_linear_though_the_host_knows_no_lengths(side: str) -> None:
+    """Causal attention over padding that only the device knows: never a mask of Tq × Tk."""
+
+    def kept(length: int) -> int:
+        query, key, value = (torch.randn(2, 4, length, 16, device="cuda", requires_grad=True) for _ in range(3))
+        real = torch.arange(length, device="cuda") < torch.tensor([[length], [length // 2]], device="cuda")
+        storages: dict[int, int] = {}
+
+        def pack(tensor: Tensor) -> Tensor:
+            storages[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            attend(query, key, value, keep=causal() & padding(real.flip(1) if side == "left" else real))
+        return sum(storages.values())
+
+    assert kept(512) < 2.2 * kept(256)
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "relative", "rotary", "alibi"])
