@@ -98,7 +98,8 @@ def machine() -> dict[str, Any]:
 
 def machine_in_words(facts: Mapping[str, Any]) -> str:
     """One line for people."""
-    return f"{facts['threads']} threads of an {facts['processor']} CPU, torch {facts['torch']}"
+    threads = "one thread" if facts["threads"] == 1 else f"{facts['threads']} threads"
+    return f"{threads} of an {facts['processor']} CPU, torch {facts['torch']}"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, n_left: int = 1) -> str:

@@ -202,9 +202,10 @@ processor does far better; attention has products of matrices already. At n = {R
 
 ## How it was measured
 
-{machine_in_words(result["machine"])}; d_model {d_model}, {result["n_heads"]} heads, float32, one sequence unless said
-otherwise, medians of {result["rounds"]} interleaved rounds. The GRU is `torch.nn.GRU`, one layer, one direction; all
-else is `heedful.core`. Text, tables and picture are made by `python benchmarks/recurrent.py --docs`.
+On {machine_in_words(result["machine"])}: a GRU's steps are too small to share, and torch slows down when it tries,
+while attention would gain from every further core. d_model {d_model}, {result["n_heads"]} heads, float32, one sequence
+unless said otherwise, medians of {result["rounds"]} interleaved rounds. The GRU is `torch.nn.GRU`, one layer, one
+direction; all else is `heedful.core`. Text, tables and picture are made by `python benchmarks/recurrent.py --docs`.
 """
 
 

@@ -24,6 +24,7 @@ from _recurrent_page import ADDITIVE, FUSED, GRU, KEPT, LAYER, REFERENCE, tables
 from heedful.core import (
     AdditiveAttention,
     DotProduct,
+    EncoderDecoder,
     EncoderLayer,
     FeedForward,
     Hidden,
@@ -32,7 +33,6 @@ from heedful.core import (
     PostNorm,
     RecurrentDecoder,
     RecurrentEncoder,
-    RecurrentEncoderDecoder,
     Vectors,
 )
 from heedful.core.binding import Bound
@@ -61,7 +61,7 @@ class AdditiveTranslator(nn.Module):
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
-        self.translator = RecurrentEncoderDecoder(
+        self.translator = EncoderDecoder(
             source_embedding=Vectors(),
             encoder=RecurrentEncoder(d_model),
             target_embedding=Vectors(),
@@ -162,10 +162,10 @@ def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description="Recurrence beside attention as the sequence grows.")
     parser.add_argument("--d-model", type=int, default=512)
-    parser.add_argument("--longest", type=int, default=16384, help=f"lengths double from {SHORTEST} up to this")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--memory", type=float, default=3.0, help="gigabytes a model may keep for its backward pass")
+    parser.add_argument("--longest", type=int, default=8192, help=f"lengths double from {SHORTEST} up to this")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=1, help="a GRU's steps are too small to share among several")
+    parser.add_argument("--memory", type=float, default=1.0, help="gigabytes a model may keep for its backward pass")
     parser.add_argument("--out", type=Path, default=RESULT, help="where the JSON goes")
     parser.add_argument("--docs", action="store_true", help="rewrite the page and its picture too")
     parser.add_argument("--read", type=Path, help="take the figures from this JSON instead of measuring")

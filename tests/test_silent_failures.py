@@ -142,7 +142,7 @@ def test_05_causal_mask_ends_at_the_last_key_and_holds_with_a_cache(name: str) -
     for t in range(1, 8):  # what comes later changes nothing
         close(decode(tokens[:, :t], keep=keep[:, :t])[keep[:, :t]], whole[:, :t][keep[:, :t]])
     with torch.no_grad():
-        for capacity in (None,) if isinstance(model, core.RecurrentEncoderDecoder) else (None, 8, 11):
+        for capacity in (None,) if isinstance(model.decoder, core.RecurrentDecoder) else (None, 8, 11):
             close(models.in_steps(model, tokens, keep, capacity)[keep], whole[keep])
 
 
@@ -158,7 +158,7 @@ def test_06_both_directions_are_joined_for_the_decoder(name: str, n_layers: int,
                 setattr(gru, f"{weight}_l{i}{suffix}", getattr(ours, f"{weight}_l0"))
 
     starts: list[Tensor] = []
-    model.decoder.register_forward_pre_hook(lambda decoder, inputs: starts.append(inputs[1]))
+    model.decoder.cell.register_forward_pre_hook(lambda cell, inputs: starts.append(inputs[1]))
     rows, first = sentences(3, 6, 1), torch.ones(3, 1, dtype=torch.long)
     source, keep = batch(rows, side, extra=2)
     memory = model.encode(source, keep)

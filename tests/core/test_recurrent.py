@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 import pytest
 import torch
@@ -124,10 +124,8 @@ def test_beams_share_a_memory_and_may_be_reordered_and_selected(attention: bool)
 def test_the_weights_of_each_step_can_be_had() -> None:
     model, source_keep = recurrent(), layout("left")
     memory, target = model.encode(tokens(), source_keep), tokens(3, 4)
-    given: list[tuple[Any, ...]] = []
-    model.decoder.register_forward_hook(lambda _, inputs, out: given.append(inputs))
-    model.decode(target, memory, source_keep)
-    weights = model.decoder.weights(*given[0])
+    x, _ = model.target_embedding(target)
+    weights = model.decoder.weights(x, memory, memory_keep=source_keep)
     assert weights.shape == (3, 1, 4, 8)
     close(weights.sum(-1), torch.ones(3, 1, 4, dtype=torch.float64))
     assert not weights.masked_select(~source_keep[:, None, None]).any()

@@ -14,7 +14,6 @@ from .recurrent import (
     NoAttention,
     RecurrentDecoder,
     RecurrentEncoder,
-    RecurrentEncoderDecoder,
     RecurrentState,
 )
 from .stacks import Decoder, Encoder, Stack
@@ -57,7 +56,6 @@ __all__ = [
     "RMSNorm",
     "RecurrentDecoder",
     "RecurrentEncoder",
-    "RecurrentEncoderDecoder",
     "RecurrentState",
     "Relative",
     "Rotary",

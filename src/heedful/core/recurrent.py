@@ -2,7 +2,7 @@
 
 The encoder reads both ways; the decoder is a GRU that starts from both directions joined. Without
 attention a sentence is squeezed into that one vector; with it, every step looks over the whole source
-(Bahdanau et al. 2015). Same `encode` and `decode` as the Transformer.
+(Bahdanau et al. 2015). They take the places of Encoder and Decoder in an EncoderDecoder.
 
 Shapes: B batch, S source tokens, T target tokens, D d_model, M memory width (2 D), A attention width.
 """
@@ -10,6 +10,7 @@ Shapes: B batch, S source tokens, T target tokens, D d_model, M memory width (2 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
@@ -19,7 +20,7 @@ from .attention import beams
 from .binding import newest, zero_padding
 from .cache import check_memory_rows
 from .init import linear
-from .masks import Grid, Mask, Padded, as_padding
+from .masks import Grid, Padded, as_padding
 
 Prepared = tuple[Tensor, ...]  # what a reader makes of the memory, once per sentence
 
@@ -100,7 +101,8 @@ class RecurrentEncoder(nn.Module):
         self.backwards = nn.ModuleList(nn.GRU(width, d_model, batch_first=True) for width in widths)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, keep: Padded = None) -> Tensor:
+        real = _real(keep, x)
         there, back = _reading_orders(x, real)
         x = zero_padding(x, real)
         for forwards, backwards in zip(self.forwards, self.backwards, strict=True):
@@ -126,56 +128,6 @@ def _in_order(gru: nn.Module, x: Tensor, order: Tensor) -> Tensor:
     return torch.take_along_dim(out, order.argsort(dim=1)[..., None], dim=1)
 
 
-class RecurrentDecoder(nn.Module):
-    """A GRU that reads the memory at every step, before it moves on: (B, T, D) → (B, T, D)."""
-
-    def __init__(self, d_model: int, d_memory: int, reader: Reader) -> None:
-        super().__init__()
-        self.start = linear(d_memory, d_model)
-        self.reader = reader
-        self.cell = nn.GRUCell(d_model + d_memory, d_model)
-        self.out = linear(2 * d_model + d_memory, d_model)
-
-    def forward(
-        self, x: Tensor, state: Tensor, prepared: Prepared, real: Tensor | None, target_real: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """The outputs, and the state after the last token. Padding in x leaves the state as it is."""
-        steps = list(self._steps(x, state, prepared, real, target_real))
-        states = torch.stack([after for _, after, _ in steps], dim=1)
-        contexts = torch.stack([context for _, _, context in steps], dim=1)
-        return torch.tanh(self.out(torch.cat([states, contexts, x], dim=-1))), states[:, -1]
-
-    def weights(
-        self,
-        x: Tensor,
-        state: Tensor,
-        prepared: Prepared,
-        real: Tensor | None,
-        target_real: Tensor | None = None,
-        *,
-        heads: Sequence[int] | None = None,
-    ) -> Tensor:
-        """What each step looked at: (B, 1, T, S)."""
-        queries = torch.stack([before for before, _, _ in self._steps(x, state, prepared, real, target_real)], dim=1)
-        folded = queries.reshape(prepared[0].shape[0], -1, queries.shape[-1])
-        weights = self.reader.weights(folded, prepared, real)
-        return weights.reshape(x.shape[0], 1, x.shape[1], -1)
-
-    def _steps(
-        self, x: Tensor, state: Tensor, prepared: Prepared, real: Tensor | None, target_real: Tensor | None
-    ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """State before, state after and context of each token. Beams of a sentence share its memory's row."""
-        rows = prepared[0].shape[0]
-        for t in range(x.shape[1]):
-            queries = state.reshape(rows, -1, state.shape[-1])
-            context = self.reader(queries, prepared, real).reshape(x.shape[0], -1)
-            after = self.cell(torch.cat([x[:, t], context], dim=-1), state)
-            if target_real is not None:
-                after = torch.where(target_real[:, t, None], after, state)
-            yield state, after, context
-            state = after
-
-
 class RecurrentState:
     """A recurrent decoder's cache: the state, and the memory as it was prepared. Filled by the first step."""
 
@@ -196,76 +148,104 @@ class RecurrentState:
         self.prepared = tuple(part.index_select(0, chosen) for part in self.prepared)
 
 
-class RecurrentEncoderDecoder(nn.Module):
-    """The recurrent translator, wired as the Transformer is."""
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """What the decoder walks over: its inputs, its first state, and the memory with what is real in both."""
 
-    def __init__(
-        self,
-        *,
-        source_embedding: nn.Module,
-        encoder: RecurrentEncoder,
-        target_embedding: nn.Module,
-        decoder: RecurrentDecoder,
-        head: nn.Module,
-        dropout: float = 0.0,
-    ) -> None:
+    x: Tensor
+    state: Tensor
+    prepared: Prepared
+    real: Tensor | None  # (B, S)
+    target_real: Tensor | None  # (B, T)
+
+
+class RecurrentDecoder(nn.Module):
+    """A GRU that reads the memory at every step, before it moves on: (B, T, D) → (B, T, D).
+
+    It starts from both directions of the memory joined. Padding in x leaves the state as it is.
+    """
+
+    def __init__(self, d_model: int, d_memory: int, reader: Reader, *, dropout: float = 0.0) -> None:
         super().__init__()
-        self.source_embedding = source_embedding
-        self.encoder = encoder
-        self.target_embedding = target_embedding
-        self.decoder = decoder
-        self.head = head
+        self.start = linear(d_memory, d_model)
+        self.reader = reader
+        self.cell = nn.GRUCell(d_model + d_memory, d_model)
+        self.out = linear(2 * d_model + d_memory, d_model)
         self.dropout = nn.Dropout(dropout)
 
     def forward(
         self,
-        source: Tensor,
-        target: Tensor,
-        source_keep: Padded = None,
-        target_keep: Padded = None,
-    ) -> Tensor:
-        """Logits (B, T, V) for the token after each of `target`."""
-        x, padding = self.source_embedding(source, source_keep)
-        return self.decode(target, self.encoder(x, _real(padding, x)), padding, keep=target_keep)
-
-    def encode(self, source: Tensor, keep: Padded = None) -> Tensor:
-        """(B, S) → memory (B, S, 2 D)."""
-        x, padding = self.source_embedding(source, keep)
-        return self.encoder(x, _real(padding, x))
-
-    def decode(
-        self,
-        target: Tensor,
+        x: Tensor,
         memory: Tensor,
-        memory_keep: Padded = None,
-        cache: RecurrentState | None = None,
         *,
         keep: Padded = None,
+        memory_keep: Padded = None,
+        cache: RecurrentState | None = None,
+        positions: Tensor | None = None,
     ) -> Tensor:
-        """(B, T) → logits (B, T, V); with a cache, `target` holds only the new tokens and `keep` covers all."""
-        x, padding = self.target_embedding(target, keep)
-        cache = self.new_cache() if cache is None else cache
-        real, target_real = _real(as_padding(memory_keep), memory), _real(padding, x, cache.length)
-        if cache.state is None:
-            memory = zero_padding(memory, real)
-            cache.prepared = self.decoder.reader.prepare(memory, real)
-            start = torch.tanh(self.decoder.start(both_ends(memory, real)))
-            cache.state = start.repeat_interleave(beams(x, memory), dim=0)
-        x = zero_padding(x, target_real)
-        out, cache.state = self.decoder(self.dropout(x), cache.state, cache.prepared, real, target_real)
-        cache.length += x.shape[1]
-        return self.head(self.dropout(out))
+        """With a cache, x holds only the new tokens, and `keep` covers all of them, old and new."""
+        if positions is not None:
+            raise ValueError("a recurrent decoder counts its steps itself; positions cannot be given")
+        walk = self._begin(self.dropout(x), memory, keep, memory_keep, cache)
+        steps = list(self._steps(walk))
+        states = torch.stack([after for _, after, _ in steps], dim=1)
+        contexts = torch.stack([context for _, _, context in steps], dim=1)
+        if cache is not None:
+            cache.state, cache.prepared = states[:, -1], walk.prepared
+            cache.length += x.shape[1]
+        return self.dropout(torch.tanh(self.out(torch.cat([states, contexts, walk.x], dim=-1))))
+
+    def weights(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        *,
+        keep: Padded = None,
+        memory_keep: Padded = None,
+        cache: RecurrentState | None = None,
+        positions: Tensor | None = None,
+        heads: Sequence[int] | None = None,
+    ) -> Tensor:
+        """What each step looks at: (B, 1, T, S). The cache stays as it is."""
+        walk = self._begin(x, memory, keep, memory_keep, cache)
+        queries = torch.stack([before for before, _, _ in self._steps(walk)], dim=1)
+        folded = queries.reshape(walk.prepared[0].shape[0], -1, queries.shape[-1])
+        weights = self.reader.weights(folded, walk.prepared, walk.real)
+        return weights.reshape(x.shape[0], 1, x.shape[1], -1)
 
     def new_cache(self, capacity: int | None = None) -> RecurrentState:
-        """An empty cache for `decode`. It never grows, so a capacity changes nothing."""
+        """An empty cache. It never grows, so a capacity changes nothing."""
         return RecurrentState()
 
+    def _begin(
+        self, x: Tensor, memory: Tensor, keep: Padded, memory_keep: Padded, cache: RecurrentState | None
+    ) -> Walk:
+        real, target_real = _real(memory_keep, memory), _real(keep, x, 0 if cache is None else cache.length)
+        x = zero_padding(x, target_real)
+        if cache is not None and cache.state is not None:
+            return Walk(x, cache.state, cache.prepared, real, target_real)
+        memory = zero_padding(memory, real)
+        start = torch.tanh(self.start(both_ends(memory, real))).repeat_interleave(beams(x, memory), dim=0)
+        return Walk(x, start, self.reader.prepare(memory, real), real, target_real)
 
-def _real(padding: Mask, x: Tensor, past: int = 0) -> Tensor | None:
+    def _steps(self, walk: Walk) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """State before, state after and context of each token. Beams of a sentence share its memory's row."""
+        x, state, rows = walk.x, walk.state, walk.prepared[0].shape[0]
+        for t in range(x.shape[1]):
+            queries = state.reshape(rows, -1, state.shape[-1])
+            context = self.reader(queries, walk.prepared, walk.real).reshape(x.shape[0], -1)
+            after = self.cell(torch.cat([x[:, t], context], dim=-1), state)
+            if walk.target_real is not None:
+                after = torch.where(walk.target_real[:, t, None], after, state)
+            yield state, after, context
+            state = after
+
+
+def _real(keep: Padded, x: Tensor, past: int = 0) -> Tensor | None:
     """(B, T) which of the tokens that come in now are real; None for all."""
     batch, length, _ = x.shape
     if not length:
         raise ValueError("a recurrent model needs at least one token on either side")
     grid = Grid(batch, length, past + length, past, x.device)
-    real = padding.real_keys(grid)
+    real = as_padding(keep).real_keys(grid)
     return None if real is None else newest(real, grid).expand(batch, length)

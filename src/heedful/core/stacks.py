@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from .attention import beams
 from .binding import bind, newest, zero_padding
-from .cache import Cache
+from .cache import Cache, FixedKVCache, KVCache
 from .host import can_read
 from .layers import DecoderLayer
 from .masks import Grid, Mask, Padded, as_padding, causal, everything
@@ -137,6 +137,10 @@ class Decoder(Stack):
             memory = zero_padding(memory, source.real_keys(grid))
         bound = bind(source, grid, dtype=x.dtype)
         return self.run(x, keep=keep, positions=positions, cache=cache, memory=memory, memory_keep=bound)
+
+    def new_cache(self, capacity: int | None = None) -> Cache:
+        """An empty cache: growing, or of a fixed capacity."""
+        return KVCache() if capacity is None else FixedKVCache(capacity, device=next(self.parameters()).device)
 
 
 def _given(positions: Tensor, grid: Grid) -> Tensor:

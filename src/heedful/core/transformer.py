@@ -7,21 +7,25 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from .cache import Cache, FixedKVCache, KVCache
+from .cache import Cache, State
 from .masks import Padded
+from .recurrent import RecurrentDecoder, RecurrentEncoder
 from .stacks import Decoder, Encoder
 
 
 class EncoderDecoder(nn.Module):
-    """Translation and text-to-text: the encoder reads the source, the decoder writes while looking at it."""
+    """Translation and text-to-text: the encoder reads the source, the decoder writes while looking at it.
+
+    Encoder and decoder may be recurrent.
+    """
 
     def __init__(
         self,
         *,
         source_embedding: nn.Module,
-        encoder: Encoder,
+        encoder: Encoder | RecurrentEncoder,
         target_embedding: nn.Module,
-        decoder: Decoder,
+        decoder: Decoder | RecurrentDecoder,
         head: nn.Module,
     ) -> None:
         super().__init__()
@@ -52,7 +56,7 @@ class EncoderDecoder(nn.Module):
         target: Tensor,
         memory: Tensor,
         memory_keep: Padded = None,
-        cache: Cache | None = None,
+        cache: State | None = None,
         *,
         keep: Padded = None,
         positions: Tensor | None = None,
@@ -65,9 +69,9 @@ class EncoderDecoder(nn.Module):
         x = self.decoder(x, memory, keep=real, memory_keep=memory_keep, cache=cache, positions=positions)
         return self.head(x, real if cache is None else None)
 
-    def new_cache(self, capacity: int | None = None) -> Cache:
+    def new_cache(self, capacity: int | None = None) -> State:
         """An empty cache for `decode`: growing, or of a fixed capacity."""
-        return _new_cache(self, capacity)
+        return self.decoder.new_cache(capacity)
 
 
 class EncoderOnly(nn.Module):
@@ -115,10 +119,4 @@ class DecoderOnly(nn.Module):
 
     def new_cache(self, capacity: int | None = None) -> Cache:
         """An empty cache: growing, or of a fixed capacity."""
-        return _new_cache(self, capacity)
-
-
-def _new_cache(model: nn.Module, capacity: int | None) -> Cache:
-    if capacity is None:
-        return KVCache()
-    return FixedKVCache(capacity, device=next(model.parameters()).device)
+        return self.decoder.new_cache(capacity)

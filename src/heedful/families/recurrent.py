@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from ..core import AdditiveAttention, NoAttention, RecurrentDecoder, RecurrentEncoder, RecurrentEncoderDecoder
+from ..core import AdditiveAttention, EncoderDecoder, NoAttention, RecurrentDecoder, RecurrentEncoder
 from .registry import Family, register
 from .translator import TranslatorConfig, embeddings
 
@@ -24,18 +24,17 @@ class RecurrentConfig(TranslatorConfig):
         self.require_positive("n_encoder_layers")
 
 
-def build(config: RecurrentConfig) -> RecurrentEncoderDecoder:
+def build(config: RecurrentConfig) -> EncoderDecoder:
     """Put the parts together."""
     d_model = config.d_model
     reader = AdditiveAttention(d_model, 2 * d_model, d_model) if config.attention == "additive" else NoAttention()
     source, target, head = embeddings(config)
-    return RecurrentEncoderDecoder(
+    return EncoderDecoder(
         source_embedding=source,
         encoder=RecurrentEncoder(d_model, n_layers=config.n_encoder_layers, dropout=config.dropout),
         target_embedding=target,
-        decoder=RecurrentDecoder(d_model, 2 * d_model, reader),
+        decoder=RecurrentDecoder(d_model, 2 * d_model, reader, dropout=config.dropout),
         head=head,
-        dropout=config.dropout,
     )
 
 

@@ -246,7 +246,8 @@ def _transformer_out(ours: EncoderDecoder) -> nn.Transformer:
     parts = ours.source_embedding, ours.target_embedding, ours.head
     if not all(isinstance(part, Vectors | Hidden) for part in parts):
         raise ValueError("torch.nn.Transformer has no embeddings and no output layer; convert the encoder and decoder")
-    attention: Any = ours.encoder.layers[0].attention
+    encoder, decoder = to_torch(ours.encoder), to_torch(ours.decoder)
+    attention: Any = ours.encoder.layers[0].attention  # type: ignore[index, union-attr]  # to_torch took it: a stack
     theirs = nn.Transformer(
         attention.part.query.in_features,
         attention.part.n_heads,
@@ -255,7 +256,7 @@ def _transformer_out(ours: EncoderDecoder) -> nn.Transformer:
         batch_first=True,
     )
     # Set afterwards: nn.Transformer starts the weights of a custom encoder anew.
-    theirs.encoder, theirs.decoder = _encoder_out(ours.encoder), _decoder_out(ours.decoder)
+    theirs.encoder, theirs.decoder = encoder, decoder
     return theirs
 
 

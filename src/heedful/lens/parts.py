@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from ..core import DecoderLayer, EncoderDecoder
+from ..core import Decoder, DecoderLayer, Encoder, EncoderDecoder
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,9 @@ def n_parameters(module: nn.Module) -> int:
 
 def count_parts(model: nn.Module) -> list[Count]:
     """Embeddings, then by stack the attentions, the feed-forwards and the norms; together, every parameter."""
-    model = _encoder_decoder(model)
-    tables = nn.ModuleList([model.source_embedding, model.target_embedding, model.head])
-    counts = [Count("", "embeddings and output", n_parameters(tables))]
-    for name, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
+    encoder, decoder = _stacks(model)
+    counts = [Count("", "embeddings and output", n_parameters(model) - n_parameters(encoder) - n_parameters(decoder))]
+    for name, stack in (("encoder", encoder), ("decoder", decoder)):
         layers: list[Any] = list(stack.layers)
         wraps = {"self-attention": [layer.attention for layer in layers]}
         if isinstance(layers[0], DecoderLayer):
@@ -44,19 +43,19 @@ def count_parts(model: nn.Module) -> list[Count]:
 
 def feed_forward_shares(model: nn.Module) -> dict[str, float]:
     """The feed-forward's share of an encoder layer, of a decoder layer, and of both stacks."""
-    model = _encoder_decoder(model)
-    encoder: Any = model.encoder.layers[0]
-    decoder: Any = model.decoder.layers[0]
-    all_layers: list[Any] = [*model.encoder.layers, *model.decoder.layers]
+    encoder, decoder = _stacks(model)
+    layers: list[Any] = [*encoder.layers, *decoder.layers]
+    wide = [n_parameters(layer.feed_forward.part) for layer in layers]
     return {
-        "encoder layer": n_parameters(encoder.feed_forward.part) / n_parameters(encoder),
-        "decoder layer": n_parameters(decoder.feed_forward.part) / n_parameters(decoder),
-        "both stacks": sum(n_parameters(layer.feed_forward.part) for layer in all_layers)
-        / (n_parameters(model.encoder) + n_parameters(model.decoder)),
+        "encoder layer": wide[0] / n_parameters(layers[0]),
+        "decoder layer": wide[-1] / n_parameters(layers[-1]),
+        "both stacks": sum(wide) / (n_parameters(encoder) + n_parameters(decoder)),
     }
 
 
-def _encoder_decoder(model: nn.Module) -> EncoderDecoder:
-    if not isinstance(model, EncoderDecoder):
-        raise TypeError(f"parts are counted for an encoder-decoder, not for a {type(model).__name__}")
-    return model
+def _stacks(model: nn.Module) -> tuple[Encoder, Decoder]:
+    if isinstance(model, EncoderDecoder):
+        encoder, decoder = model.encoder, model.decoder
+        if isinstance(encoder, Encoder) and isinstance(decoder, Decoder):
+            return encoder, decoder
+    raise TypeError(f"parts are counted for an encoder-decoder with layers, not for this {type(model).__name__}")
