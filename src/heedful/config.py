@@ -130,7 +130,7 @@ def read_mapping(path: str | Path) -> dict[str, Any]:
         values = read(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from None
-    except (json.JSONDecodeError, yaml.YAMLError, UnicodeDecodeError, ConfigError) as error:
+    except (yaml.YAMLError, ValueError, KeyError, AttributeError, RecursionError) as error:  # whatever a parser says
         raise ConfigError(f"{path}: {' '.join(str(error).split())}") from None
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: a config file holds keys and values, not {type(values).__name__}")

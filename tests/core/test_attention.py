@@ -298,3 +298,16 @@ def test_wrong_shapes_are_named() -> None:
     for heads, kv_heads, word in ((3, None, "n_heads=3"), (4, 3, "n_kv_heads=3"), (0, None, "n_heads=0")):
         with pytest.raises(ValueError, match=word):
             MultiHeadAttention(D, heads, n_kv_heads=kv_heads)
+
+
+def test_what_may_mean_two_things_is_refused() -> None:
+    attention, x = MultiHeadAttention(D, H), torch.randn(5, 5, D)
+    square = torch.ones(5, 5, dtype=torch.bool)
+    with pytest.raises(ValueError, match="may mean two things"):
+        attention(x, keep=causal() & square)
+    with pytest.raises(ValueError, match="keep says which tokens are real"):
+        attention(torch.randn(10, 3, D), x, keep=causal())  # two beams for each row of the memory
+
+
+def test_a_window_holds_where_there_are_more_queries_than_keys() -> None:
+    assert window(2).tensor(3, 2).tolist() == [[True, False], [True, True], [True, True]]

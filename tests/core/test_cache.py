@@ -270,3 +270,56 @@ def test_what_a_cache_cannot_know_is_refused() -> None:
         decoder_only(mask=window(3))(ids, cache=FixedKVCache(8))
     with pytest.raises(ValueError, match="hand it to the Decoder"):
         encoder_layer()(torch.zeros(1, 2, D), cache=KVCache())
+
+
+@pytest.mark.parametrize("capacity", [None, 8])
+@pytest.mark.parametrize("scheme", SCHEMES)
+@torch.no_grad()
+def test_rows_that_stay_go_on_though_the_padded_ones_left(scheme: str, capacity: int | None) -> None:
+    model, ids, keep = decoder_only(scheme), tokens(), layout("left")
+    cache = model.new_cache(capacity)
+
+    def covered(rows: Tensor, seen: int) -> Tensor:
+        return rows if capacity else rows[:, :seen]
+
+    model(ids[:, :5], covered(keep, 5), cache=cache)
+    full = torch.tensor([0])  # the one row without padding
+    cache.select(full)
+    close(model(ids[full, 5:], covered(keep[full], 8), cache=cache), model(ids[full])[:, 5:])
+
+
+@pytest.mark.parametrize("capacity", [None, 10])
+@torch.no_grad()
+def test_a_retry_reads_neither_padded_memory_nor_what_a_failed_step_wrote(capacity: int | None) -> None:
+    model, ids = encoder_decoder("relative"), tokens()
+    real = torch.arange(5) < torch.tensor([[5], [3], [2]])
+    memory = torch.randn(3, 5, D, dtype=torch.float64).masked_fill(~real[..., None], torch.nan)
+    cache = model.new_cache(capacity)
+    broken = model.decoder.layers[1].register_forward_pre_hook(_fail)
+    for positions in (None, torch.arange(50, 58)):
+        with pytest.raises(RuntimeError, match="on purpose"):
+            model.decode(ids, memory, real, cache, positions=positions)
+    broken.remove()
+    wanted = model.decode(ids, memory, real)
+    assert wanted.isfinite().all()
+    close(model.decode(ids[:, :3], memory, real, cache), wanted[:, :3])
+    positions = torch.arange(3, 8)
+    close(model.decode(ids[:, 3:], memory, real, cache, positions=positions), wanted[:, 3:])
+
+
+@torch.no_grad()
+def test_a_reset_cache_knows_no_old_positions() -> None:
+    model, ids, cache = decoder_only("relative"), tokens(), FixedKVCache(8)
+    model(ids, cache=cache, positions=torch.arange(50, 58, dtype=torch.int32))
+    cache.reset()
+    model(ids[:, :3], cache=cache)
+    close(model(ids[:, 3:], cache=cache, positions=torch.arange(3, 8)), model(ids)[:, 3:])
+
+
+def test_a_cache_filled_for_inference_can_go_on_without() -> None:
+    model, ids, cache = decoder_only(), tokens(), KVCache()
+    with torch.inference_mode():
+        model(ids[:, :3], cache=cache)
+        model(ids[:, 3:5], cache=cache)
+    with torch.no_grad():
+        close(model(ids[:, 5:], cache=cache), model(ids)[:, 5:])

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from .binding import Bound, bind, zero_padding
 from .cache import Cache
 from .init import linear
-from .masks import Grid, Mask, Padded, as_mask, padding
+from .masks import Explicit, Grid, Mask, Padded, as_mask, as_padding, padding
 
 Rotate = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 Keep = Mask | Bound | Tensor | None
@@ -212,8 +212,8 @@ class MultiHeadAttention(nn.Module):
         if memory is None:
             x, bound = bind_self(x, keep, bias=bias, cache=cache)
         else:
-            x = x.reshape(memory.shape[0], beams(x, memory) * x.shape[1], x.shape[2])
             memory, bound = bind_memory(x, memory, keep, bias=bias)
+            x = x.reshape(memory.shape[0], beams(x, memory) * x.shape[1], x.shape[2])
         query = self._heads(self.query(x), self.n_heads)
         if memory is None:
             key, value = self.keys_values(x)
@@ -255,7 +255,15 @@ def beams(x: Tensor, memory: Tensor) -> int:
 
 def _rules(keep: Padded) -> Mask:
     """A mask over sequences: a tensor of two dimensions is (B, Tk), what is real, as in the models."""
-    return padding(keep) if isinstance(keep, Tensor) and keep.dim() == 2 else as_mask(keep)
+    if isinstance(keep, Tensor) and keep.dim() == 2:
+        return padding(keep)
+    mask = as_mask(keep)
+    if any(isinstance(part, Explicit) and part.keep.dim() == 2 for part in mask.parts):
+        raise ValueError(
+            "a tensor of two dimensions joined to a mask may mean two things over sequences: "
+            "write padding(keep) for (B, Tk), or mask[None, None] for (Tq, Tk)"
+        )
+    return mask
 
 
 def bind_self(x: Tensor, keep: Keep, *, bias: Tensor | None = None, cache: Cache | None = None) -> tuple[Tensor, Bound]:
@@ -270,11 +278,12 @@ def bind_self(x: Tensor, keep: Keep, *, bias: Tensor | None = None, cache: Cache
 
 
 def bind_memory(x: Tensor, memory: Tensor, keep: Keep, *, bias: Tensor | None = None) -> tuple[Tensor, Bound]:
-    """The same for cross-attention, whose x may hold several rows for one of the memory."""
+    """The same for cross-attention. Where several rows of x share one of the memory, padding is the only mask."""
     if isinstance(keep, Bound):
         return memory, _as_it_is(keep, bias)
     rows, n_keys = memory.shape[:2]
-    n_queries = beams(x, memory) * x.shape[1]
+    n_beams = beams(x, memory)
+    rules = _rules(keep) if n_beams == 1 else as_padding(keep)
+    n_queries = n_beams * x.shape[1]
     grid = Grid(rows, n_queries, n_keys, n_keys - n_queries, x.device)
-    rules = _rules(keep)
     return zero_padding(memory, rules.seen_keys(grid)), bind(rules, grid, bias=bias, dtype=x.dtype)

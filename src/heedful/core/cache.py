@@ -40,10 +40,12 @@ class Cache:
 
     def __init__(self) -> None:
         self.padded = False  # keep was given, so every further step must be told which keys are real
+        self.given = False  # positions were given, so every further step must be told them
+        self.placed = False  # positions are not the slots
+        self._started = False  # a step has finished
         self._layers: dict[int, KeysValues] = {}
         self._memory: dict[int, KeysValues] = {}
         self._positions: Tensor | None = None
-        self._placed = False  # positions were given, so the slots do not tell them
 
     def begin(self, n_new: int) -> int:
         """Start a step of n_new tokens: how many keys it will see."""
@@ -55,20 +57,16 @@ class Cache:
 
     def key_positions(self, new: Tensor | None) -> Tensor | None:
         """The positions of the keys held and of the new ones: (Tk,) or (B, Tk); None while they are the slots."""
-        if new is not None:
-            return self._place(new)
-        if self._placed:
-            raise ValueError("positions were given at an earlier step; give them at every step")
-        return None
+        return None if new is None else self._place(new)
 
     def _place(self, new: Tensor) -> Tensor:
         raise NotImplementedError
 
-    def advance(self, n_new: int, key_positions: Tensor | None, *, padded: bool) -> None:
+    def advance(self, n_new: int, key_positions: Tensor | None, *, padded: bool, given: bool) -> None:
         """Every layer has written: hold what was appended."""
         self.length += n_new
-        self.padded = padded
-        self._placed = key_positions is not None
+        self.padded, self.given, self.placed = padded, given, key_positions is not None
+        self._started = True
 
     def memory(self, layer: int, compute: Callable[[], KeysValues]) -> KeysValues:
         """The keys and values of the encoder's output, computed at the first call."""
@@ -78,8 +76,8 @@ class Cache:
 
     @property
     def holds_memory(self) -> bool:
-        """Whether those were computed."""
-        return bool(self._memory)
+        """Whether those were computed, in a step that finished."""
+        return self._started and bool(self._memory)
 
     def reorder(self, rows: Tensor) -> None:
         """Row i goes on from what row rows[i] held. The memory stays."""
@@ -102,7 +100,8 @@ def check_memory_rows(held: Sequence[Tensor] | None, memory: Sequence[Tensor] | 
         )
 
 
-def _same_batch(held: Tensor, new: Tensor) -> None:
+def same_batch(held: Tensor, new: Tensor) -> None:
+    """Refuse rows other than those held."""
     if held.shape[0] != new.shape[0]:
         raise ValueError(f"the cache holds {held.shape[0]} rows, but {new.shape[0]} come in; make a new one")
 
@@ -135,7 +134,7 @@ class KVCache(Cache):
         self.length = 0
 
     def begin(self, n_new: int) -> int:
-        if not self.length:
+        if not self._started:
             self._layers.clear()
             self._memory.clear()
         return self.length + n_new
@@ -150,10 +149,11 @@ class KVCache(Cache):
         """`new` written after the first `length` of `held`, or of a larger copy of it."""
         if held is None:
             return new
-        _same_batch(held, new)
+        same_batch(held, new)
         if torch.is_grad_enabled():
             return torch.cat([held[:, :, : self.length], new], dim=2)
-        if held.shape[2] < total:
+        frozen = held.is_inference() and not torch.is_inference_mode_enabled()
+        if held.shape[2] < total or frozen:
             batch, heads, _, width = held.shape
             room = new.new_empty(batch, heads, 2 * total, width)
             room[:, :, : self.length] = held[:, :, : self.length]
@@ -165,8 +165,8 @@ class KVCache(Cache):
         held = torch.arange(self.length, device=new.device) if self._positions is None else self._positions
         return torch.cat(_same_rows(held, new), dim=-1)
 
-    def advance(self, n_new: int, key_positions: Tensor | None, *, padded: bool) -> None:
-        super().advance(n_new, key_positions, padded=padded)
+    def advance(self, n_new: int, key_positions: Tensor | None, *, padded: bool, given: bool) -> None:
+        super().advance(n_new, key_positions, padded=padded, given=given)
         self._positions = key_positions
 
 
@@ -187,10 +187,13 @@ class FixedKVCache(Cache):
         self.capacity = capacity
         self.length = torch.zeros((), dtype=torch.long, device=device)
         self._used = 0  # what the host saw; a replayed step does not pass here
+        self._unfinished = False  # a step has written and not advanced
 
     def begin(self, n_new: int) -> int:
-        if not self._used:
+        if not self._started:
             self._memory.clear()
+        if self._unfinished:
+            self._forget_unfinished()
         if self._used + n_new > self.capacity:
             raise ValueError(
                 f"the cache has room for {self.capacity} tokens and holds {self._used}; {n_new} more do not fit"
@@ -205,8 +208,9 @@ class FixedKVCache(Cache):
             shape = batch, heads, self.capacity, width
             self._layers[layer] = key.new_zeros(shape), value.new_zeros(shape)
         slots = self._slots(key.shape[2])
+        self._unfinished = True
         for buffer, new in zip(self._layers[layer], (key, value), strict=True):
-            _same_batch(buffer, new)
+            same_batch(buffer, new)
             buffer.index_copy_(2, slots, new)
         return self._layers[layer]
 
@@ -217,9 +221,12 @@ class FixedKVCache(Cache):
             self._positions = held.clone()
         return self._positions.index_copy_(-1, self._slots(new.shape[-1]), new)
 
-    def advance(self, n_new: int, key_positions: Tensor | None, *, padded: bool) -> None:
-        super().advance(n_new, key_positions, padded=padded)
+    def advance(self, n_new: int, key_positions: Tensor | None, *, padded: bool, given: bool) -> None:
+        super().advance(n_new, key_positions, padded=padded, given=given)
         self._used += n_new
+        self._unfinished = False
+        if key_positions is None:
+            self._forget_positions()
 
     def reorder(self, rows: Tensor) -> None:
         for buffer in self._buffers():
@@ -234,7 +241,22 @@ class FixedKVCache(Cache):
         self.length.zero_()
         self._used = 0
         self._memory.clear()
-        self.padded = self._placed = False
+        self._forget_positions()
+        self.padded = self.given = self.placed = self._started = self._unfinished = False
+
+    def _forget_unfinished(self) -> None:
+        """What a failed step has written is hidden by a weight of zero, and zero times NaN is NaN."""
+        if not self._started:
+            self._layers.clear()
+        behind = torch.arange(self.capacity, device=self.length.device)[:, None] >= self.length
+        for pair in self._layers.values():
+            for buffer in pair:
+                buffer.masked_fill_(behind, 0.0)
+
+    def _forget_positions(self) -> None:
+        """Back to the slots, in place."""
+        if self._positions is not None:
+            self._positions.copy_(torch.arange(self.capacity, device=self._positions.device))
 
     def _buffers(self) -> list[Tensor]:
         """Everything that has a row for each row of the batch."""

@@ -95,7 +95,7 @@ class Window(Part):
         return f"window({self.size})"
 
     def hides_nothing(self, grid: Grid) -> bool:
-        return grid.n_keys <= self.size and grid.key_positions is None
+        return max(grid.n_queries, grid.n_keys) <= self.size and grid.key_positions is None
 
     def dense(self, grid: Grid) -> Tensor:
         q = grid.query_slots if grid.query_positions is None else grid.query_positions
@@ -267,8 +267,8 @@ def padding(real: Tensor | Sequence[int], *, lengths: Sequence[int] | None = Non
     """Hide the padded keys.
 
     `real` is either the number of real keys in each row, which stand first, or a (B, Tk) boolean
-    tensor, True = real; one row serves the whole batch. Beside a tensor on a device, `lengths` tells
-    the host what it holds (padding at the end only), so that nothing waits for the device.
+    tensor, True = real, not to be changed afterwards; one row serves the whole batch. Beside a tensor
+    on a device, `lengths` tells the host what it holds (padding at the end only), so that nothing waits.
     """
     if isinstance(real, Tensor) and real.dim() == 2:
         if real.dtype != torch.bool:

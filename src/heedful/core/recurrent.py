@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from .attention import beams
 from .binding import newest, zero_padding
-from .cache import check_memory_rows
+from .cache import check_memory_rows, same_batch
 from .init import linear
 from .masks import Grid, Padded, as_padding
 
@@ -223,6 +223,7 @@ class RecurrentDecoder(nn.Module):
         real, target_real = _real(memory_keep, memory), _real(keep, x, 0 if cache is None else cache.length)
         x = zero_padding(x, target_real)
         if cache is not None and cache.state is not None:
+            same_batch(cache.state, x)
             return Walk(x, cache.state, cache.prepared, real, target_real)
         memory = zero_padding(memory, real)
         start = torch.tanh(self.start(both_ends(memory, real))).repeat_interleave(beams(x, memory), dim=0)

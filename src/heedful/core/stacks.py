@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from .attention import beams
@@ -61,10 +62,11 @@ class Stack(nn.Module):
             raise ValueError(f"a stack takes vectors of shape (B, T, D), not {tuple(x.shape)}")
         batch, length, _ = x.shape
         padding = as_padding(keep)
-        start, n_keys = (0, length) if cache is None else self._begin(cache, padding, length)
+        start, n_keys = (0, length) if cache is None else self._begin(cache, padding, positions, length)
         grid = Grid(batch, length, n_keys, start, x.device)
         real = padding.real_keys(grid)
-        new = _count_real(padding, real, grid) if positions is None else _given(positions, grid)
+        always = cache is not None and cache.placed
+        new = _count_real(padding, real, grid, always=always) if positions is None else _given(positions, grid)
         if new is None or not can_read(new):
             self._check_length(start, length)
         placed = new if cache is None else cache.key_positions(new)
@@ -79,13 +81,15 @@ class Stack(nn.Module):
         for index, layer in enumerate(self.layers):
             x = layer(x, keep=bound, rotate=rotate, cache=cache, layer=index, **memory)
         if cache is not None:
-            cache.advance(length, placed, padded=bool(padding.parts))
+            cache.advance(length, placed, padded=bool(padding.parts), given=positions is not None)
         return self.norm(x)
 
-    def _begin(self, cache: Cache, padding: Mask, length: int) -> tuple[int | Tensor, int]:
+    def _begin(self, cache: Cache, padding: Mask, positions: Tensor | None, length: int) -> tuple[int | Tensor, int]:
         """Where the first new token stands among the keys, and how many keys there will be."""
         if cache.padded and not padding.parts:
             raise ValueError("keep was given at an earlier step; give it at every step, for all keys, old and new")
+        if cache.given and positions is None:
+            raise ValueError("positions were given at an earlier step; give them at every step")
         if isinstance(cache.length, Tensor) and not self.mask.is_causal:
             raise ValueError("only a causal mask hides what a cache of fixed size has not written yet; use KVCache")
         return cache.length, cache.begin(length)
@@ -144,20 +148,28 @@ class Decoder(Stack):
 
 
 def _given(positions: Tensor, grid: Grid) -> Tensor:
-    if positions.is_floating_point() or tuple(positions.shape) not in (
-        (grid.n_queries,),
-        (1, grid.n_queries),
-        (grid.batch, grid.n_queries),
+    if (
+        positions.is_floating_point()
+        or positions.dtype == torch.bool
+        or tuple(positions.shape)
+        not in (
+            (grid.n_queries,),
+            (1, grid.n_queries),
+            (grid.batch, grid.n_queries),
+        )
     ):
         raise ValueError(
             f"positions are integers of shape ({grid.n_queries},) or ({grid.batch}, {grid.n_queries}), one for each "
             f"new token, not {positions.dtype} of shape {tuple(positions.shape)}"
         )
-    return positions
+    return positions.long()
 
 
-def _count_real(padding: Mask, real: Tensor | None, grid: Grid) -> Tensor | None:
-    """Position ids: real tokens are counted, so that padding before them does not move them. None for the slots."""
+def _count_real(padding: Mask, real: Tensor | None, grid: Grid, *, always: bool) -> Tensor | None:
+    """Position ids: real tokens are counted, so that padding before them does not move them.
+
+    None where they are the slots, unless a cache holds others already.
+    """
     if real is None or padding.only_at_the_end:
-        return None
+        return grid.query_slots if always else None
     return newest((real.cumsum(dim=1) - 1).clamp(min=0), grid)

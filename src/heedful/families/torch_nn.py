@@ -34,7 +34,7 @@ from ..core import (
 
 
 def from_torch(module: nn.Module) -> nn.Module:
-    """The same module in Heedful's parts, with its weights copied."""
+    """The same module in Heedful's parts, with its weights copied. Ours is batch first, whatever theirs was."""
     with torch.no_grad():
         return _converted(module, _FROM).train(module.training)
 
@@ -159,6 +159,8 @@ def _residuals_in(theirs: Any, parts: list[nn.Module]) -> list[nn.Module]:
 def _layer_out(ours: EncoderLayer | DecoderLayer, kind: type[nn.Module], attentions: dict[str, Any]) -> nn.Module:
     """A layer of torch's `kind`, whose attentions stand under these names, in the order of its norms."""
     wraps: list[Any] = [*attentions.values(), ours.feed_forward]
+    if not all(type(wrap) in (PreNorm, PostNorm) for wrap in wraps):
+        raise ValueError("torch.nn's layers hold each part in a residual with its norm: PreNorm or PostNorm here")
     pre_norm = {isinstance(wrap, PreNorm) for wrap in wraps}
     forward = wraps[-1].part
     if len(pre_norm) != 1 or not isinstance(forward, FeedForward):
@@ -218,6 +220,9 @@ def _stack_out(ours: Encoder | Decoder, kind: Callable[..., Any]) -> nn.Module:
         raise ValueError("torch.nn's stacks have no positions, no norm and no dropout before their layers")
     if [type(part) for part in ours.mask.parts] != [type(part) for part in ours.default_mask.parts]:
         raise ValueError("torch.nn's stacks have no mask of their own; hand it in at every call there")
+    wanted = EncoderLayer if isinstance(ours, Encoder) else DecoderLayer
+    if not ours.layers or not all(isinstance(layer, wanted) for layer in ours.layers):
+        raise ValueError(f"torch.nn's counterpart of this {type(ours).__name__} holds {wanted.__name__}s, at least one")
     layers = nn.ModuleList(to_torch(layer) for layer in ours.layers)
     theirs: nn.Module = kind(layers[0], len(layers), _norm_out(ours.norm))
     theirs.layers = layers

@@ -64,6 +64,8 @@ def record(
 ) -> Iterator[Recording]:
     """The attention weights of what runs inside, of the layers and heads asked for (all unless given).
 
+    Rows of queries that are padding mean nothing, as their outputs do.
+
     >>> with heedful.record(model, layers=[0, 5]) as recording:
     ...     model(source, target)
     >>> recording.cross[5]  # (B, H, T, S)
@@ -89,7 +91,7 @@ def record(
 def _chosen(numbers: int | Iterable[int] | None, what: str) -> tuple[int, ...] | None:
     if numbers is None:
         return None
-    chosen = (numbers,) if isinstance(numbers, int) else tuple(numbers)
+    chosen = tuple(numbers) if isinstance(numbers, Iterable) else (numbers,)
     if not chosen or not all(isinstance(number, int) and number >= 0 for number in chosen):
         raise RecordingError(f"{what} are numbers from 0, or None for all; got {numbers!r}")
     return chosen
@@ -144,9 +146,10 @@ class _Watch:
         rows: list[int] = []
 
         def outside(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            x = args[0] if args else kwargs["x"]
             memory = args[1] if len(args) > 1 else kwargs.get("memory")
             seen.update(kind="self" if memory is None else "cross", layer=kwargs.get("layer", 0))
-            rows[:] = [args[0].shape[0]]
+            rows[:] = [x.shape[0]]
 
         def inside(mixer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             if self.over or (self.layers is not None and seen["layer"] not in self.layers):
