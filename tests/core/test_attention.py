@@ -14,7 +14,7 @@ from torch.autograd import gradcheck
 
 from heedful.core import Mask, MultiHeadAttention, attend, attention_weights, causal, padding, window
 from heedful.core.binding import bind
-from heedful.core.masks import Grid
+from heedful.core.rules import Grid
 
 B, K = 3, 4
 Rule = Callable[[int, int, int, int], bool]  # batch row, head, slot of the query, slot of the key

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from heedful.core import Decoder, Encoder, Mask, attend, causal, everything, padding, window
 from heedful.core.binding import Bound, bind, zero_padding
-from heedful.core.masks import Grid, as_mask
+from heedful.core.masks import as_mask
+from heedful.core.rules import Grid
 
 CPU = torch.device("cpu")
 LEFT = torch.tensor([[False, True, True, True], [True, True, True, True]])

@@ -1,12 +1,13 @@
 """Every part of the Transformer, and nothing but torch under it."""
 
-from .attention import DotProduct, MultiHeadAttention, attend, attention_weights
+from .attention import DotProduct, attend, attention_weights
 from .cache import Cache, FixedKVCache, KVCache, State
 from .embeddings import PatchEmbedding, SeriesEmbedding, TokenEmbedding, Vectors
 from .feedforward import ACTIVATIONS, FeedForward, GatedFeedForward
 from .heads import ClassHead, FirstToken, ForecastHead, Hidden, Mean, PoolingHead, VocabularyHead
 from .layers import DecoderLayer, EncoderLayer, PostNorm, PreNorm
 from .masks import Mask, causal, everything, padding, window
+from .multihead import MultiHeadAttention
 from .norms import LayerNorm, RMSNorm
 from .positions import ALiBi, Learned, LinearScaling, Llama3Scaling, Positions, Relative, Rotary, Sinusoidal
 from .recurrent import (

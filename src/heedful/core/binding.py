@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .masks import Causal, Grid, Mask, Padding, Part, Window
+from .masks import Mask
+from .rules import Causal, Grid, Padding, Part, Window
 
 
 @dataclass(frozen=True, eq=False)

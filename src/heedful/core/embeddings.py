@@ -14,7 +14,8 @@ from torch.nn import functional as F
 from .binding import zero_padding
 from .host import check_range
 from .init import linear, table
-from .masks import Grid, Mask, Padded, as_padding, padding
+from .masks import Mask, Padded, as_padding, padding
+from .rules import Grid
 
 Embedded = tuple[Tensor, Mask]  # (B, T, D) and which of it is real
 

@@ -14,7 +14,8 @@ from torch.nn import functional as F
 from .binding import zero_padding
 from .feedforward import Activation, activation_of
 from .init import linear, table
-from .masks import Grid, Mask, as_padding
+from .masks import Mask, as_padding
+from .rules import Grid
 
 
 class Table(nn.Module):

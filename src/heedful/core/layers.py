@@ -9,8 +9,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from .attention import Keep, Rotate, bind_memory, bind_self
+from .attention import Keep, Rotate
 from .cache import Cache
+from .multihead import bind_memory, bind_self
 
 
 class PreNorm(nn.Module):

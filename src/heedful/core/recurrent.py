@@ -16,11 +16,12 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from .attention import beams
 from .binding import newest, zero_padding
 from .cache import check_memory_rows, same_batch
 from .init import linear
-from .masks import Grid, Padded, as_padding
+from .masks import Padded, as_padding
+from .multihead import beams
+from .rules import Grid
 
 Prepared = tuple[Tensor, ...]  # what a reader makes of the memory, once per sentence
 

@@ -12,13 +12,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .attention import beams
 from .binding import bind, newest, zero_padding
 from .cache import Cache, FixedKVCache, KVCache
 from .host import can_read
 from .layers import DecoderLayer
-from .masks import Grid, Mask, Padded, as_padding, causal, everything
+from .masks import Mask, Padded, as_padding, causal, everything
+from .multihead import beams
 from .positions import Positions
+from .rules import Grid
 
 
 class Stack(nn.Module):
