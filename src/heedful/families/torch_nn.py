@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -252,7 +252,7 @@ def _transformer_out(ours: EncoderDecoder) -> nn.Transformer:
     if not all(isinstance(part, Vectors | Hidden) for part in parts):
         raise ValueError("torch.nn.Transformer has no embeddings and no output layer; convert the encoder and decoder")
     encoder, decoder = to_torch(ours.encoder), to_torch(ours.decoder)
-    attention: Any = ours.encoder.layers[0].attention  # type: ignore[index, union-attr]  # to_torch took it: a stack
+    attention: Any = cast("Encoder", ours.encoder).layers[0].attention  # to_torch takes no other encoder
     theirs = nn.Transformer(
         attention.part.query.in_features,
         attention.part.n_heads,

@@ -151,12 +151,12 @@ class _Watch:
             seen.update(kind="self" if memory is None else "cross", layer=kwargs.get("layer", 0))
             rows[:] = [x.shape[0]]
 
-        def inside(mixer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        def inside(mixer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             if self.over or (self.layers is not None and seen["layer"] not in self.layers):
                 return
             _refuse_unfaithful(mixer)
             with torch.no_grad():
-                weights: Tensor = mixer.weights(*args, heads=self.heads, **kwargs)  # type: ignore[operator]
+                weights: Tensor = mixer.weights(*args, heads=self.heads, **kwargs)
             if rows:
                 weights = _unfolded(weights, rows[0])
             heads = self.heads if self.heads is not None else tuple(range(weights.shape[1]))
