@@ -10,7 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
@@ -22,9 +22,9 @@ from .errors import ConfigError, unknown
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """The base of every family's config. `family` is the tag by which a file says which one it holds."""
+    """The base of every config. A field may be a config itself; `title` is how messages call it."""
 
-    family: ClassVar[str]
+    title: ClassVar[str]
 
     def __new__(cls, **values: Any) -> Self:
         """Before Python's own complaint about a keyword: ours, with the nearest name."""
@@ -34,7 +34,7 @@ class Config:
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self))
         for field in fields(self):
-            value = _convert(getattr(self, field.name), hints[field.name], f"{self.family}.{field.name}")
+            value = _convert(getattr(self, field.name), hints[field.name], f"{self.title}.{field.name}")
             object.__setattr__(self, field.name, value)
         self.check()
 
@@ -42,9 +42,9 @@ class Config:
         """Raise ConfigError for values that are each right and impossible together."""
 
     def require(self, holds: bool, message: str) -> None:
-        """For `check`: refuse with this family's name in front."""
+        """For `check`: refuse with the title in front."""
         if not holds:
-            raise ConfigError(f"{self.family}: {message}")
+            raise ConfigError(f"{self.title}: {message}")
 
     def require_positive(self, *names: str) -> None:
         """For `check`: these fields are at least 1, or None where that is allowed."""
@@ -63,8 +63,31 @@ class Config:
         return replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
+        """Plain values; a config within becomes a dict within."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value.to_dict() if isinstance(value, Config) else value for name, value in values.items()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The config that `to_dict` wrote; missing keys take their defaults."""
+        return cls(**values)
+
+    def save(self, path: str | Path) -> None:
+        """Write JSON or YAML, by the name's ending."""
+        write_mapping(path, self.to_dict())
+
+
+class FamilyConfig(Config):
+    """The base of every family's config. `family` is the tag by which a file says which one it holds."""
+
+    family: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        cls.title = getattr(cls, "family", cls.__name__)
+
+    def to_dict(self) -> dict[str, Any]:
         """Plain values, the family's tag first."""
-        return {"family": self.family, **asdict(self)}
+        return {"family": self.family, **super().to_dict()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -73,19 +96,14 @@ class Config:
         tag = given.pop("family", cls.family)
         if tag != cls.family:
             raise ConfigError(f"this is a config of the family {tag!r}, not of {cls.family!r}")
-        _refuse_unknown_keys(cls, given)
-        return cls(**given)
-
-    def save(self, path: str | Path) -> None:
-        """Write JSON or YAML, by the name's ending."""
-        write_mapping(path, self.to_dict())
+        return super().from_dict(given)
 
 
 def _refuse_unknown_keys(cls: type[Config], given: Mapping[str, Any]) -> None:
     known = [field.name for field in fields(cls)]
     for key in given:
         if key not in known:
-            raise ConfigError(f"{cls.family}: {unknown('key', key, known)}")
+            raise ConfigError(f"{cls.title}: {unknown('key', key, known)}")
 
 
 def _convert(value: Any, kind: Any, where: str) -> Any:
@@ -104,13 +122,17 @@ def _convert(value: Any, kind: Any, where: str) -> Any:
         if not isinstance(value, list | tuple):
             raise _wrong_type(value, "a list", where)
         return tuple(_convert(item, arguments[0], f"{where}[{index}]") for index, item in enumerate(value))
+    if isinstance(kind, type) and issubclass(kind, Config) and isinstance(value, Mapping):
+        return kind.from_dict(value)
     if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
         if not -sys.float_info.max <= value <= sys.float_info.max:
             raise ConfigError(f"{where} must be a finite number, not {value}")
         return float(value)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise _wrong_type(
-            value, {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, "text"), where
+            value,
+            {int: "a whole number", float: "a number", bool: "true or false", str: "text"}.get(kind, "a mapping"),
+            where,
         )
     return value
 

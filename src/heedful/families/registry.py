@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from ..config import FILE_ENDINGS, Config, read_mapping
+from ..config import FILE_ENDINGS, FamilyConfig, read_mapping
 from ..errors import ConfigError, unknown
 
 
@@ -17,12 +17,12 @@ from ..errors import ConfigError, unknown
 class Family:
     """One architecture: its config, how to build it, and its sized presets."""
 
-    config: type[Config]
+    config: type[FamilyConfig]
     build: Callable[[Any], nn.Module]
-    presets: Mapping[str, Config] = field(default_factory=dict)
+    presets: Mapping[str, FamilyConfig] = field(default_factory=dict)
 
 
-Spec = Config | Mapping[str, Any] | Path | str
+Spec = FamilyConfig | Mapping[str, Any] | Path | str
 FAMILIES: dict[str, Family] = {}
 
 
@@ -35,14 +35,14 @@ def register(family: Family) -> Family:
     return family
 
 
-def presets() -> dict[str, Config]:
+def presets() -> dict[str, FamilyConfig]:
     """Every preset by its name."""
     return {name: config for family in FAMILIES.values() for name, config in family.presets.items()}
 
 
-def config_of(spec: Spec) -> Config:
+def config_of(spec: Spec) -> FamilyConfig:
     """A config, the dict of one with its "family", a JSON or YAML file of one, or a preset's name, as a config."""
-    if isinstance(spec, Config):
+    if isinstance(spec, FamilyConfig):
         return spec
     if isinstance(spec, Path) or (isinstance(spec, str) and Path(spec).suffix.lower() in FILE_ENDINGS):
         return config_of(read_mapping(spec))

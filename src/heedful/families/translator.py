@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ..config import Config
+from ..config import FamilyConfig
 from ..core import TokenEmbedding, VocabularyHead
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslatorConfig(Config):
+class TranslatorConfig(FamilyConfig):
     """`target_vocab_size` is the source's unless given.
 
     `tied` says what shares one matrix: "all" source, target and output; "output" target and output;
