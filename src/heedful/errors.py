@@ -21,6 +21,10 @@ class MissingDependencyError(HeedfulError, ImportError):
     """Something that must be installed first; the message says how."""
 
 
+class DataError(HeedfulError, ValueError):
+    """Input that cannot be used: which file, which line, what to do about it."""
+
+
 class RecordingError(HeedfulError, RuntimeError):
     """Attention that cannot be looked at, and why."""
 
