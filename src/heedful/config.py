@@ -170,6 +170,22 @@ def write_mapping(path: str | Path, values: Mapping[str, Any]) -> None:
     path.write_text(text, encoding="utf-8")
 
 
+def assign(values: dict[str, Any], assignment: str) -> None:
+    """Put "training.steps=20000" into nested values; what stands behind the sign is read as YAML."""
+    path, sign, text = assignment.partition("=")
+    *above, last = path.strip().split(".")
+    if not sign or not all([*above, last]):
+        raise ConfigError(f"a setting looks like training.steps=20000, not {assignment!r}")
+    for name in above:
+        values = values.setdefault(name, {})
+        if not isinstance(values, dict):
+            raise ConfigError(f"{assignment!r}: {name} is a single value and holds no {last}")
+    try:
+        values[last] = _read_yaml(text)
+    except (yaml.YAMLError, ValueError) as error:
+        raise ConfigError(f"{assignment!r}: {' '.join(str(error).split())}") from None
+
+
 def _ending(path: Path) -> str:
     ending = path.suffix.lower()
     if ending not in FILE_ENDINGS:

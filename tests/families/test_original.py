@@ -35,7 +35,7 @@ def test_the_feed_forward_holds_two_thirds_of_an_encoder_layer_and_half_of_a_dec
 
 
 def test_the_default_is_post_norm_without_a_final_norm_and_pre_norm_has_one() -> None:
-    post, pre = heedful.build("tiny"), heedful.build("tiny", norm="pre")
+    post, pre = heedful.build(OriginalConfig(d_model=32, n_heads=2)), heedful.build("tiny", norm="pre")
     assert isinstance(post, EncoderDecoder)
     assert isinstance(pre, EncoderDecoder)
     for stack in (post.encoder, post.decoder):

@@ -41,7 +41,7 @@ def presets() -> dict[str, FamilyConfig]:
 
 
 def config_of(spec: Spec) -> FamilyConfig:
-    """A config, the dict of one with its "family", a JSON or YAML file of one, or a preset's name, as a config."""
+    """A config, the dict of one with its "family" (or "preset" and changes), a file of one, or a preset's name."""
     if isinstance(spec, FamilyConfig):
         return spec
     if isinstance(spec, Path) or (isinstance(spec, str) and Path(spec).suffix.lower() in FILE_ENDINGS):
@@ -53,8 +53,11 @@ def config_of(spec: Spec) -> FamilyConfig:
         return known[spec]
     if not isinstance(spec, Mapping):
         raise ConfigError(f"a model is built from a config, a dict, a file or a preset's name, not from {spec!r}")
+    if "preset" in spec:
+        changes = {key: value for key, value in spec.items() if key != "preset"}
+        return config_of(str(spec["preset"])).changed(**changes)
     if "family" not in spec:
-        raise ConfigError(f'a config needs the key "family", one of: {", ".join(sorted(FAMILIES))}')
+        raise ConfigError(f'a config needs the key "family", one of: {", ".join(sorted(FAMILIES))}; or "preset"')
     return family_of(spec["family"]).config.from_dict(spec)
 
 
