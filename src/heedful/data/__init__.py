@@ -1,0 +1,1 @@
+"""Files to examples, examples to ids, ids to batches."""

@@ -1,0 +1,50 @@
+"""From files of many formats to sentence pairs, one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from heedful.data.pairs import Pair, Reading
+from heedful.errors import DataError
+
+from .files import OtherLanguageError
+from .find import Found, find
+from .languages import Languages
+from .text import lines_of
+
+__all__ = ["lines_of", "read_pairs"]
+
+
+def read_pairs(
+    paths: str | Path | Iterable[str | Path],
+    source_language: str,
+    target_language: str,
+    *,
+    columns: Sequence[str] | None = None,
+    reading: Reading | None = None,
+) -> Iterator[Pair]:
+    """The pairs of files and folders, streamed. The files are found and recognised before this returns.
+
+    `columns`, such as ("en", "ko"), names the languages of columns without a header, in their order; without it the
+    source comes first. `reading` is told what is read and what is left out.
+    """
+    languages = Languages(source_language, target_language, tuple(columns or ()))
+    reading = Reading() if reading is None else reading
+    reading.columns = languages.order
+    given = [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
+    return _stream(find(given, languages, reading), languages, reading)
+
+
+def _stream(found: list[Found], languages: Languages, reading: Reading) -> Iterator[Pair]:
+    for file, known in found:
+        file.begin(known.name)
+        try:
+            yield from known.read(file, languages)
+        except OtherLanguageError:
+            if file.folder is None:
+                raise
+            file.withdraw("other languages")
+    if not reading.files:
+        skipped = "; ".join(f"{reason}: {tally}" for reason, tally in reading.skipped.items()) or "the folder is empty"
+        raise DataError(f"no file of {languages} among those given ({skipped})")

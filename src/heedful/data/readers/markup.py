@@ -1,0 +1,133 @@
+"""XML, streamed through expat: nothing is fetched, no entity declared, and no text, tag or depth grows without end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NoReturn
+from xml.parsers import expat
+
+from heedful.data.pairs import Pair
+
+from .files import MAX_BYTES, InputFile, OtherLanguageError
+from .languages import Languages
+
+MAX_DEPTH = 100
+_PROLOGUE = rb"\A(?:\s|<\?[^>]*>|<!--(?:[^-]|-(?!->))*-->|<!DOCTYPE[^>\[]*(?:\[[^\]]*\]\s*)?>)*+"
+
+# Inline elements that hold a program's codes (<b>, {0}) instead of words; both formats name them alike.
+CODES = frozenset({"bpt", "ept", "ph", "it", "ut"})
+
+
+def signature(root: str) -> re.Pattern[bytes]:
+    """What begins a document with this root element."""
+    return re.compile(_PROLOGUE + rb"<(?:\w+:)?" + root.encode() + rb"[\s>]")
+
+
+class Document:
+    """A document while it is read. A format says what to do when an element opens and closes.
+
+    `collect` in `opened` gathers the words up to `collected` in `closed`, those of inline elements included.
+    """
+
+    def __init__(self, file: InputFile, languages: Languages) -> None:
+        self.file, self.languages = file, languages
+        self.pairs: list[Pair] = []
+        self.languages_found: list[str] = []
+        self._depth = self._inside_code = self._length = 0
+        self._words: list[str] | None = None
+        self._parser = self._strict_parser()
+
+    def opened(self, name: str, attributes: dict[str, str]) -> None:
+        raise NotImplementedError
+
+    def closed(self, name: str) -> None:
+        raise NotImplementedError
+
+    @property
+    def line(self) -> int:
+        return self._parser.CurrentLineNumber
+
+    def collect(self) -> None:
+        self._words, self._length = [], 0
+
+    def collected(self) -> str | None:
+        """The words since `collect`; None where they are too many."""
+        words, self._words = self._words or [], None
+        return "".join(words) if self._length <= MAX_BYTES else None
+
+    def found(self, source: str | None, target: str | None, line: int) -> None:
+        """One pair, complete or too long."""
+        if source is None or target is None:
+            self.file.drop("too long", line)
+        else:
+            self.pairs.append(self.file.pair(source, target, line))
+
+    def read(self) -> Iterator[Pair]:
+        """All pairs; an error where no part of the document holds both languages."""
+        fed = 0
+        for chunk in self.file.chunks():
+            self._feed(chunk)
+            fed += len(chunk)
+            if fed - self._parser.CurrentByteIndex > MAX_BYTES:
+                raise self.file.error("a tag or comment of over 1 MiB", self.line)
+            yield from self._taken()
+        self._feed(b"", final=True)
+        yield from self._taken()
+        if self.languages.places(self.languages_found) is None:
+            found = ", ".join(self.languages_found[:20]) or "none"
+            raise OtherLanguageError(f"{self.file.name}: {self.languages} were asked for; the languages here: {found}")
+
+    def saw(self, language: str) -> None:
+        if language and language not in self.languages_found and len(self.languages_found) < 1000:
+            self.languages_found.append(language)
+
+    def _taken(self) -> list[Pair]:
+        pairs, self.pairs = self.pairs, []
+        return pairs
+
+    def _feed(self, chunk: bytes, final: bool = False) -> None:
+        try:
+            self._parser.Parse(chunk, final)
+        except expat.ExpatError as error:
+            what = expat.ErrorString(error.code)
+            raise self.file.error(f"broken XML at column {error.offset + 1}: {what}", error.lineno) from None
+
+    def _strict_parser(self) -> expat.XMLParserType:
+        parser = expat.ParserCreate()
+        parser.buffer_text = True
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._text
+        parser.EntityDeclHandler = self._refuse_entity
+        parser.SkippedEntityHandler = self._refuse_entity
+        return parser
+
+    def _refuse_entity(self, name: str, *_: object) -> NoReturn:
+        raise self.file.error(f"the entity {name!r}: entities of a file's own are not allowed", self.line)
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise self.file.error(f"elements are nested more than {MAX_DEPTH} deep", self.line)
+        if self._words is None:
+            self.opened(_local(name), attributes)
+        elif self._inside_code or _local(name) in CODES:
+            self._inside_code += 1
+
+    def _end(self, name: str) -> None:
+        self._depth -= 1
+        if self._inside_code:
+            self._inside_code -= 1
+        else:
+            self.closed(_local(name))
+
+    def _text(self, text: str) -> None:
+        if self._words is not None and not self._inside_code:
+            self._length += len(text)
+            if self._length <= MAX_BYTES:
+                self._words.append(text)
+
+
+def _local(name: str) -> str:
+    return name.rpartition(":")[2]

@@ -1,0 +1,241 @@
+"""Which pairs are kept, why the others are not, and what is told about it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tracemalloc
+import unicodedata
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heedful.data.cleaning import CleaningConfig, clean, tidy
+from heedful.data.pairs import FileRead, Lengths, Pair, Reading
+from heedful.errors import ConfigError, DataError
+
+FINE = ("Where is the station?", "역이 어디예요?")
+
+
+def pairs_of(*texts: tuple[str, str], file: str = "a.tsv") -> list[Pair]:
+    return [Pair(source, target, file, line) for line, (source, target) in enumerate(texts, start=1)]
+
+
+def cleaned(
+    *texts: tuple[str, str], languages: tuple[str, str] = ("en", "ko"), **config: object
+) -> tuple[list[tuple[str, str]], dict[str, list[str]]]:
+    """The texts kept, and the places of those dropped, by reason."""
+    reading = Reading()
+    kept = list(clean(pairs_of(*texts), CleaningConfig.from_dict(config), *languages, reading))
+    assert reading.kept == len(kept)
+    return [(pair.source, pair.target) for pair in kept], {why: tally.places for why, tally in reading.dropped.items()}
+
+
+@pytest.mark.parametrize(
+    ("pair", "reason"),
+    [
+        (("", "안녕"), "empty"),
+        (("Hello", " \u00a0\t\u3000"), "empty"),
+        (("a" * 1001, "가" * 900), "too long"),
+        (("a" * 900, "가" * 1001), "too long"),
+        (("a" * (1 << 20), "가"), "too long"),
+        (("a" * 121, "가" * 20), "too uneven"),
+        (("a", "가" * 26), "too uneven"),
+        (("안녕", "반가워"), "wrong script"),
+        (("Hello", "Привет"), "wrong script"),
+        (("Hello", "Hello"), "wrong script"),
+        (("nul\0", "널"), "control character"),
+        (("bell", "종\a"), "control character"),
+        (("delete\x7f", "지우기"), "control character"),
+        (("c1\x9b", "제어"), "control character"),
+        (("half \ud800", "반"), "lone surrogate"),
+        (("half", "반 \udfff"), "lone surrogate"),
+        (FINE, "duplicate"),
+        (("Where  is the station? ", "역이\u2028어디예요?"), "duplicate"),
+    ],
+)
+def test_what_is_dropped_and_why(pair: tuple[str, str], reason: str) -> None:
+    assert cleaned(FINE, pair) == ([FINE], {reason: ["a.tsv:2"]})
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("a" * 1000, "가" * 1000),
+        ("a" * 120, "가" * 20),  # five times as long and twenty more
+        ("OK", "확인했습니다"),
+        ("3.14", "3.14"),  # no letters: no script
+        ("The GNU project", "GNU 프로젝트"),
+        ("Where is the station?", "역은 어디예요?"),  # half of it is new
+        ("e\u0301" * 1000, "가" * 1000),  # 2,000 code points that compose to 1,000
+        ("\U0001f600 smile", "웃음 \u200d"),
+    ],
+)
+def test_what_is_kept(pair: tuple[str, str]) -> None:
+    kept, dropped = cleaned(FINE, pair)
+    assert kept == [FINE, (unicodedata.normalize("NFC", pair[0]), pair[1])]
+    assert dropped == {}
+
+
+def test_switches() -> None:
+    assert len(cleaned(FINE, FINE, drop_duplicates=False)[0]) == 2
+    assert len(cleaned(FINE, ("Hi", "Hi"), check_script=False)[0]) == 2
+    assert cleaned(FINE, ("abcd", "가"), max_characters=21)[1] == {}
+    assert cleaned(("a", "가"), ("abcd", "가"), max_characters=3)[1] == {"too long": ["a.tsv:2"]}
+    assert cleaned(FINE, ("a" * 23, "가"), max_ratio=2)[1] == {"too uneven": ["a.tsv:2"]}
+    with pytest.raises(ConfigError, match=r"data: max_ratio must be at least 1"):
+        CleaningConfig(max_ratio=0.5)
+    with pytest.raises(ConfigError, match=r"data: max_characters must be at least 1"):
+        CleaningConfig(max_characters=0)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_tidy_text(text: str) -> None:
+    done = tidy(text)
+    assert done == tidy(done)
+    assert done == done.strip()
+    assert not any(character.isspace() and character != " " for character in done)
+    assert "  " not in done
+    assert unicodedata.is_normalized("NFC", done)
+    assert unicodedata.normalize("NFC", "".join(text.split())) == unicodedata.normalize("NFC", done.replace(" ", ""))
+
+
+def test_tidy_composes_hangul() -> None:
+    assert tidy(unicodedata.normalize("NFD", "\ufeff한국어\u00a0문장\r\n")) == "\ufeff한국어 문장"
+
+
+@pytest.mark.parametrize(
+    ("language", "right", "wrong"),
+    [
+        ("ko", "안녕", "hello"),
+        ("ko-KR", "ㅋㅋ", "漢字"),
+        ("ja", "こんにちは", "안녕"),
+        ("ja", "東京", "Tokyo"),
+        ("zh", "你好", "こんにちは"),
+        ("ru", "привет", "privet"),
+        ("uk", "Їжак", "hedgehog"),
+        ("el", "γεια", "привет"),
+        ("ar", "مرحبا", "שלום"),
+        ("he", "שלום", "مرحبا"),
+        ("th", "สวัสดี", "hello"),
+        ("hi", "नमस्ते", "สวัสดี"),
+        ("vi", "Xin chào", "你好"),
+        ("de", "Übung", "γεια"),
+    ],
+)
+def test_scripts(language: str, right: str, wrong: str) -> None:
+    other, text = ("en", "one word") if language != "de" else ("ko", "한 단어")
+    kept, dropped = cleaned((text, right), (text, wrong), languages=(other, language))
+    assert kept == [(text, right)]
+    assert list(dropped) == ["wrong script"]
+
+
+def test_a_language_of_unknown_script_is_not_checked() -> None:
+    assert len(cleaned(("Hello", "ᐊᐃ"), ("Hello", "abc"), languages=("en", "iu"))[0]) == 2
+
+
+def test_the_wrong_direction_is_an_error_that_says_what_to_do() -> None:
+    texts = [(f"안녕 {n}", f"Hello {n}") for n in range(6)] + [FINE] * 4
+    reading = Reading()
+    reading.columns = ("en", "ko")
+    with pytest.raises(
+        DataError,
+        match=r"a\.tsv: 6 of 10 pairs are the wrong way round for en to ko; swap --from and --to, .*--columns ko,en",
+    ):
+        list(clean(pairs_of(*texts), CleaningConfig(drop_duplicates=False), "en", "ko", reading))
+    assert len(cleaned(*texts, check_script=False)[0]) == 7
+    assert len(cleaned(*texts[1:], FINE, drop_duplicates=False)[0]) == 5  # half is not more than half
+
+
+def test_the_wrong_direction_is_noticed_early_and_by_file() -> None:
+    def endless() -> Iterator[Pair]:
+        yield from (Pair(f"Hello {n}", f"안녕 {n}", "good.tsv", n) for n in range(5000))
+        yield from (Pair(f"Hello {n}", f"안녕 {n}", "bad.tsv", n) for n in range(10))
+        yield from (Pair(f"안녕 {n}", f"Hello {n}", "bad.tsv", n) for n in range(10, 1000))
+        raise AssertionError("a thousand pairs are enough to know")
+
+    with pytest.raises(DataError, match=r"bad\.tsv: 990 of 1000"):
+        list(clean(endless(), CleaningConfig(), "en", "ko"))
+
+
+def test_the_wrong_language_on_both_sides_is_not_the_wrong_direction() -> None:
+    with pytest.raises(DataError, match=r"no sentence pair is left to use \(wrong script: 2 \(a\.tsv:1, a\.tsv:2\)\)"):
+        cleaned(("Привет", "שלום"), ("Привет", "你好"))
+
+
+def test_nothing_at_all_is_an_error() -> None:
+    with pytest.raises(DataError, match=r"no sentence pair is left to use \(there was none\)"):
+        cleaned()
+
+
+def test_first_places_are_few_and_counts_are_whole() -> None:
+    reading = Reading()
+    list(clean(pairs_of(FINE, *[("", "")] * 20), CleaningConfig(), "en", "ko", reading))
+    assert reading.dropped["empty"].to_dict() == {"count": 20, "first": [f"a.tsv:{n}" for n in range(2, 7)]}
+    assert str(reading.dropped["empty"]) == "20 (a.tsv:2, a.tsv:3, a.tsv:4, a.tsv:5, a.tsv:6, …)"
+
+
+def test_duplicates_are_remembered_in_little_memory() -> None:
+    """A pair of 2,000 characters takes 3,000 bytes; what is kept of it must be some few."""
+    filler = "가" * 990
+    many = (Pair(f"{n} {'x' * 900}", f"{n} {filler}", "a", n) for n in range(5_000))
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in clean(many, CleaningConfig(), "en", "ko")) == 5_000
+        assert tracemalloc.get_traced_memory()[1] < 5_000 * 250
+    finally:
+        tracemalloc.stop()
+
+
+# ── what is told
+
+
+def test_a_reading_as_a_dict() -> None:
+    reading = Reading()
+    reading.files.append(FileRead("a.tsv", "tab-separated text", 3))
+    list(clean(pairs_of(FINE, ("Yes", "네"), FINE), CleaningConfig(), "en", "ko", reading))
+    told = json.loads(json.dumps(reading.to_dict()))
+    assert told["files"] == [{"path": "a.tsv", "format": "tab-separated text", "pairs": 3}]
+    assert (told["pairs"], told["kept"]) == (3, 2)
+    assert told["dropped"] == {"duplicate": {"count": 1, "first": ["a.tsv:3"]}}
+    assert told["characters"]["source"] == {"mean": 12.0, "median": 3, "p95": 21, "longest": 21}
+    assert told["words"]["target"] == {"mean": 1.5, "median": 1, "p95": 2, "longest": 2}
+    content = b"21:Where is the station?" + b"20:" + "역이 어디예요?".encode() + b"3:Yes" + b"3:" + "네".encode()
+    assert told["fingerprint"] == reading.fingerprint == hashlib.sha256(content).hexdigest()
+
+
+def test_the_fingerprint_knows_order_sides_and_borders() -> None:
+    def fingerprint(*texts: tuple[str, str]) -> str:
+        reading = Reading()
+        for pair in pairs_of(*texts):
+            reading.keep(pair)
+        return reading.fingerprint
+
+    lists = [
+        [("a", "b"), ("c", "d")],
+        [("c", "d"), ("a", "b")],
+        [("b", "a"), ("c", "d")],
+        [("ab", ""), ("c", "d")],
+        [("a", "b")],
+        [],
+    ]
+    assert len({fingerprint(*texts) for texts in lists}) == len(lists)
+    assert fingerprint(("a", "b")) == fingerprint(("a", "b"))
+
+
+@given(st.lists(st.integers(0, 50), min_size=1), st.floats(0.01, 1))
+def test_length_statistics(values: list[int], share: float) -> None:
+    lengths = Lengths()
+    for value in values:
+        lengths.add(value)
+    assert lengths.mean == pytest.approx(np.mean(values))
+    assert lengths.longest == max(values)
+    assert lengths.quantile(share) == np.quantile(values, share, method="inverted_cdf")
+    assert lengths.to_dict()["median"] == np.quantile(values, 0.5, method="inverted_cdf")
+
+
+def test_no_lengths() -> None:
+    assert Lengths().to_dict() == {"mean": 0.0, "median": 0, "p95": 0, "longest": 0}
