@@ -1,0 +1,157 @@
+"""Batches of a few fixed shapes, in an order that (seed, epoch) alone decides.
+
+A batch's size is counted in padded tokens of its longer side: rows × max(S, T) ≤ batch_tokens, with one row at least.
+The shapes are chosen once, from the lengths, so that an epoch computes as little padding as it can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..config import Config
+from ..errors import DataError
+from .batch import Batch
+from .store import TokenStore
+
+_STEP = 4  # lengths are rounded up to a multiple of this
+_CANDIDATES = 256  # at most so many lengths are tried as the upper end of a bucket
+
+Array = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoaderConfig(Config):
+    """`batch_tokens`: the most padded tokens on a batch's longer side; `n_shapes`: the most shapes there may be."""
+
+    title: ClassVar[str] = "loader"
+
+    batch_tokens: int = 4096
+    n_shapes: int = 8
+
+    def check(self) -> None:
+        self.require_positive("batch_tokens", "n_shapes")
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Rows of similar length, which share a shape (B, S, T). They are spread over the batches as evenly as can be:
+    a batch lacks one row at most, and none is nearly empty."""
+
+    members: NDArray[np.intp]
+    shape: tuple[int, int, int]
+    n_batches: int
+
+    def part(self, order: NDArray[np.intp], batch: int) -> NDArray[np.intp]:
+        """The rows of one batch, taken from the members in this order."""
+        start, stop = (len(self.members) * index // self.n_batches for index in (batch, batch + 1))
+        return self.members[order[start:stop]]
+
+
+class Loader:
+    """A store as batches. Every pair comes exactly once in an epoch."""
+
+    def __init__(self, store: TokenStore, config: LoaderConfig, seed: int = 0) -> None:
+        self.store, self.config, self.seed = store, config, seed
+        lengths = np.asarray(store.lengths, dtype=np.int64) + 1  # the end
+        self._buckets = [_bucket(members, lengths, config.batch_tokens) for members in _divide(lengths, config)]
+        owner = [np.full(bucket.n_batches, index) for index, bucket in enumerate(self._buckets)]
+        number = [np.arange(bucket.n_batches) for bucket in self._buckets]
+        self._steps = np.stack([np.concatenate(owner), np.concatenate(number)], axis=1)  # (steps, 2): bucket, batch
+
+    @property
+    def shapes(self) -> list[tuple[int, int, int]]:
+        """The shapes (B, S, T) that occur, the shortest first."""
+        return [bucket.shape for bucket in self._buckets]
+
+    @property
+    def padding_share(self) -> float:
+        """How much of what an epoch computes is padding, source and target together: from 0 to 1."""
+        places = sum(bucket.n_batches * b * (s + t) for bucket in self._buckets for b, s, t in [bucket.shape])
+        return 1 - (int(self.store.lengths.sum(dtype=np.int64)) + 2 * len(self.store)) / places
+
+    def steps_per_epoch(self, epoch: int = 0) -> int:
+        """How many batches an epoch has; here the same for each."""
+        return len(self._steps)
+
+    def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
+        """The batches of an epoch in its own order, from step `start` on; those before are not made."""
+        if not 0 <= start <= len(self._steps):
+            raise DataError(
+                f"an epoch has {len(self._steps)} steps and cannot start at step {start}; "
+                "have the data or batch_tokens changed since the run began?"
+            )
+        random = np.random.default_rng([self.seed, epoch])
+        orders = [random.permutation(len(bucket.members)) for bucket in self._buckets]
+        steps = random.permutation(self._steps)
+        return self._batches(orders, steps[start:])
+
+    def in_order(self) -> Iterator[Batch]:
+        """Every batch once, from the shortest pairs to the longest: for validation."""
+        return self._batches([np.arange(len(bucket.members)) for bucket in self._buckets], self._steps)
+
+    def _batches(self, orders: list[NDArray[np.intp]], steps: NDArray[Any]) -> Iterator[Batch]:
+        for owner, number in steps:
+            bucket = self._buckets[owner]
+            rows = bucket.part(orders[owner], number).tolist()
+            yield Batch.of([self.store[row] for row in rows], shape=bucket.shape, rows=rows)
+
+
+def _bucket(members: NDArray[np.intp], lengths: Array, batch_tokens: int) -> Bucket:
+    source, target = (_rounded(lengths[members].max(axis=0))).tolist()
+    n_batches = -(-len(members) // max(1, batch_tokens // max(source, target)))
+    return Bucket(members, (-(-len(members) // n_batches), source, target), n_batches)
+
+
+def _divide(lengths: Array, config: LoaderConfig) -> list[NDArray[np.intp]]:
+    """The rows, sorted by the longer side and cut into buckets such that an epoch's cost is the least.
+
+    cost[k][j] is the least for the first j groups in k buckets, by dynamic programming: the last bucket begins
+    at some group i, and what stands before it is a smaller case of the same kind.
+    """
+    widths = lengths.max(axis=1)
+    by_width = np.argsort(widths, kind="stable")
+    ends = _group_ends(widths[by_width])
+    n_groups, n_buckets = len(ends), min(config.n_shapes, len(ends))
+    price = _prices(lengths[by_width], ends, config.batch_tokens)
+    cost = np.full((n_buckets + 1, n_groups + 1), np.inf)
+    begin = np.zeros((n_buckets + 1, n_groups + 1), dtype=np.intp)
+    cost[0, 0] = 0
+    for k in range(1, n_buckets + 1):
+        total = cost[k - 1, :-1, None] + price  # (i, j): the bucket k holds the groups i to j
+        begin[k, 1:], cost[k, 1:] = total.argmin(axis=0), total.min(axis=0)
+    k, j, parts = int(cost[:, -1].argmin()), n_groups, []
+    while j:
+        i = begin[k, j]
+        parts.append(by_width[ends[i - 1] if i else 0 : ends[j - 1]])
+        k, j = k - 1, i
+    return parts[::-1]
+
+
+def _group_ends(widths: Array) -> NDArray[np.intp]:
+    """Where, among sorted widths, a bucket may end: behind each rounded length, or some if many."""
+    rounded = _rounded(widths)
+    ends = np.append(np.flatnonzero(np.diff(rounded)) + 1, len(rounded))
+    if len(ends) > _CANDIDATES:
+        ends = ends[np.linspace(0, len(ends) - 1, _CANDIDATES).round().astype(np.intp)]
+    return ends
+
+
+def _prices(lengths: Array, ends: NDArray[np.intp], batch_tokens: int) -> NDArray[np.float64]:
+    """(i, j): the places a bucket of the groups i to j would compute in an epoch, its last batch counted as full."""
+    begins = np.concatenate([[0], ends[:-1]])
+    longest = _rounded(np.maximum.reduceat(lengths, begins, axis=0))  # (groups, 2)
+    price = np.full((len(ends), len(ends)), np.inf)
+    for i, begin in enumerate(begins):
+        shape = np.maximum.accumulate(longest[i:], axis=0)
+        rows = np.maximum(1, batch_tokens // shape.max(axis=1))
+        price[i, i:] = -(-(ends[i:] - begin) // rows) * rows * shape.sum(axis=1)
+    return price
+
+
+def _rounded(lengths: Array) -> Array:
+    return -(-lengths // _STEP) * _STEP

@@ -1,0 +1,255 @@
+"""Text to ids and back: byte-pair encoding over the `tokenizers` library, losing nothing.
+
+A piece is real text, its leading space included, so that joining pieces is decoding. Every text gets one leading
+space on the way in and loses it on the way out: a word is the same piece at the start of a sentence as inside it.
+A character too rare to have a piece is spelt in UTF-8 bytes. The ids: pad, start, end, the 256 bytes, the alphabet,
+the merges. None of them can be written in a text: "<s>" typed by a person is three ordinary characters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, NamedTuple, Self
+
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Tokenizer as FastTokenizer
+
+from ..config import Config
+from ..errors import ConfigError, DataError
+
+PAD, START, END = 0, 1, 2
+BYTE = 3  # the id of the byte 0; the other 255 follow
+FIRST_PIECE = BYTE + 256
+_FIXED = ["<pad>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
+
+# A word with the space before it; or any other visible character, likewise; or one white space.
+# A word is cut after 64 letters: text without spaces stays cheap, and no piece grows beyond reading.
+_PATTERN = r" ?(?:[\p{L}\p{M}]{1,64}|[^\s\p{L}\p{M}])|\s"
+_NFC = normalizers.NFC()
+
+# Training counts characters while it reads, and so learns only at the end which are too rare for a piece.
+# It makes this many merges more than asked, which then move up into the places of those characters.
+_SPARE = 20_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerConfig(Config):
+    """How a tokeniser is trained. `joint`: one vocabulary for both languages, or one for each."""
+
+    title: ClassVar[str] = "tokenizer"
+
+    vocab_size: int = 8000
+    joint: bool = True
+    min_frequency: int = 2
+
+    def check(self) -> None:
+        self.require_positive("min_frequency")
+        smallest = FIRST_PIECE + 1
+        self.require(
+            self.vocab_size >= smallest,
+            f"vocab_size must be at least {smallest}, which is 3 special ids, 256 bytes and the space, "
+            f"not {self.vocab_size}",
+        )
+
+
+class Piece(NamedTuple):
+    """Text to show, and the positions `start` to `stop` of the ids it stands for."""
+
+    text: str
+    start: int
+    stop: int
+
+
+class Tokenizer:
+    """A trained vocabulary. `encode` adds neither start nor end: that is the Batch's work."""
+
+    pad: ClassVar[int] = PAD
+    start: ClassVar[int] = START
+    end: ClassVar[int] = END
+
+    def __init__(self, pieces: Sequence[str], merges: Sequence[tuple[str, str]]) -> None:
+        """`pieces`: the alphabet, then what the merges make, in the order of their ids from 259 on."""
+        self._pieces = [*_FIXED, *pieces]
+        self._merges = list(merges)
+        self._fast = _pipeline(models.BPE(_numbered(self._pieces), self._merges, byte_fallback=True))
+
+    @classmethod
+    def train(cls, texts: Iterable[str], *, vocab_size: int = 8000, min_frequency: int = 2) -> Self:
+        """Learn a vocabulary in one pass over the texts. The same texts give the same vocabulary.
+
+        Characters and pairs seen fewer than `min_frequency` times get no piece. A small corpus gives a vocabulary
+        smaller than asked for.
+        """
+        config = TokenizerConfig(vocab_size=vocab_size, min_frequency=min_frequency)
+        seen: Counter[str] = Counter()
+        trainer = trainers.BpeTrainer(
+            vocab_size=vocab_size + _SPARE, min_frequency=min_frequency, show_progress=False, initial_alphabet=[" "]
+        )
+        learner = _pipeline(models.BPE())
+        learner.train_from_iterator(_counted(texts, seen), trainer)
+        merges = [(left, right) for left, right in json.loads(learner.to_str())["model"]["merges"]]
+        alphabet = sorted({" "} | {character for character, times in seen.items() if times >= min_frequency})
+        return cls(*_fitted(alphabet, merges, config))
+
+    @property
+    def vocab_size(self) -> int:
+        """How many ids there are."""
+        return len(self._pieces)
+
+    @property
+    def fingerprint(self) -> str:
+        """A sha256 over all that decides how a text is encoded."""
+        content = json.dumps([_PATTERN, self._pieces, self._merges], ensure_ascii=True)
+        return hashlib.sha256(content.encode("ascii")).hexdigest()
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text, which is brought to Unicode's NFC first; nothing else is changed."""
+        return self._fast.encode(_normalised(text)).ids
+
+    def encode_batch(self, texts: Iterable[str]) -> list[list[int]]:
+        """The ids of many texts, faster than one by one."""
+        return [encoding.ids for encoding in self._fast.encode_batch_fast([_normalised(text) for text in texts])]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of the ids. Special ids are left out; bytes that form no character become U+FFFD."""
+        ids = self._checked(ids)
+        text = "".join(piece.text for piece in self._readable(ids) if ids[piece.start] >= BYTE)
+        return text.removeprefix(" ")
+
+    def readable(self, ids: Iterable[int]) -> list[Piece]:
+        """The ids as text to show, the bytes of one character as one piece; special ids by their names."""
+        return list(self._readable(self._checked(ids)))
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """The texts of `readable`: fewer than the ids where a character is spelt in bytes."""
+        return [piece.text for piece in self.readable(ids)]
+
+    def word_of(self, ids: Iterable[int]) -> list[int]:
+        """For each id the word of `decode(ids).split()` it belongs to; -1 for special ids and white space alone."""
+        ids = self._checked(ids)
+        words = [-1] * len(ids)
+        word, inside = -1, False
+        for text, start, stop in self._readable(ids):
+            if ids[start] < BYTE:
+                continue
+            inside = inside and not text[0].isspace()
+            if not text.isspace():
+                word += not inside
+                inside = True
+                words[start:stop] = [word] * (stop - start)
+        return words
+
+    def save(self, path: str | Path) -> None:
+        """Write a tokenizer.json that the `tokenizers` and `transformers` libraries read too."""
+        path = Path(path)
+        partial = path.with_name(f"{path.name}.partial")
+        with partial.open("w", encoding="utf-8") as file:
+            file.write(self._fast.to_str(pretty=True))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what `save` wrote. A tokenizer.json of another make is refused: it would encode differently."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise DataError(f"{path}: the tokeniser cannot be read: {error}") from None
+        try:
+            model = json.loads(text)["model"]
+            pieces = sorted(model["vocab"], key=model["vocab"].__getitem__)
+            loaded = cls(pieces[FIRST_PIECE:], [(left, right) for left, right in model["merges"]])
+            same = json.loads(FastTokenizer.from_str(text).to_str()) == json.loads(loaded._fast.to_str())
+        except Exception as error:  # the library raises plain Exception for a file it cannot use
+            raise DataError(f"{path}: not a tokeniser file: {error}") from None
+        if not same:
+            raise DataError(f"{path}: not a tokeniser that Heedful wrote, or changed since; train it anew")
+        return loaded
+
+    def _checked(self, ids: Iterable[int]) -> list[int]:
+        ids = [int(index) for index in ids]
+        if wrong := [index for index in ids if not 0 <= index < self.vocab_size]:
+            raise DataError(f"no piece has the id {wrong[0]}; allowed: 0 to {self.vocab_size - 1}")
+        return ids
+
+    def _readable(self, ids: Sequence[int]) -> Iterator[Piece]:
+        stop = 0
+        while (start := stop) < len(ids):
+            if BYTE <= ids[start] < FIRST_PIECE:
+                text, stop = _character(ids, start)
+            else:
+                text, stop = self._pieces[ids[start]], start + 1
+            yield Piece(text, start, stop)
+
+
+def _pipeline(model: models.BPE) -> FastTokenizer:
+    fast = FastTokenizer(model)
+    fast.normalizer = normalizers.Sequence([_NFC, normalizers.Prepend(" ")])
+    fast.pre_tokenizer = pre_tokenizers.Split(Regex(_PATTERN), "isolated")
+    fast.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    return fast
+
+
+def _normalised(text: str) -> str:
+    """NFC as Python knows it. The library goes first: it sorts long runs of accents fast where Python does not."""
+    if text.isascii():
+        return text
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"half a surrogate pair, U+{ord(text[error.start]):04X}, stands at character {error.start} of the text; "
+            "it is no character, and the text was damaged where it was read"
+        ) from None
+    return unicodedata.normalize("NFC", _NFC.normalize_str(text))
+
+
+def _counted(texts: Iterable[str], seen: Counter[str]) -> Iterator[str]:
+    for text in map(_normalised, texts):
+        seen.update(text)
+        yield text
+
+
+def _fitted(
+    alphabet: list[str], merges: list[tuple[str, str]], config: TokenizerConfig
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """The pieces and merges that fit. No merge holds a rare character, since it is no more frequent than its parts."""
+    room = config.vocab_size - FIRST_PIECE
+    if len(alphabet) > room:
+        raise ConfigError(
+            f"tokenizer: vocab_size {config.vocab_size} has no room for the {len(alphabet)} characters seen at least "
+            f"{config.min_frequency} times; it must be at least {len(alphabet) + FIRST_PIECE}, or raise min_frequency"
+        )
+    pieces, kept = dict.fromkeys(alphabet), []
+    for left, right in merges:
+        if len(pieces) == room:
+            break
+        pieces[left + right] = None  # two merges may make the same piece
+        kept.append((left, right))
+    return list(pieces), kept
+
+
+def _numbered(pieces: Sequence[str]) -> dict[str, int]:
+    return {piece: index for index, piece in enumerate(pieces)}
+
+
+def _character(ids: Sequence[int], start: int) -> tuple[str, int]:
+    """The character whose bytes begin at `start`, and where they end."""
+    spelt = bytearray()
+    for stop, index in enumerate(ids[start : start + 4], start + 1):
+        if not BYTE <= index < FIRST_PIECE:
+            break
+        spelt.append(index - BYTE)
+        try:
+            return spelt.decode("utf-8"), stop
+        except UnicodeDecodeError:
+            continue
+    return "\ufffd", start + 1

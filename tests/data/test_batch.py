@@ -1,0 +1,84 @@
+"""Start, end, shift and padding, against literal matrices and a loop."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heedful.data.batch import Batch
+from heedful.errors import DataError
+
+PAIRS = [([11, 12, 13], [21]), ([14], [22, 23])]
+ids = st.lists(st.integers(3, 60_000), max_size=7)
+
+
+def test_a_batch_written_out() -> None:
+    batch = Batch.of(PAIRS, shape=(3, 5, 4), rows=[70, 4])
+    assert batch.source.tolist() == [[11, 12, 13, 2, 0], [14, 2, 0, 0, 0], [0] * 5]
+    assert batch.target_in.tolist() == [[1, 21, 0, 0], [1, 22, 23, 0], [0] * 4]
+    assert batch.target_out.tolist() == [[21, 2, 0, 0], [22, 23, 2, 0], [0] * 4]
+    assert batch.source_mask.int().tolist() == [[1, 1, 1, 1, 0], [1, 1, 0, 0, 0], [0] * 5]
+    assert batch.target_mask.int().tolist() == [[1, 1, 0, 0], [1, 1, 1, 0], [0] * 4]
+    assert batch.source_lengths == (4, 2, 0)
+    assert batch.target_lengths == (2, 3, 0)
+    assert batch.rows == (70, 4)
+    assert batch.n_tokens == 5
+    assert batch.shape == (3, 5, 4)
+    assert batch.source.dtype == batch.target_in.dtype == batch.target_out.dtype == torch.int64
+    assert batch.source_mask.dtype == batch.target_mask.dtype == torch.bool
+
+
+def test_without_a_shape_the_smallest_is_taken() -> None:
+    batch = Batch.of(PAIRS)
+    assert batch.shape == (2, 4, 3)
+    assert batch.rows == (0, 1)
+
+
+def test_other_special_ids_are_used_throughout() -> None:
+    batch = Batch.of(PAIRS, pad=9, start=8, end=7)
+    assert batch.source.tolist() == [[11, 12, 13, 7], [14, 7, 9, 9]]
+    assert batch.target_in.tolist() == [[8, 21, 9], [8, 22, 23]]
+    assert batch.target_out.tolist() == [[21, 7, 9], [22, 23, 7]]
+
+
+@given(st.lists(st.tuples(ids, ids), max_size=5), st.integers(0, 2), st.integers(0, 3), st.integers(0, 3))
+def test_every_batch_equals_the_loop(
+    pairs: list[tuple[list[int], list[int]]], more: int, wider: int, longer: int
+) -> None:
+    width = max((len(source) for source, _ in pairs), default=0) + 1 + wider
+    length = max((len(target) for _, target in pairs), default=0) + 1 + longer
+    stored = [(np.array(source, dtype=np.uint16), np.array(target, dtype=np.uint16)) for source, target in pairs]
+    batch = Batch.of(stored, shape=(len(pairs) + more, width, length))
+
+    def padded(sequence: list[int], size: int) -> list[int]:
+        return sequence + [0] * (size - len(sequence))
+
+    empty: list[list[int]] = [[]] * more
+    assert batch.source.tolist() == [padded(row, width) for row in [*[[*s, 2] for s, _ in pairs], *empty]]
+    assert batch.target_in.tolist() == [padded(row, length) for row in [*[[1, *t] for _, t in pairs], *empty]]
+    assert batch.target_out.tolist() == [padded(row, length) for row in [*[[*t, 2] for _, t in pairs], *empty]]
+    assert batch.source_mask.sum(dim=1).tolist() == list(batch.source_lengths)
+    assert batch.target_mask.sum(dim=1).tolist() == list(batch.target_lengths)
+    assert batch.n_tokens == sum(len(target) + 1 for _, target in pairs)
+
+
+@pytest.mark.parametrize("shape", [(1, 4, 3), (2, 3, 3), (2, 4, 2)])
+def test_nothing_is_cut_off(shape: tuple[int, int, int]) -> None:
+    with pytest.raises(DataError, match=r"cannot hold pairs that need \(2, 4, 3\)"):
+        Batch.of(PAIRS, shape=shape)
+
+
+def test_rows_must_be_as_many_as_pairs() -> None:
+    with pytest.raises(ValueError, match="2 pairs need as many rows, not 1"):
+        Batch.of(PAIRS, rows=[3])
+
+
+def test_all_tensors_move_to_the_device_and_the_host_keeps_its_numbers() -> None:
+    batch = Batch.of(PAIRS)
+    moved = batch.to("meta")
+    tensors = [value for value in vars(moved).values() if isinstance(value, torch.Tensor)]
+    assert [tensor.device.type for tensor in tensors] == ["meta"] * 5
+    assert (moved.source_lengths, moved.n_tokens, moved.shape) == (batch.source_lengths, 5, (2, 4, 3))
