@@ -1,0 +1,8 @@
+"""Generation: from a model with a decoder and its inputs to the best answers."""
+
+from .config import GenerationConfig
+from .engine import generate
+from .hypothesis import Hypothesis
+from .search import GenerationError
+
+__all__ = ["GenerationConfig", "GenerationError", "Hypothesis", "generate"]
