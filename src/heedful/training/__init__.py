@@ -1,0 +1,45 @@
+"""One training loop for every task: it can be killed at any moment and goes on as if it had not been."""
+
+from .averaging import Ema, mean_of
+from .config import TrainingConfig
+from .errors import (
+    CheckpointError,
+    CheckpointWarning,
+    FolderError,
+    Interrupted,
+    NonFiniteError,
+    ResumeError,
+    ResumeWarning,
+)
+from .events import Event, Finished, Observer, Outcome, Saved, Trained, Validated
+from .folder import RunFolder
+from .job import Batches, Job, Score
+from .loop import fit
+from .loss import Loss, cross_entropy
+
+__all__ = [
+    "Batches",
+    "CheckpointError",
+    "CheckpointWarning",
+    "Ema",
+    "Event",
+    "Finished",
+    "FolderError",
+    "Interrupted",
+    "Job",
+    "Loss",
+    "NonFiniteError",
+    "Observer",
+    "Outcome",
+    "ResumeError",
+    "ResumeWarning",
+    "RunFolder",
+    "Saved",
+    "Score",
+    "Trained",
+    "TrainingConfig",
+    "Validated",
+    "cross_entropy",
+    "fit",
+    "mean_of",
+]

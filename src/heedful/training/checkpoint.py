@@ -1,0 +1,184 @@
+"""Checkpoints that are whole or not there.
+
+A checkpoint is a folder step-00001000: tensors in safetensors, everything else in state.json, and
+manifest.json with the sha256 of each file. It is written under a hidden name, forced to the disk and
+renamed; the one before stays until then. No pickle is written or read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import warnings
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from .errors import CheckpointError, CheckpointWarning
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+STATE = "state.json"
+TENSORS = ".safetensors"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Plain values for JSON, and tensors in files by name: {"model": {"weight": …}, …}."""
+
+    state: dict[str, Any]
+    tensors: dict[str, dict[str, Tensor]]
+
+
+def path_of(folder: Path, step: int) -> Path:
+    """Where the checkpoint of a step stands."""
+    return folder / f"step-{step:08d}"
+
+
+def steps_in(folder: Path) -> list[int]:
+    """The steps with a checkpoint, the oldest first."""
+    names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
+    return sorted(int(match[1]) for name in names if (match := re.fullmatch(r"step-(\d{8,})", name)))
+
+
+def save(folder: Path, step: int, checkpoint: Checkpoint) -> Path:
+    """Write a checkpoint. Whatever goes wrong, what stood in the folder before is still there."""
+    path = path_of(folder, step)
+    partial = _hidden(path, "partial")
+    try:
+        partial.mkdir(parents=True)
+        for name, tensors in checkpoint.tensors.items():
+            plain = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
+            save_file(plain, partial / f"{name}{TENSORS}")
+            (partial / f"{name}{TENSORS}").chmod(0o644)  # the library makes it the owner's alone
+        _write_json(partial / STATE, checkpoint.state)
+        digests = {file.name: _digest(file) for file in sorted(partial.iterdir())}
+        _write_json(partial / MANIFEST, {"format": FORMAT, "sha256": digests})
+        for file in [*partial.iterdir(), partial]:
+            _force_to_disk(file)
+        if path.exists():  # a damaged one, from which a run went back and came here again
+            _remove(path)
+        os.rename(partial, path)
+        _force_to_disk(folder)
+    except (OSError, SafetensorError) as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        kept = steps_in(folder)
+        last = f"the last checkpoint is {path_of(folder, kept[-1])}" if kept else "there is no checkpoint yet"
+        raise CheckpointError(f"the checkpoint of step {step} cannot be written to {path}: {error}; {last}") from error
+    return path
+
+
+def load(path: Path) -> Checkpoint:
+    """Read a checkpoint and verify every file of it."""
+    names = _verified(path)
+    tensors = {name.removesuffix(TENSORS): _tensors(path / name) for name in names if name.endswith(TENSORS)}
+    return Checkpoint(_read_json(path / STATE), tensors)
+
+
+def load_tensors(path: Path, name: str) -> dict[str, Tensor]:
+    """One file of tensors of a checkpoint, verified with the rest."""
+    _verified(path)
+    return _tensors(path / f"{name}{TENSORS}")
+
+
+def newest(folder: Path) -> Checkpoint | None:
+    """The newest whole checkpoint. A damaged one is named in a warning; an error if all are damaged."""
+    steps = steps_in(folder)
+    for step in reversed(steps):
+        try:
+            return load(path_of(folder, step))
+        except CheckpointError as error:
+            warnings.warn(f"{error}; going back to the checkpoint before it", CheckpointWarning, stacklevel=2)
+    if steps:
+        raise CheckpointError(
+            f"none of the {len(steps)} checkpoints in {folder} is whole; start anew in another folder"
+        )
+    return None
+
+
+def prune(folder: Path, keep: Collection[int]) -> None:
+    """Remove all checkpoints but these, and what killed runs have left behind."""
+    try:
+        for step in steps_in(folder):
+            if step not in keep:
+                _remove(path_of(folder, step))
+        for leftover in folder.glob(".step-*"):
+            shutil.rmtree(leftover)
+    except OSError as error:
+        raise CheckpointError(f"old checkpoints in {folder} cannot be removed: {error}") from error
+
+
+def _remove(path: Path) -> None:
+    """Out of sight first: a folder half removed must not look like a checkpoint."""
+    hidden = _hidden(path, "removed")
+    os.rename(path, hidden)
+    shutil.rmtree(hidden)
+
+
+def _hidden(path: Path, why: str) -> Path:
+    hidden = path.with_name(f".{path.name}.{why}")
+    shutil.rmtree(hidden, ignore_errors=True)  # of a run that was killed
+    return hidden
+
+
+def _verified(path: Path) -> list[str]:
+    """The names of the files, each of which is what was written."""
+    manifest = _read_json(path / MANIFEST)
+    digests = manifest.get("sha256")
+    if manifest.get("format") != FORMAT or not isinstance(digests, dict) or STATE not in digests:
+        raise CheckpointError(f"{path / MANIFEST} is not the manifest of a checkpoint of format {FORMAT}")
+    for name, digest in digests.items():
+        if Path(name).name != name:
+            raise CheckpointError(f"{path / MANIFEST} names {name!r}, which is no file of a checkpoint")
+        try:
+            found = _digest(path / name)
+        except OSError as error:
+            raise CheckpointError(f"{path / name} cannot be read ({error.strerror})") from None
+        if found != digest:
+            raise CheckpointError(f"{path / name} is damaged: its sha256 is not the manifest's")
+    return sorted(digests)
+
+
+def _tensors(file: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(file)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{file} cannot be read ({error})") from None
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _write_json(file: Path, values: dict[str, Any]) -> None:
+    file.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CheckpointError(f"{file} cannot be read ({error.strerror})") from None
+    except (ValueError, RecursionError):
+        raise CheckpointError(f"{file} is damaged: it is no JSON") from None
+    if not isinstance(values, dict):
+        raise CheckpointError(f"{file} is damaged: it holds no keys and values")
+    return values
+
+
+def _force_to_disk(path: Path) -> None:
+    """A file's content, or the names a folder holds."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,103 @@
+"""The settings of a run. The defaults suit a small translation model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+
+from ..config import Config
+from ..errors import ConfigError
+
+DEFAULT_STEPS = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingConfig(Config):
+    """How a module is trained. A step is one update of the weights; 0 turns off what can be turned off.
+
+    A run ends with its `steps` or `epochs`, whichever comes first (10 000 steps where neither is given),
+    after `max_minutes`, or after `patience` validations in a row that brought nothing better.
+    """
+
+    title: ClassVar[str] = "training"
+
+    steps: int | None = None
+    epochs: int | None = None
+    max_minutes: float = 0.0
+    patience: int = 0
+
+    batch_tokens: int = 4096  # of one batch; an update sees `accumulate` of them
+    accumulate: int = 1
+    label_smoothing: float = 0.1
+
+    learning_rate: float = 1e-3  # at its peak
+    schedule: Literal["inverse_sqrt", "cosine", "constant"] = "inverse_sqrt"
+    warmup_steps: int = 1000
+    final_share: float = 0.02  # of the peak, where a cosine ends
+    weight_decay: float = 0.0
+    betas: tuple[float, ...] = (0.9, 0.98)
+    epsilon: float = 1e-9
+    clip: float = 1.0  # the longest a gradient may be
+
+    ema: float = 0.999  # how much of the running average of the weights a step leaves
+    average: Literal["none", "best", "last"] = (
+        "none"  # the final weights: the best, or a mean over `keep_…` validations
+    )
+    keep_best: int = 1
+    keep_last: int = 2
+
+    validate_every: int = 1000  # 0: only at the end
+    save_every: int = 1000  # beside every validation; 0: only then
+    log_every: int = 50
+
+    precision: Literal["float32", "bf16"] = "float32"
+    device: str = "auto"
+    seed: int = 0
+    tensorboard: bool = False
+
+    def check(self) -> None:
+        self.require_positive("steps", "epochs", "batch_tokens", "accumulate", "keep_best", "keep_last", "log_every")
+        self.require_share("label_smoothing", "ema")
+        for name in ("max_minutes", "patience", "warmup_steps", "weight_decay", "clip", "validate_every", "save_every"):
+            self.require(getattr(self, name) >= 0, f"{name} must be 0 (off) or more, not {getattr(self, name)}")
+        for name in ("learning_rate", "epsilon"):
+            self.require(getattr(self, name) > 0, f"{name} must be above 0, not {getattr(self, name)}")
+        self.require(0 <= self.final_share <= 1, f"final_share must be from 0 to 1, not {self.final_share}")
+        self.require(
+            len(self.betas) == 2 and all(0 <= beta < 1 for beta in self.betas),
+            f"betas are two numbers from 0 to below 1, not {list(self.betas)}",
+        )
+        self.require(
+            self.schedule != "inverse_sqrt" or self.warmup_steps >= 1,
+            'schedule="inverse_sqrt" falls from the end of its warm-up: give warmup_steps of at least 1',
+        )
+        self.require(
+            self.patience == 0 or self.validate_every > 0,
+            f"patience={self.patience} counts validations, but validate_every=0 has only the last one",
+        )
+        self.require(0 <= self.seed < 2**63, f"seed must be from 0 to 2^63 − 1, not {self.seed}")
+
+    def total_steps(self, batches_of: Callable[[int], int]) -> int:
+        """How many updates `steps` and `epochs` allow, given how many batches each epoch has.
+
+        At least one: data without a batch is refused where it is read.
+        """
+        if self.epochs is None:
+            return DEFAULT_STEPS if self.steps is None else self.steps
+        total = sum(math.ceil(batches_of(epoch) / self.accumulate) for epoch in range(self.epochs))
+        return max(1, total if self.steps is None else min(total, self.steps))
+
+    def torch_device(self) -> torch.device:
+        """Where to train: "auto" is a GPU where there is one."""
+        if self.device == "auto":
+            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        try:
+            torch.empty(0, device=self.device)
+        except (RuntimeError, AssertionError, NotImplementedError) as error:
+            reason = str(error).splitlines()[0]
+            raise ConfigError(f'training.device: {self.device!r} cannot be used here ({reason}); try "auto"') from None
+        return torch.device(self.device)

@@ -1,0 +1,100 @@
+"""What a task answers so that the loop can train it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Protocol, Self, TypeVar
+
+import torch
+from torch import nn
+
+from ..errors import DataError
+from .loss import Loss
+
+
+class Movable(Protocol):
+    """A batch: all the loop does with one is to bring it to the device."""
+
+    def to(self, device: torch.device) -> Self: ...
+
+
+B = TypeVar("B", bound=Movable)
+B_co = TypeVar("B_co", bound=Movable, covariant=True)
+
+
+@dataclass(frozen=True)
+class Score:
+    """The number a run is judged by, one of those `validate` gives, and its direction."""
+
+    name: str
+    higher_is_better: bool
+
+    def key(self, scores: dict[str, float]) -> float:
+        """To sort by, the best first."""
+        return -scores[self.name] if self.higher_is_better else scores[self.name]
+
+
+class Batches(Protocol[B_co]):
+    """The training data: what an epoch holds depends on its number and nothing else."""
+
+    def epoch(self, epoch: int, start: int = 0) -> Iterator[B_co]:
+        """The batches of an epoch, from the one numbered `start`."""
+
+    def steps_per_epoch(self, epoch: int) -> int:
+        """How many batches an epoch has."""
+
+
+class Job(Protocol[B]):
+    """A module, its data, its loss and its score. Where chance is needed, it is drawn from torch."""
+
+    @property
+    def module(self) -> nn.Module: ...
+
+    @property
+    def batches(self) -> Batches[B]: ...
+
+    @property
+    def score(self) -> Score: ...
+
+    def loss(self, module: nn.Module, batch: B) -> Loss:
+        """Sums over a batch. No value may be read here: on a GPU, that would wait for it."""
+
+    def validate(self, module: nn.Module) -> dict[str, float]:
+        """Scores of a module in evaluation mode; no gradients are kept."""
+
+    def describe(self, batch: B) -> Sequence[str]:
+        """The places of a batch's input, to find a bad line by."""
+
+    def identity(self) -> dict[str, str]:
+        """Fingerprints of what must not change between a run and its resumption: data, model, tokeniser."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """The batches of one update, and where the data stands after it."""
+
+    batches: Sequence[Any]
+    epoch: int
+    after: tuple[int, int]  # the epoch and the batch that come next
+
+
+def groups(batches: Batches[Any], epoch: int, start: int, size: int) -> Iterator[Group]:
+    """Groups of `size` batches without end. The last of an epoch may be smaller: no update spans two epochs."""
+    while True:
+        n = batches.steps_per_epoch(epoch)
+        if n < 1:
+            raise DataError(f"epoch {epoch} of the training data has no batch; is the data empty?")
+        coming = batches.epoch(epoch, start)
+        for first in range(start, n, size):
+            end = min(first + size, n)
+            yield Group(_next(coming, end - first), epoch, (epoch, end) if end < n else (epoch + 1, 0))
+        epoch, start = epoch + 1, 0
+
+
+def _next(coming: Iterator[Any], n: int) -> list[Any]:
+    taken = list(islice(coming, n))
+    if len(taken) < n:
+        raise DataError("the training data ended before its epoch did; steps_per_epoch promised more batches")
+    return taken

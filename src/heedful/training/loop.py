@@ -1,0 +1,231 @@
+"""One training loop for every task.
+
+`Training.run` is the whole story; what it names stands below it, or in a module beside this one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor, nn
+
+from ..families.weights import put_weights
+from . import checkpoint
+from .clock import Clock
+from .config import TrainingConfig
+from .errors import Interrupted, NonFiniteError
+from .events import Event, Finished, Observer, Outcome, Saved, Validated
+from .final import mean_of_checkpoints, words_for
+from .folder import RunFolder
+from .job import Job, groups
+from .log import Log, TensorBoard
+from .progress import Meter, Progress, Validation
+from .readings import Readings
+from .reports import non_finite, trained
+from .resumption import find, identity_of, pack, unpack
+from .rng import set_aside
+from .signals import Signals, exit_code
+from .update import Update
+
+
+def fit(
+    job: Job[Any],
+    config: TrainingConfig,
+    folder: str | Path | RunFolder,
+    *,
+    resume: bool = False,
+    allow_changes: bool = False,
+    observers: Sequence[Observer] = (),
+) -> Outcome:
+    """Train a job's module in a run folder; the module ends with the final weights.
+
+    With `resume` the run goes on from its newest whole checkpoint, if it has one, as if it had never stopped;
+    it refuses to where data or settings have changed, unless `allow_changes`. SIGTERM and SIGINT save the run
+    and raise Interrupted.
+    """
+    run = folder if isinstance(folder, RunFolder) else RunFolder(folder)
+    with run.held(), Signals() as signals, ExitStack() as stack:
+        training = Training(job, config, run, signals, resume=resume, allow_changes=allow_changes)
+        stack.callback(training.log.close)
+        training.observers += observers
+        if config.tensorboard:
+            board = TensorBoard(run.path / "tensorboard", training.progress.step)
+            training.observers.append(stack.enter_context(closing(board)))
+        return training.run()
+
+
+class Training:
+    """A run while it runs."""
+
+    def __init__(
+        self,
+        job: Job[Any],
+        config: TrainingConfig,
+        folder: RunFolder,
+        signals: Signals,
+        *,
+        resume: bool = False,
+        allow_changes: bool = False,
+    ) -> None:
+        self.job, self.config, self.folder, self.signals = job, config, folder, signals
+        self.device = config.torch_device()
+        self.module = job.module.to(self.device)
+        self.total_steps = config.total_steps(job.batches.steps_per_epoch)
+        self.update = Update(self.module, config, self.total_steps)
+        self.identity = identity_of(job, config)
+        torch.manual_seed(config.seed)
+        found = find(folder, self.identity, resume=resume, allow_changes=allow_changes)
+        self.progress = Progress() if found is None else unpack(found, self.module, self.update)
+        self.groups = groups(job.batches, self.progress.epoch, self.progress.batch, config.accumulate)
+        self.readings = Readings()
+        self.log = Log(folder.log, self.progress.rows)
+        self.observers: list[Observer] = [self.log]
+        self.clock = Clock(self.progress.seconds, self.progress.step, limit=60 * config.max_minutes)
+
+    def run(self) -> Outcome:
+        """Step, validate, save, until there is a reason to stop."""
+        while True:
+            if self.validation_is_due:
+                self.validate()
+            if self.saving_is_due:
+                self.save()
+            if self.signals.caught:
+                self.leave()
+            if self.why_stop:
+                return self.finish()
+            self.step()
+
+    def step(self) -> None:
+        """One update from `accumulate` batches: by the gradient of the mean over all their tokens."""
+        group, step = next(self.groups), self.progress.step + 1
+        self.update.prepare(step)
+        total, plain, n = self.gradients(group.batches)
+        norm, finite = self.update(total, n)
+        self.readings.put(step, group.epoch, group.batches, (total, plain, n, norm, finite))
+        self.progress.step, (self.progress.epoch, self.progress.batch) = step, group.after
+        self.clock.tick()
+        self.read()
+
+    def gradients(self, batches: Sequence[Any]) -> Sequence[Tensor]:
+        """Add up the gradients of all batches, and their losses: the sum, the plain sum, and over how many."""
+        self.module.train()
+        losses = []
+        for batch in batches:
+            with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.config.precision == "bf16"):
+                loss = self.job.loss(self.module, batch.to(self.device))
+            loss.total.backward()
+            losses.append(loss)
+        return [torch.stack([value.detach() for value in values]).sum(dim=0) for values in zip(*losses, strict=True)]
+
+    def read(self, *, wait: bool = False) -> None:
+        """Log the steps whose values have come back; stop at one that was not finite."""
+        for reading in self.readings.take(wait=wait):
+            if not reading.finite:
+                raise non_finite(reading, self.job, self.progress)
+            self.progress.meter.add(reading)
+            self.clock.count(reading.n)
+            if every(self.config.log_every, reading.step):
+                self.tell(trained(reading, self.progress, self.update, self.clock))
+                self.progress.meter = Meter()
+
+    @property
+    def weights(self) -> nn.Module:
+        """What is validated and delivered: the running average where there is one."""
+        return self.module if self.update.ema is None else self.update.ema.module
+
+    @property
+    def validation_is_due(self) -> bool:
+        """Every so many steps, and at the end."""
+        at_step = every(self.config.validate_every, self.progress.step) or self.why_stop is not None
+        return at_step and not self.progress.is_validated
+
+    @torch.no_grad()
+    def validate(self) -> None:
+        """Score the weights. A signal breaks this off, and a resumed run begins with it."""
+        self.read(wait=True)
+        with set_aside(self.device), self.clock.paused():
+            scores = self.signals.until_caught(self.evaluate)
+        if scores is not None:
+            self.progress.validations.append(Validation(self.progress.step, scores))
+            self.tell(Validated(self.progress.step, scores, is_best=self.progress.waited(self.job.score) == 0))
+
+    def evaluate(self) -> dict[str, float]:
+        """The job's scores for the weights as they are."""
+        scores = self.job.validate(self.weights.eval())
+        if not math.isfinite(score := scores[self.job.score.name]):
+            raise NonFiniteError(f"the validation at step {self.progress.step} gave {self.job.score.name} = {score}")
+        return scores
+
+    @property
+    def saving_is_due(self) -> bool:
+        """With every validation, and every so many steps between."""
+        at_step = every(self.config.save_every, self.progress.step) or self.progress.is_validated
+        return at_step and not self.progress.is_saved
+
+    def save(self) -> None:
+        """Write a checkpoint, once all steps behind it are known to be finite."""
+        self.read(wait=True)
+        progress = self.progress
+        progress.seconds, progress.rows = self.clock.now, self.log.rows
+        progress.saves = [*progress.saves, progress.step][-self.config.keep_last :]
+        whole = pack(self.module, self.update, progress, self.identity)
+        path = checkpoint.save(self.folder.checkpoints, progress.step, whole)
+        self.tidy()
+        self.tell(Saved(progress.step, path))
+
+    def tidy(self) -> None:
+        """Remove the checkpoints that are no longer needed, and what killed runs have left."""
+        checkpoint.prune(self.folder.checkpoints, self.progress.worth_keeping(self.job.score, self.config))
+
+    def leave(self) -> NoReturn:
+        """Save and go, because a signal said so."""
+        signal = self.signals.caught
+        assert signal is not None
+        if not self.progress.is_saved:
+            self.save()
+        raise Interrupted(f"{signal.name} at step {self.progress.step}: saved, to be resumed", exit_code(signal))
+
+    @property
+    def why_stop(self) -> str | None:
+        """The reason to stop after this step, if there is one."""
+        if self.progress.step >= self.total_steps:
+            return f"all {self.total_steps} steps are done"
+        if self.config.patience and self.progress.waited(self.job.score) >= self.config.patience:
+            return f"{self.config.patience} validations in a row brought nothing better"
+        return f"the {self.config.max_minutes:g} minutes are over" if self.clock.ran_out else None
+
+    @torch.no_grad()
+    def finish(self) -> Outcome:
+        """Put the final weights in their place, score them if they are new, and tell how it went."""
+        wanted = self.progress.final(self.job.score, self.config)
+        kind = "model" if self.update.ema is None else "ema"
+        weights, used = mean_of_checkpoints(self.folder.checkpoints, wanted, kind)
+        put_weights(self.weights, weights)
+        put_weights(self.module, weights)
+        self.tidy()
+        outcome = Outcome(
+            module=self.module.eval(),
+            why=self.why_stop or "",
+            step=self.progress.step,
+            seconds=self.clock.now,
+            weights=words_for(used, kind),
+            scores=used[0].scores if len(used) == 1 else self.evaluate(),
+            validations=tuple(self.progress.validations),
+        )
+        self.tell(Finished(outcome))
+        return outcome
+
+    def tell(self, event: Event) -> None:
+        """Let everyone know who watches; the log is one of them."""
+        for observer in self.observers:
+            observer(event)
+
+
+def every(n: int, step: int) -> bool:
+    """Whether a step is a multiple of n; 0 means never."""
+    return n > 0 and step > 0 and step % n == 0

@@ -1,0 +1,182 @@
+"""One update beside torch's own pieces: which weights decay, the clipping, Adam, the average, and the mask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from copying import V, config, tiny
+from torch import nn
+
+import heedful
+from heedful import core
+from heedful.families.weights import put_weights, weights_of
+from heedful.training.averaging import Ema, ema_share, mean_of
+from heedful.training.optimiser import put_state, state_of, undecayed
+from heedful.training.update import Update
+
+
+def named_undecayed(module: nn.Module) -> set[str]:
+    spared = undecayed(module)
+    return {name for name, parameter in module.named_parameters() if parameter in spared}
+
+
+@pytest.mark.parametrize("changes", [{}, {"positions": "learned"}, {"positions": "relative"}, {"tied": "none"}])
+def test_matrices_decay_and_nothing_else_in_a_transformer(changes: dict[str, Any]) -> None:
+    module = tiny(**changes)
+    expected = {
+        name
+        for name, _ in module.named_parameters()
+        if name.endswith((".bias", "norm.weight", "embedding.weight", "positions.weight"))
+    }
+    assert named_undecayed(module) == expected
+    assert any(name.endswith("query.weight") for name, _ in module.named_parameters())
+    assert ("head.table.weight" in dict(module.named_parameters())) == (changes.get("tied") == "none")
+
+
+def test_matrices_decay_and_nothing_else_in_a_recurrent_model() -> None:
+    module = heedful.build("recurrent", vocab_size=V, d_model=8)
+    names = [name for name, _ in module.named_parameters()]
+    assert named_undecayed(module) == {name for name in names if "bias" in name or name.endswith("embedding.weight")}
+    assert "encoder.forwards.0.weight_hh_l0" in names
+
+
+def test_a_class_token_and_torchs_embedding_do_not_decay() -> None:
+    patches = core.PatchEmbedding(8, image_size=4, patch_size=2)
+    assert named_undecayed(nn.ModuleList([patches, nn.Embedding(3, 8)])) == {"0.prefix", "0.project.bias", "1.weight"}
+
+
+def test_shared_parameters_are_updated_once() -> None:
+    update = Update(tiny(), config(), 10)
+    parameters = [parameter for group in update.optimiser.param_groups for parameter in group["params"]]
+    assert len(parameters) == len(set(parameters)) == len(list(tiny().parameters()))
+
+
+def gradients_for(module: nn.Module, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in module.parameters():
+        parameter.grad = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
+
+
+@pytest.mark.parametrize("clip", [0.0, 0.05, 1e9])
+def test_update_is_torchs_clip_and_adamw(clip: float) -> None:
+    settings = config(clip=clip, weight_decay=0.1, ema=0.9, schedule="cosine")
+    ours, theirs = tiny().double(), tiny().double()
+    update = Update(ours, settings, 10)
+    spared = undecayed(theirs)
+    decayed = [parameter for parameter in theirs.parameters() if parameter not in spared]
+    adamw = torch.optim.AdamW(
+        [{"params": decayed, "weight_decay": 0.1}, {"params": list(spared), "weight_decay": 0.0}],
+        betas=(0.9, 0.98),
+        eps=1e-9,
+        foreach=False,
+    )
+    average = {name: weight.clone() for name, weight in weights_of(theirs).items()}
+    n = torch.tensor(17)
+    for step in range(1, 5):
+        update.prepare(step)
+        gradients_for(ours, step)
+        norm, finite = update(torch.tensor(1.0), n)
+        assert finite
+
+        gradients_for(theirs, step)
+        for parameter in theirs.parameters():
+            assert parameter.grad is not None
+            parameter.grad /= n
+        their_norm = torch.nn.utils.clip_grad_norm_(theirs.parameters(), clip or float("inf"))
+        for group in adamw.param_groups:
+            group["lr"] = float(torch.tensor(update.schedule(step)))  # the rate is a float32 on the device
+        adamw.step()
+        decay = min(0.9, (1 + step) / (10 + step))
+        average = {name: decay * average[name] + (1 - decay) * new for name, new in weights_of(theirs).items()}
+
+        torch.testing.assert_close(norm, their_norm)
+        for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+            torch.testing.assert_close(mine, other, rtol=1e-7, atol=1e-9)
+    assert update.ema is not None
+    for name, weight in weights_of(update.ema.module).items():
+        torch.testing.assert_close(weight, average[name], rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("what", ["gradient", "infinite gradient", "loss"])
+@pytest.mark.parametrize("first", [True, False], ids=["at once", "later"])
+def test_what_is_not_finite_changes_nothing(what: str, first: bool) -> None:
+    module = tiny()
+    update = Update(module, config(), 10)
+    assert update.ema is not None
+    loss, n = torch.tensor(1.0), torch.tensor(3)
+    if not first:
+        update.prepare(1)
+        gradients_for(module, 1)
+        update(loss, n)
+    before = [weights_of(module), weights_of(update.ema.module), state_of(update.optimiser, module)]
+    before = [{name: tensor.clone() for name, tensor in tensors.items()} for tensors in before]
+
+    update.prepare(2)
+    gradients_for(module, 2)
+    parameter = next(module.parameters())
+    assert parameter.grad is not None
+    if what != "loss":
+        parameter.grad.view(-1)[3] = float("nan") if what == "gradient" else float("inf")
+    _, finite = update(loss * float("nan") if what == "loss" else loss, n)
+
+    assert not finite
+    after = [weights_of(module), weights_of(update.ema.module), state_of(update.optimiser, module)]
+    for old, new in zip(before, after, strict=True):
+        for name, tensor in new.items():
+            assert torch.equal(tensor, old.get(name, torch.zeros_like(tensor))), name
+
+
+def test_frozen_parameters_stay_and_unused_ones_do_no_harm() -> None:
+    module = nn.ModuleDict({"used": nn.Linear(2, 2), "frozen": nn.Linear(2, 2), "unused": nn.Linear(2, 2)})
+    module["frozen"].requires_grad_(False)
+    before = {name: weight.clone() for name, weight in weights_of(module).items()}
+    update = Update(module, config(weight_decay=0.5), 10)
+    update.prepare(1)
+    module["frozen"](module["used"](torch.ones(1, 2))).sum().backward()
+    update(torch.tensor(1.0), torch.tensor(1))
+    changed = {name for name, weight in weights_of(module).items() if not torch.equal(weight, before[name])}
+    assert changed == {"used.weight", "used.bias"}
+
+
+def test_the_optimisers_state_travels_by_name() -> None:
+    module, other = tiny(), tiny()
+    update, fresh = Update(module, config(), 10), Update(other, config(), 10)
+    for step in (1, 2):
+        update.prepare(step)
+        gradients_for(module, step)
+        update(torch.tensor(1.0), torch.tensor(1))
+    put_weights(other, weights_of(module))
+    put_state(fresh.optimiser, other, state_of(update.optimiser, module))
+    for each, owner in ((update, module), (fresh, other)):
+        each.prepare(3)
+        gradients_for(owner, 3)
+        each(torch.tensor(1.0), torch.tensor(1))
+    assert all(torch.equal(a, b) for a, b in zip(module.parameters(), other.parameters(), strict=True))
+
+
+def test_the_average_forgets_its_start() -> None:
+    """Between 1 and the decay: the first steps weigh much, the later ones 1 − decay."""
+    assert ema_share(1, 0.999) == pytest.approx(9 / 11)
+    assert ema_share(10**6, 0.999) == pytest.approx(0.001)
+
+
+def test_the_average_keeps_tied_weights_tied_and_follows_buffers() -> None:
+    module = nn.Sequential(tiny(), nn.BatchNorm1d(3))
+    ema = Ema(module)
+    assert weights_of(ema.module).keys() == weights_of(module).keys()
+    weights_of(module)["1.running_mean"].fill_(5.0)
+    ema.follow(torch.tensor(0.5))
+    assert torch.equal(weights_of(ema.module)["1.running_mean"], torch.full((3,), 5.0))
+    assert not ema.module.training
+
+
+def test_mean_of_weights() -> None:
+    snapshots = [{"a": torch.tensor([1.0, k]), "n": torch.tensor(k)} for k in (2, 3, 7)]
+    mean = mean_of(snapshots)
+    assert mean["a"].tolist() == [1.0, 4.0]
+    assert mean["a"].dtype == torch.float32
+    assert int(mean["n"]) == 7
+    with pytest.raises(ValueError, match="no weights"):
+        mean_of([])
