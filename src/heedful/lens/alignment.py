@@ -1,0 +1,181 @@
+"""Word alignment from cross-attention, and how far it is from the true one.
+
+The decoder's row i reads target token i − 1 and predicts token i, so row i is what token i was made from:
+with `target_in` (start + target) going in, row i belongs to token i of `target_out` (target + end).
+
+Shapes: T target tokens, S source tokens; J target words, I source words. A link is (source word, target word).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..errors import HeedfulError
+from .recorder import Recording
+
+Link = tuple[int, int]
+Links = frozenset[Link]
+WordMap = Sequence[int | None]  # for each token the number of its word, None for the end and other special tokens
+
+
+class AlignmentError(HeedfulError, ValueError):
+    """Weights, word maps and links that do not belong together."""
+
+
+@dataclass(frozen=True, order=True)
+class Head:
+    """Where to look: one head, or with None the mean over a layer's heads, or over all layers."""
+
+    layer: int | None = None
+    head: int | None = None
+
+    def __str__(self) -> str:
+        if self.layer is None:
+            return "mean of all heads"
+        return f"layer {self.layer}, " + ("mean of heads" if self.head is None else f"head {self.head}")
+
+
+@dataclass(frozen=True)
+class Gold:
+    """The true links: `sure` ones must be found, `possible` ones may be. Where there is one set, it is both."""
+
+    sure: Links
+    possible: Links = frozenset()
+
+    @property
+    def allowed(self) -> Links:
+        return self.sure | self.possible
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """One sentence pair: the weights (J, I) between words of every head, and the true links."""
+
+    weights: Mapping[Head, Tensor]
+    gold: Gold
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The head with the lowest error rate, and the rates of all that were tried."""
+
+    head: Head
+    error_rate: float
+    rates: Mapping[Head, float]
+
+
+def predicting_rows(recording: Recording, row: int, n_target: int, n_source: int) -> dict[Head, Tensor]:
+    """Of one sentence in a recorded batch, what each of its first `n_target` tokens was made from, by head: (T, S).
+
+    Record a call over the whole `target_in`; a cached generation leaves single rows, so replay its answer.
+    """
+    latest = {look.layer: look for look in recording.looks if (look.stack, look.kind) == ("decoder", "cross")}
+    if not latest:
+        raise AlignmentError("nothing here looked from a target at a source: an encoder-decoder must be recorded")
+    rows: dict[Head, Tensor] = {}
+    for layer, look in sorted(latest.items()):
+        batch, _, length, width = look.weights.shape
+        if not 0 <= row < batch or n_target > length or n_source > width:
+            raise AlignmentError(
+                f"sentence {row} with {n_target} target and {n_source} source tokens was asked for, but layer {layer} "
+                f"recorded {batch} sentences of {length} and {width}; record one call over the whole target"
+            )
+        for place, head in enumerate(look.heads):
+            rows[Head(layer, head)] = look.weights[row, place, :n_target, :n_source]
+    return rows
+
+
+def word_weights(weights: Tensor, source_words: WordMap, target_words: WordMap) -> Tensor:
+    """Weights between tokens (T, S) as weights between words (J, I): summed over the tokens of a source word,
+    averaged over those of a target word. Tokens of no word are left out, and nothing is scaled up for them.
+    """
+    if weights.shape != (len(target_words), len(source_words)):
+        raise AlignmentError(
+            f"the weights are {tuple(weights.shape)}, but the maps name {len(target_words)} target "
+            f"and {len(source_words)} source tokens; give None for tokens that belong to no word"
+        )
+    sources = _membership(source_words, "source").to(weights)  # (S, I)
+    targets = _membership(target_words, "target").to(weights)  # (T, J)
+    return (targets / targets.sum(dim=0).clamp(min=1)).T @ weights @ sources
+
+
+def with_means(weights: Mapping[Head, Tensor]) -> dict[Head, Tensor]:
+    """The heads, the mean of each layer that has several, and where there are several layers the mean of all."""
+    layers: dict[int, list[Tensor]] = {}
+    for head, values in weights.items():
+        if head.layer is None or head.head is None:
+            raise AlignmentError(f"means are made from single heads, and this is the {head}")
+        layers.setdefault(head.layer, []).append(values)
+    means = {Head(layer): torch.stack(maps).mean(dim=0) for layer, maps in layers.items() if len(maps) > 1}
+    if len(layers) > 1:
+        means[Head()] = torch.stack(list(weights.values())).mean(dim=0)
+    return {**weights, **means}
+
+
+def best_links(weights: Tensor, at_least: float = 0.0) -> Links:
+    """Each target word with the source word it looks at most, where that weighs at least so much."""
+    if not weights.numel():
+        return frozenset()
+    top, place = weights.max(dim=1)
+    found = zip(place.tolist(), range(len(weights)), top.tolist(), strict=True)
+    return frozenset((source, target) for source, target, weight in found if weight >= at_least)
+
+
+def strong_links(weights: Tensor, at_least: float) -> Links:
+    """Every pair that weighs at least so much: a word may have several links, or none."""
+    return frozenset((source, target) for target, source in (weights >= at_least).nonzero().tolist())
+
+
+def mutual_links(weights: Tensor) -> Links:
+    """Pairs where each is the other's strongest: both directions agree."""
+    backwards = best_links(weights.T)
+    return best_links(weights) & {(source, target) for target, source in backwards}
+
+
+def diagonal_links(n_source: int, n_target: int) -> Links:
+    """The baseline that looks at nothing: each target word with the source word at the same share of the way."""
+    return frozenset(
+        ((2 * target + 1) * n_source // (2 * n_target), target) for target in range(n_target if n_source else 0)
+    )
+
+
+def error_rate(found: Iterable[Iterable[Link]], gold: Iterable[Gold]) -> float:
+    """Alignment error rate over all sentences: 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|). 0 is perfect."""
+    hits = total = 0
+    for links, true in zip(map(frozenset, found), gold, strict=True):
+        hits += len(links & true.sure) + len(links & true.allowed)
+        total += len(links) + len(true.sure)
+    return 1 - hits / total if total else 0.0
+
+
+def choose_head(examples: Sequence[Example], links: Callable[[Tensor], Links] = best_links) -> Choice:
+    """The head, or mean of heads, with the lowest error rate on these; of equals, the first.
+
+    Choose on validation sentences and report on others.
+    """
+    if not examples:
+        raise AlignmentError("a head is chosen on examples, and there are none")
+    heads = list(examples[0].weights)
+    if any(set(example.weights) != set(heads) for example in examples):
+        raise AlignmentError("the examples hold different heads; record the same layers and heads for all of them")
+    gold = [example.gold for example in examples]
+    rates = {head: error_rate([links(example.weights[head]) for example in examples], gold) for head in heads}
+    best = min(rates, key=rates.__getitem__)
+    return Choice(best, rates[best], rates)
+
+
+def _membership(words: WordMap, side: str) -> Tensor:
+    """(tokens, words): 1 where the token belongs to the word."""
+    numbers = [word for word in words if word is not None]
+    count = max(numbers, default=-1) + 1
+    if sorted(set(numbers)) != list(range(count)):
+        raise AlignmentError(f"{side} words are numbered from 0 without gaps, got {sorted(set(numbers))}")
+    members = torch.zeros(len(words), count)
+    for token, word in enumerate(words):
+        if word is not None:
+            members[token, word] = 1
+    return members

@@ -1,0 +1,200 @@
+"""The report's sections: each takes the data and gives its part of the page, or None where there is nothing to show."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .charts import Bar, Point, Series, bar_table, line_chart
+from .curves import training_charts
+from .data import AttentionMap, ReportData, Sample, ScoreRow
+from .differences import marked
+from .heatmap import attention_figure, n_cells
+from .markup import Html, clipped, join, tag
+from .positions import positional_map, table_of, waves
+from .reading import reading
+from .tables import facts, table
+from .words import Words, decimal, number
+
+SAMPLES_EACH = 5
+LONGEST_TEXT = 600  # characters of a sample
+MOST_CELLS = 5000  # of all attention maps together; a cell is about a hundred bytes
+MOST_WORDS = 300
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page; `name` is its address in it."""
+
+    name: str
+    heading: str
+    body: Html
+
+
+def sections(data: ReportData, words: Words) -> list[Section]:
+    """Those that have something to show, in the page's order."""
+    bodies = {
+        "facts": facts(data.facts, words),
+        "scores": scores(data.scores, words),
+        "constructions": constructions(data.constructions, words),
+        "by_length": by_length(data.by_length, words),
+        "comparison": comparison(data.comparison, words),
+        "samples": samples(data.samples, words),
+        "attention": attention(data.attention, words),
+        "training": training(data.log, words),
+        "reading": reading(data.reading, words),
+        "positions": positions(data.positions, words),
+        "unknown_words": unknown_words(data.unknown_words, words),
+        "notes": notes(data.notes),
+    }
+    return [Section(name, words(name), body) for name, body in bodies.items() if body]
+
+
+def scores(given: Sequence[ScoreRow], words: Words) -> Html | None:
+    """Every score with its interval and how it was measured."""
+    if not given:
+        return None
+    headings = [words(key) for key in ("set", "metric", "value", "interval")]
+    rows = []
+    for row in given:
+        interval = "–" if row.interval is None else " – ".join(map(decimal, row.interval))
+        rows.append([words.name(row.set_name), words.name(row.metric), decimal(row.value), interval])
+    signatures = dict.fromkeys((row.metric, row.signature) for row in given if row.signature)
+    listed = (
+        tag("div", tag("dt", words.name(metric)), tag("dd", signature, class_="mono"))
+        for metric, signature in signatures
+    )
+    below = join(tag("h3", words("signature")), tag("dl", *listed, class_="signatures")) if signatures else None
+    return join(table(headings, rows, numbers=2), below)
+
+
+def constructions(given: Sequence[tuple[str, int, int]], words: Words) -> Html | None:
+    """How often each construction came out right."""
+    bars = []
+    for name, correct, total in given:
+        share = correct / total if total else 0.0
+        written = f"{100 * share:.1f} % ({correct:,}/{total:,})" if total else "– (0)"
+        bars.append(Bar(words.name(name), share, written))
+    return bar_table((words("construction"), words("share_correct")), bars) if bars else None
+
+
+def by_length(given: Mapping[str, Sequence[tuple[str, int, float]]], words: Words) -> Html | None:
+    """A line for each model over the same buckets of source length."""
+    buckets = list(dict.fromkeys(label for rows in given.values() for label, _, _ in rows))
+    series = []
+    for model, rows in given.items():
+        found = {label: (count, score) for label, count, score in rows}
+        points = []
+        for place, label in enumerate(buckets):
+            count, score = found.get(label, (0, math.nan))
+            points.append(Point(float(place), score, f"{label} ({words('sentences', n=number(count))})"))
+        series.append(Series(model, points))
+    chart = line_chart(words("score"), series, words("length"), x_names=buckets)
+    return tag("div", chart, class_="single") if chart else None
+
+
+def comparison(given: Sequence[Mapping[str, object]], words: Words) -> Html | None:
+    """A row for each run; a value that a run does not have is a dash."""
+    keys = list(dict.fromkeys(key for row in given for key in row))
+    if not keys:
+        return None
+    rows = [[words.value(row.get(key)) for key in keys] for row in given]
+    return table([words.name(key) for key in keys], rows, numbers=1)
+
+
+def samples(given: Sequence[Sample], words: Words) -> Html | None:
+    """The best, the worst and some at random, each sentence once."""
+    if not given:
+        return None
+    legend = tag("p", tag("del", words("missing_words")), " · ", tag("ins", words("extra_words")), class_="soft")
+    parts: list[Html] = []
+    shown = 0
+    for name, chosen in _chosen(given).items():
+        if chosen:
+            parts += [tag("h3", words(name)), *(_sample(sample, words) for sample in chosen)]
+        shown += len(chosen)
+    count = tag("p", words("out_of", shown=number(shown), total=number(len(given))), class_="soft")
+    return join(legend, *parts, count)
+
+
+def attention(given: Sequence[AttentionMap], words: Words) -> Html | None:
+    """Maps while there is room for them; what is left out is named."""
+    if not given:
+        return None
+    figures: list[Html] = []
+    left_out: list[str] = []
+    room = MOST_CELLS
+    for one in given:
+        large, small = n_cells(one)
+        if large > room:
+            left_out.append(one.title)
+            continue
+        all_fit = large + small <= room
+        if not all_fit:
+            left_out.append(f"{one.title} ({words('each_head')})")
+        figures.append(attention_figure(one, words, heads=all_fit))
+        room -= large + small * all_fit
+    note = tag("p", words("maps_left_out", titles=", ".join(left_out)), class_="note") if left_out else None
+    return join(tag("p", words("attention_reading"), class_="soft"), *figures, note)
+
+
+def training(log: Sequence[Mapping[str, Any]], words: Words) -> Html | None:
+    """The curves of the log."""
+    charts, remarks = training_charts(log, words)
+    if not charts:
+        return None
+    return join(tag("div", *charts, class_="charts"), *(tag("p", remark, class_="soft") for remark in remarks))
+
+
+def positions(given: Any, words: Words) -> Html | None:
+    """The table as a picture, and its waves."""
+    if given is None:
+        return None
+    table = table_of(given)
+    figures = tag("div", positional_map(table, words), waves(table, words), class_="charts")
+    return join(tag("p", words("positions_reading"), class_="soft"), figures)
+
+
+def unknown_words(given: Sequence[tuple[str, int]], words: Words) -> Html | None:
+    """Words outside the lexicon, most frequent first."""
+    if not given:
+        return None
+    ranked = sorted(given, key=lambda pair: -pair[1])[:MOST_WORDS]
+    chips = (tag("li", clipped(word, 60), tag("span", f"×{number(count)}"), dir="auto") for word, count in ranked)
+    left_out = words("out_of", shown=number(len(ranked)), total=number(len(given)))
+    note = tag("p", left_out, class_="soft") if len(ranked) < len(given) else None
+    return join(tag("p", words("unknown_reading"), class_="soft"), tag("ul", *chips, class_="words"), note)
+
+
+def notes(given: Sequence[str]) -> Html | None:
+    """What else a reader should know."""
+    return join(*(tag("p", note, dir="auto") for note in given)) if given else None
+
+
+def _chosen(given: Sequence[Sample]) -> dict[str, list[Sample]]:
+    """By score; one that is not a number counts as the worst. The random ones are the same every time."""
+    ranked = sorted(given, key=lambda sample: math.inf if math.isnan(sample.score) else -sample.score)
+    each = min(SAMPLES_EACH, math.ceil(len(ranked) / 3))
+    best, rest = ranked[:each], ranked[each:]
+    worst, middle = rest[-each:][::-1], rest[:-each]
+    return {"worst": worst, "random": random.Random(0).sample(middle, min(each, len(middle))), "best": best}
+
+
+def _sample(sample: Sample, words: Words) -> Html:
+    source, reference, output = (
+        clipped(text, LONGEST_TEXT) for text in (sample.source, sample.reference, sample.output)
+    )
+    verdict = " · ".join([number(sample.score), *([words("exact")] if sample.exact else [])])
+    entries: list[tuple[str, object]] = [(words("source"), source)]
+    if sample.reference == sample.output:
+        entries.append((words("output"), output))
+        verdict += f" · {words('same_as_reference')}"
+    else:
+        theirs, ours = marked(reference, output)
+        entries += [(words("reference"), theirs), (words("output"), ours or words("nothing"))]
+    rows = (join(tag("dt", name), tag("dd", text, dir="auto")) for name, text in entries)
+    score = join(tag("dt", words("score")), tag("dd", verdict, class_="soft"))
+    return tag("div", tag("dl", *rows, score), class_="sample")

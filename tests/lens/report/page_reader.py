@@ -1,0 +1,113 @@
+"""Reads a page as a browser would: a strict parser that knows which tags must be closed, and a full report to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from typing import Any
+
+from heedful.core import Sinusoidal
+from heedful.lens.report import AttentionMap, ReportData, Sample, ScoreRow
+
+VOID = {"meta", "br"}
+
+
+@dataclass
+class Node:
+    """An element, with its text and children in order."""
+
+    name: str
+    attributes: dict[str, str | None] = field(default_factory=dict)
+    children: list[Node | str] = field(default_factory=list)
+
+    def walk(self) -> Iterator[Node]:
+        yield self
+        for child in self.children:
+            if isinstance(child, Node):
+                yield from child.walk()
+
+    def find(self, name: str, **attributes: str) -> list[Node]:
+        """Those inside with this name whose attributes hold these words."""
+        wanted = {key.rstrip("_").replace("_", "-"): value for key, value in attributes.items()}
+        return [
+            node
+            for node in self.walk()
+            if node.name == name
+            and all(value in (node.attributes.get(key) or "").split() for key, value in wanted.items())
+        ]
+
+    @property
+    def text(self) -> str:
+        return "".join(child if isinstance(child, str) else child.text for child in self.children)
+
+    def number(self, key: str) -> float:
+        return float(self.attributes[key] or "")
+
+
+class _Parser(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.open = [Node("page")]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        node = Node(tag, dict(attrs))
+        assert len(node.attributes) == len(attrs), f"<{tag}> repeats an attribute"
+        self.open[-1].children.append(node)
+        if tag not in VOID:
+            self.open.append(node)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert any(node.name == "svg" for node in self.open), f"only SVG closes its own tags, and <{tag}/> is outside"
+        self.open[-1].children.append(Node(tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open[-1].name == tag, f"</{tag}> closes <{self.open[-1].name}>"
+        self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        self.open[-1].children.append(data)
+
+
+def parsed(page: str) -> Node:
+    """The page as a tree; badly nested tags are an assertion."""
+    parser = _Parser()
+    parser.feed(page)
+    parser.close()
+    assert len(parser.open) == 1, f"<{parser.open[-1].name}> is never closed"
+    return parser.open[0]
+
+
+def full_report(language: str = "en", text: str = "") -> ReportData:
+    """A report with every part, and `text` in every field that holds text."""
+    third = 1 / 3
+    log: list[dict[str, Any]] = [
+        {"kind": "train", "step": step, "epoch": 0, "loss": 8 / step, "lr": 1e-4 * step, "time": 1.0, "note": text}
+        for step in range(1, 9)
+    ]
+    log += [{"kind": "valid", "step": step, "loss": 9 / step, "bleu": 10.0 * step, text: 1.0} for step in (4, 8)]
+    return ReportData(
+        title=f"Report{text}",
+        language=language,
+        facts=[(f"model{text}", f"tiny{text}"), ("parameters", 12345)],
+        scores=[ScoreRow(f"test{text}", f"BLEU{text}", 31.25, (30.5, 32.0), f"nrefs:1{text}")],
+        constructions=[(f"tense{text}", 45, 60), ("polarity", 0, 0)],
+        by_length={
+            f"Transformer{text}": [(f"1–5{text}", 10, 90.0), ("6–10", 20, 60.0), ("11+", 5, 30.0)],
+            "GRU": [(f"1–5{text}", 10, 80.0), ("11+", 5, 10.0)],
+        },
+        comparison=[{f"run{text}": f"a{text}", "bleu": 31.25}, {f"run{text}": "b", "time": "1:02"}],
+        samples=[
+            Sample(f"원문 {n}{text}", f"the reference {n}{text}", f"the output {n}{text}", float(n), n == 9)
+            for n in range(12)
+        ],
+        attention=[
+            AttentionMap(f"heads{text}", [f"나는{text}", "간다"], [f"I{text}", "go", "."], [[[0.5, 0.5]] * 3] * 2),
+            AttentionMap("one", ["a", "b", "c"], [text or "x"], [[third, third, third]], ["mean"]),
+        ],
+        log=log,
+        reading={"pairs": 12, f"file{text}": text, "dropped": {f"empty{text}": {"count": 3, "first": [f"a:1{text}"]}}},
+        positions=Sinusoidal(128).table(100),
+        unknown_words=[(f"메타버스{text}", 3)],
+        notes=[f"a note{text}"],
+    )
