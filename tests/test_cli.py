@@ -1,7 +1,9 @@
-"""The shell: what it prints, what it writes, and how it fails."""
+"""The shell: its help, its codes, one line for a mistake, and output that nothing breaks."""
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,38 +11,112 @@ from pathlib import Path
 import pytest
 
 from heedful import __version__
+from heedful.tasks.bundle import BundleError
+from shell import Done, heedful
+
+VERBS = ["demo", "train", "train translation", "predict", "evaluate", "report", "tour", "doctor"]
 
 
-def heedful(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "heedful", *words], capture_output=True, text=True, check=False)
+def process(*words: object, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    """The shell as a person starts it."""
+    command = [sys.executable, "-m", "heedful", *map(str, words)]
+    return subprocess.run(command, capture_output=True, env=os.environ | environment, check=False)
 
 
-def test_the_demo_counts_the_parts_and_writes_the_pictures(tmp_path: Path) -> None:
-    done = heedful("demo", "--out", str(tmp_path / "new" / "folder"))
-    assert done.returncode == 0, done.stderr
+def test_the_version_is_printed() -> None:
+    assert heedful("--version") == Done(0, f"heedful {__version__}\n".encode(), "")
+
+
+def test_without_words_the_help_is_shown() -> None:
+    done = heedful()
+    for verb in VERBS:
+        assert verb.split()[0] in done.out + done.err
+
+
+@pytest.mark.parametrize("verb", ["", *VERBS])
+def test_every_verb_explains_itself_with_an_example_in_eighty_columns(verb: str) -> None:
+    done = heedful(*verb.split(), "--help")
+    assert done.code == 0
+    assert f"Example: heedful {verb}" in " ".join(done.out.split())
+    assert max(map(len, done.out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["dmo"], ["demo", "--language", "fr"], ["demo", "--nothing"], ["predict"], ["train", "cooking"], ["report"]],
+)
+def test_wrong_use_exits_with_two(words: list[str]) -> None:
+    done = heedful(*words)
+    assert done.code == 2
+    assert "Traceback" not in done.err
+
+
+def test_a_mistyped_verb_is_set_right() -> None:
+    assert "Did you mean 'predict'?" in heedful("predit").err
+
+
+def test_the_tour_counts_the_parts_and_writes_the_pictures(tmp_path: Path) -> None:
+    done = heedful("tour", "--out", tmp_path / "new" / "folder")
+    assert done.code == 0, done.err
     for words in ("63,082,496", "12,598,272", "67% of an encoder layer", "50% of a decoder layer", "57% of"):
-        assert words in done.stdout.replace("\n", " ")
+        assert words in done.out
     for name in ("positional-map", "positional-waves", "encoder-attention"):
         for suffix in (".png", ".svg"):
             assert (tmp_path / "new" / "folder" / f"{name}{suffix}").stat().st_size > 1000
 
 
-def test_the_version_is_printed() -> None:
-    assert heedful("--version").stdout.strip() == f"heedful {__version__}"
-
-
-@pytest.mark.parametrize("words", [("dmo",), ("demo", "--language", "fr"), ("demo", "--nothing")])
-def test_wrong_use_exits_with_two(words: tuple[str, ...]) -> None:
-    done = heedful(*words)
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
+def test_the_doctor_lists_what_it_finds() -> None:
+    done = heedful("doctor")
+    assert done.code == 0, done.out
+    columns = {re.sub(r"^(. .{20}).*", r"\1", line)[-1] for line in done.out.splitlines()}
+    assert columns == {" "}  # every name is shorter than its column
+    assert "smoke test" in done.out
 
 
 def test_a_failure_is_one_line_and_a_traceback_only_on_request(tmp_path: Path) -> None:
-    taken = tmp_path / "file"
-    taken.write_text("not a folder")
-    done = heedful("demo", "--out", str(taken))
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
-    assert "file" in done.stderr
-    assert "Traceback" in heedful("--debug", "demo", "--out", str(taken)).stderr
+    done = heedful("predict", tmp_path / "nowhere", "a")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith(f"error: {tmp_path / 'nowhere'} is not a folder; ")
+    assert len(done.err.splitlines()) == 1
+    for words in (["--debug", "predict", tmp_path, "a"], ["predict", tmp_path, "a", "--debug"]):
+        with pytest.raises(BundleError):  # comes out of main, and Python shows it
+            heedful(*words)
+    assert heedful("predict", tmp_path / "nowhere", "--", "--debug").code == 1  # a text, behind --
+
+
+def test_what_the_system_refuses_is_one_line_with_the_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = heedful("tour", "--out", tmp_path / "file")
+    assert done.code == 1
+    assert done.err == f"error: {tmp_path / 'file'}: File exists\n"
+
+
+def test_an_error_about_odd_text_stays_one_line_and_moves_no_cursor(tmp_path: Path) -> None:
+    done = heedful("predict", f"{tmp_path}/[red]a\nb\x1b[2J[/]", "x")
+    assert done.code == 1
+    assert len(done.err.splitlines()) == 1
+    assert "[red]a b�[2J[/]" in done.err
+
+
+def test_a_stream_that_knows_no_korean_is_no_traceback(tmp_path: Path) -> None:
+    done = heedful("predict", tmp_path / "없다", "x", encoding="ascii")
+    assert done.code == 1
+    assert r"\uc5c6\ub2e4 is not a folder" in done.err
+    done = heedful("doctor", encoding="ascii")
+    assert done.code == 0
+    assert r"\u2713" in done.out
+    assert "+--" in heedful("predict", "--help", encoding="ascii").out  # borders drawn with what there is
+
+
+def test_other_locales_and_terminals(tmp_path: Path) -> None:
+    """Whatever the surroundings, the words are there and nothing else is."""
+    surroundings = [
+        {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
+        {"NO_COLOR": "1", "FORCE_COLOR": "1", "COLUMNS": "20", "TERM": "xterm"},
+    ]
+    for environment in surroundings:
+        done = process("predict", tmp_path / "없다", "안녕", **environment)
+        assert done.returncode == 1
+        assert b"Traceback" not in done.stderr
+        assert b"is not a folder" in done.stderr
+        assert b"\x1b[3" not in done.stderr  # no colour

@@ -7,6 +7,7 @@ a wrong type or an impossible pair is a ConfigError that says what was given and
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Mapping
@@ -160,14 +161,30 @@ def read_mapping(path: str | Path) -> dict[str, Any]:
 
 
 def write_mapping(path: str | Path, values: Mapping[str, Any]) -> None:
-    """A dict as JSON or YAML, by the name's ending."""
+    """A dict as JSON or YAML, by the name's ending; the file is whole or not there."""
     path = Path(path)
     if _ending(path) == ".json":
         text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
     else:
         text = yaml.safe_dump(_plain(values), sort_keys=False, allow_unicode=True)
+    write_text(path, text)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """A file that is whole or not there: written under a hidden name, forced to the disk and renamed."""
+    path = Path(path)
+    partial = path.with_name(f".{path.name}.partial")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    try:
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def assign(values: dict[str, Any], assignment: str) -> None:

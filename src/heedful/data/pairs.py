@@ -53,6 +53,11 @@ class Lengths:
     def add(self, length: int) -> None:
         self.counts[length] += 1
 
+    def remove(self, length: int) -> None:
+        self.counts[length] -= 1
+        if not self.counts[length]:
+            del self.counts[length]
+
     @property
     def mean(self) -> float:
         total = self.counts.total()
@@ -113,7 +118,7 @@ class Reading:
 
     @property
     def fingerprint(self) -> str:
-        """A sha256 of the kept pairs in their order: another one means that the data changed."""
+        """A sha256 of the pairs in the order they were kept: another one means that the data changed."""
         return self._hash.hexdigest()
 
     def keep(self, pair: Pair) -> None:
@@ -126,6 +131,14 @@ class Reading:
 
     def drop(self, reason: str, place: str) -> None:
         self.dropped.setdefault(reason, Tally()).add(place)
+
+    def drop_kept(self, reason: str, pair: Pair) -> None:
+        """Drop a pair that was kept: the counts and lengths are as if it never had been. The fingerprint stays."""
+        self.kept -= 1
+        for side, text in (("source", pair.source), ("target", pair.target)):
+            self.characters[side].remove(len(text))
+            self.words[side].remove(len(text.split()))
+        self.drop(reason, pair.place)
 
     def forget(self, reason: str, count: int, place: str) -> None:
         """Take back drops whose places begin so."""

@@ -86,6 +86,7 @@ def groups(batches: Batches[Any], epoch: int, start: int, size: int) -> Iterator
         n = batches.steps_per_epoch(epoch)
         if n < 1:
             raise DataError(f"epoch {epoch} of the training data has no batch; is the data empty?")
+        start = min(start, n)  # data that was allowed to change may be less: then this epoch is over
         coming = batches.epoch(epoch, start)
         for first in range(start, n, size):
             end = min(first + size, n)

@@ -10,10 +10,19 @@ from heedful.errors import DataError
 
 from .files import OtherLanguageError
 from .find import Found, find
+from .formats import TEXT
 from .languages import Languages
-from .text import lines_of
+from .text import lines_of, partner_of
 
-__all__ = ["lines_of", "read_pairs"]
+__all__ = ["files_of", "lines_of", "read_pairs"]
+
+
+def files_of(paths: Iterable[str | Path], source_language: str, target_language: str) -> list[Path]:
+    """Every file that `read_pairs` would open for these paths, both sides of parallel text among them."""
+    languages = Languages(source_language, target_language)
+    found = find([Path(path) for path in paths], languages, Reading())
+    partners = [partner_of(file, languages) for file, known in found if known is TEXT]
+    return [*(file.path for file, _ in found), *partners]
 
 
 def read_pairs(

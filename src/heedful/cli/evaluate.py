@@ -1,0 +1,97 @@
+"""`heedful evaluate`: how good a model is on pairs it has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..config import write_mapping
+from ..data.pairs import Pair, Reading
+from ..errors import ConfigError, DataError
+from ..tasks import load
+from ..tasks.scoring import Score, main_metric
+from ..tasks.translation import evaluation
+from ..tasks.translation.alignments import read_alignments
+from ..tasks.translation.evaluation import Evaluation
+from ..tasks.translation.looking import AlignmentScore, alignment_score, has_attention
+from ..tasks.translation.prepare import Files, read_set
+from ..tasks.translation.translator import TextError, Translator
+from .tables import show_by_length, show_samples, show_scores
+from .words import say, warn
+
+
+def evaluate(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a trained model.")],
+    data: Annotated[
+        list[str], typer.Option(help="Pairs it has not seen, in any form that train reads. Repeatable.", metavar="FILE")
+    ],
+    columns: Annotated[str | None, typer.Option(help="Languages of tab-separated columns: en,ko.")] = None,
+    beam: Annotated[int | None, typer.Option(min=1, help="How many hypotheses to keep open.")] = None,
+    alignments: Annotated[
+        Path | None, typer.Option(help="True word alignments, a line a pair: 0-0 1-2 2?1 (? for possible).")
+    ] = None,
+    samples: Annotated[int, typer.Option(min=0, help="How many of the best and of the worst to show.")] = 5,
+    out: Annotated[Path | None, typer.Option(help="Write the scores and every sentence as JSON.")] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda, or auto.")] = "auto",
+) -> None:
+    """Score a translator on pairs it has not seen: BLEU and chrF with signatures and 95 % intervals."""
+    if out is not None and out.suffix != ".json":
+        raise ConfigError(f"--out {out}: the scores are written as JSON; give the file the ending .json")
+    translator = load(model, device=device)
+    pairs = _pairs(translator, Files(tuple(data), columns=tuple(columns.split(",")) if columns else None))
+    gold = None if alignments is None else read_alignments(alignments, pairs)
+    if gold is not None and not has_attention(translator):
+        raise DataError(f"{model} has no attention that --alignments could be compared with")
+    words = {} if beam is None else {"beam": beam}
+    result = _evaluated(translator, pairs, words)
+    _show(result, samples, translator.settings.target)
+    found = {**result.to_dict(), "samples": [vars(sample) for sample in result.samples]}
+    if gold is not None:
+        triples = [(pair.source, pair.target, true) for pair, true in zip(pairs, gold, strict=True)]
+        half = (len(triples) + 1) // 2
+        score = alignment_score(translator, triples[:half], triples[half:] or triples)
+        _show_alignment(score, half)
+        found["alignment"] = {**vars(score), "head": str(score.head)}
+    if out is not None:
+        write_mapping(out, found)
+        say(f"wrote {out}")
+
+
+def _pairs(translator: Translator, files: Files) -> list[Pair]:
+    reading = Reading()
+    pairs = read_set(files, translator.settings.source, translator.settings.target, reading)
+    for why, tally in reading.dropped.items():
+        warn(f"warning: left out, {why}: {tally}")
+    return pairs
+
+
+def _evaluated(translator: Translator, pairs: Sequence[Pair], words: dict[str, Any]) -> Evaluation:
+    try:
+        return evaluation.evaluate(
+            translator, [pair.source for pair in pairs], [pair.target for pair in pairs], **words
+        )
+    except TextError as error:
+        raise DataError(f"{pairs[error.index].place}: {error.reason}") from None
+
+
+def _show(result: Evaluation, count: int, language: str) -> None:
+    show_scores(f"{len(result.samples):,} pairs", {"all": [*result.scores.values(), Score("exact %", result.exact)]})
+    show_by_length(result.by_length, result.scores[main_metric(language)].metric)
+    if result.unfinished:
+        warn(f"warning: {result.unfinished:,} outputs had not come to an end when their room did")
+    ranked = result.best
+    best = ranked[:count]
+    worst = ranked[len(best) :][-count:][::-1] if count else []
+    for title, some in (("Best", best), ("Worst", worst)):
+        if some:
+            show_samples(title, some)
+
+
+def _show_alignment(score: AlignmentScore, half: int) -> None:
+    say(
+        f"Alignment error rate: {score.error_rate:.1f} % by {score.head}, chosen on the first {half:,} pairs; "
+        f"by a diagonal: {score.diagonal:.1f} %"
+    )

@@ -1,0 +1,296 @@
+"""From a frame to English words, by rules: the English is a function of the Korean (docs/corpus.md lists the rules)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heedful.data.grammar.english_forms import comparative, participle, superlative
+from heedful.data.grammar.english_phrases import noun_words
+from heedful.data.grammar.english_verbs import verb_words, with_not
+from heedful.data.grammar.frames import (
+    CLAUSE,
+    EXTRAS,
+    MODAL,
+    NEGATION,
+    NESTED,
+    NOTHING,
+    OBJECT,
+    RELATION,
+    SUBJECT,
+    VERB,
+    Clause,
+    Extra,
+    Phrase,
+    Sentence,
+    Word,
+)
+from heedful.data.grammar.lexicon import Adverb, Noun
+
+_POSITIONS = {"위": "on", "아래": "under", "옆": "next to", "안": "in", "앞": "in front of", "뒤": "behind"}
+_PREPOSITIONS = {"with": "with", "give": "to", "than": "than"}
+_ORDER = {
+    "than": 0, "to": 0, "give": 0, "from": 1, "until": 2, "how": 3, "with": 4, "by": 5, "at": 6, "in": 6, "when": 9,
+}  # fmt: skip
+_COORDINATING = ("-고", "-지만")
+_AFTER = {"-고": "and", "-지만": "but", "-아서/어서": "so"}
+_BEFORE = {"-(으)니까": "since", "-(으)면": "if"}
+_ORDERS: dict[str, tuple[Word, ...]] = {
+    "command": (),
+    "prohibition": (("don't", NEGATION),),
+    "request": (("please", MODAL),),
+    "suggestion": (("shall", VERB), ("we", NOTHING)),
+    "offer": (("do", VERB), ("you", NOTHING), ("want", VERB), ("to", VERB)),
+}
+
+
+@dataclass(frozen=True)
+class Style:
+    """Where more than one answer is right, which one to write; the default is the canonical answer."""
+
+    contracted: bool = True
+    the: bool = False
+    time_first: bool = False
+    since: bool = False
+
+
+CANONICAL = Style()
+
+
+class EnglishWriter:
+    """Writes one sentence: the words with their keys."""
+
+    def __init__(self, sentence: Sentence, style: Style = CANONICAL) -> None:
+        self.mood, self.style, self.formal = sentence.mood, style, sentence.level == "합쇼"
+        self.asking = self.mood in ("question", "suggestion", "offer")
+        self.words: list[Word] = []
+        self.late: list[Word] = []
+        before, actor = None, ""
+        for number, clause in enumerate(sentence.clauses):
+            actor = actor if clause.shared else _actor(clause)
+            self.joint(before, clause, number * CLAUSE)
+            self.clause(clause, number * CLAUSE, actor, before)
+            before = clause
+        self.words += self.late
+
+    def text(self) -> str:
+        """The sentence, with a capital and its punctuation."""
+        line = " ".join([word for word, _ in self.words])
+        return line[0].upper() + line[1:] + ("?" if self.asking else ".")
+
+    def joint(self, before: Clause | None, clause: Clause, at: int) -> None:
+        """The comma and the conjunction between two clauses, and the one that opens a clause."""
+        words = self.words
+        link = before.link if before else ""
+        if link and not (clause.shared and link in _COORDINATING):
+            words[-1] = (words[-1][0] + ",", words[-1][1])
+        if link in _AFTER and not (link == "-아서/어서" and self.style.since):
+            words.append((_AFTER[link], at - CLAUSE + VERB))
+        opening = _BEFORE.get(clause.link) or ("since" if clause.link == "-아서/어서" and self.style.since else "")
+        if opening:
+            words.append((opening, at + VERB))
+
+    def clause(self, clause: Clause, at: int, actor: str, before: Clause | None) -> None:
+        mood = self.mood if clause.link in ("", "-고") else "statement"
+        link = before.link if before else ""
+        inverted = mood == "question" and clause.asked != "subject"
+        actor = "we" if mood == "suggestion" else actor
+        auxiliary, main = self.group(clause, actor, inverted)
+        if mood in _ORDERS:
+            self.words += _ORDERS[mood] if before is None or link != "-고" else ()
+            auxiliary, main = (), self.bare(clause)
+        elif clause.shared and link in _COORDINATING:
+            if before is not None and self.group(before, actor, False)[0] == auxiliary:
+                auxiliary = ()  # is small but clean; will eat and sleep
+        elif "exist" in clause.predicate.marks and not clause.topic:
+            self.there(clause, at, inverted)
+            return
+        elif self.formal and is_message(clause) and mood == "statement":
+            self.message(clause, at)
+            return
+        else:
+            subject = self.subject(clause, at, actor)
+            if inverted:
+                self.words += self.question_word(clause, at, actor)
+                self.words += _moved(auxiliary, at)
+                auxiliary = ()
+            elif self.style.time_first:
+                self.time(clause, at)
+            self.words += subject
+        self.rest(clause, at, auxiliary, main, actor)
+
+    def group(self, clause: Clause, actor: str, inverted: bool) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
+        predicate, modal = clause.predicate, clause.modal
+        if clause.negation == "못":
+            modal = "can"
+        elif clause.now:
+            modal = "progressive"
+        negated = clause.negation != ""
+        auxiliary, main = verb_words(
+            predicate.english, actor, clause.tense, modal, negated, inverted, self.style.contracted
+        )
+        if clause.degree:
+            words = comparative(predicate.quality) if clause.degree == "more" else superlative(predicate.quality)
+            main = tuple((word, MODAL if word in ("more", "most", "the") else VERB) for word in words)
+        return auxiliary, main
+
+    def bare(self, clause: Clause) -> tuple[Word, ...]:
+        return tuple((word, VERB) for word in clause.predicate.english.split(" "))
+
+    def there(self, clause: Clause, at: int, inverted: bool) -> None:
+        """There is a book on the desk; there is no book; are there three books?"""
+        assert clause.subject is not None
+        thing = clause.subject
+        many = thing.number > 1 or thing.noun.kind == "plural"
+        form = (("were" if many else "was") if clause.tense == "past" else ("are" if many else "is"), at + VERB)
+        self.words += [form, ("there", at + VERB)] if inverted else [("there", at + VERB), form]
+        if clause.negation:
+            self.words.append(("no", at + VERB))
+            self.words += [(word, at + SUBJECT) for word in thing.noun.english.split(" ")]
+        else:
+            self.words += self.phrase(thing, at + SUBJECT, "have" if inverted else "event", "it")
+        self.extras(clause, at, "it")
+
+    def message(self, clause: Clause, at: int) -> None:
+        """The file cannot be saved; the file has been saved."""
+        assert clause.object is not None
+        thing = clause.object
+        many = "they" if thing.noun.kind == "plural" or thing.noun.pronoun == "they" or thing.number > 1 else "it"
+        done = participle(clause.predicate.english)
+        modal, negated = "can" if clause.negation == "못" else clause.modal, clause.negation != ""
+        self.words += self.phrase(thing, at + OBJECT, "subject", many)
+        if modal == "progressive":
+            auxiliary, main = verb_words("be being", many, clause.tense, "", negated, False, False)
+        elif modal != "can" and clause.tense == "past" and not clause.extras:
+            auxiliary = with_not("have" if many == "they" else "has", VERB, negated, False)
+            main = (("been", VERB),)
+        else:
+            auxiliary, main = verb_words("be", many, clause.tense, modal, negated, False, False)
+        self.words += _moved((*auxiliary, *main, (done, VERB)), at)
+        self.extras(clause, at, many)
+
+    def subject(self, clause: Clause, at: int, actor: str) -> list[Word]:
+        if clause.subject is None:
+            return [(actor, NOTHING)]
+        return self.phrase(clause.subject, at + SUBJECT, "subject", actor)
+
+    def question_word(self, clause: Clause, at: int, actor: str) -> list[Word]:
+        """The question word comes first in English, wherever it stands in Korean."""
+        if clause.asked == "object" and clause.object:
+            return self.phrase(clause.object, at + OBJECT, "event", actor)
+        for place, extra in enumerate(clause.extras):
+            if extra.role == clause.asked:
+                key = at + EXTRAS + 10 * place
+                if isinstance(extra.thing, Adverb):
+                    return [(word, key) for word in extra.thing.english.split(" ")]
+                return [(extra.thing.noun.english, key)]
+        return []
+
+    def rest(self, clause: Clause, at: int, auxiliary: tuple[Word, ...], main: tuple[Word, ...], actor: str) -> None:
+        """Everything after the subject."""
+        words = self.words
+        words += _moved(auxiliary, at)
+        for place, extra in enumerate(clause.extras):
+            if extra.role == "often" and isinstance(extra.thing, Adverb):
+                words.append((extra.thing.english, at + EXTRAS + 10 * place))
+        words += _moved(main, at)
+        if clause.object and clause.asked != "object":
+            words += self.phrase(clause.object, at + OBJECT, self.use(clause), actor)
+        self.extras(clause, at, actor)
+
+    def use(self, clause: Clause) -> str:
+        """How the object is meant: in general, had, said of the subject, or one of a kind in a single event."""
+        marks = clause.predicate.marks
+        if "copula" in marks or "have" in marks:
+            return "have"
+        if clause.object and (marks & {"software", "at-hand"} or (clause.object.noun.at and "creates" not in marks)):
+            return "at hand"  # places, files and lights: clean the room
+        if clause.habit or self.mood == "prohibition" or clause.predicate.english in ("like", "love"):
+            return "general"
+        if (
+            clause.negation
+            or clause.now
+            or clause.modal == "progressive"
+            or (self.mood == "question" and not clause.link)
+        ):
+            return "have"
+        return "event"
+
+    def extras(self, clause: Clause, at: int, actor: str) -> None:
+        if not clause.extras:
+            return
+        order = sorted(range(len(clause.extras)), key=lambda place: _ORDER.get(clause.extras[place].role, 6))
+        for place in order:
+            extra = clause.extras[place]
+            front = extra.role == "when" and self.style.time_first and not self.asking
+            if extra.role != "often" and extra.role != clause.asked and not front:
+                self.extra(clause, extra, at + EXTRAS + 10 * place, actor)
+
+    def time(self, clause: Clause, at: int) -> None:
+        for place, extra in enumerate(clause.extras):
+            if extra.role == "when" and isinstance(extra.thing, Adverb):
+                self.words += [(word, at + EXTRAS + 10 * place) for word in extra.thing.english.split(" ")]
+                self.words[-1] = (self.words[-1][0] + ",", self.words[-1][1])
+
+    def extra(self, clause: Clause, extra: Extra, key: int, actor: str) -> None:
+        thing, role = extra.thing, extra.role
+        if isinstance(thing, Adverb):
+            words = thing.english
+            if clause.link == "-고" and role == "when":  # one time for both: I ate and slept yesterday
+                self.late = [(word, key) for word in words.split(" ")]
+                return
+        elif role in ("at", "in") or (role == "to" and "at" in clause.predicate.marks):
+            words = thing.noun.at
+        elif role in ("to", "until"):
+            words = thing.noun.to
+        elif role == "from":
+            words = "from " + thing.noun.to.removeprefix("to ")
+        elif role == "by":
+            words = "by " + thing.noun.english
+        else:
+            where = key + RELATION if role in _POSITIONS else key
+            self.words += [(word, where) for word in _POSITIONS.get(role, _PREPOSITIONS.get(role, "")).split(" ")]
+            self.words += self.phrase(thing, key, "subject", actor)
+            return
+        self.words += [(word, key) for word in words.split(" ")]
+
+    def phrase(self, phrase: Phrase, key: int, use: str, actor: str) -> list[Word]:
+        """Determiner, adjective, noun, and its relative clause."""
+        words = noun_words(phrase, key, use, actor, asking=self.asking, the=self.style.the)
+        return words + self.relative(phrase.relative, key * NESTED, phrase.noun) if phrase.relative else words
+
+    def relative(self, clause: Clause, at: int, noun: Noun) -> list[Word]:
+        outer, self.words = self.words, []
+        of_subject = clause.subject is None and clause.person == "other"
+        self.words.append(("who" if of_subject and noun.animate and noun.pronoun != "it" else "that", NOTHING))
+        actor = (noun.pronoun or "he") if of_subject else _actor(clause)
+        if not of_subject:
+            self.words += self.subject(clause, at, actor)
+        self.rest(clause, at, *self.group(clause, actor, False), actor)
+        inner, self.words = self.words, outer
+        return inner
+
+
+def is_message(clause: Clause) -> bool:
+    """Whether this is what a program says: a software verb of which nobody is the subject."""
+    told = clause.modal in ("can", "progressive") or (
+        not clause.modal and (clause.tense != "present" or clause.negation == "못")
+    )
+    return (
+        told
+        and "software" in clause.predicate.marks
+        and clause.subject is None
+        and not clause.link
+        and not clause.shared
+    )
+
+
+def _actor(clause: Clause) -> str:
+    """The pronoun for the subject: it decides the verb's person and whose hands are washed."""
+    if clause.subject is None:
+        return "it" if "weather" in clause.predicate.marks else "you" if clause.person == "you" else "I"
+    noun = clause.subject.noun
+    return noun.english if noun.kind == "pronoun" else noun.pronoun or "he"
+
+
+def _moved(words: tuple[Word, ...], at: int) -> list[Word] | tuple[Word, ...]:
+    return [(word, at + key) for word, key in words] if at else words

@@ -1,0 +1,95 @@
+"""A bundle is a folder: config.json, model.safetensors, what its task adds (tokenisers), a card, metrics."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from torch import nn
+
+from ..config import FamilyConfig, read_mapping, write_mapping
+from ..errors import ConfigError, HeedfulError, unknown
+from ..families import build, config_of
+from ..families.weights import read_weights, write_weights
+
+FORMAT = 1
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+KEYS = ("format", "task", "model", "settings", "sha256")
+
+
+class BundleError(HeedfulError, ValueError):
+    """A folder that is no bundle, or not a whole one."""
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What config.json says: which task, which model, and the task's own settings."""
+
+    task: str
+    model: FamilyConfig
+    settings: Mapping[str, Any]
+
+    def write(self, folder: str | Path, module: nn.Module, beside: Sequence[str] = ()) -> None:
+        """Weights first, then config.json with the sums of all files: `beside` names those that the task has written.
+
+        A folder whose config.json agrees with its files is whole.
+        """
+        folder = Path(folder)
+        try:
+            write_weights(module, folder / WEIGHTS)
+        except SafetensorError as error:
+            raise BundleError(f"{folder / WEIGHTS} cannot be written: {error}") from None
+        sums = {name: _sha256(folder / name) for name in (WEIGHTS, *beside)}
+        values = (FORMAT, self.task, self.model.to_dict(), dict(self.settings), sums)
+        write_mapping(folder / CONFIG, dict(zip(KEYS, values, strict=True)))
+
+    @classmethod
+    def read(cls, folder: str | Path) -> Bundle:
+        """The bundle in a folder, every file of it checked, its weights not yet used."""
+        folder = Path(folder)
+        if not folder.is_dir():
+            raise BundleError(f"{folder} is not a folder; a model is the folder that training wrote (--out)")
+        if not (folder / CONFIG).is_file():
+            begun = (folder / "checkpoints").is_dir()
+            why = "its training has not finished; go on with --resume" if begun else "it was not written by training"
+            raise BundleError(f"{folder} holds no trained model: {CONFIG} is missing; {why}")
+        try:
+            values = _checked(read_mapping(folder / CONFIG))
+            bundle = cls(str(values["task"]), config_of(values["model"]), dict(values["settings"]))
+        except (ConfigError, TypeError, ValueError) as error:
+            raise BundleError(f"{folder / CONFIG} is not a bundle's config: {error}") from None
+        for name, expected in values["sha256"].items():
+            if _sha256(folder / Path(name).name) != expected:
+                raise BundleError(f"{folder / name} is not the file that was written with {CONFIG}; restore both")
+        return bundle
+
+    def module(self, folder: str | Path) -> nn.Module:
+        """The model with its weights, ready to use."""
+        module: nn.Module = build(self.model)
+        read_weights(module, Path(folder) / WEIGHTS)
+        return module.eval()
+
+
+def _checked(values: dict[str, Any]) -> dict[str, Any]:
+    """All the keys and no others, of the format that is read here."""
+    if missing := [key for key in KEYS if key not in values]:
+        raise ConfigError(f"it lacks {', '.join(missing)}")
+    if strange := [key for key in values if key not in KEYS]:
+        raise ConfigError(unknown("key", strange[0], KEYS))
+    if values["format"] != FORMAT:
+        raise ConfigError(f"its format is {values['format']!r}, and this version of Heedful reads {FORMAT}")
+    if not isinstance(values["sha256"], dict) or WEIGHTS not in values["sha256"]:
+        raise ConfigError(f"sha256 does not name {WEIGHTS}")
+    return values
+
+
+def _sha256(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise BundleError(f"{path} cannot be read: {error.strerror}") from None

@@ -1,0 +1,96 @@
+"""Translation as the training loop sees it: batches, loss, validation."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+from ...core import padding
+from ...data.batch import Batch
+from ...data.loader import Loader, LoaderConfig
+from ...training.job import Score
+from ...training.loss import Loss, cross_entropy
+from ..scoring import corpus_scores, main_metric
+from .config import TranslationConfig
+from .prepare import Prepared
+from .translator import Translator, TranslatorSettings
+
+VALIDATION_SENTENCES = 500  # translated at each validation; the loss is over all
+
+
+class TranslationJob:
+    """Teacher forcing with label smoothing; judged by the score of greedy translations."""
+
+    def __init__(self, config: TranslationConfig, prepared: Prepared, module: nn.Module) -> None:
+        self.config = config
+        self.prepared = prepared
+        self.module = module
+        self.metric = main_metric(config.target)
+        self.score = Score(self.metric, higher_is_better=True)
+        budget = LoaderConfig(batch_tokens=config.training.batch_tokens)
+        self.batches = Loader(prepared.train, budget, seed=config.training.seed)
+        self.validation = Loader(prepared.valid, budget)
+        self.sources, self.references = prepared.valid_texts(VALIDATION_SENTENCES)
+        self.samples: list[tuple[str, str, str]] = []  # source, reference, output of the last validation
+
+    def translator(self, module: nn.Module) -> Translator:
+        """A module together with what turns text into ids and back."""
+        settings = TranslatorSettings(
+            source=self.config.source,
+            target=self.config.target,
+            joint=self.config.tokenizer.joint,
+            max_tokens=self.config.data.max_tokens,
+            generation=self.config.generation,
+        )
+        prepared = self.prepared
+        sizes = prepared.tokenizer.vocab_size, prepared.target_tokenizer.vocab_size
+        model = self.config.model_for(*sizes)
+        return Translator(model, module, prepared.tokenizer, prepared.target_tokenizer, settings)
+
+    def loss(self, module: nn.Module, batch: Batch) -> Loss:
+        """Sums over a batch's real target tokens."""
+        logits = _forward(module, batch)
+        return cross_entropy(
+            logits, batch.target_out, batch.target_mask, smoothing=self.config.training.label_smoothing
+        )
+
+    def validate(self, module: nn.Module) -> dict[str, float]:
+        """Loss per token without smoothing over all pairs, and scores of greedy translations."""
+        device = next(module.parameters()).device
+        plain = count = torch.zeros((), device=device)
+        with torch.inference_mode():
+            for batch in self.validation.in_order():
+                batch = batch.to(device)
+                sums = cross_entropy(_forward(module, batch), batch.target_out, batch.target_mask)
+                plain, count = plain + sums.plain, count + sums.n
+        outputs = self.translator(module).predict(self.sources, beam=1)
+        self.samples = list(zip(self.sources, self.references, outputs, strict=True))
+        scores = corpus_scores(outputs, self.references, self.config.target)
+        loss = float(plain / count)
+        return {
+            "loss": loss,
+            "perplexity": math.exp(min(loss, 50.0)),
+            **{name: score.value for name, score in scores.items()},
+            "exact": 100.0 * sum(a == b for _, a, b in self.samples) / len(self.samples),
+        }
+
+    def describe(self, batch: Batch) -> Sequence[str]:
+        """The input lines of a batch."""
+        return [self.prepared.train.place(row) for row in batch.rows]
+
+    def identity(self) -> dict[str, str]:
+        """Fingerprints of the data, and the model's config in words."""
+        return {**self.prepared.identity(), "model": json.dumps(self.config.model.to_dict(), sort_keys=True)}
+
+
+def _forward(module: nn.Module, batch: Batch) -> torch.Tensor:
+    return module(
+        batch.source,
+        batch.target_in,
+        padding(batch.source_mask, lengths=batch.source_lengths),
+        padding(batch.target_mask, lengths=batch.target_lengths),
+    )

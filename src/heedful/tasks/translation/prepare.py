@@ -1,0 +1,229 @@
+"""From raw files to token stores in a run's folder: read once, cleaned, cut into pieces, memory-mapped."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from ...config import write_mapping
+from ...data.cleaning import clean
+from ...data.pairs import Pair, Reading
+from ...data.readers import read_pairs
+from ...data.store import TokenStore, encode_pairs
+from ...data.tokenizer import Tokenizer
+from ...errors import ConfigError, DataError, unknown
+from .config import TranslationConfig
+
+READING = "reading.json"
+SCRATCH = ".clean"
+SMALLEST_SHARE = 20  # at most every twentieth pair is held out
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where the pairs are. `columns` names the languages of tab-separated columns where no header does."""
+
+    train: tuple[str, ...]
+    valid: tuple[str, ...] = ()
+    columns: tuple[str, ...] | None = None
+
+    @classmethod
+    def from_dict(cls, values: Any) -> Files:
+        """What a file of settings says under "files"."""
+        known = [field.name for field in fields(cls)]
+        if not isinstance(values, Mapping) or not values.get("train"):
+            raise ConfigError(f"files: a mapping with a list of files to train on is needed, not {values!r}")
+        for key, names in values.items():
+            if key not in known:
+                raise ConfigError(f"files: {unknown('key', key, known)}")
+            if not isinstance(names, list | tuple | None) or not all(isinstance(name, str) for name in names or ()):
+                raise ConfigError(f"files.{key} must be a list of texts, but {names!r} was given")
+        return cls(**{key: tuple(names) for key, names in values.items() if names is not None})
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Everything training needs from the data."""
+
+    tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    train: TokenStore
+    valid: TokenStore
+
+    @classmethod
+    def open(cls, folder: Path, *, joint: bool) -> Prepared:
+        """What `prepare` has written."""
+        tokenizer = Tokenizer.load(folder / "tokenizer.json")
+        target = tokenizer if joint else Tokenizer.load(folder / "target_tokenizer.json")
+        return cls(tokenizer, target, TokenStore(folder / "train"), TokenStore(folder / "valid"))
+
+    def identity(self) -> dict[str, str]:
+        """What must stay the same for a run to go on, as fingerprints short enough to be shown."""
+        found = {
+            "training data": self.train.fingerprint,
+            "validation data": self.valid.fingerprint,
+            "source tokeniser": self.tokenizer.fingerprint,
+            "target tokeniser": self.target_tokenizer.fingerprint,
+        }
+        return {name: fingerprint[:16] for name, fingerprint in found.items()}
+
+    def valid_texts(self, limit: int | None = None) -> tuple[list[str], list[str]]:
+        """Sources and references for validation; the tokeniser loses nothing, so they need not be kept apart."""
+        rows = [self.valid[row] for row in range(len(self.valid))[:limit]]
+        sources = [self.tokenizer.decode(source) for source, _ in rows]
+        return sources, [self.target_tokenizer.decode(target) for _, target in rows]
+
+
+@dataclass(frozen=True)
+class Readings:
+    """What was read for training and for validation. Where `valid` is None, `held_out` pairs of `train` serve."""
+
+    train: Reading
+    valid: Reading | None
+    held_out: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """For a file."""
+        return {
+            "train": self.train.to_dict(),
+            "valid": None if self.valid is None else self.valid.to_dict(),
+            "held_out": self.held_out,
+        }
+
+
+def prepare(
+    config: TranslationConfig, files: Files, folder: Path, *, tokenizers: tuple[Tokenizer, Tokenizer] | None = None
+) -> tuple[Prepared, Readings]:
+    """Read, clean, learn the tokenisers unless they are given, and write the stores."""
+    with _scratch(folder / SCRATCH) as scratch:
+        train, valid, readings = _read(config, files, scratch)
+        tokenizer, target_tokenizer = _learn(config, train) if tokenizers is None else tokenizers
+        tokenizer.save(folder / "tokenizer.json")
+        if not config.tokenizer.joint:
+            target_tokenizer.save(folder / "target_tokenizer.json")
+        stores = []
+        for pairs, reading, name in ((train, readings.train, "train"), (valid, readings.valid, "valid")):
+            too_long = _counting(readings.train if reading is None else reading)
+            encoded = encode_pairs(
+                pairs(), tokenizer, target_tokenizer, max_tokens=config.data.max_tokens, too_long=too_long
+            )
+            vocabulary = max(tokenizer.vocab_size, target_tokenizer.vocab_size)
+            stores.append(TokenStore.write(folder / name, encoded, vocab_size=vocabulary))
+    if readings.valid is None:
+        readings = replace(readings, held_out=len(stores[1]))
+    write_mapping(folder / READING, readings.to_dict())
+    return Prepared(tokenizer, target_tokenizer, *stores), readings
+
+
+@contextmanager
+def _scratch(folder: Path) -> Iterator[Path]:
+    """An empty folder that is gone afterwards; one that a killed run has left is emptied."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def read_set(files: Files, source: str, target: str, reading: Reading | None = None) -> list[Pair]:
+    """Every pair of a test set as it stands: a score over cleaned pairs could be compared with nothing."""
+    pairs = list(read_pairs(files.train, source, target, columns=files.columns, reading=reading))
+    if not pairs:
+        raise DataError(f"{', '.join(files.train)}: there is no pair to evaluate on")
+    return pairs
+
+
+PairsAgain = Callable[[], Iterator[Pair]]
+
+
+def _read(config: TranslationConfig, files: Files, scratch: Path) -> tuple[PairsAgain, PairsAgain, Readings]:
+    """Clean pairs on disk, for training and for validation, with no sentence pair in both."""
+    reading = Reading()
+    if not files.valid:
+        everything = _Spool(scratch / "all.tsv", _cleaned(config, files, files.train, reading))
+        held_out = _held_out(everything.count, config.data.holdout)
+        train = _Spool(scratch / "train.tsv", (pair for pair in everything() if not held_out(pair)))
+        valid = _Spool(scratch / "valid.tsv", (pair for pair in everything() if held_out(pair)))
+        if not valid.count or not train.count:
+            raise DataError(
+                f"{everything.count} usable pairs are too few to set some apart for validation; "
+                "give more data, or validation pairs of your own (--valid)"
+            )
+        return train, valid, Readings(reading, None)
+    valid_reading = Reading()
+    valid = _Spool(scratch / "valid.tsv", _cleaned(config, files, files.valid, valid_reading))
+    seen = {_digest(pair.source, pair.target) for pair in valid()}
+    train = _Spool(scratch / "train.tsv", _without(_cleaned(config, files, files.train, reading), seen, reading))
+    if not train.count:
+        raise DataError(f"all {reading.pairs} training pairs are dropped or also in validation; give other data")
+    return train, valid, Readings(reading, valid_reading)
+
+
+def _cleaned(config: TranslationConfig, files: Files, paths: Sequence[str], reading: Reading) -> Iterator[Pair]:
+    pairs = read_pairs(paths, config.source, config.target, columns=files.columns, reading=reading)
+    return clean(pairs, config.data, config.source, config.target, reading)
+
+
+def _without(pairs: Iterable[Pair], seen: set[bytes], reading: Reading) -> Iterator[Pair]:
+    """A pair that validation uses is no training pair: the score would be of memory."""
+    for pair in pairs:
+        if _digest(pair.source, pair.target) in seen:
+            reading.drop_kept("also in validation", pair)
+        else:
+            yield pair
+
+
+def _held_out(count: int, wanted: int) -> Callable[[Pair], bool]:
+    """Choose by the source's text, so that no source is on both sides."""
+    share = min(wanted, count // SMALLEST_SHARE) / max(1, count)
+    edge = int(share * 2**64)
+    return lambda pair: int.from_bytes(_digest(pair.source)) < edge
+
+
+def _digest(*texts: str) -> bytes:
+    return hashlib.blake2b("\t".join(texts).encode(), digest_size=8).digest()
+
+
+def _learn(config: TranslationConfig, train: PairsAgain) -> tuple[Tokenizer, Tokenizer]:
+    vocab_size, min_frequency = config.tokenizer.vocab_size, config.tokenizer.min_frequency
+
+    def learn(texts: Iterable[str]) -> Tokenizer:
+        return Tokenizer.train(texts, vocab_size=vocab_size, min_frequency=min_frequency)
+
+    if config.tokenizer.joint:
+        both = learn(text for pair in train() for text in (pair.source, pair.target))
+        return both, both
+    return learn(pair.source for pair in train()), learn(pair.target for pair in train())
+
+
+def _counting(reading: Reading) -> Callable[[Pair, int], None]:
+    def too_long(pair: Pair, _: int) -> None:
+        reading.drop_kept("too many tokens", pair)
+
+    return too_long
+
+
+class _Spool:
+    """Pairs written to a scratch file, to be read again as often as needed. Clean text has no tab and no line end."""
+
+    def __init__(self, path: Path, pairs: Iterable[Pair]) -> None:
+        self.path = path
+        self.count = 0
+        names: dict[str, int] = {}  # a file's name may hold anything, so its number is written
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            for self.count, pair in enumerate(pairs, 1):
+                number = names.setdefault(pair.file, len(names))
+                file.write(f"{pair.source}\t{pair.target}\t{number}\t{pair.line}\n")
+        self._names = list(names)
+
+    def __call__(self) -> Iterator[Pair]:
+        with self.path.open(encoding="utf-8", newline="\n") as file:
+            for row in file:
+                source, target, number, line = row.rstrip("\n").split("\t")
+                yield Pair(source, target, self._names[int(number)], int(line))

@@ -1,0 +1,108 @@
+"""From files of pairs to a translator in a folder: one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+
+from ...config import write_mapping, write_text
+from ...errors import HeedfulError
+from ...families import build
+from ...training import Event, Finished, FolderError, Observer, Outcome, RunFolder, Saved, fit
+from .card import card
+from .config import TranslationConfig
+from .evaluation import Evaluation, evaluate
+from .folder import DATA, asked, begin, check_resumable, remember
+from .job import TranslationJob
+from .prepare import Files, Readings
+from .reporting import write_report
+from .sources import go_on, read_anew
+from .translator import Translator
+
+__all__ = ["METRICS", "asked", "train"]
+
+METRICS = "metrics.json"
+FINAL_SENTENCES = 2000  # of the validation data, translated with the full search when training is over
+
+
+def train(
+    config: TranslationConfig,
+    files: Files,
+    out: str | Path,
+    *,
+    resume: bool = False,
+    allow_changes: bool = False,
+    overwrite: bool = False,
+    on_read: Callable[[Readings], None] = lambda _: None,
+    watch: Callable[[TranslationJob], Sequence[Observer]] = lambda _: (),
+) -> Translator:
+    """Train a translator and leave its bundle, its scores, its card and its report in `out`.
+
+    `on_read` is told what was read before training begins; `watch` gives the observers of the run. With `resume`
+    the run in `out` goes on from its newest checkpoint; what has changed since is refused unless `allow_changes`.
+
+    >>> config = TranslationConfig(source="ko", target="en")
+    >>> train(config, Files(train=("pairs.tsv",)), "runs/ko-en").predict(["나는 책을 읽어요."])
+    """
+    folder = RunFolder(out)
+    with folder.held(), _writing(folder.path):
+        if resume:
+            trained = check_resumable(folder.path)
+            prepared, readings = go_on(
+                config, files, folder.path / DATA, has_trained=trained, allow_changes=allow_changes
+            )
+        else:
+            begin(folder.path, overwrite=overwrite)
+            remember(config, files, folder.path)  # before the data is read, so that reading can be interrupted
+            prepared, readings = read_anew(config, files, folder.path / DATA)
+        if readings is not None:
+            on_read(readings)
+        torch.manual_seed(config.training.seed)
+        model = config.model_for(prepared.tokenizer.vocab_size, prepared.target_tokenizer.vocab_size)
+        job = TranslationJob(config, prepared, build(model))
+
+        def remembering(event: Event) -> None:
+            """Settings that a resumed run has changed become its own with the first checkpoint made with them."""
+            if isinstance(event, Saved | Finished):
+                remember(config, files, folder.path)
+
+        observers = [remembering, *watch(job)]
+        outcome = fit(job, config.training, folder, resume=resume, allow_changes=allow_changes, observers=observers)
+        translator = job.translator(outcome.module)
+        evaluation = evaluate(translator, *prepared.valid_texts(FINAL_SENTENCES))
+        _finish(translator, outcome, evaluation, folder.path)
+    return translator
+
+
+@contextmanager
+def _writing(out: Path) -> Iterator[None]:
+    """A full disk names no file: say at least in which folder."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, HeedfulError | BrokenPipeError) or error.filename is not None:
+            raise
+        raise FolderError(f"{out} cannot be written: {error.strerror}") from error
+
+
+def _finish(translator: Translator, outcome: Outcome, evaluation: Evaluation, out: Path) -> None:
+    """Everything about the model, and the bundle's config last."""
+    metrics = {
+        "validation": evaluation.to_dict(),
+        "samples": [asdict(sample) for sample in evaluation.samples[:200]],
+        "training": {
+            "steps": outcome.step,
+            "seconds": round(outcome.seconds, 1),
+            "ended": outcome.why,
+            "weights": outcome.weights,
+        },
+        "parameters": sum(parameter.numel() for parameter in translator.module.parameters()),
+    }
+    write_mapping(out / METRICS, metrics)
+    write_text(out / "README.md", card(translator, metrics, out))
+    translator.save(out)
+    write_report([out])

@@ -1,0 +1,150 @@
+"""A trained translator: raw text in, raw text out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor, nn
+
+from ...config import Config, FamilyConfig
+from ...data.cleaning import tidy
+from ...data.tokenizer import Tokenizer
+from ...errors import ConfigError, DataError
+from ...generation import GenerationConfig, generate
+from ..bundle import Bundle, BundleError
+from .sentences import parts_within
+
+SOURCE_TOKENIZER, TARGET_TOKENIZER = "tokenizer.json", "target_tokenizer.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslatorSettings(Config):
+    """What a translator's bundle says beside its model. Sources longer than `max_tokens` are cut at sentence ends."""
+
+    title: ClassVar[str] = "translator"
+
+    source: str
+    target: str
+    joint: bool = True
+    max_tokens: int = 256
+    generation: GenerationConfig = field(default_factory=GenerationConfig)
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One answer. `finished` is False where the model was still writing when its room ended."""
+
+    text: str
+    logprob: float
+    finished: bool
+
+
+class TextError(DataError):
+    """A text that cannot be translated, and which of those given it is."""
+
+    def __init__(self, index: int, reason: str) -> None:
+        super().__init__(f"text {index + 1}: {reason}")
+        self.index, self.reason = index, reason
+
+
+class Translator:
+    """What `heedful.load` gives for a translation bundle."""
+
+    task: ClassVar[str] = "translation"
+
+    def __init__(
+        self,
+        config: FamilyConfig,
+        module: nn.Module,
+        tokenizer: Tokenizer,
+        target_tokenizer: Tokenizer,
+        settings: TranslatorSettings,
+    ) -> None:
+        self.config = config
+        self.module = module.eval()
+        self.tokenizer = tokenizer
+        self.target_tokenizer = target_tokenizer
+        self.settings = settings
+
+    def predict(self, texts: Sequence[str], **generation: Any) -> list[str]:
+        """One translation for each text, in order; an empty text gives an empty one.
+
+        Generation's words may be changed here: `predict(texts, beam=5, length_penalty=1.0)`.
+        """
+        return [translation.text for translation in self.translate(texts, **generation)]
+
+    def translate(self, texts: Sequence[str], **generation: Any) -> list[Translation]:
+        """`predict` with log-probabilities and whether each answer came to its end."""
+        if isinstance(texts, str):
+            raise DataError("predict takes a list of texts; put the one text in brackets: predict([text])")
+        words = self.settings.generation.changed(n_best=1).changed(**generation)
+        owners: list[int] = []  # the text that each part belongs to
+        ids: list[list[int]] = []
+        for index, text in enumerate(texts):
+            for part in self._parts(text, index):
+                owners.append(index)
+                ids.append([*self.tokenizer.encode(part), self.tokenizer.end])
+        answers = generate(
+            self.module,
+            ids,
+            start=self.target_tokenizer.start,
+            end=self.target_tokenizer.end,
+            banned=(self.target_tokenizer.pad, self.target_tokenizer.start),
+            **words.to_dict(),
+        )
+        parts: list[list[Translation]] = [[] for _ in texts]
+        for owner, (best, *_) in zip(owners, answers, strict=True):
+            text = self.target_tokenizer.decode(best.tokens)
+            parts[owner].append(Translation(text, best.logprob, best.finished))
+        return [_joined(found) for found in parts]
+
+    def _parts(self, text: str, index: int) -> list[str]:
+        if not isinstance(text, str):
+            raise TextError(index, f"a text is a str, not {type(text).__name__}")
+        if not (text := tidy(text)):
+            return []
+        try:
+            return parts_within(text, self.settings.max_tokens, lambda part: len(self.tokenizer.encode(part)) + 1)
+        except DataError as error:
+            raise TextError(index, str(error)) from None
+
+    def tokens(self, source: str, target: str) -> tuple[Tensor, Tensor]:
+        """The ids that encoder and decoder see for a pair, (1, S) and (1, T): for looking into the model."""
+        device = next(self.module.parameters()).device
+        source_ids = [*self.tokenizer.encode(source), self.tokenizer.end]
+        target_ids = [self.target_tokenizer.start, *self.target_tokenizer.encode(target)]
+        return torch.tensor([source_ids], device=device), torch.tensor([target_ids], device=device)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the bundle."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        tokenizers = {SOURCE_TOKENIZER: self.tokenizer}
+        if not self.settings.joint:
+            tokenizers[TARGET_TOKENIZER] = self.target_tokenizer
+        for name, tokenizer in tokenizers.items():
+            tokenizer.save(folder / name)
+        Bundle(self.task, self.config, self.settings.to_dict()).write(folder, self.module, beside=list(tokenizers))
+
+    @classmethod
+    def from_bundle(cls, folder: Path, bundle: Bundle) -> Self:
+        """The translator in a folder."""
+        try:
+            settings = TranslatorSettings.from_dict(bundle.settings)
+        except (ConfigError, TypeError) as error:
+            raise BundleError(f"{folder}: the settings of the bundle cannot be used: {error}") from None
+        tokenizer = Tokenizer.load(folder / SOURCE_TOKENIZER)
+        target = tokenizer if settings.joint else Tokenizer.load(folder / TARGET_TOKENIZER)
+        return cls(bundle.model, bundle.module(folder), tokenizer, target, settings)
+
+
+def _joined(parts: list[Translation]) -> Translation:
+    return Translation(
+        " ".join(part.text for part in parts),
+        sum(part.logprob for part in parts),
+        all(part.finished for part in parts),
+    )

@@ -1,0 +1,38 @@
+"""The demo in small: every part of it runs, in both directions, and what it says is what it measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import heedful
+from heedful.config import read_mapping
+from heedful.tasks.translation.demo import SETS, Direction, Side, recipe, run_demo
+
+
+@pytest.mark.parametrize("direction", ["ko-en", "en-ko"])
+def test_the_demo_leaves_a_model_scores_and_a_page(direction: Direction, tmp_path: Path) -> None:
+    config = recipe(direction, {"preset": "tiny", "d_model": 16, "d_ff": 16, "n_heads": 2}, steps=2, validate_every=0)
+    found = run_demo(tmp_path / "demo", config, n_train=300, n_test=6)
+    assert [result.name for result in found.sets][:6] == list(SETS)
+    assert len(found.sets[-1].evaluation.samples) >= 100
+    assert (found.sets[0].lookup is None) == (direction == "en-ko")
+    metrics = read_mapping(tmp_path / "demo" / "metrics.json")
+    assert set(metrics["sets"]) == {result.title for result in found.sets}
+    assert sum(total for _, total in found.constructions.values()) >= 36
+    page = found.report.read_text(encoding="utf-8")
+    for result in found.sets:
+        assert result.title in page
+    assert found.alignment is not None
+    assert heedful.load(tmp_path / "demo").predict(["안녕"]) == found.translator.predict(["안녕"])
+
+
+def test_a_direction_turns_the_links_round_and_makes_room_for_the_tag() -> None:
+    from heedful.data.grammar import Grammar
+
+    for example in Grammar("demo").sample(200, split="valid"):
+        forth, back = Side("ko-en").gold(example).sure, Side("en-ko").gold(example).sure
+        korean, tagged = example.korean.split(), example.tagged_english.split()
+        words = {(korean[i], example.english.split()[j]) for i, j in forth}
+        assert {(korean[j], tagged[i]) for i, j in back} == words

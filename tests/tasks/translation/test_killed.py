@@ -1,0 +1,41 @@
+"""A run through the shell that is killed or stopped at any moment goes on to the very same model."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def found() -> Any:
+    script = Path(__file__).with_name("killed.py")
+    helpers = str(Path(__file__).parents[2])
+    environment = os.environ | {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "PYTHONPATH": helpers}
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_the_resumed_model_is_the_same_to_the_byte_and_nothing_is_left_lying_about(found: Any) -> None:
+    assert found["faults"] == []
+    assert found["calls"] > 100  # that change the disk: kills were spread over all of them
+
+
+def test_a_stopped_run_says_how_it_goes_on(found: Any) -> None:
+    for name in ("SIGTERM", "SIGINT"):
+        for moment in ("training", "validation"):
+            (line,) = found["said"][f"{name} while {moment}"].splitlines()
+            assert line.startswith(f"{name} at step")
+            assert line.endswith(f"/{name} while {moment}' --resume")
+
+
+def test_a_stop_while_nothing_can_be_saved_is_silent(found: Any) -> None:
+    for name in ("SIGTERM", "SIGINT"):
+        for moment in ("reading", "scoring", "report"):
+            assert found["said"][f"{name} while {moment}"] == ""

@@ -1,0 +1,87 @@
+"""What happens to pairs between the files and the stores, and files that are whole or not there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from small_runs import small_config, symbol_files
+
+from heedful.config import read_mapping, write_mapping, write_text
+from heedful.data.pairs import Pair, Reading
+from heedful.data.readers import files_of
+from heedful.errors import DataError
+from heedful.tasks.translation.prepare import Files, Prepared, prepare
+
+
+def test_a_pair_dropped_after_all_leaves_no_trace_but_the_count() -> None:
+    short, long = Pair("a b", "c", "f", 1), Pair("a b c d", "e f", "f", 2)
+    reading, other = Reading(), Reading()
+    for pair in (short, long, short):
+        reading.keep(pair)
+    reading.drop_kept("too many tokens", long)
+    other.keep(short)
+    other.keep(short)
+    found, expected = reading.to_dict(), other.to_dict()
+    for key in ("kept", "words", "characters"):
+        assert found[key] == expected[key]
+    assert found["dropped"] == {"too many tokens": {"count": 1, "first": ["f:2"]}}
+
+
+def test_no_source_is_on_both_sides_of_what_is_held_out(tmp_path: Path) -> None:
+    files = symbol_files(tmp_path, train=2000)
+    config = small_config()
+    prepared, readings = prepare(config, Files(files.train), tmp_path / "data")
+    sides = [{tuple(store[row][0]) for row in range(len(store))} for store in (prepared.train, prepared.valid)]
+    assert not sides[0] & sides[1]
+    assert readings.held_out == len(prepared.valid)
+    assert readings.train.kept == len(prepared.train) + len(prepared.valid)
+    again = Prepared.open(tmp_path / "data", joint=True)
+    assert again.identity() == prepared.identity()
+    assert again.valid_texts() == prepared.valid_texts()
+
+
+def test_validation_never_holds_a_training_pair(tmp_path: Path) -> None:
+    files = symbol_files(tmp_path, train=500)
+    prepared, readings = prepare(small_config(), files, tmp_path / "data")
+    pairs = [
+        {(tuple(store[row][0]), tuple(store[row][1])) for row in range(len(store))}
+        for store in (prepared.train, prepared.valid)
+    ]
+    assert not pairs[0] & pairs[1]
+    reading = readings.train
+    assert reading.dropped["also in validation"].count > 10  # rows of two symbols come again and again
+    assert reading.pairs == reading.kept + sum(tally.count for tally in reading.dropped.values())
+    with pytest.raises(DataError, match="all 200 training pairs are dropped or also in validation"):
+        prepare(small_config(), Files(files.valid, files.valid), tmp_path / "data")
+
+
+def test_every_file_that_is_read_is_known(tmp_path: Path) -> None:
+    for name in ("a.tsv", "folder/train.ko", "folder/train.en", "folder/notes.md", "other.en", "other.ko"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("하나\tone\n" if name == "a.tsv" else "x\n")
+    found = files_of([tmp_path / "a.tsv", tmp_path / "folder", tmp_path / "other.en"], "ko", "en")
+    expected = ("a.tsv", "folder/train.en", "folder/train.ko", "other.en", "other.ko")
+    assert sorted(found) == sorted(tmp_path / name for name in expected)
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_a_file_is_whole_or_as_it_was(call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "new" / "values.json"
+    write_mapping(path, {"a": 1})
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, call, fail)
+    with pytest.raises(OSError, match="No space left") as error:
+        write_mapping(path, {"a": 2})
+    assert error.value.filename == str(path)
+    assert read_mapping(path) == {"a": 1}
+    assert [file.name for file in path.parent.iterdir()] == ["values.json"]
+
+
+def test_text_is_written_as_it_is(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.md", "한글\r\n끝")
+    assert (tmp_path / "a.md").read_bytes() == "한글\r\n끝".encode()

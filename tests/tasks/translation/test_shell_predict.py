@@ -1,0 +1,200 @@
+"""`heedful predict`: as many lines out as in, whatever stands in them."""
+
+from __future__ import annotations
+
+import io
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as tried
+from hypothesis import strategies as st
+
+import heedful as package
+from shell import heedful
+
+pytest_plugins = ["quick_model"]
+
+ODD = {
+    "plain": (b"a b\nb a\n", 2),
+    "no end": (b"a b\nb a", 2),
+    "empty lines": (b"\n\na\n\n", 4),
+    "nothing": (b"", 0),
+    "CRLF": (b"a\r\nb\r\n", 2),
+    "carriage return": (b"a\rb\nc\n", 2),
+    "U+2028": ("a\u2028b\nc\u2029d\u0085e\n".encode(), 2),
+    "BOM": (b"\xef\xbb\xbfa b\n", 1),
+    "NUL": (b"a\0b\nc\n", 2),
+    "NFD": ("학교\n".encode(), 1),
+    "emoji": ("👩‍👩‍👧 a\n🇰🇷\n".encode(), 2),
+    "markup": (b"[red]a[/] [bold]\n", 1),
+    "white space": (b"  \t \n a \n", 2),
+}
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_as_many_lines_out_as_in(case: str, model: Path, tmp_path: Path) -> None:
+    content, count = ODD[case]
+    (tmp_path / "in").write_bytes(content)
+    from_file = heedful("predict", model, tmp_path / "in", "--beam", 2)
+    from_stdin = heedful("predict", model, "-", "--beam", 2, stdin=content)
+    to_file = heedful("predict", model, tmp_path / "in", "--beam", 2, "--out", tmp_path / "new" / "out.txt")
+    assert (from_file.code, from_stdin.code, to_file.code) == (0, 0, 0)
+    assert from_file.raw.count(b"\n") == count
+    assert from_file.out.splitlines() == from_file.out.split("\n")[:-1]  # no line end of any kind inside a line
+    assert from_file.raw == from_stdin.raw == (tmp_path / "new" / "out.txt").read_bytes()
+    assert to_file.raw == b""
+
+
+def test_an_empty_line_gives_an_empty_line(model: Path) -> None:
+    lines = heedful("predict", model, stdin=b"a b\n\n   \nb\n").out.split("\n")
+    assert [bool(line) for line in lines] == [True, False, False, True, False]
+
+
+@tried(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.text(max_size=12), max_size=4))
+def test_any_text_keeps_its_lines(model: Path, texts: list[str]) -> None:
+    lines = [text.encode(errors="ignore").replace(b"\n", b"") for text in texts]
+    done = heedful("predict", model, stdin=b"".join(line + b"\n" for line in lines))
+    assert done.code == 0, done.err
+    assert done.raw.count(b"\n") == len(lines)
+
+
+def test_a_text_in_the_command_is_translated(model: Path) -> None:
+    done = heedful("predict", model, "a b c")
+    (expected,) = package.load(model).predict(["a b c"])
+    assert done.out == " ".join(expected.splitlines()) + "\n"
+    assert heedful("predict", model, "").out == "\n"
+    assert heedful("predict", model, "a\nb").out.count("\n") == 2
+    assert heedful("predict", model, "3.5").code == 0
+    assert heedful("predict", model, "and/or").code == 0
+
+
+@pytest.mark.parametrize("text", ["test.txt", "data/test.ko", "./x", "/no/such/file", "문장.txt", "a.tsv.gz", "x.JSON"])
+def test_a_file_that_is_not_there_is_no_text(text: str, model: Path) -> None:
+    done = heedful("predict", model, text)
+    assert done.code == 1
+    assert f"error: {text}: there is no such file" in done.err
+
+
+def test_many_lines_stream_in_order(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The output of a chunk is there before the next chunk is read."""
+    monkeypatch.setattr("heedful.cli.predict.CHUNK", 10)
+    written: list[int] = []
+
+    class Lines(io.BytesIO):
+        def readline(self, size: int | None = -1, /) -> bytes:
+            out = sys.stdout.buffer
+            assert isinstance(out, io.BytesIO)
+            written.append(out.getvalue().count(b"\n"))
+            return super().readline(size)
+
+    texts = [f"a {number}" for number in range(35)]
+    stdin = "".join(f"{text}\n" for text in texts).encode()
+    monkeypatch.setattr(io, "BytesIO", Lines)
+    done = heedful("predict", model, "--beam", 1, stdin=stdin)
+    assert written[10:] == [10] * 10 + [20] * 10 + [30] * 5 + [30]
+    expected = package.load(model).predict(texts, beam=1)
+    assert done.out.split("\n")[:-1] == [" ".join(text.splitlines()) for text in expected]
+
+
+@pytest.fixture
+def long_line() -> str:
+    return " ".join(["a b c d e f g h i j"] * 60)
+
+
+def test_a_sentence_too_long_is_refused_by_its_line(model: Path, long_line: str, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text(f"a\nb\n{long_line}\n")
+    done = heedful("predict", model, tmp_path / "in", "--out", tmp_path / "out")
+    assert done.code == 1
+    (line,) = done.err.splitlines()
+    assert line.startswith(f"error: {tmp_path / 'in'}:3: a sentence of ")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]  # complete or not there
+
+
+def test_a_long_text_is_cut_at_sentence_ends(model: Path, long_line: str) -> None:
+    done = heedful("predict", model, "-", stdin=(long_line.replace(" j", " j.") + "\n").encode())
+    assert done.code == 0
+    assert done.out.count("\n") == 1
+
+
+def test_a_line_that_is_no_text_is_named(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(b"a\nb\n\xbe\xc8\xb3\xe7\n")
+    done = heedful("predict", model, tmp_path / "in", "--out", tmp_path / "out")
+    assert done.code == 1
+    assert f"{tmp_path / 'in'}:3: byte 0xbe" in done.err
+    assert "CP949" in done.err
+    assert not (tmp_path / "out").exists()
+    assert "<stdin>:1: byte 0xff" in heedful("predict", model, stdin=b"\xff\n").err
+    assert "over 1 MiB" in heedful("predict", model, stdin=b"a" * (1 << 20) + b"\n").err
+
+
+def test_an_old_output_stays_until_the_new_one_is_whole(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("old")
+    assert heedful("predict", model, "--out", tmp_path / "out", stdin=b"a\n\xff\n").code == 1
+    assert (tmp_path / "out").read_text() == "old"
+    assert heedful("predict", model, "--out", tmp_path / "out", stdin=b"a\n").code == 0
+    assert (tmp_path / "out").read_text() != "old"
+    assert heedful("predict", model, "a", "--out", tmp_path).code == 1
+
+
+def test_answers_that_came_to_no_end_are_summed_up_in_one_line(model: Path) -> None:
+    done = heedful("predict", model, stdin=b"a b c d e f\n" * 9)
+    assert done.code == 0
+    assert done.err == "warning: 9 of 9 answers may be cut short, having come to no end: line 1, 2, 3, 4, 5, …\n"
+
+
+@pytest.mark.parametrize(
+    "words", [("--beam", 0), ("--device", "gpu"), ("--length-penalty", "x"), ("--length-penalty", 99)]
+)
+def test_wrong_words_for_the_search(words: tuple[object, ...], model: Path) -> None:
+    done = heedful("predict", model, "a", *words)
+    assert done.code == 2
+    assert "Traceback" not in done.err
+
+
+class Waiting:
+    """A process that answers line by line, and has answered one: it waits for the next."""
+
+    def __init__(self, model: Path) -> None:
+        program = "from heedful.cli import main, predict; predict.CHUNK = 1; main()"
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", program, "predict", model],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        self.say()
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline()
+
+    def say(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"a b\n")
+        self.process.stdin.flush()
+
+    def end(self) -> tuple[int, bytes]:
+        with self.process as process:
+            assert process.stderr is not None
+            errors = process.stderr.read()
+        return process.returncode, errors
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_it_without_a_word(number: signal.Signals, code: int, model: Path) -> None:
+    waiting = Waiting(model)
+    waiting.process.send_signal(number)
+    assert waiting.end() == (code, b"")
+
+
+def test_a_closed_pipe_ends_it_without_a_word(model: Path) -> None:
+    waiting = Waiting(model)
+    assert waiting.process.stdout is not None
+    waiting.process.stdout.close()  # as head -1 does
+    waiting.say()
+    code, errors = waiting.end()
+    assert code != 0
+    assert errors == b""
