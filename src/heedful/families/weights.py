@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -53,7 +52,7 @@ def write_weights(module: nn.Module, path: str | Path) -> None:
     """Complete or not at all: a temporary name, then the right one."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.partial")
     try:
         plain = {name: tensor.cpu().contiguous() for name, tensor in weights_of(module).items()}
         save_file(plain, temporary, metadata={"format": "pt"})

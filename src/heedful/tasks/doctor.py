@@ -20,7 +20,6 @@ from ..training.loss import cross_entropy
 
 NEEDED = ("torch", "numpy", "tokenizers", "safetensors", "sacrebleu", "typer", "rich", "PyYAML")
 OPTIONAL = {
-    "polib": "gettext catalogues (.po, .mo)",
     "matplotlib": "pictures as PNG and SVG",
     "tensorboard": "training curves in TensorBoard",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ...config import write_text
 from .data import ReportData
 from .markup import Html, join, tag
 from .sections import Section, sections
@@ -17,8 +18,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri
 def write_report(path: str | Path, data: ReportData) -> Path:
     """Write the report as one file. The same data gives the same bytes."""
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(render(data), encoding="utf-8", newline="\n")
+    write_text(path, render(data))
     return path
 
 

@@ -60,7 +60,8 @@ class _Run:
         if not has_attention(self.translator):
             return []
         samples = sorted(self.metrics["samples"], key=lambda sample: (-sample["score"], -len(sample["source"])))
-        return [self._map(sample["source"], sample["output"]) for sample in samples[:LOOKS] if sample["output"]]
+        spoken = [sample for sample in samples if sample["output"].split()]
+        return [self._map(sample["source"], sample["output"]) for sample in spoken[:LOOKS]]
 
     def _map(self, source: str, output: str) -> AttentionMap:
         seen = look(self.translator, source, output)
