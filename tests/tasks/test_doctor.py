@@ -21,13 +21,13 @@ def test_a_healthy_machine(tmp_path: Path) -> None:
 
 def test_a_missing_package_is_bad_and_an_optional_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     def version(name: str) -> str:
-        if name in ("sacrebleu", "polib"):
+        if name in ("sacrebleu", "matplotlib"):
             raise importlib.metadata.PackageNotFoundError(name)
         return "1.0"
 
     monkeypatch.setattr(importlib.metadata, "version", version)
     states = {finding.name: finding.state for finding in doctor._packages()}
-    assert (states["sacrebleu"], states["polib"], states["torch"]) == ("bad", "note", "good")
+    assert (states["sacrebleu"], states["matplotlib"], states["torch"]) == ("bad", "note", "good")
 
 
 def test_a_model_that_does_not_learn_is_bad(monkeypatch: pytest.MonkeyPatch) -> None:
