@@ -13,7 +13,7 @@ import torch
 
 from heedful.config import assign
 from heedful.errors import HeedfulError
-from heedful.tasks.scoring import Score, corpus_scores
+from heedful.tasks.scoring import corpus_scores
 from heedful.tasks.translation.config import TranslationConfig
 from heedful.tasks.translation.prepare import Files, read_set
 from heedful.tasks.translation.train import train
@@ -63,7 +63,8 @@ def _measure(name: str, config: TranslationConfig, files: Files, test: Files, ou
     references = [pair.target for pair in pairs]
     scores = corpus_scores(outputs, references, config.target, bootstrap=1000)
     lower = corpus_scores([text.lower() for text in outputs], [text.lower() for text in references], config.target)
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
+    on_gpu = next(translator.module.parameters()).is_cuda
+    device = torch.cuda.get_device_name() if on_gpu else "CPU"
     print(
         f"\n{name}: {config.source} → {config.target}, {len(pairs)} test pairs, beam {config.generation.beam}, {device}"
     )
@@ -77,16 +78,12 @@ def _measure(name: str, config: TranslationConfig, files: Files, test: Files, ou
         "device": device,
         "torch": torch.__version__,
         "test_pairs": len(pairs),
-        "scores": {key: _plain(score) for key, score in scores.items()},
+        "scores": {key: score.to_dict() for key, score in scores.items()},
         "lower_cased_bleu": lower["bleu"].value,
         "seconds_to_bundle": round(trained, 1),
         "seconds_to_translate": round(translated, 2),
         "samples": [[pair.source, pair.target, text] for pair, text in list(zip(pairs, outputs, strict=True))[:5]],
     }
-
-
-def _plain(score: Score) -> dict[str, Any]:
-    return score.to_dict()
 
 
 def _line(event: Event) -> None:

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
@@ -71,6 +71,12 @@ class Config:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """The config that `to_dict` wrote; missing keys take their defaults."""
+        for key in values:
+            if not isinstance(key, str):
+                raise ConfigError(f"{cls.title}: a key is text, but {key!r} ({type(key).__name__}) was given")
+        for field in fields(cls):
+            if field.name not in values and field.default is MISSING and field.default_factory is MISSING:
+                raise ConfigError(f"{cls.title}: {field.name} is missing")
         return cls(**values)
 
     def save(self, path: str | Path) -> None:
@@ -176,7 +182,7 @@ def write_text(path: str | Path, text: str) -> None:
     partial = path.with_name(f".{path.name}.partial")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with partial.open("w", encoding="utf-8", newline="\n") as file:
+        with partial.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

@@ -31,6 +31,7 @@ def demo(
         list[str] | None, typer.Option("--set", help="One setting, such as training.steps=800. Repeatable.")
     ] = None,
     language: Annotated[Literal["en", "ko"], typer.Option(help="Of the report.")] = "en",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run in --out that is no demo.")] = False,
 ) -> None:
     """Train a Korean-English translator on the built-in corpus, score it on what it has not seen, and look inside."""
     family = model or ("original" if attention is None else "recurrent")
@@ -43,6 +44,7 @@ def demo(
             out,
             TranslationConfig.from_dict(settings),
             seed=seed,
+            overwrite=overwrite,
             language=language,
             say=say,
             on_read=show_readings,
@@ -70,10 +72,10 @@ def _scores(result: SetResult) -> list[Score]:
 
 def _show_attention(found: DemoResult, sample: Sample) -> None:
     """Where the best head looked while it wrote one sentence."""
-    if found.alignment is None:
+    if found.alignment is None or not sample.output.split():
         return
     seen = look(found.translator, sample.source, sample.output)
-    title = f"What each English word was made from ({found.alignment.head})"
+    title = f"What each word was made from ({found.alignment.head})"
     console.print(
         attention_text(seen.weights[found.alignment.head], seen.target, seen.source, width=console.width, title=title)
     )

@@ -130,7 +130,9 @@ def translation(
         raise Interrupted(f"{stop}: {again}", stop.code) from None
     except torch.OutOfMemoryError as error:
         tokens = settings.training.batch_tokens
-        raise HeedfulError(f"the GPU's memory is full; lower training.batch_tokens={tokens} and --resume") from error
+        raise HeedfulError(
+            f"the GPU's memory is full; try --set training.batch_tokens={tokens // 2} --resume --allow-changes"
+        ) from error
     validation = read_mapping(out / METRICS)["validation"]
     scores = [Score(**score) for score in validation["scores"].values()]
     show_scores("Validation", {f"{validation['pairs']:,} pairs": [*scores, Score("exact %", validation["exact"])]})

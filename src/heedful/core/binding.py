@@ -68,8 +68,11 @@ def bind(rules: Mask, grid: Grid, *, bias: Tensor | None = None, dtype: torch.dt
 
     if bias is None and is_causal and grid.square and not others:
         # With real tokens first, no real query can see padding: the causal flag hides it already.
-        if all(part.at_the_end and part.every_row_has_a_key for part in paddings):
-            return Bound(rules, grid, is_causal=True)
+        if all(part.at_the_end for part in paddings):
+            if all(part.every_row_has_a_key for part in paddings):
+                return Bound(rules, grid, is_causal=True)
+            first = torch.stack([part.columns(grid.n_keys, grid.device)[:, :1] for part in paddings]).all(dim=0)
+            return Bound(rules, grid, is_causal=True, dead=~first[:, :, None, None])  # (B, 1, 1, 1): rows of nothing
         if len(paddings) == 1:
             keep = paddings[0].columns(grid.n_keys, grid.device).expand(grid.batch, -1)
             order = torch.argsort(~keep, dim=1, stable=True)

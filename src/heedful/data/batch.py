@@ -86,9 +86,10 @@ class Batch:
     def to(self, device: torch.device | str) -> Self:
         """The same batch with its tensors on a device; the host does not wait for the copy."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
+        pinned = torch.device(device).type == "cuda" and self.source.device.type == "cpu"
         for name, value in values.items():
-            if isinstance(value, Tensor):
-                values[name] = value.to(device, non_blocking=True)
+            if isinstance(value, Tensor):  # only from pinned memory can a GPU copy by itself
+                values[name] = (value.pin_memory() if pinned else value).to(device, non_blocking=True)
         return type(self)(**values)
 
 

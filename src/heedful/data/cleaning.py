@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -14,6 +13,7 @@ from heedful.errors import DataError
 
 from .pairs import Pair, Reading
 from .readers.languages import SCRIPTS, script_of
+from .unicode import nfc
 
 _LETTER = re.compile(r"[^\W\d_]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -43,7 +43,7 @@ class CleaningConfig(Config):
 
 def tidy(text: str) -> str:
     """Text as it is learned: every run of white space one plain space, none at the ends, characters composed (NFC)."""
-    return unicodedata.normalize("NFC", " ".join(text.split()))
+    return nfc(" ".join(text.split()))
 
 
 def clean(

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from tokenizers import Tokenizer as FastTokenizer
 
 from ..config import Config
 from ..errors import ConfigError, DataError
+from .unicode import nfc
 
 PAD, START, END = 0, 1, 2
 BYTE = 3  # the id of the byte 0; the other 255 follow
@@ -199,7 +199,7 @@ def _pipeline(model: models.BPE) -> FastTokenizer:
 
 
 def _normalised(text: str) -> str:
-    """NFC as Python knows it. The library goes first: it sorts long runs of accents fast where Python does not."""
+    """Composed; half a surrogate pair is refused."""
     if text.isascii():
         return text
     try:
@@ -209,7 +209,7 @@ def _normalised(text: str) -> str:
             f"half a surrogate pair, U+{ord(text[error.start]):04X}, stands at character {error.start} of the text; "
             "it is no character, and the text was damaged where it was read"
         ) from None
-    return unicodedata.normalize("NFC", _NFC.normalize_str(text))
+    return nfc(text)
 
 
 def _counted(texts: Iterable[str], seen: Counter[str]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -57,6 +58,8 @@ def write_weights(module: nn.Module, path: str | Path) -> None:
         plain = {name: tensor.cpu().contiguous() for name, tensor in weights_of(module).items()}
         save_file(plain, temporary, metadata={"format": "pt"})
         temporary.chmod(0o644)  # the library makes it the owner's alone
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -46,7 +46,7 @@ def corpus_scores(
     outputs: Sequence[str], references: Sequence[str], language: str, *, bootstrap: int = 0
 ) -> dict[str, Score]:
     """BLEU and chrF of a corpus, cased; with `bootstrap` resamplings, the 95 % interval too."""
-    cutting = BLEU_CUTTING.get(language, "13a")
+    cutting = BLEU_CUTTING.get(_main_code(language), "13a")
     metrics = {"bleu": ("BLEU", BLEU(tokenize=cutting, force=True)), "chrf": ("chrF2", CHRF())}
     scores = {}
     for key, (name, metric) in metrics.items():
@@ -73,7 +73,12 @@ def _interval(metric: Any, outputs: Sequence[str], references: Sequence[str], bo
 
 def main_metric(language: str) -> str:
     """What a model is chosen by: BLEU, or chrF where words carry many endings."""
-    return "chrf" if language == "ko" else "bleu"
+    return "chrf" if _main_code(language) == "ko" else "bleu"
+
+
+def _main_code(language: str) -> str:
+    """zh of zh-CN: how a language is written does not hang on where."""
+    return language.split("-")[0].lower()
 
 
 def sentence_score(output: str, reference: str) -> float:

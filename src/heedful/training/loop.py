@@ -97,7 +97,10 @@ class Training:
             if self.signals.caught:
                 self.leave()
             if self.why_stop:
-                return self.finish()
+                outcome = self.finish()
+                if self.signals.caught:
+                    self.leave()
+                return outcome
             self.step()
 
     def step(self) -> None:

@@ -41,7 +41,9 @@ class Signals:
             return None
         self._may_break_off = True
         try:
-            return work()
+            result = work()
+            self._may_break_off = False
+            return result
         except _BrokenOffError:
             return None
         finally:

@@ -197,4 +197,4 @@ def test_a_full_gpu_is_no_traceback(corpus: Path, tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("heedful.tasks.translation.job.TranslationJob.loss", full)
     done = quick_train(tmp_path / "run", [corpus / "train.tsv"])
     assert done.code == 1
-    assert "lower training.batch_tokens=256" in done.err
+    assert "--set training.batch_tokens=128 --resume" in done.err

@@ -21,7 +21,6 @@ PROBES = {
     "numbers": ("counting", "clock", "date", "money", "age"),
     "question words": ("question word",),
     "particle": ("scrambled", "transitive", "possession", "recipient"),
-    "level": ("statement", "question", "command"),
     "honorific": ("honorific",),
 }
 """What a report groups by: the constructions that each probe looks at."""

@@ -14,11 +14,12 @@ from ...data.tokenizer import TokenizerConfig
 from ...families import config_of
 from ...generation import GenerationConfig
 from ...lens.alignment import Gold
-from ...training import Observer
+from ...training import FolderError, Observer, RunFolder
 from ...training.config import TrainingConfig
 from ..scoring import exact_share
 from .config import DataConfig, TranslationConfig
 from .evaluation import Evaluation, evaluate
+from .folder import ASKED, asked
 from .job import TranslationJob
 from .looking import AlignmentScore, alignment_score, has_attention
 from .prepare import Files, Readings
@@ -121,6 +122,11 @@ class Side:
         """The source and all its right answers."""
         return self.source(example), self.accepted(example)
 
+    def probes(self, example: Example) -> list[str]:
+        """What one asks about a translator; whether it keeps the speech level, only where it speaks Korean."""
+        found = [name for name, constructions in PROBES.items() if example.constructions & set(constructions)]
+        return found if self.to_english else [*found, f"level {example.level}체"]
+
     def gold(self, example: Example) -> Gold:
         """Links as (source word, target word); the tag of a speech level is a word of its own."""
         if self.to_english:
@@ -134,6 +140,7 @@ def run_demo(
     config: TranslationConfig,
     *,
     seed: int = 0,
+    overwrite: bool = False,
     n_train: int = 60_000,
     n_test: int = 500,
     language: str = "en",
@@ -141,18 +148,23 @@ def run_demo(
     on_read: Callable[[Readings], None] = lambda _: None,
     watch: Callable[[TranslationJob], Sequence[Observer]] = lambda _: (),
 ) -> DemoResult:
-    """Make the data, train, evaluate on every held-out set, and write the bundle and its report."""
+    """Make the data, train, evaluate on every held-out set, and write the bundle and its report.
+
+    What an earlier demo left in `out` is replaced; any other run only with `overwrite`.
+    """
     direction: Direction = "ko-en" if config.source == "ko" else "en-ko"
     side, out = Side(direction), Path(out)
+    files = Files((str(out / "corpus" / "train.tsv"),), (str(out / "corpus" / "valid.tsv"),))
+    if not overwrite and (out / ASKED).exists() and asked(out)[1] != files:
+        raise FolderError(f"{out} holds another run; choose another folder (--out), or replace it (--overwrite)")
     say("Making the corpus …")
     grammar = Grammar("demo", seed=seed)
     examples: dict[str, list[Example]] = {name: list(grammar.sample(n_test, split=name)) for name in SETS}
     examples["valid"] = list(grammar.sample(min(n_test, 300), split="valid"))
     training = list(grammar.sample(n_train, split="train"))
-    corpus = out / "corpus"
-    for name, found in {"train": training, **examples}.items():
-        write_pairs(corpus / f"{name}.tsv", side, found)
-    files = Files((str(corpus / "train.tsv"),), (str(corpus / "valid.tsv"),))
+    with RunFolder(out).held():  # not under the feet of another demo
+        for name, found in {"train": training, **examples}.items():
+            write_pairs(out / "corpus" / f"{name}.tsv", side, found)
     translator = train(config, files, out, overwrite=True, on_read=on_read, watch=watch)
     say("Translating the held-out sets …")
     lookup = Lookup() if side.to_english else None
@@ -192,7 +204,7 @@ def _finish(
 ) -> DemoResult:
     """Add what only the demo knows to the run's metrics, and write its report again."""
     constructions = _counts(sets, examples, lambda example: example.constructions)
-    probes = _counts(sets, examples, _probes)
+    probes = _counts(sets, examples, side.probes)
     alignment = _alignment(translator, side, examples)
     metrics = read_mapping(out / METRICS)
     metrics["sets"] = {found.title: found.evaluation.to_dict() for found in sets}
@@ -220,10 +232,6 @@ def _counts(
             total.update(groups(example))
             right.update(groups(example) if sample.exact else ())
     return {name: (right[name], total[name]) for name in sorted(total)}
-
-
-def _probes(example: Example) -> list[str]:
-    return [name for name, constructions in PROBES.items() if example.constructions & set(constructions)]
 
 
 def _alignment(translator: Translator, side: Side, examples: dict[str, list[Example]]) -> AlignmentScore | None:

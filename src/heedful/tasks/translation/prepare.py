@@ -73,8 +73,12 @@ class Prepared:
         return {name: fingerprint[:16] for name, fingerprint in found.items()}
 
     def valid_texts(self, limit: int | None = None) -> tuple[list[str], list[str]]:
-        """Sources and references for validation; the tokeniser loses nothing, so they need not be kept apart."""
-        rows = [self.valid[row] for row in range(len(self.valid))[:limit]]
+        """Sources and references for validation, at most `limit` of them, spread evenly over all.
+
+        The tokeniser loses nothing, so they need not be kept apart.
+        """
+        count = min(len(self.valid), limit or len(self.valid))
+        rows = [self.valid[index * len(self.valid) // count] for index in range(count)]
         sources = [self.tokenizer.decode(source) for source, _ in rows]
         return sources, [self.target_tokenizer.decode(target) for _, target in rows]
 

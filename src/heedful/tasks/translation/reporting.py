@@ -79,12 +79,12 @@ def _data(runs: Sequence[_Run], language: str, title: str | None) -> ReportData:
     first = runs[0]
     settings, metrics = first.translator.settings, first.metrics
     return ReportData(
-        title=title or f"{first.folder.name}: {settings.source} → {settings.target}",
+        title=title or f"{first.folder.resolve().name}: {settings.source} → {settings.target}",
         language=language,
         facts=_facts(first),
         scores=[row for name, entry in first.sets.items() for row in _rows(name, entry)],
         constructions=[(name, right, total) for name, (right, total) in metrics.get("constructions", {}).items()],
-        by_length={run.folder.name: run.metrics["validation"]["by_length"] for run in runs},
+        by_length={name: run.metrics["validation"]["by_length"] for name, run in zip(_names(runs), runs, strict=True)},
         comparison=[_compared(run) for run in runs] if len(runs) > 1 else [],
         samples=[Sample(**sample) for sample in metrics["samples"]],
         attention=first.attention(),
@@ -94,6 +94,12 @@ def _data(runs: Sequence[_Run], language: str, title: str | None) -> ReportData:
         unknown_words=[(word, count) for word, count in metrics.get("unknown_words", {}).items()],
         notes=metrics.get("notes", []),
     )
+
+
+def _names(runs: Sequence[_Run]) -> list[str]:
+    """The folders' names, or their paths where names repeat."""
+    names = [run.folder.resolve().name for run in runs]
+    return names if len(set(names)) == len(names) else [str(run.folder) for run in runs]
 
 
 def _facts(run: _Run) -> list[tuple[str, object]]:
@@ -124,7 +130,11 @@ def _name(run: _Run) -> str:
 
 def _compared(run: _Run) -> dict[str, object]:
     validation = run.metrics["validation"]
-    row: dict[str, object] = {"run": run.folder.name, "model": _name(run), "parameters": run.metrics["parameters"]}
+    row: dict[str, object] = {
+        "run": run.folder.resolve().name,
+        "model": _name(run),
+        "parameters": run.metrics["parameters"],
+    }
     row |= {score["metric"]: round(score["value"], 2) for score in validation["scores"].values()}
     row |= {name: round(entry["exact"], 2) for name, entry in run.metrics.get("sets", {}).items()}
     if "alignment" in run.metrics:
