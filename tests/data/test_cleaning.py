@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.data.cleaning import CleaningConfig, clean, tidy
+from heedful.data.cleaning import CleaningConfig, clean, in_direction, tidy
 from heedful.data.pairs import FileRead, Lengths, Pair, Reading
 from heedful.errors import ConfigError, DataError
 
@@ -239,3 +239,11 @@ def test_length_statistics(values: list[int], share: float) -> None:
 
 def test_no_lengths() -> None:
     assert Lengths().to_dict() == {"mean": 0.0, "median": 0, "p95": 0, "longest": 0}
+
+
+def test_pairs_that_are_only_judged_all_come_through_unless_they_are_the_wrong_way_round() -> None:
+    right = [Pair("나는 가요", "I go", "f", 1), Pair("나는 가요", "I go", "f", 2), Pair("", "", "f", 3)]
+    assert list(in_direction(right, "ko", "en", Reading())) == right
+    swapped = [Pair(pair.target, pair.source, "f", pair.line) for pair in right]
+    with pytest.raises(DataError, match="--columns en,ko"):
+        list(in_direction(swapped, "ko", "en", Reading()))

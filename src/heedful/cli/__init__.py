@@ -45,9 +45,9 @@ def _settle() -> None:
             stream.reconfigure(errors="backslashreplace")
     warnings.showwarning = _show_warning
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    # torch's threads wait for each other thousands of times a second. Where they wait spinning, one other busy
-    # program on the machine makes training twenty times slower; where they wait asleep, twice. Read when torch loads.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # torch's threads wait for each other thousands of times a second, spinning. Beside one other busy program that
+    # makes training many times slower; with a short spin, then sleep, twice. Read when torch loads its threads.
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -42,6 +42,8 @@ def predict(
     given = {"beam": beam, "length_penalty": length_penalty}
     words = {name: value for name, value in given.items() if value is not None}
     name, lines = _input(text)
+    if out is not None and out.exists() and os.path.exists(text) and out.samefile(text):
+        raise DataError(f"{out} is the input; write the output to another file")
     by_hand = text == "-" and sys.stdin.isatty()
     translator = load(model, device=device)
     if by_hand:

@@ -72,6 +72,15 @@ def clean(
         raise DataError(f"no sentence pair is left to use ({why or 'there was none'})")
 
 
+def in_direction(pairs: Iterable[Pair], source_language: str, target_language: str, reading: Reading) -> Iterator[Pair]:
+    """All the pairs as they are; a DataError where most of a file's are the wrong way round."""
+    direction = _Direction(source_language, target_language, reading)
+    for pair in pairs:
+        direction.is_wrong(pair)
+        yield pair
+    direction.judge()
+
+
 def _tidied(pair: Pair, max_characters: int) -> Pair:
     """The pair tidied; what will be dropped for its length anyway is not composed, since that can take very long."""
     collapsed = [" ".join(text.split()) for text in (pair.source, pair.target)]

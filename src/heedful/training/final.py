@@ -34,4 +34,4 @@ def words_for(used: Sequence[Validation], kind: str) -> str:
     """Which weights those are, for a model card."""
     steps = ", ".join(str(validation.step) for validation in sorted(used, key=lambda validation: validation.step))
     mean = f"mean over the steps {steps}" if len(used) > 1 else f"step {steps}"
-    return f"running average of the weights, {mean}" if kind == "ema" else f"weights, {mean}"
+    return f"the running average, {mean}" if kind == "ema" else f"those of {mean}"

@@ -48,8 +48,8 @@ class Progress:
     validations: list[Validation] = field(default_factory=list)
 
     def ranked(self, score: Score) -> list[Validation]:
-        """The validations, the best first; of equals, the earlier."""
-        return sorted(self.validations, key=lambda validation: score.key(validation.scores))
+        """The validations, the best first; of equals, the one with the lower loss, then the earlier."""
+        return sorted(self.validations, key=lambda found: (score.key(found.scores), found.scores.get("loss", 0.0)))
 
     def final(self, score: Score, config: TrainingConfig) -> list[Validation]:
         """The validations whose weights, or the mean of them, the run would deliver if it ended here."""
@@ -58,8 +58,9 @@ class Progress:
         return self.ranked(score)[: config.keep_best if config.average == "best" else 1]
 
     def waited(self, score: Score) -> int:
-        """How many validations have passed since the best one."""
-        return len(self.validations) - 1 - self.validations.index(self.ranked(score)[0]) if self.validations else 0
+        """How many validations have passed since the first with the best score."""
+        keys = [score.key(validation.scores) for validation in self.validations]
+        return len(keys) - 1 - keys.index(min(keys)) if keys else 0
 
     def worth_keeping(self, score: Score, config: TrainingConfig) -> set[int]:
         """The steps whose checkpoints may be needed: the last ones, the best ones, and those of the final weights."""

@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful.data.tokenizer import Tokenizer
 from heedful.errors import DataError
+from heedful.families import build, config_of
 from heedful.tasks.translation.sentences import parts_within, sentences
+from heedful.tasks.translation.translator import Translator, TranslatorSettings
 
 
 def words(text: str) -> int:
@@ -49,3 +52,18 @@ def test_nothing_is_lost_and_no_part_is_too_long(lengths: list[int]) -> None:
     parts = parts_within(text, 6, words)
     assert " ".join(parts) == text
     assert all(words(part) <= 6 for part in parts)
+
+
+def test_a_model_of_single_sentences_translates_every_sentence() -> None:
+    tokenizer = Tokenizer.train(["a b c. d e."] * 3, vocab_size=300)
+    config = config_of({"preset": "tiny", "d_model": 16, "d_ff": 16}).changed(vocab_size=tokenizer.vocab_size)
+    module = build(config)
+    limits = {"max_new_tokens": 4}
+    answers = {}
+    for one_sentence in (False, True):
+        settings = TranslatorSettings(source="xa", target="xb", one_sentence=one_sentence)
+        translator = Translator(config, module, tokenizer, tokenizer, settings)
+        answers[one_sentence] = translator.predict(["a b c. d e.", "a b c.", "d e."], **limits)
+    together, first, second = answers[True]
+    assert together == f"{first} {second}"
+    assert answers[False][1:] == [first, second]

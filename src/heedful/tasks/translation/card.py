@@ -14,7 +14,7 @@ def card(translator: Translator, metrics: Mapping[str, Any], out: Path) -> str:
     settings, training = translator.settings, metrics["training"]
     validation = metrics["validation"]
     scores = "\n".join(
-        f"| {score['metric']} | {score['value']:.2f}{_around(score)} | `{score['signature']}` |"
+        f"| {score['metric']} | {score['value']:.2f}{_around(score)} | `{_escaped(score['signature'])}` |"
         for score in validation["scores"].values()
     )
     return f"""# {settings.source} → {settings.target}
@@ -44,11 +44,16 @@ The scores are of pairs like the training data; on other kinds of text they will
 
 ## How it was made
 
-{training["steps"]:,} steps in {training["seconds"]:,.0f} s, until {training["ended"]}.
+{training["steps"]:,} steps in {training["seconds"]:,.0f} s. It ended because {training["ended"]}.
 The weights are {training["weights"]}.
 `run.yaml` holds every setting and the names of the data files, `log.jsonl` the course of the training.
 Sources of more than {settings.max_tokens} pieces are cut at sentence ends, or refused where there is none.
 """
+
+
+def _escaped(signature: str) -> str:
+    """A bar would end the table's cell, even inside a code span."""
+    return signature.replace("|", "\\|")
 
 
 def _around(score: Mapping[str, Any]) -> str:

@@ -35,6 +35,7 @@ class TranslationJob:
         self.batches = Loader(prepared.train, budget, seed=config.training.seed)
         self.validation = Loader(prepared.valid, budget)
         self.sources, self.references = prepared.valid_texts(VALIDATION_SENTENCES)
+        self.one_sentence = prepared.one_sentence()
         self.samples: list[tuple[str, str, str]] = []  # source, reference, output of the last validation
 
     def translator(self, module: nn.Module) -> Translator:
@@ -44,6 +45,7 @@ class TranslationJob:
             target=self.config.target,
             joint=self.config.tokenizer.joint,
             max_tokens=self.config.data.max_tokens,
+            one_sentence=self.one_sentence,
             generation=self.config.generation,
         )
         prepared = self.prepared

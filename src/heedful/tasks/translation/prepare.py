@@ -11,16 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from ...config import write_mapping
-from ...data.cleaning import clean
+from ...data.cleaning import clean, in_direction
 from ...data.pairs import Pair, Reading
 from ...data.readers import read_pairs
 from ...data.store import TokenStore, encode_pairs
 from ...data.tokenizer import Tokenizer
 from ...errors import ConfigError, DataError, unknown
 from .config import TranslationConfig
+from .sentences import sentences
 
 READING = "reading.json"
 SCRATCH = ".clean"
+SAMPLED = 1000  # sources looked at
 SMALLEST_SHARE = 20  # at most every twentieth pair is held out
 
 
@@ -82,6 +84,12 @@ class Prepared:
         sources = [self.tokenizer.decode(source) for source, _ in rows]
         return sources, [self.target_tokenizer.decode(target) for _, target in rows]
 
+    def one_sentence(self) -> bool:
+        """Whether nearly every source is a single sentence: such a model loses what follows the first."""
+        count = min(len(self.train), SAMPLED)
+        texts = (self.tokenizer.decode(self.train[row * len(self.train) // count][0]) for row in range(count))
+        return sum(len(sentences(text)) > 1 for text in texts) * SMALLEST_SHARE < count
+
 
 @dataclass(frozen=True)
 class Readings:
@@ -137,7 +145,9 @@ def _scratch(folder: Path) -> Iterator[Path]:
 
 def read_set(files: Files, source: str, target: str, reading: Reading | None = None) -> list[Pair]:
     """Every pair of a test set as it stands: a score over cleaned pairs could be compared with nothing."""
-    pairs = list(read_pairs(files.train, source, target, columns=files.columns, reading=reading))
+    reading = Reading() if reading is None else reading
+    found = read_pairs(files.train, source, target, columns=files.columns, reading=reading)
+    pairs = list(in_direction(found, source, target, reading))
     if not pairs:
         raise DataError(f"{', '.join(files.train)}: there is no pair to evaluate on")
     return pairs

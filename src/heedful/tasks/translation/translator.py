@@ -16,14 +16,18 @@ from ...data.tokenizer import Tokenizer
 from ...errors import ConfigError, DataError
 from ...generation import GenerationConfig, generate
 from ..bundle import Bundle, BundleError
-from .sentences import parts_within
+from .sentences import parts_within, sentences
 
 SOURCE_TOKENIZER, TARGET_TOKENIZER = "tokenizer.json", "target_tokenizer.json"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TranslatorSettings(Config):
-    """What a translator's bundle says beside its model. Sources longer than `max_tokens` are cut at sentence ends."""
+    """What a translator's bundle says beside its model.
+
+    Sources longer than `max_tokens` are cut at sentence ends, and so is every source of a model that learned from
+    single sentences (`one_sentence`).
+    """
 
     title: ClassVar[str] = "translator"
 
@@ -31,6 +35,7 @@ class TranslatorSettings(Config):
     target: str
     joint: bool = True
     max_tokens: int = 256
+    one_sentence: bool = False
     generation: GenerationConfig = field(default_factory=GenerationConfig)
 
 
@@ -108,9 +113,16 @@ class Translator:
         if not (text := tidy(text)):
             return []
         try:
-            return parts_within(text, self.settings.max_tokens, lambda part: len(self.tokenizer.encode(part)) + 1)
+            return [
+                part
+                for piece in (sentences(text) if self.settings.one_sentence else [text])
+                for part in parts_within(piece, self.settings.max_tokens, self._n_tokens)
+            ]
         except DataError as error:
             raise TextError(index, str(error)) from None
+
+    def _n_tokens(self, text: str) -> int:
+        return len(self.tokenizer.encode(text)) + 1
 
     def tokens(self, source: str, target: str) -> tuple[Tensor, Tensor]:
         """The ids that encoder and decoder see for a pair, (1, S) and (1, T): for looking into the model."""
