@@ -100,7 +100,6 @@ def test_three_models_by_one_command_and_one_page_that_compares_them(corpus: Pat
 @pytest.mark.parametrize(
     ("setting", "check"),
     [
-        ("training.tensorboard=true", lambda run: any((run / "tensorboard").iterdir())),
         ("training.precision=bf16", lambda run: True),
         ("generation.beam=2", lambda run: package.load(run).settings.generation.beam == 2),
         ("data.holdout=3", lambda run: read_mapping(run / "data/reading.json")["held_out"] < 12),
@@ -112,6 +111,13 @@ def test_a_setting_does_what_it_says(setting: str, check: Callable[[Path], bool]
     done = quick_train(tmp_path / "run", [corpus / "train.tsv"], setting=[setting])
     assert done.code == 0, done.err
     assert check(tmp_path / "run")
+
+
+def test_tensorboard_is_written_where_it_is_installed(corpus: Path, tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    done = quick_train(tmp_path / "run", [corpus / "train.tsv"], setting=["training.tensorboard=true"])
+    assert done.code == 0, done.err
+    assert any((tmp_path / "run" / "tensorboard").iterdir())
 
 
 def test_two_tokenisers_where_they_are_asked_for(corpus: Path, tmp_path: Path) -> None:
