@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from ..config import assign
-from ..lens.terminal import attention_text
+from ..lens.terminal import attention_text, fit
 from ..tasks.scoring import Score
 from ..tasks.translation.config import TranslationConfig
 from ..tasks.translation.demo import DemoResult, SetResult, recipe, run_demo
@@ -56,7 +56,7 @@ def demo(
     )
     say("Right on these sets without T5, by what the sentence holds:")
     for name, (right, total) in found.probes.items():
-        say(f"  {name:<32}{100 * right / total:5.1f} %  of {total:,}")
+        say(f"  {fit(name, 32)}{100 * right / total:5.1f} %  of {total:,}")
     first = found.sets[0].evaluation.samples
     show_samples("Ten translations", first[:10])
     if has_attention(found.translator):
