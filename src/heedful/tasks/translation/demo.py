@@ -189,7 +189,7 @@ def _result(
     """Score sources against their accepted answers, of which the first is the reference."""
     sources, accepted = [source for source, _ in rows], [answers for _, answers in rows]
     references = [answers[0] for answers in accepted]
-    evaluation = evaluate(translator, sources, references, accepted=accepted, bootstrap=200)
+    evaluation = evaluate(translator, sources, references, accepted=accepted)
     looked_up = None if lookup is None else exact_share([lookup.answer(text) or "" for text in sources], accepted)
     return SetResult(name, evaluation, looked_up)
 

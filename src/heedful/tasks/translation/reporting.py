@@ -79,7 +79,7 @@ def _data(runs: Sequence[_Run], language: str, title: str | None) -> ReportData:
     first = runs[0]
     settings, metrics = first.translator.settings, first.metrics
     return ReportData(
-        title=title or f"{first.folder.resolve().name}: {settings.source} → {settings.target}",
+        title=title or f"{', '.join(_names(runs))}: {settings.source} → {settings.target}",
         language=language,
         facts=_facts(first),
         scores=[row for name, entry in first.sets.items() for row in _rows(name, entry)],
