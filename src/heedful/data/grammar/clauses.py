@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heedful.data.grammar.frames import Clause, Extra, Phrase
+from heedful.data.grammar.frames import Clause, Extra, Phrase, Pointer
 from heedful.data.grammar.lexicon import COPULA, EXIST, HAVE, HAVE_NOT, LACK, THAT, THIS, I, Noun, Predicate
 from heedful.data.grammar.settling import Settler
 
@@ -81,8 +81,8 @@ class ClauseSampler(Settler):
             clause.subject = Phrase(noun)
             if noun.kind in ("count", "mass") and not noun.animate:
                 draw = self.random.random()
-                pointer = "" if draw < 0.55 else "this" if draw < 0.77 else "that" if draw < 0.9 else "my"
-                clause.subject.pointer = "this" if pointer == "my" and noun.at else pointer  # type: ignore[assignment]
+                pointer: Pointer = "" if draw < 0.55 else "this" if draw < 0.77 else "that" if draw < 0.9 else "my"
+                clause.subject.pointer = "this" if pointer == "my" and noun.at else pointer
         return clause
 
     def existence(self) -> Clause:
