@@ -41,6 +41,15 @@ def test_every_verb_explains_itself_with_an_example_in_eighty_columns(verb: str)
     assert max(map(len, done.out.splitlines())) <= 80
 
 
+@pytest.mark.parametrize("verb", ["", *VERBS])
+def test_flags_are_shown_without_a_value(verb: str) -> None:
+    out = heedful(*verb.split(), "--help").out
+    assert "bool" not in out.lower()
+    flags = re.findall(r"│ +--(?:help|debug|resume|overwrite|allow-changes) +(.*)", out)
+    assert flags
+    assert all(help_text[0].isupper() for help_text in flags)
+
+
 @pytest.mark.parametrize(
     "words",
     [["dmo"], ["demo", "--language", "fr"], ["demo", "--nothing"], ["predict"], ["train", "cooking"], ["report"]],

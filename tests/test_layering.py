@@ -14,6 +14,7 @@ import heedful
 ROOT = Path(heedful.__file__).parent
 ORDER = [
     "errors",
+    "files",
     "config",
     "data",
     "core",
@@ -62,7 +63,7 @@ def faults(path: Path, source: str) -> list[str]:
                 found.append(f"core must stand alone, but imports {name}")
         elif part == "core" and top != "torch" and top not in sys.stdlib_module_names:
             found.append(f"core imports {name}; it may import torch and itself")
-        elif part in ("errors", "config") and top == "torch":
+        elif part in ("errors", "files", "config") and top == "torch":
             found.append(f"{part} must not need torch")
     return found
 

@@ -7,7 +7,6 @@ a wrong type or an impossible pair is a ConfigError that says what was given and
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, ge
 import yaml
 
 from .errors import ConfigError, unknown
+from .files import write_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,23 +174,6 @@ def write_mapping(path: str | Path, values: Mapping[str, Any]) -> None:
     else:
         text = yaml.safe_dump(_plain(values), sort_keys=False, allow_unicode=True)
     write_text(path, text)
-
-
-def write_text(path: str | Path, text: str) -> None:
-    """A file that is whole or not there: written under a hidden name, forced to the disk and renamed."""
-    path = Path(path)
-    partial = path.with_name(f".{path.name}.partial")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with partial.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from None
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def assign(values: dict[str, Any], assignment: str) -> None:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from heedful.generation import GenerationConfig, Hypothesis
-from heedful.generation.sentence import Sentence
+from heedful.generation.sentence import Drawn, Request, Searched, Sentence
 
 START, END = 1, 2
 Prefix = tuple[int, ...]
@@ -109,6 +109,13 @@ class Prefixes:
         self.prefixes = [(*prefix, token) for prefix, token in zip(self.prefixes, tokens.tolist(), strict=True)]
         return self.start()
 
+    def settle(self, width: int, capacity: int) -> Prefixes:
+        return self
+
+    def join(self, other: Prefixes) -> None:
+        self.models += other.models
+        self.prefixes += other.prefixes
+
     def go_on(self, rows: Sequence[int], sentences: Sequence[int] | None) -> None:
         self.prefixes = [self.prefixes[row] for row in rows]
         if sentences is not None:
@@ -116,7 +123,8 @@ class Prefixes:
 
 
 def sentences(config: GenerationConfig, *limits: int) -> list[Sentence]:
-    return [Sentence(config, limit, END) for limit in limits]
+    kind = Drawn if config.beam == 1 else Searched
+    return [kind(config, END, Request(index, [0], limit)) for index, limit in enumerate(limits)]
 
 
 def same(got: Sequence[Hypothesis], wanted: Sequence[Hypothesis], tolerance: float = 1e-9) -> None:

@@ -20,18 +20,23 @@ from slow_search import (
 )
 
 from heedful.generation import GenerationConfig, GenerationError
+from heedful.generation.queue import Queue
+from heedful.generation.rules import Rules
 from heedful.generation.search import search
 from heedful.generation.sentence import Sentence
-from heedful.generation.strategies import Beam, Greedy
+from heedful.generation.strategies import strategy_of
 
 V = 4
 EVERYTHING = 200  # a beam that no step's candidates fill: 4 tokens, of which 3 go on, four times
 
 
-def run(models: list[Any], found: list[Sentence], config: GenerationConfig, **ids: Any) -> Prefixes:
-    decoding = Prefixes(models)
-    strategy = Greedy() if config.beam == 1 else Beam(config.beam)
-    search(decoding, strategy, found, end=END, min_new_tokens=config.min_new_tokens, **ids)
+def run(
+    models: list[Any], found: list[Sentence], config: GenerationConfig, kind: type[Prefixes] = Prefixes, **ids: Any
+) -> Prefixes:
+    decoding = kind(models)
+    waiting = Queue(found, budget=10**9, width=1)
+    for _ in search(lambda _: decoding, strategy_of(config), Rules(config, END, **ids), waiting):
+        pass
     return decoding
 
 
@@ -166,9 +171,9 @@ def test_half_precision_is_summed_in_float32() -> None:
             return super().start().bfloat16()
 
     model = random_model(1, 50)
-    for strategy, config in ((Greedy(), GenerationConfig()), (Beam(3), GenerationConfig(beam=3))):
+    for config in (GenerationConfig(), GenerationConfig(beam=3)):
         (sentence,) = sentences(config, 6)
-        search(Half([model]), strategy, [sentence], end=END)
+        run([model], [sentence], config, kind=Half)
         best = sentence.best[0]
         written = (*best.tokens, END) if best.finished else best.tokens
         steps = [torch.tensor(model(written[:i])).bfloat16().float().log_softmax(0)[t] for i, t in enumerate(written)]

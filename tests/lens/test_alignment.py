@@ -21,9 +21,7 @@ from heedful.lens.alignment import (
     choose_head,
     diagonal_links,
     error_rate,
-    mutual_links,
     predicting_rows,
-    strong_links,
     with_means,
     word_weights,
 )
@@ -66,9 +64,6 @@ def test_maps_that_do_not_fit_are_refused(sources: list[int], targets: list[int]
 def test_links_by_hand() -> None:
     weights = torch.tensor([[0.6, 0.3, 0.1], [0.5, 0.4, 0.1], [0.1, 0.2, 0.2]])  # (target, source)
     assert best_links(weights) == {(0, 0), (0, 1), (1, 2)}
-    assert best_links(weights, at_least=0.5) == {(0, 0), (0, 1)}
-    assert strong_links(weights, at_least=0.3) == {(0, 0), (1, 0), (0, 1), (1, 1)}
-    assert mutual_links(weights) == {(0, 0)}, "source 1 prefers target 1, which prefers source 0"
     assert best_links(weights[:0]) == best_links(weights[:, :0]) == frozenset()
 
 
@@ -108,7 +103,6 @@ def test_the_head_that_aligns_best_is_chosen() -> None:
     assert choice.rates[Head(1)] == 0.0, "in layer 1 the crossed head weighs more than the straight one"
     assert set(choice.rates) == {*maps, Head(0), Head(1), Head()}
     torch.testing.assert_close(examples[0].weights[Head()], (1.8 * straight + 1.9 * crossed) / 4)
-    assert choose_head(examples, links=lambda weights: strong_links(weights, 0.85)).rates[Head(1, 1)] == 1.0
 
 
 def test_choosing_needs_examples_of_the_same_heads() -> None:

@@ -15,7 +15,7 @@ from rich.text import Text
 from torch import Tensor
 
 from heedful.errors import PictureError
-from heedful.lens.terminal import NARROWEST, SHADES, attention_text, curve, fit, readable, sparkline
+from heedful.lens.terminal import NARROWEST, SHADES, attention_text, fit, readable, sparkline
 
 KOREAN = ["나는", "딥러닝을", "사랑한다", "."]
 ENGLISH = ["I", "love", "deep", "learning"]
@@ -150,13 +150,3 @@ def test_a_sparkline_rises_where_the_values_do() -> None:
     assert sparkline([]) == ""
     assert sparkline([0, math.nan, 7, math.inf]) == sparkline([0, math.nan, 7, -math.inf]) == "▁!█!"
     assert [len(sparkline(range(n), width=10)) for n in (5, 10, 11, 999)] == [5, 10, 10, 10]
-
-
-@pytest.mark.parametrize("values", [[], [0.5], list(range(100)), [math.nan]])
-@pytest.mark.parametrize("name", ["loss", "손실", "a very long name of a metric"])
-def test_a_curve_is_as_wide_as_asked(name: str, values: list[float]) -> None:
-    for width in (10, 23, 80):
-        assert cell_len(curve(name, values, width)) == width
-    assert curve("loss", [3.0, 1.0], 12) == "loss █▁    1"
-    with pytest.raises(PictureError, match="needs at least"):
-        curve("loss", [0.123456], 5)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 import heedful
 from heedful.core import padding
 from heedful.families.weights import weights_of
-from heedful.training import Loss, Score, TrainingConfig, cross_entropy
+from heedful.training import Goal, Loss, TrainingConfig, cross_entropy
 
 V, T = 13, 5
 START = 1
@@ -76,7 +76,7 @@ class Copying:
         *,
         data: Data | None = None,
         smoothing: float = 0.1,
-        score: Score | None = None,
+        goal: Goal | None = None,
         scores: list[float] | None = None,
         data_fingerprint: str = "numbers",
         on_batch: Callable[[int], None] = lambda number: None,
@@ -86,7 +86,7 @@ class Copying:
         self.module = tiny() if module is None else module
         self.batches = Data() if data is None else data
         self.smoothing = smoothing
-        self.score = Score("loss", higher_is_better=False) if score is None else score
+        self.goal = Goal("loss", higher_is_better=False) if goal is None else goal
         self.scores = scores
         self.data_fingerprint = data_fingerprint
         self.on_batch, self.on_validation, self.poison = on_batch, on_validation, poison
@@ -113,7 +113,7 @@ class Copying:
         torch.rand(3)
         losses = [self.losses(module, batch, 0.0) for batch in self.held_out(module)]
         scores = {"loss": sum(float(loss.plain) for loss in losses) / sum(int(loss.n) for loss in losses)}
-        return scores if self.scores is None else scores | {self.score.name: self.scores[self.n_validations - 1]}
+        return scores if self.scores is None else scores | {self.goal.name: self.scores[self.n_validations - 1]}
 
     @staticmethod
     def held_out(module: nn.Module) -> list[Numbers]:

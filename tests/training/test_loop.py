@@ -23,6 +23,7 @@ from heedful.training import (
     Event,
     Finished,
     FolderError,
+    Goal,
     Loss,
     NonFiniteError,
     Outcome,
@@ -30,14 +31,13 @@ from heedful.training import (
     ResumeWarning,
     RunFolder,
     Saved,
-    Score,
     Trained,
     fit,
     mean_of,
 )
+from heedful.training.arrivals import Arrivals
 from heedful.training.checkpoint import load_tensors, path_of, steps_in
 from heedful.training.loop import Training
-from heedful.training.readings import Readings
 from heedful.training.signals import Signals
 
 
@@ -124,7 +124,9 @@ def test_what_observers_see(tmp_path: Path) -> None:
     ]
 
 
-def test_logged_losses_are_means_per_token(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("log_every", "first"), [(2, 4), (3, 5), (9, 0)])
+def test_logged_losses_are_means_per_token(tmp_path: Path, log_every: int, first: int) -> None:
+    """Of the five batches of an epoch, the third step has one."""
     losses: list[Loss] = []
 
     class Kept(Copying):
@@ -133,18 +135,29 @@ def test_logged_losses_are_means_per_token(tmp_path: Path) -> None:
             return losses[-1]
 
     seen: list[Event] = []
-    fit(Kept(), config(steps=4, accumulate=2, log_every=2), tmp_path, observers=[seen.append])
+    fit(Kept(), config(steps=4, accumulate=2, log_every=log_every), tmp_path, observers=[seen.append])
     last = [event for event in seen if isinstance(event, Trained)][-1]
-    n = sum(int(loss.n) for loss in losses[4:])
-    assert last.loss == pytest.approx(sum(float(loss.total.detach()) for loss in losses[4:]) / n)
-    assert last.nll == pytest.approx(sum(float(loss.plain) for loss in losses[4:]) / n)
+    n = sum(int(loss.n) for loss in losses[first:])
+    assert last.loss == pytest.approx(sum(float(loss.total.detach()) for loss in losses[first:]) / n)
+    assert last.nll == pytest.approx(sum(float(loss.plain) for loss in losses[first:]) / n)
 
 
-BLEU = Score("bleu", higher_is_better=True)
+@pytest.mark.parametrize(("changes", "last"), [({"steps": 5}, 5), ({"patience": 1}, 4)], ids=["done", "impatient"])
+def test_the_last_steps_are_logged_once(tmp_path: Path, changes: dict[str, Any], last: int) -> None:
+    settings = config(**{"validate_every": 2, "log_every": 3, **changes})
+    fit(Copying(scores=[1.0, 2.0, 3.0]), settings, tmp_path)
+    log = (tmp_path / "log.jsonl").read_bytes()
+    rows = map(json.loads, log.splitlines())
+    assert [(row["step"], row["epoch"]) for row in rows if row["kind"] == "train"] == [(3, 0), (last, 0)]
+    fit(Copying(), settings, tmp_path, resume=True)
+    assert (tmp_path / "log.jsonl").read_bytes() == log, "a run that is over has nothing to add"
+
+
+BLEU = Goal("bleu", higher_is_better=True)
 
 
 def test_patience_ends_a_run_and_the_best_weights_are_delivered(tmp_path: Path) -> None:
-    job = Copying(score=BLEU, scores=[1.0, 5.0, 5.0, 3.0, 9.0])
+    job = Copying(goal=BLEU, scores=[1.0, 5.0, 5.0, 3.0, 9.0])
     outcome = fit(job, config(steps=99, validate_every=2, patience=2, keep_last=1, ema=0.0), tmp_path)
     assert outcome.step == 8
     assert "2 validations in a row" in outcome.why
@@ -165,7 +178,7 @@ def test_a_lower_loss_is_better(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("average", "steps"), [("best", [2, 6]), ("last", [4, 6, 8])])
 @pytest.mark.parametrize("ema", [0.0, 0.9])
 def test_averaged_weights_are_scored_again(tmp_path: Path, average: str, steps: list[int], ema: float) -> None:
-    job = Copying(score=BLEU, scores=[7.0, 1.0, 8.0, 2.0, 4.5])
+    job = Copying(goal=BLEU, scores=[7.0, 1.0, 8.0, 2.0, 4.5])
     settings = config(steps=8, validate_every=2, average=average, keep_best=2, keep_last=3, ema=ema)
     outcome = fit(job, settings, tmp_path)
     kind = "ema" if ema else "model"
@@ -199,7 +212,7 @@ def test_a_damaged_best_checkpoint_is_named(tmp_path: Path) -> None:
         if isinstance(event, Saved) and event.step == 2:
             (event.path / "ema.safetensors").write_bytes(b"")
 
-    job = Copying(score=BLEU, scores=[9.0, 1.0, 5.0])
+    job = Copying(goal=BLEU, scores=[9.0, 1.0, 5.0])
     settings = config(steps=4, validate_every=2, average="best", keep_best=2)
     with pytest.warns(CheckpointWarning, match="step-00000002.*made without it"):
         outcome = fit(job, settings, tmp_path, observers=[damage])
@@ -231,14 +244,14 @@ def test_a_step_that_is_not_finite_ends_the_run_and_names_its_input(tmp_path: Pa
 def test_values_that_come_late_still_stop_the_run_before_it_is_saved(tmp_path: Path) -> None:
     """As on a GPU: nothing is read until someone waits for it."""
 
-    class Late(Readings):
+    class Late(Arrivals):
         def take(self, *, wait: bool = False) -> Iterator[Any]:
             return super().take(wait=True) if wait else iter(())
 
     run = RunFolder(tmp_path)
     with run.held():
         training = Training(Copying(poison=4), config(), run, Signals())
-        training.readings = Late()
+        training.arrivals = Late()
         with pytest.raises(
             NonFiniteError, match=r"step 4.*last checkpoint is of step 3.*numbers.txt:12, numbers.txt:13"
         ):
@@ -249,7 +262,7 @@ def test_values_that_come_late_still_stop_the_run_before_it_is_saved(tmp_path: P
 
 
 def test_a_score_that_is_no_number_ends_the_run(tmp_path: Path) -> None:
-    job = Copying(score=BLEU, scores=[1.0, float("nan")])
+    job = Copying(goal=BLEU, scores=[1.0, float("nan")])
     with pytest.raises(NonFiniteError, match="validation at step 10 gave bleu = nan"):
         fit(job, config(), tmp_path)
 

@@ -57,8 +57,9 @@ def test_what_is_no_number_is_null() -> None:
 
 
 def test_a_log_that_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(FolderError, match=r"log.jsonl cannot be written: No such file"):
-        Log(tmp_path / "nowhere" / "log.jsonl")
+    (tmp_path / "taken").touch()
+    with pytest.raises(FolderError, match=r"log.jsonl cannot be written: File exists"):
+        Log(tmp_path / "taken" / "log.jsonl")
     log = Log(tmp_path / "log.jsonl")
     log.close()
     log._stream = Path("/dev/full").open("w", encoding="utf-8")  # noqa: SIM115

@@ -8,6 +8,7 @@ import pytest
 
 from heedful.errors import ConfigError
 from heedful.training import TrainingConfig
+from heedful.training.device import torch_device
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_steps_or_epochs_whichever_comes_first(values: dict[str, Any], total: in
 
 def test_a_device_that_is_not_there() -> None:
     with pytest.raises(ConfigError, match=r'"auto"'):
-        TrainingConfig(device="cuda:99").torch_device()
+        torch_device("cuda:99")
     with pytest.raises(ConfigError, match="'gpu' cannot be used here"):
-        TrainingConfig(device="gpu").torch_device()
-    assert TrainingConfig(device="cpu").torch_device().type == "cpu"
+        torch_device("gpu")
+    assert torch_device("cpu").type == "cpu"

@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 import typer
 
 from ..config import assign
+from ..lens.report import Sample
 from ..lens.terminal import attention_text, fit
 from ..tasks.scoring import Score
 from ..tasks.translation.config import TranslationConfig
 from ..tasks.translation.demo import DemoResult, SetResult, recipe, run_demo
-from ..tasks.translation.evaluation import Sample
 from ..tasks.translation.looking import has_attention, look
 from .progress import watching
 from .tables import show_readings, show_samples, show_scores
@@ -28,7 +28,8 @@ def demo(
     attention: Annotated[Literal["additive", "none"] | None, typer.Option(help="For recurrent.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of corpus, weights and order.")] = 0,
     setting: Annotated[
-        list[str] | None, typer.Option("--set", help="One setting, such as training.steps=800. Repeatable.")
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="One setting, such as training.steps=800. Repeatable."),
     ] = None,
     language: Annotated[Literal["en", "ko"], typer.Option(help="Of the report.")] = "en",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run in --out that is no demo.")] = False,

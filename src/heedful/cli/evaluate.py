@@ -28,7 +28,7 @@ def evaluate(
     data: Annotated[
         list[str], typer.Option(help="Pairs it has not seen, in any form that train reads. Repeatable.", metavar="FILE")
     ],
-    columns: Annotated[str | None, typer.Option(help="Languages of tab-separated columns: en,ko.")] = None,
+    columns: Annotated[str | None, typer.Option(help="Languages of unnamed columns: en,ko.")] = None,
     beam: Annotated[int | None, typer.Option(min=1, help="How many hypotheses to keep open.")] = None,
     alignments: Annotated[
         Path | None, typer.Option(help="True word alignments, a line a pair: 0-0 1-2 2?1 (? for possible).")

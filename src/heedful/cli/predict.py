@@ -14,11 +14,12 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from ..data.readers.text import lines_of
+from ..data.readers.files import Line
+from ..data.readers.text import every_line
 from ..errors import DataError
+from ..files import replacing
 from ..tasks import load
-from ..tasks.translation.translator import TextError
-from .words import warn
+from .words import complain, warn
 
 CHUNK = 1024  # lines translated together; the output appears chunk by chunk
 NAMED = 5  # lines that a warning names
@@ -49,36 +50,41 @@ def predict(
     if by_hand:
         warn("Type a text and press Enter; Ctrl-D ends.")
     unfinished: list[int] = []
+    done = refused = 0
     with _output(out) as stream:
-        done = 0
         while chunk := list(islice(lines, 1 if by_hand else CHUNK)):
-            try:
-                answers = translator.translate(chunk, **words)
-            except TextError as error:
-                raise DataError(f"{name}:{done + error.index + 1}: {error.reason}") from None
-            for number, answer in enumerate(answers, done + 1):
+            texts = []
+            for line in chunk:
+                fault = line.fault or translator.why_not(line.text)
+                texts.append("" if fault else line.text)
+                if fault:
+                    refused += 1
+                    complain(f"{name}:{line.number}: {fault}")
+            for line, answer in zip(chunk, translator.translate(texts, **words), strict=True):
                 stream.write(f"{' '.join(answer.text.splitlines())}\n".encode())
                 if not answer.finished:
-                    unfinished.append(number)
+                    unfinished.append(line.number)
             stream.flush()
             done += len(chunk)
     if unfinished:
         named = ", ".join(map(str, unfinished[:NAMED])) + (", …" if len(unfinished) > NAMED else "")
         warn(f"warning: {len(unfinished):,} of {done:,} answers may be cut short, having come to no end: line {named}")
+    if refused:
+        raise DataError(f"{refused:,} of {done:,} lines were refused; each is an empty line in the output")
 
 
-def _input(text: str) -> tuple[str, Iterator[str]]:
+def _input(text: str) -> tuple[str, Iterator[Line]]:
     """What to call the input, and its lines. A text in the command is read as a file that holds it would be."""
     if text == "-":
-        return "<stdin>", lines_of(sys.stdin.buffer)
+        return "<stdin>", every_line(sys.stdin.buffer)
     if os.path.exists(text):
-        return text, lines_of(Path(text))
+        return text, every_line(Path(text))
     if _FILE_NAME.fullmatch(text):
         raise DataError(
             f"{text}: there is no such file; if it is a text, hand it over like this: echo TEXT | heedful …"
         )
     written = os.fsencode(text)
-    return "the text", lines_of(io.BytesIO(written if written.endswith(b"\n") else written + b"\n"))
+    return "the text", every_line(io.BytesIO(written if written.endswith(b"\n") else written + b"\n"))
 
 
 @contextmanager
@@ -90,13 +96,5 @@ def _output(path: Path | None) -> Iterator[BinaryIO]:
         return
     if path.is_dir():
         raise DataError(f"--out {path} is a folder; name a file in it")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with partial.open("wb") as stream:
-            yield stream
-        partial.replace(path)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from None  # a full disk does not say where
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(path) as partial, partial.open("wb") as stream:
+        yield stream

@@ -25,7 +25,7 @@ def watching() -> Iterator[Callable[[TranslationJob], Sequence[Observer]]]:
         parameters = sum(parameter.numel() for parameter in job.module.parameters())
         say(
             f"Training {parameters:,} parameters on {len(job.prepared.train):,} pairs, "
-            f"{job.prepared.tokenizer.vocab_size:,} pieces, {job.batches.padding_share:.0%} padding"
+            f"{job.prepared.tokenizers.source.vocab_size:,} pieces, {job.batches.padding_share:.0%} padding"
         )
         if not console.is_terminal or console.is_dumb_terminal:
             return [Lines(job)]

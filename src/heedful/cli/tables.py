@@ -9,8 +9,8 @@ from rich import box
 from rich.table import Column, Table
 
 from ..data.pairs import Lengths, Reading, Tally
+from ..lens.report import Sample
 from ..tasks.scoring import LengthScore, Score
-from ..tasks.translation.evaluation import Sample
 from ..tasks.translation.prepare import Readings
 from .words import console, plain, say
 

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import torch
 import typer
-from typer.core import TyperCommand
 
 from ..config import assign, read_mapping
 from ..errors import ConfigError, HeedfulError, unknown
@@ -19,6 +18,7 @@ from ..tasks.translation.prepare import Files
 from ..tasks.translation.train import METRICS, asked
 from ..tasks.translation.train import train as train_translation
 from ..training.errors import Interrupted
+from .help import Command, Group
 from .progress import watching
 from .tables import show_readings, show_scores
 from .words import say
@@ -28,10 +28,10 @@ EXAMPLE = (
 )
 SEVERAL = ("--data", "--valid")
 
-app = typer.Typer(help="Train a model on your own files.", no_args_is_help=True)
+app = typer.Typer(cls=Group, help="Train a model on your own files.", no_args_is_help=True)
 
 
-class ManyFiles(TyperCommand):
+class ManyFiles(Command):
     """`--data a b` means `--data a --data b`: this verb has no other words that could stand there."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -56,7 +56,7 @@ def translation(
         list[str] | None,
         typer.Option(
             metavar="FILE…",
-            help="Pairs: .tsv, .jsonl, .po, .mo, .tmx, .xliff, parallel text (one of both files), .gz, folders.",
+            help="Pairs: .tsv, .csv, .jsonl, .po, .mo, .tmx, .xliff, parallel text (one of both files), .gz, folders.",
         ),
     ] = None,
     valid: Annotated[
@@ -66,7 +66,7 @@ def translation(
     source: Annotated[str | None, typer.Option("--from", help="The language to translate from: ko.")] = None,
     target: Annotated[str | None, typer.Option("--to", help="The language to translate to: en.")] = None,
     columns: Annotated[
-        str | None, typer.Option(help="Languages of tab-separated columns, where the source is not first: en,ko.")
+        str | None, typer.Option(help="Languages of unnamed columns, where the source is not first: en,ko.")
     ] = None,
     preset: Annotated[str | None, typer.Option(help="A sized model: tiny, small, base, big.")] = None,
     model: Annotated[str | None, typer.Option(help="A family: original (the Transformer) or recurrent.")] = None,

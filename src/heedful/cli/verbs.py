@@ -8,22 +8,26 @@ import typer
 
 from .. import __version__
 from . import demo, doctor, evaluate, predict, report, tour, train
+from .help import Command, Group
 from .words import say
 
 app = typer.Typer(
+    cls=Group,
     help="The whole Transformer: small enough to read, fast enough to ship.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-app.command(epilog="Example: heedful demo --direction en-ko --out runs/demo-en-ko")(demo.demo)
+app.command(cls=Command, epilog="Example: heedful demo --direction en-ko --out runs/demo-en-ko")(demo.demo)
 app.add_typer(train.app, name="train", epilog=train.EXAMPLE)
-app.command(epilog='Example: heedful predict runs/demo "고양이가 물을 마셔요."')(predict.predict)
-app.command(epilog="Example: heedful evaluate runs/ko-en --data test.tsv")(evaluate.evaluate)
-app.command(epilog="Example: heedful report runs/transformer runs/recurrent --out compare.html")(report.report)
-app.command(epilog="Example: heedful tour --language ko")(tour.tour)
-app.command(epilog="Example: heedful doctor")(doctor.doctor)
+app.command(cls=Command, epilog='Example: heedful predict runs/demo "고양이가 물을 마셔요."')(predict.predict)
+app.command(cls=Command, epilog="Example: heedful evaluate runs/ko-en --data test.tsv")(evaluate.evaluate)
+app.command(cls=Command, epilog="Example: heedful report runs/transformer runs/recurrent --out compare.html")(
+    report.report
+)
+app.command(cls=Command, epilog="Example: heedful tour --language ko")(tour.tour)
+app.command(cls=Command, epilog="Example: heedful doctor")(doctor.doctor)
 
 
 def _version(asked: bool) -> None:

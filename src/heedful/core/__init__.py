@@ -4,7 +4,7 @@ from .attention import DotProduct, attend, attention_weights
 from .cache import Cache, FixedKVCache, KVCache, State
 from .embeddings import PatchEmbedding, SeriesEmbedding, TokenEmbedding, Vectors
 from .feedforward import ACTIVATIONS, FeedForward, GatedFeedForward
-from .heads import ClassHead, FirstToken, ForecastHead, Hidden, Mean, PoolingHead, VocabularyHead
+from .heads import ClassHead, FirstToken, ForecastHead, Hidden, Mean, PoolingHead, Transform, VocabularyHead
 from .layers import DecoderLayer, EncoderLayer, PostNorm, PreNorm
 from .masks import Mask, causal, everything, padding, window
 from .multihead import MultiHeadAttention
@@ -65,6 +65,7 @@ __all__ = [
     "Stack",
     "State",
     "TokenEmbedding",
+    "Transform",
     "Vectors",
     "VocabularyHead",
     "attend",

@@ -8,7 +8,7 @@ keys in every layer (`append`), then the stack makes them part of what is held (
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, Self
 
 import torch
 from torch import Tensor
@@ -28,6 +28,12 @@ class State(Protocol):
 
     def select(self, rows: Tensor, memory_rows: Tensor | None = None) -> None:
         """Keep these rows only, and these of the memory (the same unless given)."""
+
+    def join(self, other: Self) -> None:
+        """The rows of another one come after these, and its memory's after this one's. All end at the same slot."""
+
+    def drop(self, n: int) -> None:
+        """Forget the first n slots, which `keep` hides in every row."""
 
 
 class Cache:
@@ -75,21 +81,48 @@ class Cache:
         return self._memory[layer]
 
     @property
+    def layers(self) -> dict[int, KeysValues]:
+        """What each layer holds; of a cache that grows, the first `length` slots."""
+        return self._layers
+
+    @property
+    def memories(self) -> dict[int, KeysValues]:
+        """The memory's keys and values in each layer that reads it."""
+        return self._memory
+
+    @property
     def holds_memory(self) -> bool:
         """Whether those were computed, in a step that finished."""
         return self._started and bool(self._memory)
 
     def reorder(self, rows: Tensor) -> None:
         """Row i goes on from what row rows[i] held. The memory stays."""
-        self._layers = _rows(self._layers, rows)
+        self._layers = {
+            layer: (self._chosen(key, rows), self._chosen(value, rows)) for layer, (key, value) in self._layers.items()
+        }
         if self._positions is not None and _one_for_each_row(self._positions):
             self._positions = self._positions.index_select(0, rows)
+
+    def _chosen(self, held: Tensor, rows: Tensor) -> Tensor:
+        return held.index_select(0, rows)
 
     def select(self, rows: Tensor, memory_rows: Tensor | None = None) -> None:
         """Keep these rows only, and these of the memory (the same unless given)."""
         check_memory_rows(self._layers.get(0), self._memory.get(0), memory_rows)
         Cache.reorder(self, rows)
-        self._memory = _rows(self._memory, rows if memory_rows is None else memory_rows)
+        chosen = rows if memory_rows is None else memory_rows
+        self._memory = {
+            layer: (key.index_select(0, chosen), value.index_select(0, chosen))
+            for layer, (key, value) in self._memory.items()
+        }
+
+    def join(self, other: Self) -> None:
+        """The rows of another cache come after these."""
+        raise ValueError("only caches that grow can be joined; use KVCache")
+
+    def drop(self, n: int) -> None:
+        """Forget the first n slots."""
+        raise ValueError("only a cache that grows can drop what it holds; use KVCache")
 
 
 def check_memory_rows(held: Sequence[Tensor] | None, memory: Sequence[Tensor] | None, given: Tensor | None) -> None:
@@ -106,8 +139,18 @@ def same_batch(held: Tensor, new: Tensor) -> None:
         raise ValueError(f"the cache holds {held.shape[0]} rows, but {new.shape[0]} come in; make a new one")
 
 
-def _rows(layers: dict[int, KeysValues], rows: Tensor) -> dict[int, KeysValues]:
-    return {layer: (key.index_select(0, rows), value.index_select(0, rows)) for layer, (key, value) in layers.items()}
+def stacked(above: Tensor, below: Tensor, dim: int, *, at_the_end: bool = False) -> Tensor:
+    """The rows of two tensors as one, zeros after the shorter along `dim`, or before it."""
+    longest = max(above.shape[dim], below.shape[dim])
+
+    def padded(x: Tensor) -> Tensor:
+        missing = longest - x.shape[dim]
+        if not missing:
+            return x
+        fill = x.new_zeros(*x.shape[:dim], missing, *x.shape[dim + 1 :])
+        return torch.cat([fill, x] if at_the_end else [x, fill], dim=dim)
+
+    return torch.cat([padded(above), padded(below)])
 
 
 def _same_rows(held: Tensor, new: Tensor) -> tuple[Tensor, Tensor]:
@@ -160,6 +203,49 @@ class KVCache(Cache):
             held = room
         held[:, :, self.length : total] = new
         return held
+
+    def _chosen(self, held: Tensor, rows: Tensor) -> Tensor:
+        """Only what is held is copied, and the room after it stays."""
+        if torch.is_grad_enabled():
+            return held[:, :, : self.length].index_select(0, rows)
+        copy = held.new_empty(len(rows), *held.shape[1:])
+        torch.index_select(held[:, :, : self.length], 0, rows, out=copy[:, :, : self.length])
+        return copy
+
+    def join(self, other: Self) -> None:
+        """The rows of another cache come after these. All end at the same slot, so the shorter begin later.
+
+        Where the lengths differ, `keep` must say from now on which keys are real.
+        """
+        if not (self._started and other._started):
+            raise ValueError("only caches that have finished a step can be joined")
+        ragged = self.length != other.length or self.padded or other.padded
+        if ragged or self.placed or other.placed:
+            self._positions = stacked(self._places(), other._places(), 1, at_the_end=True)
+        for layer, pair in other._layers.items():
+            halves = zip(self._layers[layer], pair, strict=True)
+            key, value = (
+                stacked(held[:, :, : self.length], new[:, :, : other.length], 2, at_the_end=True)
+                for held, new in halves
+            )
+            self._layers[layer] = key, value
+        for layer, pair in other._memory.items():
+            key, value = (stacked(held, new, 2) for held, new in zip(self._memory[layer], pair, strict=True))
+            self._memory[layer] = key, value
+        self.padded, self.placed = ragged, self._positions is not None
+        self.length = max(self.length, other.length)
+
+    def drop(self, n: int) -> None:
+        """Forget the first n slots, which `keep` hides in every row."""
+        self._layers = {layer: (key[:, :, n:], value[:, :, n:]) for layer, (key, value) in self._layers.items()}
+        self._positions = None if self._positions is None else self._positions[..., n:]
+        self.length -= n
+
+    def _places(self) -> Tensor:
+        """The position of every key held: (B, Tk)."""
+        key, _ = self._layers[0]
+        held = torch.arange(self.length, device=key.device) if self._positions is None else self._positions
+        return held.expand(key.shape[0], -1)
 
     def _place(self, new: Tensor) -> Tensor:
         held = torch.arange(self.length, device=new.device) if self._positions is None else self._positions

@@ -26,11 +26,24 @@ class Table(nn.Module):
         self.weight = table(n, d_model)
 
 
+class Transform(nn.Module):
+    """norm(act(x W + b)): what BERT does to a vector before it asks which token it is."""
+
+    def __init__(self, d_in: int, d_out: int, *, activation: str | Activation, norm: nn.Module) -> None:
+        super().__init__()
+        self.dense = linear(d_in, d_out)
+        self.activation = activation_of(activation)
+        self.norm = norm
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.norm(self.activation(self.dense(x)))
+
+
 class VocabularyHead(nn.Module):
     """Logits over the vocabulary: (B, T, V). Hand in an embedding as `table` to share its matrix.
 
     The module is shared, not only its parameter, so that nothing which replaces parameters unties them.
-    `transform` comes before (BERT's dense layer and norm); `scale` multiplies the input (T5: D^−½).
+    `transform` comes before (BERT has a `Transform`); `scale` multiplies the input (T5: D^−½).
     """
 
     def __init__(

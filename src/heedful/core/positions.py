@@ -18,10 +18,11 @@ import torch
 from torch import Tensor, nn
 
 from .attention import Rotate
-from .host import check_range
+from .host import can_read, check_range
 from .init import table
 
 Scaling = Callable[[Tensor], Tensor]
+MEMORABLE = 1 << 16  # positions beyond are computed every time
 
 
 class Positions(nn.Module):
@@ -67,6 +68,7 @@ class Sinusoidal(Positions):
         self.d_model = d_model
         self.max_length = max_length
         self.layout = layout
+        self._known = torch.empty(0, d_model)  # encodings that were computed before, so that a step looks them up
 
     def table(self, length: int | None = None) -> Tensor:
         """(T, D) the encodings of positions 0 to length − 1."""
@@ -75,7 +77,18 @@ class Sinusoidal(Positions):
 
     def embed(self, x: Tensor, pos: Tensor) -> Tensor:
         _check_width(x, self.d_model)
-        return x + self._encode(pos).to(x.dtype)
+        return x + self._look_up(pos, x.dtype)
+
+    def _look_up(self, pos: Tensor, dtype: torch.dtype) -> Tensor:
+        """The encodings of these positions: from the formula, and on the CPU from memory where they are there."""
+        if not can_read(pos) or not pos.numel() or int(pos.min()) < 0:
+            return self._encode(pos).to(dtype)
+        needed = int(pos.max()) + 1
+        if needed > MEMORABLE:
+            return self._encode(pos).to(dtype)
+        if self._known.dtype != dtype or len(self._known) < needed:
+            self._known = self._encode(torch.arange(2 * needed, device=pos.device)).to(dtype)
+        return nn.functional.embedding(pos, self._known)
 
     def _encode(self, pos: Tensor) -> Tensor:
         exact = torch.float32 if pos.device.type == "mps" else torch.float64  # a wide angle loses digits in float32

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from .binding import newest, zero_padding
-from .cache import check_memory_rows, same_batch
+from .cache import check_memory_rows, same_batch, stacked
 from .init import linear
 from .masks import Padded, as_padding
 from .multihead import beams
@@ -147,6 +147,18 @@ class RecurrentState:
         self.reorder(rows)
         chosen = rows if memory_rows is None else memory_rows
         self.prepared = tuple(part.index_select(0, chosen) for part in self.prepared)
+
+    def join(self, other: RecurrentState) -> None:
+        """The rows of another state come after these, and its memory's after this one's."""
+        if self.state is None or other.state is None:
+            raise ValueError("only states that have finished a step can be joined")
+        self.state = torch.cat([self.state, other.state])
+        self.prepared = tuple(stacked(*pair, 1) for pair in zip(self.prepared, other.prepared, strict=True))
+        self.length = max(self.length, other.length)
+
+    def drop(self, n: int) -> None:
+        """Forget the first n slots: there is nothing in them."""
+        self.length -= n
 
 
 @dataclass(frozen=True, eq=False)

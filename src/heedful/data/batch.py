@@ -34,11 +34,6 @@ class Batch:
     rows: tuple[int, ...]  # the real rows' indices in the store
 
     @property
-    def n_tokens(self) -> int:
-        """Real tokens of target_out, ends included: what a loss is divided by."""
-        return sum(self.target_lengths)
-
-    @property
     def shape(self) -> tuple[int, int, int]:
         """B, S, T."""
         return (*self.source.shape, self.target_in.shape[1])

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError
+from ..files import replacing, sha256_of
 
 if TYPE_CHECKING:
     from .pairs import Pair
@@ -46,7 +46,11 @@ class TokenStore:
         if meta.get("fingerprint") != self.fingerprint:
             raise _unusable(self.folder, f"{_META} is not what was written")
         for name in _ARRAYS:
-            if _sha256(self.folder / name) != meta["sha256"][name]:
+            try:
+                found = sha256_of(self.folder / name)
+            except OSError as error:
+                raise _unusable(self.folder, f"{name} cannot be read: {error.strerror}") from None
+            if found != meta["sha256"][name]:
                 raise _unusable(self.folder, f"{name} is not what was written")
         self._files: list[str] = meta["files"]
         self._tokens = _mapped(self.folder / "tokens.bin", _TOKEN[meta["bits"]])
@@ -74,22 +78,13 @@ class TokenStore:
     def write(cls, folder: str | Path, encoded: Iterable[Encoded], *, vocab_size: int) -> TokenStore:
         """Write a store row by row, in place of an older one, and open it. All ids must be below `vocab_size`."""
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        partial = {name: folder / f"{name}.partial" for name in (*_ARRAYS, _META)}
-        try:
+        with ExitStack() as stack:  # which is unwound from its end: what is entered first takes its place last
+            partial = {name: stack.enter_context(replacing(folder / name)) for name in (_META, *_ARRAYS)}
             meta = _write_arrays([partial[name] for name in _ARRAYS], encoded, vocab_size)
-            meta["sha256"] = {name: _sha256(partial[name]) for name in _ARRAYS}
+            meta["sha256"] = {name: sha256_of(partial[name]) for name in _ARRAYS}
             meta["fingerprint"] = _fingerprint(meta)
-            with partial[_META].open("wb") as file:
-                file.write(json.dumps(meta, indent=2).encode("ascii"))
-                _to_disk(file)
+            partial[_META].write_text(json.dumps(meta, indent=2), encoding="ascii")
             (folder / _META).unlink(missing_ok=True)  # from here to the last rename there is no store
-            for name in (*_ARRAYS, _META):
-                os.replace(partial[name], folder / name)
-            _folder_to_disk(folder)
-        finally:
-            for path in partial.values():
-                path.unlink(missing_ok=True)
         return cls(folder)
 
 
@@ -144,8 +139,6 @@ def _write_arrays(paths: Sequence[Path], encoded: Iterable[Encoded], vocab_size:
             tokens.write(ids.astype(_TOKEN[bits]).tobytes())
             lengths.write(np.array([len(source), len(target)], dtype=np.int32).tobytes())
             places.write(np.array([files.setdefault(name, len(files)), line], dtype=np.int32).tobytes())
-        for file in (tokens, lengths, places):
-            _to_disk(file)
     if not rows:
         raise DataError("there is no pair to store: the input was empty, or every pair was left out")
     return {"format": _FORMAT, "rows": rows, "bits": bits, "files": list(files)}
@@ -175,28 +168,5 @@ def _mapped(path: Path, dtype: Any) -> NDArray[Any]:
     return np.asarray(np.memmap(path, dtype, mode="r")) if path.stat().st_size else np.empty(0, dtype)
 
 
-def _sha256(path: Path) -> str | None:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
-        return None
-
-
 def _unusable(folder: Path, why: str) -> DataError:
     return DataError(f"{folder}: the token store cannot be used: {why}; delete the folder and build it again")
-
-
-def _to_disk(file: BinaryIO) -> None:
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def _folder_to_disk(folder: Path) -> None:
-    """Make the renames last. Where a folder cannot be opened as a file (Windows), there is nothing to do."""
-    with suppress(PermissionError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from tokenizers import Tokenizer as FastTokenizer
 
 from ..config import Config
 from ..errors import ConfigError, DataError
+from ..files import write_text
 from .unicode import nfc
 
 PAD, START, END = 0, 1, 2
@@ -148,13 +148,7 @@ class Tokenizer:
 
     def save(self, path: str | Path) -> None:
         """Write a tokenizer.json that the `tokenizers` and `transformers` libraries read too."""
-        path = Path(path)
-        partial = path.with_name(f"{path.name}.partial")
-        with partial.open("w", encoding="utf-8") as file:
-            file.write(self._fast.to_str(pretty=True))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
+        write_text(path, self._fast.to_str(pretty=True))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

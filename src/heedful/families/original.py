@@ -10,11 +10,7 @@ from torch import nn
 
 from ..core import (
     ALiBi,
-    Decoder,
-    DecoderLayer,
-    Encoder,
     EncoderDecoder,
-    EncoderLayer,
     FeedForward,
     GatedFeedForward,
     LayerNorm,
@@ -29,36 +25,26 @@ from ..core import (
     Sinusoidal,
 )
 from .registry import Family, register
-from .translator import TranslatorConfig, embeddings
+from .translator import AttentionConfig, embeddings, stacks
 
 
 @dataclass(frozen=True, kw_only=True)
-class OriginalConfig(TranslatorConfig):
+class OriginalConfig(AttentionConfig):
     """The defaults are the paper's base model."""
 
     family: ClassVar[str] = "original"
 
-    n_heads: int = 8
     n_kv_heads: int | None = None
     d_head: int | None = None
-    d_ff: int = 2048
-    n_encoder_layers: int = 6
-    n_decoder_layers: int = 6
-    max_length: int = 5000
     positions: Literal["sinusoidal", "learned", "relative", "rotary", "alibi", "none"] = "sinusoidal"
     norm: Literal["post", "pre"] = "post"
     norm_kind: Literal["layer", "rms"] = "layer"
     feed_forward: Literal["plain", "gated"] = "plain"
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
     bias: bool = True
-    attention_dropout: float = 0.0
-    activation_dropout: float = 0.0
 
     def check(self) -> None:
         super().check()
-        self.require_positive("n_heads", "n_kv_heads", "d_head", "d_ff", "n_encoder_layers", "n_decoder_layers")
-        self.require_positive("max_length")
-        self.require_share("attention_dropout", "activation_dropout")
+        self.require_positive("n_kv_heads", "d_head")
         self.require(
             self.d_head is not None or self.d_model % self.n_heads == 0,
             f"d_model={self.d_model} is not divisible by n_heads={self.n_heads}; change one, or give d_head",
@@ -94,8 +80,11 @@ FEED_FORWARDS = {"plain": FeedForward, "gated": GatedFeedForward}
 def build(config: OriginalConfig) -> EncoderDecoder:
     """Put the parts together."""
 
+    def norm() -> nn.Module:
+        return NORMS[config.norm_kind](config.d_model)
+
     def residual(part: nn.Module) -> nn.Module:
-        return RESIDUALS[config.norm](part, NORMS[config.norm_kind](config.d_model), config.dropout)
+        return RESIDUALS[config.norm](part, norm(), config.dropout)
 
     def attention() -> nn.Module:
         return residual(
@@ -120,19 +109,13 @@ def build(config: OriginalConfig) -> EncoderDecoder:
             )
         )
 
-    def final_norm() -> nn.Module | None:
-        return NORMS[config.norm_kind](config.d_model) if config.norm == "pre" else None
-
-    encoder = Encoder(
-        [EncoderLayer(attention(), feed_forward()) for _ in range(config.n_encoder_layers)],
-        positions=POSITIONS[config.positions](config, False),
-        norm=final_norm(),
-        dropout=config.dropout,
-    )
-    decoder = Decoder(
-        [DecoderLayer(attention(), attention(), feed_forward()) for _ in range(config.n_decoder_layers)],
-        positions=POSITIONS[config.positions](config, True),
-        norm=final_norm(),
+    encoder, decoder = stacks(
+        config.n_encoder_layers,
+        config.n_decoder_layers,
+        attention=attention,
+        feed_forward=feed_forward,
+        positions=lambda causal: POSITIONS[config.positions](config, causal),
+        norm=norm if config.norm == "pre" else None,
         dropout=config.dropout,
     )
     source, target, head = embeddings(config)

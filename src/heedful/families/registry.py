@@ -11,15 +11,17 @@ from torch import nn
 
 from ..config import FILE_ENDINGS, FamilyConfig, read_mapping
 from ..errors import ConfigError, unknown
+from .published import Published
 
 
 @dataclass(frozen=True)
 class Family:
-    """One architecture: its config, how to build it, and its sized presets."""
+    """One architecture: its config, how to build it, its sized presets, and how others publish it."""
 
     config: type[FamilyConfig]
     build: Callable[[Any], nn.Module]
     presets: Mapping[str, FamilyConfig] = field(default_factory=dict)
+    published: Published | None = None
 
 
 Spec = FamilyConfig | Mapping[str, Any] | Path | str

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
+
+from torch import nn
 
 from ..config import FamilyConfig
-from ..core import TokenEmbedding, VocabularyHead
+from ..core import Decoder, DecoderLayer, Encoder, EncoderLayer, Positions, TokenEmbedding, VocabularyHead
+
+S = TypeVar("S", Encoder, Decoder)
+Part = Callable[[], nn.Module]  # makes a new one each time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,10 +39,58 @@ class TranslatorConfig(FamilyConfig):
         )
 
 
-def embeddings(config: TranslatorConfig) -> tuple[TokenEmbedding, TokenEmbedding, VocabularyHead]:
+@dataclass(frozen=True, kw_only=True)
+class AttentionConfig(TranslatorConfig):
+    """What those built of attention share besides."""
+
+    n_heads: int = 8
+    d_ff: int = 2048
+    n_encoder_layers: int = 6
+    n_decoder_layers: int = 6
+    max_length: int = 5000
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
+    attention_dropout: float = 0.0
+    activation_dropout: float = 0.0
+
+    def check(self) -> None:
+        super().check()
+        self.require_positive("n_heads", "d_ff", "n_encoder_layers", "n_decoder_layers", "max_length")
+        self.require_share("attention_dropout", "activation_dropout")
+
+
+def embeddings(
+    config: TranslatorConfig, *, scale: bool = True, bias: bool = False
+) -> tuple[TokenEmbedding, TokenEmbedding, VocabularyHead]:
     """Source, target and output, sharing one matrix as far as the config says."""
     target_size = config.vocab_size if config.target_vocab_size is None else config.target_vocab_size
-    source = TokenEmbedding(config.vocab_size, config.d_model)
-    target = source if config.tied == "all" else TokenEmbedding(target_size, config.d_model)
+    source = TokenEmbedding(config.vocab_size, config.d_model, scale=scale)
+    target = source if config.tied == "all" else TokenEmbedding(target_size, config.d_model, scale=scale)
     table = None if config.tied == "none" else target
-    return source, target, VocabularyHead(config.d_model, target_size, table=table)
+    return source, target, VocabularyHead(config.d_model, target_size, table=table, bias=bias)
+
+
+def stacks(
+    n_encoder_layers: int,
+    n_decoder_layers: int,
+    *,
+    attention: Part,
+    feed_forward: Part,
+    positions: Callable[[bool], Positions],
+    entry_norm: Part | None = None,
+    norm: Part | None = None,
+    dropout: float = 0.0,
+) -> tuple[Encoder, Decoder]:
+    """Encoder and decoder of the same parts, which come in their residuals; `positions` is told what is causal."""
+
+    def stack(kind: type[S], layers: Sequence[nn.Module], causal: bool) -> S:
+        return kind(
+            layers,
+            positions=positions(causal),
+            entry_norm=None if entry_norm is None else entry_norm(),
+            norm=None if norm is None else norm(),
+            dropout=dropout,
+        )
+
+    encoder_layers = [EncoderLayer(attention(), feed_forward()) for _ in range(n_encoder_layers)]
+    decoder_layers = [DecoderLayer(attention(), attention(), feed_forward()) for _ in range(n_decoder_layers)]
+    return stack(Encoder, encoder_layers, False), stack(Decoder, decoder_layers, True)

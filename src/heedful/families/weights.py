@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from ..errors import HeedfulError
+from ..files import replacing
 
 NAMED = 5  # how many misfits a message names
 
@@ -50,19 +50,11 @@ def put_weights(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
 
 
 def write_weights(module: nn.Module, path: str | Path) -> None:
-    """Complete or not at all: a temporary name, then the right one."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.partial")
-    try:
-        plain = {name: tensor.cpu().contiguous() for name, tensor in weights_of(module).items()}
-        save_file(plain, temporary, metadata={"format": "pt"})
-        temporary.chmod(0o644)  # the library makes it the owner's alone
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    """All tensors, shared ones once; the file is whole or not there."""
+    plain = {name: tensor.cpu().contiguous() for name, tensor in weights_of(module).items()}
+    with replacing(path) as partial:
+        save_file(plain, partial, metadata={"format": "pt"})
+        partial.chmod(0o644)  # the library makes it the owner's alone
 
 
 def read_weights(module: nn.Module, path: str | Path) -> None:

@@ -1,8 +1,9 @@
 """Generation: from a model with a decoder and its inputs to the best answers."""
 
 from .config import GenerationConfig
-from .engine import generate
+from .engine import generate, stream
 from .hypothesis import Hypothesis
+from .prepare import prepare
 from .search import GenerationError
 
-__all__ = ["GenerationConfig", "GenerationError", "Hypothesis", "generate"]
+__all__ = ["GenerationConfig", "GenerationError", "Hypothesis", "generate", "prepare", "stream"]

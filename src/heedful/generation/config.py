@@ -10,10 +10,15 @@ from ..config import Config
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationConfig(Config):
-    """A beam of one is greedy search.
+    """A beam of one is greedy search; `sample` draws `n_best` answers instead of searching.
 
     `max_new_tokens` counts the end; None means twice the input and twenty more. `min_new_tokens` does not.
     A logprob is divided by length^α ("power") or ((5 + length) / 6)^α ("google"), α being `length_penalty`.
+    Sampling keeps the `top_k` most likely tokens, the fewest that have `top_p` of the probability together, and
+    those with at least `min_p` of the best one's; then `temperature` sharpens (below 1) or flattens.
+    `repetition_penalty` divides the positive logits of tokens already written, and multiplies the negative ones;
+    `no_repeat_ngrams` of n lets no n tokens in a row come twice.
+    `precision` "float32" takes the weights as they are; "bf16" and "int8" (CPU) are faster and less exact.
     `batch_tokens` is how many input tokens, times the beam, are read at once.
     """
 
@@ -25,11 +30,23 @@ class GenerationConfig(Config):
     min_new_tokens: int = 0
     length_penalty: float = 1.0
     penalty: Literal["power", "google"] = "power"
+    sample: bool = False
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    seed: int = 0
+    repetition_penalty: float = 1.0
+    no_repeat_ngrams: int | None = None
+    precision: Literal["float32", "bf16", "int8"] = "float32"
     batch_tokens: int = 4096
 
     def check(self) -> None:
-        self.require_positive("beam", "n_best", "max_new_tokens", "batch_tokens")
-        self.require(self.n_best <= self.beam, f"a beam of {self.beam} cannot give the {self.n_best} best; widen it")
+        self.require_positive("beam", "n_best", "max_new_tokens", "batch_tokens", "top_k", "no_repeat_ngrams")
+        self.require(
+            self.sample or self.n_best <= self.beam,
+            f"a beam of {self.beam} cannot give the {self.n_best} best; widen it",
+        )
         self.require(self.min_new_tokens >= 0, f"min_new_tokens cannot be negative: {self.min_new_tokens}")
         self.require(
             self.max_new_tokens is None or self.max_new_tokens > self.min_new_tokens,
@@ -39,6 +56,31 @@ class GenerationConfig(Config):
         self.require(
             abs(self.length_penalty) <= 10, f"length_penalty goes from -10 to 10, but is {self.length_penalty}"
         )
+        self._check_sampling()
+        self.require(
+            self.repetition_penalty > 0,
+            f"repetition_penalty is more than 0 (1 changes nothing), but is {self.repetition_penalty}",
+        )
+
+    def _check_sampling(self) -> None:
+        self.require(
+            self.temperature > 0,
+            f"temperature is more than 0, but is {self.temperature}; for the most likely token leave sample out",
+        )
+        for name in ("top_p", "min_p"):
+            share = getattr(self, name)
+            self.require(share is None or 0 < share <= 1, f"{name} is more than 0 and at most 1, but is {share}")
+        if self.sample:
+            self.require(self.beam == 1, f"sampling has no beam, but beam is {self.beam}; give n_best for more answers")
+            return
+        for name in ("top_k", "top_p", "min_p"):
+            self.require(getattr(self, name) is None, f"{name} is for sampling; say sample=True, or leave it out")
+        self.require(self.temperature == 1, "temperature is for sampling; say sample=True, or leave it out")
+
+    @property
+    def width(self) -> int:
+        """How many answers to one input are written at the same time."""
+        return self.n_best if self.sample else self.beam
 
     def limit(self, input_length: int, room: int | None) -> int:
         """The most tokens to write, the end among them, after an input; `room` is what the model's positions allow."""

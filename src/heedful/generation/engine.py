@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
 
-from ..errors import DataError
+from ..errors import ConfigError, DataError
 from .config import GenerationConfig
 from .hypothesis import Hypothesis
 from .models import FromPrompt, FromSource, wiring_of
+from .prepare import prepare
+from .queue import Queue
+from .rules import Rules
 from .search import search
-from .sentence import Sentence
-from .strategies import Beam, Greedy, Strategy
-
-SHORT = 16  # a shorter input takes as much of a batch's budget, since its answer has a length too
+from .sentence import Drawn, Fate, Request, Searched, Sentence
+from .strategies import strategy_of
 
 
 def generate(
@@ -28,41 +31,139 @@ def generate(
     start: int = 1,
     end: int = 2,
     banned: Sequence[int] = (),
+    boosted: Mapping[int, float] | None = None,
+    prefixes: Sequence[Sequence[int]] | None = None,
+    histories: list[list[list[Fate]]] | None = None,
     **changes: Any,
 ) -> list[list[Hypothesis]]:
     """For each input its `n_best` answers, best first.
 
     Inputs are ids exactly as the encoder should see them (with the end, where it was trained so), or the prompts
-    of a decoder alone. `banned` tokens are never written. Keywords change the config: beam, n_best,
-    max_new_tokens, min_new_tokens, length_penalty, penalty, batch_tokens. The answer to an input does not
-    depend on the others.
+    of a decoder alone. `banned` tokens are never written; `boosted` ones have a number added to their logit.
+    `prefixes` are what the answers begin with, one for each input. A list given as `histories` is filled with
+    what each input's search kept and pruned, step by step. Keywords change the config: beam, n_best, sample,
+    temperature, precision … (see GenerationConfig). The answer to an input does not depend on the others.
 
     >>> generate(model, [[5, 9, 2]], beam=4, length_penalty=0.6)
     """
-    config = (GenerationConfig() if config is None else config).changed(**changes)
-    wiring = wiring_of(module)
-    limits = _limits(wiring, module, inputs, config)
-    strategy: Strategy = Greedy() if config.beam == 1 else Beam(config.beam)
-    device = _device_of(module)
+    asked = _Asked.of(module, inputs, config, changes, end, banned, boosted, prefixes)
+    if histories is not None:
+        histories[:] = [[] for _ in inputs]
+        for request, history in zip(asked.requests, histories, strict=True):
+            request.history = history
     answers: list[list[Hypothesis]] = [[] for _ in inputs]
-    with torch.inference_mode(), _evaluating(module):
-        for batch in _batches([len(ids) for ids in inputs], config):
-            sentences = [Sentence(config, limits[index], end) for index in batch]
-            decoding = wiring(module, [inputs[index] for index in batch], start, device)
-            search(decoding, strategy, sentences, end=end, banned=banned, min_new_tokens=config.min_new_tokens)
-            for index, sentence in zip(batch, sentences, strict=True):
-                answers[index] = sentence.best
+    for sentences in asked.written(start):
+        for sentence in sentences:
+            answers[sentence.request.index] = sentence.best
     return answers
 
 
-def _limits(
-    wiring: type[FromSource] | type[FromPrompt],
+def stream(
+    module: Any,
+    ids: Sequence[int],
+    config: GenerationConfig | None = None,
+    *,
+    start: int = 1,
+    end: int = 2,
+    banned: Sequence[int] = (),
+    boosted: Mapping[int, float] | None = None,
+    prefix: Sequence[int] = (),
+    **changes: Any,
+) -> Iterator[int]:
+    """The tokens of the best answer to one input, each as soon as it is certain: with a beam, when all agree."""
+    asked = _Asked.of(module, [ids], config, changes, end, banned, boosted, [prefix])
+    if asked.config.sample and asked.config.n_best > 1:
+        raise ConfigError("several samples cannot be streamed as one; leave n_best at 1")
+    return _stream(asked, start)
+
+
+def _stream(asked: _Asked, start: int) -> Iterator[int]:
+    sent = 0
+    for (sentence,) in asked.written(start):
+        sure = sentence.best[0].tokens if sentence.settled else sentence.certain()
+        yield from sure[sent:]
+        sent = len(sure)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A checked call: the model, its config, and a request for each input."""
+
+    module: Any
+    config: GenerationConfig
+    rules: Rules
+    requests: list[Request]
+
+    @classmethod
+    def of(
+        cls,
+        module: Any,
+        inputs: Sequence[Sequence[int]],
+        config: GenerationConfig | None,
+        changes: Mapping[str, Any],
+        end: int,
+        banned: Sequence[int],
+        boosted: Mapping[int, float] | None,
+        prefixes: Sequence[Sequence[int]] | None,
+    ) -> _Asked:
+        config = (GenerationConfig() if config is None else config).changed(**changes)
+        rules = Rules(config, end, tuple(banned), dict(boosted or {}))
+        return cls(module, config, rules, _requests(module, inputs, config, rules, prefixes))
+
+    def written(self, start: int) -> Iterator[list[Sentence]]:
+        """Write every answer; after each step come the sentences that took it.
+
+        What does not fit the memory of a GPU is begun again, half as much at once.
+        """
+        wiring, ready = wiring_of(self.module), prepare(self.module, self.config.precision)
+        device = _device_of(self.module)
+        as_it_is = self.module if ready.module is self.module else None  # what was prepared has no dropout left
+        kind = Searched if self.config.beam > 1 else Drawn
+        settled: set[int] = set()
+        budget = self.config.batch_tokens
+
+        def begin(sentences: Sequence[Sentence]) -> FromSource | FromPrompt:
+            return wiring(ready, [sentence.request.ids for sentence in sentences], start, device)
+
+        while len(settled) < len(self.requests):
+            left = [kind(self.config, self.rules.end, ask) for ask in self.requests if ask.index not in settled]
+            queue = Queue(left, budget, self.config.width)
+            try:
+                for sentences in _quietly(search(begin, strategy_of(self.config), self.rules, queue), as_it_is):
+                    settled.update(sentence.request.index for sentence in sentences if sentence.settled)
+                    yield sentences
+            except torch.OutOfMemoryError:
+                if queue.most_at_once <= 1:
+                    raise
+                budget = max(1, budget // 2)
+                for request in self.requests:
+                    if request.history is not None and request.index not in settled:
+                        request.history.clear()
+                torch.cuda.empty_cache()
+
+
+def _quietly(steps: Iterator[list[Sentence]], module: Any) -> Iterator[list[Sentence]]:
+    """Each step without gradients and without dropout; between two steps everything is as it was."""
+    while True:
+        with torch.inference_mode(), _evaluating(module):
+            sentences = next(steps, None)
+        if sentences is None:
+            return
+        yield sentences
+
+
+def _requests(
     module: Any,
     inputs: Sequence[Sequence[int]],
     config: GenerationConfig,
-) -> list[int]:
-    """The most tokens to write for each input."""
-    limits = []
+    rules: Rules,
+    prefixes: Sequence[Sequence[int]] | None,
+) -> list[Request]:
+    """One for each input, with the most tokens to write."""
+    wiring = wiring_of(module)
+    if prefixes is not None and len(prefixes) != len(inputs):
+        raise DataError(f"there are {len(inputs)} inputs and {len(prefixes)} prefixes; give one for each, [] for none")
+    requests, seen = [], Counter[tuple[int, ...]]()
     for index, ids in enumerate(inputs):
         if not len(ids):
             raise DataError(f"input {index} is empty; a model needs one token at least: leave it out, or give the end")
@@ -72,20 +173,28 @@ def _limits(
                 f"input {index} has {len(ids)} tokens, more than this model's positions; "
                 "shorten it, or build the model with a larger max_length"
             )
-        limits.append(config.limit(len(ids), room))
-    return limits
+        limit = config.limit(len(ids), room)
+        prefix = tuple(prefixes[index]) if prefixes is not None else ()
+        _check_prefix(index, prefix, limit, rules)
+        past = ids if wiring is FromPrompt else ()
+        key = f"{list(ids)} {seen[tuple(ids)]}"  # the same input twice is drawn twice, whatever stands beside it
+        seen[tuple(ids)] += 1
+        requests.append(Request(index, ids, limit, prefix, past, key))
+    return requests
 
 
-def _batches(lengths: Sequence[int], config: GenerationConfig) -> Iterator[list[int]]:
-    """Indices of inputs of like length, the longest first, as many at once as the budget allows, one at least."""
-    batch: list[int] = []
-    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
-        if batch and (len(batch) + 1) * config.beam * max(lengths[batch[0]], SHORT) > config.batch_tokens:
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch
+def _check_prefix(index: int, prefix: Sequence[int], limit: int, rules: Rules) -> None:
+    forbidden = [token for token in prefix if token in rules.banned]
+    if forbidden:
+        raise DataError(
+            f"the prefix of input {index} has the token {forbidden[0]}, which is banned; change one of them"
+        )
+    if rules.end in prefix:
+        raise DataError(f"the prefix of input {index} has the end, {rules.end}, in it; an answer would end there")
+    if len(prefix) >= limit:
+        raise DataError(
+            f"the prefix of input {index} has {len(prefix)} tokens, but an answer may have {limit}, its end among them"
+        )
 
 
 def _device_of(module: Any) -> torch.device:

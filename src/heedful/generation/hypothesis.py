@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,7 +17,8 @@ PENALTIES: dict[str, Callable[[int, float], float]] = {
 class Hypothesis:
     """One answer: its tokens without start and end.
 
-    `logprob` is the plain sum, the end included; `score` the normalised one, by which answers are ranked.
+    `logprob` is the plain sum of `token_logprobs`, what the model itself gives each token, the end included;
+    `score` is what answers are ranked by: normalised by length, after boosts and penalties.
     `finished` is False where the limit cut the answer off before its end.
     """
 
@@ -24,3 +26,9 @@ class Hypothesis:
     logprob: float
     score: float
     finished: bool = True
+    token_logprobs: tuple[float, ...] = ()
+
+    @property
+    def probability(self) -> float:
+        """What the model gives the whole answer."""
+        return math.exp(self.logprob)

@@ -1,31 +1,96 @@
 """Models as the search sees them: one class for each wiring that has a decoder.
 
-Shapes: B sentences, T tokens of the longest input, R rows (the beams of each sentence in turn), V vocabulary.
+Shapes: B sentences, S tokens of the longest input, R rows (the beams of each sentence in turn), T keys so far,
+V vocabulary.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 
 from ..core import padding
-from .search import GenerationError, indices
+from ..core.cache import stacked
+from .captured import Captured, Shape
+from .prepare import Ready
+from .rules import indices
+from .search import Decoding, GenerationError
 
 
-class FromSource:
+class Rows:
+    """What every wiring keeps: a cache, and the slot where each row begins. Before it stands padding."""
+
+    def __init__(self, model: Ready, starts: Sequence[int], device: torch.device) -> None:
+        self._model, self._module, self._lean, self._device = model, model.module, model.lean, device
+        self._cache = model.module.new_cache()
+        self._starts = list(starts)
+        self._ragged = any(starts)
+        self._hides: Tensor | None = None  # (B, 1, 1, S): -inf on the padding of the memory
+
+    def step(self, tokens: Tensor) -> Tensor:
+        """A new token for each row (R,) → logits (R, V) for the one after it."""
+        raise NotImplementedError
+
+    def go_on(self, rows: Sequence[int], sentences: Sequence[int] | None) -> None:
+        """Row i goes on from what row rows[i] held. Of the sentences only these stay; None: all."""
+        raise NotImplementedError
+
+    def _real(self, n_keys: int) -> Tensor | None:
+        """(R, T) which keys are real; None where all are."""
+        if not self._ragged:
+            return None
+        return torch.arange(n_keys, device=self._device) >= indices(self._starts, self._device)[:, None]
+
+    def _follow(self, rows: Sequence[int]) -> None:
+        """Row i begins where row rows[i] did; slots that no row uses any more are dropped."""
+        self._starts = [self._starts[row] for row in rows]
+        unused = min(self._starts)
+        if unused:
+            self._cache.drop(unused)
+            self._starts = [start - unused for start in self._starts]
+
+    def join(self, other: Self) -> None:
+        """The rows of another batch, which has started, come after these. Both end at the same slot."""
+        longest = max(self._cache.length, other._cache.length)
+        self._starts = [start + longest - half._cache.length for half in (self, other) for start in half._starts]
+        self._ragged = any(self._starts) or self._ragged or other._ragged
+        self._cache.join(other._cache)
+
+    def settle(self, width: int, capacity: int) -> Decoding:
+        """What goes on from here, with as many rows for each sentence and room for so many tokens."""
+        if self._lean is None or self._device.type != "cuda":
+            return self
+        return AtHome(self, width, capacity)
+
+
+class AtHome(Captured):
+    """A batch in the slots of a captured program, and those that join it."""
+
+    def __init__(self, first: Rows, width: int, capacity: int) -> None:
+        cache = first._cache
+        n_source = max((key.shape[2] for key, _ in cache.memories.values()), default=0)
+        shape = Shape.of(len(first._starts) // width, width, capacity, n_source)
+        super().__init__(first._model.program(shape, cache))
+        self.join(first)
+
+    def join(self, other: Rows) -> None:
+        """The rows of another batch, which has started, come after these."""
+        self.take(other._cache, other._starts, other._hides)
+
+
+class FromSource(Rows):
     """An encoder-decoder: answers to sources. A sentence has one row of memory, however many beams read it."""
 
-    def __init__(self, module: Any, sources: Sequence[Sequence[int]], start: int, device: torch.device) -> None:
-        ids, self._real = _padded(sources, device, left=False)
-        self._module = module
+    def __init__(self, model: Ready, sources: Sequence[Sequence[int]], start: int, device: torch.device) -> None:
+        super().__init__(model, [0] * len(sources), device)
         self._lengths = [len(source) for source in sources]
-        self._first = torch.full((len(sources),), start, device=device)
-        self._keep = padding(self._real, lengths=self._lengths)
-        self._memory: Tensor = module.encode(ids, self._keep)
-        self._cache = module.new_cache()
+        self._first = torch.full((len(sources), 1), start, device=device)
+        self._keep = padding(_real(self._lengths, device), lengths=self._lengths)
+        self._memory: Tensor = self._module.encode(_padded(sources, device, left=False), self._keep)
+        self._hides = self._hiding()
 
     @staticmethod
     def room(module: Any, length: int) -> int | None:
@@ -34,36 +99,56 @@ class FromSource:
         return _n_positions(module, "decoder") if longest is None or length <= longest else 0
 
     def start(self) -> Tensor:
-        return self.step(self._first)
+        return self._decode(self._first)
 
     def step(self, tokens: Tensor) -> Tensor:
-        logits: Tensor = self._module.decode(tokens[:, None], self._memory, self._keep, self._cache)
+        if self._lean is None:
+            return self._decode(tokens[:, None])
+        return self._lean.step(tokens, self._cache, self._real(self._cache.length + 1), self._hides)
+
+    def _decode(self, tokens: Tensor) -> Tensor:
+        keep = self._real(self._cache.length + 1)
+        logits: Tensor = self._module.decode(tokens, self._memory, self._keep, self._cache, keep=keep)
         return logits[:, -1]
 
     def go_on(self, rows: Sequence[int], sentences: Sequence[int] | None) -> None:
-        chosen = indices(rows, self._memory.device)
+        chosen = indices(rows, self._device)
         if sentences is None:
             self._cache.reorder(chosen)
-            return
-        staying = indices(sentences, self._memory.device)
-        self._cache.select(chosen, staying)
-        self._memory = self._memory.index_select(0, staying)
-        self._real = self._real.index_select(0, staying)
-        self._lengths = [self._lengths[index] for index in sentences]
-        self._keep = padding(self._real, lengths=self._lengths)
+        else:
+            staying = indices(sentences, self._device)
+            self._cache.select(chosen, staying)
+            self._remember(self._memory.index_select(0, staying), [self._lengths[index] for index in sentences])
+        self._follow(rows)
+
+    def join(self, other: Self) -> None:
+        super().join(other)
+        self._remember(stacked(self._memory, other._memory, 1), self._lengths + other._lengths)
+
+    def _remember(self, memory: Tensor, lengths: list[int]) -> None:
+        self._memory, self._lengths = memory, lengths
+        real = _real(lengths, self._device, memory.shape[1])
+        self._keep = padding(real, lengths=lengths)
+        self._hides = self._hiding()
+
+    def _hiding(self) -> Tensor | None:
+        n_keys = self._memory.shape[1]
+        if min(self._lengths) == n_keys:
+            return None
+        real = _real(self._lengths, self._device, n_keys)
+        return torch.zeros(real.shape, device=self._device).masked_fill(~real, -torch.inf)[:, None, None]
 
 
-class FromPrompt:
+class FromPrompt(Rows):
     """A decoder alone: prompts, and how they go on. Padding stands before them, so that all go on together.
 
     A prompt is its own start: the start token is not used.
     """
 
-    def __init__(self, module: Any, prompts: Sequence[Sequence[int]], start: int, device: torch.device) -> None:
-        self._prompts, real = _padded(prompts, device, left=True)
-        self._module = module
-        self._real = None if len({len(prompt) for prompt in prompts}) == 1 else real
-        self._cache = module.new_cache()
+    def __init__(self, model: Ready, prompts: Sequence[Sequence[int]], start: int, device: torch.device) -> None:
+        longest = max(map(len, prompts))
+        super().__init__(model, [longest - len(prompt) for prompt in prompts], device)
+        self._prompts = _padded(prompts, device, left=True)
 
     @staticmethod
     def room(module: Any, length: int) -> int | None:
@@ -72,20 +157,24 @@ class FromPrompt:
         return None if longest is None else max(longest - length + 1, 0)
 
     def start(self) -> Tensor:
-        logits: Tensor = self._module(self._prompts, self._real, cache=self._cache)
-        return logits[:, -1]
+        return self._decode(self._prompts)
 
     def step(self, tokens: Tensor) -> Tensor:
-        if self._real is not None:
-            self._real = torch.cat([self._real, self._real.new_ones(len(tokens), 1)], dim=1)
-        logits: Tensor = self._module(tokens[:, None], self._real, cache=self._cache)
-        return logits[:, -1]
+        if self._lean is None:
+            return self._decode(tokens[:, None])
+        return self._lean.step(tokens, self._cache, self._real(self._cache.length + 1), None)
+
+    def _decode(self, tokens: Tensor) -> Tensor:
+        """Logits for the token after the last, and for no other: a prompt is long and the vocabulary wide."""
+        keep = self._real(self._cache.length + tokens.shape[1])
+        x, real = self._module.embedding(tokens, keep)
+        x = self._module.decoder(x, keep=real, cache=self._cache)
+        logits: Tensor = self._module.head(x[:, -1:], None)
+        return logits[:, 0]
 
     def go_on(self, rows: Sequence[int], sentences: Sequence[int] | None) -> None:
-        chosen = indices(rows, self._prompts.device)
-        self._cache.select(chosen)
-        if self._real is not None:
-            self._real = self._real.index_select(0, chosen)
+        self._cache.select(indices(rows, self._device))
+        self._follow(rows)
 
 
 def wiring_of(module: Any) -> type[FromSource] | type[FromPrompt]:
@@ -101,12 +190,15 @@ def _n_positions(module: Any, stack: str) -> int | None:
     return getattr(positions, "limit", None)
 
 
-def _padded(rows: Sequence[Sequence[int]], device: torch.device, *, left: bool) -> tuple[Tensor, Tensor]:
-    """Ids as one (B, T) tensor, and which of it is real."""
+def _real(lengths: Sequence[int], device: torch.device, longest: int | None = None) -> Tensor:
+    """(B, S) which of the longest are real, the first of each row."""
+    slots = torch.arange(max(lengths) if longest is None else longest, device=device)
+    return slots < indices(lengths, device)[:, None]
+
+
+def _padded(rows: Sequence[Sequence[int]], device: torch.device, *, left: bool) -> Tensor:
+    """Ids as one (B, S) tensor."""
     longest = max(map(len, rows))
-    ids, real = [], []
-    for row in rows:
-        fill = longest - len(row)
-        ids.append([0] * fill + list(row) if left else list(row) + [0] * fill)
-        real.append([False] * fill + [True] * len(row) if left else [True] * len(row) + [False] * fill)
-    return torch.tensor(ids).to(device, non_blocking=True), torch.tensor(real).to(device, non_blocking=True)
+    fills = [[0] * (longest - len(row)) for row in rows]
+    ids = [[*fill, *row] if left else [*row, *fill] for row, fill in zip(rows, fills, strict=True)]
+    return torch.tensor(ids).to(device, non_blocking=True)

@@ -5,17 +5,17 @@ It knows neither models nor strategies. Shapes: B sentences, W open prefixes of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import count
+from collections.abc import Callable, Iterator, Sequence
 from math import isnan
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from ..errors import HeedfulError
-from .sentence import Sentence
-from .strategies import Candidates, Strategy
+from .rules import Rules, indices
+from .sentence import Candidate, Sentence
+from .strategies import Choice, Strategy
 
 
 class GenerationError(HeedfulError, RuntimeError):
@@ -25,81 +25,153 @@ class GenerationError(HeedfulError, RuntimeError):
 class Decoding(Protocol):
     """A batch that is being written: what the loop needs of a model."""
 
-    def start(self) -> Tensor:
-        """Logits (B, V) for each answer's first token."""
-
     def step(self, tokens: Tensor) -> Tensor:
         """A new token for each row (R,) → logits (R, V) for the one after it."""
 
     def go_on(self, rows: Sequence[int], sentences: Sequence[int] | None) -> None:
         """Row i goes on from what row rows[i] held. Of the sentences only these stay; None: all."""
 
+    def join(self, other: Any) -> None:
+        """The rows of another batch, which has started, come after these."""
 
-def search(
-    decoding: Decoding,
-    strategy: Strategy,
-    sentences: Sequence[Sentence],
-    *,
-    end: int,
-    banned: Sequence[int] = (),
-    min_new_tokens: int = 0,
-) -> None:
+
+class Starting(Decoding, Protocol):
+    """A batch that was just read."""
+
+    def start(self) -> Tensor:
+        """Logits (B, V) for each answer's first token."""
+
+    def settle(self, width: int, capacity: int) -> Decoding:
+        """What goes on, once the first tokens are chosen: `width` rows a sentence, with room for so many tokens."""
+
+
+class Waiting(Protocol):
+    """Sentences that have not begun."""
+
+    capacity: int  # the most tokens that any of them may have, what was there before its answer included
+
+    def next_for(self, running: Sequence[Sentence]) -> list[Sentence]:
+        """Those that should begin now, beside those that run; none while it is not worth it, or none is left."""
+
+
+Begin = Callable[[Sequence[Sentence]], Starting]
+
+
+def search(begin: Begin, strategy: Strategy, rules: Rules, waiting: Waiting) -> Iterator[list[Sentence]]:
     """Write until every sentence is settled; each knows its answers then.
 
-    A sentence that is settled leaves the batch at once. The host waits for the device once a step.
+    A sentence that is settled leaves the batch at once, and those that wait take the place of those that left.
+    After every step come the sentences that took it. The host waits for the device once a step.
     """
-    sentences = list(sentences)
-    logits = decoding.start()
-    _check_ids([end, *banned], logits.shape[-1])
-    totals = torch.zeros(len(sentences), 1, device=logits.device)
-    for length in count():
-        logprobs = _logprobs(logits, [*banned, end] if length < min_new_tokens else banned)
-        candidates = strategy.candidates(logprobs, totals)
-        staying, places, rows = _advance(sentences, candidates, totals.shape[1])
+    batch: Batch | None = None
+    while True:
+        arrived = waiting.next_for(batch.sentences if batch else [])
+        if arrived:
+            group = Batch(begin(arrived), arrived, strategy, rules)
+            yield arrived
+            batch = batch.joined(group) if batch else group.settled(waiting.capacity)
+        if not batch:
+            if not arrived:
+                return
+            continue
+        stepping = batch.sentences
+        batch.step()
+        yield stepping
+
+
+class Batch:
+    """Sentences that are written together."""
+
+    def __init__(self, starting: Starting, sentences: list[Sentence], strategy: Strategy, rules: Rules) -> None:
+        self.sentences = sentences
+        self._starting = starting
+        self._decoding: Decoding = starting
+        self._strategy, self._rules = strategy, rules
+        logits = starting.start()
+        _check_ids([rules.end, *rules.banned, *rules.boosted], logits.shape[-1])
+        self._totals = torch.zeros(len(sentences), 1, device=logits.device)  # (B, W)
+        self._tokens = torch.zeros(0, device=logits.device)  # (R,) the newest of each row
+        self._choose(logits)
+
+    def __bool__(self) -> bool:
+        return bool(self.sentences)
+
+    def step(self) -> None:
+        """Every row gets its new token, and what comes after it is chosen."""
+        self._choose(self._decoding.step(self._tokens))
+
+    def joined(self, other: Batch) -> Batch:
+        """Both as one; either may be empty."""
+        if not (self and other):
+            return self or other
+        self._decoding.join(other._decoding)
+        self.sentences = [*self.sentences, *other.sentences]
+        self._totals = torch.cat([self._totals, other._totals])
+        self._tokens = torch.cat([self._tokens, other._tokens])
+        return self
+
+    def settled(self, capacity: int) -> Batch:
+        """The same, where it is to stay; those that come later join it there."""
+        if self:
+            self._decoding = self._starting.settle(self._totals.shape[1], capacity)
+        return self
+
+    def _choose(self, logits: Tensor) -> None:
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        plain = logits.log_softmax(dim=-1)  # (R, V)
+        scores = self._rules.scores(logits, plain, self.sentences)
+        choice = self._strategy.choose(scores, self._totals, self.sentences)
+        staying, places, rows = self._advance(choice, plain)
         if not staying:
+            self.sentences = []
             return
         if rows != list(range(len(logits))):
-            decoding.go_on(rows, None if len(staying) == len(sentences) else staying)
-        sentences = [sentences[index] for index in staying]
-        totals, tokens = candidates.totals.flatten(), candidates.tokens.flatten()
-        if len(places) < len(tokens):
+            self._decoding.go_on(rows, None if len(staying) == len(self.sentences) else staying)
+        self.sentences = [self.sentences[index] for index in staying]
+        totals, self._tokens = choice.totals.flatten(), choice.tokens.flatten()
+        if len(places) < len(self._tokens):
             chosen = indices(places, logits.device)
-            totals, tokens = totals[chosen], tokens[chosen]
-        totals = totals.view(len(sentences), -1)
-        logits = decoding.step(tokens)
+            totals, self._tokens = totals[chosen], self._tokens[chosen]
+        self._totals = totals.view(len(self.sentences), -1)
+
+    def _advance(self, choice: Choice, plain: Tensor) -> tuple[list[int], list[int], list[int]]:
+        """Which sentences stay, which candidates go on (places in all of them), and the rows that these continue."""
+        staying, places, rows = [], [], []
+        width = self._totals.shape[1]
+        for index, (sentence, candidates) in enumerate(zip(self.sentences, _read(choice, plain, width), strict=True)):
+            if isnan(candidates[0].total):
+                raise GenerationError(
+                    f"the logits for input {sentence.request.index} are not numbers (NaN); "
+                    "the model's weights or this input hold NaN or inf"
+                )
+            going = sentence.advance(candidates)
+            if going:
+                staying.append(index)
+                places += [index * len(candidates) + place for place in going]
+                rows += [index * width + candidates[place].beam for place in going]
+            elif not sentence.best:
+                raise GenerationError(
+                    f"every next token for input {sentence.request.index} is impossible or banned, "
+                    "so there is no answer; ban fewer tokens"
+                )
+        return staying, places, rows
 
 
-def _logprobs(logits: Tensor, forbidden: Sequence[int]) -> Tensor:
-    """In float32 at least. What is forbidden keeps its share of the probability: the others' logprobs stay true."""
-    logprobs = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(dim=-1)
-    return logprobs.index_fill_(1, indices(forbidden, logits.device), -torch.inf) if forbidden else logprobs
-
-
-def _advance(
-    sentences: Sequence[Sentence], candidates: Candidates, width: int
-) -> tuple[list[int], list[int], list[int]]:
-    """Which sentences stay, which candidates go on (places in all of them), and the rows that these continue."""
-    staying, places, rows = [], [], []
-    columns = [part.tolist() for part in (candidates.totals, candidates.tokens, candidates.beams)]
-    for index, (sentence, totals, tokens, beams) in enumerate(zip(sentences, *columns, strict=True)):
-        if isnan(totals[0]):
-            raise GenerationError("the model's logits are not numbers (NaN); its weights or its input hold NaN or inf")
-        going = sentence.advance(totals, tokens, beams)
-        if going:
-            staying.append(index)
-            places += [index * len(totals) + place for place in going]
-            rows += [index * width + beams[place] for place in going]
-        elif not sentence.best:
-            raise GenerationError("every next token is impossible or banned, so there is no answer; ban fewer tokens")
-    return staying, places, rows
+def _read(choice: Choice, plain: Tensor, width: int) -> Iterator[list[Candidate]]:
+    """The candidates of each sentence on the host, in one transfer."""
+    first = torch.arange(len(choice.tokens), device=plain.device)[:, None] * width
+    logprobs = plain[first + choice.beams, choice.tokens]
+    parts = (choice.totals, choice.tokens, choice.beams, logprobs)
+    for totals, tokens, beams, own in torch.stack([part.double() for part in parts], dim=1).tolist():
+        yield [
+            Candidate(total, int(token), int(beam), logprob)
+            for total, token, beam, logprob in zip(totals, tokens, beams, own, strict=True)
+        ]
 
 
 def _check_ids(ids: Sequence[int], vocab_size: int) -> None:
     for token in ids:
         if not 0 <= token < vocab_size:
-            raise GenerationError(f"end and banned tokens go from 0 to {vocab_size - 1} here, but {token} was given")
-
-
-def indices(places: Sequence[int], device: torch.device) -> Tensor:
-    """Places as a tensor on the device, without waiting for it."""
-    return torch.tensor(places).to(device, non_blocking=True)
+            raise GenerationError(
+                f"end, banned and boosted tokens go from 0 to {vocab_size - 1} here, but {token} was given"
+            )

@@ -1,73 +1,203 @@
-"""One input's search: its open prefixes, the best answers that reached an end, and whether more is worth it."""
+"""One input's answers while they are written: open prefixes, what has ended, and whether more is worth it."""
 
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import NamedTuple, Protocol
 
 from .config import GenerationConfig
 from .hypothesis import PENALTIES, Hypothesis
 
-Prefix = tuple["Prefix", int] | None  # a linked list from its last token back, so that beams share their past
+
+class Prefix(NamedTuple):
+    """A linked list from its last token back, so that beams share their past."""
+
+    before: Prefix | None
+    token: int
+    logprob: float
 
 
-class Sentence:
-    """Told the candidates of every step, it says which of them go on."""
+class Candidate(NamedTuple):
+    """A way to go on: what the prefix and the token are worth together, which open prefix, and the token's own."""
 
-    def __init__(self, config: GenerationConfig, limit: int, end: int) -> None:
-        self.best: list[Hypothesis] = []  # the n best that reached an end, best first
-        self._config = config
-        self._limit = limit
-        self._end = end
-        self._length = 0  # tokens written so far
-        self._open: list[Prefix] = [None]
+    total: float
+    token: int
+    beam: int
+    logprob: float
 
-    def advance(self, totals: Sequence[float], tokens: Sequence[int], beams: Sequence[int]) -> list[int]:
-        """Take candidates, best first: the logprob, the last token, and the open prefix it continues.
 
-        Returns the places of those that go on, none once the answer is settled. An end counts among the first
-        `beam` candidates only, so that a poor one does not win for being short.
-        """
-        self._length += 1
-        cut = self._length == self._limit
-        going: list[int] = []
-        for place, (total, token, beam) in enumerate(zip(totals, tokens, beams, strict=True)):
-            if token != self._end and not cut:
-                going.append(place)
-            elif place < self._config.beam and total > -float("inf"):
-                self._finish(total, self._open[beam], token)
-        if not going or self._settled(totals[going[0]]):
-            return []
-        del going[self._config.beam :]
-        self._open = [(self._open[beams[place]], tokens[place]) for place in going]
+@dataclass(frozen=True)
+class Fate:
+    """What became of one candidate, for whoever wants to see the search."""
+
+    candidate: Candidate
+    became: str  # "open", "ended", "cut" at the limit, or why it was pruned: "below the beam", "end below the beam"
+
+
+@dataclass
+class Request:
+    """What was asked for one input, and where its answers go."""
+
+    index: int  # its place among the inputs
+    ids: Sequence[int]
+    limit: int  # most tokens to write, the end among them
+    forced: Sequence[int] = ()  # what every answer begins with
+    past: Sequence[int] = ()  # what was written before the answer: a prompt
+    key: str = ""  # what its random draws are made from, beside the seed
+    history: list[list[Fate]] | None = None  # filled step by step where it is wanted
+
+
+class Sentence(Protocol):
+    """What the loop needs to know."""
+
+    request: Request
+    best: list[Hypothesis]  # the n best that reached an end, best first
+    length: int  # tokens written so far
+    settled: bool  # nothing more will be written
+
+    def advance(self, candidates: Sequence[Candidate]) -> list[int]:
+        """Take a step's candidates, best first; the places of those that go on, none once all is settled."""
+
+    def certain(self) -> tuple[int, ...]:
+        """The tokens that the best answer is sure to begin with."""
+
+    def written(self) -> Iterator[tuple[int, ...]]:
+        """The tokens of every open prefix."""
+
+    def draws(self) -> list[float]:
+        """Uniform random numbers, one for each answer."""
+
+
+@dataclass
+class _Books:
+    """What both kinds of sentence keep."""
+
+    config: GenerationConfig
+    end: int
+    request: Request
+    best: list[Hypothesis] = field(default_factory=list)
+    length: int = 0
+    settled: bool = False
+    open: list[Prefix | None] = field(default_factory=lambda: [None])
+
+    def __post_init__(self) -> None:
+        self._random = Random(f"{self.config.seed} {self.request.key}")
+
+    def advance(self, candidates: Sequence[Candidate]) -> list[int]:
+        self.length += 1
+        going = self.going(candidates)
+        self.settled = not going
         return going
 
-    def _finish(self, total: float, prefix: Prefix, token: int) -> None:
-        finished = token == self._end
-        written = _tokens(prefix if finished else (prefix, token))
-        insort(self.best, Hypothesis(written, total, total / self._penalty(self._length), finished), key=_rank)
-        del self.best[self._config.n_best :]
+    def going(self, candidates: Sequence[Candidate]) -> list[int]:
+        """The places of the candidates that go on."""
+        raise NotImplementedError
+
+    def draws(self) -> list[float]:
+        return [self._random.random() for _ in range(self.config.width)]
+
+    def written(self) -> Iterator[tuple[int, ...]]:
+        return (_tokens(prefix) for prefix in self.open)
+
+    def certain(self) -> tuple[int, ...]:
+        possible = [*self.written(), *(answer.tokens for answer in self.best[:1])]
+        shortest = min(possible, key=len)
+        common = (n for n, token in enumerate(shortest) if any(other[n] != token for other in possible))
+        return shortest[: next(common, len(shortest))]
+
+    def finish(self, candidate: Candidate) -> None:
+        """An answer that has ended, or that the limit cuts."""
+        prefix = Prefix(self.open[candidate.beam], candidate.token, candidate.logprob)
+        finished = candidate.token == self.end
+        tokens = _tokens(prefix)
+        answer = Hypothesis(
+            tokens=tokens[:-1] if finished else tokens,
+            logprob=_total(prefix),
+            score=candidate.total / self.penalty(self.length),
+            finished=finished,
+            token_logprobs=tuple(part.logprob for part in _parts(prefix)),
+        )
+        insort(self.best, answer, key=lambda answer: -answer.score)
+        del self.best[self.config.n_best :]
+
+    def penalty(self, length: int) -> float:
+        return PENALTIES[self.config.penalty](length, self.config.length_penalty)
+
+
+class Searched(_Books):
+    """The beams of a search: they compete."""
+
+    def going(self, candidates: Sequence[Candidate]) -> list[int]:
+        """An end counts among the first `beam` candidates only, so that a poor one does not win for being short."""
+        width, cut = self.config.beam, self.length == self.request.limit
+        going: list[int] = []
+        fates: list[str] = []
+        for place, candidate in enumerate(candidates):
+            ends = candidate.token == self.end
+            if not ends and not cut:
+                fates.append("open" if len(going) < width else "below the beam")
+                going.append(place)
+            elif place < width and candidate.total > -float("inf"):
+                self.finish(candidate)
+                fates.append("ended" if ends else "cut")
+            else:
+                fates.append("end below the beam" if ends else "below the beam")
+        if self.request.history is not None:
+            self.request.history.append([Fate(*pair) for pair in zip(candidates, fates, strict=True)])
+        if not going or self._settled(candidates[going[0]].total):
+            return []
+        del going[width:]
+        self.open = [
+            Prefix(self.open[chosen.beam], chosen.token, chosen.logprob)
+            for chosen in (candidates[place] for place in going)
+        ]
+        return going
 
     def _settled(self, total: float) -> bool:
         """Whether nothing that goes on from the best open prefix can still be among the best.
 
         Its logprob can only fall, but the penalty may favour any length up to the limit.
         """
-        if len(self.best) < self._config.n_best:
+        if len(self.best) < self.config.n_best:
             return total == -float("inf")
-        return self.best[-1].score >= total / max(self._penalty(self._length + 1), self._penalty(self._limit))
-
-    def _penalty(self, length: int) -> float:
-        return PENALTIES[self._config.penalty](length, self._config.length_penalty)
+        return self.best[-1].score >= total / max(self.penalty(self.length + 1), self.penalty(self.request.limit))
 
 
-def _rank(hypothesis: Hypothesis) -> float:
-    return -hypothesis.score
+class Drawn(_Books):
+    """Answers that know nothing of each other: samples, or the one of greedy search."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._ended = [False] * self.config.width
+
+    def going(self, candidates: Sequence[Candidate]) -> list[int]:
+        """Row i goes on as candidate i; one that has ended is carried along until the last has."""
+        cut = self.length == self.request.limit
+        for row, candidate in enumerate(candidates):
+            if not self._ended[row] and (cut or candidate.token == self.end) and candidate.total > -float("inf"):
+                self.finish(candidate)
+                self._ended[row] = True
+        open_ones = zip(candidates, self._ended, strict=True)
+        if all(ended or candidate.total == -float("inf") for candidate, ended in open_ones):
+            return []
+        self.open = [Prefix(self.open[chosen.beam], chosen.token, chosen.logprob) for chosen in candidates]
+        return list(range(len(candidates)))
 
 
-def _tokens(prefix: Prefix) -> tuple[int, ...]:
-    tokens = []
+def _parts(prefix: Prefix | None) -> list[Prefix]:
+    parts = []
     while prefix is not None:
-        prefix, token = prefix
-        tokens.append(token)
-    return tuple(reversed(tokens))
+        parts.append(prefix)
+        prefix = prefix.before
+    return parts[::-1]
+
+
+def _tokens(prefix: Prefix | None) -> tuple[int, ...]:
+    return tuple(part.token for part in _parts(prefix))
+
+
+def _total(prefix: Prefix | None) -> float:
+    return sum(part.logprob for part in _parts(prefix))

@@ -5,17 +5,24 @@ Shapes: B sentences, W open prefixes of each, R = B · W rows, V vocabulary, C c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import torch
 from torch import Tensor
+from torch.nn import functional as F
+
+from . import sampling
+from .config import GenerationConfig
+from .sentence import Sentence
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
+class Choice:
     """The ways to go on that a step leaves, best first; each is (B, C)."""
 
-    totals: Tensor  # the logprob of the prefix and the token together
+    totals: Tensor  # the score of the prefix and the token together
     tokens: Tensor
     beams: Tensor  # which of the sentence's prefixes each continues
 
@@ -23,16 +30,23 @@ class Candidates:
 class Strategy(Protocol):
     """A way to choose. Every sentence is left with equally many candidates."""
 
-    def candidates(self, logprobs: Tensor, totals: Tensor) -> Candidates:
+    def choose(self, scores: Tensor, totals: Tensor, sentences: Sequence[Sentence]) -> Choice:
         """From the next token's logprobs (R, V) and those of the prefixes (B, W)."""
+
+
+def strategy_of(config: GenerationConfig) -> Strategy:
+    """The way to choose that a config asks for."""
+    if config.sample:
+        return Sample(config)
+    return Greedy() if config.beam == 1 else Beam(config.beam)
 
 
 class Greedy:
     """The most likely token, and nothing beside it."""
 
-    def candidates(self, logprobs: Tensor, totals: Tensor) -> Candidates:
-        best, tokens = logprobs.max(dim=-1, keepdim=True)
-        return Candidates(totals + best, tokens, tokens.new_zeros(1, 1).expand_as(tokens))
+    def choose(self, scores: Tensor, totals: Tensor, sentences: Sequence[Sentence]) -> Choice:
+        best, tokens = scores.max(dim=-1, keepdim=True)
+        return Choice(totals + best, tokens, tokens.new_zeros(1, 1).expand_as(tokens))
 
 
 class Beam:
@@ -41,10 +55,38 @@ class Beam:
     def __init__(self, width: int) -> None:
         self.width = width
 
-    def candidates(self, logprobs: Tensor, totals: Tensor) -> Candidates:
+    def choose(self, scores: Tensor, totals: Tensor, sentences: Sequence[Sentence]) -> Choice:
         # Of the candidates of one row only one can be the end, so no more than these can be needed.
-        best, tokens = logprobs.topk(min(self.width + 1, logprobs.shape[-1]))  # (R, k)
+        best, tokens = scores.topk(min(self.width + 1, scores.shape[-1]))  # (R, k)
         n_sentences, each = totals.shape[0], tokens.shape[-1]
         every = (totals.view(-1, 1) + best).view(n_sentences, -1)  # (B, W · k)
         totals, places = every.topk(min(2 * self.width, every.shape[-1]))
-        return Candidates(totals, tokens.view(n_sentences, -1).gather(1, places), places // each)
+        tokens, beams = tokens.view(n_sentences, -1).gather(1, places), places // each
+        # A small vocabulary fills no beam at first: what is missing is there and impossible.
+        missing = 2 * self.width - totals.shape[1]
+        if missing:
+            totals = F.pad(totals, (0, missing), value=-torch.inf)
+            tokens, beams = F.pad(tokens, (0, missing)), F.pad(beams, (0, missing))
+        return Choice(totals, tokens, beams)
+
+
+class Sample:
+    """A token for each answer, drawn from what the config's rules leave."""
+
+    def __init__(self, config: GenerationConfig) -> None:
+        self._config = config
+
+    def choose(self, scores: Tensor, totals: Tensor, sentences: Sequence[Sentence]) -> Choice:
+        n_sentences, width = totals.shape
+        uniform = torch.tensor([sentence.draws() for sentence in sentences], dtype=torch.float64)
+        n_answers = uniform.shape[1]
+        uniform = uniform.to(scores.device, non_blocking=True).view(scores.shape[0], -1)
+        config = self._config
+        shares, order = sampling.shares(
+            scores, temperature=config.temperature, top_k=config.top_k, top_p=config.top_p, min_p=config.min_p
+        )
+        tokens = order.gather(1, sampling.draw(shares, uniform))  # (R, n) where n = 1 after the first step
+        totals = totals.view(-1, 1) + scores.gather(1, tokens)
+        beams = torch.arange(n_answers, device=tokens.device) if width > 1 else tokens.new_zeros(n_answers)
+        shape = n_sentences, n_answers
+        return Choice(totals.view(shape), tokens.view(shape), beams.expand(shape))

@@ -8,7 +8,7 @@ Shapes: T target tokens, S source tokens; J target words, I source words. A link
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -116,24 +116,10 @@ def with_means(weights: Mapping[Head, Tensor]) -> dict[Head, Tensor]:
     return {**weights, **means}
 
 
-def best_links(weights: Tensor, at_least: float = 0.0) -> Links:
-    """Each target word with the source word it looks at most, where that weighs at least so much."""
-    if not weights.numel():
-        return frozenset()
-    top, place = weights.max(dim=1)
-    found = zip(place.tolist(), range(len(weights)), top.tolist(), strict=True)
-    return frozenset((source, target) for source, target, weight in found if weight >= at_least)
-
-
-def strong_links(weights: Tensor, at_least: float) -> Links:
-    """Every pair that weighs at least so much: a word may have several links, or none."""
-    return frozenset((source, target) for target, source in (weights >= at_least).nonzero().tolist())
-
-
-def mutual_links(weights: Tensor) -> Links:
-    """Pairs where each is the other's strongest: both directions agree."""
-    backwards = best_links(weights.T)
-    return best_links(weights) & {(source, target) for target, source in backwards}
+def best_links(weights: Tensor) -> Links:
+    """Each target word with the source word it looks at most."""
+    places = weights.argmax(dim=1).tolist() if weights.numel() else []
+    return frozenset((source, target) for target, source in enumerate(places))
 
 
 def diagonal_links(n_source: int, n_target: int) -> Links:
@@ -152,7 +138,7 @@ def error_rate(found: Iterable[Iterable[Link]], gold: Iterable[Gold]) -> float:
     return 1 - hits / total if total else 0.0
 
 
-def choose_head(examples: Sequence[Example], links: Callable[[Tensor], Links] = best_links) -> Choice:
+def choose_head(examples: Sequence[Example]) -> Choice:
     """The head, or mean of heads, with the lowest error rate on these; of equals, the first.
 
     Choose on validation sentences and report on others.
@@ -163,7 +149,7 @@ def choose_head(examples: Sequence[Example], links: Callable[[Tensor], Links] = 
     if any(set(example.weights) != set(heads) for example in examples):
         raise AlignmentError("the examples hold different heads; record the same layers and heads for all of them")
     gold = [example.gold for example in examples]
-    rates = {head: error_rate([links(example.weights[head]) for example in examples], gold) for head in heads}
+    rates = {head: error_rate([best_links(example.weights[head]) for example in examples], gold) for head in heads}
     best = min(rates, key=rates.__getitem__)
     return Choice(best, rates[best], rates)
 

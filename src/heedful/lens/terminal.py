@@ -81,17 +81,6 @@ def sparkline(values: Sequence[float], width: int = 40) -> str:
     return "".join(BARS[round((mean - low) / step)] if math.isfinite(mean) else NOT_A_NUMBER for mean in means)
 
 
-def curve(name: str, values: Sequence[float], width: int = 40) -> str:
-    """A name, its sparkline and its newest value on one line of exactly `width` columns: `loss ▇▅▃▂▁ 0.84`."""
-    newest = f"{values[-1]:.4g}" if values else "–"
-    room = width - cell_len(newest) - 2
-    if room < 2:
-        raise PictureError(f"a curve that ends in {newest} needs at least {cell_len(newest) + 4} columns, got {width}")
-    label = readable(name)
-    label = fit(label, min(cell_len(label), room // 2))
-    return f"{label} {fit(sparkline(values, room - cell_len(label)), room - cell_len(label))} {newest}"
-
-
 def readable(label: str) -> str:
     """A label whose width every terminal agrees on: letters composed, what cannot be seen as its escape."""
     composed = UNSETTLED.sub("", unicodedata.normalize("NFC", label))

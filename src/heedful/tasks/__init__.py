@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ..errors import unknown
-from ..training.config import TrainingConfig
+from ..training.device import torch_device
 from .bundle import Bundle, BundleError
 from .translation.translator import Translator
 
@@ -22,7 +22,7 @@ def load(folder: str | Path, *, device: str | torch.device = "cpu") -> Any:
 
     >>> heedful.load("runs/ko-en").predict(["나는 책을 읽어요."])
     """
-    place = TrainingConfig(device=str(device)).torch_device()
+    place = torch_device(str(device))
     bundle = Bundle.read(folder)
     if bundle.task not in TASKS:
         raise BundleError(f"{folder}: {unknown('task', bundle.task, TASKS)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from ..config import FamilyConfig, read_mapping, write_mapping
 from ..errors import ConfigError, HeedfulError, unknown
 from ..families import build, config_of
 from ..families.weights import read_weights, write_weights
+from ..files import sha256_of
 
 FORMAT = 1
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -43,7 +43,7 @@ class Bundle:
             write_weights(module, folder / WEIGHTS)
         except SafetensorError as error:
             raise BundleError(f"{folder / WEIGHTS} cannot be written: {error}") from None
-        sums = {name: _sha256(folder / name) for name in (WEIGHTS, *beside)}
+        sums = {name: sha256_of(folder / name) for name in (WEIGHTS, *beside)}
         values = (FORMAT, self.task, self.model.to_dict(), dict(self.settings), sums)
         write_mapping(folder / CONFIG, dict(zip(KEYS, values, strict=True)))
 
@@ -63,8 +63,13 @@ class Bundle:
         except (ConfigError, TypeError, ValueError) as error:
             raise BundleError(f"{folder / CONFIG} is not a bundle's config: {error}") from None
         for name, expected in values["sha256"].items():
-            if _sha256(folder / Path(name).name) != expected:
-                raise BundleError(f"{folder / name} is not the file that was written with {CONFIG}; restore both")
+            path = folder / Path(name).name
+            try:
+                found = sha256_of(path)
+            except OSError as error:
+                raise BundleError(f"{path} cannot be read: {error.strerror}") from None
+            if found != expected:
+                raise BundleError(f"{path} is not the file that was written with {CONFIG}; restore both")
         return bundle
 
     def module(self, folder: str | Path) -> nn.Module:
@@ -85,11 +90,3 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(values["sha256"], dict) or WEIGHTS not in values["sha256"]:
         raise ConfigError(f"sha256 does not name {WEIGHTS}")
     return values
-
-
-def _sha256(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise BundleError(f"{path} cannot be read: {error.strerror}") from None

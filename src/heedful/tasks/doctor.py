@@ -15,7 +15,7 @@ import torch
 
 from ..families import build
 from ..generation import generate
-from ..training.config import TrainingConfig
+from ..training.device import torch_device
 from ..training.loss import cross_entropy
 
 NEEDED = ("torch", "numpy", "tokenizers", "safetensors", "sacrebleu", "typer", "rich", "PyYAML")
@@ -44,7 +44,7 @@ def examine(folder: Path = Path(".")) -> Iterator[Finding]:
     yield _memory()
     yield _disk(folder)
     yield from _devices()
-    yield _smoke(TrainingConfig().torch_device())
+    yield _smoke(torch_device())
 
 
 def _packages() -> Iterator[Finding]:
@@ -87,7 +87,7 @@ def _devices() -> Iterator[Finding]:
     for index in range(torch.cuda.device_count()):
         card = torch.cuda.get_device_properties(index)
         yield Finding(f"GPU {index}", f"{card.name}, {card.total_memory / 1024**3:.0f} GiB")
-    device = TrainingConfig().torch_device()
+    device = torch_device()
     bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported()
     fast = "; --set training.precision=bf16 is faster on it" if bf16 else ""
     yield Finding("training would use", f"{device.type} in float32{fast}")

@@ -13,7 +13,7 @@ from .errors import (
 )
 from .events import Event, Finished, Observer, Outcome, Saved, Trained, Validated
 from .folder import RunFolder
-from .job import Batches, Job, Score
+from .job import Batches, Goal, Job
 from .loop import fit
 from .loss import Loss, cross_entropy
 
@@ -25,6 +25,7 @@ __all__ = [
     "Event",
     "Finished",
     "FolderError",
+    "Goal",
     "Interrupted",
     "Job",
     "Loss",
@@ -35,7 +36,6 @@ __all__ = [
     "ResumeWarning",
     "RunFolder",
     "Saved",
-    "Score",
     "Trained",
     "TrainingConfig",
     "Validated",

@@ -7,7 +7,6 @@ renamed; the one before stays until then. No pickle is written or read.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -22,6 +21,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from ..files import force_to_disk, sha256_of
 from .errors import CheckpointError, CheckpointWarning
 
 FORMAT = 1
@@ -60,14 +60,14 @@ def save(folder: Path, step: int, checkpoint: Checkpoint) -> Path:
             save_file(plain, partial / f"{name}{TENSORS}")
             (partial / f"{name}{TENSORS}").chmod(0o644)  # the library makes it the owner's alone
         _write_json(partial / STATE, checkpoint.state)
-        digests = {file.name: _digest(file) for file in sorted(partial.iterdir())}
+        digests = {file.name: sha256_of(file) for file in sorted(partial.iterdir())}
         _write_json(partial / MANIFEST, {"format": FORMAT, "sha256": digests})
         for file in [*partial.iterdir(), partial]:
-            _force_to_disk(file)
+            force_to_disk(file)
         if path.exists():  # a damaged one, from which a run went back and came here again
             _remove(path)
         os.rename(partial, path)
-        _force_to_disk(folder)
+        force_to_disk(folder)
     except (OSError, SafetensorError) as error:
         shutil.rmtree(partial, ignore_errors=True)
         kept = steps_in(folder)
@@ -139,7 +139,7 @@ def _verified(path: Path) -> list[str]:
         if Path(name).name != name:
             raise CheckpointError(f"{path / MANIFEST} names {name!r}, which is no file of a checkpoint")
         try:
-            found = _digest(path / name)
+            found = sha256_of(path / name)
         except OSError as error:
             raise CheckpointError(f"{path / name} cannot be read ({error.strerror})") from None
         if found != digest:
@@ -152,11 +152,6 @@ def _tensors(file: Path) -> dict[str, Tensor]:
         return load_file(file)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{file} cannot be read ({error})") from None
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _write_json(file: Path, values: dict[str, Any]) -> None:
@@ -173,12 +168,3 @@ def _read_json(file: Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise CheckpointError(f"{file} is damaged: it holds no keys and values")
     return values
-
-
-def _force_to_disk(path: Path) -> None:
-    """A file's content, or the names a folder holds."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -7,10 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-import torch
-
 from ..config import Config
-from ..errors import ConfigError
 
 DEFAULT_STEPS = 10_000
 
@@ -90,14 +87,3 @@ class TrainingConfig(Config):
             return DEFAULT_STEPS if self.steps is None else self.steps
         total = sum(math.ceil(batches_of(epoch) / self.accumulate) for epoch in range(self.epochs))
         return max(1, total if self.steps is None else min(total, self.steps))
-
-    def torch_device(self) -> torch.device:
-        """Where to train: "auto" is a GPU where there is one."""
-        if self.device == "auto":
-            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        try:
-            torch.empty(0, device=self.device)
-        except (RuntimeError, AssertionError, NotImplementedError) as error:
-            reason = str(error).splitlines()[0]
-            raise ConfigError(f'training.device: {self.device!r} cannot be used here ({reason}); try "auto"') from None
-        return torch.device(self.device)

@@ -25,7 +25,7 @@ B_co = TypeVar("B_co", bound=Movable, covariant=True)
 
 
 @dataclass(frozen=True)
-class Score:
+class Goal:
     """The number a run is judged by, one of those `validate` gives, and its direction."""
 
     name: str
@@ -47,7 +47,7 @@ class Batches(Protocol[B_co]):
 
 
 class Job(Protocol[B]):
-    """A module, its data, its loss and its score. Where chance is needed, it is drawn from torch."""
+    """A module, its data, its loss and its goal. Where chance is needed, it is drawn from torch."""
 
     @property
     def module(self) -> nn.Module: ...
@@ -56,7 +56,7 @@ class Job(Protocol[B]):
     def batches(self) -> Batches[B]: ...
 
     @property
-    def score(self) -> Score: ...
+    def goal(self) -> Goal: ...
 
     def loss(self, module: nn.Module, batch: B) -> Loss:
         """Sums over a batch. No value may be read here: on a GPU, that would wait for it."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import time
 from pathlib import Path
 from typing import Any
 
 from ..errors import MissingDependencyError
+from ..files import replacing
 from .errors import FolderError
 from .events import Event, Trained, Validated
 
@@ -21,9 +21,8 @@ class Log:
         self.path = path
         try:
             kept = path.read_bytes().splitlines(keepends=True)[:rows] if path.exists() else []
-            shorter = path.with_name(f".{path.name}.partial")
-            shorter.write_bytes(b"".join(kept))
-            os.replace(shorter, path)
+            with replacing(path) as shorter:
+                shorter.write_bytes(b"".join(kept))
             self._stream = path.open("a", encoding="utf-8")
         except OSError as error:
             raise self._unwritable(error) from None

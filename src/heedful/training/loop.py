@@ -16,8 +16,10 @@ from torch import Tensor, nn
 
 from ..families.weights import put_weights
 from . import checkpoint
+from .arrivals import Arrivals
 from .clock import Clock
 from .config import TrainingConfig
+from .device import torch_device
 from .errors import Interrupted, NonFiniteError
 from .events import Event, Finished, Observer, Outcome, Saved, Validated
 from .final import mean_of_checkpoints, words_for
@@ -25,7 +27,6 @@ from .folder import RunFolder
 from .job import Job, groups
 from .log import Log, TensorBoard
 from .progress import Meter, Progress, Validation
-from .readings import Readings
 from .reports import non_finite, trained
 from .resumption import find, identity_of, pack, unpack
 from .rng import set_aside
@@ -73,7 +74,7 @@ class Training:
         allow_changes: bool = False,
     ) -> None:
         self.job, self.config, self.folder, self.signals = job, config, folder, signals
-        self.device = config.torch_device()
+        self.device = torch_device(config.device)
         self.module = job.module.to(self.device)
         self.total_steps = config.total_steps(job.batches.steps_per_epoch)
         self.update = Update(self.module, config, self.total_steps)
@@ -82,7 +83,7 @@ class Training:
         found = find(folder, self.identity, resume=resume, allow_changes=allow_changes)
         self.progress = Progress() if found is None else unpack(found, self.module, self.update)
         self.groups = groups(job.batches, self.progress.epoch, self.progress.batch, config.accumulate)
-        self.readings = Readings()
+        self.arrivals = Arrivals()
         self.log = Log(folder.log, self.progress.rows)
         self.observers: list[Observer] = [self.log]
         self.clock = Clock(self.progress.seconds, self.progress.step, limit=60 * config.max_minutes)
@@ -92,6 +93,8 @@ class Training:
         while True:
             if self.validation_is_due:
                 self.validate()
+            if self.why_stop:
+                self.report()  # before the checkpoint, so that a resumed run does not do it again
             if self.saving_is_due:
                 self.save()
             if self.signals.caught:
@@ -109,7 +112,7 @@ class Training:
         self.update.prepare(step)
         total, plain, n = self.gradients(group.batches)
         norm, finite = self.update(total, n)
-        self.readings.put(step, group.epoch, group.batches, (total, plain, n, norm, finite))
+        self.arrivals.put(step, group.epoch, group.batches, (total, plain, n, norm, finite))
         self.progress.step, (self.progress.epoch, self.progress.batch) = step, group.after
         self.clock.tick()
         self.read()
@@ -127,14 +130,19 @@ class Training:
 
     def read(self, *, wait: bool = False) -> None:
         """Log the steps whose values have come back; stop at one that was not finite."""
-        for reading in self.readings.take(wait=wait):
-            if not reading.finite:
-                raise non_finite(reading, self.job, self.progress)
-            self.progress.meter.add(reading)
-            self.clock.count(reading.n)
-            if every(self.config.log_every, reading.step):
-                self.tell(trained(reading, self.progress, self.update, self.clock))
-                self.progress.meter = Meter()
+        for values in self.arrivals.take(wait=wait):
+            if not values.finite:
+                raise non_finite(values, self.job, self.progress)
+            self.progress.meter.add(values)
+            self.clock.count(values.n)
+            if every(self.config.log_every, values.step):
+                self.report()
+
+    def report(self) -> None:
+        """Log what was read since the last time."""
+        if self.progress.meter.n:
+            self.tell(trained(self.progress.meter, self.update, self.clock))
+            self.progress.meter = Meter()
 
     @property
     def weights(self) -> nn.Module:
@@ -155,13 +163,13 @@ class Training:
             scores = self.signals.until_caught(self.evaluate)
         if scores is not None:
             self.progress.validations.append(Validation(self.progress.step, scores))
-            self.tell(Validated(self.progress.step, scores, is_best=self.progress.waited(self.job.score) == 0))
+            self.tell(Validated(self.progress.step, scores, is_best=self.progress.waited(self.job.goal) == 0))
 
     def evaluate(self) -> dict[str, float]:
         """The job's scores for the weights as they are."""
         scores = self.job.validate(self.weights.eval())
-        if not math.isfinite(score := scores[self.job.score.name]):
-            raise NonFiniteError(f"the validation at step {self.progress.step} gave {self.job.score.name} = {score}")
+        if not math.isfinite(score := scores[self.job.goal.name]):
+            raise NonFiniteError(f"the validation at step {self.progress.step} gave {self.job.goal.name} = {score}")
         return scores
 
     @property
@@ -183,7 +191,7 @@ class Training:
 
     def tidy(self) -> None:
         """Remove the checkpoints that are no longer needed, and what killed runs have left."""
-        checkpoint.prune(self.folder.checkpoints, self.progress.worth_keeping(self.job.score, self.config))
+        checkpoint.prune(self.folder.checkpoints, self.progress.worth_keeping(self.job.goal, self.config))
 
     def leave(self) -> NoReturn:
         """Save and go, because a signal said so."""
@@ -198,14 +206,14 @@ class Training:
         """The reason to stop after this step, if there is one."""
         if self.progress.step >= self.total_steps:
             return f"all {self.total_steps} steps are done"
-        if self.config.patience and self.progress.waited(self.job.score) >= self.config.patience:
+        if self.config.patience and self.progress.waited(self.job.goal) >= self.config.patience:
             return f"{self.config.patience} validations in a row brought nothing better"
         return f"the {self.config.max_minutes:g} minutes are over" if self.clock.ran_out else None
 
     @torch.no_grad()
     def finish(self) -> Outcome:
         """Put the final weights in their place, score them if they are new, and tell how it went."""
-        wanted = self.progress.final(self.job.score, self.config)
+        wanted = self.progress.final(self.job.goal, self.config)
         kind = "model" if self.update.ema is None else "ema"
         weights, used = mean_of_checkpoints(self.folder.checkpoints, wanted, kind)
         put_weights(self.weights, weights)

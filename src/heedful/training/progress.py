@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
+from .arrivals import StepValues
 from .config import TrainingConfig
-from .job import Score
-from .readings import Reading
+from .job import Goal
 
 
 @dataclass(frozen=True)
@@ -21,17 +21,21 @@ class Validation:
 
 @dataclass
 class Meter:
-    """Sums since the last row of the log."""
+    """Sums since the last row of the log, and what the last step was like."""
 
+    step: int = 0
+    epoch: int = 0
+    norm: float = 0.0
     total: float = 0.0
     plain: float = 0.0
     n: float = 0.0
 
-    def add(self, reading: Reading) -> None:
+    def add(self, values: StepValues) -> None:
         """Count a step in."""
-        self.total += reading.total
-        self.plain += reading.plain
-        self.n += reading.n
+        self.step, self.epoch, self.norm = values.step, values.epoch, values.norm
+        self.total += values.total
+        self.plain += values.plain
+        self.n += values.n
 
 
 @dataclass
@@ -47,24 +51,24 @@ class Progress:
     meter: Meter = field(default_factory=Meter)
     validations: list[Validation] = field(default_factory=list)
 
-    def ranked(self, score: Score) -> list[Validation]:
+    def ranked(self, goal: Goal) -> list[Validation]:
         """The validations, the best first; of equals, the one with the lower loss, then the earlier."""
-        return sorted(self.validations, key=lambda found: (score.key(found.scores), found.scores.get("loss", 0.0)))
+        return sorted(self.validations, key=lambda found: (goal.key(found.scores), found.scores.get("loss", 0.0)))
 
-    def final(self, score: Score, config: TrainingConfig) -> list[Validation]:
+    def final(self, goal: Goal, config: TrainingConfig) -> list[Validation]:
         """The validations whose weights, or the mean of them, the run would deliver if it ended here."""
         if config.average == "last":
             return self.validations[-config.keep_last :]
-        return self.ranked(score)[: config.keep_best if config.average == "best" else 1]
+        return self.ranked(goal)[: config.keep_best if config.average == "best" else 1]
 
-    def waited(self, score: Score) -> int:
+    def waited(self, goal: Goal) -> int:
         """How many validations have passed since the first with the best score."""
-        keys = [score.key(validation.scores) for validation in self.validations]
+        keys = [goal.key(validation.scores) for validation in self.validations]
         return len(keys) - 1 - keys.index(min(keys)) if keys else 0
 
-    def worth_keeping(self, score: Score, config: TrainingConfig) -> set[int]:
+    def worth_keeping(self, goal: Goal, config: TrainingConfig) -> set[int]:
         """The steps whose checkpoints may be needed: the last ones, the best ones, and those of the final weights."""
-        chosen = self.ranked(score)[: config.keep_best] + self.final(score, config)
+        chosen = self.ranked(goal)[: config.keep_best] + self.final(goal, config)
         return {*self.saves, *(validation.step for validation in chosen)}
 
     @property

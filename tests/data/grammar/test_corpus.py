@@ -65,7 +65,7 @@ def test_every_word_and_every_ending_is_met_fifty_times(level: str, training: di
 def test_sizes(training: dict[str, list[Example]]) -> None:
     demo, full = Grammar("demo"), Grammar("full")
     assert 230 <= len(demo.vocabulary()) <= 260
-    assert 500 <= len(full.vocabulary()) <= 620
+    assert 590 <= len(full.vocabulary()) <= 620
     assert set(demo.vocabulary()) <= set(full.vocabulary())
     assert full.n_sentences() > 10**9
     lengths = [len(words(example.korean)) for example in training["demo"]]

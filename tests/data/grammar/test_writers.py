@@ -151,6 +151,6 @@ def test_comparison_possession_and_quantities() -> None:
     years = Clause(COPULA, Phrase(I), Phrase(age(20)), person="I", topic=True)
     assert both(years) == ("저는 스무 살이에요.", "I am twenty years old.")
     day = Clause(COPULA, phrase("생일"), Phrase(date(6, 15)), topic=True)
-    assert both(day) == ("생일은 유월 십오 일이에요.", "The birthday is June 15.")
+    assert both(day) == ("생일은 6월 15일이에요.", "The birthday is June 15.")
     rise = Clause(verb("get up"), person="I", tense="past", extras=[Extra("when", at_clock(3, 15))])
     assert both(rise) == ("세 시 십오 분에 일어났어요.", "I got up at 3:15.")

@@ -21,6 +21,14 @@ def write_tsv(folder: Path, texts: Texts) -> Path:
     return path
 
 
+def write_csv(folder: Path, texts: Texts) -> Path:
+    """As RFC 4180 has it: everything quoted, quotes doubled, lines ended by both characters."""
+    path = folder / "pairs.csv"
+    cells = [[text.replace('"', '""') for text in pair] for pair in texts]
+    path.write_bytes("".join(f'"{source}","{target}"\r\n' for source, target in cells).encode())
+    return path
+
+
 def write_text(folder: Path, texts: Texts) -> Path:
     for place, code in enumerate(("en", "ko")):
         (folder / f"train.{code}").write_bytes("".join(f"{pair[place]}\n" for pair in texts).encode())
@@ -80,6 +88,7 @@ def write_xliff(folder: Path, texts: Texts) -> Path:
 
 WRITERS: dict[str, Callable[[Path, Texts], Path]] = {
     "tab-separated text": write_tsv,
+    "comma-separated text": write_csv,
     "parallel text": write_text,
     "JSON lines": write_jsonl,
     "gettext catalogue": write_po,

@@ -12,7 +12,7 @@ from heedful.data.readers import read_pairs
 from heedful.errors import DataError
 
 PAIRS = [("Good morning.", "안녕하세요."), ("Where is it?", "어디예요?")]
-CERTAIN = sorted(set(WRITERS) - {"tab-separated text", "parallel text"})
+CERTAIN = sorted(set(WRITERS) - {"tab-separated text", "comma-separated text", "parallel text"})
 
 
 def po(language: str, text: str) -> str:

@@ -84,7 +84,7 @@ def test_one_column(tmp_path: Path) -> None:
     assert drops(path) == (2, {"too few columns": ["2"], "empty": ["3"]})
 
 
-@pytest.mark.parametrize("name", ["a.tsv", "a.po", "a.mo", "a.jsonl", "a.tmx", "a.xlf", "a.en", "a.xyz"])
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.po", "a.mo", "a.jsonl", "a.tmx", "a.xlf", "a.en", "a.xyz"])
 @pytest.mark.parametrize("pack", [False, True])
 def test_an_empty_file(name: str, pack: bool, tmp_path: Path) -> None:
     path = write(tmp_path / name, "")

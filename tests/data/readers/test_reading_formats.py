@@ -46,7 +46,7 @@ def test_what_was_written_is_read(name: str, data: st.DataObject, pack: bool) ->
     assert [(file.format, file.pairs) for file in reading.files] == [(name, len(pairs))]
 
 
-@pytest.mark.parametrize("name", sorted(set(WRITERS) - {"tab-separated text", "JSON lines"}))
+@pytest.mark.parametrize("name", sorted(set(WRITERS) - {"tab-separated text", "comma-separated text", "JSON lines"}))
 def test_named_languages_are_read_in_the_other_direction(name: str, tmp_path: Path) -> None:
     path = WRITERS[name](tmp_path, PAIRS)
     assert sorted(texts_of(path, "ko", "en")) == sorted((target, source) for source, target in PAIRS)
@@ -93,7 +93,61 @@ def test_columns_against_the_header_are_refused(tmp_path: Path) -> None:
         texts_of(path, columns=("en", "ko"))
 
 
+# ── comma-separated
+
+
+def test_a_table_as_spreadsheets_write_it(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.csv",
+        '\ufeffid,Korean,English\r\n1,안녕,"Hello, you"\r\n\r\n2,"잘\r\n가","Say ""bye"""\r\n3,하나\r\n',
+    )
+    reading = Reading()
+    found = list(read_pairs(path, "en", "ko", reading=reading))
+    assert [(pair.source, pair.target, pair.line) for pair in found] == [
+        ("Hello, you", "안녕", 2),
+        ('Say "bye"', "잘\n가", 4),
+    ]
+    assert {why: tally.places for why, tally in reading.dropped.items()} == {
+        "empty": [f"{path}:3"],
+        "too few columns": [f"{path}:6"],
+    }
+
+
+def test_two_columns_need_no_header_and_more_need_names(tmp_path: Path) -> None:
+    assert texts_of(write(tmp_path / "a.csv", "Hello,안녕\n")) == [("Hello", "안녕")]
+    three = write(tmp_path / "b.csv", "번호,원문,번역문\n1,안녕,Hello\n")
+    with pytest.raises(DataError, match=r"b\.csv:1: 3 columns, 번호,원문,번역문, .*--columns"):
+        texts_of(three)
+    assert texts_of(three, columns=("id", "ko", "en"))[1:] == [("Hello", "안녕")]
+
+
+def test_a_table_of_something_else_in_a_folder_is_left_aside(tmp_path: Path) -> None:
+    write(tmp_path / "pairs.csv", "en,ko\nHello,안녕\n")
+    write(tmp_path / "prices.csv", "day,open,close\n1,2,3\n")
+    reading = Reading()
+    assert len(list(read_pairs(tmp_path, "en", "ko", reading=reading))) == 1
+    assert reading.skipped["other languages"].places == [str(tmp_path / "prices.csv")]
+
+
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [('a,b\n"c,d\n', ":2: .*end"), ('a,b\n"c"d,e\n', ":2: "), ("one\n", ":1: one column.*commas"),
+     ('a,"' + "b\n" * 99_999, ":1: .*limit")],
+    ids=["open quote", "text behind a quote", "one column", "a quote open for long"],
+)  # fmt: skip
+def test_broken_commas_are_named(content: str, place: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=rf"a\.csv{place}"):
+        texts_of(write(tmp_path / "a.csv", content))
+
+
 # ── JSON lines
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
+@pytest.mark.parametrize("content", ['[{"en": "a", "ko": "b"}]', '[\n  {"en": "a", "ko": "b"}\n]\n'])
+def test_a_json_array_is_told_how_to_become_lines(name: str, content: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=rf"JSON array.*jq -c '\.\[\]' .*{name} > .*a-lines\.jsonl"):
+        texts_of(write(tmp_path / name, content))
 
 
 @pytest.mark.parametrize(

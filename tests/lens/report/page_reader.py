@@ -108,6 +108,5 @@ def full_report(language: str = "en", text: str = "") -> ReportData:
         log=log,
         reading={"pairs": 12, f"file{text}": text, "dropped": {f"empty{text}": {"count": 3, "first": [f"a:1{text}"]}}},
         positions=Sinusoidal(128).table(100),
-        unknown_words=[(f"메타버스{text}", 3)],
         notes=[f"a note{text}"],
     )

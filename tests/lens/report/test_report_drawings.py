@@ -19,7 +19,7 @@ from torch import Tensor
 
 from heedful.core import Sinusoidal
 from heedful.errors import PictureError
-from heedful.lens.report import AttentionMap, ReportData, Sample, render
+from heedful.lens.report import AttentionMap, ReportData, Sample, ScoreRow, render
 from heedful.lens.report.charts import Axis, Point, Series, line_chart
 from heedful.lens.report.curves import MOST_POINTS, averaged
 from heedful.lens.report.differences import marked
@@ -277,5 +277,13 @@ def test_a_comparison_has_a_column_for_every_key() -> None:
 
 def test_scores_come_with_interval_and_signature() -> None:
     section = parsed(render(full_report())).find("section", id="scores")[0]
-    assert [cell.text for cell in section.find("td")] == ["BLEU", "31.25", "30.50 – 32.00"]
+    assert [cell.text for cell in section.find("td")] == ["31.25 (30.50 – 32.00)"]
     assert section.find("dd", class_="mono")[0].text == "nrefs:1"
+
+
+def test_a_set_has_one_row_and_a_metric_one_column() -> None:
+    scores = [ScoreRow("a", "BLEU", 1.0), ScoreRow("a", "chrF", 2.0), ScoreRow("b", "BLEU", 3.0)]
+    section = parsed(render(ReportData(title="x", scores=scores))).find("section", id="scores")[0]
+    assert [cell.text for cell in section.find("th", scope="col")] == ["Set", "BLEU", "chrF"]
+    assert [cell.text for cell in section.find("th", scope="row")] == ["a", "b"]
+    assert [cell.text for cell in section.find("td")] == ["1.00", "2.00", "3.00", "–"]

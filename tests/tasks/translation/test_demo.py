@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 import heedful
 from heedful.config import read_mapping
-from heedful.tasks.translation.demo import SETS, Direction, Side, recipe, run_demo
+from heedful.data.grammar import PROBES, Grammar
+from heedful.lens.report.words import Words
+from heedful.tasks.translation.demo import HAND, SETS, Direction, Side, recipe, run_demo
 
 
 @pytest.mark.parametrize("direction", ["ko-en", "en-ko"])
@@ -29,10 +32,16 @@ def test_the_demo_leaves_a_model_scores_and_a_page(direction: Direction, tmp_pat
 
 
 def test_a_direction_turns_the_links_round_and_makes_room_for_the_tag() -> None:
-    from heedful.data.grammar import Grammar
-
     for example in Grammar("demo").sample(200, split="valid"):
         forth, back = Side("ko-en").gold(example).sure, Side("en-ko").gold(example).sure
         korean, tagged = example.korean.split(), example.tagged_english.split()
         words = {(korean[i], example.english.split()[j]) for i, j in forth}
         assert {(korean[j], tagged[i]) for i, j in back} == words
+
+
+def test_a_korean_page_has_korean_names_for_sets_and_constructions() -> None:
+    sampled = [example.constructions for example in Grammar("demo").sample(300, split="train")]
+    titles = [f"{name} {meaning}" for name, meaning in SETS.items()]
+    names = {*titles, HAND, *(name for found in (*sampled, *PROBES.values()) for name in found)}
+    assert [name for name in sorted(names) if not re.search("[가-힣]", Words("ko").name(name))] == []
+    assert {Words("en").name(name) for name in names} == names

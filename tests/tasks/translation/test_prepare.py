@@ -1,14 +1,12 @@
-"""What happens to pairs between the files and the stores, and files that are whole or not there."""
+"""What happens to pairs between the files and the stores."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 from small_runs import small_config, symbol_files
 
-from heedful.config import read_mapping, write_mapping, write_text
 from heedful.data.pairs import Pair, Reading
 from heedful.data.readers import files_of
 from heedful.errors import DataError
@@ -64,24 +62,3 @@ def test_every_file_that_is_read_is_known(tmp_path: Path) -> None:
     found = files_of([tmp_path / "a.tsv", tmp_path / "folder", tmp_path / "other.en"], "ko", "en")
     expected = ("a.tsv", "folder/train.en", "folder/train.ko", "other.en", "other.ko")
     assert sorted(found) == sorted(tmp_path / name for name in expected)
-
-
-@pytest.mark.parametrize("call", ["fsync", "replace"])
-def test_a_file_is_whole_or_as_it_was(call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "new" / "values.json"
-    write_mapping(path, {"a": 1})
-
-    def fail(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, call, fail)
-    with pytest.raises(OSError, match="No space left") as error:
-        write_mapping(path, {"a": 2})
-    assert error.value.filename == str(path)
-    assert read_mapping(path) == {"a": 1}
-    assert [file.name for file in path.parent.iterdir()] == ["values.json"]
-
-
-def test_text_is_written_as_it_is(tmp_path: Path) -> None:
-    write_text(tmp_path / "a.md", "한글\r\n끝")
-    assert (tmp_path / "a.md").read_bytes() == "한글\r\n끝".encode()

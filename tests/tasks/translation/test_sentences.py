@@ -10,6 +10,7 @@ from heedful.data.tokenizer import Tokenizer
 from heedful.errors import DataError
 from heedful.families import build, config_of
 from heedful.tasks.translation.sentences import parts_within, sentences
+from heedful.tasks.translation.tokenizers import Tokenizers
 from heedful.tasks.translation.translator import Translator, TranslatorSettings
 
 
@@ -62,7 +63,7 @@ def test_a_model_of_single_sentences_translates_every_sentence() -> None:
     answers = {}
     for one_sentence in (False, True):
         settings = TranslatorSettings(source="xa", target="xb", one_sentence=one_sentence)
-        translator = Translator(config, module, tokenizer, tokenizer, settings)
+        translator = Translator(config, module, Tokenizers(tokenizer, tokenizer), settings)
         answers[one_sentence] = translator.predict(["a b c. d e.", "a b c.", "d e."], **limits)
     together, first, second = answers[True]
     assert together == f"{first} {second}"

@@ -176,6 +176,44 @@ def test_changed_data_is_named_and_where_allowed_goes_on_with_the_old_tokeniser(
     assert read_mapping(halfway / "metrics.json")["training"]["steps"] == 8
 
 
+def test_data_that_is_gone_is_named_and_where_allowed_the_prepared_pairs_serve(halfway: Path) -> None:
+    data = halfway.parent / "train.xa.tsv"
+    stored, kept = (halfway / "data/train/tokens.bin").read_bytes(), data.read_bytes()
+    data.unlink()
+    more = ("--set", "training.steps=8")
+    one_line(resume(halfway, *more), f"changed: {data} (gone).", "the pairs made from it", "--allow-changes")
+    done = resume(halfway, *more, "--allow-changes")
+    assert done.code == 0, done.err
+    assert f"warning: gone: {data}; the run goes on with the pairs made from it" in done.err
+    assert (halfway / "data/train/tokens.bin").read_bytes() == stored
+    assert read_mapping(halfway / "metrics.json")["training"]["steps"] == 8
+    data.write_bytes(kept)
+    assert resume(halfway).code == 0
+
+
+def test_data_that_is_gone_cannot_be_read_in_another_way(halfway: Path) -> None:
+    data = halfway.parent / "train.xa.tsv"
+    data.unlink()
+    changed = ("--set", "data.max_ratio=2", "--allow-changes")
+    one_line(resume(halfway, *changed), f"{data}: No such file")
+    assert resume(halfway, "--allow-changes").code == 0, "nothing was lost by trying"
+
+
+def test_other_data_that_is_not_there_is_a_mistake(halfway: Path) -> None:
+    (halfway.parent / "train.xa.tsv").unlink()
+    one_line(resume(halfway, "--data", "typo.tsv", "--allow-changes"), "typo.tsv: No such file")
+
+
+@pytest.mark.parametrize("side", ["xa", "xb"])
+def test_one_side_of_parallel_text_may_be_gone(side: str, tmp_path: Path) -> None:
+    for each in ("xa", "xb"):
+        (tmp_path / f"train.{each}").write_text("".join(f"{each} {n}\n" for n in range(100)))
+    assert quick_train(tmp_path / "run", [tmp_path / "train.xa"]).code == 0
+    (tmp_path / f"train.{side}").unlink()
+    one_line(resume(tmp_path / "run"), f"changed: {tmp_path / f'train.{side}'} (gone).")
+    assert resume(tmp_path / "run", "--allow-changes").code == 0
+
+
 def test_both_sides_of_parallel_text_are_watched(tmp_path: Path) -> None:
     for side in ("xa", "xb"):
         (tmp_path / f"train.{side}").write_text("".join(f"{side} {n}\n" for n in range(100)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import signal
 import subprocess
@@ -106,13 +107,28 @@ def long_line() -> str:
     return " ".join(["a b c d e f g h i j"] * 60)
 
 
-def test_a_sentence_too_long_is_refused_by_its_line(model: Path, long_line: str, tmp_path: Path) -> None:
-    (tmp_path / "in").write_text(f"a\nb\n{long_line}\n")
-    done = heedful("predict", model, tmp_path / "in", "--out", tmp_path / "out")
-    assert done.code == 1
-    (line,) = done.err.splitlines()
-    assert line.startswith(f"error: {tmp_path / 'in'}:3: a sentence of ")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]  # complete or not there
+def test_a_line_that_is_refused_costs_no_other(model: Path, long_line: str, tmp_path: Path) -> None:
+    damaged = b"\xbe\xc8\xb3\xe7"  # Korean in CP949
+    (tmp_path / "in").write_bytes(b"\n".join([b"a", long_line.encode(), b"b", damaged, b"a" * (1 << 20), b"c d", b""]))
+    to_file = heedful("predict", model, tmp_path / "in", "--out", tmp_path / "out")
+    to_screen = heedful("predict", model, tmp_path / "in")
+    expected = [" ".join(text.splitlines()) for text in package.load(model).predict(["a", "", "b", "", "", "c d"])]
+    assert (tmp_path / "out").read_text().split("\n") == [*expected, ""]
+    assert to_screen.out.split("\n") == [*expected, ""]
+    for done in (to_file, to_screen):
+        assert done.code == 1
+        first, second, third, *_, last = done.err.splitlines()
+        assert first.startswith(f"{tmp_path / 'in'}:2: a sentence of ")
+        assert second.startswith(f"{tmp_path / 'in'}:4: byte 0xbe")
+        assert "CP949" in second
+        assert third.startswith(f"{tmp_path / 'in'}:5: the line is too long (over 1 MiB)")
+        assert last == "error: 3 of 6 lines were refused; each is an empty line in the output"
+
+
+def test_a_text_that_is_refused_is_named(model: Path) -> None:
+    done = heedful("predict", model, stdin=b"\xff\n")
+    assert done.err.splitlines()[0] == "<stdin>:1: byte 0xff at 1 is not UTF-8; convert the file to UTF-8"
+    assert (done.code, done.raw) == (1, b"\n")
 
 
 def test_a_long_text_is_cut_at_sentence_ends(model: Path, long_line: str) -> None:
@@ -121,20 +137,13 @@ def test_a_long_text_is_cut_at_sentence_ends(model: Path, long_line: str) -> Non
     assert done.out.count("\n") == 1
 
 
-def test_a_line_that_is_no_text_is_named(model: Path, tmp_path: Path) -> None:
-    (tmp_path / "in").write_bytes(b"a\nb\n\xbe\xc8\xb3\xe7\n")
-    done = heedful("predict", model, tmp_path / "in", "--out", tmp_path / "out")
-    assert done.code == 1
-    assert f"{tmp_path / 'in'}:3: byte 0xbe" in done.err
-    assert "CP949" in done.err
-    assert not (tmp_path / "out").exists()
-    assert "<stdin>:1: byte 0xff" in heedful("predict", model, stdin=b"\xff\n").err
-    assert "over 1 MiB" in heedful("predict", model, stdin=b"a" * (1 << 20) + b"\n").err
-
-
 def test_an_old_output_stays_until_the_new_one_is_whole(model: Path, tmp_path: Path) -> None:
     (tmp_path / "out").write_text("old")
-    assert heedful("predict", model, "--out", tmp_path / "out", stdin=b"a\n\xff\n").code == 1
+    packed = gzip.compress(b"a\n" * 9)
+    (tmp_path / "in.gz").write_bytes(packed[:-9])
+    broken = heedful("predict", model, tmp_path / "in.gz", "--out", tmp_path / "out")
+    assert broken.code == 1
+    assert "ends too early" in broken.err
     assert (tmp_path / "out").read_text() == "old"
     assert heedful("predict", model, "--out", tmp_path / "out", stdin=b"a\n").code == 0
     assert (tmp_path / "out").read_text() != "old"

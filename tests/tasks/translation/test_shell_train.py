@@ -204,3 +204,27 @@ def test_a_full_gpu_is_no_traceback(corpus: Path, tmp_path: Path, monkeypatch: p
     done = quick_train(tmp_path / "run", [corpus / "train.tsv"])
     assert done.code == 1
     assert "--set training.batch_tokens=128 --resume" in done.err
+
+
+@pytest.mark.parametrize(
+    ("more", "said", "dropped"),
+    [
+        ((), "10 usable pairs are too few to set some apart", ["dropped: duplicate", "40"]),
+        (("--valid", "VALID"), "all 50 training pairs are dropped or also in validation", ["dropped: duplicate", "40"]),
+        (("--set", "data.max_tokens=2", "--valid", "OTHER"), "no pair to store", ["dropped: too many tokens", "10"]),
+    ],
+    ids=["too few", "all in validation", "all too long"],
+)
+def test_where_too_few_pairs_are_left_it_is_shown_what_became_of_them(
+    more: tuple[str, ...], said: str, dropped: list[str], tmp_path: Path
+) -> None:
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("".join(f"a a a {n}\tb b b {n}\n" for n in range(10)) * 5)
+    (tmp_path / "other.tsv").write_text("c\td\n" * 5)
+    given = {"VALID": str(pairs), "OTHER": str(tmp_path / "other.tsv")}
+    done = quick_train(tmp_path / "run", [pairs], *(given.get(word, word) for word in more))
+    assert done.code == 1
+    (line,) = done.err.splitlines()
+    assert said in line
+    row = next(row for row in done.out.splitlines() if dropped[0] in row)
+    assert dropped[1] in row.split()

@@ -11,7 +11,8 @@ from random import Random
 from typing import Generic, TypeVar
 
 from heedful.data.grammar.frames import Extra
-from heedful.data.grammar.lexicon import Level, Noun, Predicate, lexicon
+from heedful.data.grammar.lexicon import Adverb, Level, Noun, Predicate, lexicon
+from heedful.data.grammar.lexicon_sense import SELDOM
 
 _T = TypeVar("_T")
 _SHARES = {"name": 40, "elder kin": 22, "elder": 8, "kin": 14, "person": 20}
@@ -62,17 +63,32 @@ class Inventory:
         self.names, self.animals, self.machines = (words.among(group) for group in ("name", "animal", "machines"))
         self.companions = words.among("name", "kin", "elder kin")
         self.others = Choice(
-            {noun: share / len(words.among(group)) for group, share in _SHARES.items() for noun in words.among(group)}
+            {
+                noun: self._often(noun.korean) * share / len(words.among(group))
+                for group, share in _SHARES.items()
+                for noun in words.among(group)
+            }
         )
         self.technicians = self.known("학생 개발자 직원 연구원")
         self.homes, self.pet_places = self.known(_HOMES), self.known(_PET_PLACES)
         self.scenes = self._scenes()
         uses = Counter(noun for p in (*words.verbs, *words.adjectives) for noun in (*p.objects, *p.subjects))
         only_here = {verb: sum(uses[noun] == 1 for noun in verb.objects) for verb in words.verbs}
-        self.verbs = Choice({verb: 2.6 + len(verb.objects) ** 0.72 + only_here[verb] for verb in words.verbs})
+        least = 4.5 if self.full else 2.6
+        self.verbs = Choice(
+            {
+                verb: self._often(verb.lemma) * (least + len(verb.objects) ** 0.72 + only_here[verb])
+                for verb in words.verbs
+            }
+        )
         self.motion = Choice({verb: len(verb.places) ** 0.5 for verb in words.motion})
-        said_of = [adjective for adjective in words.adjectives if adjective.quality != "new"]  # only before nouns
-        self.adjectives = Choice({adjective: 1 + (len(adjective.subjects) or 9) ** 0.5 for adjective in said_of})
+        fewest = 9 if self.full else 0
+        self.adjectives = Choice(
+            {
+                adjective: self._often(adjective.lemma) * (1 + (max(len(adjective.subjects), fewest) or 9) ** 0.5)
+                for adjective in words.adjectives
+            }
+        )
         self.attributes: dict[Noun, list[Predicate]] = {}
         for adjective in words.adjectives:
             for noun in adjective.subjects if adjective.quality not in _NOT_BEFORE_NOUNS else ():
@@ -81,13 +97,21 @@ class Inventory:
             verb: Choice(dict.fromkeys(words.among(*names), 1.0)) for verb, names in _ANIMAL_OBJECTS.items()
         }
         self.times = {
-            tense: Choice({time: 1 / len(time.tenses) for time in words.times if tense in time.tenses})
+            tense: Choice({time: self._share(time) for time in words.times if tense in time.tenses})
             for tense in ("past", "future", "habit")
         }
         self.now = Extra("when", next(time for time in words.times if "now" in time.tenses))
         self.often = [adverb for adverb in words.adverbs.values() if adverb.slot == "often"]
         self._balance()
         self._choose_modes()
+
+    def _share(self, time: Adverb) -> float:
+        """How often a time is drawn: less, the more tenses it has."""
+        return self._often(time.korean) / len(time.tenses)
+
+    def _often(self, word: str) -> float:
+        """Words that suit few others are drawn more often."""
+        return SELDOM.get(word, 1) if self.full else 1
 
     def known(self, names: str) -> tuple[Noun, ...]:
         """The nouns of this level among these."""
@@ -106,11 +130,12 @@ class Inventory:
             ("안", self.known("냉장고"), cold),
             ("in", self.known(_ROOMS), words.among("in-places")),
             ("in", self.known(_PET_PLACES), pets),
+            *([("in", self.known("동물원"), self.animals[5:])] * 3 if self.full else []),
         ]
 
     def _balance(self) -> None:
         """Words that few others go with come up more often there."""
-        words, expected = self.words, defaultdict[str, float](float)
+        words, expected, power = self.words, defaultdict[str, float](float), -1.2 if self.full else -1
         predicates = (*words.verbs, *words.motion, *words.transfer, *words.adjectives)
         for share, choices in ((0.5, self.verbs), (0.15, self.motion), (0.16, self.adjectives)):
             for predicate, weight in choices.shares():
@@ -123,7 +148,8 @@ class Inventory:
                 expected[noun.korean] += 0.07 / len(self.scenes) / len(scene[2])
 
         def choice(nouns: Sequence[Noun]) -> Choice[Noun]:
-            return Choice({noun: (0.0002 + expected[noun.korean]) ** -1 for noun in nouns})
+            weights = {noun: (0.0002 + expected[noun.korean]) ** power for noun in nouns}
+            return Choice({noun: self._often(noun.korean) * weight for noun, weight in weights.items()})
 
         self.objects = {predicate: choice(predicate.objects) for predicate in predicates if predicate.objects}
         self.subjects = {predicate: choice(predicate.subjects) for predicate in predicates if predicate.subjects}

@@ -97,7 +97,7 @@ class ClauseSampler(Settler):
         if self.chance(0.15):
             clause.predicate, clause.negation = LACK, "lexical"
         else:
-            self.count(thing, 0.3)
+            self.count(thing, 0.3, "be")
         return clause
 
     def possession(self) -> Clause:
@@ -113,7 +113,7 @@ class ClauseSampler(Settler):
         if self.chance(0.2):
             clause.predicate, clause.negation = HAVE_NOT, "lexical"
         else:
-            self.count(thing, 0.3)
+            self.count(thing, 0.3, "have")
         return clause
 
     def identity(self) -> Clause:

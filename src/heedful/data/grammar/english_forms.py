@@ -13,19 +13,24 @@ _PAST = {
     "become": "became", "understand": "understood", "keep": "kept", "catch": "caught", "feed": "fed", "win": "won",
     "begin": "began", "say": "said", "tell": "told", "pay": "paid", "spend": "spent", "break": "broke", "fly": "flew",
     "bring": "brought", "throw": "threw", "choose": "chose", "feel": "felt", "blow": "blew", "think": "thought",
-    "lend": "lent", "hold": "held",
+    "lend": "lent", "hold": "held", "cut": "cut",
 }  # fmt: skip
 _PARTICIPLE = {
     "be": "been", "eat": "eaten", "drink": "drunk", "write": "written", "wear": "worn", "see": "seen", "do": "done",
     "go": "gone", "come": "come", "run": "run", "send": "sent", "begin": "begun", "break": "broken", "become": "become",
 }  # fmt: skip
-_DOUBLING = {"swim", "run", "get", "sit", "chat", "stop", "plan", "begin", "win", "forget", "jog"}
+_DOUBLING = {"swim", "run", "get", "sit", "chat", "stop", "plan", "begin", "win", "forget", "jog", "cut"}
 _PLURAL = {
     "child": "children", "person": "people", "man": "men", "woman": "women", "mouse": "mice", "fish": "fish",
     "sheep": "sheep", "knife": "knives", "scarf": "scarves", "tooth": "teeth", "foot": "feet", "wolf": "wolves",
     "tomato": "tomatoes", "potato": "potatoes", "leaf": "leaves", "bookshelf": "bookshelves", "wife": "wives",
 }  # fmt: skip
-_DEGREES = {"good": ("better", "best"), "bad": ("worse", "worst"), "far": ("farther", "farthest")}
+_DEGREES = {
+    "cute": ("cuter", "cutest"),
+    "good": ("better", "best"),
+    "bad": ("worse", "worst"),
+    "far": ("farther", "farthest"),
+}
 _SILENT_H = ("hour", "honest")
 _LONG_U = ("uni", "use", "euro", "one")
 _ONES = [

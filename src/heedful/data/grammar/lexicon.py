@@ -22,7 +22,7 @@ from heedful.data.grammar.lexicon_predicates import (
 
 Level = Literal["demo", "full"]
 _ENGLISH_KINDS = {"~": "mass", "!": "bare", "+": "plural"}
-_HONORIFIC = {("먹다", "eat"): "드시", ("마시다", "drink"): "드시", ("자다", "sleep"): "주무시"}
+_HONORIFIC = {"먹다": "드시", "마시다": "드시", "자다": "주무시"}
 _OFTEN = ("자주", "항상", "가끔", "보통")
 _COUNTER_OF = {word: counter for counter, words in COUNTERS.items() for word in words.split()}
 
@@ -165,7 +165,12 @@ class _Builder:
         }
 
     def _known(self, words: Iterable[str]) -> tuple[Noun, ...]:
-        return tuple(self.nouns[word] for word in (word.replace("_", " ") for word in words) if word in self.nouns)
+        names = (self._said(word).replace("_", " ") for word in words)
+        return tuple(self.nouns[name] for name in names if name in self.nouns)
+
+    def _said(self, word: str) -> str:
+        """A word of a cell; one in brackets is only the demo's."""
+        return word.strip("()") if self.level == "demo" else word
 
     def _members(self, names: str) -> tuple[Noun, ...]:
         """The nouns of a column: classes and single words."""
@@ -180,7 +185,7 @@ class _Builder:
 
     def verb(self, row: list[str]) -> Predicate:
         word, english, objects, places, adverbs, marks = row
-        chosen = tuple(self.adverbs[word] for word in adverbs.split() if word in self.adverbs)
+        chosen = tuple(self.adverbs[how] for how in map(self._said, adverbs.split()) if how in self.adverbs)
         built = _predicate(word, english, marks=marks.split())
         return replace(built, objects=self._members(objects), places=self._known(places.split()), adverbs=chosen)
 
@@ -204,7 +209,7 @@ class _Builder:
 
 def _predicate(word: str, english: str, *, marks: Iterable[str] = (), adjective: bool = False) -> Predicate:
     lemma, _, kind = word.partition(":")
-    marks, stem = frozenset(marks), _HONORIFIC.get((lemma, english))
+    marks, stem = frozenset(marks), _HONORIFIC.get(lemma)
     verb = Verb(lemma.rpartition(" ")[2].removesuffix("다"), cast("Kind", kind or "regular"), adjective)
     light = lemma.removesuffix("하다") if "noun" in marks else ""
     return Predicate(lemma, verb, english, marks=marks, light=light, honorific=Verb(stem) if stem else None)

@@ -25,9 +25,9 @@ from heedful.data.grammar.settling import UNCOUNTED
 from heedful.data.grammar.special import Told
 
 _BY_FOOT = ("걷다", "달리다")
-_ABROAD, _FAR = ("제주도", "미국", "일본", "한국"), ("서울", "부산")
-_IN_TOWN = "공항 기차역 호텔 집 학교 회사 도서관 공원 바다 은행 시장"
-_DEAR_GOODS = ("휴대폰", "컴퓨터", "카메라", "침대", "자전거", "반지", "시계")
+_ABROAD, _FAR = ("제주도", "미국", "일본", "한국", "중국", "프랑스"), ("서울", "부산")
+_IN_TOWN = "공항 기차역 호텔 집 학교 회사 도서관 공원 은행 시장 지하철역 슈퍼마켓"
+_DEAR_GOODS = ("휴대폰", "컴퓨터", "카메라", "침대", "자전거", "반지", "시계", "노트북", "프린터", "오토바이")
 _TAKES_HOURS = ("study", "work", "exercise", "sleep", "read", "rest", "swim")
 _POINTERS: tuple[Pointer, ...] = ("this", "that", "")
 
@@ -123,7 +123,11 @@ class MeasureSampler:
         if noun.korean in _DEAR_GOODS:
             won = 10_000 * kinds.pick(range(10, 100))
         else:
-            won = 500 * kinds.pick(range(4, 40)) if noun in self.tasty else 1000 * kinds.pick(range(5, 100))
+            won = (
+                500 * kinds.pick(range(4, 40))
+                if noun in self.tasty or noun.korean == "꽃"
+                else 1000 * kinds.pick(range(5, 100))
+            )
         clause.object = Phrase(quantities.money(won))
         return "statement", clause, None
 

@@ -50,7 +50,7 @@ to a an the some any my your his her its our their this that there in on at unde
 if since because please shall than more most with by for must try tries tried o'clock years won i'm you're it's he's
 she's i'll
 """
-_NUMBER = re.compile(r"\d[\d,:.]*(만|천|억)?")
+_NUMBER = re.compile(r"\d[\d,:.]*(만|천|억|월|일(에|이에요|입니다|이야)?)?")
 _EDGES = " .,?!\"'“”‘’()[]"
 
 

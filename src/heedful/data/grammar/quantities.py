@@ -43,15 +43,15 @@ def between_days(start: Adverb, end: Adverb) -> Adverb:
 
 @lru_cache(1000)
 def on_date(month: int, day: int) -> Adverb:
-    """유월 십오 일에, on June 15."""
+    """6월 15일에, on June 15."""
     quantity = f"date {month}-{day}"
-    return Adverb(numbers.date(month, day) + "에", f"on {MONTHS[month - 1]} {day}", "when", quantity=quantity)
+    return Adverb(f"{month}월 {day}일" + "에", f"on {MONTHS[month - 1]} {day}", "when", quantity=quantity)
 
 
 @lru_cache(1000)
 def date(month: int, day: int) -> Noun:
-    """유월 십오 일, June 15."""
-    return Noun(numbers.date(month, day), f"{MONTHS[month - 1]} {day}", "name", quantity=f"date {month}-{day}")
+    """6월 15일, June 15."""
+    return Noun(f"{month}월 {day}일", f"{MONTHS[month - 1]} {day}", "name", quantity=f"date {month}-{day}")
 
 
 @lru_cache(1000)

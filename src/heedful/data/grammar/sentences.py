@@ -12,6 +12,7 @@ from heedful.data.grammar.frames import Clause, Extra, Mood, Phrase, Sentence, S
 from heedful.data.grammar.joins import Joined, JoinSampler
 from heedful.data.grammar.lexicon import FANCY, HOW, WHAT, WHEN, WHERE, WHO, WHY, YOU, Adverb, I, Level, Noun, Predicate
 from heedful.data.grammar.measured import MeasureSampler
+from heedful.data.grammar.sense import makes_sense, suits
 from heedful.data.grammar.special import SpecialSampler
 
 _LEVELS: Choice[SpeechLevel] = Choice({"해요": 60, "합쇼": 22, "해": 18})
@@ -29,13 +30,13 @@ _PROHIBITED = (
     "run", "use", "throw away", "delete", "buy", "sleep", "wear", "call", "ride", "write", "enter",
 )  # fmt: skip
 _REQUESTED = (
-    "open", "close", "turn on", "turn off", "fix", "make", "buy", "write", "read", "teach", "wait for", "clean",
+    "open", "close", "turn on", "turn off", "fix", "make", "buy", "write", "read", "cut", "wait for", "clean",
     "wash", "translate", "explain", "check", "save", "delete", "install", "enter", "call", "sing", "prepare", "come",
     "cook", "draw",
 )  # fmt: skip
 _SUGGESTED = (
     "eat", "drink", "watch", "listen to", "go", "study", "exercise", "walk", "rest", "take a walk", "swim", "cook",
-    "take", "make", "play", "buy", "dance", "travel", "clean", "start", "ride",
+    "take", "make", "play", "buy", "dance", "travel", "clean", "start", "ride", "have", "go shopping", "go hiking",
 )  # fmt: skip
 
 
@@ -54,8 +55,8 @@ class SentenceSampler:
                 self.senses.setdefault((verb.lemma, person), verb)
         full = level == "full"
         cores: dict[Callable[[], Clause], float] = {
-            kinds.event: 50, kinds.go: 12, kinds.quality: 14, kinds.existence: 9, kinds.possession: 6,
-            kinds.identity: 6, kinds.weather: 4,
+            kinds.event: 80 if full else 50, kinds.go: 12, kinds.quality: 14, kinds.existence: 9, kinds.possession: 6,
+            kinds.identity: 6, kinds.weather: 6 if full else 4,
         }  # fmt: skip
         self.cores = Choice(cores | {special.transfer: 4} | (special.cores if full else {}))
         shapes: dict[Callable[[], Sentence], float] = {
@@ -76,11 +77,18 @@ class SentenceSampler:
 
     def draw(self) -> Sentence:
         """One sentence."""
-        return self.shapes.of(self.random)()
+        return self.sensible(self.shapes.of(self.random))
 
     def draw_deeper(self) -> Sentence:
         """One sentence of three clauses."""
-        return self.deep.of(self.random)()
+        return self.sensible(self.deep.of(self.random))
+
+    def sensible(self, shape: Callable[[], Sentence]) -> Sentence:
+        """A sentence of this shape that people would say."""
+        sentence = shape()
+        while self.clauses.full and not makes_sense(sentence):
+            sentence = shape()
+        return sentence
 
     def sentence(self, mood: Mood, *clauses: Clause, level: SpeechLevel | None = None) -> Sentence:
         """Clauses on a speech level that the mood allows, spoken as people speak."""
@@ -106,7 +114,13 @@ class SentenceSampler:
 
     def core(self) -> Clause:
         """Any clause, with tense and extras."""
-        clause = self.cores.of(self.random)()
+        kind = self.cores.of(self.random)
+        clause = self.settled(kind())
+        while self.clauses.full and not suits(clause):
+            clause = self.settled(kind())
+        return clause
+
+    def settled(self, clause: Clause) -> Clause:
         predicate = clause.predicate
         if "copula" not in predicate.marks and not clause.settled:
             self.clauses.settle(clause)

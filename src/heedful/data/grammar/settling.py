@@ -10,11 +10,12 @@ from heedful.data.grammar.choices import Choice, Inventory
 from heedful.data.grammar.frames import Clause, Extra, Modal, Negation, Phrase, Tense
 from heedful.data.grammar.lexicon import KNOW_NOT, Predicate
 from heedful.data.grammar.quantities import at_clock
+from heedful.data.grammar.sense import at_most
 
 _T = TypeVar("_T")
 _SOCIAL = frozenset(
     ["eat", "drink", "watch", "study", "exercise", "walk", "go", "cook", "travel", "talk", "swim", "dance", "clean",
-     "play", "take a walk", "rest", "sing"]
+     "play", "take a walk", "rest", "sing", "have", "go shopping", "go hiking"]
 )  # fmt: skip
 _CLOCKED = frozenset(["get up", "sleep", "eat", "go", "come", "arrive", "meet", "study", "exercise", "work", "watch"])
 _AFFIRMED = frozenset(["exist", "have", "due"])  # these are denied by other words, or not at all
@@ -82,17 +83,18 @@ class Settler:
             return
         if draw < 0.06 and noun.kind != "plural" and not noun.animate:
             phrase.pointer = "this" if draw < 0.04 else "that"
-        elif draw < 0.25 and noun in self.stock.attributes:
+        elif draw < (0.65 if self.full else 0.25) and noun in self.stock.attributes:
             adjective = self.pick(self.stock.attributes[noun])
             if adjective.quality not in ("expensive", "cheap") or verb.english in _PRICED:
                 phrase.adjective = adjective
         elif draw > 0.75 and verb.english not in UNCOUNTED:
-            self.count(phrase, 1)
+            self.count(phrase, 1, verb.english)
 
-    def count(self, phrase: Phrase, probability: float) -> None:
+    def count(self, phrase: Phrase, probability: float, verb: str) -> None:
         """Perhaps a number, where the noun has a counter."""
         if phrase.noun.counter and self.chance(probability):
-            phrase.number = 1 + int(self.random.random() * (10 if self.full else 9))
+            most = at_most(phrase.noun, verb) if self.full else 9
+            phrase.number = 1 + int(self.random.random() * most) if most else 0
 
     def add_extras(self, clause: Clause, mode: str) -> None:
         """At most two of: a time, a place, an adverb, company."""

@@ -19,7 +19,7 @@ from heedful.data.grammar.lexicon import (
 )
 
 Told = tuple[Mood, Clause, SpeechLevel | None]
-_NOT_COMPARED = ("white", "red", "blue", "yellow", "black", "new")
+_NOT_COMPARED = ("white", "red", "blue", "yellow", "black")
 _ACROSS_KINDS = ("expensive", "cheap", "delicious")
 
 
@@ -41,7 +41,7 @@ class SpecialSampler:
         self.of_people = [adjective for adjective in words.adjectives if adjective.quality in ("busy", "kind", "smart")]
         self.meeting = [verb for verb in words.verbs if verb.english in ("meet", "help", "see", "wait for", "invite")]
         self.cores: dict[Callable[[], Clause], float] = {
-            self.need: 2.5, self.fancy: 1.5, self.become: 2, self.known_message: 3,
+            self.need: 2.5, self.fancy: 1.5, self.become: 2, self.known_message: 5,
         }  # fmt: skip
         self.shapes: dict[Callable[[], Told], float] = {
             self.comparison: 4, self.superlative: 2, self.offer: 1, self.of_relative: 4, self.with_relative: 4,

@@ -110,8 +110,11 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         raise DataError(f"{path}: {error.strerror or error}") from None
 
 
-def split_lines(stream: BinaryIO, name: str, encoding: str = "utf-8") -> Iterator[Line]:
-    """Lines as numbers and text. Only a newline ends one; a carriage return before it goes, as does a BOM."""
+def split_lines(stream: BinaryIO, name: str, encoding: str = "utf-8", *, strict: bool = True) -> Iterator[Line]:
+    """Lines as numbers and text. Only a newline ends one; a carriage return before it goes, as does a BOM.
+
+    A line that is no text is an error, or with `strict` off a line with that fault.
+    """
     number = 0
     while raw := stream.readline(MAX_BYTES):
         number += 1
@@ -125,7 +128,10 @@ def split_lines(stream: BinaryIO, name: str, encoding: str = "utf-8") -> Iterato
         try:
             yield Line(number, raw.decode(encoding))
         except UnicodeDecodeError as error:
-            raise DataError(f"{name}:{number}: {_not_text(raw, error)}") from None
+            fault = _not_text(raw, error)
+            if strict:
+                raise DataError(f"{name}:{number}: {fault}") from None
+            yield Line(number, "", fault)
 
 
 def _skip_line(stream: BinaryIO) -> None:

@@ -11,6 +11,7 @@ from heedful.errors import DataError
 
 from .files import InputFile
 from .formats import ENDINGS, TEXT, Format, recognise
+from .jsonl import ARRAY, array_hint
 from .languages import Languages
 from .text import partner_of
 
@@ -76,6 +77,8 @@ def _already_read(file: InputFile, reading: Reading) -> None:
 
 def _pass_over(file: InputFile, reading: Reading) -> None:
     if file.folder is None:
+        if ARRAY.match(file.head()):
+            raise file.error(array_hint(file.path))
         raise file.error(
             f"not a file of sentence pairs: nothing proves its format and the name does not say it; known endings are "
             f"{ENDINGS}, or a language code as in train.en and train.ko"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from heedful.data.pairs import Pair
 
-from . import jsonl, mo, po, text, tmx, tsv, xliff
+from . import jsonl, mo, po, tables, text, tmx, xliff
 from .files import InputFile
 from .languages import Languages
 
@@ -28,7 +28,8 @@ class Format:
     proves: Callable[[bytes], object] = _never
 
 
-TSV = Format("tab-separated text", (".tsv", ".tab"), tsv.read)
+TSV = Format("tab-separated text", (".tsv", ".tab"), tables.read_tabs)
+CSV = Format("comma-separated text", (".csv",), tables.read_commas)
 TEXT = Format("parallel text", (), text.read)
 FORMATS = (
     Format("compiled gettext catalogue", (".mo", ".gmo"), mo.read, mo.SIGNATURE.match),
@@ -37,6 +38,7 @@ FORMATS = (
     Format("JSON lines", (".jsonl", ".ndjson"), jsonl.read, jsonl.is_jsonl),
     Format("gettext catalogue", (".po", ".pot"), po.read, po.SIGNATURE.search),
     TSV,
+    CSV,
     TEXT,
 )
 ENDINGS = ", ".join(ending for known in FORMATS for ending in known.endings)
@@ -45,11 +47,13 @@ ENDINGS = ", ".join(ending for known in FORMATS for ending in known.endings)
 def recognise(file: InputFile, languages: Languages) -> Format | None:
     """The format of a file, or None for one that is nothing of ours."""
     head = _plain(file.head())
-    named, tabbed = _by_name(file.path, languages), tsv.looks_tabbed(head) and _may_be_table(file)
+    named, tabbed = _by_name(file.path, languages), tables.looks_tabbed(head) and _may_be_table(file)
     if proven := next((known for known in FORMATS if known.proves(head)), None):
         return proven
     if not head and (named or file.folder is None):
         raise file.error("the file is empty")
+    if named is CSV:
+        return TSV if tabbed and b"," not in head.lstrip().split(b"\n")[0] else CSV
     if tabbed and named not in (None, TSV) and not (named is TEXT and _ending(file.path) == ".txt"):
         raise file.error(
             f"by its name this is {named.name}, by its content {TSV.name}; give it the ending .tsv, or put it right"

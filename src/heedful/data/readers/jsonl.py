@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from heedful.data.pairs import Pair
 
 from .files import InputFile
 from .languages import Languages
+
+ARRAY = re.compile(rb"\s*\[\s*\{")
 
 
 def is_jsonl(head: bytes) -> bool:
@@ -21,6 +26,12 @@ def is_jsonl(head: bytes) -> bool:
         return isinstance(json.loads(first), dict)
     except (ValueError, RecursionError):
         return False
+
+
+def array_hint(path: Path) -> str:
+    """What to do with a JSON array, which cannot be read piece by piece."""
+    given, lines = shlex.quote(str(path)), shlex.quote(f"{path.with_suffix('')}-lines.jsonl")
+    return f"a JSON array; one object a line is read, so turn it into that: jq -c '.[]' {given} > {lines}"
 
 
 def read(file: InputFile, languages: Languages) -> Iterator[Pair]:
@@ -37,6 +48,8 @@ def read(file: InputFile, languages: Languages) -> Iterator[Pair]:
 
 
 def _parsed(file: InputFile, number: int, text: str) -> dict[str, Any]:
+    if number == 1 and text.startswith("["):
+        raise file.error(array_hint(file.path))
     try:
         row = json.loads(text)
     except RecursionError:

@@ -11,24 +11,31 @@ from typing import BinaryIO
 from heedful.data.pairs import Pair
 from heedful.errors import DataError
 
-from .files import InputFile, opened, split_lines
+from .files import InputFile, Line, opened, split_lines
 from .languages import Languages
 
 
-def lines_of(source: str | Path | BinaryIO) -> Iterator[str]:
-    """Every line of a file or a binary stream as one string: as many come out as went in, empty ones too."""
+def every_line(source: str | Path | BinaryIO) -> Iterator[Line]:
+    """Every line of a file or a binary stream, empty ones too; where one cannot be used, its fault says why."""
     if isinstance(source, str | Path):
         with opened(Path(source)) as stream:
-            yield from _whole_lines(stream, str(source))
-    else:
-        yield from _whole_lines(source, getattr(source, "name", "input"))
+            yield from every_line(stream)
+        return
+    for line in split_lines(source, name_of(source), strict=False):
+        yield Line(line.number, "", "the line is too long (over 1 MiB)") if line.fault == "too long" else line
 
 
-def _whole_lines(stream: BinaryIO, name: str) -> Iterator[str]:
-    for line in split_lines(stream, name):
+def lines_of(source: str | Path | BinaryIO) -> Iterator[str]:
+    """Every line as one string: as many come out as went in. One that cannot be used is an error."""
+    for line in every_line(source):
         if line.fault:
-            raise DataError(f"{name}:{line.number}: the line is {line.fault} (over 1 MiB)")
+            raise DataError(f"{name_of(source)}:{line.number}: {line.fault}")
         yield line.text
+
+
+def name_of(source: str | Path | BinaryIO) -> str:
+    """What to call it in a message."""
+    return str(source) if isinstance(source, str | Path) else getattr(source, "name", "input")
 
 
 def code_in(path: Path, languages: Languages) -> re.Match[str] | None:

@@ -57,5 +57,4 @@ class ReportData:
     log: Sequence[Mapping[str, Any]] = ()  # rows of log.jsonl, of the kinds "train" and "valid"
     reading: Mapping[str, Any] | None = None  # what was read and what was dropped: numbers, and counts by reason
     positions: Any = None  # (T, D)
-    unknown_words: Sequence[tuple[str, int]] = ()  # word, how often it came
     notes: Sequence[str] = ()

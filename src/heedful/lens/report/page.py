@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...config import write_text
+from ...files import write_text
 from .data import ReportData
 from .markup import Html, join, tag
 from .sections import Section, sections

@@ -22,7 +22,6 @@ from .words import Words, decimal, number
 SAMPLES_EACH = 5
 LONGEST_TEXT = 600  # characters of a sample
 MOST_CELLS = 5000  # of all attention maps together; a cell is about a hundred bytes
-MOST_WORDS = 300
 
 
 @dataclass(frozen=True)
@@ -47,28 +46,31 @@ def sections(data: ReportData, words: Words) -> list[Section]:
         "training": training(data.log, words),
         "reading": reading(data.reading, words),
         "positions": positions(data.positions, words),
-        "unknown_words": unknown_words(data.unknown_words, words),
         "notes": notes(data.notes),
     }
     return [Section(name, words(name), body) for name, body in bodies.items() if body]
 
 
 def scores(given: Sequence[ScoreRow], words: Words) -> Html | None:
-    """Every score with its interval and how it was measured."""
+    """A row for each set and a column for each metric, with the intervals, and how each was measured."""
     if not given:
         return None
-    headings = [words(key) for key in ("set", "metric", "value", "interval")]
-    rows = []
-    for row in given:
-        interval = "–" if row.interval is None else " – ".join(map(decimal, row.interval))
-        rows.append([words.name(row.set_name), words.name(row.metric), decimal(row.value), interval])
+    metrics, sets = (dict.fromkeys(names) for names in zip(*((row.metric, row.set_name) for row in given), strict=True))
+    found = {(row.set_name, row.metric): _score(row) for row in given}
+    headings = [words("set"), *map(words.name, metrics)]
+    rows = [[words.name(name), *(found.get((name, metric), "–") for metric in metrics)] for name in sets]
     signatures = dict.fromkeys((row.metric, row.signature) for row in given if row.signature)
     listed = (
         tag("div", tag("dt", words.name(metric)), tag("dd", signature, class_="mono"))
         for metric, signature in signatures
     )
     below = join(tag("h3", words("signature")), tag("dl", *listed, class_="signatures")) if signatures else None
-    return join(table(headings, rows, numbers=2), below)
+    return join(table(headings, rows, numbers=1), below)
+
+
+def _score(row: ScoreRow) -> str:
+    interval = "" if row.interval is None else f" ({' – '.join(map(decimal, row.interval))})"
+    return decimal(row.value) + interval
 
 
 def constructions(given: Sequence[tuple[str, int, int]], words: Words) -> Html | None:
@@ -156,17 +158,6 @@ def positions(given: Any, words: Words) -> Html | None:
     table = table_of(given)
     figures = tag("div", positional_map(table, words), waves(table, words), class_="charts")
     return join(tag("p", words("positions_reading"), class_="soft"), figures)
-
-
-def unknown_words(given: Sequence[tuple[str, int]], words: Words) -> Html | None:
-    """Words outside the lexicon, most frequent first."""
-    if not given:
-        return None
-    ranked = sorted(given, key=lambda pair: -pair[1])[:MOST_WORDS]
-    chips = (tag("li", clipped(word, 60), tag("span", f"×{number(count)}"), dir="auto") for word, count in ranked)
-    left_out = words("out_of", shown=number(len(ranked)), total=number(len(given)))
-    note = tag("p", left_out, class_="soft") if len(ranked) < len(given) else None
-    return join(tag("p", words("unknown_reading"), class_="soft"), tag("ul", *chips, class_="words"), note)
 
 
 def notes(given: Sequence[str]) -> Html | None:

@@ -71,9 +71,6 @@ svg text.word{fill:var(--ink);font-size:13px}
 del{text-decoration:underline dashed var(--c1);text-underline-offset:.25em;text-decoration-thickness:2px}
 ins{text-decoration:underline solid var(--c0);text-underline-offset:.25em;text-decoration-thickness:2px;
 background:var(--tint)}
-ul.words{display:flex;flex-wrap:wrap;gap:.5rem;list-style:none;padding:0;margin:1rem 0}
-ul.words li{background:var(--tint);border-radius:4px;padding:.1rem .6rem}
-ul.words span{color:var(--soft);font-size:.8125rem;margin-left:.4rem}
 footer{color:var(--soft);font-size:.8125rem;padding-top:1rem;padding-bottom:4rem}
 @media (max-width:32rem){header{padding-top:2.2rem}main,header,footer,nav{padding-left:1.1rem;padding-right:1.1rem}
 .sample dl{grid-template-columns:1fr;gap:0}.sample dd{margin-bottom:.35rem}th,td{padding-right:.8rem}

@@ -21,7 +21,6 @@ WORDS: dict[str, tuple[str, str]] = {
     "training": ("Training", "학습 과정"),
     "reading": ("The data", "데이터"),
     "positions": ("Positional encoding", "위치 인코딩"),
-    "unknown_words": ("What the model does not know", "모델이 모르는 것"),
     "notes": ("Notes", "참고"),
     "contents": ("Contents", "차례"),
     "offline": (
@@ -30,9 +29,6 @@ WORDS: dict[str, tuple[str, str]] = {
     ),
     # tables
     "set": ("Set", "평가 집합"),
-    "metric": ("Metric", "지표"),
-    "value": ("Value", "값"),
-    "interval": ("Interval", "구간"),
     "signature": ("Signature", "측정 방식"),
     "construction": ("Construction", "구문"),
     "share_correct": ("Correct", "정답률"),
@@ -98,11 +94,6 @@ WORDS: dict[str, tuple[str, str]] = {
         "가로줄은 위치, 세로줄은 차원입니다. 파란색은 0보다 크고 주황색은 0보다 작습니다.",
     ),
     "waves": ("A few dimensions over the positions", "위치에 따라 달라지는 몇 개의 차원"),
-    # limits
-    "unknown_reading": (
-        "These words are outside the lexicon. Where they occur, the translation is a guess.",
-        "다음 단어는 어휘에 없습니다. 이런 단어가 들어 있으면 번역은 추측일 뿐입니다.",
-    ),
     "yes": ("yes", "예"),
     "no": ("no", "아니요"),
 }

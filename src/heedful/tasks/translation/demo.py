@@ -12,6 +12,7 @@ from ...config import read_mapping, write_mapping
 from ...data.grammar import HANDWRITTEN, PROBES, Example, Grammar, Lookup, Split, words_outside
 from ...data.tokenizer import TokenizerConfig
 from ...families import config_of
+from ...files import write_text
 from ...generation import GenerationConfig
 from ...lens.alignment import Gold
 from ...training import FolderError, Observer, RunFolder
@@ -178,9 +179,8 @@ def run_demo(
 
 def write_pairs(path: Path, side: Side, examples: Iterable[Example]) -> None:
     """A tab-separated file, as a user would bring one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     rows = (f"{side.source(example)}\t{side.target(example)}\n" for example in examples)
-    path.write_text("".join(rows), encoding="utf-8")
+    write_text(path, "".join(rows))
 
 
 def _result(

@@ -6,24 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...lens.report import Sample
 from ..scoring import LengthScore, Score, by_length, corpus_scores, exact_share, sentence_score
 from .translator import Translator
 
 
 @dataclass(frozen=True)
-class Sample:
-    """One sentence, what was expected and what came out; `score` is the sentence's chrF."""
-
-    source: str
-    reference: str
-    output: str
-    score: float
-    exact: bool
-
-
-@dataclass(frozen=True)
 class Evaluation:
-    """Scores of a set of pairs. `exact` is the share, in percent, of outputs that are an accepted answer."""
+    """Scores of a set of pairs; the score of a sample is chrF.
+
+    `exact` is the share, in percent, of outputs that are an accepted answer.
+    """
 
     scores: dict[str, Score]
     exact: float

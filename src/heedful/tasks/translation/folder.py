@@ -13,14 +13,15 @@ from ...training.errors import FolderError, ResumeError
 from .config import TranslationConfig
 from .prepare import READING, SCRATCH, Files
 from .sources import SOURCES
+from .tokenizers import SOURCE, TARGET
 
 ASKED, DATA, BUNDLE = "run.yaml", "data", "config.json"
 # Everything a run leaves behind; `overwrite` removes these and nothing else. ASKED goes last: while it is there,
 # the rest is known to be a run's.
 MADE = (
-    *(BUNDLE, "model.safetensors", "tokenizer.json", "target_tokenizer.json", "metrics.json", "README.md"),
+    *(BUNDLE, "model.safetensors", SOURCE, TARGET, "metrics.json", "README.md"),
     *("report.html", "log.jsonl", "tensorboard", "checkpoints"),
-    *(f"{DATA}/{name}" for name in ("train", "valid", "tokenizer.json", "target_tokenizer.json", READING, SCRATCH)),
+    *(f"{DATA}/{name}" for name in ("train", "valid", SOURCE, TARGET, READING, SCRATCH)),
     *(f"{DATA}/{SOURCES}", ASKED),
 )
 WORTH = {BUNDLE, "checkpoints", f"{DATA}/{SOURCES}"}  # without any of these, nothing is lost by beginning again

@@ -12,7 +12,7 @@ from torch import nn
 from ...core import padding
 from ...data.batch import Batch
 from ...data.loader import Loader, LoaderConfig
-from ...training.job import Score
+from ...training.job import Goal
 from ...training.loss import Loss, cross_entropy
 from ..scoring import corpus_scores, main_metric
 from .config import TranslationConfig
@@ -30,7 +30,7 @@ class TranslationJob:
         self.prepared = prepared
         self.module = module
         self.metric = main_metric(config.target)
-        self.score = Score(self.metric, higher_is_better=True)
+        self.goal = Goal(self.metric, higher_is_better=True)
         budget = LoaderConfig(batch_tokens=config.training.batch_tokens)
         self.batches = Loader(prepared.train, budget, seed=config.training.seed)
         self.validation = Loader(prepared.valid, budget)
@@ -48,10 +48,8 @@ class TranslationJob:
             one_sentence=self.one_sentence,
             generation=self.config.generation,
         )
-        prepared = self.prepared
-        sizes = prepared.tokenizer.vocab_size, prepared.target_tokenizer.vocab_size
-        model = self.config.model_for(*sizes)
-        return Translator(model, module, prepared.tokenizer, prepared.target_tokenizer, settings)
+        tokenizers = self.prepared.tokenizers
+        return Translator(self.config.model_for(*tokenizers.sizes), module, tokenizers, settings)
 
     def loss(self, module: nn.Module, batch: Batch) -> Loss:
         """Sums over a batch's real target tokens."""

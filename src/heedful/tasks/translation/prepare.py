@@ -15,10 +15,10 @@ from ...data.cleaning import clean, in_direction
 from ...data.pairs import Pair, Reading
 from ...data.readers import read_pairs
 from ...data.store import TokenStore, encode_pairs
-from ...data.tokenizer import Tokenizer
 from ...errors import ConfigError, DataError, unknown
 from .config import TranslationConfig
 from .sentences import sentences
+from .tokenizers import Tokenizers
 
 READING = "reading.json"
 SCRATCH = ".clean"
@@ -28,7 +28,7 @@ SMALLEST_SHARE = 20  # at most every twentieth pair is held out
 
 @dataclass(frozen=True)
 class Files:
-    """Where the pairs are. `columns` names the languages of tab-separated columns where no header does."""
+    """Where the pairs are. `columns` names the languages of columns where no header does."""
 
     train: tuple[str, ...]
     valid: tuple[str, ...] = ()
@@ -52,25 +52,22 @@ class Files:
 class Prepared:
     """Everything training needs from the data."""
 
-    tokenizer: Tokenizer
-    target_tokenizer: Tokenizer
+    tokenizers: Tokenizers
     train: TokenStore
     valid: TokenStore
 
     @classmethod
     def open(cls, folder: Path, *, joint: bool) -> Prepared:
         """What `prepare` has written."""
-        tokenizer = Tokenizer.load(folder / "tokenizer.json")
-        target = tokenizer if joint else Tokenizer.load(folder / "target_tokenizer.json")
-        return cls(tokenizer, target, TokenStore(folder / "train"), TokenStore(folder / "valid"))
+        return cls(Tokenizers.load(folder, joint=joint), TokenStore(folder / "train"), TokenStore(folder / "valid"))
 
     def identity(self) -> dict[str, str]:
         """What must stay the same for a run to go on, as fingerprints short enough to be shown."""
         found = {
             "training data": self.train.fingerprint,
             "validation data": self.valid.fingerprint,
-            "source tokeniser": self.tokenizer.fingerprint,
-            "target tokeniser": self.target_tokenizer.fingerprint,
+            "source tokeniser": self.tokenizers.source.fingerprint,
+            "target tokeniser": self.tokenizers.target.fingerprint,
         }
         return {name: fingerprint[:16] for name, fingerprint in found.items()}
 
@@ -81,13 +78,13 @@ class Prepared:
         """
         count = min(len(self.valid), limit or len(self.valid))
         rows = [self.valid[index * len(self.valid) // count] for index in range(count)]
-        sources = [self.tokenizer.decode(source) for source, _ in rows]
-        return sources, [self.target_tokenizer.decode(target) for _, target in rows]
+        sources = [self.tokenizers.source.decode(source) for source, _ in rows]
+        return sources, [self.tokenizers.target.decode(target) for _, target in rows]
 
     def one_sentence(self) -> bool:
         """Whether nearly every source is a single sentence: such a model loses what follows the first."""
         count = min(len(self.train), SAMPLED)
-        texts = (self.tokenizer.decode(self.train[row * len(self.train) // count][0]) for row in range(count))
+        texts = (self.tokenizers.source.decode(self.train[row * len(self.train) // count][0]) for row in range(count))
         return sum(len(sentences(text)) > 1 for text in texts) * SMALLEST_SHARE < count
 
 
@@ -108,28 +105,36 @@ class Readings:
         }
 
 
+class TooFewPairsError(DataError):
+    """Not enough is left to train on; `readings` say what became of the rest."""
+
+    def __init__(self, message: str, readings: Readings) -> None:
+        super().__init__(message)
+        self.readings = readings
+
+
 def prepare(
-    config: TranslationConfig, files: Files, folder: Path, *, tokenizers: tuple[Tokenizer, Tokenizer] | None = None
+    config: TranslationConfig, files: Files, folder: Path, *, tokenizers: Tokenizers | None = None
 ) -> tuple[Prepared, Readings]:
     """Read, clean, learn the tokenisers unless they are given, and write the stores."""
     with _scratch(folder / SCRATCH) as scratch:
         train, valid, readings = _read(config, files, scratch)
-        tokenizer, target_tokenizer = _learn(config, train) if tokenizers is None else tokenizers
-        tokenizer.save(folder / "tokenizer.json")
-        if not config.tokenizer.joint:
-            target_tokenizer.save(folder / "target_tokenizer.json")
+        tokenizers = Tokenizers.learn(config.tokenizer, train) if tokenizers is None else tokenizers
+        tokenizers.save(folder)
         stores = []
         for pairs, reading, name in ((train, readings.train, "train"), (valid, readings.valid, "valid")):
             too_long = _counting(readings.train if reading is None else reading)
             encoded = encode_pairs(
-                pairs(), tokenizer, target_tokenizer, max_tokens=config.data.max_tokens, too_long=too_long
+                pairs(), tokenizers.source, tokenizers.target, max_tokens=config.data.max_tokens, too_long=too_long
             )
-            vocabulary = max(tokenizer.vocab_size, target_tokenizer.vocab_size)
-            stores.append(TokenStore.write(folder / name, encoded, vocab_size=vocabulary))
+            try:
+                stores.append(TokenStore.write(folder / name, encoded, vocab_size=max(tokenizers.sizes)))
+            except DataError as error:
+                raise TooFewPairsError(str(error), readings) from None
     if readings.valid is None:
         readings = replace(readings, held_out=len(stores[1]))
     write_mapping(folder / READING, readings.to_dict())
-    return Prepared(tokenizer, target_tokenizer, *stores), readings
+    return Prepared(tokenizers, *stores), readings
 
 
 @contextmanager
@@ -164,19 +169,24 @@ def _read(config: TranslationConfig, files: Files, scratch: Path) -> tuple[Pairs
         held_out = _held_out(everything.count, config.data.holdout)
         train = _Spool(scratch / "train.tsv", (pair for pair in everything() if not held_out(pair)))
         valid = _Spool(scratch / "valid.tsv", (pair for pair in everything() if held_out(pair)))
+        readings = Readings(reading, None)
         if not valid.count or not train.count:
-            raise DataError(
+            raise TooFewPairsError(
                 f"{everything.count} usable pairs are too few to set some apart for validation; "
-                "give more data, or validation pairs of your own (--valid)"
+                "give more data, or validation pairs of your own (--valid)",
+                readings,
             )
-        return train, valid, Readings(reading, None)
+        return train, valid, readings
     valid_reading = Reading()
     valid = _Spool(scratch / "valid.tsv", _cleaned(config, files, files.valid, valid_reading))
     seen = {_digest(pair.source, pair.target) for pair in valid()}
     train = _Spool(scratch / "train.tsv", _without(_cleaned(config, files, files.train, reading), seen, reading))
+    readings = Readings(reading, valid_reading)
     if not train.count:
-        raise DataError(f"all {reading.pairs} training pairs are dropped or also in validation; give other data")
-    return train, valid, Readings(reading, valid_reading)
+        raise TooFewPairsError(
+            f"all {reading.pairs} training pairs are dropped or also in validation; give other data", readings
+        )
+    return train, valid, readings
 
 
 def _cleaned(config: TranslationConfig, files: Files, paths: Sequence[str], reading: Reading) -> Iterator[Pair]:
@@ -202,18 +212,6 @@ def _held_out(count: int, wanted: int) -> Callable[[Pair], bool]:
 
 def _digest(*texts: str) -> bytes:
     return hashlib.blake2b("\t".join(texts).encode(), digest_size=8).digest()
-
-
-def _learn(config: TranslationConfig, train: PairsAgain) -> tuple[Tokenizer, Tokenizer]:
-    vocab_size, min_frequency = config.tokenizer.vocab_size, config.tokenizer.min_frequency
-
-    def learn(texts: Iterable[str]) -> Tokenizer:
-        return Tokenizer.train(texts, vocab_size=vocab_size, min_frequency=min_frequency)
-
-    if config.tokenizer.joint:
-        both = learn(text for pair in train() for text in (pair.source, pair.target))
-        return both, both
-    return learn(pair.source for pair in train()), learn(pair.target for pair in train())
 
 
 def _counting(reading: Reading) -> Callable[[Pair, int], None]:

@@ -91,7 +91,6 @@ def _data(runs: Sequence[_Run], language: str, title: str | None) -> ReportData:
         log=first.log,
         reading=first.reading,
         positions=first.positions(),
-        unknown_words=[(word, count) for word, count in metrics.get("unknown_words", {}).items()],
         notes=metrics.get("notes", []),
     )
 

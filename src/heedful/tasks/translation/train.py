@@ -9,16 +9,17 @@ from pathlib import Path
 
 import torch
 
-from ...config import write_mapping, write_text
+from ...config import write_mapping
 from ...errors import HeedfulError
 from ...families import build
+from ...files import write_text
 from ...training import Event, Finished, FolderError, Observer, Outcome, RunFolder, Saved, fit
 from .card import card
 from .config import TranslationConfig
 from .evaluation import Evaluation, evaluate
 from .folder import DATA, asked, begin, check_resumable, remember
 from .job import TranslationJob
-from .prepare import Files, Readings
+from .prepare import Files, Readings, TooFewPairsError
 from .reporting import write_report
 from .sources import go_on, read_anew
 from .translator import Translator
@@ -49,7 +50,7 @@ def train(
     >>> train(config, Files(train=("pairs.tsv",)), "runs/ko-en").predict(["나는 책을 읽어요."])
     """
     folder = RunFolder(out)
-    with folder.held(), _writing(folder.path):
+    with folder.held(), _writing(folder.path), _telling(on_read):
         if resume:
             trained = check_resumable(folder.path)
             prepared, readings = go_on(
@@ -62,7 +63,7 @@ def train(
         if readings is not None:
             on_read(readings)
         torch.manual_seed(config.training.seed)
-        model = config.model_for(prepared.tokenizer.vocab_size, prepared.target_tokenizer.vocab_size)
+        model = config.model_for(*prepared.tokenizers.sizes)
         job = TranslationJob(config, prepared, build(model))
 
         def remembering(event: Event) -> None:
@@ -76,6 +77,16 @@ def train(
         evaluation = evaluate(translator, *prepared.valid_texts(FINAL_SENTENCES))
         _finish(translator, outcome, evaluation, folder.path)
     return translator
+
+
+@contextmanager
+def _telling(on_read: Callable[[Readings], None]) -> Iterator[None]:
+    """Where too few pairs are left, what became of the others is told before the error."""
+    try:
+        yield
+    except TooFewPairsError as error:
+        on_read(error.readings)
+        raise
 
 
 @contextmanager

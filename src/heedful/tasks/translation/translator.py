@@ -17,8 +17,7 @@ from ...errors import ConfigError, DataError
 from ...generation import GenerationConfig, generate
 from ..bundle import Bundle, BundleError
 from .sentences import parts_within, sentences
-
-SOURCE_TOKENIZER, TARGET_TOKENIZER = "tokenizer.json", "target_tokenizer.json"
+from .tokenizers import Tokenizers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,15 +64,23 @@ class Translator:
         self,
         config: FamilyConfig,
         module: nn.Module,
-        tokenizer: Tokenizer,
-        target_tokenizer: Tokenizer,
+        tokenizers: Tokenizers,
         settings: TranslatorSettings,
     ) -> None:
         self.config = config
         self.module = module.eval()
-        self.tokenizer = tokenizer
-        self.target_tokenizer = target_tokenizer
+        self.tokenizers = tokenizers
         self.settings = settings
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """That of the source."""
+        return self.tokenizers.source
+
+    @property
+    def target_tokenizer(self) -> Tokenizer:
+        """That of the target: the same one where the languages share it."""
+        return self.tokenizers.target
 
     def predict(self, texts: Sequence[str], **generation: Any) -> list[str]:
         """One translation for each text, in order; an empty text gives an empty one.
@@ -107,6 +114,14 @@ class Translator:
             parts[owner].append(Translation(text, best.logprob, best.finished))
         return [_joined(found) for found in parts]
 
+    def why_not(self, text: str) -> str | None:
+        """Why `predict` would refuse a text, if it would."""
+        try:
+            self._parts(text, 0)
+        except TextError as error:
+            return error.reason
+        return None
+
     def _parts(self, text: str, index: int) -> list[str]:
         if not isinstance(text, str):
             raise TextError(index, f"a text is a str, not {type(text).__name__}")
@@ -134,13 +149,8 @@ class Translator:
     def save(self, folder: str | Path) -> None:
         """Write the bundle."""
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        tokenizers = {SOURCE_TOKENIZER: self.tokenizer}
-        if not self.settings.joint:
-            tokenizers[TARGET_TOKENIZER] = self.target_tokenizer
-        for name, tokenizer in tokenizers.items():
-            tokenizer.save(folder / name)
-        Bundle(self.task, self.config, self.settings.to_dict()).write(folder, self.module, beside=list(tokenizers))
+        names = self.tokenizers.save(folder)
+        Bundle(self.task, self.config, self.settings.to_dict()).write(folder, self.module, beside=names)
 
     @classmethod
     def from_bundle(cls, folder: Path, bundle: Bundle) -> Self:
@@ -149,9 +159,8 @@ class Translator:
             settings = TranslatorSettings.from_dict(bundle.settings)
         except (ConfigError, TypeError) as error:
             raise BundleError(f"{folder}: the settings of the bundle cannot be used: {error}") from None
-        tokenizer = Tokenizer.load(folder / SOURCE_TOKENIZER)
-        target = tokenizer if settings.joint else Tokenizer.load(folder / TARGET_TOKENIZER)
-        return cls(bundle.model, bundle.module(folder), tokenizer, target, settings)
+        tokenizers = Tokenizers.load(folder, joint=settings.joint)
+        return cls(bundle.model, bundle.module(folder), tokenizers, settings)
 
 
 def _joined(parts: list[Translation]) -> Translation:

@@ -12,8 +12,8 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class Reading:
-    """One step: its loss sums, how many they are over, the norm of the gradient, and the batches it came from."""
+class StepValues:
+    """Of one step: its loss sums, how many they are over, the norm of the gradient, and the batches it came from."""
 
     step: int
     epoch: int
@@ -25,7 +25,7 @@ class Reading:
     finite: bool
 
 
-class Readings:
+class Arrivals:
     """A ring of steps whose values are on their way to the host. It holds their batches, to name the input."""
 
     def __init__(self, room: int = 8) -> None:
@@ -41,7 +41,7 @@ class Readings:
             arrived.record()
         self._coming.append((step, epoch, batches, copy, arrived))
 
-    def take(self, *, wait: bool = False) -> Iterator[Reading]:
+    def take(self, *, wait: bool = False) -> Iterator[StepValues]:
         """The steps that have arrived, in order; all of them with `wait`. More than `room` never stay behind."""
         while self._coming:
             step, epoch, batches, copy, arrived = self._coming[0]
@@ -51,4 +51,4 @@ class Readings:
                 arrived.synchronize()
             self._coming.popleft()
             total, plain, n, norm, finite = copy.tolist()
-            yield Reading(step, epoch, batches, total, plain, n, norm, bool(finite))
+            yield StepValues(step, epoch, batches, total, plain, n, norm, bool(finite))

@@ -1,0 +1,159 @@
+"""BART: encoder and decoder, post-norm, learned positions, a norm after the embeddings, one matrix for all tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from torch import nn
+
+from ..core import EncoderDecoder, FeedForward, LayerNorm, Learned, MultiHeadAttention, Positions, PostNorm
+from ..core.init import start_normal
+from .names import ONE_ROW, Link, Names, link, zeros
+from .published import ACTIVATIONS, Published, same, words
+from .registry import Family, register
+from .translator import AttentionConfig, Part, embeddings, stacks
+
+
+@dataclass(frozen=True, kw_only=True)
+class BartConfig(AttentionConfig):
+    """The defaults are the large model. The paper's √D on embeddings is left out unless `scale_embedding`."""
+
+    family: ClassVar[str] = "bart"
+
+    vocab_size: int = 50265
+    d_model: int = 1024
+    n_heads: int = 16
+    d_ff: int = 4096
+    n_encoder_layers: int = 12
+    n_decoder_layers: int = 12
+    max_length: int = 1024
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu"
+    scale_embedding: bool = False
+
+    def check(self) -> None:
+        super().check()
+        self.require(
+            self.d_model % self.n_heads == 0,
+            f"d_model={self.d_model} is not divisible by n_heads={self.n_heads}; change one",
+        )
+        self.check_tied()
+
+    def check_tied(self) -> None:
+        """BART has one vocabulary and one matrix."""
+        self.require(self.tied == "all", f'{self.family} has one matrix for all tokens: tied="all", not {self.tied!r}')
+
+
+def assemble(config: BartConfig, positions: Callable[[], Positions], entry_norm: Part | None = None) -> EncoderDecoder:
+    """Put the parts together, over these positions."""
+
+    def residual(part: nn.Module) -> nn.Module:
+        return PostNorm(part, LayerNorm(config.d_model), config.dropout)
+
+    def attention() -> nn.Module:
+        return residual(MultiHeadAttention(config.d_model, config.n_heads, dropout=config.attention_dropout))
+
+    def feed_forward() -> nn.Module:
+        return residual(
+            FeedForward(config.d_model, config.d_ff, activation=config.activation, dropout=config.activation_dropout)
+        )
+
+    encoder, decoder = stacks(
+        config.n_encoder_layers,
+        config.n_decoder_layers,
+        attention=attention,
+        feed_forward=feed_forward,
+        positions=lambda causal: positions(),
+        entry_norm=entry_norm,
+        dropout=config.dropout,
+    )
+    source, target, head = embeddings(config, scale=config.scale_embedding, bias=True)
+    return EncoderDecoder(source_embedding=source, encoder=encoder, target_embedding=target, decoder=decoder, head=head)
+
+
+def build(config: BartConfig) -> EncoderDecoder:
+    """Two rows stand unused before the first position, as they do in every published BART."""
+    model = assemble(
+        config,
+        positions=lambda: Learned(config.max_length, config.d_model, offset=2),
+        entry_norm=lambda: LayerNorm(config.d_model),
+    )
+    return start_normal(model, 0.02)
+
+
+def layer_links() -> Iterator[Link]:
+    """The layers of both stacks; an encoder has no cross-attention, and its lines for that say nothing."""
+    for stack in ("encoder", "decoder"):
+        ours, theirs = f"{stack}.layers.*", f"model.{stack}.layers.*"
+        for part, name in (("attention", "self_attn"), ("cross_attention", "encoder_attn")):
+            yield link(f"{ours}.{part}.part.query.*", f"{theirs}.{name}.q_proj.*")
+            yield link(f"{ours}.{part}.part.key_value.*", (f"{theirs}.{name}.k_proj.*", f"{theirs}.{name}.v_proj.*"))
+            yield link(f"{ours}.{part}.part.out.*", f"{theirs}.{name}.out_proj.*")
+            yield link(f"{ours}.{part}.norm.*", f"{theirs}.{name}_layer_norm.*")
+        yield link(f"{ours}.feed_forward.part.wide.*", f"{theirs}.fc1.*")
+        yield link(f"{ours}.feed_forward.part.narrow.*", f"{theirs}.fc2.*")
+        yield link(f"{ours}.feed_forward.norm.*", f"{theirs}.final_layer_norm.*")
+
+
+SHARED = link("source_embedding.weight", "model.shared.weight")
+ENDS = (
+    link("source_embedding.weight", "model.encoder.embed_tokens.weight"),
+    link("target_embedding.weight", "model.decoder.embed_tokens.weight"),
+    link("head.table.weight", "lm_head.weight"),
+    link("head.bias", "final_logits_bias", ONE_ROW, absent=zeros),
+)
+NAMES = Names(
+    (
+        SHARED,
+        *ENDS,
+        *layer_links(),
+        link("encoder.positions.weight", "model.encoder.embed_positions.weight"),
+        link("decoder.positions.weight", "model.decoder.embed_positions.weight"),
+        link("encoder.entry_norm.*", "model.encoder.layernorm_embedding.*"),
+        link("decoder.entry_norm.*", "model.decoder.layernorm_embedding.*"),
+    ),
+    prefix="model.",
+)
+
+SETTINGS = {
+    "vocab_size": same("vocab_size"),
+    "d_model": same("d_model"),
+    "n_heads": same("encoder_attention_heads", "decoder_attention_heads"),
+    "d_ff": same("encoder_ffn_dim", "decoder_ffn_dim"),
+    "n_encoder_layers": same("encoder_layers"),
+    "n_decoder_layers": same("decoder_layers"),
+    "max_length": same("max_position_embeddings"),
+    "activation": words("activation_function", ACTIVATIONS),
+    "scale_embedding": same("scale_embedding"),
+    "dropout": same("dropout"),
+    "attention_dropout": same("attention_dropout"),
+    "activation_dropout": same("activation_dropout"),
+}
+# Older files say in so many words what this architecture is.
+FIXED = {"is_encoder_decoder": True, "normalize_before": False, "add_final_layer_norm": False}
+
+PUBLISHED = Published(
+    model_type="bart",
+    architectures=(("BartForConditionalGeneration", {}), ("BartModel", {})),
+    settings=SETTINGS,
+    fixed=FIXED | {"tie_word_embeddings": True, "normalize_embedding": True, "static_position_embeddings": False},
+    names=lambda config: NAMES,
+    start="decoder_start_token_id",
+)
+
+BASE = BartConfig(d_model=768, n_heads=12, d_ff=3072, n_encoder_layers=6, n_decoder_layers=6)
+bart = register(
+    Family(
+        BartConfig,
+        build,
+        presets={
+            "bart-tiny": BASE.changed(
+                vocab_size=8000, d_model=128, n_heads=4, d_ff=512, n_encoder_layers=3, n_decoder_layers=3
+            ),
+            "bart-base": BASE,
+            "bart-large": BartConfig(),
+        },
+        published=PUBLISHED,
+    )
+)

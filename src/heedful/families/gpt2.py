@@ -1,0 +1,157 @@
+"""GPT-2: a decoder alone, pre-norm, learned positions, the output tied to the embedding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import nn
+
+from ..config import FamilyConfig
+from ..core import (
+    Decoder,
+    DecoderOnly,
+    EncoderLayer,
+    FeedForward,
+    LayerNorm,
+    Learned,
+    MultiHeadAttention,
+    PreNorm,
+    TokenEmbedding,
+    VocabularyHead,
+)
+from ..core.init import start_normal
+from .names import TRANSPOSED, Names, link
+from .published import ACTIVATIONS, Given, Published, Setting, same, words
+from .registry import Family, register
+
+
+@dataclass(frozen=True, kw_only=True)
+class GPT2Config(FamilyConfig):
+    """The defaults are the smallest published model."""
+
+    family: ClassVar[str] = "gpt2"
+
+    vocab_size: int = 50257
+    d_model: int = 768
+    n_heads: int = 12
+    d_ff: int = 3072
+    n_layers: int = 12
+    max_length: int = 1024
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu_tanh"
+    tied: bool = True
+    norm_eps: float = 1e-5
+    dropout: float = 0.1
+    embedding_dropout: float = 0.1
+    attention_dropout: float = 0.1
+
+    def check(self) -> None:
+        self.require_positive("vocab_size", "d_model", "n_heads", "d_ff", "n_layers", "max_length")
+        self.require_share("dropout", "embedding_dropout", "attention_dropout")
+        self.require(
+            self.d_model % self.n_heads == 0,
+            f"d_model={self.d_model} is not divisible by n_heads={self.n_heads}; change one",
+        )
+
+
+def build(config: GPT2Config) -> DecoderOnly:
+    """Put the parts together. What is added to the residual stream starts smaller the more layers add to it."""
+    d_model = config.d_model
+
+    def norm() -> nn.Module:
+        return LayerNorm(d_model, eps=config.norm_eps)
+
+    def layer() -> nn.Module:
+        attention = MultiHeadAttention(d_model, config.n_heads, dropout=config.attention_dropout)
+        feed_forward = FeedForward(d_model, config.d_ff, activation=config.activation)
+        return EncoderLayer(PreNorm(attention, norm(), config.dropout), PreNorm(feed_forward, norm(), config.dropout))
+
+    embedding = TokenEmbedding(config.vocab_size, d_model, scale=False)
+    decoder = Decoder(
+        [layer() for _ in range(config.n_layers)],
+        positions=Learned(config.max_length, d_model),
+        norm=norm(),
+        dropout=config.embedding_dropout,
+    )
+    head = VocabularyHead(d_model, config.vocab_size, table=embedding if config.tied else None)
+    model = start_normal(DecoderOnly(embedding=embedding, decoder=decoder, head=head), 0.02)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith((".out.weight", ".narrow.weight")):
+                parameter.mul_((2 * config.n_layers) ** -0.5)
+    return model
+
+
+OURS, THEIRS = "decoder.layers.*", "transformer.h.*"
+NAMES = Names(
+    (
+        link("embedding.weight", "transformer.wte.weight"),
+        link("decoder.positions.weight", "transformer.wpe.weight"),
+        link(f"{OURS}.attention.norm.*", f"{THEIRS}.ln_1.*"),
+        link(
+            (f"{OURS}.attention.part.query.*", f"{OURS}.attention.part.key_value.*"),
+            f"{THEIRS}.attn.c_attn.*",
+            TRANSPOSED,
+        ),
+        link(f"{OURS}.attention.part.out.*", f"{THEIRS}.attn.c_proj.*", TRANSPOSED),
+        link(f"{OURS}.feed_forward.norm.*", f"{THEIRS}.ln_2.*"),
+        link(f"{OURS}.feed_forward.part.wide.*", f"{THEIRS}.mlp.c_fc.*", TRANSPOSED),
+        link(f"{OURS}.feed_forward.part.narrow.*", f"{THEIRS}.mlp.c_proj.*", TRANSPOSED),
+        link("decoder.norm.*", "transformer.ln_f.*"),
+        link("head.table.weight", "lm_head.weight"),
+    ),
+    ignored={
+        f"{THEIRS}.attn.bias": "the causal mask",
+        f"{THEIRS}.attn.masked_bias": "what the mask puts in place of a score",
+    },
+    prefix="transformer.",
+)
+
+
+def _read_d_ff(given: Given) -> Any:
+    """Four times d_model unless it is given."""
+    inner, d_model = given.get("n_inner"), given.get("n_embd")
+    return 4 * d_model if inner is None and isinstance(d_model, int) else inner
+
+
+PUBLISHED = Published(
+    model_type="gpt2",
+    architectures=(("GPT2LMHeadModel", {}), ("GPT2Model", {})),
+    settings={
+        "vocab_size": same("vocab_size"),
+        "d_model": same("n_embd"),
+        "n_heads": same("n_head"),
+        "d_ff": Setting(("n_inner",), _read_d_ff, lambda width: {"n_inner": width}),
+        "n_layers": same("n_layer"),
+        "max_length": same("n_positions"),
+        "activation": words("activation_function", ACTIVATIONS),
+        "tied": same("tie_word_embeddings"),
+        "norm_eps": same("layer_norm_epsilon"),
+        "dropout": same("resid_pdrop"),
+        "embedding_dropout": same("embd_pdrop"),
+        "attention_dropout": same("attn_pdrop"),
+    },
+    fixed={
+        "scale_attn_weights": True,
+        "scale_attn_by_inverse_layer_idx": False,
+        "add_cross_attention": False,
+        "is_encoder_decoder": False,
+    },
+    names=lambda config: NAMES,
+)
+
+gpt2 = register(
+    Family(
+        GPT2Config,
+        build,
+        presets={
+            "gpt2-tiny": GPT2Config(vocab_size=8000, d_model=128, n_heads=4, d_ff=512, n_layers=4, max_length=256),
+            "gpt2": GPT2Config(),
+            "gpt2-medium": GPT2Config(d_model=1024, n_heads=16, d_ff=4096, n_layers=24),
+            "gpt2-large": GPT2Config(d_model=1280, n_heads=20, d_ff=5120, n_layers=36),
+            "gpt2-xl": GPT2Config(d_model=1600, n_heads=25, d_ff=6400, n_layers=48),
+        },
+        published=PUBLISHED,
+    )
+)

@@ -1,0 +1,261 @@
+"""LLaMA: a decoder alone, pre-norm, rotary positions, gated feed-forward, key/value heads shared by query heads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from torch import nn
+
+from ..config import Config, FamilyConfig
+from ..core import (
+    Decoder,
+    DecoderOnly,
+    EncoderLayer,
+    GatedFeedForward,
+    LinearScaling,
+    Llama3Scaling,
+    MultiHeadAttention,
+    PreNorm,
+    RMSNorm,
+    Rotary,
+    TokenEmbedding,
+    VocabularyHead,
+)
+from ..core.init import start_normal
+from ..errors import ConfigError, unknown
+from .names import Names, link
+from .published import ACTIVATIONS, Given, Published, Setting, own, same, words
+from .registry import Family, register
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScalingConfig(Config):
+    """How rotary positions were stretched to longer inputs; the last three are llama3's alone."""
+
+    title: ClassVar[str] = "rotary scaling"
+
+    kind: Literal["linear", "llama3"]
+    factor: float
+    low: float = 1.0
+    high: float = 4.0
+    original_length: int = 8192
+
+    def check(self) -> None:
+        self.require(self.factor > 0, f"factor must be above 0, not {self.factor}")
+        self.require(self.high > self.low, f"high={self.high} must be above low={self.low}")
+        self.require_positive("original_length")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LlamaConfig(FamilyConfig):
+    """The defaults are the first model of 7 billion. `bias` and `feed_forward_bias` are off in all published ones."""
+
+    family: ClassVar[str] = "llama"
+
+    vocab_size: int = 32000
+    d_model: int = 4096
+    n_heads: int = 32
+    n_kv_heads: int | None = None
+    d_head: int | None = None
+    d_ff: int = 11008
+    n_layers: int = 32
+    max_length: int = 2048
+    rotary_base: float = 10000.0
+    scaling: ScalingConfig | None = None
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "silu"
+    bias: bool = False
+    feed_forward_bias: bool = False
+    tied: bool = False
+    norm_eps: float = 1e-6
+    attention_dropout: float = 0.0
+
+    def check(self) -> None:
+        self.require_positive("vocab_size", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff", "n_layers")
+        self.require_positive("max_length")
+        self.require_share("attention_dropout")
+        self.require(
+            self.d_head is not None or self.d_model % self.n_heads == 0,
+            f"d_model={self.d_model} is not divisible by n_heads={self.n_heads}; change one, or give d_head",
+        )
+        self.require(
+            self.n_kv_heads is None or self.n_heads % self.n_kv_heads == 0,
+            f"n_heads={self.n_heads} is not divisible by n_kv_heads={self.n_kv_heads}",
+        )
+        self.require(self.head_width % 2 == 0, f"rotary positions turn pairs, but heads are {self.head_width} wide")
+
+    @property
+    def head_width(self) -> int:
+        """K, the width of one head."""
+        return self.d_model // self.n_heads if self.d_head is None else self.d_head
+
+
+SCALINGS: dict[str, Callable[[ScalingConfig], Any]] = {
+    "linear": lambda scaling: LinearScaling(factor=scaling.factor),
+    "llama3": lambda scaling: Llama3Scaling(
+        factor=scaling.factor, low=scaling.low, high=scaling.high, original_length=scaling.original_length
+    ),
+}
+
+
+def build(config: LlamaConfig) -> DecoderOnly:
+    """Put the parts together."""
+    d_model, scaling = config.d_model, config.scaling
+
+    def residual(part: nn.Module) -> nn.Module:
+        return PreNorm(part, RMSNorm(d_model, eps=config.norm_eps))
+
+    def layer() -> nn.Module:
+        attention = MultiHeadAttention(
+            d_model,
+            config.n_heads,
+            n_kv_heads=config.n_kv_heads,
+            d_head=config.d_head,
+            bias=config.bias,
+            dropout=config.attention_dropout,
+        )
+        feed_forward = GatedFeedForward(
+            d_model, config.d_ff, activation=config.activation, bias=config.feed_forward_bias
+        )
+        return EncoderLayer(residual(attention), residual(feed_forward))
+
+    embedding = TokenEmbedding(config.vocab_size, d_model, scale=False)
+    decoder = Decoder(
+        [layer() for _ in range(config.n_layers)],
+        positions=Rotary(
+            config.head_width,
+            base=config.rotary_base,
+            scaling=None if scaling is None else SCALINGS[scaling.kind](scaling),
+        ),
+        norm=RMSNorm(d_model, eps=config.norm_eps),
+    )
+    head = VocabularyHead(d_model, config.vocab_size, table=embedding if config.tied else None)
+    return start_normal(DecoderOnly(embedding=embedding, decoder=decoder, head=head), 0.02)
+
+
+OURS, THEIRS = "decoder.layers.*", "model.layers.*"
+NAMES = Names(
+    (
+        link("embedding.weight", "model.embed_tokens.weight"),
+        link(f"{OURS}.attention.norm.*", f"{THEIRS}.input_layernorm.*"),
+        link(f"{OURS}.attention.part.query.*", f"{THEIRS}.self_attn.q_proj.*"),
+        link(f"{OURS}.attention.part.key_value.*", (f"{THEIRS}.self_attn.k_proj.*", f"{THEIRS}.self_attn.v_proj.*")),
+        link(f"{OURS}.attention.part.out.*", f"{THEIRS}.self_attn.o_proj.*"),
+        link(f"{OURS}.feed_forward.norm.*", f"{THEIRS}.post_attention_layernorm.*"),
+        link(f"{OURS}.feed_forward.part.gate_up.*", (f"{THEIRS}.mlp.gate_proj.*", f"{THEIRS}.mlp.up_proj.*")),
+        link(f"{OURS}.feed_forward.part.narrow.*", f"{THEIRS}.mlp.down_proj.*"),
+        link("decoder.norm.*", "model.norm.*"),
+        link("head.table.weight", "lm_head.weight"),
+    ),
+    ignored={f"{THEIRS}.self_attn.rotary_emb.inv_freq": "the frequencies, which are computed"},
+    prefix="model.",
+)
+
+
+def _rotary(given: Given) -> dict[str, Any]:
+    """All about rotary positions, which older files say in two places."""
+    scaling = given.get("rope_parameters") or given.get("rope_scaling") or {}
+    if not isinstance(scaling, dict):
+        raise ConfigError(f"rotary scaling is said in a mapping, not as {scaling!r}")
+    said = {"rope_theta": given.get("rope_theta"), **scaling}
+    kind = said.get("rope_type", said.get("type")) or "default"
+    if kind not in ("default", *SCALINGS):
+        raise ConfigError(unknown("or unsupported rope_type", kind, ["default", *SCALINGS]))
+    if said.get("partial_rotary_factor", 1.0) != 1.0:
+        raise ConfigError(f"partial_rotary_factor={said['partial_rotary_factor']!r} is not supported; only 1.0 is")
+    return {**said, "rope_type": kind}
+
+
+LLAMA3_KEYS = {
+    "low": "low_freq_factor",
+    "high": "high_freq_factor",
+    "original_length": "original_max_position_embeddings",
+}
+
+
+def _read_scaling(given: Given) -> ScalingConfig | None:
+    said = _rotary(given)
+    kind = said["rope_type"]
+    if kind == "default":
+        return None
+    keys = {"factor": "factor"} | (LLAMA3_KEYS if kind == "llama3" else {})
+    if absent := [key for key in keys.values() if key not in said]:
+        raise ConfigError(f"rotary scaling of the kind {kind!r} needs {', '.join(absent)}")
+    return ScalingConfig(kind=kind, **{name: said[key] for name, key in keys.items()})
+
+
+def _write_scaling(scaling: ScalingConfig | None) -> dict[str, Any]:
+    if scaling is None:
+        return {}
+    written: dict[str, Any] = {"rope_type": scaling.kind, "factor": scaling.factor}
+    if scaling.kind == "llama3":
+        written |= {key: getattr(scaling, name) for name, key in LLAMA3_KEYS.items()}
+    return {"rope_scaling": written}
+
+
+def _usual_width(given: Given) -> int | None:
+    d_model, n_heads = given.get("hidden_size"), given.get("num_attention_heads")
+    return d_model // n_heads if isinstance(d_model, int) and isinstance(n_heads, int) and n_heads else None
+
+
+PUBLISHED = Published(
+    model_type="llama",
+    architectures=(("LlamaForCausalLM", {}), ("LlamaModel", {})),
+    settings={
+        "vocab_size": same("vocab_size"),
+        "d_model": same("hidden_size"),
+        "n_heads": same("num_attention_heads"),
+        "n_kv_heads": own("num_key_value_heads", lambda given: given.get("num_attention_heads")),
+        "d_head": own("head_dim", _usual_width),
+        "d_ff": same("intermediate_size"),
+        "n_layers": same("num_hidden_layers"),
+        "max_length": same("max_position_embeddings"),
+        "rotary_base": Setting(
+            ("rope_theta", "rope_parameters"),
+            lambda given: _rotary(given).get("rope_theta"),
+            lambda base: {"rope_theta": base},
+        ),
+        "scaling": Setting(("rope_scaling", "rope_parameters"), _read_scaling, _write_scaling),
+        "activation": words("hidden_act", ACTIVATIONS),
+        "bias": same("attention_bias"),
+        "feed_forward_bias": same("mlp_bias"),
+        "tied": same("tie_word_embeddings"),
+        "norm_eps": same("rms_norm_eps"),
+        "attention_dropout": same("attention_dropout"),
+    },
+    fixed={"is_encoder_decoder": False},
+    names=lambda config: NAMES,
+)
+
+SEVEN = LlamaConfig()
+TWO = SEVEN.changed(max_length=4096, norm_eps=1e-5)
+THREE = TWO.changed(vocab_size=128256, n_kv_heads=8, d_ff=14336, max_length=8192, rotary_base=500000.0)
+SMALLER = THREE.changed(
+    d_model=2048,
+    d_ff=8192,
+    n_layers=16,
+    max_length=131072,
+    scaling=ScalingConfig(kind="llama3", factor=32.0),
+    tied=True,
+)
+llama = register(
+    Family(
+        LlamaConfig,
+        build,
+        presets={
+            "llama-tiny": SEVEN.changed(
+                vocab_size=8000, d_model=128, n_heads=4, n_kv_heads=2, d_ff=352, n_layers=4, max_length=256
+            ),
+            "llama-7b": SEVEN,
+            "llama-13b": SEVEN.changed(d_model=5120, n_heads=40, d_ff=13824, n_layers=40),
+            "llama-2-7b": TWO,
+            "llama-2-70b": TWO.changed(d_model=8192, n_heads=64, n_kv_heads=8, d_ff=28672, n_layers=80),
+            "llama-3-8b": THREE,
+            "llama-3.1-8b": THREE.changed(max_length=131072, scaling=ScalingConfig(kind="llama3", factor=8.0)),
+            "llama-3.2-1b": SMALLER,
+            "llama-3.2-3b": SMALLER.changed(d_model=3072, n_heads=24, n_layers=28),
+        },
+        published=PUBLISHED,
+    )
+)

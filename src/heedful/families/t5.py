@@ -1,0 +1,219 @@
+"""T5: encoder and decoder over relative positions, pre-norm, without biases; 1.0 with ReLU, 1.1 gated and untied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from ..config import FamilyConfig
+from ..core import (
+    EncoderDecoder,
+    FeedForward,
+    GatedFeedForward,
+    MultiHeadAttention,
+    PreNorm,
+    Relative,
+    RMSNorm,
+    TokenEmbedding,
+    VocabularyHead,
+)
+from .names import Link, Names, link
+from .published import Given, Published, Setting, same
+from .registry import Family, register
+from .translator import stacks
+
+
+@dataclass(frozen=True, kw_only=True)
+class T5Config(FamilyConfig):
+    """The defaults are the small model of version 1.0.
+
+    `tied`: the output shares the embedding's matrix, and its input is scaled by D^−½; if not, neither.
+    """
+
+    family: ClassVar[str] = "t5"
+
+    vocab_size: int = 32128
+    d_model: int = 512
+    n_heads: int = 8
+    d_head: int = 64
+    d_ff: int = 2048
+    n_encoder_layers: int = 6
+    n_decoder_layers: int = 6
+    n_buckets: int = 32
+    max_distance: int = 128
+    feed_forward: Literal["relu", "gelu", "silu", "gated-gelu", "gated-silu"] = "relu"
+    tied: bool = True
+    norm_eps: float = 1e-6
+    dropout: float = 0.1
+
+    def check(self) -> None:
+        self.require_positive("vocab_size", "d_model", "n_heads", "d_head", "d_ff")
+        self.require_positive("n_encoder_layers", "n_decoder_layers", "n_buckets", "max_distance")
+        self.require_share("dropout")
+        self.require(
+            self.n_buckets >= 4 and self.max_distance > self.n_buckets // 2,
+            f"n_buckets={self.n_buckets} to max_distance={self.max_distance} leave no near or no far distances",
+        )
+
+
+FEED_FORWARDS: dict[str, Callable[..., nn.Module]] = {
+    "relu": partial(FeedForward, activation="relu"),
+    "gelu": partial(FeedForward, activation="gelu"),
+    "silu": partial(FeedForward, activation="silu"),
+    "gated-gelu": partial(GatedFeedForward, activation="gelu_tanh"),
+    "gated-silu": partial(GatedFeedForward, activation="silu"),
+}
+
+
+def build(config: T5Config) -> EncoderDecoder:
+    """Put the parts together.
+
+    Neither scores nor embeddings are scaled; what the scale would do is in the weights from the start.
+    """
+    d_model, dropout = config.d_model, config.dropout
+
+    def norm() -> nn.Module:
+        return RMSNorm(d_model, eps=config.norm_eps)
+
+    def attention() -> nn.Module:
+        heads = MultiHeadAttention(
+            d_model, config.n_heads, d_head=config.d_head, bias=False, scale=1.0, dropout=dropout
+        )
+        with torch.no_grad():
+            heads.query.weight.mul_(config.d_head**-0.5)
+        return PreNorm(heads, norm(), dropout)
+
+    def feed_forward() -> nn.Module:
+        part = FEED_FORWARDS[config.feed_forward](d_model, config.d_ff, bias=False, dropout=dropout)
+        return PreNorm(part, norm(), dropout)
+
+    def positions(causal: bool) -> Relative:
+        return Relative(config.n_heads, n_buckets=config.n_buckets, max_distance=config.max_distance, causal=causal)
+
+    encoder, decoder = stacks(
+        config.n_encoder_layers,
+        config.n_decoder_layers,
+        attention=attention,
+        feed_forward=feed_forward,
+        positions=positions,
+        norm=norm,
+        dropout=dropout,
+    )
+    tokens = TokenEmbedding(config.vocab_size, d_model, scale=False)
+    with torch.no_grad():
+        tokens.weight.mul_(d_model**0.5)
+    table, scale = (tokens, d_model**-0.5) if config.tied else (None, 1.0)
+    head = VocabularyHead(d_model, config.vocab_size, table=table, scale=scale)
+    return EncoderDecoder(source_embedding=tokens, encoder=encoder, target_embedding=tokens, decoder=decoder, head=head)
+
+
+def _embedding(published: Mapping[str, Tensor], ours: Tensor) -> Tensor:
+    """What an output left out is the same as, under whichever of its names."""
+    names = "shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"
+    return next(published[name] for name in names if name in published)
+
+
+def _links() -> Iterator[Link]:
+    yield link("source_embedding.weight", "shared.weight")
+    yield link("source_embedding.weight", "encoder.embed_tokens.weight")
+    yield link("target_embedding.weight", "decoder.embed_tokens.weight")
+    yield link("head.table.weight", "lm_head.weight", absent=_embedding)
+    for stack, parts in (("encoder", ("attention",)), ("decoder", ("attention", "cross_attention"))):
+        ours, theirs = f"{stack}.layers.*", f"{stack}.block.*.layer"
+        for index, part in enumerate(parts):
+            name = f"{theirs}.{index}.{'EncDecAttention' if index else 'SelfAttention'}"
+            yield link(f"{ours}.{part}.part.query.*", f"{name}.q.*")
+            yield link(f"{ours}.{part}.part.key_value.*", (f"{name}.k.*", f"{name}.v.*"))
+            yield link(f"{ours}.{part}.part.out.*", f"{name}.o.*")
+            yield link(f"{ours}.{part}.norm.*", f"{theirs}.{index}.layer_norm.*")
+        last = f"{theirs}.{len(parts)}"
+        yield link(f"{ours}.feed_forward.part.wide.*", f"{last}.DenseReluDense.wi.*")
+        yield link(
+            f"{ours}.feed_forward.part.gate_up.*", (f"{last}.DenseReluDense.wi_0.*", f"{last}.DenseReluDense.wi_1.*")
+        )
+        yield link(f"{ours}.feed_forward.part.narrow.*", f"{last}.DenseReluDense.wo.*")
+        yield link(f"{ours}.feed_forward.norm.*", f"{last}.layer_norm.*")
+        yield link(f"{stack}.positions.weight", f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight")
+        yield link(f"{stack}.norm.*", f"{stack}.final_layer_norm.*")
+
+
+NAMES = Names(
+    tuple(_links()),
+    ignored={
+        "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight": "cross-attention has no positions"
+    },
+)
+
+
+def _read_tied(given: Given) -> bool | None:
+    """Newer files tell the scale apart from the tying, and may call a model tied whose matrices differ."""
+    return given.get("scale_decoder_outputs", given.get("tie_word_embeddings"))
+
+
+def _read_decoder_layers(given: Given) -> int | None:
+    return given.get("num_layers") if given.get("num_decoder_layers") is None else given["num_decoder_layers"]
+
+
+PUBLISHED = Published(
+    model_type="t5",
+    architectures=(("T5ForConditionalGeneration", {}), ("T5WithLMHeadModel", {}), ("T5Model", {})),
+    settings={
+        "vocab_size": same("vocab_size"),
+        "d_model": same("d_model"),
+        "n_heads": same("num_heads"),
+        "d_head": same("d_kv"),
+        "d_ff": same("d_ff"),
+        "n_encoder_layers": same("num_layers"),
+        "n_decoder_layers": Setting(("num_decoder_layers",), _read_decoder_layers, lambda n: {"num_decoder_layers": n}),
+        "n_buckets": same("relative_attention_num_buckets"),
+        "max_distance": same("relative_attention_max_distance"),
+        "feed_forward": same("feed_forward_proj"),
+        "tied": Setting(
+            ("tie_word_embeddings", "scale_decoder_outputs"), _read_tied, lambda tied: {"tie_word_embeddings": tied}
+        ),
+        "norm_eps": same("layer_norm_epsilon"),
+        "dropout": same("dropout_rate"),
+    },
+    fixed={"is_encoder_decoder": True},
+    names=lambda config: NAMES,
+    start="decoder_start_token_id",
+)
+
+
+def _size(d_model: int, n_heads: int, d_ff: int, n_layers: int, d_head: int = 64) -> T5Config:
+    return T5Config(
+        d_model=d_model,
+        n_heads=n_heads,
+        d_head=d_head,
+        d_ff=d_ff,
+        n_encoder_layers=n_layers,
+        n_decoder_layers=n_layers,
+    )
+
+
+GATED = {"feed_forward": "gated-gelu", "tied": False}
+t5 = register(
+    Family(
+        T5Config,
+        build,
+        presets={
+            "t5-tiny": _size(128, 4, 512, 3, d_head=32).changed(vocab_size=8000),
+            "t5-small": T5Config(),
+            "t5-base": _size(768, 12, 3072, 12),
+            "t5-large": _size(1024, 16, 4096, 24),
+            "t5-3b": _size(1024, 32, 16384, 24, d_head=128),
+            "t5-11b": _size(1024, 128, 65536, 24, d_head=128),
+            "t5-v1.1-small": _size(512, 6, 1024, 8).changed(**GATED),
+            "t5-v1.1-base": _size(768, 12, 2048, 12).changed(**GATED),
+            "t5-v1.1-large": _size(1024, 16, 2816, 24).changed(**GATED),
+            "t5-v1.1-xl": _size(2048, 32, 5120, 24).changed(**GATED),
+            "t5-v1.1-xxl": _size(4096, 64, 10240, 24).changed(**GATED),
+        },
+        published=PUBLISHED,
+    )
+)

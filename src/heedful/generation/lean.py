@@ -1,0 +1,182 @@
+"""One decoding step with as few small operations as it takes: the numbers of Decoder.forward, for one token a row.
+
+A step through the modules is right for any length, mask and part, and pays for that in host time. Here every
+layer is taken apart once, and a step is the operations that are left when each row has one new token.
+
+Shapes: R rows, B sentences, W = R / B beams, H heads, G key/value heads, K head width, D d_model, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..core import (
+    Decoder,
+    DecoderLayer,
+    EncoderLayer,
+    FeedForward,
+    GatedFeedForward,
+    MultiHeadAttention,
+    PostNorm,
+    PreNorm,
+)
+from ..core.attention import Rotate
+from ..core.cache import KeysValues
+from ..core.rules import Causal
+
+Linear = Callable[[Tensor], Tensor]
+
+
+def takes_apart(decoder: object) -> bool:
+    """Whether this decoder is made of parts that are known here."""
+    return (
+        isinstance(decoder, Decoder)
+        and [type(part) for part in decoder.mask.parts] == [Causal]
+        and all(_known(layer) for layer in decoder.layers)
+    )
+
+
+def _known(layer: nn.Module) -> bool:
+    if type(layer) not in (EncoderLayer, DecoderLayer):
+        return False
+    wraps: list[Any] = list(layer.children())
+    attentions, last = wraps[:-1], wraps[-1]
+    return (
+        all(type(wrap) in (PreNorm, PostNorm) for wrap in wraps)
+        and all(type(wrap.part) is MultiHeadAttention for wrap in attentions)
+        and type(last.part) in (FeedForward, GatedFeedForward)
+    )
+
+
+class StepCache(Protocol):
+    """What a step needs of a cache: a KVCache has it."""
+
+    def begin(self, n_new: int) -> int: ...
+    def append(self, layer: int, key: Tensor, value: Tensor) -> KeysValues: ...
+    def memory(self, layer: int, compute: Callable[[], KeysValues]) -> KeysValues: ...
+    def key_positions(self, new: Tensor | None) -> Tensor | None: ...
+    def advance(self, n_new: int, key_positions: Tensor | None, *, padded: bool, given: bool) -> None: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What all layers of one step share."""
+
+    cache: StepCache
+    keep: Tensor | None  # (R, 1, 1, T) 0 or -inf, and the bias; None where every key is seen
+    memory_keep: Tensor | None  # (B, 1, 1, S)
+    rotate: Rotate | None
+
+
+Part = Callable[[Tensor, Step], Tensor]
+
+
+class SelfAttention:
+    """Queries, keys and values come from one product."""
+
+    def __init__(self, part: MultiHeadAttention, index: int, inward: Linear) -> None:
+        self._inward, self._out, self._index = inward, part.out, index
+        self._heads = part.n_heads, part.n_kv_heads, part.n_kv_heads
+        self._width = part.d_head
+        self._scale = part.attention.scale
+        self._grouped = part.n_heads != part.n_kv_heads
+
+    def __call__(self, x: Tensor, step: Step) -> Tensor:
+        heads = self._inward(x).view(x.shape[0], -1, 1, self._width)  # (R, H + 2 G, 1, K)
+        query, key, value = heads.split(self._heads, dim=1)
+        if step.rotate is not None:
+            query, key = step.rotate(query, key)
+        key, value = step.cache.append(self._index, key, value)
+        mixed = F.scaled_dot_product_attention(
+            query, key, value, attn_mask=_like(step.keep, query), scale=self._scale, enable_gqa=self._grouped
+        )
+        return self._out(mixed.view(x.shape[0], -1))
+
+
+class CrossAttention:
+    """The beams of a sentence are folded into the query."""
+
+    def __init__(self, part: MultiHeadAttention, index: int) -> None:
+        self._query, self._out, self._index = part.query, part.out, index
+        self._shape = part.n_heads, part.d_head
+        self._scale = part.attention.scale
+        self._grouped = part.n_heads != part.n_kv_heads
+
+    def __call__(self, x: Tensor, step: Step) -> Tensor:
+        key, value = step.cache.memory(self._index, _not_computed)
+        query = self._query(x).view(key.shape[0], -1, *self._shape).transpose(1, 2)  # (B, H, W, K)
+        mixed = F.scaled_dot_product_attention(
+            query, key, value, attn_mask=_like(step.memory_keep, query), scale=self._scale, enable_gqa=self._grouped
+        )
+        return self._out(mixed.transpose(1, 2).reshape(x.shape[0], -1))
+
+
+class FeedForwardPart:
+    """It looks at one token alone, so it is taken as it is."""
+
+    def __init__(self, part: nn.Module) -> None:
+        self._part = part
+
+    def __call__(self, x: Tensor, step: Step) -> Tensor:
+        y: Tensor = self._part(x)
+        return y
+
+
+def _like(keep: Tensor | None, query: Tensor) -> Tensor | None:
+    return keep if keep is None or keep.dtype == query.dtype else keep.to(query.dtype)
+
+
+def _not_computed() -> tuple[Tensor, Tensor]:
+    raise RuntimeError("the memory's keys and values are computed by the first step, through the model itself")
+
+
+class LeanDecoder:
+    """A model's embedding, decoder and head, taken apart. `inward` is each layer's one matrix into self-attention."""
+
+    def __init__(self, embedding: Any, decoder: Decoder, head: Any, inward: Sequence[Linear]) -> None:
+        self._embedding, self._stack, self._head = embedding, decoder, head
+        self._parts: list[tuple[bool, nn.Module, Part]] = []
+        layers: Iterable[Any] = decoder.layers
+        for index, (layer, joined) in enumerate(zip(layers, inward, strict=True)):
+            self._add(layer.attention, SelfAttention(layer.attention.part, index, joined))
+            if hasattr(layer, "cross_attention"):
+                self._add(layer.cross_attention, CrossAttention(layer.cross_attention.part, index))
+            self._add(layer.feed_forward, FeedForwardPart(layer.feed_forward.part))
+
+    def _add(self, wrap: PreNorm | PostNorm, part: Part) -> None:
+        self._parts.append((isinstance(wrap, PreNorm), wrap.norm, part))
+
+    def step(self, tokens: Tensor, cache: StepCache, real: Tensor | None, memory_keep: Tensor | None) -> Tensor:
+        """A new token for each row (R,) → logits (R, V).
+
+        `real` is (R, T), which keys are real, the new ones among them; None where all are.
+        """
+        x, _ = self._embedding(tokens[:, None])  # (R, 1, D)
+        n_keys = cache.begin(1)
+        device = x.device
+        here = torch.full((1,), n_keys - 1, device=device) if real is None else real.sum(dim=1, keepdim=True) - 1
+        placed = None if real is None else cache.key_positions(here)
+        positions = self._stack.positions
+        x = self._stack.entry_norm(positions.embed(x, here))[:, 0]
+        bias = positions.bias(here, torch.arange(n_keys, device=device) if placed is None else placed)
+        step = Step(cache, _hiding(bias, real), memory_keep, positions.rotation(here, here))
+        for norm_first, norm, part in self._parts:
+            x = x + part(norm(x), step) if norm_first else norm(x + part(x, step))
+        cache.advance(1, placed, padded=real is not None, given=False)
+        logits: Tensor = self._head(self._stack.norm(x))
+        return logits
+
+
+def _hiding(bias: Tensor | None, real: Tensor | None) -> Tensor | None:
+    """The bias, and -inf on what is not real: broadcasts to (R, H, 1, T)."""
+    if bias is not None and bias.dim() == 3:
+        bias = bias[None]
+    if real is None:
+        return bias
+    return torch.where(real[:, None, None], 0.0 if bias is None else bias, -torch.inf)

@@ -1,0 +1,105 @@
+"""What may not be written, and what is written more or less gladly. Shapes: R rows, V vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from .config import GenerationConfig
+from .sentence import Sentence
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Rules for all inputs, and those that follow from what each has written.
+
+    What is hidden keeps its share of the probability, so the others' logprobs stay those of the model. Boosts
+    and the repetition penalty change the scores that answers are ranked by.
+    """
+
+    config: GenerationConfig
+    end: int
+    banned: Sequence[int] = ()
+    boosted: Mapping[int, float] = field(default_factory=dict)
+
+    def scores(self, logits: Tensor, plain: Tensor, sentences: Sequence[Sentence]) -> Tensor:
+        """From logits and the model's own logprobs (R, V), what the strategy chooses by."""
+        scores = plain
+        if self.boosted or self.config.repetition_penalty != 1:
+            scores = self._swayed(logits, sentences).log_softmax(dim=-1)
+        hidden = self._hidden(sentences, len(logits) // len(sentences))
+        forced = self._forced(sentences, len(logits) // len(sentences))
+        if not (self.banned or hidden or forced):
+            return scores
+        scores = scores.clone() if scores is plain else scores
+        if self.banned:
+            scores.index_fill_(1, indices(self.banned, scores.device), -torch.inf)
+        if hidden:
+            rows, tokens = (indices(part, scores.device) for part in zip(*hidden, strict=True))
+            scores[rows, tokens] = -torch.inf
+        for row, token in forced:
+            kept = scores[row, token].clone()
+            scores[row].fill_(-torch.inf)
+            scores[row, token] = kept
+        return scores
+
+    def _swayed(self, logits: Tensor, sentences: Sequence[Sentence]) -> Tensor:
+        logits = logits.clone()
+        if self.boosted:
+            boosts = torch.tensor(list(self.boosted.values()), dtype=logits.dtype).to(logits.device, non_blocking=True)
+            logits[:, indices(self.boosted, logits.device)] += boosts
+        penalty = self.config.repetition_penalty
+        seen = [
+            (row, token)
+            for row, (sentence, tokens) in enumerate(_rows(sentences))
+            for token in {*sentence.request.past, *tokens}
+            if penalty != 1
+        ]
+        if seen:
+            rows, tokens = (indices(part, logits.device) for part in zip(*seen, strict=True))
+            found = logits[rows, tokens]
+            logits[rows, tokens] = torch.where(found > 0, found / penalty, found * penalty)
+        return logits
+
+    def _hidden(self, sentences: Sequence[Sentence], width: int) -> list[tuple[int, int]]:
+        """(row, token) pairs."""
+        hidden = [
+            (row, self.end)
+            for index, sentence in enumerate(sentences)
+            if sentence.length < self.config.min_new_tokens
+            for row in range(index * width, (index + 1) * width)
+        ]
+        size = self.config.no_repeat_ngrams
+        if size is not None:
+            for row, (sentence, tokens) in enumerate(_rows(sentences)):
+                hidden += [(row, token) for token in completing((*sentence.request.past, *tokens), size)]
+        return hidden
+
+    def _forced(self, sentences: Sequence[Sentence], width: int) -> list[tuple[int, int]]:
+        return [
+            (row, sentence.request.forced[sentence.length])
+            for index, sentence in enumerate(sentences)
+            if sentence.length < len(sentence.request.forced)
+            for row in range(index * width, (index + 1) * width)
+        ]
+
+
+def completing(tokens: Sequence[int], size: int) -> set[int]:
+    """The tokens that would make the last `size` tokens a run that was there before."""
+    last = tuple(tokens[len(tokens) - size + 1 :])
+    if len(last) < size - 1:
+        return set()
+    starts = range(len(tokens) - size + 1)
+    return {tokens[start + size - 1] for start in starts if tuple(tokens[start : start + size - 1]) == last}
+
+
+def _rows(sentences: Sequence[Sentence]) -> Iterable[tuple[Sentence, tuple[int, ...]]]:
+    return ((sentence, tokens) for sentence in sentences for tokens in sentence.written())
+
+
+def indices(places: Iterable[int], device: torch.device) -> Tensor:
+    """Places as a tensor on the device, without waiting for it."""
+    return torch.tensor(list(places)).to(device, non_blocking=True)

@@ -1,0 +1,19 @@
+"""Where to compute."""
+
+from __future__ import annotations
+
+import torch
+
+from ..errors import ConfigError
+
+
+def torch_device(name: str = "auto") -> torch.device:
+    """The device of this name, tried out; "auto" is a GPU where there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f'device: {name!r} cannot be used here ({reason}); try "auto"') from None
+    return torch.device(name)

@@ -1,0 +1,309 @@
+"""Published checkpoints in: every setting read or refused, every tensor used or named, nothing by halves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from torch import Tensor
+
+import heedful
+from heedful.errors import ConfigError
+from heedful.families import FAMILIES, GenerationDefaults, OriginalConfig, read_published, write_published
+from heedful.families.weights import WeightsError
+from published_pairs import MAKERS, files, reference
+
+PUBLISHED = {
+    family.published.model_type: (family, family.published)
+    for family in FAMILIES.values()
+    if family.published is not None
+}
+every_type = pytest.mark.parametrize("model_type", PUBLISHED)
+
+# Keys of every config that say nothing about what is computed, and those of one family alone.
+NEUTRAL = {
+    "_name_or_path", "architectures", "chunk_size_feed_forward", "dtype", "id2label", "label2id", "model_type",
+    "output_attentions", "output_hidden_states", "problem_type", "return_dict", "transformers_version", "use_cache",
+    "bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id", "forced_eos_token_id",
+    "is_decoder",  # says which stack a part of transformers is
+    "init_std", "initializer_range", "initializer_factor",  # how training starts
+    "encoder_layerdrop", "decoder_layerdrop", "classifier_dropout",  # training alone
+    "summary_type", "summary_use_proj", "summary_activation", "summary_proj_to_labels", "summary_first_dropout",
+    "reorder_and_upcast_attn", "pretraining_tp",  # the same sums in another order
+    "dense_act_fn", "is_gated_act",  # T5 says them again in feed_forward_proj
+}  # fmt: skip
+
+
+def published(name: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    model = reference(name)
+    return files(model)[0], dict(model.state_dict())
+
+
+@every_type
+def test_every_setting_of_transformers_is_read_or_refused_or_known_to_be_neutral(model_type: str) -> None:
+    _, ours = PUBLISHED[model_type]
+    known = {key for setting in ours.settings.values() for key in setting.keys} | ours.fixed.keys() | NEUTRAL
+    assert transformers.AutoConfig.for_model(model_type).to_dict().keys() <= known
+
+
+@every_type
+def test_a_key_left_out_means_what_transformers_means(model_type: str) -> None:
+    family, ours = PUBLISHED[model_type]
+    theirs = transformers.AutoConfig.for_model(model_type).to_dict()
+    assert ours.read({}, family.config) == family.config()
+    written = ours.read(theirs, family.config).to_dict()
+    default = family.config().to_dict()
+    assert written | {"target_vocab_size": None} == default | {"target_vocab_size": None}  # written out, it is the same
+
+
+@every_type
+def test_every_preset_has_a_published_config_and_comes_back_from_it(model_type: str) -> None:
+    family, ours = PUBLISHED[model_type]
+    assert any("tiny" in name for name in family.presets)
+    for config in family.presets.values():
+        assert ours.read(ours.write(config), family.config) == config
+        assert transformers.AutoConfig.for_model(**ours.write(config)).model_type == model_type
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx=True is not supported"),
+        ("gpt2", {"scale_attn_weights": False}, "scale_attn_weights=False is not supported"),
+        ("gpt2", {"add_cross_attention": True}, "add_cross_attention=True is not supported"),
+        ("gpt2", {"activation_function": "quick_gelu"}, "activation_function 'quick_gelu'"),
+        ("gpt2", {"architectures": ["GPT2ForSequenceClassification"]}, "GPT2ForSequenceClassification"),
+        ("gpt2", {"n_head": 3}, "not divisible"),
+        ("gpt2", {"n_layer": 10**9}, "n_layers=1000000000, but there are only"),
+        ("gpt2", {"n_embd": "20"}, "d_model must be a whole number"),
+        ("gpt2", {"n_layer": -1}, "n_layers must be at least 1"),
+        ("gpt2", {"activation_function": ["gelu"]}, "activation_function ['gelu']"),
+        ("gpt2", {"n_embd": None, "n_head": 5}, "not divisible"),
+        ("gpt2", {"eos_token_id": "2"}, "end[0] must be a whole number"),
+        ("marian", {"bad_words_ids": 5}, "bad_words_ids=5 is not supported"),
+        ("bert classes", {"id2label": 3, "num_labels": "x"}, "n_classes must be a whole number"),
+        ("llama", {"hidden_size": "24"}, "d_model must be a whole number"),
+        ("llama", {"rope_parameters": [3]}, "not as [3]"),
+        ("gpt2", {"model_type": "gpt3"}, "did you mean 'gpt2'"),
+        ("gpt2", {"model_type": None}, "allowed: bart"),
+        ("bart", {"normalize_before": True}, "normalize_before=True is not supported"),
+        ("bart", {"decoder_attention_heads": 4}, "encoder_attention_heads=5 and decoder_attention_heads=4 differ"),
+        ("bart", {"tie_word_embeddings": False}, "tie_word_embeddings=False is not supported"),
+        ("marian", {"tie_word_embeddings": False}, "share_encoder_decoder_embeddings=True with tie_word_embeddings"),
+        ("marian", {"bad_words_ids": [[3, 4]]}, "bad_words_ids"),
+        ("t5", {"feed_forward_proj": "gated-quick"}, "gated-quick"),
+        (
+            "bert",
+            {"position_embedding_type": "relative_key"},
+            "position_embedding_type='relative_key' is not supported",
+        ),
+        ("bert", {"is_decoder": True}, "is_decoder=True is not supported"),
+        ("bert", {"architectures": ["BertForQuestionAnswering"]}, "BertForQuestionAnswering"),
+        ("llama", {"rope_parameters": {"rope_type": "yarn", "factor": 2.0}}, "rope_type 'yarn'"),
+        ("llama", {"rope_parameters": None, "rope_scaling": {"type": "dynamic", "factor": 2.0}}, "rope_type 'dynamic'"),
+        ("llama", {"rope_parameters": {"rope_type": "linear"}}, "factor"),
+        ("llama", {"rope_parameters": {"partial_rotary_factor": 0.5}}, "partial_rotary_factor=0.5 is not supported"),
+    ],
+)
+def test_a_setting_that_is_not_supported_is_named(name: str, change: dict[str, Any], words: str) -> None:
+    config, tensors = published(name)
+    with pytest.raises(ConfigError) as caught:
+        read_published(config | change, tensors)
+    assert words in str(caught.value)
+
+
+def without(key: str) -> Callable[[dict[str, Tensor]], None]:
+    def change(tensors: dict[str, Tensor]) -> None:
+        del tensors[key]
+
+    return change
+
+
+def put(key: str, make: Callable[[dict[str, Tensor]], Tensor]) -> Callable[[dict[str, Tensor]], None]:
+    def change(tensors: dict[str, Tensor]) -> None:
+        tensors[key] = make(tensors)
+
+    return change
+
+
+C_ATTN = "transformer.h.1.attn.c_attn.weight"
+POSITIONS = "model.encoder.embed_positions.weight"
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("gpt2", without(C_ATTN), f"{C_ATTN} is missing"),
+        ("bart", without("model.decoder.layers.2.encoder_attn.v_proj.bias"), "encoder_attn.v_proj.bias is missing"),
+        ("gpt2 untied", without("lm_head.weight"), "lm_head.weight is missing"),
+        ("gpt2", put("score.weight", lambda t: torch.zeros(2, 20)), "score.weight has no place"),
+        ("gpt2", put(C_ATTN, lambda t: t[C_ATTN].t()), f"{C_ATTN} is (60, 20) and should be (20, 60)"),
+        ("gpt2", put(C_ATTN, lambda t: t[C_ATTN].to(torch.int8)), f"{C_ATTN} holds torch.int8"),
+        ("bart", put("lm_head.weight", lambda t: t["lm_head.weight"] + 1), "lm_head.weight differs from model.shared"),
+        ("t5", put("lm_head.weight", lambda t: t["lm_head.weight"] + 1), "lm_head.weight differs from shared.weight"),
+        ("marian", put(POSITIONS, lambda t: t[POSITIONS].flip(1)), f"{POSITIONS} is not what its formula gives"),
+        ("marian", put(POSITIONS, lambda t: t[POSITIONS][:9]), f"{POSITIONS} is (9, 20) and should be (80, 20)"),
+    ],
+)
+def test_a_tensor_that_does_not_fit_is_named(
+    name: str, change: Callable[[dict[str, Tensor]], None], words: str
+) -> None:
+    config, tensors = published(name)
+    change(tensors)
+    with pytest.raises(WeightsError) as caught:
+        read_published(config, tensors)
+    assert words in str(caught.value)
+    assert "more" not in str(caught.value)  # it is the only one
+
+
+def test_shapes_are_compared_before_anything_is_allocated() -> None:
+    config, tensors = published("gpt2")
+    with pytest.raises(WeightsError, match=r"wte\.weight is \(37, 20\) and should be \(1000000000000, 20\)"):
+        read_published(config | {"vocab_size": 10**12}, tensors)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_shared_tensor_under_one_of_its_names_is_enough(name: str) -> None:
+    config, tensors = published(name)
+    first: dict[int, str] = {}
+    once = {key: tensor for key, tensor in tensors.items() if first.setdefault(tensor.data_ptr(), key) == key}
+    if name.startswith("marian"):
+        del once[POSITIONS]  # computed here
+    whole, saved = read_published(config, tensors).module, read_published(config, once).module
+    for key, tensor in whole.state_dict().items():
+        assert torch.equal(saved.state_dict()[key], tensor), key
+
+
+def test_what_says_nothing_is_left_out_for_a_reason() -> None:
+    config, tensors = published("gpt2")
+    tensors["transformer.h.0.attn.bias"] = torch.ones(1, 1, 80, 80).tril()
+    read_published(config, tensors)
+    config, tensors = published("t5")
+    tensors["decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"] = torch.zeros(12, 5)
+    read_published(config, tensors)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "bart", "marian", "llama tied, with biases"])
+def test_a_checkpoint_of_the_model_without_its_head(name: str) -> None:
+    model = reference(name)
+    tensors = dict(model.state_dict())
+    bare = model.base_model.state_dict()
+    assert not bare.keys() & tensors.keys()
+    tensors |= {key: torch.zeros_like(tensors[key]) for key in tensors if key == "final_logits_bias"}
+    whole, carried = (read_published(files(model)[0], given).module for given in (tensors, bare))
+    for key, tensor in whole.state_dict().items():
+        assert torch.equal(carried.state_dict()[key], tensor), key
+
+
+def test_a_checkpoint_of_pretraining_serves_every_head_and_older_names_are_known() -> None:
+    config, tensors = published("bert")
+    tensors = {
+        key.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): tensor
+        for key, tensor in tensors.items()
+    }
+    tensors |= {"bert.pooler.dense.weight": torch.randn(20, 20), "bert.pooler.dense.bias": torch.randn(20)}
+    tensors |= {"cls.seq_relationship.weight": torch.randn(2, 20), "cls.seq_relationship.bias": torch.randn(2)}
+    tensors["bert.embeddings.position_ids"] = torch.arange(80)[None]
+    config["architectures"] = ["BertForPreTraining"]
+    for head in ("words", "pooled", "mean", "hidden"):
+        module = read_published(config, tensors, head=head).module
+        assert torch.equal(module.embedding.weight, tensors["bert.embeddings.word_embeddings.weight"])
+    with pytest.raises(WeightsError, match=r"classifier\.weight is missing; classifier\.bias is missing"):
+        read_published(config, tensors, head="classes")
+
+
+def test_older_files_say_rotary_scaling_in_two_places() -> None:
+    config, tensors = published("llama 3")
+    older = {key: value for key, value in config.items() if key != "rope_parameters"}
+    said = dict(config["rope_parameters"])
+    older |= {"rope_theta": said.pop("rope_theta"), "rope_scaling": {"type": said.pop("rope_type"), **said}}
+    assert read_published(older, tensors).config == read_published(config, tensors).config
+    tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = torch.ones(3)
+    read_published(config, tensors)
+
+
+def test_a_model_that_is_neither_scaled_nor_has_its_own_output_shares_the_values() -> None:
+    """Newer files of T5 1.1 may leave the output out, where it equals the embedding."""
+    config, tensors = published("t5 v1.1")
+    assert config["tie_word_embeddings"]
+    assert not config["scale_decoder_outputs"]
+    del tensors["lm_head.weight"]
+    state = read_published(config, tensors).module.state_dict()
+    assert torch.equal(state["head.table.weight"], tensors["shared.weight"])
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_the_dtype_is_the_published_one_and_the_widest_of_several(dtype: torch.dtype) -> None:
+    config, tensors = published("marian")
+    half = {key: tensor.to(dtype) for key, tensor in tensors.items()}
+    module = read_published(config, half).module
+    assert {tensor.dtype for tensor in module.state_dict().values()} == {dtype}
+    half["final_logits_bias"] = half["final_logits_bias"].float()
+    module = read_published(config, half).module
+    assert {tensor.dtype for tensor in module.state_dict().values()} == {torch.float32}
+
+
+def test_a_module_read_in_is_ready_to_use_and_to_train() -> None:
+    config, tensors = published("t5")
+    module = read_published(config, tensors).module
+    assert not module.training
+    assert all(parameter.requires_grad and not parameter.is_meta for parameter in module.parameters())
+    assert module.head.table is module.source_embedding is module.target_embedding
+
+
+def test_generation_defaults_come_from_both_files_and_the_later_one_counts() -> None:
+    config = {"model_type": "marian", "decoder_start_token_id": 5, "bos_token_id": 1, "eos_token_id": 0, "num_beams": 6}
+    later = {"eos_token_id": [0, 7], "bad_words_ids": [[5]], "forced_eos_token_id": 0, "pad_token_id": None}
+    _, marian = PUBLISHED["marian"]
+    defaults = GenerationDefaults.read(marian, config, later)
+    assert defaults == GenerationDefaults(start=5, end=(0, 7), forced_last=0, banned=(5,), beam=6)
+    assert GenerationDefaults.read(marian, defaults.write(marian)) == defaults
+    _, gpt2 = PUBLISHED["gpt2"]
+    assert GenerationDefaults.read(gpt2, {"bos_token_id": 3, "eos_token_id": 4}) == GenerationDefaults(
+        start=3, end=(4,)
+    )
+
+
+def test_a_family_without_a_published_form_says_so() -> None:
+    with pytest.raises(ConfigError, match="'original' has no published form; bart"):
+        write_published(heedful.build("tiny", vocab_size=9), OriginalConfig())
+
+
+@pytest.mark.parametrize(
+    ("preset", "parameters"),
+    [
+        ("gpt2", 124_439_808),
+        ("gpt2-medium", 354_823_168),
+        ("gpt2-large", 774_030_080),
+        ("gpt2-xl", 1_557_611_200),
+        ("bart-base", 139_420_416 + 50_265),  # and the bias of the output, which is a buffer there
+        ("bart-large", 406_291_456 + 50_265),
+        ("t5-small", 60_506_624),
+        ("t5-base", 222_903_552),
+        ("t5-large", 737_668_096),
+        ("t5-3b", 2_851_598_336),
+        ("t5-11b", 11_307_321_344),
+        ("t5-v1.1-small", 76_961_152),
+        ("t5-v1.1-base", 247_577_856),
+        ("t5-v1.1-large", 783_150_080),
+        ("t5-v1.1-xl", 2_849_757_184),
+        ("t5-v1.1-xxl", 11_135_332_352),
+        ("bert-base", 109_514_298),
+        ("bert-large", 335_174_458),
+        ("llama-7b", 6_738_415_616),
+        ("llama-13b", 13_015_864_320),
+        ("llama-2-7b", 6_738_415_616),
+        ("llama-2-70b", 68_976_648_192),
+        ("llama-3-8b", 8_030_261_248),
+        ("llama-3.1-8b", 8_030_261_248),
+        ("llama-3.2-1b", 1_235_814_400),
+        ("llama-3.2-3b", 3_212_749_824),
+    ],
+)
+def test_presets_have_as_many_parameters_as_the_published_models(preset: str, parameters: int) -> None:
+    with torch.device("meta"):
+        model = heedful.build(preset)
+    assert sum(parameter.numel() for parameter in model.parameters()) == parameters

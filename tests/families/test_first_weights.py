@@ -1,0 +1,38 @@
+"""How the published families' weights start, where their papers say otherwise than the core."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import heedful
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("preset", ["gpt2-tiny", "bart-tiny", "bert-tiny", "llama-tiny"])
+def test_matrices_are_normal_with_a_deviation_of_two_hundredths(preset: str) -> None:
+    model = heedful.build(preset)
+    last = (".out.weight", ".narrow.weight") if preset == "gpt2-tiny" else ()
+    for name, parameter in model.named_parameters():
+        if parameter.dim() > 1 and parameter.numel() > 5000 and not name.endswith(last):
+            assert float(parameter.std()) == pytest.approx(0.02, rel=0.1), name
+        elif parameter.dim() == 1:
+            assert set(parameter.tolist()) <= {0.0, 1.0}, name
+
+
+@torch.no_grad()
+def test_gpt2_adds_less_the_more_layers_it_has() -> None:
+    model = heedful.build("gpt2-tiny", n_layers=8)
+    for name, parameter in model.named_parameters():
+        if name.endswith((".out.weight", ".narrow.weight")):
+            assert float(parameter.std()) == pytest.approx(0.02 / 4, rel=0.1), name
+
+
+@torch.no_grad()
+def test_t5_starts_with_scores_of_unit_size_although_nothing_scales_them() -> None:
+    model = heedful.build("t5-tiny")
+    x = torch.randn(4, 50, 128)
+    attention = model.encoder.layers[0].attention.part
+    query, (key, _) = attention.query(x).unflatten(-1, (4, 32)).transpose(1, 2), attention.keys_values(x)
+    assert float((query @ key.transpose(-2, -1)).std()) == pytest.approx(1.0, rel=0.2)
+    assert float(model.source_embedding.weight.std()) == pytest.approx(1.0, rel=0.05)

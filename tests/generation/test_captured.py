@@ -1,0 +1,45 @@
+"""The step in fixed slots, which a GPU replays: the same answers as the step that grows."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+from slow_search import same
+
+from every_model import DECODERS, build, sentences
+from heedful.generation import GenerationConfig, generate
+from heedful.generation.captured import Program
+from heedful.generation.models import AtHome, Rows
+from heedful.generation.prepare import prepare
+
+LENGTHS = (5, 1, 9, 3, 9, 2, 7, 4)
+
+
+@pytest.fixture
+def at_home(monkeypatch: pytest.MonkeyPatch) -> list[Program]:
+    """Every batch settles in a program, as on a GPU; those that ran."""
+    programs: list[Program] = []
+
+    def settle(rows: Any, width: int, capacity: int) -> Any:
+        if rows._lean is None:
+            return rows
+        home = AtHome(rows, width, capacity)
+        programs.append(home._program)
+        return home
+
+    monkeypatch.setattr(Rows, "settle", settle)
+    return programs
+
+
+@pytest.mark.parametrize(("name", "beam"), list(product(DECODERS, [1, 3])))
+def test_slots_give_the_same_answers(name: str, beam: int, at_home: list[Program], monkeypatch: Any) -> None:
+    """Few at once, so that some leave and others take their slots."""
+    model, inputs = build(name), sentences(*LENGTHS)
+    config = GenerationConfig(beam=beam, n_best=beam, max_new_tokens=11, batch_tokens=16 * 3 * beam)
+    got = generate(model, inputs, config)
+    assert bool(at_home) == (prepare(model).lean is not None)
+    monkeypatch.undo()
+    for answers, wanted in zip(got, generate(model, inputs, config), strict=True):
+        same(answers, wanted)

@@ -1,0 +1,184 @@
+"""Published models give the logits that transformers gives, padded or not, cached or not, and go back as they came."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from heedful.families import read_published, write_published
+from published_pairs import CHANGES, GENERATORS, MAKERS, Pair, files, pair
+
+TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5}
+LENGTHS, SOURCE_LENGTHS = [9, 4, 1], [7, 11, 2]
+
+every_pair = pytest.mark.parametrize("name", MAKERS)
+both_dtypes = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
+made = cache(pair)
+PARTS: dict[str, dict[str, Any]] = {"bert hidden": {"add_pooling_layer": False}}  # what transformers is told besides
+
+
+def tokens(both: Pair, rows: int, length: int) -> Tensor:
+    return torch.randint(0, both.vocab_size, (rows, length), generator=torch.Generator().manual_seed(length))
+
+
+@torch.no_grad()
+def theirs(
+    both: Pair, source: Tensor, target: Tensor, keep: Tensor | None = None, real: Tensor | None = None
+) -> Tensor:
+    if both.reference.config.is_encoder_decoder:
+        masks = {"attention_mask": keep, "decoder_attention_mask": real}
+        return both.reference(source, decoder_input_ids=target, **masks).logits
+    out = both.reference(target, attention_mask=real)
+    if hasattr(out, "logits"):
+        return out.logits
+    return out.last_hidden_state if out.pooler_output is None else out.pooler_output
+
+
+@torch.no_grad()
+def ours(both: Pair, source: Tensor, target: Tensor, keep: Tensor | None = None, real: Tensor | None = None) -> Tensor:
+    if both.reference.config.is_encoder_decoder:
+        return both.module(source, target, keep, real)
+    return both.module(target, real)
+
+
+def at(real: Tensor, out: Tensor) -> Tensor:
+    """The real places, where there is one answer for each."""
+    return out[real] if out.shape[: real.dim()] == real.shape else out
+
+
+def close(mine: Tensor, reference: Tensor) -> None:
+    assert mine.dtype == reference.dtype
+    scale = max(1.0, float(reference.abs().max()))
+    torch.testing.assert_close(mine, reference, rtol=0, atol=TOLERANCE[mine.dtype] * scale)
+
+
+@every_pair
+@both_dtypes
+@pytest.mark.parametrize("length", [1, 9, 64])
+def test_logits_at_every_length(name: str, dtype: torch.dtype, length: int) -> None:
+    both = made(name, dtype)
+    source, target = tokens(both, 2, length), tokens(both, 2, length)
+    close(ours(both, source, target), theirs(both, source, target))
+
+
+@every_pair
+@both_dtypes
+def test_padding_on_the_right(name: str, dtype: torch.dtype) -> None:
+    both = made(name, dtype)
+    source, target = tokens(both, 3, 11), tokens(both, 3, 9)
+    keep = torch.arange(11) < torch.tensor(SOURCE_LENGTHS)[:, None]
+    real = torch.arange(9) < torch.tensor(LENGTHS)[:, None]
+    wanted = theirs(both, source, target, keep.long(), real.long())
+    close(at(real, ours(both, source, target, keep, real)), at(real, wanted))
+
+
+@every_pair
+@both_dtypes
+def test_padding_on_the_left_is_the_row_alone(name: str, dtype: torch.dtype) -> None:
+    """transformers counts padding as places in some models; here a row means what it means alone."""
+    both = made(name, dtype)
+    source, target = tokens(both, 3, 11), tokens(both, 3, 9)
+    keep = torch.arange(11) >= 11 - torch.tensor(SOURCE_LENGTHS)[:, None]
+    real = torch.arange(9) >= 9 - torch.tensor(LENGTHS)[:, None]
+    logits = ours(both, source, target, keep, real)
+    for row in range(3):
+        alone = theirs(both, source[row, keep[row]][None], target[row, real[row]][None])
+        close(at(real[row], logits[row]), alone[0])
+
+
+@both_dtypes
+@pytest.mark.parametrize("name", ["gpt2", "llama", "bert"])
+def test_padding_on_the_left_with_the_positions_handed_to_the_reference(name: str, dtype: torch.dtype) -> None:
+    both = made(name, dtype)
+    target, real = tokens(both, 3, 9), torch.arange(9) >= 9 - torch.tensor(LENGTHS)[:, None]
+    places = (real.cumsum(dim=1) - 1).clamp(min=0)
+    with torch.no_grad():
+        wanted = both.reference(target, attention_mask=real.long(), position_ids=places).logits
+    close(ours(both, target, target, None, real)[real], wanted[real])
+
+
+@both_dtypes
+@torch.no_grad()
+def test_segments(dtype: torch.dtype) -> None:
+    both = made("bert", dtype)
+    words, segments = tokens(both, 2, 7), torch.randint(0, 3, (2, 7))
+    close(both.module(words, segments=segments), both.reference(words, token_type_ids=segments).logits)
+
+
+@torch.no_grad()
+def test_the_mean_over_real_tokens() -> None:
+    both = made("bert hidden", torch.float64)
+    model = both.reference
+    module = read_published(files(model)[0], model.state_dict(), head="mean").module
+    words, real = tokens(both, 3, 9), torch.arange(9) < torch.tensor(LENGTHS)[:, None]
+    hidden = model(words, attention_mask=real.long()).last_hidden_state
+    close(module(words, real), (hidden * real[..., None]).sum(dim=1) / real.sum(dim=1, keepdim=True))
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+@both_dtypes
+@torch.no_grad()
+def test_step_by_step_gives_what_the_reference_gives_at_once(name: str, dtype: torch.dtype) -> None:
+    both = made(name, dtype)
+    source, target = tokens(both, 3, 11), tokens(both, 3, 9)
+    module, steps = both.module, []
+    held = module.new_cache()
+    memory = module.encode(source) if hasattr(module, "encode") else None
+    for start, end in pairwise([0, 3, 4, 5, 8, 9]):
+        new = target[:, start:end]
+        steps.append(module(new, cache=held) if memory is None else module.decode(new, memory, cache=held))
+    close(torch.cat(steps, dim=1), theirs(both, source, target))
+
+
+@every_pair
+def test_what_came_in_goes_out_and_in_again(name: str) -> None:
+    both = made(name, torch.float32)
+    published = both.reference.state_dict()
+    out = write_published(both.module, both.config, both.generation)
+    assert out.tensors.keys() == published.keys()
+    for key, tensor in published.items():
+        assert torch.equal(out.tensors[key], tensor), key
+    again = read_published(out.config, out.tensors, out.generation, **CHANGES.get(name, {}))
+    assert again.config == both.config
+    assert again.generation == both.generation
+    for key, tensor in both.module.state_dict().items():
+        assert torch.equal(again.module.state_dict()[key], tensor), key
+
+
+@every_pair
+def test_what_goes_out_loads_strictly_into_transformers(name: str) -> None:
+    both = made(name, torch.float32)
+    out = write_published(both.module, both.config, both.generation)
+    fresh = MAKERS[name]().eval()
+    fresh.load_state_dict(out.tensors, strict=True)
+    source, target = tokens(both, 2, 7), tokens(both, 2, 7)
+    close(theirs(both._replace(reference=fresh), source, target), theirs(both, source, target))
+
+
+@every_pair
+def test_transformers_loads_a_folder_of_what_goes_out(name: str, tmp_path: Path) -> None:
+    both = made(name, torch.float32)
+    out = write_published(both.module, both.config, both.generation)
+    (tmp_path / "config.json").write_text(json.dumps(out.config))
+    if out.generation:
+        (tmp_path / "generation_config.json").write_text(json.dumps(out.generation))
+    save_file(
+        {key: tensor.clone() for key, tensor in out.tensors.items()},
+        tmp_path / "model.safetensors",
+        metadata={"format": "pt"},
+    )
+    assert out.config["architectures"] == [type(both.reference).__name__]
+    loaded: Any = type(both.reference).from_pretrained(tmp_path, **PARTS.get(name, {})).eval()
+    source, target = tokens(both, 2, 7), tokens(both, 2, 7)
+    close(theirs(both._replace(reference=loaded), source, target), theirs(both, source, target))
+    if name in GENERATORS:
+        for key in out.generation:
+            assert getattr(loaded.generation_config, key) == getattr(both.reference.generation_config, key), key
