@@ -1,198 +1,166 @@
-"""Our search over transformers' models, against their own generate, token for token.
+"""Published models of random weights: our whole engine against transformers' generate, token for token.
 
-The models run through our protocol, uncached: what is compared is the search, the batching and the counting.
+Ours has all inputs in one batch, with a cache; theirs has each alone, so that nothing depends on how it pads.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
 
 import pytest
 import torch
-from torch import Tensor, nn
 
-from heedful.core import padding
-from heedful.core.cache import State
-from heedful.generation import generate
+pytest.importorskip("transformers")
+from heedful.families import read_published
+from heedful.generation import GenerationConfig, Hypothesis, generate
+from published_pairs import V, files, reference
 
-transformers = pytest.importorskip("transformers")
-
-V, START, END, PAD = 31, 1, 2, 0
-INPUTS = [[5, 9, 30, 2], [7, 2], [4, 4, 8, 21, 17, 11, 2], [12, 6, 2], [3, 29, 2]]
-
-
-class Written:
-    """A cache that holds tokens."""
-
-    def __init__(self) -> None:
-        self.tokens: Tensor | None = None
-
-    @property
-    def length(self) -> int:
-        return 0 if self.tokens is None else self.tokens.shape[1]
-
-    def append(self, tokens: Tensor) -> Tensor:
-        self.tokens = tokens if self.tokens is None else torch.cat([self.tokens, tokens], dim=1)
-        return self.tokens
-
-    def reorder(self, rows: Tensor) -> None:
-        assert self.tokens is not None
-        self.tokens = self.tokens[rows]
-
-    def select(self, rows: Tensor, memory_rows: Tensor | None = None) -> None:
-        self.reorder(rows)
+LIMIT, BEAM = 9, 4
+FIRST = 0  # the start of every translator here, and never written
+INPUTS = [[5, 9, 30, 7], [7, 12], [4, 4, 8, 21, 17, 11, 3, 33], [12], [3, 29, 2, 12, 13]]
+NAMES = ["marian", "bart", "t5", "t5 v1.1", "gpt2", "gpt2 untied"]
+Answer = tuple[tuple[int, ...], bool]
 
 
-def ones(keep: Any, x: Tensor) -> Tensor:
-    """Our padding as theirs: (B, T) of ones and zeros."""
-    rows, length = x.shape[:2]
-    return keep.tensor(1, length).reshape(-1, length).expand(rows, length).long()
+class Twins(NamedTuple):
+    """A model of transformers, the same here, and the token that ends an answer."""
+
+    theirs: Any
+    ours: Any
+    end: int
+
+    def answers(self, **settings: Any) -> list[list[Hypothesis]]:
+        given: dict[str, Any] = {"max_new_tokens": LIMIT, "banned": [FIRST]} | settings
+        return generate(self.ours, INPUTS, start=FIRST, end=self.end, **given)
+
+    def wanted(self, ids: Sequence[int], **settings: Any) -> list[Answer]:
+        """Their answers to one input: tokens up to the end, and whether there is one."""
+        beams = settings.setdefault("num_beams", 1)
+        if beams > 1:
+            settings["early_stopping"] = "never"
+        settings = {"max_new_tokens": LIMIT, "suppress_tokens": [FIRST]} | settings
+        own = {"eos_token_id": self.end, "pad_token_id": FIRST, "do_sample": False, "num_return_sequences": beams}
+        own["use_cache"] = False  # theirs counts a T5's layers wrong where its stacks differ
+        prompt = torch.tensor([list(ids)])
+        if self.theirs.config.is_encoder_decoder:
+            own["decoder_start_token_id"] = FIRST
+        out = self.theirs.generate(prompt, attention_mask=torch.ones_like(prompt), **own, **settings)
+        written = out[:, 1:] if self.theirs.config.is_encoder_decoder else out[:, len(ids) :]
+        return [self._read(row) for row in written.tolist()]
+
+    def _read(self, row: list[int]) -> Answer:
+        return (tuple(row[: row.index(self.end)]), True) if self.end in row else (tuple(row), False)
 
 
-class Translator(nn.Module):
-    """Marian as an encoder-decoder of ours."""
+@cache
+def twins(name: str) -> Twins:
+    """Matrices larger than usual and biases smaller, so that what was read and written matters.
 
-    def __init__(self, theirs: Any) -> None:
-        super().__init__()
-        self.theirs = theirs
-
-    def encode(self, source: Tensor, keep: Any) -> Tensor:
-        return self.theirs.model.encoder(input_ids=source, attention_mask=ones(keep, source)).last_hidden_state
-
-    def decode(self, target: Tensor, memory: Tensor, memory_keep: Any, cache: Written) -> Tensor:
-        tokens = cache.append(target)
-        beams = len(tokens) // len(memory)
-        return self.theirs(
-            decoder_input_ids=tokens,
-            encoder_outputs=(memory.repeat_interleave(beams, dim=0),),
-            attention_mask=ones(memory_keep, memory).repeat_interleave(beams, dim=0),
-            use_cache=False,
-        ).logits
-
-    def new_cache(self) -> State:
-        return Written()
+    The end is a token that the beams write often, though not at once.
+    """
+    theirs = reference(name, torch.float64)
+    for key, parameter in theirs.named_parameters():  # each once, however many names it has
+        if "bias" in key:
+            parameter.data.mul_(0.2)
+        elif parameter.dim() > 1 and not any(part in key for part in ("embed", "shared", "wte", "wpe", "lm_head")):
+            parameter.data.mul_(3.0)
+    defaults = theirs.generation_config
+    defaults.bad_words_ids = defaults.forced_eos_token_id = defaults.forced_bos_token_id = None
+    config, generation = files(theirs)
+    ours: Any = read_published(config, {k: tensor.clone() for k, tensor in theirs.state_dict().items()}, generation)[0]
+    endless = Twins(theirs, ours.double().eval(), FIRST).answers(beam=BEAM, n_best=BEAM)
+    seen = Counter(token for answers in endless for answer in answers for token in set(answer.tokens[2:]))
+    first = {answer.tokens[0] for answers in endless for answer in answers}
+    return Twins(theirs, ours, next(token for token, _ in seen.most_common() if token not in first))
 
 
-class LanguageModel(nn.Module):
-    """GPT-2 as a decoder of ours."""
-
-    def __init__(self, theirs: Any) -> None:
-        super().__init__()
-        self.theirs = theirs
-
-    def forward(self, tokens: Tensor, keep: Tensor | None, *, cache: Written) -> Tensor:
-        tokens = cache.append(tokens)
-        real = torch.ones_like(tokens) if keep is None else keep.long()
-        positions = (real.cumsum(dim=1) - 1).clamp(min=0)
-        return self.theirs(input_ids=tokens, attention_mask=real, position_ids=positions, use_cache=False).logits
-
-    def new_cache(self) -> State:
-        return Written()
+def found(answers: Sequence[Hypothesis]) -> list[Answer]:
+    return [(answer.tokens, answer.finished) for answer in answers]
 
 
-def marian() -> Any:
-    config = transformers.MarianConfig(
-        vocab_size=V,
-        d_model=16,
-        encoder_layers=2,
-        decoder_layers=2,
-        encoder_attention_heads=4,
-        decoder_attention_heads=4,
-        encoder_ffn_dim=32,
-        decoder_ffn_dim=32,
-        max_position_embeddings=64,
-        scale_embedding=True,
-        pad_token_id=PAD,
-        bos_token_id=START,
-        eos_token_id=END,
-        decoder_start_token_id=START,
-        forced_eos_token_id=None,
-        tie_word_embeddings=False,
-    )
-    model = transformers.MarianMTModel(config)
-    model.final_logits_bias[0, END] = 1.0  # so that some answers end
-    return shaken(model)
+@pytest.mark.parametrize("name", NAMES)
+def test_greedy_writes_what_theirs_writes(name: str) -> None:
+    """The more the end is boosted, the earlier it comes, though never before the least length."""
+    pair, ended, seen = twins(name), set(), set()
+    for shortest, boost in ((0, 0.0), (4, 0.0), (0, 2.0), (2, 4.0), (3, 8.0)):
+        boosts = {"boosted": {pair.end: boost}} if boost else {}
+        theirs = {"sequence_bias": {(pair.end,): boost}} if boost else {}
+        for ids, ours in zip(INPUTS, pair.answers(min_new_tokens=shortest, **boosts), strict=True):
+            wanted = pair.wanted(ids, min_new_tokens=shortest, **theirs)
+            assert found(ours) == wanted
+            ended.add(wanted[0][1])
+            seen.add(wanted[0])
+    assert ended == {True, False}
+    assert len(seen) > 3  # the input matters
 
 
-def gpt2() -> Any:
-    config = transformers.GPT2Config(
-        vocab_size=V,
-        n_positions=64,
-        n_embd=16,
-        n_layer=2,
-        n_head=4,
-        tie_word_embeddings=False,
-        pad_token_id=PAD,
-        bos_token_id=START,
-        eos_token_id=END,
-    )
-    return shaken(transformers.GPT2LMHeadModel(config))
+@pytest.mark.parametrize("alpha", [-0.5, 0.0, 0.6, 1.0, 2.0])
+@pytest.mark.parametrize("name", NAMES)
+def test_every_answer_of_a_beam_is_theirs(name: str, alpha: float) -> None:
+    pair, ended = twins(name), set()
+    shortest = 3 if alpha < 0 else 0
+    ours = pair.answers(beam=BEAM, n_best=BEAM, length_penalty=alpha, min_new_tokens=shortest)
+    for ids, answers in zip(INPUTS, ours, strict=True):
+        wanted = pair.wanted(ids, num_beams=BEAM, length_penalty=alpha, min_new_tokens=shortest)
+        assert found(answers) == wanted
+        ended |= {finished for _, finished in wanted}
+    assert True in ended
+    if alpha > 1:
+        assert False in ended  # long answers are favoured, and some reach the limit
 
 
-def shaken(model: Any) -> Any:
-    """As they start, matrices are so small that all tokens are about as likely, whatever came before."""
-    for parameter in model.parameters():
-        if parameter.dim() > 1 and parameter.requires_grad:  # Marian's sinusoids need no gradient
-            nn.init.normal_(parameter, std=0.5)
-    return model.double().eval()
+@pytest.mark.parametrize("beam", [1, BEAM])
+@pytest.mark.parametrize("name", NAMES)
+def test_no_run_of_tokens_comes_twice(name: str, beam: int) -> None:
+    """A prompt counts as written, here as there."""
+    pair = twins(name)
+    plain = pair.answers(beam=beam)
+    for size in (1, 2, 3):
+        ours = pair.answers(beam=beam, n_best=beam, no_repeat_ngrams=size)
+        for ids, answers in zip(INPUTS, ours, strict=True):
+            assert found(answers) == pair.wanted(ids, num_beams=beam, no_repeat_ngram_size=size)
+        if size == 1:
+            assert any(answers[0].tokens != before.tokens for answers, (before,) in zip(ours, plain, strict=True))
 
 
-def theirs_of(model: Any, ids: list[int], **settings: Any) -> list[tuple[tuple[int, ...], bool]]:
-    """Their answers to one input: tokens up to the end, and whether there is one."""
-    beams = settings["num_beams"]
-    out = model.generate(
-        torch.tensor([ids]),
-        attention_mask=torch.ones(1, len(ids), dtype=torch.long),
-        do_sample=False,
-        num_return_sequences=beams,
-        **settings,
-    )
-    written = out[:, 1:] if model.config.is_encoder_decoder else out[:, len(ids) :]
-    answers = []
-    for row in written.tolist():
-        finished = END in row
-        answers.append((tuple(row[: row.index(END)]) if finished else tuple(row), finished))
-    return answers
+@pytest.mark.parametrize("name", NAMES)
+def test_repetition_costs_what_it_costs_there(name: str) -> None:
+    pair = twins(name)
+    changed = False
+    for penalty in (0.7, 1.3, 3.0):
+        ours = pair.answers(repetition_penalty=penalty)
+        for ids, answers, before in zip(INPUTS, ours, pair.answers(), strict=True):
+            assert found(answers) == pair.wanted(ids, repetition_penalty=penalty)
+            changed |= answers[0].tokens != before[0].tokens
+    assert changed
 
 
-MODELS = {"marian": (marian, Translator), "gpt2": (gpt2, LanguageModel)}
+@pytest.mark.parametrize("beam", [1, BEAM])
+@pytest.mark.parametrize("name", NAMES)
+def test_bans_and_boosts_are_theirs(name: str, beam: int) -> None:
+    """With a beam, theirs leaves a boosted token's share to no other; so boosts are compared where it does not show."""
+    pair = twins(name)
+    common = Counter(token for (answer,) in pair.answers() for token in answer.tokens)
+    banned = [FIRST, *(token for token, _ in common.most_common(3) if token != pair.end)]
+    for ids, answers in zip(INPUTS, pair.answers(beam=beam, n_best=beam, banned=banned), strict=True):
+        assert found(answers) == pair.wanted(ids, num_beams=beam, suppress_tokens=banned)
+    if beam == 1:
+        boosts = {token: 2.0 * (-1) ** token for token in range(V) if token != FIRST}
+        theirs = {(token,): boost for token, boost in boosts.items()}
+        for ids, answers in zip(INPUTS, pair.answers(boosted=boosts), strict=True):
+            assert found(answers) == pair.wanted(ids, sequence_bias=theirs)
 
 
-@pytest.mark.parametrize(
-    ("beam", "alpha", "shortest"), [(1, 1.0, 0), (4, 1.0, 0), (4, 0.0, 0), (4, -0.5, 3), (4, 2.0, 3)]
-)
-@pytest.mark.parametrize("name", MODELS)
-def test_answers_equal_theirs(name: str, beam: int, alpha: float, shortest: int) -> None:
-    build, wrap = MODELS[name]
-    kinds = set()
-    for seed in range(3):
-        torch.manual_seed(seed)
-        theirs = build()
-        answers = generate(
-            wrap(theirs),
-            INPUTS,
-            beam=beam,
-            n_best=beam,
-            length_penalty=alpha,
-            max_new_tokens=8,
-            min_new_tokens=shortest,
-            start=START,
-            end=END,
-        )
-        settings: dict[str, Any] = {"num_beams": beam, "max_new_tokens": 8, "min_new_tokens": shortest}
-        if beam > 1:
-            settings |= {"early_stopping": "never", "length_penalty": alpha}
-        for ids, ours in zip(INPUTS, answers, strict=True):
-            wanted = theirs_of(theirs, ids, **settings)
-            assert [(answer.tokens, answer.finished) for answer in ours] == wanted
-            kinds |= {finished for _, finished in wanted}
-    assert kinds == {True, False}  # ends and limits were both met
-
-
-def test_the_wrapped_padding_means_what_theirs_means() -> None:
-    """The comparison would be empty if the adapter lost its padding."""
-    model = Translator(marian())
-    alone = model.encode(torch.tensor([[5, 9, 2]]), padding([3]))
-    padded = model.encode(torch.tensor([[5, 9, 2, 0, 0], [5, 9, 2, 6, 7]]), padding([3, 5]))
-    torch.testing.assert_close(padded[0, :3], alone[0], rtol=1e-4, atol=1e-5)
-    assert (padded[1, :3] - alone[0]).abs().max() > 1e-2
+@pytest.mark.parametrize("beam", [1, BEAM])
+@pytest.mark.parametrize("name", [name for name in NAMES if "gpt2" not in name])
+def test_a_forced_first_token_is_theirs(name: str, beam: int) -> None:
+    """Theirs gives it a logprob of 0, ours its own; without a length penalty the order is the same."""
+    pair = twins(name)
+    for token in (7, 30):
+        config = GenerationConfig(beam=beam, n_best=beam, length_penalty=0.0)
+        for ids, answers in zip(INPUTS, pair.answers(config=config, prefixes=[[token]] * len(INPUTS)), strict=True):
+            more: dict[str, Any] = {"length_penalty": 0.0} if beam > 1 else {}
+            assert found(answers) == pair.wanted(ids, num_beams=beam, forced_bos_token_id=token, **more)

@@ -19,17 +19,21 @@ from ..tasks.translation.evaluation import Evaluation
 from ..tasks.translation.looking import AlignmentScore, alignment_score, has_attention
 from ..tasks.translation.prepare import Files, read_set
 from ..tasks.translation.translator import TextError, Translator
+from .generation import Beam, LengthPenalty, Precision, given
 from .tables import show_by_length, show_samples, show_scores
 from .words import say, warn
 
 
 def evaluate(
+    context: typer.Context,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a trained model.")],
     data: Annotated[
         list[str], typer.Option(help="Pairs it has not seen, in any form that train reads. Repeatable.", metavar="FILE")
     ],
     columns: Annotated[str | None, typer.Option(help="Languages of unnamed columns: en,ko.")] = None,
-    beam: Annotated[int | None, typer.Option(min=1, help="How many hypotheses to keep open.")] = None,
+    beam: Beam = None,
+    length_penalty: LengthPenalty = None,
+    precision: Precision = None,
     alignments: Annotated[
         Path | None, typer.Option(help="True word alignments, a line a pair: 0-0 1-2 2?1 (? for possible).")
     ] = None,
@@ -45,7 +49,7 @@ def evaluate(
     gold = None if alignments is None else read_alignments(alignments, pairs)
     if gold is not None and not has_attention(translator):
         raise DataError(f"{model} has no attention that --alignments could be compared with")
-    words = {} if beam is None else {"beam": beam}
+    words = given(context)
     result = _evaluated(translator, pairs, words)
     _show(result, samples, translator.settings.target)
     found = {**result.to_dict(), "samples": [vars(sample) for sample in result.samples]}
@@ -80,6 +84,7 @@ def _evaluated(translator: Translator, pairs: Sequence[Pair], words: dict[str, A
 def _show(result: Evaluation, count: int, language: str) -> None:
     show_scores(f"{len(result.samples):,} pairs", {"all": [*result.scores.values(), Score("exact %", result.exact)]})
     show_by_length(result.by_length, result.scores[main_metric(language)].metric)
+    _show_calibration(result.calibration)
     if result.unfinished:
         warn(f"warning: {result.unfinished:,} outputs had not come to an end when their room did")
     ranked = result.best
@@ -88,6 +93,14 @@ def _show(result: Evaluation, count: int, language: str) -> None:
     for title, some in (("Best", best), ("Worst", worst)):
         if some:
             show_samples(title, some)
+
+
+def _show_calibration(found: dict[str, float]) -> None:
+    confidence = f"{found['confidence']:.1f} %" if "confidence" in found else "none (the model was not taught it)"
+    say(
+        f"Calibration error against exact match, ten bins: of the confidence {confidence}, "
+        f"of the model's own probability {found['probability']:.1f} %"
+    )
 
 
 def _show_alignment(score: AlignmentScore, half: int) -> None:

@@ -3,22 +3,43 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 import typer
 
 from ..data.readers.files import Line
 from ..data.readers.text import every_line
-from ..errors import DataError
+from ..errors import ConfigError, DataError
 from ..files import replacing
 from ..tasks import load
+from ..tasks.translation import Translation, Translator
+from .generation import (
+    Beam,
+    LengthPenalty,
+    MaxNewTokens,
+    MinNewTokens,
+    MinP,
+    NBest,
+    NoRepeatNgrams,
+    Penalty,
+    Precision,
+    RepetitionPenalty,
+    Sample,
+    Seed,
+    Temperature,
+    TopK,
+    TopP,
+    given,
+)
 from .words import complain, warn
 
 CHUNK = 1024  # lines translated together; the output appears chunk by chunk
@@ -29,48 +50,157 @@ _FILE_NAME = re.compile(r"\S*\.[A-Za-z]\w{0,4}|\.{0,2}/\S+|\S+/\S+/\S+")
 
 
 def predict(
+    context: typer.Context,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a trained model.")],
     text: Annotated[
         str,
         typer.Argument(metavar="FILE|-|TEXT", help="A file with one text a line, - for the standard input, or a text."),
     ] = "-",
     out: Annotated[Path | None, typer.Option(help="Write to a file instead of the screen.")] = None,
-    beam: Annotated[int | None, typer.Option(min=1, help="How many hypotheses to keep open. 1 is greedy.")] = None,
-    length_penalty: Annotated[float | None, typer.Option(help="Above 0 favours longer answers.")] = None,
+    scores: Annotated[
+        bool, typer.Option("--scores", help="Beside each answer, after tabs: its confidence and log-probability.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="A line of JSON for each answer, with the pieces and what each is worth.")
+    ] = False,
+    as_stream: Annotated[
+        bool, typer.Option("--stream", help="Show the answer to TEXT while it is written, as far as it is certain.")
+    ] = False,
     device: Annotated[str, typer.Option(help="cpu, cuda, or auto.")] = "auto",
+    beam: Beam = None,
+    n_best: NBest = None,
+    length_penalty: LengthPenalty = None,
+    penalty: Penalty = None,
+    precision: Precision = None,
+    sample: Sample = False,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    min_p: MinP = None,
+    seed: Seed = None,
+    min_new_tokens: MinNewTokens = None,
+    max_new_tokens: MaxNewTokens = None,
+    repetition_penalty: RepetitionPenalty = None,
+    no_repeat_ngrams: NoRepeatNgrams = None,
 ) -> None:
-    """Use a trained model: raw text in, raw text out, as many lines out as in. Both are UTF-8."""
-    given = {"beam": beam, "length_penalty": length_penalty}
-    words = {name: value for name, value in given.items() if value is not None}
+    """Use a trained model: raw text in, raw text out, as many lines out as in. Both are UTF-8.
+
+    With --n-best each line begins with the number of its input line and a tab.
+    """
+    words = given(context)
+    if scores and as_json:
+        raise ConfigError("--scores and --json write the same in two forms; give one of them")
+    if as_stream:
+        if scores or as_json or out is not None or (n_best or 1) > 1:
+            raise ConfigError("--stream shows one plain answer; leave out --scores, --json, --out and --n-best")
+        if text == "-" or os.path.exists(text) or "\n" in text:
+            raise ConfigError("--stream is for one text in the command; files are answered line by line without it")
     name, lines = _input(text)
     if out is not None and out.exists() and os.path.exists(text) and out.samefile(text):
         raise DataError(f"{out} is the input; write the output to another file")
     by_hand = text == "-" and sys.stdin.isatty()
-    translator = load(model, device=device)
+    translator: Translator = load(model, device=device)
+    if (scores or as_json) and translator.settings.confidence is None:
+        warn("warning: this model gives no confidence; training teaches it where the validation set can")
     if by_hand:
         warn("Type a text and press Enter; Ctrl-D ends.")
+    form: Form = _as_json if as_json else partial(_as_text, numbered=(n_best or 1) > 1, scored=scores)
+    answer = partial(_streamed, translator, words) if as_stream else partial(_answered, translator, words, form)
+    with _output(out) as stream:
+        done, refused = _run(lines, name, stream, translator, answer, size=1 if by_hand else CHUNK)
+    if refused:
+        raise DataError(f"{refused:,} of {done:,} lines were refused; each is an empty line in the output")
+
+
+Form = Callable[[Line, int, Translation], str]
+Answers = Callable[[Sequence[Line], BinaryIO], Iterator[Translation]]
+
+
+def _run(
+    lines: Iterator[Line], name: str, stream: BinaryIO, translator: Translator, answer: Answers, *, size: int
+) -> tuple[int, int]:
+    """Chunk by chunk; how many lines there were, and how many were refused, which are answered like empty ones."""
     unfinished: list[int] = []
     done = refused = 0
-    with _output(out) as stream:
-        while chunk := list(islice(lines, 1 if by_hand else CHUNK)):
-            texts = []
-            for line in chunk:
-                fault = line.fault or translator.why_not(line.text)
-                texts.append("" if fault else line.text)
-                if fault:
-                    refused += 1
-                    complain(f"{name}:{line.number}: {fault}")
-            for line, answer in zip(chunk, translator.translate(texts, **words), strict=True):
-                stream.write(f"{' '.join(answer.text.splitlines())}\n".encode())
-                if not answer.finished:
-                    unfinished.append(line.number)
-            stream.flush()
-            done += len(chunk)
+    while chunk := list(islice(lines, size)):
+        for place, line in enumerate(chunk):
+            fault = line.fault or translator.why_not(line.text)
+            if fault:
+                refused += 1
+                complain(f"{name}:{line.number}: {fault}")
+                chunk[place] = line._replace(text="")
+        for line, best in zip(chunk, answer(chunk, stream), strict=True):
+            if not best.finished:
+                unfinished.append(line.number)
+        stream.flush()
+        done += len(chunk)
     if unfinished:
         named = ", ".join(map(str, unfinished[:NAMED])) + (", …" if len(unfinished) > NAMED else "")
         warn(f"warning: {len(unfinished):,} of {done:,} answers may be cut short, having come to no end: line {named}")
-    if refused:
-        raise DataError(f"{refused:,} of {done:,} lines were refused; each is an empty line in the output")
+    return done, refused
+
+
+def _answered(
+    translator: Translator, words: dict[str, Any], form: Form, chunk: Sequence[Line], stream: BinaryIO
+) -> Iterator[Translation]:
+    """All at once; the best of each."""
+    found = translator.candidates([line.text for line in chunk], **words)
+    for line, answers in zip(chunk, found, strict=True):
+        for rank, answer in enumerate(answers, 1):
+            stream.write(f"{form(line, rank, answer)}\n".encode())
+        yield answers[0]
+
+
+def _streamed(
+    translator: Translator, words: dict[str, Any], chunk: Sequence[Line], stream: BinaryIO
+) -> Iterator[Translation]:
+    """Bit by bit; line breaks within an answer become spaces as soon as something follows them."""
+    for line in chunk:
+        bits = translator.stream(line.text, **words)
+        text = shown = ""
+        while True:
+            try:
+                text += next(bits)
+            except StopIteration as end:
+                yield end.value
+                break
+            stream.write(_one_line(text)[len(shown) :].encode())
+            stream.flush()
+            shown = _one_line(text)
+        stream.write(b"\n")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.splitlines())
+
+
+def _as_text(line: Line, rank: int, answer: Translation, *, numbered: bool, scored: bool) -> str:
+    text = _one_line(answer.text)
+    if not (numbered or scored):
+        return text
+    columns = [str(line.number)] if numbered else []
+    columns.append(text.replace("\t", " "))
+    if scored:
+        sure = "" if answer.confidence is None else f"{answer.confidence:.4f}"
+        columns += [sure, f"{answer.logprob:.4f}"]
+    return "\t".join(columns)
+
+
+def _as_json(line: Line, rank: int, answer: Translation) -> str:
+    return json.dumps(
+        {
+            "line": line.number,
+            "rank": rank,
+            "text": answer.text,
+            "confidence": answer.confidence,
+            "logprob": answer.logprob,
+            "score": answer.score,
+            "finished": answer.finished,
+            "tokens": [piece.text for piece in answer.pieces],
+            "token_logprobs": [piece.logprob for piece in answer.pieces],
+        },
+        ensure_ascii=False,
+    )
 
 
 def _input(text: str) -> tuple[str, Iterator[Line]]:

@@ -14,12 +14,12 @@ class GenerationConfig(Config):
 
     `max_new_tokens` counts the end; None means twice the input and twenty more. `min_new_tokens` does not.
     A logprob is divided by length^α ("power") or ((5 + length) / 6)^α ("google"), α being `length_penalty`.
-    Sampling keeps the `top_k` most likely tokens, the fewest that have `top_p` of the probability together, and
-    those with at least `min_p` of the best one's; then `temperature` sharpens (below 1) or flattens.
+    Sampling: `temperature` sharpens (below 1) or flattens; of that stay the `top_k` most likely tokens, of these the
+    fewest that have `top_p` of the probability together, of these those with at least `min_p` of the best one's.
     `repetition_penalty` divides the positive logits of tokens already written, and multiplies the negative ones;
     `no_repeat_ngrams` of n lets no n tokens in a row come twice.
     `precision` "float32" takes the weights as they are; "bf16" and "int8" (CPU) are faster and less exact.
-    `batch_tokens` is how many input tokens, times the beam, are read at once.
+    `batch_tokens` is how many input tokens, times the beam, are read at once; None leaves it to the device.
     """
 
     title: ClassVar[str] = "generation"
@@ -39,7 +39,7 @@ class GenerationConfig(Config):
     repetition_penalty: float = 1.0
     no_repeat_ngrams: int | None = None
     precision: Literal["float32", "bf16", "int8"] = "float32"
-    batch_tokens: int = 4096
+    batch_tokens: int | None = None
 
     def check(self) -> None:
         self.require_positive("beam", "n_best", "max_new_tokens", "batch_tokens", "top_k", "no_repeat_ngrams")
@@ -73,9 +73,11 @@ class GenerationConfig(Config):
         if self.sample:
             self.require(self.beam == 1, f"sampling has no beam, but beam is {self.beam}; give n_best for more answers")
             return
-        for name in ("top_k", "top_p", "min_p"):
-            self.require(getattr(self, name) is None, f"{name} is for sampling; say sample=True, or leave it out")
-        self.require(self.temperature == 1, "temperature is for sampling; say sample=True, or leave it out")
+        unused = {"top_k": None, "top_p": None, "min_p": None, "temperature": 1.0}
+        for name, value in unused.items():
+            self.require(
+                getattr(self, name) == value, f"{name} is for sampling, which is off; turn on sample, or leave it out"
+            )
 
     @property
     def width(self) -> int:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import inf
+from operator import index as whole
 from typing import Any
 
 import torch
@@ -14,13 +16,16 @@ from torch import nn
 from ..errors import ConfigError, DataError
 from .config import GenerationConfig
 from .hypothesis import Hypothesis
-from .models import FromPrompt, FromSource, wiring_of
+from .models import FromPrompt, wiring_of
+from .native.rows import NativeRows
 from .prepare import prepare
 from .queue import Queue
 from .rules import Rules
-from .search import search
+from .search import Starting, search
 from .sentence import Drawn, Fate, Request, Searched, Sentence
 from .strategies import strategy_of
+
+ON_CPU, ON_GPU = 4096, 1 << 16  # input tokens, times the beam, read at once unless told otherwise
 
 
 def generate(
@@ -46,13 +51,13 @@ def generate(
 
     >>> generate(model, [[5, 9, 2]], beam=4, length_penalty=0.6)
     """
-    asked = _Asked.of(module, inputs, config, changes, end, banned, boosted, prefixes)
+    asked = _Asked.of(module, inputs, config, changes, (start, end), banned, boosted, prefixes)
     if histories is not None:
         histories[:] = [[] for _ in inputs]
         for request, history in zip(asked.requests, histories, strict=True):
             request.history = history
     answers: list[list[Hypothesis]] = [[] for _ in inputs]
-    for sentences in asked.written(start):
+    for sentences in asked.written():
         for sentence in sentences:
             answers[sentence.request.index] = sentence.best
     return answers
@@ -69,20 +74,26 @@ def stream(
     boosted: Mapping[int, float] | None = None,
     prefix: Sequence[int] = (),
     **changes: Any,
-) -> Iterator[int]:
-    """The tokens of the best answer to one input, each as soon as it is certain: with a beam, when all agree."""
-    asked = _Asked.of(module, [ids], config, changes, end, banned, boosted, [prefix])
+) -> Generator[int, None, Hypothesis]:
+    """The tokens of the best answer to one input, each as soon as it is certain: with a beam, when all agree.
+
+    What the generator returns at its end (`answer = yield from stream(…)`) is the whole answer.
+    """
+    asked = _Asked.of(module, [ids], config, changes, (start, end), banned, boosted, [prefix])
     if asked.config.sample and asked.config.n_best > 1:
         raise ConfigError("several samples cannot be streamed as one; leave n_best at 1")
-    return _stream(asked, start)
+    return _stream(asked)
 
 
-def _stream(asked: _Asked, start: int) -> Iterator[int]:
+def _stream(asked: _Asked) -> Generator[int, None, Hypothesis]:
     sent = 0
-    for (sentence,) in asked.written(start):
-        sure = sentence.best[0].tokens if sentence.settled else sentence.certain()
+    best: list[Hypothesis] = []
+    for (sentence,) in asked.written():
+        best = sentence.best
+        sure = best[0].tokens if sentence.settled else sentence.certain()
         yield from sure[sent:]
         sent = len(sure)
+    return best[0]
 
 
 @dataclass(frozen=True)
@@ -93,6 +104,7 @@ class _Asked:
     config: GenerationConfig
     rules: Rules
     requests: list[Request]
+    start: int
 
     @classmethod
     def of(
@@ -101,16 +113,21 @@ class _Asked:
         inputs: Sequence[Sequence[int]],
         config: GenerationConfig | None,
         changes: Mapping[str, Any],
-        end: int,
+        start_end: tuple[int, int],
         banned: Sequence[int],
         boosted: Mapping[int, float] | None,
         prefixes: Sequence[Sequence[int]] | None,
     ) -> _Asked:
+        start, end = start_end
         config = (GenerationConfig() if config is None else config).changed(**changes)
         rules = Rules(config, end, tuple(banned), dict(boosted or {}))
-        return cls(module, config, rules, _requests(module, inputs, config, rules, prefixes))
+        requests = _requests(module, inputs, config, rules, prefixes)
+        size = _vocab_size(module, "target_embedding")
+        if not 0 <= start < size:
+            raise DataError(f"start is one of this model's tokens, which go from 0 to {size - 1}, but is {start}")
+        return cls(module, config, rules, requests, start)
 
-    def written(self, start: int) -> Iterator[list[Sentence]]:
+    def written(self) -> Iterator[list[Sentence]]:
         """Write every answer; after each step come the sentences that took it.
 
         What does not fit the memory of a GPU is begun again, half as much at once.
@@ -120,26 +137,33 @@ class _Asked:
         as_it_is = self.module if ready.module is self.module else None  # what was prepared has no dropout left
         kind = Searched if self.config.beam > 1 else Drawn
         settled: set[int] = set()
-        budget = self.config.batch_tokens
+        budget = self.config.batch_tokens or (ON_GPU if device.type == "cuda" else ON_CPU)
 
-        def begin(sentences: Sequence[Sentence]) -> FromSource | FromPrompt:
-            return wiring(ready, [sentence.request.ids for sentence in sentences], start, device)
+        def begin(sentences: Sequence[Sentence]) -> Starting:
+            inputs = [sentence.request.ids for sentence in sentences]
+            return (
+                wiring(ready, inputs, self.start, device)
+                if ready.native is None
+                else NativeRows(ready.native, inputs, self.start)
+            )
 
-        while len(settled) < len(self.requests):
+        while True:
             left = [kind(self.config, self.rules.end, ask) for ask in self.requests if ask.index not in settled]
             queue = Queue(left, budget, self.config.width)
             try:
                 for sentences in _quietly(search(begin, strategy_of(self.config), self.rules, queue), as_it_is):
                     settled.update(sentence.request.index for sentence in sentences if sentence.settled)
                     yield sentences
+                return
             except torch.OutOfMemoryError:
                 if queue.most_at_once <= 1:
                     raise
-                budget = max(1, budget // 2)
-                for request in self.requests:
-                    if request.history is not None and request.index not in settled:
-                        request.history.clear()
-                torch.cuda.empty_cache()
+            # Here the error is gone, and with it what its traceback held.
+            budget = max(1, min(budget, queue.most_tokens) // 2)
+            for request in self.requests:
+                if request.history is not None and request.index not in settled:
+                    request.history.clear()
+            torch.cuda.empty_cache()
 
 
 def _quietly(steps: Iterator[list[Sentence]], module: Any) -> Iterator[list[Sentence]]:
@@ -164,8 +188,10 @@ def _requests(
     if prefixes is not None and len(prefixes) != len(inputs):
         raise DataError(f"there are {len(inputs)} inputs and {len(prefixes)} prefixes; give one for each, [] for none")
     requests, seen = [], Counter[tuple[int, ...]]()
-    for index, ids in enumerate(inputs):
-        if not len(ids):
+    size = _vocab_size(module, "source_embedding")
+    for index, given in enumerate(inputs):
+        ids = tuple(map(whole, given))
+        if not ids:
             raise DataError(f"input {index} is empty; a model needs one token at least: leave it out, or give the end")
         room = wiring.room(module, len(ids))
         if room == 0:
@@ -173,12 +199,18 @@ def _requests(
                 f"input {index} has {len(ids)} tokens, more than this model's positions; "
                 "shorten it, or build the model with a larger max_length"
             )
+        strange = [token for token in ids if not 0 <= token < size]
+        if strange:
+            raise DataError(
+                f"input {index} has the token {strange[0]}, but this model's tokens go from 0 to {size - 1}; "
+                "was it made with another tokeniser?"
+            )
         limit = config.limit(len(ids), room)
-        prefix = tuple(prefixes[index]) if prefixes is not None else ()
+        prefix = tuple(map(whole, prefixes[index])) if prefixes is not None else ()
         _check_prefix(index, prefix, limit, rules)
         past = ids if wiring is FromPrompt else ()
-        key = f"{list(ids)} {seen[tuple(ids)]}"  # the same input twice is drawn twice, whatever stands beside it
-        seen[tuple(ids)] += 1
+        key = f"{list(ids)} {seen[ids]}"  # the same input twice is drawn twice, whatever stands beside it
+        seen[ids] += 1
         requests.append(Request(index, ids, limit, prefix, past, key))
     return requests
 
@@ -195,6 +227,13 @@ def _check_prefix(index: int, prefix: Sequence[int], limit: int, rules: Rules) -
         raise DataError(
             f"the prefix of input {index} has {len(prefix)} tokens, but an answer may have {limit}, its end among them"
         )
+
+
+def _vocab_size(module: Any, side: str) -> float:
+    """How many tokens an embedding knows; no bound where it is of another make."""
+    embedding = getattr(module, side, getattr(module, "embedding", None))
+    weight = getattr(embedding, "weight", None)
+    return inf if weight is None else len(weight)
 
 
 def _device_of(module: Any) -> torch.device:

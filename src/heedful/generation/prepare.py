@@ -8,13 +8,14 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from ..core import KVCache, MultiHeadAttention, VocabularyHead
-from ..core.masks import Mask
+from ..core import KVCache, MultiHeadAttention
 from .captured import Program, Shape
+from .int8 import in_int8, int8_works, packed
 from .lean import LeanDecoder, takes_apart
-from .packed import Columns, Int8, int8_works
+from .native.build import library, why_not
+from .native.model import NativeModel, runs_natively
 from .search import GenerationError
 
 KEPT = 4  # programs
@@ -22,10 +23,11 @@ KEPT = 4  # programs
 
 @dataclass(frozen=True, eq=False)
 class Ready:
-    """What generates: the module, and the quick way through one step of its decoder where there is one."""
+    """What generates: the layers in C; or the module, and the quick way through one step of its decoder, if any."""
 
     module: Any
     lean: LeanDecoder | None = None
+    native: NativeModel | None = None
     programs: dict[Shape, Program] = field(default_factory=dict)
 
     def program(self, shape: Shape, like: KVCache) -> Program:
@@ -47,7 +49,7 @@ def prepare(module: Any, precision: str = "float32") -> Ready:
     """
     if isinstance(module, Ready):
         return module
-    if not isinstance(module, nn.Module) or _watched(module):
+    if not isinstance(module, nn.Module) or not _device(module) or _watched(module):
         return Ready(module)
     now = _fingerprint(module)
     made = _known.setdefault(module, {}).get(precision)
@@ -69,31 +71,31 @@ def _fingerprint(module: nn.Module) -> object:
     return versions, tuple((tensor.data_ptr(), tensor.dtype) for tensor in tensors)
 
 
+def _device(module: nn.Module) -> str | None:
+    return next((tensor.device.type for tensor in module.parameters()), None)
+
+
 def _make(module: nn.Module, precision: str) -> Ready:
-    first = next(module.parameters(), None)
-    if first is None:
-        return Ready(module)
-    on_cpu = first.device.type == "cpu"
-    if precision == "int8" and not (on_cpu and int8_works()):
+    """On a CPU the layers in C where they are there and know the model; else torch's own, the decoder taken apart."""
+    if precision == "int8" and _device(module) != "cpu":
         raise GenerationError(
-            f'precision "int8" is for CPUs whose torch has FBGEMM, and this model is on {first.device}; '
-            'use "bf16" or "float32"'
+            f'precision "int8" is for CPUs, and this model is on a {_device(module)} device; use "bf16" there'
         )
-    # The copy shares every parameter, so that only what is laid out anew takes room.
+    compiled = library() if precision != "bf16" and runs_natively(module) else None
+    if compiled is not None:
+        return Ready(None, native=NativeModel(module, compiled, 8 if precision == "int8" else 32))
+    if precision == "int8" and not int8_works():
+        raise GenerationError(f"int8 needs the layers in C ({why_not()}), or a torch with FBGEMM; use float32")
+    # The copy shares every parameter, so that only what is made anew takes room.
     shared = {id(tensor): tensor for tensor in [*module.parameters(), *module.buffers()]}
-    ready: Any = deepcopy(module, shared)
+    ready: Any = deepcopy(module, shared).eval()
     lean = takes_apart(getattr(ready, "decoder", None))
     inward: list[Any] = [_joined(layer.attention.part) for layer in ready.decoder.layers] if lean else []
     if precision == "int8":
-        _replace(ready, Int8)
-        inward = [_pack(Int8, matrix, exact=True) for matrix in inward]
+        in_int8(ready)
+        inward = [packed(matrix, exact=True) for matrix in inward]
     elif precision == "bf16":
         ready, inward = deepcopy(ready).bfloat16(), [matrix.bfloat16() for matrix in inward]
-    elif lean and on_cpu and first.dtype == torch.float32:
-        _replace(ready.decoder, Columns)
-        ready.head = _head(ready.head, Columns)
-        inward = [_pack(Columns, matrix) for matrix in inward]
-    ready.eval()
     if not lean:
         return Ready(ready)
     embedding = ready.target_embedding if hasattr(ready, "target_embedding") else ready.embedding
@@ -109,42 +111,3 @@ def _joined(part: MultiHeadAttention) -> nn.Linear:
     if part.query.bias is not None:
         joined.bias = nn.Parameter(torch.cat([linear.bias.detach() for linear in both]), requires_grad=False)
     return joined
-
-
-def _replace(root: nn.Module, kind: type[Columns] | type[Int8]) -> None:
-    """Every linear map below, each by its packed form.
-
-    Integers make a product exact whatever stands beside a row, but attention's sums depend on the padding in
-    their last digit, and one digit can move an integer. So with integers around it attention runs in float64,
-    where that digit is far below what float32 keeps.
-    """
-    for part in list(root.modules()):
-        for name, child in list(part.named_children()):
-            if isinstance(child, nn.Linear):
-                exact = isinstance(part, MultiHeadAttention) and child is not part.out
-                setattr(part, name, _pack(kind, child, exact=exact))
-            elif isinstance(child, VocabularyHead):
-                setattr(part, name, _head(child, kind))
-
-
-def _pack(kind: type[Columns] | type[Int8], linear: nn.Linear, *, exact: bool = False) -> Columns | Int8:
-    if kind is Int8:
-        return Int8(linear.weight, linear.bias, dtype=torch.float64 if exact else torch.float32)
-    return Columns(linear.weight, linear.bias)
-
-
-def _head(head: nn.Module, kind: type[Columns] | type[Int8]) -> nn.Module:
-    return PackedHead(head, kind(head.weight, head.bias)) if isinstance(head, VocabularyHead) else head
-
-
-class PackedHead(nn.Module):
-    """A vocabulary head whose matrix is packed."""
-
-    def __init__(self, head: VocabularyHead, linear: nn.Module) -> None:
-        super().__init__()
-        self.transform, self.scale, self.linear = head.transform, head.scale, linear
-
-    def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
-        x = self.transform(x)
-        logits: Tensor = self.linear(x if self.scale == 1.0 else x * self.scale)
-        return logits

@@ -18,7 +18,7 @@ class Queue:
         requests = [sentence.request for sentence in sentences]
         self._waiting = deque(sorted(sentences, key=lambda sentence: -len(sentence.request.ids)))
         self._budget, self._width = budget, width
-        self.most_at_once = 0
+        self.most_at_once = self.most_tokens = 0  # sentences, and what they took of the budget
         self.capacity = max((len(asked.past) + asked.limit + 1 for asked in requests), default=0)
 
     def next_for(self, running: Sequence[Sentence]) -> list[Sentence]:
@@ -26,9 +26,11 @@ class Queue:
         if not self._waiting:
             return []
         longest = max(len(sentence.request.ids) for sentence in [*running, self._waiting[0]])
-        room = max(1, self._budget // (self._width * max(longest, SHORT)))
+        each = self._width * max(longest, SHORT)
+        room = max(1, self._budget // each)
         free = min(room - len(running), len(self._waiting))
         if running and free * WORTH < room:
             return []
         self.most_at_once = max(self.most_at_once, len(running) + free)
+        self.most_tokens = max(self.most_tokens, (len(running) + free) * each)
         return [self._waiting.popleft() for _ in range(free)]

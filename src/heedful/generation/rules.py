@@ -35,15 +35,16 @@ class Rules:
         if not (self.banned or hidden or forced):
             return scores
         scores = scores.clone() if scores is plain else scores
+        if forced:  # read before anything is hidden: a prefix that was asked for outranks the other rules
+            asked = _places(forced, scores.device)
+            kept = scores[asked]
         if self.banned:
             scores.index_fill_(1, indices(self.banned, scores.device), -torch.inf)
         if hidden:
-            rows, tokens = (indices(part, scores.device) for part in zip(*hidden, strict=True))
-            scores[rows, tokens] = -torch.inf
-        for row, token in forced:
-            kept = scores[row, token].clone()
-            scores[row].fill_(-torch.inf)
-            scores[row, token] = kept
+            scores[_places(hidden, scores.device)] = -torch.inf
+        if forced:
+            scores[asked[0]] = -torch.inf
+            scores[asked] = kept
         return scores
 
     def _swayed(self, logits: Tensor, sentences: Sequence[Sentence]) -> Tensor:
@@ -59,9 +60,9 @@ class Rules:
             if penalty != 1
         ]
         if seen:
-            rows, tokens = (indices(part, logits.device) for part in zip(*seen, strict=True))
-            found = logits[rows, tokens]
-            logits[rows, tokens] = torch.where(found > 0, found / penalty, found * penalty)
+            places = _places(seen, logits.device)
+            found = logits[places]
+            logits[places] = torch.where(found > 0, found / penalty, found * penalty)
         return logits
 
     def _hidden(self, sentences: Sequence[Sentence], width: int) -> list[tuple[int, int]]:
@@ -98,6 +99,12 @@ def completing(tokens: Sequence[int], size: int) -> set[int]:
 
 def _rows(sentences: Sequence[Sentence]) -> Iterable[tuple[Sentence, tuple[int, ...]]]:
     return ((sentence, tokens) for sentence in sentences for tokens in sentence.written())
+
+
+def _places(pairs: Sequence[tuple[int, int]], device: torch.device) -> tuple[Tensor, Tensor]:
+    """(row, token) pairs as an index."""
+    both = torch.tensor(pairs, dtype=torch.long).view(-1, 2).to(device, non_blocking=True)
+    return both[:, 0], both[:, 1]
 
 
 def indices(places: Iterable[int], device: torch.device) -> Tensor:

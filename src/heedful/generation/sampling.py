@@ -32,7 +32,7 @@ def draw(shares: Tensor, uniform: Tensor) -> Tensor:
     reached = shares.double().cumsum(dim=-1)
     places = torch.searchsorted(reached, uniform.double() * reached[..., -1:], right=True)
     last = (shares > 0).sum(dim=-1, keepdim=True) - 1  # rounding must not reach what is impossible
-    return torch.minimum(places, last)
+    return torch.minimum(places, last.clamp(min=0))  # where all is impossible, one of them
 
 
 def _without(shares: Tensor, gone: Tensor) -> Tensor:

@@ -88,7 +88,8 @@ class Batch:
         self._decoding: Decoding = starting
         self._strategy, self._rules = strategy, rules
         logits = starting.start()
-        _check_ids([rules.end, *rules.banned, *rules.boosted], logits.shape[-1])
+        forced = [token for sentence in sentences for token in sentence.request.forced]
+        _check_ids([rules.end, *rules.banned, *rules.boosted, *forced], logits.shape[-1])
         self._totals = torch.zeros(len(sentences), 1, device=logits.device)  # (B, W)
         self._tokens = torch.zeros(0, device=logits.device)  # (R,) the newest of each row
         self._choose(logits)
@@ -173,5 +174,6 @@ def _check_ids(ids: Sequence[int], vocab_size: int) -> None:
     for token in ids:
         if not 0 <= token < vocab_size:
             raise GenerationError(
-                f"end, banned and boosted tokens go from 0 to {vocab_size - 1} here, but {token} was given"
+                f"the end and banned, boosted and forced tokens go from 0 to {vocab_size - 1} here, "
+                f"but {token} was given"
             )

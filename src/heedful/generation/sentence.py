@@ -31,10 +31,14 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class Fate:
-    """What became of one candidate, for whoever wants to see the search."""
+    """What became of one candidate, for whoever wants to see the search.
+
+    It is "open", has "ended", or was "cut" at the limit; or it was pruned, being "below the beam" or an
+    "end below the beam". The `beam` of a candidate counts the open ones of the step before.
+    """
 
     candidate: Candidate
-    became: str  # "open", "ended", "cut" at the limit, or why it was pruned: "below the beam", "end below the beam"
+    became: str
 
 
 @dataclass
@@ -88,6 +92,8 @@ class _Books:
 
     def advance(self, candidates: Sequence[Candidate]) -> list[int]:
         self.length += 1
+        if self.request.history is not None:
+            self.request.history.append([])
         going = self.going(candidates)
         self.settled = not going
         return going
@@ -123,6 +129,11 @@ class _Books:
         insort(self.best, answer, key=lambda answer: -answer.score)
         del self.best[self.config.n_best :]
 
+    def note(self, candidate: Candidate, became: str) -> None:
+        """For the history, where it is wanted; what is impossible was never considered."""
+        if self.request.history is not None and candidate.total > -float("inf"):
+            self.request.history[-1].append(Fate(candidate, became))
+
     def penalty(self, length: int) -> float:
         return PENALTIES[self.config.penalty](length, self.config.length_penalty)
 
@@ -134,19 +145,16 @@ class Searched(_Books):
         """An end counts among the first `beam` candidates only, so that a poor one does not win for being short."""
         width, cut = self.config.beam, self.length == self.request.limit
         going: list[int] = []
-        fates: list[str] = []
         for place, candidate in enumerate(candidates):
             ends = candidate.token == self.end
             if not ends and not cut:
-                fates.append("open" if len(going) < width else "below the beam")
-                going.append(place)
+                self.note(candidate, "open" if len(going) < width else "below the beam")
+                going.append(place)  # an impossible one too: every sentence has as many rows
             elif place < width and candidate.total > -float("inf"):
                 self.finish(candidate)
-                fates.append("ended" if ends else "cut")
+                self.note(candidate, "ended" if ends else "cut")
             else:
-                fates.append("end below the beam" if ends else "below the beam")
-        if self.request.history is not None:
-            self.request.history.append([Fate(*pair) for pair in zip(candidates, fates, strict=True)])
+                self.note(candidate, "end below the beam" if ends else "below the beam")
         if not going or self._settled(candidates[going[0]].total):
             return []
         del going[width:]
@@ -177,7 +185,11 @@ class Drawn(_Books):
         """Row i goes on as candidate i; one that has ended is carried along until the last has."""
         cut = self.length == self.request.limit
         for row, candidate in enumerate(candidates):
-            if not self._ended[row] and (cut or candidate.token == self.end) and candidate.total > -float("inf"):
+            if self._ended[row]:
+                continue
+            ends = candidate.token == self.end
+            self.note(candidate, "ended" if ends else "cut" if cut else "open")
+            if (ends or cut) and candidate.total > -float("inf"):
                 self.finish(candidate)
                 self._ended[row] = True
         open_ones = zip(candidates, self._ended, strict=True)

@@ -92,6 +92,18 @@ def exact_share(outputs: Sequence[str], accepted: Sequence[Sequence[str]]) -> fl
     return 100.0 * hits / max(1, len(outputs))
 
 
+def calibration_error(probabilities: Sequence[float], right: Sequence[bool], bins: int = 10) -> float:
+    """How far, in percent, stated probabilities lie from what came true: the expected calibration error.
+
+    The answers are put into `bins` groups of equal size by their probability; the distance between a group's mean
+    probability and its share of right answers is averaged over all answers.
+    """
+    order = np.argsort(np.asarray(probabilities, dtype=np.float64), kind="stable")
+    stated, true = np.asarray(probabilities, dtype=np.float64)[order], np.asarray(right, dtype=np.float64)[order]
+    groups = np.array_split(stated - true, min(bins, max(1, len(order))))
+    return 100.0 * sum(abs(float(group.sum())) for group in groups) / max(1, len(order))
+
+
 def by_length(
     sources: Sequence[str], outputs: Sequence[str], references: Sequence[str], language: str
 ) -> list[LengthScore]:

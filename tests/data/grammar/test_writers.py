@@ -94,6 +94,51 @@ def test_objects_in_habits_events_and_at_hand() -> None:
     assert both(cups) == ("커피 두 잔을 마셨어요.", "I drank two cups of coffee.")
 
 
+def test_kin_are_ones_own_unless_one_has_them() -> None:
+    def wait(**how: object) -> Clause:
+        return Clause(verb("wait for"), object=phrase("남동생"), **{"person": "I", **how})  # type: ignore[arg-type]
+
+    assert both(wait(tense="future", negation="안"))[1] == "I won't wait for my younger brother."
+    assert both(wait(modal="progressive"))[1] == "I am waiting for my younger brother."
+    assert both(wait(modal="can"))[1] == "I can wait for my younger brother."
+    assert both(wait(person="you", tense="past"), mood="question")[1] == "Did you wait for your younger brother?"
+    assert both(Clause(HAVE, object=phrase("남동생"), person="you"), mood="question")[1] == (
+        "Do you have a younger brother?"
+    )
+
+
+def test_what_is_done_well_is_one_word() -> None:
+    def well(what: str, thing: str = "", **how: object) -> tuple[str, str]:
+        clause = Clause(verb(what), object=phrase(thing) if thing else None, person="I", **how)  # type: ignore[arg-type]
+        if thing:
+            clause.predicate = next(p for p in WORDS.verbs if noun(thing) in p.objects and p.english == what)
+        clause.extras.append(Extra("how", WORDS.adverbs["잘"]))
+        return both(clause)
+
+    assert well("play", "축구", habit=True) == ("축구를 잘해요.", "I play soccer well.")
+    assert well("swim", tense="past") == ("수영을 잘했어요.", "I swam well.")
+    assert well("cook", modal="can") == ("요리를 잘할 수 있어요.", "I can cook well.")
+    assert well("play", "피아노", habit=True) == ("피아노를 잘 쳐요.", "I play the piano well.")
+    assert well("understand", "문장", habit=True) == ("문장을 잘 이해해요.", "I understand the sentence well.")
+
+
+def test_what_is_ones_own_or_new() -> None:
+    off = Clause(verb("take off"), phrase("유나"), phrase("모자"), tense="past")
+    assert both(off) == ("유나가 모자를 벗었어요.", "Yuna took off her hat.")
+    lost = Clause(verb("lose"), object=phrase("지갑"), person="I", tense="past")
+    assert both(lost) == ("지갑을 잃어버렸어요.", "I lost my wallet.")
+    occur = next(p for p in WORDS.messages if p.english == "occur")
+    assert both(Clause(occur, phrase("오류"), tense="past"), level="합쇼") == (
+        "오류가 발생했습니다.",
+        "An error occurred.",
+    )
+    home = Clause(verb("walk"), person="I", tense="past")
+    home.extras = [Extra("from", phrase("학교")), Extra("until", phrase("집"))]
+    assert both(home) == ("학교에서 집까지 걸었어요.", "I walked from school to home.")
+    words = Clause(verb("memorize"), object=phrase("단어"), person="I", tense="past")
+    assert both(words) == ("단어를 외웠어요.", "I memorized words.")
+
+
 def test_questions_keep_their_word_in_place() -> None:
     who = Clause(verb("meet"), phrase("민수"), Phrase(WHO), tense="past", topic=True, asked="object")
     why = Clause(verb("cry"), person="you", tense="past", extras=[Extra("why", WHY)], asked="why")

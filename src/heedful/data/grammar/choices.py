@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from random import Random
@@ -12,9 +12,11 @@ from typing import Generic, TypeVar
 
 from heedful.data.grammar.frames import Extra
 from heedful.data.grammar.lexicon import Adverb, Level, Noun, Predicate, lexicon
-from heedful.data.grammar.lexicon_sense import SELDOM
+from heedful.data.grammar.lexicon_draws import SELDOM
+from heedful.errors import DataError
 
 _T = TypeVar("_T")
+_PATIENCE = 20_000
 _SHARES = {"name": 40, "elder kin": 22, "elder": 8, "kin": 14, "person": 20}
 _ANIMAL_OBJECTS = {
     "eat": ("animal-food",),
@@ -48,6 +50,14 @@ class Choice(Generic[_T]):
     def of(self, random: Random) -> _T:
         """One item, by its weight."""
         return self.items[bisect_right(self.sums, random.random() * self.sums[-1])]
+
+
+def first_that(fits: Callable[[_T], bool], draw: Callable[[], _T], what: str) -> _T:
+    """The first of many draws that fits; where none does, the words leave too little to choose from."""
+    for _ in range(_PATIENCE):
+        if fits(drawn := draw()):
+            return drawn
+    raise DataError(f"{_PATIENCE:,} draws gave no {what} that makes sense; widen the tables of lexicon_sense")
 
 
 Scene = tuple[str, tuple[Noun, ...], tuple[Noun, ...]]
@@ -157,7 +167,7 @@ class Inventory:
         self.owned, self.needed = choice(words.among("owned")), choice(words.among("needed"))
         common = Counter(adverb for predicate in predicates for adverb in predicate.adverbs)
         self.manners = {
-            predicate: Choice({adverb: 1 / common[adverb] for adverb in predicate.adverbs})
+            predicate: Choice({adverb: self._often(adverb.korean) / common[adverb] for adverb in predicate.adverbs})
             for predicate in predicates
             if predicate.adverbs
         }

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from heedful.data.grammar.choices import first_that
 from heedful.data.grammar.frames import Clause, Extra, Phrase, Pointer
 from heedful.data.grammar.lexicon import COPULA, EXIST, HAVE, HAVE_NOT, LACK, THAT, THIS, I, Noun, Predicate
 from heedful.data.grammar.settling import Settler
+
+
+def is_of_it(clause: Clause) -> bool:
+    """Whether an animal or a thing is the subject."""
+    return clause.subject is not None and clause.subject.noun.pronoun == "it"
 
 
 class ClauseSampler(Settler):
@@ -40,11 +48,16 @@ class ClauseSampler(Settler):
 
     def person_event(self, *, objects: bool = False) -> Clause:
         """A single action of a person."""
-        while True:
-            clause = self.event()
-            actor = clause.subject.noun.pronoun if clause.subject else "I"
-            if actor != "it" and "state" not in clause.predicate.marks and (clause.object or not objects):
-                return clause
+
+        def fits(clause: Clause) -> bool:
+            done = not is_of_it(clause) and "state" not in clause.predicate.marks
+            return done and (clause.object is not None or not objects)
+
+        return first_that(fits, self.event, "action of a person")
+
+    def of_somebody(self, verbs: Sequence[Predicate]) -> Clause:
+        """What a person does, of these verbs."""
+        return first_that(lambda clause: not is_of_it(clause), lambda: self.event(self.pick(verbs)), "action")
 
     def object_for(self, clause: Clause) -> Noun:
         """Something to do it to: not oneself, and kin only where they are the speaker's own."""
@@ -54,9 +67,10 @@ class ClauseSampler(Settler):
             things = self.stock.animal_objects[clause.predicate.english]
         mine = clause.person != "other"
         whose = mine or (actor is not None and actor.pronoun != "")
+        own = "own" in clause.predicate.marks
         for _ in range(20):
             thing = things.of(self.random)
-            if thing is not actor and (mine or thing.kind != "kin") and (whose or thing.kind != "own"):
+            if thing is not actor and (mine or thing.kind != "kin") and (whose or not (own or thing.kind == "own")):
                 return thing
         clause.subject, clause.person = Phrase(self.pick(self.stock.names)), "other"  # English needs his or her
         return thing

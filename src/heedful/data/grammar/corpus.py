@@ -169,4 +169,4 @@ def _nearest(places: dict[int, list[int]], key: int) -> list[int]:
     decade, clause = key - key % 10, key - key % CLAUSE
     inside = (MODAL, NEGATION, TENSE, VERB, OBJECT) if decade == clause else (NUMBER, HEAD)
     start = clause if decade == clause else decade
-    return next((places[start + part] for part in inside if start + part in places), [])
+    return next((places[start + part] for part in inside if start + part in places), places.get(clause + VERB, []))

@@ -19,7 +19,7 @@ _PARTICIPLE = {
     "be": "been", "eat": "eaten", "drink": "drunk", "write": "written", "wear": "worn", "see": "seen", "do": "done",
     "go": "gone", "come": "come", "run": "run", "send": "sent", "begin": "begun", "break": "broken", "become": "become",
 }  # fmt: skip
-_DOUBLING = {"swim", "run", "get", "sit", "chat", "stop", "plan", "begin", "win", "forget", "jog", "cut"}
+_DOUBLING = {"swim", "run", "get", "sit", "chat", "stop", "plan", "begin", "win", "forget", "jog", "cut", "occur"}
 _PLURAL = {
     "child": "children", "person": "people", "man": "men", "woman": "women", "mouse": "mice", "fish": "fish",
     "sheep": "sheep", "knife": "knives", "scarf": "scarves", "tooth": "teeth", "foot": "feet", "wolf": "wolves",

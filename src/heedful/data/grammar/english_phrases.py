@@ -1,7 +1,8 @@
 """English noun phrases: which determiner, which number.
 
 `use` says how the noun is meant: "subject" (the one spoken of), "at hand" (the file, the light), "general" (habits and
-likings: apples), "event" (one of them: an apple, some bread), "have" (like an event, but bread without *some*).
+likings: apples), "event" (one of them: an apple, some bread), "any" (as in a question or a
+negation: an apple, bread), "have" (like any, but of kin: a sister), "own" (what one takes off: my hat).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def noun_words(phrase: Phrase, key: int, use: str, actor: str, *, asking: bool, 
         determiner = "the"
     else:
         determiner = _determiner(phrase, use, actor, asking, the, adjective or english)
-        if use == "general" and noun.kind in ("count", "kin") and not determiner:
+        if use == "general" and noun.kind == "count":
             english = plural(english)
     words = [(word, key + part) for word in determiner.split(" ")] if determiner else []
     if adjective:
@@ -64,7 +65,7 @@ def _determiner(phrase: Phrase, use: str, actor: str, asking: bool, the: bool, f
         return ""
     if kind == "kin" and use != "have":
         return "your" if asking else "my"
-    if kind == "own" and use != "subject":
+    if use == "own" or (kind == "own" and use != "subject"):
         return _POSSESSIVE[actor]
     if kind in ("definite", "own") or use in ("subject", "at hand"):
         return "the"

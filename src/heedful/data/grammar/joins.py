@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Literal, cast
 
-from heedful.data.grammar.clauses import ClauseSampler
+from heedful.data.grammar.choices import first_that
+from heedful.data.grammar.clauses import ClauseSampler, is_of_it
 from heedful.data.grammar.frames import Clause, Extra, Mood, Negation, Phrase
 from heedful.data.grammar.lexicon import HAVE, I, Noun, Predicate
 
@@ -106,9 +107,7 @@ class JoinSampler:
     def sequence(self) -> Joined:
         """One does this and then that."""
         kinds = self.clauses
-        first = kinds.event(kinds.pick(self.first))
-        while first.subject and first.subject.noun.pronoun == "it":
-            first = kinds.event(kinds.pick(self.first))
+        first = kinds.of_somebody(self.first)
         second = self.next_of(first, [first])
         mode = kinds.pick(("past", "past", "past", "future", "habit"))
         if mode == "habit" and "once" in first.predicate.marks:
@@ -121,15 +120,16 @@ class JoinSampler:
 
     def next_of(self, last: Clause, before: Sequence[Clause]) -> Clause:
         """Something else the same one does next."""
-        kinds = self.clauses
-        while True:
-            if kinds.chance(0.4):
-                clause = kinds.go(self.by_lemma["가다"])
-                clause.person, clause.subject = last.person, last.subject
-            else:
-                clause = kinds.event(kinds.pick(self.then), of=last)
-            if clause.predicate not in [other.predicate for other in before]:
-                return clause
+        kinds, known = self.clauses, [clause.predicate for clause in before]
+
+        def draw() -> Clause:
+            if not kinds.chance(0.4):
+                return kinds.event(kinds.pick(self.then), of=last)
+            clause = kinds.go(self.by_lemma["가다"])
+            clause.person, clause.subject = last.person, last.subject
+            return clause
+
+        return first_that(lambda clause: clause.predicate not in known, draw, "next action")
 
     def side_by_side(self) -> Joined:
         """One does this, another that."""
@@ -138,14 +138,15 @@ class JoinSampler:
     def two_people(self, link: str) -> Joined:
         """The same done by two people to two things."""
         kinds = self.clauses
-        first = kinds.event()
-        while first.predicate.marks & {"animals", "machines", "once"} or len(first.predicate.objects) < 3:
-            first = kinds.event()
-        if first.subject is None or first.subject.noun.pronoun == "it":
-            first = kinds.event(first.predicate, of=Clause(first.predicate, Phrase(I), person="I"))
-        second = kinds.event(first.predicate)
-        while second.subject is None or second.subject.noun.pronoun == "it" or _alike(first, second):
-            second = kinds.event(first.predicate)
+        first = first_that(_is_of_many_things, kinds.event, "action with several objects")
+        verb = first.predicate
+        if first.subject is None or is_of_it(first):
+            first = kinds.event(verb, of=Clause(verb, Phrase(I), person="I"))
+        second = first_that(
+            lambda other: other.subject is not None and not is_of_it(other) and not _alike(first, other),
+            lambda: kinds.event(verb),
+            f"second person who {verb.english}",
+        )
         mode = "habit" if "state" in first.predicate.marks else kinds.pick(("habit", "past"))
         for clause in (first, second):
             kinds.set_mode(clause, mode)
@@ -171,7 +172,7 @@ class JoinSampler:
     def because(self) -> Joined:
         """It is raining, so I can't exercise."""
         kinds = self.clauses
-        first, second = self.cause_and_effect(self.causes)
+        first, second = self.cause()
         if second.negation == "못":
             mode = kinds.pick(("past", "past", "present"))
         elif second.negation:
@@ -184,18 +185,16 @@ class JoinSampler:
 
     def since(self) -> Joined:
         """Since it is cold, close the window."""
-        first, second = self.cause_and_effect(self.causes)
-        while "weather" not in first.predicate.marks or second.negation:
-            first, second = self.cause_and_effect(self.causes)
+        first, second = first_that(
+            lambda pair: "weather" in pair[0].predicate.marks and not pair[1].negation, self.cause, "weather that tells"
+        )
         second.person, second.subject = "you", None
         return "command", self.join(first, "-(으)니까", second)
 
     def condition(self) -> Joined:
         """If you are hungry, eat some bread; if it rains, I will buy an umbrella."""
         kinds = self.clauses
-        first, second = self.cause_and_effect(self.causes)
-        while second.negation or second.person == "other" or first.predicate.lemma in ("기쁘다", "슬프다"):
-            first, second = self.cause_and_effect(self.causes)
+        first, second = first_that(_is_possible, self.cause, "condition")
         if kinds.chance(0.25):
             first = Clause(HAVE, object=Phrase(kinds.words.nouns["시간"]), person="I")
             second = self.next_of(first, [])
@@ -209,9 +208,9 @@ class JoinSampler:
 
     def because_then(self) -> Joined:
         """I was hungry, so I ate some bread and drank some milk."""
-        mood, clauses = self.because()
-        while clauses[1].negation or clauses[1].tense == "present":
-            mood, clauses = self.because()
+        mood, clauses = first_that(
+            lambda said: not said[1][1].negation and said[1][1].tense != "present", self.because, "reason to act"
+        )
         return mood, self.and_then(clauses)
 
     def three_in_a_row(self) -> Joined:
@@ -221,9 +220,9 @@ class JoinSampler:
 
     def but_then(self) -> Joined:
         """I was tired but ate and studied."""
-        first, second = self.cause_and_effect(self.despite)
-        while second.negation:
-            first, second = self.cause_and_effect(self.despite)
+        first, second = first_that(
+            lambda pair: not pair[1].negation, lambda: self.cause_and_effect(self.despite), "action nevertheless"
+        )
         first.tense = second.tense = "past"
         return "statement", self.and_then(self.join(first, "-지만", second))
 
@@ -233,6 +232,10 @@ class JoinSampler:
         third.tense, third.habit = last.tense, last.habit
         last.link, third.shared, third.subject = "-고", True, None
         return [*clauses, third]
+
+    def cause(self) -> tuple[Clause, Clause]:
+        """A state and what one does because of it."""
+        return self.cause_and_effect(self.causes)
 
     def cause_and_effect(self, table: dict[Predicate, list[Effect]]) -> tuple[Clause, Clause]:
         """A state of the weather or of somebody, and what follows from it for them."""
@@ -255,6 +258,15 @@ class JoinSampler:
                 second.object = Phrase(noun)
         second.negation = negation
         return first, second
+
+
+def _is_of_many_things(clause: Clause) -> bool:
+    return not clause.predicate.marks & {"animals", "machines", "once"} and len(clause.predicate.objects) >= 3
+
+
+def _is_possible(pair: tuple[Clause, Clause]) -> bool:
+    first, second = pair
+    return not second.negation and second.person != "other" and first.predicate.lemma not in ("기쁘다", "슬프다")
 
 
 def _alike(first: Clause, second: Clause) -> bool:

@@ -199,7 +199,7 @@ class _Builder:
         return replace(_predicate(row[0], f"be {row[1]}", marks=marks, adjective=True), subjects=self._members(row[2]))
 
     def message(self, row: list[str]) -> Predicate:
-        return replace(_predicate(row[0], row[1]), subjects=self._members(row[2]))
+        return replace(_predicate(row[0], row[1], marks=row[3].split()), subjects=self._members(row[2]))
 
     def times(self) -> Iterator[Adverb]:
         for korean, rest in _entries(TIMES, self.level):

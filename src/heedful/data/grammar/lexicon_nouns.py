@@ -40,7 +40,7 @@ PLACES = (
 THINGS = (
     # food and drink
     "사과*=apple 빵*=bread~ 밥*=rice~ 고기*=meat~ 과일*=fruit~ 케이크*=cake 계란*=egg 생선=fish~ 치즈*=cheese~ 피자*=pizza~ "
-    "바나나*=banana 오렌지=orange 딸기=strawberry 포도=grapes+ 수박=watermelon 김치*=kimchi~ 국수=noodles+ 라면=ramen~ "
+    "바나나*=banana 오렌지=orange 딸기=strawberry 포도=grapes+ 수박=watermelon~ 김치*=kimchi~ 국수=noodles+ 라면=ramen~ "
     "샌드위치*=sandwich 과자=cookie 사탕=candy~ 초콜릿=chocolate~ 샐러드=salad 수프=soup~ 아이스크림=ice_cream~ "
     "감자=potato 토마토=tomato 당근=carrot 채소=vegetables+ 닭고기=chicken~ 비빔밥=bibimbap~ 불고기=bulgogi~ "
     "김밥=gimbap~ 만두=dumplings+ 햄버거=hamburger 파스타=pasta~ 고구마=sweet_potato 양파=onion 버섯=mushroom "
@@ -73,7 +73,7 @@ THINGS = (
     # travel and money
     "버스*=bus 기차*=train 지하철*=the_subway 택시*=taxi 비행기=plane 자전거*=bicycle 자동차=car 오토바이=motorcycle 트럭=truck 표=ticket 여권=passport "
     "길=the_street 다리=bridge 건물=building 돈*=money~ 선물*=gift 카드=card 가격=the_price 시간*=time~ 약속=appointment "
-    "계획=plan 생각=idea 휴가=vacation 주소=address 전화번호=phone_number 비밀=secret 소식=news~ 이야기=story "
+    "계획=plan 생각=idea 휴가=day_off 주소=address 전화번호=phone_number 비밀=secret 소식=news~ 이야기=story "
     # software and learning machines
     "파일*=file 문서*=document 폴더=folder 컴퓨터*=computer 프로그램=program 앱=app 비밀번호=password 메시지=message 메뉴=menu "
     "서버=server 데이터=data~ 코드=code~ 오류=error 업데이트=update 계정=account 설정=the_settings+ 링크=link 버튼=button 화면=screen "
@@ -117,16 +117,17 @@ CLASSES = {
     "liked": "사과 빵 고기 과일 케이크 커피 우유 차 주스 책 영화 음악 꽃 축구 한국어 영어 수학 초콜릿 피자 딸기 아이스크림 농구 소설 뉴스 김밥 떡볶이 복숭아 만화책 파스타",
     "given": "책 꽃 선물 돈 연필 편지 사진 우산 시계 반지 인형 표 지도 열쇠 사탕 볼펜 공 엽서",
     "received": "선물 편지 이메일 돈 메시지 문자 전화번호 표 사진 소식 엽서",
-    "sent": "편지 이메일 선물 돈 사진 메시지 문자 파일 소식 엽서",
+    "sent": "편지 이메일 선물 돈 사진 메시지 문자 파일 엽서",
     "borrowed": "책 돈 우산 연필 자전거 카메라 볼펜 지우개 가위 노트북 만화책 공",
-    "washed": "손 얼굴 그릇 과일 자동차 신발 컵 접시 냄비 숟가락",
+    "washed": "손 얼굴 과일 (신발) (컵)",
+    "rinsed": "그릇 자동차 신발 컵 접시 냄비 숟가락",
     "built": "집",
     "fixed": "컴퓨터 자동차 자전거 의자 시계 휴대폰 카메라 세탁기 문 노트북 프린터 오토바이 선풍기",
-    "cleaned": "방 부엌 집 교실 거실 화장실 사무실",
+    "cleaned": "방 부엌 집 교실 거실 화장실 사무실 연구실",
     "lost": "지갑 열쇠 가방 휴대폰 우산 표 여권 돈 이어폰 지우개 볼펜",
     "drawn": "그림 꽃 나무 고양이 지도 그래프 새 하늘 달 별",
     "raised": "고양이 개 토끼 새 강아지",
-    "owned": "고양이 개 돈 시간 자전거 시계 휴대폰 컴퓨터 카메라 우산 자동차 열쇠 질문 약속 계획 표 여권 생각 시험 수업 토끼 가방 카드 휴가 열 노트북 오토바이 볼펜",
+    "owned": "고양이 개 돈 시간 자전거 시계 휴대폰 컴퓨터 카메라 우산 자동차 열쇠 질문 약속 계획 표 여권 시험 수업 토끼 가방 카드 휴가 열 노트북 오토바이 볼펜",
     "siblings": "여동생 남동생 형 누나 아들 딸 사촌 친구",
     "needed": "돈 시간 물 우산 컴퓨터 가방 의자 약 도움 여권 열쇠 사전 안경 연필 데이터 휴식 코트 가위 수건 설탕 소금 볼펜 이불 노트북",
     "in-places": "책상 의자 컴퓨터 꽃 (나무) 침대 소파 거울 냉장고 가방 상자 시계 책장 달력 프린터",
@@ -143,7 +144,7 @@ CLASSES = {
     "checked": "링크 이메일 메시지 주소 비밀번호 결과 설정 계정 오류",
     "analyzed": "데이터 결과 문제 오류",
     "trained": "모델 Transformer",
-    "translated": "문장 책 소설 단어 논문 편지 기사",
+    "translated": "문장 책 소설 논문 편지 기사",
     "explained": "문제 단어 문장 계획 결과 코드 생각",
     "understood": "문장 질문 문제 이야기 단어 논문 코드 강의",
     "known": "답 이름 주소 비밀번호 비밀 전화번호 단어",
@@ -162,25 +163,25 @@ CLASSES = {
     "high": "산 가격 정확도 손실",
     "low": "가격 정확도 손실",
     "fast": "기차 버스 자동차 비행기 컴퓨터 인터넷 모델 서버 자전거 지하철 프로그램 연결 노트북 오토바이 프린터 트럭",
-    "clean": "방 집 부엌 학교 식당 카페 화장실 공원 옷 물 거실 교실 호텔 길 강 바다 해변 수건",
+    "clean": "방 집 부엌 학교 식당 카페 화장실 공원 옷 물 거실 교실 호텔 길 강 바다 해변 수건 건물",
     "quiet": "도서관 방 카페 공원 교실 사무실 집 마을 식당 거실 해변",
     "bright": "방 교실 화면 거실 부엌 사무실 달 하늘 별 길",
-    "near": "버스_정류장 학교 회사 병원 시장 공원 집 은행 공항 기차역 호텔 바다 우체국 약국 편의점 슈퍼마켓 지하철역 경찰서 치과 해변 주차장",
+    "near": "버스_정류장 학교 회사 병원 시장 공원 집 은행 공항 기차역 호텔 바다 우체국 약국 편의점 슈퍼마켓 지하철역 경찰서 치과 해변 주차장 다리",
     "good": "날씨 책 음악 컴퓨터 영화 노래 모델 결과 생각 호텔 계획 카메라",
     "important": "시간 돈 문제 시험 회의 데이터 약속 약",
-    "famous": "가수 배우 화가 작가 식당 노래 영화 소설 박물관",
+    "famous": "가수 배우 화가 작가 식당 노래 영화 소설 박물관 건물 다리",
     "kind": "선생님 의사 친구 학생 간호사 직원 여동생 남동생 이웃 아이 경찰관",
     "colored": "꽃 모자 셔츠 가방 우산 신발 코트 자동차 치마 옷 티셔츠 재킷 수건 공 블라우스 커튼",
     "met": "민수 유나 현우 수미 친구 학생 의사 준호 미나 진수 영희 지호 세라 여동생 남동생 가수 배우 기자 변호사 이웃 손님 사촌",
     "memorized": "단어 문장 노래 전화번호",
     "prepared": "음식 점심 저녁 선물",
     "executed": "프로그램 앱 코드",
-    "used": "컴퓨터 휴대폰 카메라 사전 카드 칼 GPU 인터넷 노트북 가위 프린터 수건 젓가락 이어폰",
+    "used": "컴퓨터 휴대폰 카메라 사전 칼 GPU 인터넷 노트북 가위 프린터 수건 젓가락 이어폰",
     "thrown": "쓰레기 종이 상자 신문",
     "disliked": "고기 생선 당근 양파 버섯 우유 커피 맥주 수학 과학 쥐 두부 토마토",
     "seen": "고양이 개 토끼 새 곰 여우 원숭이 별 쥐 달 (하늘) 호랑이 사자 코끼리 거북이",
     "dear": "민수 유나 현우 수미 친구 여동생 남동생 준호 미나 진수 영희 지호 세라 아들 딸",
-    "machines": "모델 Transformer 프로그램 로봇",
+    "machines": "모델 Transformer 프로그램",
     "predicted": "토큰 단어 결과 가격",
     "generated": "문장 토큰 답 코드 그래프",
     "calculated": "손실 정확도 가격 결과",
@@ -192,7 +193,7 @@ CLASSES = {
     "practiced": "피아노 기타 바이올린 한국어 영어 테니스",
     "forgotten": "비밀번호 이름 전화번호 주소 약속",
     "spicy": "김치 라면 떡볶이 국수 음식 수프",
-    "sweet": "사과 딸기 수박 포도 케이크 복숭아 귤 초콜릿 아이스크림 고구마",
+    "sweet": "사과 딸기 수박 포도 케이크 복숭아 귤 초콜릿 아이스크림",
     "salty": "수프 국수 음식 라면 파스타 치즈",
     "roomy": "방 집 공원 부엌 교실 거실 사무실 주차장 가게 정원",
     "thick": "책 코트 사전 이불 옷 재킷 수건 종이",

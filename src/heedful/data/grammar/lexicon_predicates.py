@@ -4,13 +4,14 @@ Verbs: `lemma:kind | english | objects | places | adverbs | marks`. A star marks
 are classes of nouns, so that nothing is eaten that is not food. (A word in brackets) is only the demo's. One lemma may have several lines: 쓰다 is *write*, *wear*
 or *use* by its object. Marks: `state` has no progressive and no command; `once` happens, and is no habit; `animal` is
 what animals do as well, with their own objects after `by animals`; `noun` is a noun with 하다 (공부 안 해요);
-`software` speaks of the file at hand, and is a message when nobody is named (파일을 저장할 수 없습니다).
+`software` speaks of the file at hand, and is a message when nobody is named (파일을 저장할 수 없습니다); `own` is done to what
+is one's own, and what is done to `many` is meant in general (memorize words); what `arises` is new (an error).
 """
 
 # ruff: noqa: E501
 
 VERBS = """
-먹다*      | eat         | food meal                 | 집 식당 학교 카페 부엌               | (빨리) 천천히            | animal
+먹다*      | eat         | food meal                 | 집 식당 학교 카페 (부엌)             | (빨리) 천천히            | animal
 마시다*    | drink       | drink                     | 집 카페 식당 회사                    | (빨리) 천천히            | animal
 읽다*      | read        | reading                   | 집 도서관 학교 카페 방 교실          | (천천히) 조용히 다시     |
 쓰다*      | write       | writing                   | 집 학교 카페 방 회사 도서관          | (천천히) (빨리) 다시     |
@@ -32,13 +33,14 @@ VERBS = """
 부르다:르* | call        | met                       | (집) (학교) (공원)                   | 다시 (빨리)              | once
 부르다:르  | sing        | 노래                      | 집 방 학교 공원                      | 잘 다시                  |
 쫓다*      | chase       | animal                    | 공원 집 정원                         | 빨리                     | once only animals
-찾다       | find        | lost                      | 집 학교 공원 방                      |                        | once done
-배우다*    | learn       | skill                     | 학교 집 대학교                       | 빨리                     |
+찾다       | find        | lost                      | 집 학교 공원 방                      |                        | once done own
+배우다*    | learn       | skill                     | 학교 집 대학교                       | (빨리)                   |
 가르치다*  | teach       | studied                   | 학교 집 대학교                       | 잘                   |
 공부하다*  | study       | studied                   | 집 도서관 학교 카페 방               | 열심히 혼자 (조용히)     | noun
-요리하다*  | cook        | -                         | 집 부엌 식당                         | (잘) (빨리)           | noun
+요리하다*  | cook        | -                         | 집 부엌 식당                         | 잘 (빨리)             | noun
 청소하다*  | clean       | cleaned                   |                                      | (빨리)             | noun
 씻다*      | wash        | washed                    | 집 부엌 화장실                       | (빨리) 다시              |
+씻다       | wash        | rinsed                    | 집 부엌                              | 다시                     | at-hand
 닦다       | brush       | 이                        | 집 화장실                            |                     |
 열다*      | open        | closable                  |                                      | (빨리) (천천히) 조용히 다시 | once at-hand
 닫다*      | close       | closable                  |                                      | (빨리) (천천히) 조용히 다시 | once at-hand
@@ -50,24 +52,24 @@ VERBS = """
 타다       | ride        | 오토바이                  |                                      | 잘                       |
 치다       | play        | 테니스                    | 공원 학교 운동장                     | 잘 열심히                |
 찍다       | take        | 사진                      | 공원 학교 바다 박물관                |                          |
-그리다*    | draw        | drawn                     | 집 학교 공원 방                      | 잘 (천천히)              |
-받다*      | receive     | received                  | 집 학교 회사 우체국                  |                          | once
+그리다*    | draw        | drawn                     | 집 학교 공원 (방)                    | 잘 (천천히)              |
+받다*      | receive     | received                  | 집 학교 회사                         |                          | once
 빌리다*    | borrow      | borrowed                  | 도서관 학교                          |                          | once
-잃어버리다 | lose        | lost                      | 시장 공항 학교 공원                  |                          | once done
+잃어버리다 | lose        | lost                      | 시장 공항 학교 공원                  |                          | once done own
 키우다     | raise       | raised                    | 집                                   |                          | state
 치다       | play        | struck                    | 집 학교 방                           | 잘 열심히                |
 하다*      | do          | 숙제                      | 집 학교 도서관 방                    | 빨리                  |
-하다*      | play        | ball-game                 | 학교 공원 운동장                     | (잘) 열심히              |
+하다*      | play        | ball-game                 | 학교 공원 운동장                     | 잘 열심히                |
 하다       | do          | 설거지 빨래               | 집                                   |                        |
 시작하다   | start       | 숙제 일                   |                                      | 다시                   | noun once
 끝내다     | finish      | 숙제 일                   | 집 회사 학교                         | 빨리                     | once
 짓다:ㅅ    | build       | built                     |                                  |                     | creates once
-고치다*    | fix         | fixed                     | 집 회사 가게                         | (빨리) (잘) 다시         | at-hand
-이해하다   | understand  | understood                |                                      | 잘                     | noun state
-외우다     | memorize    | memorized                 | 집 학교 도서관                       | 열심히 다시                 |
+고치다*    | fix         | fixed                     | 집 회사 (가게)                       | (빨리) (잘) 다시         | at-hand
+이해하다   | understand  | understood                |                                      | 잘                     | noun state at-hand
+외우다     | memorize    | memorized                 | 집 학교 도서관                       | 열심히 다시                 | many
 풀다       | solve       | 문제                      | 학교 집 도서관                       | 다시 혼자                |
 알다       | know        | known                     |                                      | 잘                       | state at-hand
-설명하다   | explain     | explained                 | 학교 회사                            | 다시 천천히             | noun
+설명하다   | explain     | explained                 | 학교 회사                            | 다시 천천히             | noun at-hand
 번역하다*  | translate   | translated                | 집 회사 도서관                       | (빨리) (천천히) (잘) 다시 | noun technical
 준비하다   | prepare     | prepared                  | 집 회사 학교                         |                        | noun
 준비하다   | prepare for | 파티 회의 시험            | 집 회사 학교                         | 열심히                   | noun
@@ -79,15 +81,15 @@ VERBS = """
 실행하다   | run         | executed                  |                                      | 다시                     | noun software once technical
 입력하다   | enter       | entered                   |                                      | 다시                   | noun software once technical
 확인하다   | check       | checked                   | 집 회사                              | 다시                   | noun software
-분석하다   | analyze     | analyzed                  | 회사 연구실                          | 다시                   | noun technical
+분석하다   | analyze     | analyzed                  | 회사 연구실                          | 다시                   | noun technical at-hand
 학습시키다 | train       | trained                   | 연구실 회사                          | 다시                     | technical
-쓰다       | use         | used                      | 집 회사 학교                         | 잘                       |
+쓰다       | use         | used                      | 집 회사 학교                         |                          |
 먹다       | have        | 밥                        | 집 식당 회사 학교                    | 혼자 많이                | once
-쓰다       | write in    | 일기                      | 집 방                                |                          |
+쓰다       | write in    | 일기                      | 집                                   |                          |
 누르다:르  | press       | 버튼                      |                                      | 다시                     | at-hand once
 굽다:ㅂ    | bake        | baked                     | 집 부엌                              |                          |
 빨다       | wash        | laundered                 | 집                                   | 다시                     | at-hand
-자르다:르  | cut         | cut                       | 부엌                                 |                          | once
+자르다:르  | cut         | cut                       | 부엌                                 |                          | once at-hand
 복사하다   | copy        | copied                    |                                      | 다시                     | noun software once technical
 연습하다   | practice    | practiced                 | 집 학교 방                           | 열심히 혼자              | noun
 싫어하다   | dislike     | disliked                  |                                      |                          | state
@@ -95,9 +97,9 @@ VERBS = """
 등산하다   | go hiking   | -                         | 제주도                               | 혼자                     | noun
 쇼핑하다   | go shopping | -                         | 백화점 시장 서울 슈퍼마켓            | 혼자 많이                | noun
 먹다       | take        | 약 비타민                 | 집 병원                              |                        |
-벗다       | take off    | clothes footwear headwear | 집 학교                              |                        | once at-hand
+벗다       | take off    | 코트 재킷 스웨터 footwear headwear | 집                              |                        | once own
 감다       | wash        | 머리                      | 집 화장실                            |                        |
-버리다     | throw away  | thrown                    | 집 공원                              |                        | once
+버리다     | throw away  | thrown                    |                                      |                        | once at-hand
 예측하다   | predict     | predicted                 |                                      | 잘                     | noun machines
 생성하다   | generate    | generated                 |                                      | 잘 다시                | noun machines
 계산하다   | calculate   | calculated                | 회사 연구실                          | 다시                   | noun technical
@@ -106,7 +108,7 @@ VERBS = """
 쉬다*      | rest        | -                         | 집 공원 방 카페                      | (조용히) 많이         |
 일하다*    | work        | -                         | 집 회사 병원 식당 은행               | 열심히 (늦게) 많이       | noun
 운동하다*  | exercise    | -                         | 공원 집 체육관                       | 열심히 혼자              | noun
-수영하다*  | swim        | -                         | 바다 수영장 강                       | (잘)              | noun
+수영하다*  | swim        | -                         | 바다 수영장 강                       | 잘                | noun
 걷다:ㄷ*   | walk        | -                         | 공원 서울 산 강 | 빨리 천천히 혼자 많이    | animal
 달리다     | run         | -                         | 공원 학교 운동장                     | 빨리                     | animal
 웃다*      | laugh       | -                         | 학교 집 회사                         | 많이 (조용히)            |
@@ -222,9 +224,9 @@ TIMES = """
 """
 
 MESSAGES = """
-발생하다 | occur       | 오류 문제
-실패하다   | fail        | 업데이트 실험 연결 번역
-완료되다   | be complete | 업데이트 설치 번역 다운로드
-시작되다   | start       | 업데이트 설치 실험 다운로드
-종료되다   | end         | 프로그램 회의 실험
+발생하다 | occur       | 오류 문제                     | arises
+실패하다 | fail        | 업데이트 실험                 |
+완료되다 | be complete | 업데이트 설치 번역 다운로드   |
+시작되다 | start       | 업데이트 설치 실험 다운로드 번역 |
+종료되다 | end         | 프로그램 회의 실험 연결       |
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from heedful.data.grammar import quantities
+from heedful.data.grammar.choices import first_that
 from heedful.data.grammar.clauses import ClauseSampler
 from heedful.data.grammar.frames import Clause, Extra, Phrase, Pointer
 from heedful.data.grammar.lexicon import (
@@ -19,7 +20,6 @@ from heedful.data.grammar.lexicon import (
     Adverb,
     I,
     Noun,
-    Predicate,
 )
 from heedful.data.grammar.settling import UNCOUNTED
 from heedful.data.grammar.special import Told
@@ -85,9 +85,7 @@ class MeasureSampler:
     def hours(self) -> Told:
         """세 시부터 다섯 시까지 공부했어요; 월요일부터 금요일까지 일해요."""
         kinds = self.clauses
-        clause = kinds.event(kinds.pick(self.lasting))
-        while clause.subject and clause.subject.noun.pronoun == "it":
-            clause = kinds.event(kinds.pick(self.lasting))
+        clause = kinds.of_somebody(self.lasting)
         kinds.set_mode(clause, kinds.pick(("past", "past", "habit")))
         start, length = kinds.pick(range(1, 10)), kinds.pick(range(1, 4))
         span = quantities.between_clocks(start, start + length)
@@ -105,9 +103,7 @@ class MeasureSampler:
     def on_a_date(self) -> Told:
         """유월 십오 일에 만났어요."""
         kinds = self.clauses
-        clause = kinds.person_event()
-        while clause.predicate.english == "get up":
-            clause = kinds.person_event()
+        clause = first_that(lambda found: found.predicate.english != "get up", kinds.person_event, "dated action")
         kinds.set_mode(clause, "past" if "done" in clause.predicate.marks else kinds.pick(("past", "past", "future")))
         clause.extras.append(Extra("when", quantities.on_date(*self.month_and_day())))
         clause.topic = clause.subject is not None and clause.subject.noun is I
@@ -124,7 +120,7 @@ class MeasureSampler:
             won = 10_000 * kinds.pick(range(10, 100))
         else:
             won = (
-                500 * kinds.pick(range(4, 40))
+                500 * kinds.pick(range(2, 20))
                 if noun in self.tasty or noun.korean == "꽃"
                 else 1000 * kinds.pick(range(5, 100))
             )
@@ -167,16 +163,17 @@ class MeasureSampler:
     def how_many(self) -> Told:
         """사과 몇 개를 샀어요?"""
         kinds = self.clauses
-        clause = kinds.person_event(objects=True)
-        while not clause.object or not _countable(clause.object.noun, clause.predicate):
-            clause = kinds.person_event(objects=True)
+        clause = first_that(_is_countable, lambda: kinds.person_event(objects=True), "action with a number")
+        assert clause.object is not None
         clause.object = Phrase(clause.object.noun, "how many")
         clause.tense, clause.asked, clause.topic = "past", "object", True
         return "question", clause, None
 
 
-def _countable(noun: Noun, verb: Predicate) -> bool:
-    return noun.counter != "" and noun.kind == "count" and verb.english not in UNCOUNTED
+def _is_countable(clause: Clause) -> bool:
+    noun = clause.object.noun if clause.object else None
+    counted = clause.predicate.english not in UNCOUNTED
+    return counted and noun is not None and noun.counter != "" and noun.kind == "count"
 
 
 def _asking(clause: Clause, word: Noun) -> Told:

@@ -36,7 +36,7 @@ ENDINGS = (
     "-겠습니다", "-게", "-기",
 )  # fmt: skip
 _COPULAS = (*FINAL.values(), "-ㅂ니까/습니까", "-고", "-지만", "-(으)면")
-_HELPERS = [Verb(stem) for stem in ("하", "않", "말", "주", "못하", "계시", "아니")]
+_HELPERS = [Verb(stem) for stem in ("하", "잘하", "않", "말", "주", "못하", "계시", "아니")]
 _DESCRIBING_HELPERS = [Verb(stem, adjective=True) for stem in ("싶", "않")]
 _SMALL_WORDS = """
 이 그 저 제 내 무슨 몇 더 가장 안 못 수 마 위에 아래에 옆에 안에 앞에 뒤에 위 아래 옆 거예요 겁니다 겁니까 거야 왜
@@ -97,6 +97,8 @@ def _korean_forms(words: Lexicon) -> Iterator[str]:
     for predicate in _predicates(words):
         before, _, _ = predicate.lemma.rpartition(" ")
         yield before or predicate.light or predicate.lemma
+        if predicate.light:
+            yield attach(predicate.light, "을/를")
         for verb in {predicate.verb, predicate.honorific or predicate.verb} - {COPULA.verb}:
             yield from _forms_of(verb)
     for verb in (*_HELPERS, *_DESCRIBING_HELPERS):

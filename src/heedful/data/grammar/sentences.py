@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import wraps
 from random import Random
 
-from heedful.data.grammar.choices import Choice, inventory
-from heedful.data.grammar.clauses import ClauseSampler
+from heedful.data.grammar.choices import Choice, first_that, inventory
+from heedful.data.grammar.clauses import ClauseSampler, is_of_it
 from heedful.data.grammar.frames import Clause, Extra, Mood, Phrase, Sentence, SpeechLevel
 from heedful.data.grammar.joins import Joined, JoinSampler
 from heedful.data.grammar.lexicon import FANCY, HOW, WHAT, WHEN, WHERE, WHO, WHY, YOU, Adverb, I, Level, Noun, Predicate
@@ -85,10 +86,11 @@ class SentenceSampler:
 
     def sensible(self, shape: Callable[[], Sentence]) -> Sentence:
         """A sentence of this shape that people would say."""
-        sentence = shape()
-        while self.clauses.full and not makes_sense(sentence):
-            sentence = shape()
-        return sentence
+        return (
+            first_that(makes_sense, shape, f"sentence of the shape {shape.__name__!r}")
+            if self.clauses.full
+            else shape()
+        )
 
     def sentence(self, mood: Mood, *clauses: Clause, level: SpeechLevel | None = None) -> Sentence:
         """Clauses on a speech level that the mood allows, spoken as people speak."""
@@ -99,6 +101,7 @@ class SentenceSampler:
         return sentence
 
     def joined(self, shape: Callable[[], Joined]) -> Callable[[], Sentence]:
+        @wraps(shape)
         def draw() -> Sentence:
             mood, clauses = shape()
             return self.sentence(mood, *clauses)
@@ -106,6 +109,7 @@ class SentenceSampler:
         return draw
 
     def told(self, shape: Callable[[], tuple[Mood, Clause, SpeechLevel | None]]) -> Callable[[], Sentence]:
+        @wraps(shape)
         def draw() -> Sentence:
             mood, clause, level = shape()
             return self.sentence(mood, clause, level=level)
@@ -115,10 +119,9 @@ class SentenceSampler:
     def core(self) -> Clause:
         """Any clause, with tense and extras."""
         kind = self.cores.of(self.random)
-        clause = self.settled(kind())
-        while self.clauses.full and not suits(clause):
-            clause = self.settled(kind())
-        return clause
+        if not self.clauses.full:
+            return self.settled(kind())
+        return first_that(suits, lambda: self.settled(kind()), f"clause of the kind {kind.__name__!r}")
 
     def settled(self, clause: Clause) -> Clause:
         predicate = clause.predicate
@@ -134,14 +137,7 @@ class SentenceSampler:
 
     def question(self) -> Sentence:
         """Yes or no?"""
-        clause = self.core()
-        while (
-            clause.negation
-            or clause.predicate is FANCY
-            or (clause.person == "I" and "copula" in clause.predicate.marks)
-        ):
-            clause = self.core()
-        return self.sentence("question", clause)
+        return self.sentence("question", first_that(_is_questionable, self.core, "question"))
 
     def command(self) -> Sentence:
         return self.sentence("command", self.action())
@@ -184,8 +180,8 @@ class SentenceSampler:
         """Who, what, when, where, why; in Korean the word stays in its place."""
         kinds = self.clauses
         clause = kinds.event() if kinds.chance(0.65) else kinds.go()
-        while clause.subject and clause.subject.noun.pronoun == "it":
-            clause = kinds.event()
+        if is_of_it(clause):
+            clause = first_that(lambda other: not is_of_it(other), kinds.event, "action to ask about")
         asked = kinds.pick(self.askable(clause))
         kinds.settle(clause, None if clause.predicate.marks & {"state", "once"} else self.asking, negative=0.0)
         clause.extras = [extra for extra in clause.extras if extra.role not in ("how", "often")]
@@ -224,13 +220,14 @@ class SentenceSampler:
     def action(self, among: Sequence[str] = ()) -> Clause:
         """Something one can be told to do; of these verbs, if any are named."""
         kinds = self.clauses
-        while True:
-            clause = kinds.event() if kinds.chance(0.8) else kinds.go()
-            predicate = clause.predicate
-            if among and predicate.english in among:
-                break
-            if not among and not predicate.marks & _NOT_DONE_AT_WILL and predicate.english not in _NOT_ORDERED:
-                break
+
+        def fits(clause: Clause) -> bool:
+            verb = clause.predicate
+            at_will = not verb.marks & _NOT_DONE_AT_WILL and verb.english not in _NOT_ORDERED
+            return verb.english in among if among else at_will
+
+        clause = first_that(fits, lambda: kinds.event() if kinds.chance(0.8) else kinds.go(), "action to order")
+        predicate = clause.predicate
         clause.person, clause.subject = "you", None
         if clause.object:
             if clause.object.noun.kind == "kin":
@@ -241,6 +238,12 @@ class SentenceSampler:
         elif predicate.places and "motion" not in predicate.marks and kinds.chance(0.2):
             clause.extras.append(Extra("at", Phrase(kinds.pick(predicate.places))))
         return clause
+
+
+def _is_questionable(clause: Clause) -> bool:
+    """What one asks of another: no denials, and not who one is oneself."""
+    of_me = clause.person == "I" and "copula" in clause.predicate.marks
+    return not (clause.negation or of_me or clause.predicate is FANCY)
 
 
 def is_topic(clause: Clause) -> bool:
@@ -272,7 +275,9 @@ def may_scramble(clause: Clause) -> bool:
 def may_drop(clause: Clause) -> bool:
     """A thing's particle may be dropped beside the verb."""
     assert clause.object is not None
-    noun = clause.object.noun
+    noun, short = clause.object.noun, clause.negation in ("안", "못") and clause.modal != "can"
+    if clause.predicate.lemma == "하다" and not short:
+        return False  # 축구해요 is one word, 축구 안 해요 is three
     beside = not any(extra.role in ("how", "often") for extra in clause.extras)
     return (
         beside and not noun.animate and noun.kind != "name" and not clause.object.number and not clause.object.relative

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 from typing import TypeVar, cast
 
 from heedful.data.grammar.choices import Choice, Inventory
 from heedful.data.grammar.frames import Clause, Extra, Modal, Negation, Phrase, Tense
-from heedful.data.grammar.lexicon import KNOW_NOT, Predicate
+from heedful.data.grammar.lexicon import KNOW_NOT, Adverb, Predicate
 from heedful.data.grammar.quantities import at_clock
-from heedful.data.grammar.sense import at_most
+from heedful.data.grammar.sense.parts import at_most
+from heedful.data.grammar.sense.times import time_suits
 
 _T = TypeVar("_T")
 _SOCIAL = frozenset(
@@ -136,7 +138,21 @@ class Settler:
         if not thing and clause.predicate.english in _CLOCKED and self.chance(0.4):
             clause.extras.append(Extra("when", at_clock(*self.hour_and_minute())))
         elif not (mode == "habit" and clause.negation):
-            clause.extras.append(Extra("when", self.stock.times[mode].of(self.random)))
+            self.add_named_time(clause, mode)
+
+    def add_named_time(self, clause: Clause, mode: str) -> None:
+        """A time with a name; on the full level one of those that suit what is done, if any do."""
+        times = self.stock.times[mode]
+        if self.full:
+            weights = {time: share for time, share in times.shares() if self.suits_at(clause, time)}
+            if not weights:
+                return
+            times = Choice(weights)
+        clause.extras.append(Extra("when", times.of(self.random)))
+
+    def suits_at(self, clause: Clause, time: Adverb) -> bool:
+        """Whether this is done at such a time."""
+        return time_suits(replace(clause, extras=[*clause.extras, Extra("when", time)]))
 
     def hour_and_minute(self) -> tuple[int, int]:
         """A time on the clock: full hours often, in the demo only tens of minutes."""

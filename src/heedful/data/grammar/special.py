@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from heedful.data.grammar.choices import Choice
-from heedful.data.grammar.clauses import ClauseSampler
+from heedful.data.grammar.choices import Choice, first_that
+from heedful.data.grammar.clauses import ClauseSampler, is_of_it
 from heedful.data.grammar.frames import Clause, Extra, Mood, Phrase, Pointer, SpeechLevel
 from heedful.data.grammar.lexicon import (
     BECOME,
@@ -100,8 +100,8 @@ class SpecialSampler:
         kinds.set_subject(clause)
         actor = clause.subject.noun if clause.subject else None
         receiver = kinds.pick(kinds.stock.companions if clause.person == "I" else kinds.stock.names)
-        while receiver is actor or (receiver.elder and not kinds.full):
-            receiver = kinds.pick(kinds.stock.names)
+        if receiver is actor or (receiver.elder and not kinds.full):
+            receiver = first_that(lambda name: name is not actor, lambda: kinds.pick(kinds.stock.names), "receiver")
         if receiver.elder:
             clause.predicate = replace(GIVE_UP, objects=clause.predicate.objects)
             clause.object = Phrase(kinds.pick(kinds.words.among("given")))
@@ -165,9 +165,11 @@ class SpecialSampler:
             for verb in kinds.words.verbs
             if verb.english in ("eat", "drink", "read", "wear", "make", "learn", "cook", "use", "swim")
         ]
-        clause = kinds.event(kinds.pick(verbs))
-        while clause.subject and (clause.subject.noun.pronoun == "it" or clause.subject.noun.elder):
-            clause = kinds.event(kinds.pick(verbs))
+        clause = first_that(
+            lambda tried: tried.subject is None or not (is_of_it(tried) or tried.subject.noun.elder),
+            lambda: kinds.event(kinds.pick(verbs)),
+            "attempt",
+        )
         clause.modal, clause.tense = "try", "past"
         clause.topic = clause.subject is not None
         return "statement", clause, None
@@ -214,9 +216,8 @@ class SpecialSampler:
     def of_person(self) -> Told:
         """책을 읽는 학생은 친절해요; 책을 읽은 학생을 만났어요."""
         kinds = self.clauses
-        inner = kinds.person_event(objects=True)
-        while "once" in inner.predicate.marks or inner.object is None or _is_vague(inner.object.noun):
-            inner = kinds.person_event(objects=True)
+        inner = first_that(_tells_apart, lambda: kinds.person_event(objects=True), "action that tells people apart")
+        assert inner.object is not None
         inner.subject, inner.person = None, "other"
         people = [noun for noun in kinds.words.among("person") if noun is not inner.object.noun]
         head = Phrase(kinds.pick(people), relative=inner)
@@ -233,9 +234,15 @@ class SpecialSampler:
         return "statement", clause, None
 
 
-def _is_vague(noun: Noun) -> bool:
-    """What tells nobody apart: 옷을 입은 사람, or one's own hands."""
-    return noun.kind in ("own", "kin") or noun.korean == "옷"
+def _tells_apart(clause: Clause) -> bool:
+    """Not 옷을 입은 사람, nor one's own hands: of whom would that not be true?"""
+    noun = clause.object.noun if clause.object else None
+    return (
+        "once" not in clause.predicate.marks
+        and noun is not None
+        and noun.kind not in ("own", "kin")
+        and noun.korean != "옷"
+    )
 
 
 def _can_be_described(verb: Predicate, noun: Noun, interesting: tuple[Noun, ...]) -> bool:

@@ -147,7 +147,7 @@ class EnglishWriter:
             self.words.append(("no", at + VERB))
             self.words += [(word, at + SUBJECT) for word in thing.noun.english.split(" ")]
         else:
-            self.words += self.phrase(thing, at + SUBJECT, "have" if inverted else "event", "it")
+            self.words += self.phrase(thing, at + SUBJECT, "any" if inverted else "event", "it")
         self.extras(clause, at, "it")
 
     def message(self, clause: Clause, at: int) -> None:
@@ -171,7 +171,8 @@ class EnglishWriter:
     def subject(self, clause: Clause, at: int, actor: str) -> list[Word]:
         if clause.subject is None:
             return [(actor, NOTHING)]
-        return self.phrase(clause.subject, at + SUBJECT, "subject", actor)
+        use = "event" if "arises" in clause.predicate.marks else "subject"  # an error occurred
+        return self.phrase(clause.subject, at + SUBJECT, use, actor)
 
     def question_word(self, clause: Clause, at: int, actor: str) -> list[Word]:
         """The question word comes first in English, wherever it stands in Korean."""
@@ -198,22 +199,23 @@ class EnglishWriter:
         self.extras(clause, at, actor)
 
     def use(self, clause: Clause) -> str:
-        """How the object is meant: in general, had, said of the subject, or one of a kind in a single event."""
+        """How the object is meant: in general, had, one's own, at hand, or one of a kind in a single event."""
         marks = clause.predicate.marks
+        if "own" in marks:
+            return "own"
         if "copula" in marks or "have" in marks:
             return "have"
         if clause.object and (marks & {"software", "at-hand"} or (clause.object.noun.at and "creates" not in marks)):
             return "at hand"  # places, files and lights: clean the room
-        if clause.habit or self.mood == "prohibition" or clause.predicate.english in ("like", "love"):
-            return "general"
         if (
-            clause.negation
-            or clause.now
-            or clause.modal == "progressive"
-            or (self.mood == "question" and not clause.link)
+            clause.habit
+            or self.mood == "prohibition"
+            or clause.predicate.english in ("like", "love")
+            or "many" in marks
         ):
-            return "have"
-        return "event"
+            return "general"
+        unreal = clause.negation or clause.now or clause.modal in ("progressive", "can", "try")
+        return "any" if unreal or (self.mood == "question" and not clause.link) else "event"
 
     def extras(self, clause: Clause, at: int, actor: str) -> None:
         if not clause.extras:
@@ -240,8 +242,10 @@ class EnglishWriter:
                 return
         elif role in ("at", "in") or (role == "to" and "at" in clause.predicate.marks):
             words = thing.noun.at
-        elif role in ("to", "until"):
+        elif role == "to":
             words = thing.noun.to
+        elif role == "until":
+            words = "to " + thing.noun.to.removeprefix("to ")
         elif role == "from":
             words = "from " + thing.noun.to.removeprefix("to ")
         elif role == "by":
@@ -272,16 +276,9 @@ class EnglishWriter:
 
 def is_message(clause: Clause) -> bool:
     """Whether this is what a program says: a software verb of which nobody is the subject."""
-    told = clause.modal in ("can", "progressive") or (
-        not clause.modal and (clause.tense != "present" or clause.negation == "못")
-    )
-    return (
-        told
-        and "software" in clause.predicate.marks
-        and clause.subject is None
-        and not clause.link
-        and not clause.shared
-    )
+    over = not clause.modal and (clause.tense != "present" or clause.negation == "못")
+    alone = clause.subject is None and not clause.link and not clause.shared
+    return alone and "software" in clause.predicate.marks and (over or clause.modal in ("can", "progressive"))
 
 
 def _actor(clause: Clause) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 from heedful.data.grammar import frames as f
@@ -10,7 +11,7 @@ from heedful.data.grammar.korean import numbers
 from heedful.data.grammar.korean.particles import attach as attach_slowly
 from heedful.data.grammar.korean.verbs import Verb, conjugate, copula
 from heedful.data.grammar.korean_predicates import final_ending, predicate_words
-from heedful.data.grammar.lexicon import Adverb
+from heedful.data.grammar.lexicon import Adverb, Predicate
 
 _ROLES = {
     "at": "에서", "in": "에", "to": "에", "by": "(으)로", "with": "과/와", "than": "보다", "from": "에서",
@@ -21,7 +22,7 @@ _BEFORE_PLACES = ("항상", "가끔", "보통", "혼자", "같이", "왜")  # ot
 _ORDER = {"with": 1, "at": 2, "from": 3, "until": 4, "by": 5, "give": 6, "to": 7, "in": 7}
 _ATTRIBUTIVE = {"past": "-(으)ㄴ", "present": "-는", "future": "-(으)ㄹ"}
 _UNTENSED = ("-고", "-아서/어서", "-(으)면", *_ATTRIBUTIVE.values())
-_NOT_BE = Verb("아니")
+_NOT_BE, _DO_WELL = Verb("아니"), Verb("잘하")
 
 attach = lru_cache(20_000)(attach_slowly)
 
@@ -67,10 +68,15 @@ class KoreanWriter:
         if thing and not clause.scrambled:
             self.phrase(thing, at + OBJECT, "" if clause.bare_object else clause.predicate.particle)
         start = len(self.words)
+        well = next((place for place, extra in close if _is_done_well(extra, clause)), None)
         for place, extra in close:
-            self.extra(extra, at + EXTRAS + 10 * place)
+            if place != well:
+                self.extra(extra, at + EXTRAS + 10 * place)
         end = len(self.words)
-        self.predicate(clause, at, ending, elder)
+        if well is None:
+            self.predicate(clause, at, ending, elder)
+        else:
+            self.do_well(clause, at, ending, elder, EXTRAS + 10 * well)
         if close and " " in clause.predicate.lemma:  # 비가 많이 와요
             self.words[start : end + 1] = [self.words[end], *self.words[start:end]]
 
@@ -89,6 +95,16 @@ class KoreanWriter:
         words, form = predicate_words(predicate, ending, self.level, past, future, modal, negation, honorific)
         self.words += [(word, at + key) for word, key in words] if at else words
         self.forms.append(form)
+
+    def do_well(self, clause: Clause, at: int, ending: str, elder: bool, adverb: int) -> None:
+        """축구를 잘해요, 수영을 잘해요: 잘 and 하다 are one word, which says *well* where a noun says the verb."""
+        predicate = clause.predicate
+        if predicate.light:
+            self.words.append((attach(predicate.light, "을/를"), at + f.VERB))
+        start = len(self.words)
+        self.predicate(replace(clause, predicate=_done_well(predicate)), at, ending, elder)
+        if predicate.light:
+            self.words[start] = (self.words[start][0], at + adverb)
 
     def copula(self, clause: Clause, at: int, ending: str, elder: bool) -> None:
         assert clause.object is not None
@@ -154,6 +170,17 @@ class KoreanWriter:
 @lru_cache(1000)
 def _number(n: int, counter: str) -> str:
     return numbers.counted(n, counter).split(" ")[0] if n else "몇"
+
+
+@lru_cache(1000)
+def _done_well(predicate: Predicate) -> Predicate:
+    return replace(predicate, verb=_DO_WELL, light="")
+
+
+def _is_done_well(extra: Extra, clause: Clause) -> bool:
+    """잘 beside 하다, or beside a noun with 하다 that has no other object."""
+    plain = clause.predicate.lemma == "하다" or (clause.predicate.light != "" and clause.object is None)
+    return plain and isinstance(extra.thing, Adverb) and extra.thing.korean == "잘"
 
 
 @lru_cache(1000)

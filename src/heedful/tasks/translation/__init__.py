@@ -1,9 +1,10 @@
 """Translation: from raw files of sentence pairs to a translator one can rely on."""
 
+from .answers import Translation
 from .config import TranslationConfig
 from .evaluation import Evaluation, evaluate
 from .prepare import Files
 from .train import train
-from .translator import Translation, Translator
+from .translator import Translator
 
 __all__ = ["Evaluation", "Files", "Translation", "TranslationConfig", "Translator", "evaluate", "train"]

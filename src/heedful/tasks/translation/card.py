@@ -40,6 +40,7 @@ On {validation["pairs"]:,} validation pairs, beam {settings.generation.beam}:
 {scores}
 | exact match | {validation["exact"]:.2f} | |
 
+{_confidence(metrics["confidence"])}
 The scores are of pairs like the training data; on other kinds of text they will be lower. `report.html` shows more.
 
 ## How it was made
@@ -49,6 +50,12 @@ The weights are {training["weights"]}.
 `run.yaml` holds every setting and the names of the data files, `log.jsonl` the course of the training.
 Sources of more than {settings.max_tokens} pieces are cut at sentence ends, or refused where there is none.
 """
+
+
+def _confidence(learned: Mapping[str, Any]) -> str:
+    if "why_not" in learned:
+        return f"It gives no confidence with its answers: {learned['why_not']}."
+    return "It says how likely each answer is right (`heedful predict --scores`), as learned from these pairs."
 
 
 def _escaped(signature: str) -> str:

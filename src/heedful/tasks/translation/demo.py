@@ -166,7 +166,8 @@ def run_demo(
     with RunFolder(out).held():  # not under the feet of another demo
         for name, found in {"train": training, **examples}.items():
             write_pairs(out / "corpus" / f"{name}.tsv", side, found)
-    translator = train(config, files, out, overwrite=True, on_read=on_read, watch=watch)
+    accepted = dict(side.row(example) for example in examples["valid"])
+    translator = train(config, files, out, overwrite=True, accepted=accepted, on_read=on_read, watch=watch)
     say("Translating the held-out sets …")
     lookup = Lookup() if side.to_english else None
     if lookup is not None:

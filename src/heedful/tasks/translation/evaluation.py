@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...lens.report import Sample
-from ..scoring import LengthScore, Score, by_length, corpus_scores, exact_share, sentence_score
+from ..scoring import LengthScore, Score, by_length, calibration_error, corpus_scores, exact_share, sentence_score
+from .answers import Translation
 from .translator import Translator
 
 
@@ -15,14 +17,26 @@ from .translator import Translator
 class Evaluation:
     """Scores of a set of pairs; the score of a sample is chrF.
 
-    `exact` is the share, in percent, of outputs that are an accepted answer.
+    `exact` is the share, in percent, of outputs that are an accepted answer. `calibration` is how far from that, in
+    percent, lie the model's own "probability" and its "confidence" (where it has one).
     """
 
     scores: dict[str, Score]
     exact: float
     by_length: list[LengthScore]
     samples: list[Sample]
-    unfinished: int
+    answers: list[Translation]
+    calibration: dict[str, float]
+
+    @property
+    def unfinished(self) -> int:
+        """How many outputs had not come to an end when their room did."""
+        return sum(not answer.finished for answer in self.answers)
+
+    @property
+    def right(self) -> list[bool]:
+        """Which outputs are an accepted answer."""
+        return [sample.exact for sample in self.samples]
 
     @property
     def best(self) -> list[Sample]:
@@ -36,6 +50,7 @@ class Evaluation:
             "scores": {name: score.to_dict() for name, score in self.scores.items()},
             "exact": self.exact,
             "by_length": [[group.label, group.count, group.score] for group in self.by_length],
+            "calibration": self.calibration,
             "unfinished": self.unfinished,
         }
 
@@ -54,13 +69,23 @@ def evaluate(
     answers = translator.translate(sources, **generation)
     outputs = [answer.text for answer in answers]
     right = [[reference] for reference in references] if accepted is None else accepted
+    exact = [output in rights for output, rights in zip(outputs, right, strict=True)]
     return Evaluation(
         scores=corpus_scores(outputs, references, language, bootstrap=bootstrap),
         exact=exact_share(outputs, right),
         by_length=by_length(sources, outputs, references, language),
         samples=[
-            Sample(source, reference, output, sentence_score(output, reference), output in answers)
-            for source, reference, output, answers in zip(sources, references, outputs, right, strict=True)
+            Sample(source, reference, output, sentence_score(output, reference), hit)
+            for source, reference, output, hit in zip(sources, references, outputs, exact, strict=True)
         ],
-        unfinished=sum(not answer.finished for answer in answers),
+        answers=answers,
+        calibration=_calibration(answers, exact),
     )
+
+
+def _calibration(answers: Sequence[Translation], exact: Sequence[bool]) -> dict[str, float]:
+    stated = {"probability": [math.exp(answer.logprob) for answer in answers]}
+    sure = [answer.confidence for answer in answers if answer.confidence is not None]
+    if len(sure) == len(answers):
+        stated["confidence"] = sure
+    return {name: calibration_error(shares, exact) for name, shares in stated.items()}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -14,6 +15,7 @@ from ...errors import HeedfulError
 from ...families import build
 from ...files import write_text
 from ...training import Event, Finished, FolderError, Observer, Outcome, RunFolder, Saved, fit
+from . import confidence
 from .card import card
 from .config import TranslationConfig
 from .evaluation import Evaluation, evaluate
@@ -38,6 +40,7 @@ def train(
     resume: bool = False,
     allow_changes: bool = False,
     overwrite: bool = False,
+    accepted: Mapping[str, Sequence[str]] | None = None,
     on_read: Callable[[Readings], None] = lambda _: None,
     watch: Callable[[TranslationJob], Sequence[Observer]] = lambda _: (),
 ) -> Translator:
@@ -45,6 +48,7 @@ def train(
 
     `on_read` is told what was read before training begins; `watch` gives the observers of the run. With `resume`
     the run in `out` goes on from its newest checkpoint; what has changed since is refused unless `allow_changes`.
+    `accepted` lists every right answer to a validation source, where there are more than the file has.
 
     >>> config = TranslationConfig(source="ko", target="en")
     >>> train(config, Files(train=("pairs.tsv",)), "runs/ko-en").predict(["나는 책을 읽어요."])
@@ -74,7 +78,10 @@ def train(
         observers = [remembering, *watch(job)]
         outcome = fit(job, config.training, folder, resume=resume, allow_changes=allow_changes, observers=observers)
         translator = job.translator(outcome.module)
-        evaluation = evaluate(translator, *prepared.valid_texts(FINAL_SENTENCES))
+        sources, references = prepared.valid_texts(FINAL_SENTENCES)
+        pairs = zip(sources, references, strict=True)
+        right = [(accepted or {}).get(source, (reference,)) for source, reference in pairs]
+        evaluation = evaluate(translator, sources, references, accepted=right)
         _finish(translator, outcome, evaluation, folder.path)
     return translator
 
@@ -104,6 +111,7 @@ def _finish(translator: Translator, outcome: Outcome, evaluation: Evaluation, ou
     """Everything about the model, and the bundle's config last."""
     metrics = {
         "validation": evaluation.to_dict(),
+        "confidence": _learn_confidence(translator, evaluation),
         "samples": [asdict(sample) for sample in evaluation.samples[:200]],
         "training": {
             "steps": outcome.step,
@@ -117,3 +125,15 @@ def _finish(translator: Translator, outcome: Outcome, evaluation: Evaluation, ou
     write_text(out / "README.md", card(translator, metrics, out))
     translator.save(out)
     write_report([out])
+
+
+def _learn_confidence(translator: Translator, evaluation: Evaluation) -> dict[str, Any]:
+    """Teach the translator how sure it may be; what was learned, or why nothing."""
+    reason = confidence.why_not(evaluation.right)
+    if reason is not None:
+        return {"why_not": reason}
+    logprobs = [answer.logprob for answer in evaluation.answers]
+    lengths = [answer.n_tokens for answer in evaluation.answers]
+    learned = confidence.fit(logprobs, lengths, evaluation.right)
+    translator.settings = translator.settings.changed(confidence=learned)
+    return learned.to_dict()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -14,8 +14,10 @@ from ...config import Config, FamilyConfig
 from ...data.cleaning import tidy
 from ...data.tokenizer import Tokenizer
 from ...errors import ConfigError, DataError
-from ...generation import GenerationConfig, generate
+from ...generation import GenerationConfig, Hypothesis, generate, stream
 from ..bundle import Bundle, BundleError
+from .answers import Translation, best_joined, joined
+from .confidence import Confidence
 from .sentences import parts_within, sentences
 from .tokenizers import Tokenizers
 
@@ -25,7 +27,7 @@ class TranslatorSettings(Config):
     """What a translator's bundle says beside its model.
 
     Sources longer than `max_tokens` are cut at sentence ends, and so is every source of a model that learned from
-    single sentences (`one_sentence`).
+    single sentences (`one_sentence`). `confidence` was learned from the validation set, if that could teach it.
     """
 
     title: ClassVar[str] = "translator"
@@ -36,15 +38,7 @@ class TranslatorSettings(Config):
     max_tokens: int = 256
     one_sentence: bool = False
     generation: GenerationConfig = field(default_factory=GenerationConfig)
-
-
-@dataclass(frozen=True)
-class Translation:
-    """One answer. `finished` is False where the model was still writing when its room ended."""
-
-    text: str
-    logprob: float
-    finished: bool
+    confidence: Confidence | None = None
 
 
 class TextError(DataError):
@@ -85,34 +79,75 @@ class Translator:
     def predict(self, texts: Sequence[str], **generation: Any) -> list[str]:
         """One translation for each text, in order; an empty text gives an empty one.
 
-        Generation's words may be changed here: `predict(texts, beam=5, length_penalty=1.0)`.
+        Generation's words may be changed here: `predict(texts, beam=5, length_penalty=1.0)`,
+        `predict(texts, sample=True, top_p=0.9, seed=3)` and all others of GenerationConfig.
         """
         return [translation.text for translation in self.translate(texts, **generation)]
 
     def translate(self, texts: Sequence[str], **generation: Any) -> list[Translation]:
-        """`predict` with log-probabilities and whether each answer came to its end."""
+        """`predict` with log-probabilities, confidence, and whether each answer came to its end."""
+        return [best for best, *_ in self.candidates(texts, **generation)]
+
+    def candidates(self, texts: Sequence[str], **generation: Any) -> list[list[Translation]]:
+        """For each text its `n_best` translations, or as many samples, best first."""
         if isinstance(texts, str):
             raise DataError("predict takes a list of texts; put the one text in brackets: predict([text])")
-        words = self.settings.generation.changed(n_best=1).changed(**generation)
+        words = self._words(generation)
         owners: list[int] = []  # the text that each part belongs to
         ids: list[list[int]] = []
         for index, text in enumerate(texts):
             for part in self._parts(text, index):
                 owners.append(index)
-                ids.append([*self.tokenizer.encode(part), self.tokenizer.end])
-        answers = generate(
-            self.module,
-            ids,
-            start=self.target_tokenizer.start,
-            end=self.target_tokenizer.end,
-            banned=(self.target_tokenizer.pad, self.target_tokenizer.start),
-            **words.to_dict(),
-        )
-        parts: list[list[Translation]] = [[] for _ in texts]
-        for owner, (best, *_) in zip(owners, answers, strict=True):
-            text = self.target_tokenizer.decode(best.tokens)
-            parts[owner].append(Translation(text, best.logprob, best.finished))
-        return [_joined(found) for found in parts]
+                ids.append(self._ids(part))
+        parts: list[list[list[Translation]]] = [[] for _ in texts]
+        for owner, answers in zip(owners, generate(self.module, ids, words, **self._tokens()), strict=True):
+            parts[owner].append([self._translation(answer) for answer in answers])
+        return [best_joined(found, words.n_best) for found in parts]
+
+    def stream(self, text: str, **generation: Any) -> Generator[str, None, Translation]:
+        """The translation bit by bit, each as soon as it is certain, in whole characters.
+
+        What the generator returns at its end is the whole translation.
+        """
+        words, parts = self._words(generation), self._parts(text, 0)
+        return self._stream(parts, words)
+
+    def _stream(self, parts: Sequence[str], words: GenerationConfig) -> Generator[str, None, Translation]:
+        done: list[Translation] = []
+        for part in parts:
+            if done:
+                yield " "
+            tokens = stream(self.module, self._ids(part), words, **self._tokens())
+            written, shown = list[int](), ""
+            while True:
+                try:
+                    written.append(next(tokens))
+                except StopIteration as end:
+                    done.append(self._translation(end.value))
+                    break
+                # A character too rare for a piece comes byte by byte: until it is whole, it looks damaged.
+                whole = self.target_tokenizer.decode(written).rstrip("\ufffd")
+                if whole != shown:
+                    yield whole[len(shown) :]
+                    shown = whole
+            if done[-1].text != shown:
+                yield done[-1].text[len(shown) :]
+        return joined(done)
+
+    def _words(self, changes: dict[str, Any]) -> GenerationConfig:
+        """The bundle's, changed. Its beam is for searching, not for sampling."""
+        own = self.settings.generation.changed(n_best=1)
+        return (own.changed(beam=1) if changes.get("sample") else own).changed(**changes)
+
+    def _ids(self, part: str) -> list[int]:
+        return [*self.tokenizer.encode(part), self.tokenizer.end]
+
+    def _tokens(self) -> dict[str, Any]:
+        tokenizer = self.target_tokenizer
+        return {"start": tokenizer.start, "end": tokenizer.end, "banned": (tokenizer.pad, tokenizer.start)}
+
+    def _translation(self, answer: Hypothesis) -> Translation:
+        return Translation.of(answer, self.target_tokenizer, self.settings.confidence)
 
     def why_not(self, text: str) -> str | None:
         """Why `predict` would refuse a text, if it would."""
@@ -142,7 +177,7 @@ class Translator:
     def tokens(self, source: str, target: str) -> tuple[Tensor, Tensor]:
         """The ids that encoder and decoder see for a pair, (1, S) and (1, T): for looking into the model."""
         device = next(self.module.parameters()).device
-        source_ids = [*self.tokenizer.encode(source), self.tokenizer.end]
+        source_ids = self._ids(source)
         target_ids = [self.target_tokenizer.start, *self.target_tokenizer.encode(target)]
         return torch.tensor([source_ids], device=device), torch.tensor([target_ids], device=device)
 
@@ -161,11 +196,3 @@ class Translator:
             raise BundleError(f"{folder}: the settings of the bundle cannot be used: {error}") from None
         tokenizers = Tokenizers.load(folder, joint=settings.joint)
         return cls(bundle.model, bundle.module(folder), tokenizers, settings)
-
-
-def _joined(parts: list[Translation]) -> Translation:
-    return Translation(
-        " ".join(part.text for part in parts),
-        sum(part.logprob for part in parts),
-        all(part.finished for part in parts),
-    )

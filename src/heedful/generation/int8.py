@@ -1,7 +1,4 @@
-"""Linear maps laid out for generation: one row at a time in float32, and int8.
-
-Shapes: R rows, K in, N out.
-"""
+"""Linear maps in 8 bits by torch's own operators, for where the layers in C cannot be used."""
 
 from __future__ import annotations
 
@@ -10,29 +7,9 @@ from functools import cache
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-
-class Columns(nn.Module):
-    """x Wᵀ + b with W kept input by input, so that one row streams through memory once and in order.
-
-    A product of one row is bound by reading the weights: each thread is given inputs of its own, and their
-    sums are added. With more rows it is an ordinary product.
-    """
-
-    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
-        super().__init__()
-        self.out_features, self.in_features = weight.shape
-        self.columns = weight.detach().t().contiguous()  # (K, N)
-        self.bias = None if bias is None else bias.detach()
-
-    def forward(self, x: Tensor) -> Tensor:
-        n_threads = torch.get_num_threads()
-        if x.numel() != self.in_features or n_threads == 1 or self.in_features % n_threads:
-            return F.linear(x, self.columns.t(), self.bias)
-        parts = torch.bmm(x.reshape(n_threads, 1, -1), self.columns.view(n_threads, -1, self.out_features))
-        y = parts.sum(dim=0)
-        return (y if self.bias is None else y + self.bias).view(*x.shape[:-1], -1)
+from ..core import MultiHeadAttention, VocabularyHead
+from ..core.masks import Mask
 
 
 class Int8(nn.Module):
@@ -59,7 +36,7 @@ class Int8(nn.Module):
 
 # The operators are torch's own way to FBGEMM. Its quantised tensors are on their way out: this is the only place
 # that knows them, and `int8_works` asks before anything relies on it.
-_product = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32
+_product = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32.default
 
 
 def _pack(weight: Tensor) -> object:
@@ -89,3 +66,37 @@ def _levels() -> int:
     ones = torch.ones(1, 64)
     full = _product(ones, 1 / 127, 128, _pack(ones))
     return 127 if bool((full - 64).abs() < 0.5) else 63
+
+
+def in_int8(root: nn.Module) -> None:
+    """Every linear map below, each by its 8-bit form.
+
+    Integers make a product exact whatever stands beside a row, but attention's sums depend on the padding in
+    their last digit, and one digit can move an integer. So with integers around it attention runs in float64,
+    where that digit is far below what float32 keeps.
+    """
+    for part in list(root.modules()):
+        for name, child in list(part.named_children()):
+            if isinstance(child, nn.Linear):
+                exact = isinstance(part, MultiHeadAttention) and child is not part.out
+                setattr(part, name, packed(child, exact=exact))
+            elif isinstance(child, VocabularyHead):
+                setattr(part, name, Int8Head(child))
+
+
+def packed(linear: nn.Linear, *, exact: bool) -> Int8:
+    """A linear map in 8 bits; where it must be exact, its answer is in float64."""
+    return Int8(linear.weight, linear.bias, dtype=torch.float64 if exact else torch.float32)
+
+
+class Int8Head(nn.Module):
+    """A vocabulary head whose matrix is in 8 bits."""
+
+    def __init__(self, head: VocabularyHead) -> None:
+        super().__init__()
+        self.transform, self.scale, self.linear = head.transform, head.scale, Int8(head.weight, head.bias)
+
+    def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
+        x = self.transform(x)
+        logits: Tensor = self.linear(x if self.scale == 1.0 else x * self.scale)
+        return logits

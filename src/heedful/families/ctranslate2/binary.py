@@ -1,0 +1,126 @@
+"""CTranslate2's model.bin, read without CTranslate2: which model it is, and its variables by name.
+
+All numbers are little-endian. A text is its length in two bytes, then so many bytes, the last of them 0.
+
+    version (4 bytes), specification (text), revision (4), count (4), then for each variable
+        name (text), rank (1), each dimension (4), dtype (1), size (4), data
+    from version 3 on: count (4), then for each alias its name and the name that it stands for (texts)
+
+Before version 4 the dtype is the width of a number, and the size counts numbers instead of bytes. No size is
+believed: what the file does not hold is refused before anything of that size is made.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ...errors import HeedfulError
+
+VERSIONS = range(2, 7)
+DTYPES = (torch.float32, torch.int8, torch.int16, torch.int32, torch.float16, torch.bfloat16)
+OLDER_DTYPES = {4: torch.float32, 2: torch.int16, 1: torch.int8}  # by the width of a number
+MOST_DIMENSIONS = 4  # a convolution has three
+
+
+class CTranslate2Error(HeedfulError, ValueError):
+    """A CTranslate2 model that cannot be read: damaged, of another make, or of a kind that is not known here."""
+
+
+class Binary(NamedTuple):
+    """What a model.bin says. An alias is the very tensor that it stands for."""
+
+    version: int
+    spec: str
+    revision: int
+    variables: dict[str, Tensor]
+
+
+def read_binary(path: str | Path) -> Binary:
+    """Every variable of a model.bin, as it is stored: quantised ones with their scales beside them."""
+    try:
+        with Path(path).open("rb") as file:
+            return _Reader(file).binary()
+    except OSError as error:
+        raise CTranslate2Error(f"{path} cannot be read: {error.strerror}") from None
+    except CTranslate2Error as error:
+        raise CTranslate2Error(f"{path} is no CTranslate2 model, or a damaged one: {error}") from None
+
+
+class _Reader:
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._left = os.fstat(file.fileno()).st_size
+        self._version = 0
+
+    def binary(self) -> Binary:
+        self._version = self._number("<I", "the version")
+        if self._version not in VERSIONS:
+            known = f"{VERSIONS[0]} to {VERSIONS[-1]}"
+            raise CTranslate2Error(f"its version is {self._version}, and this version of Heedful reads {known}")
+        spec, revision = self._text("the specification"), self._number("<I", "the revision")
+        variables: dict[str, Tensor] = {}
+        for _ in range(self._number("<I", "the number of variables")):
+            name = self._new_name(variables)
+            variables[name] = self._tensor(name)
+        if self._version >= 3:
+            for _ in range(self._number("<I", "the number of aliases")):
+                alias, name = self._new_name(variables), self._text("the name behind an alias")
+                if name not in variables:
+                    raise CTranslate2Error(f"{alias} stands for {name}, which is not there")
+                variables[alias] = variables[name]
+                if f"{name}_scale" in variables:
+                    variables.setdefault(f"{alias}_scale", variables[f"{name}_scale"])
+        if self._left:
+            raise CTranslate2Error(f"{self._left} bytes stand behind its end")
+        return Binary(self._version, spec, revision, variables)
+
+    def _new_name(self, variables: dict[str, Tensor]) -> str:
+        name = self._text("a name")
+        if name in variables:
+            raise CTranslate2Error(f"{name} stands in it twice")
+        return name
+
+    def _tensor(self, name: str) -> Tensor:
+        rank = self._number("<B", f"the rank of {name}")
+        if rank > MOST_DIMENSIONS:
+            raise CTranslate2Error(f"{name} has {rank} dimensions, and no weight has more than {MOST_DIMENSIONS}")
+        shape = [self._number("<I", f"a dimension of {name}") for _ in range(rank)]
+        kind, size = self._number("<B", f"the dtype of {name}"), self._number("<I", f"the size of {name}")
+        known = dict(enumerate(DTYPES)) if self._version >= 4 else OLDER_DTYPES
+        if kind not in known:
+            raise CTranslate2Error(f"{name} has the unknown dtype {kind}")
+        dtype = known[kind]
+        n_bytes = size if self._version >= 4 else size * dtype.itemsize
+        if math.prod(shape) * dtype.itemsize != n_bytes:
+            raise CTranslate2Error(f"{name} has the shape {tuple(shape)} of {dtype}, which are not {n_bytes:,} bytes")
+        if not n_bytes:
+            return torch.empty(shape, dtype=dtype)
+        return torch.frombuffer(bytearray(self._bytes(n_bytes, name)), dtype=dtype).reshape(shape)
+
+    def _text(self, what: str) -> str:
+        raw = self._bytes(self._number("<H", f"the length of {what}"), what)
+        if raw[-1:] != b"\0":
+            raise CTranslate2Error(f"{what} does not end in a zero")
+        try:
+            return raw[:-1].decode("utf-8")
+        except UnicodeDecodeError:
+            raise CTranslate2Error(f"{what} is no UTF-8") from None
+
+    def _number(self, form: str, what: str) -> int:
+        return int(struct.unpack(form, self._bytes(struct.calcsize(form), what))[0])
+
+    def _bytes(self, count: int, what: str) -> bytes:
+        if count > self._left:
+            raise CTranslate2Error(f"{what} takes {count:,} bytes, but only {self._left:,} are left")
+        self._left -= count
+        found = self._file.read(count)
+        if len(found) != count:
+            raise CTranslate2Error(f"it was cut short while it was read, in the middle of {what}")
+        return found

@@ -1,0 +1,178 @@
+"""A CTranslate2 model's folder: model.bin, config.json where there is one, and its vocabularies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from torch import nn
+
+from ...errors import DataError, unknown
+from ..published import GenerationDefaults
+from ..weights import WeightsError
+from .binary import CTranslate2Error, read_binary
+from .inward import Usual, decoder_only, encoder_decoder
+from .variables import Variables
+
+HEADS = {"TransformerSpec": 8, "TransformerBase": 8, "TransformerBig": 16}  # of translators that do not say it
+LANGUAGE_MODEL = "TransformerDecoderSpec"
+ENDINGS = ("json", "txt")
+FLAGS = {"source_bos": 0, "source_eos": 0, "target_bos": 1}  # of models without a config.json, with_ before them
+CONFIG: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("unk_token", "bos_token", "eos_token"), (str,)),
+    "decoder_start_token": (str, type(None)),
+    **dict.fromkeys(("add_source_bos", "add_source_eos"), (bool,)),
+    "layer_norm_epsilon": (int, float, type(None)),
+}
+
+
+@dataclass(frozen=True)
+class Vocabularies:
+    """The tokens of both sides by their ids, and what stands around a source; a language model has one side."""
+
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    before: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
+
+    def ids(self, tokens: Sequence[str]) -> list[int]:
+        """The ids of a source, as the encoder wants them."""
+        places = {token: place for place, token in reversed(list(enumerate(self.source)))}
+        if strange := [token for token in tokens if token not in places]:
+            raise DataError(f"the vocabulary of the source has no token {strange[0]!r}")
+        return [*self.before, *(places[token] for token in tokens), *self.after]
+
+    def tokens(self, ids: Sequence[int]) -> list[str]:
+        """The tokens of an answer."""
+        return [self.target[index] for index in ids]
+
+
+class Model(NamedTuple):
+    """All that a CTranslate2 folder holds, as it is known here: the same in and out."""
+
+    module: nn.Module  # an EncoderDecoder or a DecoderOnly
+    vocabularies: Vocabularies
+    defaults: GenerationDefaults
+
+
+def from_ctranslate2(folder: str | Path) -> Model:
+    """Read a model that CTranslate2 runs, without CTranslate2. Every variable is used, or the model refused."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise CTranslate2Error(f"{folder} is not a folder; a CTranslate2 model is a folder that holds a model.bin")
+    binary, config = read_binary(folder / "model.bin"), _config(folder / "config.json")
+    if binary.revision < 2 and binary.spec != LANGUAGE_MODEL:
+        raise CTranslate2Error(f"{folder}: the model has revision {binary.revision}, and Heedful reads 2 and up")
+    if binary.spec not in (*HEADS, LANGUAGE_MODEL):
+        raise CTranslate2Error(f"{folder}: {unknown('specification', binary.spec, [*HEADS, LANGUAGE_MODEL])}")
+    variables = Variables(binary.variables)
+    said = _Said.of(config, variables)
+    epsilon = config.get("layer_norm_epsilon")
+    try:
+        if binary.spec == LANGUAGE_MODEL:
+            module: nn.Module = decoder_only(variables, Usual(epsilon=epsilon))
+        else:
+            module = encoder_decoder(variables, Usual(n_heads=HEADS[binary.spec], epsilon=epsilon))
+    except (WeightsError, ValueError) as error:
+        raise WeightsError(f"{folder}: {error}") from None
+    source, target = _vocabularies(folder, module, said.unknown)
+    return Model(module, *said.ids(source, target))
+
+
+@dataclass(frozen=True)
+class _Said:
+    """The special tokens, by name, and which of them stand around a source."""
+
+    unknown: str
+    end: str
+    start: str | None
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+    @classmethod
+    def of(cls, config: dict[str, Any], variables: Variables) -> _Said:
+        """From config.json, or from the flags of models that have none."""
+        begin, end = config.get("bos_token", "<s>"), config.get("eos_token", "</s>")
+        flags = {name: bool(variables.number(f"with_{name}", default)) for name, default in FLAGS.items()}
+        start = config.get("decoder_start_token", begin if flags["target_bos"] else end)
+        before = (begin,) if config.get("add_source_bos", flags["source_bos"]) else ()
+        after = (end,) if config.get("add_source_eos", flags["source_eos"]) else ()
+        return cls(config.get("unk_token", "<unk>"), end, start, before, after)
+
+    def ids(self, source: tuple[str, ...], target: tuple[str, ...]) -> tuple[Vocabularies, GenerationDefaults]:
+        """The same by their ids."""
+
+        def place(token: str, tokens: tuple[str, ...]) -> int:
+            if token not in tokens:
+                raise CTranslate2Error(f"the special token {token!r} is not in the vocabulary")
+            return tokens.index(token)
+
+        around = (tuple(place(token, source) for token in tokens) for tokens in (self.before, self.after))
+        start = None if self.start is None else place(self.start, target)
+        return Vocabularies(source, target, *around), GenerationDefaults(start=start, end=(place(self.end, target),))
+
+
+def _config(path: Path) -> dict[str, Any]:
+    """What it says of what is used here, each of its type; older models have none."""
+    if not path.exists():
+        return {}
+    config = _json(path)
+    if not isinstance(config, dict):
+        raise CTranslate2Error(f"{path} holds no mapping")
+    for name, kinds in CONFIG.items():
+        if name in config and not isinstance(config[name], kinds):
+            raise CTranslate2Error(f"{path}: {name}={config[name]!r} is not of its type")
+    if (epsilon := config.get("layer_norm_epsilon")) is not None and not 0 < epsilon < 1:
+        raise CTranslate2Error(f"{path}: layer_norm_epsilon={epsilon!r} is not between 0 and 1")
+    return config
+
+
+def _vocabularies(folder: Path, module: Any, unknown_token: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    if hasattr(module, "embedding"):
+        one = _tokens(folder, ("vocabulary",), len(module.embedding.weight), unknown_token)
+        return one, one
+    sides = (("source", module.source_embedding), ("target", module.target_embedding))
+    source, target = (
+        _tokens(folder, ("shared_vocabulary", f"{side}_vocabulary"), len(embedding.weight), unknown_token)
+        for side, embedding in sides
+    )
+    return source, target
+
+
+def _tokens(folder: Path, names: Sequence[str], size: int, unknown_token: str) -> tuple[str, ...]:
+    """A list in JSON, or one token a line. CTranslate2 adds the unknown token where a file leaves it out."""
+    paths = [folder / f"{name}.{ending}" for name in names for ending in ENDINGS]
+    path = next((path for path in paths if path.is_file()), None)
+    if path is None:
+        raise CTranslate2Error(f"{folder} lacks a vocabulary: {' or '.join(path.name for path in paths)}")
+    tokens = _json(path) if path.suffix == ".json" else _lines(path)
+    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+        raise CTranslate2Error(f"{path} holds no list of tokens")
+    if unknown_token not in tokens:
+        tokens.append(unknown_token)
+    if len(tokens) != size:
+        raise CTranslate2Error(f"{path} has {len(tokens):,} tokens, but the model has weights for {size:,}")
+    return tuple(tokens)
+
+
+def _lines(path: Path) -> list[str]:
+    """Only a line feed ends a line; a carriage return belongs to its token unless all lines have one."""
+    lines = _text(path).removesuffix("\n").split("\n")
+    return [line[:-1] for line in lines] if all(line.endswith("\r") for line in lines) else lines
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(_text(path))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise CTranslate2Error(f"{path} is no JSON: {error}") from None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CTranslate2Error(f"{path} cannot be read: {error}") from None

@@ -1,0 +1,111 @@
+"""From layers.c to a library: compiled once for this machine, kept in the user's cache."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import stat
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+SOURCE = Path(__file__).with_name("layers.c")
+FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fopenmp", "-shared", "-fPIC")
+SECONDS = 120  # a compiler that takes longer is given up
+
+
+class UnavailableError(Exception):
+    """Why the layers in C cannot be used here."""
+
+
+@cache
+def library() -> ctypes.CDLL | None:
+    """The compiled layers; None where there is no compiler, or HEEDFUL_NATIVE=0 says not to use them."""
+    try:
+        return _load()
+    except UnavailableError:
+        return None
+
+
+def why_not() -> str | None:
+    """Why there is no library, for people; None where there is one."""
+    try:
+        _load()
+    except UnavailableError as reason:
+        return str(reason)
+    return None
+
+
+@cache
+def _load() -> ctypes.CDLL:
+    if os.environ.get("HEEDFUL_NATIVE") == "0":
+        raise UnavailableError("HEEDFUL_NATIVE=0 switches it off")
+    compiler = shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        raise UnavailableError("there is no C compiler (cc, gcc or clang); install one for faster generation")
+    made = _folder() / f"layers-{_key(compiler)}.so"
+    if not _is_ours(made):
+        _compile(compiler, made)
+    try:
+        return _declared(ctypes.CDLL(str(made)))
+    except OSError as error:
+        raise UnavailableError(f"{made} cannot be loaded: {error}") from error
+
+
+def _key(compiler: str) -> str:
+    """What the library depends on: the source, the flags, the compiler and the processor."""
+    flags = ""
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+        flags = next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    parts = (SOURCE.read_text(), *FLAGS, compiler, platform.machine(), platform.processor(), flags)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def _folder() -> Path:
+    """Where libraries are kept: nobody else may write there."""
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = base / "heedful"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if _private(folder) and os.access(folder, os.W_OK):
+            return folder
+    except (OSError, RuntimeError):
+        pass
+    return Path(tempfile.mkdtemp(prefix="heedful-"))
+
+
+def _private(path: Path) -> bool:
+    found = path.stat()
+    return found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _is_ours(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink() and _private(path)
+
+
+def _compile(compiler: str, made: Path) -> None:
+    fresh = made.with_name(f".{made.name}.{os.getpid()}")
+    command = [compiler, *FLAGS, str(SOURCE), "-o", str(fresh), "-lm"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+        if done.returncode:
+            first = (done.stderr.strip().splitlines() or ["no message"])[0]
+            raise UnavailableError(f"{compiler} could not compile {SOURCE.name}: {first}")
+        fresh.chmod(0o700)
+        fresh.replace(made)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UnavailableError(f"{compiler} could not compile {SOURCE.name}: {error}") from error
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
+    pointer, whole = ctypes.c_void_p, ctypes.c_int64
+    loaded.run_layers.argtypes = [pointer, pointer, pointer]
+    loaded.run_product.argtypes = [pointer, pointer, whole, pointer]
+    return loaded

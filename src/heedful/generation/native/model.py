@@ -1,0 +1,310 @@
+"""A model as layers.c reads it: its parts described in C's structures, its matrices packed.
+
+Shapes: N outputs, K inputs, D d_model, G key/value heads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from ctypes import POINTER, Structure, c_float, c_int64, c_void_p
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ...core import (
+    ACTIVATIONS,
+    ALiBi,
+    Decoder,
+    DecoderLayer,
+    Encoder,
+    EncoderLayer,
+    FeedForward,
+    GatedFeedForward,
+    LayerNorm,
+    Learned,
+    MultiHeadAttention,
+    Positions,
+    PostNorm,
+    PreNorm,
+    Relative,
+    RMSNorm,
+    Rotary,
+    Sinusoidal,
+    Stack,
+    VocabularyHead,
+)
+from ...core.rules import Causal
+
+ACTIVATION_KINDS = {"relu": 0, "gelu": 1, "gelu_tanh": 2, "silu": 3}
+POSITIONS = (Positions, Sinusoidal, Learned, Relative, ALiBi, Rotary)
+
+
+class CMatrix(Structure):
+    """A packed matrix."""
+
+    _fields_ = (
+        ("n_in", c_int64),
+        ("n_out", c_int64),
+        ("bits", c_int64),
+        ("weights", c_void_p),
+        ("scales", c_void_p),
+        ("bias", c_void_p),
+    )
+
+
+class CNorm(Structure):
+    """A norm."""
+
+    _fields_ = (("kind", c_int64), ("weight", c_void_p), ("bias", c_void_p), ("eps", c_float))
+
+
+class CLayer(Structure):
+    """The matrices and norms of a layer."""
+
+    _fields_ = (
+        ("inward", CMatrix),
+        ("out", CMatrix),
+        ("cross_query", CMatrix),
+        ("cross_out", CMatrix),
+        ("wide", CMatrix),
+        ("narrow", CMatrix),
+        ("norms", CNorm * 3),
+    )
+
+
+class CStack(Structure):
+    """The layers, and what all of them share."""
+
+    _fields_ = (
+        ("n_layers", c_int64),
+        ("d_model", c_int64),
+        ("n_heads", c_int64),
+        ("n_kv_heads", c_int64),
+        ("d_head", c_int64),
+        ("norm_first", c_int64),
+        ("activation", c_int64),
+        ("gated", c_int64),
+        ("n_turned", c_int64),
+        ("paired", c_int64),
+        ("scale", c_float),
+        ("cross_scale", c_float),
+        ("layers", POINTER(CLayer)),
+        ("entry", CNorm),
+        ("last", CNorm),
+    )
+
+
+class CRows(Structure):
+    """Which rows run, and where their keys and values are."""
+
+    _fields_ = (
+        ("n_rows", c_int64),
+        ("n_columns", c_int64),
+        ("n_beams", c_int64),
+        ("sequence", c_void_p),
+        ("slot", c_void_p),
+        ("first", c_void_p),
+        ("end", c_void_p),
+        ("origin", c_void_p),
+        ("n_sequences", c_int64),
+        ("keys", c_void_p),
+        ("values", c_void_p),
+        ("bias", c_void_p),
+        ("bias_step", c_int64),
+        ("bias_width", c_int64),
+        ("longest", c_int64),
+        ("cosines", c_void_p),
+        ("sines", c_void_p),
+        ("memory", c_void_p),
+        ("source", c_void_p),
+        ("n_source", c_void_p),
+    )
+
+
+class Packer:
+    """Matrices and norms in C's layout. What C points at is kept here."""
+
+    def __init__(self, library: ctypes.CDLL, bits: int) -> None:
+        lanes, blocks = c_int64(), c_int64()
+        library.packing(ctypes.byref(lanes), ctypes.byref(blocks))
+        self._library, self._bits = library, bits
+        self._lanes, self._multiple = lanes.value, lanes.value * blocks.value
+        self._kept: list[Tensor] = []
+
+    def matrix(self, weight: Tensor, bias: Tensor | None) -> CMatrix:
+        """From (N, K), as F.linear has it."""
+        n_out, n_in = weight.shape
+        n_padded = -(-n_out // self._multiple) * self._multiple
+        scales = None
+        if self._bits == 8:
+            scales = torch.ones(n_padded)
+            scales[:n_out] = (weight.abs().amax(dim=1) / 127).clamp(min=1e-30)
+            whole = torch.full((n_padded, -(-n_in // 4) * 4), 128, dtype=torch.uint8)
+            whole[:n_out, :n_in] = ((weight / scales[:n_out, None]).round() + 128).to(torch.uint8)
+            packed = whole.view(n_padded // self._lanes, self._lanes, -1, 4)
+        else:
+            whole = torch.zeros(n_padded, n_in)
+            whole[:n_out] = weight
+            packed = whole.view(n_padded // self._lanes, self._lanes, n_in)
+        packed = packed.transpose(1, 2).contiguous()
+        return CMatrix(n_in, n_out, self._bits, self._keep(packed), self._keep(scales), self._keep(bias))
+
+    def norm(self, norm: nn.Module) -> CNorm:
+        """Of one of the three kinds."""
+        kind = {nn.Identity: 0, LayerNorm: 1, RMSNorm: 2}[type(norm)]
+        weight, bias = getattr(norm, "weight", None), getattr(norm, "bias", None)
+        return CNorm(kind, self._keep(weight), self._keep(bias), getattr(norm, "eps", 0.0))
+
+    def _keep(self, tensor: Tensor | None) -> int | None:
+        if tensor is None:
+            return None
+        tensor = tensor.detach().contiguous()
+        self._kept.append(tensor)
+        return tensor.data_ptr()
+
+
+class NativeStack:
+    """An encoder's or a decoder's layers."""
+
+    def __init__(self, stack: Stack, packer: Packer, library: ctypes.CDLL) -> None:
+        self._library, self._packer = library, packer
+        self.positions = stack.positions
+        layers: Any = stack.layers
+        self.n_layers = len(layers)
+        first = layers[0]
+        attention, feed_forward = first.attention.part, first.feed_forward.part
+        self.n_heads, self.width = attention.n_heads, attention.n_kv_heads * attention.d_head
+        self._layers = (CLayer * len(layers))(*(self._layer(layer) for layer in layers))
+        turned = isinstance(self.positions, Rotary)
+        self._stack = CStack(
+            n_layers=len(layers),
+            d_model=attention.query.in_features,
+            n_heads=attention.n_heads,
+            n_kv_heads=attention.n_kv_heads,
+            d_head=attention.d_head,
+            norm_first=isinstance(first.attention, PreNorm),
+            activation=_activation(feed_forward),
+            gated=isinstance(feed_forward, GatedFeedForward),
+            n_turned=self.positions.width if turned else 0,
+            paired=self.positions.interleaved if turned else 0,
+            scale=_scale(attention),
+            cross_scale=_scale(first.cross_attention.part) if hasattr(first, "cross_attention") else 0.0,
+            layers=self._layers,
+            entry=packer.norm(stack.entry_norm),
+            last=packer.norm(stack.norm),
+        )
+
+    def run(self, rows: CRows, x: Tensor) -> None:
+        """Every layer over x (R, D), in place."""
+        if self._library.run_layers(ctypes.byref(self._stack), ctypes.byref(rows), x.data_ptr()):
+            raise MemoryError(f"there is no memory for {rows.n_rows} rows")
+
+    def _layer(self, layer: Any) -> CLayer:
+        packer, attention = self._packer, layer.attention.part
+        feed_forward = layer.feed_forward.part
+        inward = [attention.query, attention.key_value]
+        bias = None if attention.query.bias is None else torch.cat([linear.bias for linear in inward])
+        wide = feed_forward.gate_up if isinstance(feed_forward, GatedFeedForward) else feed_forward.wide
+        made = CLayer(
+            inward=packer.matrix(torch.cat([linear.weight for linear in inward]), bias),
+            out=packer.matrix(attention.out.weight, attention.out.bias),
+            wide=packer.matrix(wide.weight, wide.bias),
+            narrow=packer.matrix(feed_forward.narrow.weight, feed_forward.narrow.bias),
+        )
+        made.norms[0], made.norms[2] = packer.norm(layer.attention.norm), packer.norm(layer.feed_forward.norm)
+        if isinstance(layer, DecoderLayer):
+            cross: Any = layer.cross_attention
+            made.cross_query = packer.matrix(cross.part.query.weight, cross.part.query.bias)
+            made.cross_out = packer.matrix(cross.part.out.weight, cross.part.out.bias)
+            made.norms[1] = packer.norm(cross.norm)
+        return made
+
+
+class NativeModel:
+    """A model whose stacks run in C; its embeddings and positions stay torch's."""
+
+    def __init__(self, module: Any, library: ctypes.CDLL, bits: int) -> None:
+        packer = self._packer = Packer(library, bits)
+        self._library = library
+        self.reads_source = hasattr(module, "encode")
+        self.embedding = module.target_embedding if self.reads_source else module.embedding
+        self.decoder = NativeStack(module.decoder, packer, library)
+        self.transform, self.scale = module.head.transform, module.head.scale
+        self._head = packer.matrix(module.head.weight, module.head.bias)
+        if self.reads_source:
+            self.source_embedding = module.source_embedding
+            self.encoder = NativeStack(module.encoder, packer, library)
+            kept: Sequence[Any] = [layer.cross_attention.part.key_value for layer in module.decoder.layers]
+            self._memory = [packer.matrix(linear.weight, linear.bias) for linear in kept]
+
+    def logits(self, x: Tensor) -> Tensor:
+        """(R, D) → (R, V)."""
+        x = self.transform(x)
+        return self._product(self._head, x if self.scale == 1.0 else x * self.scale)
+
+    def memories(self, x: Tensor) -> list[Tensor]:
+        """The memory's rows (tokens, D) → their keys and values in each layer, (tokens, 2 G K)."""
+        return [self._product(matrix, x) for matrix in self._memory]
+
+    def _product(self, matrix: CMatrix, x: Tensor) -> Tensor:
+        x = x.contiguous()
+        y = x.new_empty(len(x), matrix.n_out)
+        if self._library.run_product(ctypes.byref(matrix), x.data_ptr(), len(x), y.data_ptr()):
+            raise MemoryError(f"there is no memory for {len(x)} rows")
+        return y
+
+
+def runs_natively(module: Any) -> bool:
+    """Whether every part of this model is one that layers.c knows, in float32 on the CPU."""
+    if any(tensor.dtype != torch.float32 or tensor.device.type != "cpu" for tensor in module.parameters()):
+        return False
+    stacks = [module.decoder, module.encoder] if hasattr(module, "encode") else [getattr(module, "decoder", None)]
+    kinds = [Decoder, Encoder][: len(stacks)]
+    return type(getattr(module, "head", None)) is VocabularyHead and all(
+        type(stack) is kind and _knows(stack) for stack, kind in zip(stacks, kinds, strict=True)
+    )
+
+
+def _knows(stack: Any) -> bool:
+    causal = [type(part) for part in stack.mask.parts]
+    layers = list(stack.layers)
+    return (
+        causal == ([Causal] if isinstance(stack, Decoder) else [])
+        and type(stack.positions) in POSITIONS
+        and all(type(norm) in (nn.Identity, LayerNorm, RMSNorm) for norm in (stack.entry_norm, stack.norm))
+        and bool(layers)
+        and all(_knows_layer(layer) for layer in layers)
+        and len({_like(layer) for layer in layers}) == 1
+    )
+
+
+def _knows_layer(layer: Any) -> bool:
+    if type(layer) not in (EncoderLayer, DecoderLayer):
+        return False
+    *attentions, last = layer.children()
+    return (
+        all(type(wrap) in (PreNorm, PostNorm) for wrap in (*attentions, last))
+        and all(type(wrap.norm) in (LayerNorm, RMSNorm) for wrap in (*attentions, last))
+        and all(type(wrap.part) is MultiHeadAttention for wrap in attentions)
+        and type(last.part) in (FeedForward, GatedFeedForward)
+        and _activation(last.part) is not None
+    )
+
+
+def _like(layer: Any) -> tuple[object, ...]:
+    """What all layers of a stack have in common, so that it is said once."""
+    wraps, parts = list(layer.children()), [wrap.part for wrap in layer.children()]
+    shapes = [(part.n_heads, part.n_kv_heads, part.d_head, part.attention.scale) for part in parts[:-1]]
+    return type(layer), *{type(wrap) for wrap in wraps}, *shapes, type(parts[-1]), _activation(parts[-1])
+
+
+def _activation(part: Any) -> int | None:
+    kinds = (kind for name, kind in ACTIVATION_KINDS.items() if part.activation is ACTIVATIONS[name])
+    return next(kinds, None)
+
+
+def _scale(part: MultiHeadAttention) -> float:
+    return 1 / math.sqrt(part.d_head) if part.attention.scale is None else part.attention.scale

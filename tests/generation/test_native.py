@@ -1,0 +1,161 @@
+"""The layers in C: the numbers of the modules, the same bits alone and in company, and none where they cannot be."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from slow_search import same
+
+from every_model import DECODERS, build, sentences
+from heedful.generation import GenerationConfig, GenerationError, generate
+from heedful.generation.native import build as building
+from heedful.generation.native.model import NativeModel, Packer, runs_natively
+from heedful.generation.native.rows import NativeRows
+from heedful.generation.prepare import prepare
+from published_pairs import GENERATORS, pair
+
+pytestmark = pytest.mark.skipif(building.library() is None, reason=f"no layers in C: {building.why_not()}")
+
+LENGTHS = (5, 1, 9, 3, 9, 2, 7, 4)
+KNOWN = [name for name in DECODERS if runs_natively(build(name).float())]
+
+
+@pytest.fixture
+def without(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs a function as if there were no compiler."""
+
+    def run(call: Any) -> Any:
+        with monkeypatch.context() as patch:
+            preparing = sys.modules["heedful.generation.prepare"]  # the function of that name hides the module
+            patch.setattr(preparing, "library", lambda: None)
+            patch.setattr(preparing, "_known", {})
+            return call()
+
+    return run
+
+
+def logits(model: Any, inputs: list[list[int]], tokens: torch.Tensor, bits: int = 32) -> list[torch.Tensor]:
+    """(B, V) after the start and after each of (B, T) tokens."""
+    library = building.library()
+    assert library is not None
+    with torch.inference_mode():
+        rows = NativeRows(NativeModel(model, library, bits), inputs, 1)
+        return [rows.start(), *(rows.step(column) for column in tokens.unbind(1))]
+
+
+def expected(model: Any, inputs: list[list[int]], tokens: torch.Tensor) -> list[torch.Tensor]:
+    """The same by the whole forward pass of each row alone."""
+    found = []
+    with torch.no_grad():
+        for ids, row in zip(inputs, tokens.tolist(), strict=True):
+            if hasattr(model, "encode"):
+                whole = model(torch.tensor([ids]), torch.tensor([[1, *row]]))[0]
+            else:
+                whole = model(torch.tensor([[*ids, *row]]))[0, len(ids) - 1 :]
+            found.append(whole)
+    return list(torch.stack(found, dim=1))
+
+
+def close(got: list[torch.Tensor], wanted: list[torch.Tensor], share: float) -> None:
+    for one, other in zip(got, wanted, strict=True):
+        assert (one - other).abs().max() <= share * other.abs().max()
+
+
+def test_most_decoders_are_known() -> None:
+    assert len(KNOWN) >= 6, KNOWN
+    assert not runs_natively(build("additive").float())
+    assert not runs_natively(build("sinusoidal"))  # float64
+    assert not runs_natively(build("sinusoidal").bfloat16())
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_logits_are_those_of_the_forward_pass(name: str) -> None:
+    model, inputs = build(name).float().eval(), sentences(*LENGTHS)
+    tokens = torch.randint(3, 9, (len(inputs), 6), generator=torch.Generator().manual_seed(0))
+    wanted = expected(model, inputs, tokens)
+    close(logits(model, inputs, tokens), wanted, 1e-5)
+    close(logits(model, inputs, tokens, bits=8), wanted, 0.15)
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_published_families_run_in_c(name: str) -> None:
+    _, model, *_ = pair(name, torch.float32)
+    assert runs_natively(model)
+    inputs = sentences(*LENGTHS)
+    tokens = torch.randint(3, 9, (len(inputs), 6), generator=torch.Generator().manual_seed(0))
+    close(logits(model, inputs, tokens), expected(model, inputs, tokens), 1e-5)
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+@pytest.mark.parametrize("name", KNOWN)
+def test_an_answer_is_the_same_to_the_last_bit_alone_and_in_company(name: str, precision: Any, beam: int) -> None:
+    model, inputs = build(name).float(), sentences(*LENGTHS)
+    config = GenerationConfig(beam=beam, n_best=beam, max_new_tokens=11, precision=precision)
+    assert prepare(model, precision).native is not None
+    alone = [generate(model, [ids], config)[0] for ids in inputs]
+    for budget, order in ((10_000, [0, 1, 2, 3, 4, 5, 6, 7]), (16 * 3 * beam, [7, 4, 2, 1, 0, 3, 6, 5])):
+        answers = generate(model, [inputs[index] for index in order], config, batch_tokens=budget)
+        assert answers == [alone[index] for index in order]
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+@pytest.mark.parametrize("name", KNOWN)
+def test_answers_are_those_of_the_modules(name: str, beam: int, without: Any) -> None:
+    model, inputs = build(name).float(), sentences(*LENGTHS)
+    config = GenerationConfig(beam=beam, n_best=beam, max_new_tokens=11, batch_tokens=16 * 3 * beam)
+    in_c = generate(model, inputs, config)
+    for answers, wanted in zip(in_c, without(lambda: generate(model, inputs, config)), strict=True):
+        same(answers, wanted, tolerance=1e-4)
+
+
+@pytest.mark.parametrize("bits", [8, 32])
+@pytest.mark.parametrize(("n_in", "n_out", "n_rows"), [(3, 5, 1), (16, 64, 2), (37, 129, 7), (512, 70, 13)])
+def test_a_product_is_a_product(bits: int, n_in: int, n_out: int, n_rows: int) -> None:
+    library = building.library()
+    assert library is not None
+    random = torch.Generator().manual_seed(n_in)
+    weight, bias = torch.randn(n_out, n_in, generator=random), torch.randn(n_out, generator=random)
+    x = torch.randn(n_rows, n_in, generator=random)
+    x[0] = 0.0
+    packer = Packer(library, bits)
+    matrix, y = packer.matrix(weight, bias), torch.full((n_rows, n_out), torch.nan)
+    assert library.run_product(ctypes.byref(matrix), x.data_ptr(), n_rows, y.data_ptr()) == 0
+    if bits == 8:  # the same rounding by hand
+        scale, step = weight.abs().amax(1, keepdim=True) / 127, x.abs().amax(1, keepdim=True) / 127
+        weight = (weight / scale).round() * scale
+        x = torch.where(step > 0, (x / step).round() * step, 0.0)
+    wanted = x.double() @ weight.double().T + bias
+    assert (y - wanted).abs().max() < 1e-5 * wanted.abs().max()
+
+
+def test_not_a_number_stays_one() -> None:
+    model = build("sinusoidal").float()
+    with torch.no_grad():
+        model.decoder.layers[0].feed_forward.part.wide.weight[0] = torch.nan
+    for precision in ("float32", "int8"):
+        with pytest.raises(GenerationError, match="NaN"):
+            generate(model, [[3, 4]], precision=precision)
+
+
+def test_without_a_compiler_there_is_no_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for variable, said in (("PATH", "no C compiler"), ("HEEDFUL_NATIVE", "switches it off")):
+        with monkeypatch.context() as patch:
+            patch.setenv(variable, "0" if variable == "HEEDFUL_NATIVE" else str(tmp_path))
+            building._load.cache_clear()
+            assert said in (building.why_not() or "")
+    building._load.cache_clear()
+
+
+def test_a_folder_that_others_can_write_to_is_not_trusted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    kept = building._folder()
+    assert kept == tmp_path / "heedful"
+    os.chmod(kept, 0o777)
+    assert building._folder() != kept

@@ -1,0 +1,141 @@
+"""Confidence: learned from made-up sets whose probabilities are known, kept in the bundle, measured by evaluate."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_runs import small_config, symbol_files
+
+import heedful as package
+from heedful.config import read_mapping
+from heedful.tasks.scoring import calibration_error
+from heedful.tasks.translation import Translator
+from heedful.tasks.translation.confidence import ENOUGH, Confidence, fit, why_not
+from heedful.tasks.translation.train import train
+from shell import heedful
+
+TRUE = Confidence(base=1.0, by_logprob=1.5, by_token=0.2)
+
+
+def made_up(count: int, seed: int = 0) -> tuple[list[float], list[int], list[bool]]:
+    """Sentences that a smoothed model scored, each right with the probability that TRUE says."""
+    draw = random.Random(seed)
+    lengths = [draw.randint(3, 20) for _ in range(count)]
+    logprobs = [sum(-0.1 - draw.expovariate(8) for _ in range(length)) for length in lengths]
+    pairs = zip(logprobs, lengths, strict=True)
+    return logprobs, lengths, [draw.random() < TRUE.of(logprob, length) for logprob, length in pairs]
+
+
+def test_the_true_numbers_are_found() -> None:
+    logprobs, lengths, right = made_up(20_000)
+    found = fit(logprobs, lengths, right)
+    for name in ("base", "by_logprob", "by_token"):
+        assert getattr(found, name) == pytest.approx(getattr(TRUE, name), abs=0.12)
+    stated = [found.of(*pair) for pair in zip(logprobs, lengths, strict=True)]
+    assert sum(stated) == pytest.approx(sum(right))  # what holds where the likelihood is greatest
+
+
+def test_on_other_sentences_it_is_calibrated_and_the_raw_probability_is_not() -> None:
+    found = fit(*made_up(2000))
+    logprobs, lengths, right = made_up(5000, seed=1)
+    stated = [found.of(*pair) for pair in zip(logprobs, lengths, strict=True)]
+    assert calibration_error(stated, right) < 3
+    assert calibration_error([math.exp(logprob) for logprob in logprobs], right) > 20
+
+
+@pytest.mark.parametrize("count", [40, 1000])
+def test_even_where_right_and_wrong_never_mix_the_numbers_stay_small(count: int) -> None:
+    logprobs = [-0.1 * place / count if place % 2 else -5.0 - place / count for place in range(count)]
+    found = fit(logprobs, [5] * count, [logprob > -1 for logprob in logprobs])
+    assert 0.5 < found.of(-0.1, 5) < 1
+    assert 0 < found.of(-5.0, 5) < 0.5
+    assert abs(found.by_logprob) < 10
+    assert found.of(-1e9, 5) == 0.0  # and nothing overflows
+    assert found.of(1e9, 5) == 1.0
+
+
+def test_too_few_to_learn_from_are_said() -> None:
+    assert why_not([True] * ENOUGH + [False] * ENOUGH) is None
+    assert why_not([True] * 100 + [False] * 3) == (
+        f"of 103 validation sentences 100 are right and 3 wrong; it takes {ENOUGH} of each"
+    )
+    assert why_not([]) is not None
+
+
+def test_the_calibration_error_is_that_of_its_definition() -> None:
+    assert calibration_error([0.7] * 10, [True] * 5 + [False] * 5, bins=1) == pytest.approx(20)
+    assert calibration_error([0.0, 1.0], [False, True]) == 0
+    assert calibration_error([0.0, 1.0], [True, False]) == 100
+    # Three bins of two: |0.1 + 0.2 - 1|, |0.5 + 0.5 - 1|, |0.9 + 0.8 - 1|, over six.
+    shares, right = [0.5, 0.1, 0.9, 0.2, 0.8, 0.5], [True, False, False, True, True, False]
+    assert calibration_error(shares, right, bins=3) == pytest.approx(100 * (0.7 + 0.0 + 0.7) / 6)
+    assert calibration_error([], []) == 0
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that is right about most of its validation sentences, and wrong about enough."""
+    folder = tmp_path_factory.mktemp("run")
+    files = symbol_files(folder, train=2500, valid=300)
+    settings: dict[str, Any] = {"steps": 130, "label_smoothing": 0.1}
+    train(small_config(settings, generation={"beam": 2}), files, folder / "run")
+    return folder / "run"
+
+
+def test_training_teaches_it_and_the_bundle_keeps_it(run: Path) -> None:
+    translator: Translator = package.load(run)
+    learned = read_mapping(run / "metrics.json")["confidence"]
+    assert translator.settings.confidence == Confidence(**learned)
+    assert "as learned from these pairs" in (run / "README.md").read_text()
+    (answer,) = translator.translate(["a b c d"])
+    assert answer.confidence == Confidence(**learned).of(answer.logprob, answer.n_tokens)
+    assert answer.n_tokens == len(answer.pieces)
+    assert sum(piece.logprob for piece in answer.pieces) == pytest.approx(answer.logprob)
+    assert translator.translate([""])[0].confidence is None
+
+
+def test_a_bundle_from_before_gives_none(run: Path, tmp_path: Path) -> None:
+    for name in ("config.json", "model.safetensors", "tokenizer.json"):
+        shutil.copy(run / name, tmp_path / name)
+    values = json.loads((tmp_path / "config.json").read_text())
+    del values["settings"]["confidence"]
+    (tmp_path / "config.json").write_text(json.dumps(values))
+    assert package.load(tmp_path).translate(["a b"])[0].confidence is None
+    done = heedful("predict", tmp_path, "a b", "--scores")
+    assert re.fullmatch(r"[a-j ]*\t\t-\d+\.\d{4}\n", done.out)
+    assert "gives no confidence" in done.err
+
+
+def test_evaluate_measures_it_beside_the_raw_probability(run: Path, tmp_path: Path) -> None:
+    test = symbol_files(tmp_path, train=400).train[0]
+    done = heedful("evaluate", run, "--data", test, "--out", tmp_path / "scores.json")
+    assert done.code == 0, done.err
+    found = json.loads((tmp_path / "scores.json").read_text())
+    calibration = found["calibration"]
+    assert calibration["confidence"] < 12 < calibration["probability"]
+    assert f"of the confidence {calibration['confidence']:.1f} %" in done.out
+    assert f"own probability {calibration['probability']:.1f} %" in done.out
+    answers = package.load(run).translate([sample["source"] for sample in found["samples"]])
+    right = [sample["exact"] for sample in found["samples"]]
+    assert calibration["confidence"] == pytest.approx(calibration_error([a.confidence or 0 for a in answers], right))
+
+
+def test_answers_that_are_accepted_count_as_right(tmp_path: Path) -> None:
+    """Every answer of an untrained model is accepted but a few: it learns that it is right."""
+    files = symbol_files(tmp_path, train=60, valid=60)
+    config = small_config({"steps": 1})
+    first = train(config, files, tmp_path / "first")
+    assert first.settings.confidence is None
+    assert "gives no confidence" in (tmp_path / "first" / "README.md").read_text()
+    sources = [line.split("\t")[0] for line in Path(files.valid[0]).read_text().splitlines()]
+    outputs = first.predict(sources)
+    accepted = {source: (output,) for source, output in list(zip(sources, outputs, strict=True))[ENOUGH + 5 :]}
+    again = train(config, files, tmp_path / "again", accepted=accepted)
+    assert again.settings.confidence is not None

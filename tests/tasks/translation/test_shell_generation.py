@@ -1,0 +1,155 @@
+"""`heedful predict` with generation's options: the same as from Python, in every form of output, bit by bit too."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import heedful as package
+from heedful.data.tokenizer import BYTE
+from heedful.generation import Hypothesis
+from heedful.tasks.translation import Translator, translator
+from heedful.tasks.translation.answers import Translation, best_joined
+from shell import heedful
+
+pytest_plugins = ["quick_model"]
+
+WORDS: list[dict[str, Any]] = [
+    {"beam": 3, "length_penalty": 0.3, "penalty": "google"},
+    {"sample": True, "temperature": 1.5, "top_k": 9, "seed": 4},
+    {"sample": True, "top_p": 0.8, "min_p": 0.01, "seed": 0},
+    {"min_new_tokens": 3, "max_new_tokens": 6},
+    {"repetition_penalty": 1.4, "no_repeat_ngrams": 2},
+    {"precision": "int8"},
+    {"precision": "bf16"},
+]
+
+
+@pytest.mark.parametrize("keywords", WORDS)
+def test_an_option_is_the_keyword(keywords: dict[str, Any], model: Path) -> None:
+    words = [f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}") for name, value in keywords.items()]
+    texts = ["a b c", "d e", "f"]
+    done = heedful("predict", model, *words, stdin="".join(f"{text}\n" for text in texts).encode())
+    expected = package.load(model).predict(texts, **keywords)
+    assert done.out == "".join(f"{' '.join(text.splitlines())}\n" for text in expected)
+
+
+def test_several_answers_are_numbered_by_their_line(model: Path) -> None:
+    done = heedful("predict", model, "--beam", 4, "--n-best", 3, "--scores", stdin=b"a b c\n\nd e\n")
+    rows = [line.split("\t") for line in done.out.split("\n")[:-1]]
+    assert [row[0] for row in rows] == ["1", "1", "1", "2", "3", "3", "3"]
+    found = package.load(model).candidates(["a b c", "", "d e"], beam=4, n_best=3)
+    flat = [answer for answers in found for answer in answers]
+    assert [float(row[3]) for row in rows] == pytest.approx([answer.logprob for answer in flat], abs=1e-3)
+    for answers in found:
+        assert [answer.score for answer in answers] == sorted((answer.score for answer in answers), reverse=True)
+
+
+def test_json_holds_everything(model: Path) -> None:
+    done = heedful("predict", model, "--json", "--sample", "--n-best", 2, stdin="a b c\n밥\n".encode())
+    rows = [json.loads(line) for line in done.out.split("\n")[:-1]]
+    assert [(row["line"], row["rank"]) for row in rows] == [(1, 1), (1, 2), (2, 1), (2, 2)]
+    found = package.load(model).candidates(["a b c", "밥"], sample=True, n_best=2)
+    for row, answer in zip(rows, (answer for answers in found for answer in answers), strict=True):
+        assert (row["text"], row["finished"], row["confidence"]) == (answer.text, answer.finished, None)
+        assert row["tokens"] == [piece.text for piece in answer.pieces]
+        assert sum(row["token_logprobs"]) == pytest.approx(row["logprob"])
+    assert "gives no confidence" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--sample", "--beam", 3], "sampling has no beam"),
+        (["--n-best", 30], "cannot give the 30 best; widen it"),
+        (["--top-k", 3], "turn on sample"),
+        (["--sample", "--temperature", 0], "temperature is more than 0"),
+        (["--precision", "int4"], "int4"),
+        (["--scores", "--json"], "give one of them"),
+        (["--stream", "--scores"], "--stream shows one plain answer"),
+        (["--stream", "--n-best", 2], "--stream shows one plain answer"),
+    ],
+)
+def test_wrong_words_are_refused(words: list[object], said: str, model: Path) -> None:
+    done = heedful("predict", model, "a b", *words)
+    assert done.code == 2
+    assert said in done.err
+    assert "Traceback" not in done.err
+
+
+# Streams
+
+
+@pytest.mark.parametrize("words", [[], ["--beam", 4], ["--sample", "--seed", 5], ["--max-new-tokens", 3]])
+def test_a_stream_ends_as_the_same_text(words: list[object], model: Path) -> None:
+    for text in ("a b c", "d e. f g. h", "밥을 먹어요", ""):
+        plain, streamed = (heedful("predict", model, text, *words, *more) for more in ([], ["--stream"]))
+        assert streamed.out == plain.out
+        assert streamed.err == plain.err  # an answer that came to no end is named here too
+
+
+def test_a_stream_is_for_one_text(model: Path, corpus: Path) -> None:
+    for text in ("-", corpus / "valid.tsv", "a\nb"):
+        done = heedful("predict", model, text, "--stream")
+        assert done.code == 2
+        assert "--stream is for one text" in done.err
+    done = heedful("predict", model, "a " * 400, "--stream")
+    assert done.code == 1
+    assert done.err.startswith("the text:1: a sentence of ")
+
+
+def test_only_whole_characters_are_shown(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hangul spelt in bytes, an emoji, bytes that are no character, and half a character at the end."""
+    loaded: Translator = package.load(model)
+    tokenizer = loaded.target_tokenizer
+    spelt = [BYTE + byte for byte in " 한글👩\n".encode() + b"\xed\x95" + "끝".encode() + b"\xe2\x82"]
+    ids = [*tokenizer.encode("a b"), *spelt]
+
+    def written(*_: Any, **__: Any) -> Any:
+        yield from ids
+        return Hypothesis(tuple(ids), -1.0, -1.0, finished=False, token_logprobs=(-0.1,) * len(ids))
+
+    monkeypatch.setattr(translator, "stream", written)
+    bits = loaded.stream("a b")
+    shown = []
+    while True:
+        try:
+            shown.append(next(bits))
+        except StopIteration as end:
+            answer: Translation = end.value
+            break
+    assert "".join(shown) == answer.text == "a b 한글👩\n\ufffd\ufffd끝\ufffd\ufffd"
+    assert shown[-6:] == ["한", "글", "👩", "\n", "\ufffd\ufffd끝", "\ufffd\ufffd"]
+    assert len(answer.pieces) < len(ids)
+    assert sum(piece.logprob for piece in answer.pieces) == pytest.approx(-0.1 * len(ids))
+
+
+def test_what_is_certain_is_on_the_screen_at_once(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[bytes] = []
+
+    def bits(*_: Any, **__: Any) -> Any:
+        for bit in ("한", "글", "\n", "끝"):
+            out = sys.stdout.buffer
+            assert isinstance(out, io.BytesIO)
+            seen.append(out.getvalue())
+            yield bit
+        return Translation("한글\n끝", -1.0, True)
+
+    monkeypatch.setattr(Translator, "stream", bits)
+    assert heedful("predict", model, "a b", "--stream").out == "한글 끝\n"
+    assert [shown.decode() for shown in seen] == ["", "한", "한글", "한글"]
+
+
+def test_the_best_of_several_parts_are_the_best_together() -> None:
+    def part(*scores: float) -> list[Translation]:
+        return [Translation(str(score), score, True, 0.5, score) for score in scores]
+
+    found = best_joined([part(-1.0, -2.0), part(-0.1, -5.0), part(-1.0, -1.5)], 3)
+    assert [answer.text for answer in found] == ["-1.0 -0.1 -1.0", "-1.0 -0.1 -1.5", "-2.0 -0.1 -1.0"]
+    assert [answer.confidence for answer in found] == [0.125] * 3
+    assert best_joined([], 3) == [Translation("", 0, True)]
