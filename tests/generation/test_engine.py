@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product, takewhile
 from typing import Any
 
@@ -158,19 +158,12 @@ def test_a_stream_gives_the_tokens_of_the_answer(name: str, way: dict[str, Any])
     for ids in inputs:
         settings = {"max_new_tokens": 9, "boosted": {END: 1.0}, **way}
         ((best, *_),) = generate(model, [ids], prefixes=[[4]], **settings)
-        tokens, answer = drained(stream(model, ids, prefix=[4], **settings))
-        assert tuple(tokens) == answer.tokens == best.tokens
-        assert answer == best
-
-
-def drained(found: Generator[int, None, Hypothesis]) -> tuple[list[int], Hypothesis]:
-    """What came, and what was returned at the end."""
-    tokens = []
-    while True:
-        try:
-            tokens.append(next(found))
-        except StopIteration as end:
-            return tokens, end.value
+        tokens = stream(model, ids, prefix=[4], **settings)
+        came = [(token, tokens.answer) for token in tokens]
+        assert tuple(token for token, _ in came) == best.tokens
+        assert {answer for _, answer in came} == {None}  # while they come
+        assert list(tokens) == []  # there is no more, and the answer stays
+        assert tokens.answer == best
 
 
 def test_a_beam_streams_what_all_that_is_left_agrees_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,7 +211,7 @@ def test_between_tokens_the_world_is_as_it_was(precision: Any) -> None:
         assert not torch.is_inference_mode_enabled()
         assert torch.is_grad_enabled()
         assert all(part.training for part in model.modules())
-    broken: Any = stream(model, ids, max_new_tokens=4)
+    broken = stream(model, ids, max_new_tokens=4)
     next(broken)
     broken.close()
     assert all(part.training for part in model.modules())

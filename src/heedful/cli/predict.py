@@ -158,16 +158,14 @@ def _streamed(
     for line in chunk:
         bits = translator.stream(line.text, **words)
         text = shown = ""
-        while True:
-            try:
-                text += next(bits)
-            except StopIteration as end:
-                yield end.value
-                break
+        for bit in bits:
+            text += bit
             stream.write(_one_line(text)[len(shown) :].encode())
             stream.flush()
             shown = _one_line(text)
         stream.write(b"\n")
+        assert bits.answer is not None  # it has come to its end
+        yield bits.answer
 
 
 def _one_line(text: str) -> str:

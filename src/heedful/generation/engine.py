@@ -24,6 +24,7 @@ from .rules import Rules
 from .search import Starting, search
 from .sentence import Drawn, Fate, Request, Searched, Sentence
 from .strategies import strategy_of
+from .streams import Stream
 
 ON_CPU, ON_GPU = 4096, 1 << 16  # input tokens, times the beam, read at once unless told otherwise
 
@@ -74,15 +75,15 @@ def stream(
     boosted: Mapping[int, float] | None = None,
     prefix: Sequence[int] = (),
     **changes: Any,
-) -> Generator[int, None, Hypothesis]:
+) -> Stream[int, Hypothesis]:
     """The tokens of the best answer to one input, each as soon as it is certain: with a beam, when all agree.
 
-    What the generator returns at its end (`answer = yield from stream(…)`) is the whole answer.
+    When the last has come, the stream's `answer` is the whole one.
     """
     asked = _Asked.of(module, [ids], config, changes, (start, end), banned, boosted, [prefix])
     if asked.config.sample and asked.config.n_best > 1:
         raise ConfigError("several samples cannot be streamed as one; leave n_best at 1")
-    return _stream(asked)
+    return Stream(_stream(asked))
 
 
 def _stream(asked: _Asked) -> Generator[int, None, Hypothesis]:

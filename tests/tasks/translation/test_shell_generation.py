@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 import heedful as package
 from heedful.data.tokenizer import BYTE
-from heedful.generation import Hypothesis
+from heedful.generation import Hypothesis, Stream
 from heedful.tasks.translation import Translator, translator
 from heedful.tasks.translation.answers import Translation, best_joined
 from shell import heedful
@@ -40,10 +41,10 @@ def test_an_option_is_the_keyword(keywords: dict[str, Any], model: Path) -> None
 
 
 def test_several_answers_are_numbered_by_their_line(model: Path) -> None:
-    done = heedful("predict", model, "--beam", 4, "--n-best", 3, "--scores", stdin=b"a b c\n\nd e\n")
+    done = heedful("predict", model, "--n-best", 3, "--scores", stdin=b"a b c\n\nd e\n")
     rows = [line.split("\t") for line in done.out.split("\n")[:-1]]
     assert [row[0] for row in rows] == ["1", "1", "1", "2", "3", "3", "3"]
-    found = package.load(model).candidates(["a b c", "", "d e"], beam=4, n_best=3)
+    found = package.load(model).candidates(["a b c", "", "d e"], beam=3, n_best=3)
     flat = [answer for answers in found for answer in answers]
     assert [float(row[3]) for row in rows] == pytest.approx([answer.logprob for answer in flat], abs=1e-3)
     for answers in found:
@@ -66,7 +67,7 @@ def test_json_holds_everything(model: Path) -> None:
     ("words", "said"),
     [
         (["--sample", "--beam", 3], "sampling has no beam"),
-        (["--n-best", 30], "cannot give the 30 best; widen it"),
+        (["--beam", 3, "--n-best", 30], "cannot give the 30 best; widen it"),
         (["--top-k", 3], "turn on sample"),
         (["--sample", "--temperature", 0], "temperature is more than 0"),
         (["--precision", "int4"], "int4"),
@@ -110,19 +111,14 @@ def test_only_whole_characters_are_shown(model: Path, monkeypatch: pytest.Monkey
     spelt = [BYTE + byte for byte in " 한글👩\n".encode() + b"\xed\x95" + "끝".encode() + b"\xe2\x82"]
     ids = [*tokenizer.encode("a b"), *spelt]
 
-    def written(*_: Any, **__: Any) -> Any:
+    def tokens() -> Generator[int, None, Hypothesis]:
         yield from ids
         return Hypothesis(tuple(ids), -1.0, -1.0, finished=False, token_logprobs=(-0.1,) * len(ids))
 
-    monkeypatch.setattr(translator, "stream", written)
+    monkeypatch.setattr(translator, "stream", lambda *_, **__: Stream(tokens()))
     bits = loaded.stream("a b")
-    shown = []
-    while True:
-        try:
-            shown.append(next(bits))
-        except StopIteration as end:
-            answer: Translation = end.value
-            break
+    shown, answer = list(bits), bits.answer
+    assert answer is not None
     assert "".join(shown) == answer.text == "a b 한글👩\n\ufffd\ufffd끝\ufffd\ufffd"
     assert shown[-6:] == ["한", "글", "👩", "\n", "\ufffd\ufffd끝", "\ufffd\ufffd"]
     assert len(answer.pieces) < len(ids)
@@ -132,7 +128,7 @@ def test_only_whole_characters_are_shown(model: Path, monkeypatch: pytest.Monkey
 def test_what_is_certain_is_on_the_screen_at_once(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[bytes] = []
 
-    def bits(*_: Any, **__: Any) -> Any:
+    def bits() -> Generator[str, None, Translation]:
         for bit in ("한", "글", "\n", "끝"):
             out = sys.stdout.buffer
             assert isinstance(out, io.BytesIO)
@@ -140,9 +136,19 @@ def test_what_is_certain_is_on_the_screen_at_once(model: Path, monkeypatch: pyte
             yield bit
         return Translation("한글\n끝", -1.0, True)
 
-    monkeypatch.setattr(Translator, "stream", bits)
+    monkeypatch.setattr(Translator, "stream", lambda *_, **__: Stream(bits()))
     assert heedful("predict", model, "a b", "--stream").out == "한글 끝\n"
     assert [shown.decode() for shown in seen] == ["", "한", "한글", "한글"]
+
+
+def test_a_bundle_that_samples_goes_on_sampling_until_told_otherwise(model: Path) -> None:
+    loaded: Translator = package.load(model)
+    greedy, drawn = loaded.predict(["a b c"], beam=1), loaded.predict(["a b c"], sample=True)
+    own = loaded.settings.generation.changed(beam=1, sample=True)
+    loaded.settings = loaded.settings.changed(generation=own)
+    assert loaded.predict(["a b c"]) == drawn
+    assert len(loaded.candidates(["a b c"], n_best=3)[0]) == 3
+    assert loaded.predict(["a b c"], sample=False) == greedy
 
 
 def test_the_best_of_several_parts_are_the_best_together() -> None:

@@ -226,7 +226,7 @@ TIMES = """
 MESSAGES = """
 발생하다 | occur       | 오류 문제                     | arises
 실패하다 | fail        | 업데이트 실험                 |
-완료되다 | be complete | 업데이트 설치 번역 다운로드   |
+완료되다 | be completed | 업데이트 설치 번역 다운로드   |
 시작되다 | start       | 업데이트 설치 실험 다운로드 번역 |
 종료되다 | end         | 프로그램 회의 실험 연결       |
 """

@@ -130,7 +130,7 @@ IN_PASSING = {
     "listen to": nouns("음악 라디오 노래 뉴스"), "make": nouns("빵 케이크 샌드위치 샐러드 수프 음식"),
     "buy": nouns("사과 빵 고기 과일 케이크 우유 책 옷 신발 꽃 우산 선물 코트 계란 두부 귤"), "wash": nouns("손 얼굴 그릇 접시 과일"),
     "open": nouns("문 창문 커튼"), "close": nouns("문 창문 커튼"), "turn off": nouns("불 컴퓨터 텔레비전 에어컨"),
-    "eat": nouns("사과 빵 고기 과일 케이크 피자 바나나 국수 라면 샌드위치 비빔밥 불고기 김밥 만두 햄버거 파스타 샐러드 떡볶이 오렌지 포도 수박 감자"),
+    "eat": nouns("사과 빵 고기 과일 케이크 피자 바나나 국수 라면 샌드위치 비빔밥 불고기 김밥 만두 햄버거 파스타 샐러드 떡볶이 오렌지 포도 수박 감자 닭고기"),
     "drink": nouns("물 커피 우유 차 주스 콜라 녹차 음료수"),
     "go": nouns("집 학교 회사 도서관 공원 시장 식당 카페 극장 서점 병원 수영장 체육관 백화점 은행 편의점 슈퍼마켓 바다"),
 }  # fmt: skip
@@ -153,7 +153,7 @@ POOR_MERITS = {"be big": verbs("be noisy, be heavy, be slow"), "be bright": verb
 LAST = verbs("go, sleep, rest, turn off, close, open")
 KINDS = (
     "food", "drink", "meal", "reading", "writing", "watching", "listening", "studied", "ball-game", "animal", "clothes", "footwear",
-    "headwear", "cooked", "cleaned", "washed", "rinsed", "met", "dear", "received", "saved",
+    "headwear", "cooked", "cleaned", "rinsed", "met", "dear", "received", "saved",
 )  # fmt: skip
 
 # who does what

@@ -24,6 +24,8 @@ enum { LANES = 8, BLOCKS = 2, ROWS = 6 };
 enum { LANES = 4, BLOCKS = 2, ROWS = 6 };
 #endif
 
+enum { WORTH = 1 << 14 }; /* below so many small steps of work, waking other threads takes longer */
+
 typedef float lanes __attribute__((vector_size(4 * LANES), aligned(4)));
 
 /* Packed (out / LANES, in, LANES) in float, or (out / LANES, in / 4, LANES, 4) in 8 bits, raised by 128 each. */
@@ -192,7 +194,7 @@ static void product(const Matrix *m, const float *x, int64_t rows, float *y, int
 {
     const int64_t step = LANES * BLOCKS, k = (m->n_in + 3) / 4 * 4;
     if (m->bits == 8) {
-#pragma omp parallel for schedule(static) if (rows > 1)
+#pragma omp parallel for schedule(static) if (rows * k > WORTH)
         for (int64_t r = 0; r < rows; r++)
             to_int8(x + r * m->n_in, m->n_in, small + r * k, steps + r, totals + r);
     }
@@ -325,7 +327,7 @@ static void self_attention(const Stack *s, const Layer *layer, int64_t index, co
         memcpy(keys + place, own + h * k, row * sizeof *keys);
         memcpy(values + place, own + (h + g) * k, row * sizeof *values);
     }
-#pragma omp parallel for collapse(2) schedule(static)
+#pragma omp parallel for collapse(2) schedule(static) if (rows->n_rows * h * k * rows->longest > 16 * WORTH)
     for (int64_t r = 0; r < rows->n_rows; r++)
         for (int64_t head = 0; head < h; head++) {
             const int64_t shared = head / (h / g) * k;
@@ -341,7 +343,7 @@ static void cross_attention(const Stack *s, const Layer *layer, int64_t index, c
 {
     const int64_t h = s->n_heads, g = s->n_kv_heads, k = s->d_head, stride = 2 * g * k;
     product(&layer->cross_query, x, rows->n_rows, a->wide, a->small, a->steps, a->totals);
-#pragma omp parallel for collapse(2) schedule(static)
+#pragma omp parallel for collapse(2) schedule(static) if (rows->n_rows * h * k * rows->longest > 16 * WORTH)
     for (int64_t r = 0; r < rows->n_rows; r++)
         for (int64_t head = 0; head < h; head++) {
             const int64_t sentence = rows->sequence[r] / rows->n_beams;
@@ -356,7 +358,7 @@ static void feed_forward(const Stack *s, const Layer *layer, const Rows *rows, c
 {
     const int64_t n = layer->wide.n_out, half = n / 2;
     product(&layer->wide, x, rows->n_rows, a->wide, a->small, a->steps, a->totals);
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (rows->n_rows * n > WORTH)
     for (int64_t r = 0; r < rows->n_rows; r++) {
         float *own = a->wide + r * n;
         if (!s->gated) {
@@ -373,7 +375,7 @@ static void add(const Stack *s, const Matrix *out, const Norm *norm, const float
 {
     const int64_t d = s->d_model;
     product(out, from, rows->n_rows, a->normed, a->small, a->steps, a->totals);
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (rows->n_rows * d > WORTH)
     for (int64_t r = 0; r < rows->n_rows; r++) {
         for (int64_t i = 0; i < d; i++) x[r * d + i] += a->normed[r * d + i];
         if (!s->norm_first) normalise(norm, x + r * d, d, x + r * d);
@@ -384,7 +386,7 @@ static const float *before(const Stack *s, const Norm *norm, const Rows *rows, c
 {
     const int64_t d = s->d_model;
     if (!s->norm_first) return x;
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (rows->n_rows * d > WORTH)
     for (int64_t r = 0; r < rows->n_rows; r++) normalise(norm, x + r * d, d, a->normed + r * d);
     return a->normed;
 }

@@ -11,11 +11,12 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from ...core import ALiBi, Relative, Rotary
+from ...core import ALiBi, Learned, Relative, Rotary, Sinusoidal
 from ..rules import indices
 from .model import CRows, NativeModel, NativeStack
 
 CPU = torch.device("cpu")
+EMBEDDED = (Sinusoidal, Learned)  # what adds something to the input
 SLOTS = 32  # room for so many tokens at first; doubled when it runs out
 
 
@@ -92,12 +93,12 @@ def run(
 ) -> Tensor:
     """The layers over the rows x (R, D); each is a token of a sequence, has its key in a slot, and sees some slots."""
     positions, placed = stack.positions, slot - first
-    x = positions.embed(x[None], placed.long())[0].contiguous().clone()
+    x = (positions.embed(x[None], placed)[0] if type(positions) in EMBEDDED else x).clone()  # C writes into it
     n_keys = int(end.max())
-    kept: list[Tensor | None] = [*(part.int() for part in (sequence, slot, first, end)), store.origin]
+    places = torch.stack([sequence, slot, first, end]).int()
     bias = turned = None
     if isinstance(positions, Relative | ALiBi):  # they look at distances alone, so slots will do for positions
-        bias = positions.bias(slot.long(), torch.arange(n_keys)).transpose(0, 1).contiguous()  # (R, H, keys)
+        bias = positions.bias(slot, torch.arange(n_keys)).transpose(0, 1).contiguous()  # (R, H, keys)
     if isinstance(positions, Rotary):
         angles = placed[:, None].float() * positions.frequencies()
         turned = angles.cos().contiguous(), angles.sin().contiguous()
@@ -107,10 +108,10 @@ def run(
         n_rows=len(x),
         n_columns=store.n_columns,
         n_beams=n_beams,
-        sequence=_at(kept[0]),
-        slot=_at(kept[1]),
-        first=_at(kept[2]),
-        end=_at(kept[3]),
+        sequence=_at(places[0]),
+        slot=_at(places[1]),
+        first=_at(places[2]),
+        end=_at(places[3]),
         origin=_at(store.origin),
         n_sequences=store.origin.shape[1],
         keys=_at(layers[0]),

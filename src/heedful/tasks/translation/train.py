@@ -82,7 +82,8 @@ def train(
         pairs = zip(sources, references, strict=True)
         right = [(accepted or {}).get(source, (reference,)) for source, reference in pairs]
         evaluation = evaluate(translator, sources, references, accepted=right)
-        _finish(translator, outcome, evaluation, folder.path)
+        learned = _learn_confidence(translator, evaluation, right)
+        _finish(translator, outcome, evaluation, learned, folder.path)
     return translator
 
 
@@ -107,11 +108,13 @@ def _writing(out: Path) -> Iterator[None]:
         raise FolderError(f"{out} cannot be written: {error.strerror}") from error
 
 
-def _finish(translator: Translator, outcome: Outcome, evaluation: Evaluation, out: Path) -> None:
+def _finish(
+    translator: Translator, outcome: Outcome, evaluation: Evaluation, learned: dict[str, Any], out: Path
+) -> None:
     """Everything about the model, and the bundle's config last."""
     metrics = {
         "validation": evaluation.to_dict(),
-        "confidence": _learn_confidence(translator, evaluation),
+        "confidence": learned,
         "samples": [asdict(sample) for sample in evaluation.samples[:200]],
         "training": {
             "steps": outcome.step,
@@ -127,13 +130,21 @@ def _finish(translator: Translator, outcome: Outcome, evaluation: Evaluation, ou
     write_report([out])
 
 
-def _learn_confidence(translator: Translator, evaluation: Evaluation) -> dict[str, Any]:
+def _learn_confidence(
+    translator: Translator, evaluation: Evaluation, accepted: Sequence[Sequence[str]]
+) -> dict[str, Any]:
     """Teach the translator how sure it may be; what was learned, or why nothing."""
-    reason = confidence.why_not(evaluation.right)
+    sources = [sample.source for sample in evaluation.samples]
+    candidates = [
+        confidence.Seen(answer.logprob, answer.n_tokens, answer.text in right)
+        for answers, right in zip(translator.candidates(sources, n_best=confidence.CANDIDATES), accepted, strict=True)
+        for answer in answers
+    ]
+    reason = confidence.why_not(candidates)
     if reason is not None:
         return {"why_not": reason}
-    logprobs = [answer.logprob for answer in evaluation.answers]
-    lengths = [answer.n_tokens for answer in evaluation.answers]
-    learned = confidence.fit(logprobs, lengths, evaluation.right)
+    given = zip(evaluation.answers, evaluation.right, strict=True)
+    own = [confidence.Seen(answer.logprob, answer.n_tokens, right) for answer, right in given]
+    learned = confidence.fit(candidates, own)
     translator.settings = translator.settings.changed(confidence=learned)
     return learned.to_dict()

@@ -14,7 +14,7 @@ from ...config import Config, FamilyConfig
 from ...data.cleaning import tidy
 from ...data.tokenizer import Tokenizer
 from ...errors import ConfigError, DataError
-from ...generation import GenerationConfig, Hypothesis, generate, stream
+from ...generation import GenerationConfig, Hypothesis, Stream, generate, stream
 from ..bundle import Bundle, BundleError
 from .answers import Translation, best_joined, joined
 from .confidence import Confidence
@@ -104,13 +104,10 @@ class Translator:
             parts[owner].append([self._translation(answer) for answer in answers])
         return [best_joined(found, words.n_best) for found in parts]
 
-    def stream(self, text: str, **generation: Any) -> Generator[str, None, Translation]:
-        """The translation bit by bit, each as soon as it is certain, in whole characters.
-
-        What the generator returns at its end is the whole translation.
-        """
+    def stream(self, text: str, **generation: Any) -> Stream[str, Translation]:
+        """The translation bit by bit, each as soon as it is certain, in whole characters."""
         words, parts = self._words(generation), self._parts(text, 0)
-        return self._stream(parts, words)
+        return Stream(self._stream(parts, words))
 
     def _stream(self, parts: Sequence[str], words: GenerationConfig) -> Generator[str, None, Translation]:
         done: list[Translation] = []
@@ -119,25 +116,24 @@ class Translator:
                 yield " "
             tokens = stream(self.module, self._ids(part), words, **self._tokens())
             written, shown = list[int](), ""
-            while True:
-                try:
-                    written.append(next(tokens))
-                except StopIteration as end:
-                    done.append(self._translation(end.value))
-                    break
+            for token in tokens:
+                written.append(token)
                 # A character too rare for a piece comes byte by byte: until it is whole, it looks damaged.
                 whole = self.target_tokenizer.decode(written).rstrip("\ufffd")
                 if whole != shown:
                     yield whole[len(shown) :]
                     shown = whole
+            assert tokens.answer is not None  # it has come to its end
+            done.append(self._translation(tokens.answer))
             if done[-1].text != shown:
                 yield done[-1].text[len(shown) :]
         return joined(done)
 
     def _words(self, changes: dict[str, Any]) -> GenerationConfig:
-        """The bundle's, changed. Its beam is for searching, not for sampling."""
+        """The bundle's, changed. Its beam is wide enough for what is asked, and no matter to sampling."""
         own = self.settings.generation.changed(n_best=1)
-        return (own.changed(beam=1) if changes.get("sample") else own).changed(**changes)
+        beam = 1 if changes.get("sample", own.sample) else max(own.beam, changes.get("n_best", 1))
+        return own.changed(**{"beam": beam, **changes})
 
     def _ids(self, part: str) -> list[int]:
         return [*self.tokenizer.encode(part), self.tokenizer.end]

@@ -167,7 +167,9 @@ def may_be_said_of(clause: Clause, relative: Clause) -> bool:
     outer, inner, when = clause.predicate, relative.predicate.english, adverb_of(relative, "when")
     if relative.subject is None:  # 책을 읽는 학생
         person = next(phrase for phrase in phrases(clause) if phrase.relative is relative).noun.korean
-        return inner in data.TELLS_APART.get(person, ()) and outer.english != "wait for"
+        return (
+            inner in data.TELLS_APART.get(person, ()) and outer.english != "wait for" and thing_of(relative) != "문자"
+        )
     if relative.subject.noun.korean in data.DOES or (when and when.korean in data.OF_THE_DAY):
         return False
     if outer.verb.adjective:

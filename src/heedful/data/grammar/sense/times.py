@@ -42,10 +42,12 @@ def time_suits(clause: Clause) -> bool:
         if verb == "buy" and clause.object and clause.object.noun not in among("priced"):
             return False
         return dated and far and (verb, clause.tense) != ("receive", "future")
+    if verb == "learn" and not clause.habit:
+        return False  # that takes longer
     if name == "방금":
         return verb in data.JUST_DONE and not clause.negation and not clause.asked and not clause.link
     if name in data.OF_THE_DAY and (
-        thing in data.MEALS or place in data.ABROAD or verb in ("travel", "wear", "learn", "take off")
+        thing in data.MEALS or place in data.ABROAD or verb in ("travel", "wear", "learn", "take off", "forget")
     ):
         return False
     if verb == "build" or (clause.habit and (place in data.TRIPS or verb in ("travel", "sell", "lose"))):
@@ -117,7 +119,7 @@ def manner_suits(clause: Clause) -> bool:
     verb, how = clause.predicate.english, manner_of(clause)
     if how and verb == "read" and thing_of(clause) not in data.READ_SOMEWHERE:
         return False
-    if how == "다시" and clause.habit:
+    if how == "다시" and (clause.habit or clause.modal == "can"):
         return False
     if (how in ("일찍", "늦게") and clause.modal == "can") or (how == "늦게" and clause.modal):
         return False
@@ -127,7 +129,7 @@ def manner_suits(clause: Clause) -> bool:
         return False
     if verb == "go" and (how == "빨리" or (how == "늦게" and place_of(clause) not in data.DAILY_PLACES)):
         return False
-    if how == "천천히" and (clause.modal or has(clause, "when")):
+    if how == "천천히" and (clause.modal or clause.tense == "future" or has(clause, "when")):
         return False
     if (
         how == "잘"
