@@ -137,7 +137,8 @@ def engines(module: Any, folder: Path, threads: int) -> dict[str, Engine]:
 
 def measure(found: dict[str, Engine], rounds: int) -> dict[str, dict[str, list[float]]]:
     """Tokens a second, of each kind of work and each engine, round by round."""
-    inputs, speeds = sources(), {work: {name: [] for name in found} for work in WORK}
+    inputs = sources()
+    speeds: dict[str, dict[str, list[float]]] = {work: {name: [] for name in found} for work in WORK}
     answers: dict[tuple[str, str], list[list[int]]] = {}
     for turn in range(rounds + 1):  # the first is a rehearsal
         for work, (beam, batch) in WORK.items():
@@ -181,7 +182,7 @@ def report(speeds: dict[str, dict[str, list[float]]]) -> dict[str, Any]:
     return rows
 
 
-def long(module: Any) -> list[dict[str, float]]:
+def long(module: Any) -> list[dict[str, Any]]:
     """What a token costs, and what is held, after so many others; one answer, greedy."""
     from heedful.generation.native.rows import NativeRows
 

@@ -37,8 +37,7 @@ def test_in_8_bits_a_batch_is_each_sentence_alone(name: str, beam: int) -> None:
                 assert one.logprob == pytest.approx(other.logprob, rel=1e-6)
 
 
-@pytest.mark.parametrize("way", [{}, {"beam": 3, "n_best": 3}])
-@pytest.mark.parametrize("name", DECODERS)
+@pytest.mark.parametrize(("name", "way"), [*product(DECODERS, [{"beam": 3, "n_best": 3}]), *product(NAMES, [{}])])
 def test_in_float32_a_batch_is_each_sentence_alone(name: str, way: dict[str, Any], monkeypatch: Any) -> None:
     """Answers of many lengths, three at once: most begin while others are in the middle of theirs."""
     model, inputs = build(name).float(), sentences(*LENGTHS)

@@ -15,6 +15,7 @@ import torch
 
 from ..families import build
 from ..generation import generate
+from ..generation.native.build import why_not
 from ..training.device import torch_device
 from ..training.loss import cross_entropy
 
@@ -41,6 +42,7 @@ def examine(folder: Path = Path(".")) -> Iterator[Finding]:
     yield Finding("system", f"{platform.system()} {platform.machine()}")
     yield from _packages()
     yield Finding("processor", f"{os.cpu_count()} cores, {torch.get_num_threads()} threads used, {_vector_units()}")
+    yield _layers_in_c()
     yield _memory()
     yield _disk(folder)
     yield from _devices()
@@ -65,6 +67,12 @@ def _version(name: str) -> str | None:
 
 def _vector_units() -> str:
     return torch.backends.cpu.get_cpu_capability()
+
+
+def _layers_in_c() -> Finding:
+    missing = why_not()
+    said = "compiled; generation on this processor uses them" if missing is None else f"not used: {missing}"
+    return Finding("layers in C", said, _note(missing is None))
 
 
 def _memory() -> Finding:

@@ -1,4 +1,4 @@
-"""From layers.c to a library: compiled once for this machine, kept in the user's cache."""
+"""From layers.c and products.h to a library: compiled once for this machine, kept in the user's cache."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ def _key(compiler: str) -> str:
     if Path("/proc/cpuinfo").exists():
         lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
         flags = next((line for line in lines if line.startswith(("flags", "Features"))), "")
-    parts = (SOURCE.read_text(), *FLAGS, compiler, platform.machine(), platform.processor(), flags)
+    sources = [path.read_text() for path in (SOURCE, SOURCE.with_name("products.h"))]
+    parts = (*sources, *FLAGS, compiler, platform.machine(), platform.processor(), flags)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from ...core import ALiBi, Learned, Relative, Rotary, Sinusoidal
 from ..rules import indices
-from .model import CRows, NativeModel, NativeStack
+from .model import NativeModel, NativeStack
+from .structures import CRows
 
 CPU = torch.device("cpu")
 EMBEDDED = (Sinusoidal, Learned)  # what adds something to the input

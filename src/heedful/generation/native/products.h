@@ -1,0 +1,171 @@
+/* Products of rows with packed matrices, in float and in 8 bits.
+ *
+ * Every output is summed over the inputs in their order, whatever the number of rows.
+ */
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+
+/* LANES outputs stand side by side in a packed matrix; a pass over the inputs fills BLOCKS of them for up to ROWS
+ * rows, as many as the registers hold. */
+#if defined(__AVX512F__)
+enum { LANES = 16, BLOCKS = 4, ROWS = 6 };
+#elif defined(__AVX2__)
+enum { LANES = 8, BLOCKS = 2, ROWS = 6 };
+#else
+enum { LANES = 4, BLOCKS = 2, ROWS = 6 };
+#endif
+
+enum { WORTH = 1 << 14 }; /* below so many small steps of work, waking other threads takes longer */
+
+typedef float lanes __attribute__((vector_size(4 * LANES), aligned(4)));
+
+/* Packed (out / LANES, in, LANES) in float, or (out / LANES, in / 4, LANES, 4) in 8 bits, raised by 128 each. */
+typedef struct {
+    int64_t n_in, n_out, bits;
+    const void *weights;
+    const float *scales, *bias; /* one for each output; no scales in float, a bias or none */
+} Matrix;
+
+/* The outputs of one row that stand side by side, and their bias; a matrix may end within them. */
+static inline __attribute__((always_inline)) void write_lanes(const Matrix *m, lanes sums, float *y, int64_t n)
+{
+    const int64_t left = m->n_out - n;
+    if (left >= LANES) {
+        *(lanes *)(y + n) = m->bias ? sums + *(const lanes *)(m->bias + n) : sums;
+        return;
+    }
+    for (int64_t j = 0; j < left; j++) y[n + j] = sums[j] + (m->bias ? m->bias[n + j] : 0.0f);
+}
+
+static inline __attribute__((always_inline)) void block_float(
+    const Matrix *m, const float *x, float *y, int64_t n0, const int n_rows)
+{
+    const int64_t k = m->n_in;
+    const float *w = (const float *)m->weights + n0 * k;
+    lanes sums[ROWS][BLOCKS];
+    for (int r = 0; r < n_rows; r++)
+        for (int b = 0; b < BLOCKS; b++) sums[r][b] = (lanes){0};
+    for (int64_t i = 0; i < k; i++) {
+        lanes part[BLOCKS];
+        for (int b = 0; b < BLOCKS; b++) part[b] = *(const lanes *)(w + (b * k + i) * LANES);
+        for (int r = 0; r < n_rows; r++) {
+            const float factor = x[r * k + i];
+            for (int b = 0; b < BLOCKS; b++) sums[r][b] += part[b] * factor;
+        }
+    }
+    for (int r = 0; r < n_rows; r++)
+        for (int b = 0; b < BLOCKS; b++) write_lanes(m, sums[r][b], y + r * m->n_out, n0 + b * LANES);
+}
+
+typedef int32_t counts __attribute__((vector_size(4 * LANES), aligned(4)));
+
+/* Four weights of each lane times four inputs, added up. */
+static inline __attribute__((always_inline)) counts multiply_add(counts sum, counts weights, int32_t inputs)
+{
+#ifdef __AVX512VNNI__
+    return (counts)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)weights, _mm512_set1_epi32(inputs));
+#elif defined(__AVX2__) && !defined(__AVX512F__)
+    /* Bytes 0 and 2, then 1 and 3, as pairs of 16 bits: exact, where the one-step product of bytes saturates. */
+    const __m256i low = _mm256_set1_epi32(0x00ff00ff);
+    const int32_t even = ((int8_t)inputs & 0xffff) | (int32_t)((uint32_t)(int8_t)(inputs >> 16) << 16);
+    const int32_t odd = ((int8_t)(inputs >> 8) & 0xffff) | (int32_t)((uint32_t)(int8_t)(inputs >> 24) << 16);
+    const __m256i w = (__m256i)weights;
+    const __m256i a = _mm256_madd_epi16(_mm256_and_si256(w, low), _mm256_set1_epi32(even));
+    const __m256i b = _mm256_madd_epi16(_mm256_and_si256(_mm256_srli_epi32(w, 8), low), _mm256_set1_epi32(odd));
+    return (counts)_mm256_add_epi32((__m256i)sum, _mm256_add_epi32(a, b));
+#else
+    for (int shift = 0; shift < 32; shift += 8)
+        sum += ((weights >> shift) & 255) * (int32_t)(int8_t)(inputs >> shift);
+    return sum;
+#endif
+}
+
+static inline __attribute__((always_inline)) void block_int8(
+    const Matrix *m, const int8_t *x, const float *steps, const int32_t *totals, float *y, int64_t n0,
+    const int n_rows)
+{
+    const int64_t k = (m->n_in + 3) / 4 * 4;
+    const uint8_t *w = (const uint8_t *)m->weights + n0 * k;
+    counts sums[ROWS][BLOCKS];
+    for (int r = 0; r < n_rows; r++)
+        for (int b = 0; b < BLOCKS; b++) sums[r][b] = (counts){0};
+    for (int64_t i = 0; i < k; i += 4) {
+        counts part[BLOCKS];
+        for (int b = 0; b < BLOCKS; b++) part[b] = *(const counts *)(w + (b * k + i) * LANES);
+        for (int r = 0; r < n_rows; r++) {
+            int32_t four;
+            memcpy(&four, x + r * k + i, 4);
+            for (int b = 0; b < BLOCKS; b++) sums[r][b] = multiply_add(sums[r][b], part[b], four);
+        }
+    }
+    for (int r = 0; r < n_rows; r++)
+        for (int b = 0; b < BLOCKS; b++) {
+            const int64_t n = n0 + b * LANES;
+            const lanes exact = __builtin_convertvector(sums[r][b] - 128 * totals[r], lanes);
+            write_lanes(m, exact * *(const lanes *)(m->scales + n) * steps[r], y + r * m->n_out, n);
+        }
+}
+
+/* Each row by its own largest value, so that no row knows another. */
+static void to_int8(const float *x, int64_t n, int8_t *q, float *step, int32_t *total)
+{
+    const int64_t padded = (n + 3) / 4 * 4;
+    int32_t most = 0; /* a float without its sign is ordered as an integer is, and NaN above all */
+#pragma omp simd reduction(max : most)
+    for (int64_t i = 0; i < n; i++) {
+        int32_t bits;
+        memcpy(&bits, x + i, 4);
+        bits &= 0x7fffffff;
+        most = bits > most ? bits : most;
+    }
+    float largest;
+    memcpy(&largest, &most, 4);
+    const float levels = largest > 0.0f ? 127.0f / largest : 0.0f;
+    int32_t sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t level = (int32_t)rintf(x[i] * levels);
+        q[i] = (int8_t)level;
+        sum += level;
+    }
+    for (int64_t i = n; i < padded; i++) q[i] = 0;
+    *step = largest / 127.0f; /* NaN stays NaN */
+    *total = sum;
+}
+
+/* The number of rows as a constant, so that the sums stay in registers. */
+#define EVERY_SIZE(block, ...)                     \
+    switch (n_rows) {                              \
+    case 1: block(__VA_ARGS__, 1); break;          \
+    case 2: block(__VA_ARGS__, 2); break;          \
+    case 3: block(__VA_ARGS__, 3); break;          \
+    case 4: block(__VA_ARGS__, 4); break;          \
+    case 5: block(__VA_ARGS__, 5); break;          \
+    default: block(__VA_ARGS__, ROWS);             \
+    }
+
+/* y (R, N) = x (R, in) times the matrix, and its bias. */
+static void product(const Matrix *m, const float *x, int64_t rows, float *y, int8_t *small, float *steps, int32_t *totals)
+{
+    const int64_t step = LANES * BLOCKS, k = (m->n_in + 3) / 4 * 4;
+    if (m->bits == 8) {
+#pragma omp parallel for schedule(static) if (rows * k > WORTH)
+        for (int64_t r = 0; r < rows; r++)
+            to_int8(x + r * m->n_in, m->n_in, small + r * k, steps + r, totals + r);
+    }
+#pragma omp parallel for schedule(static)
+    for (int64_t n0 = 0; n0 < m->n_out; n0 += step)
+        for (int64_t r = 0; r < rows; r += ROWS) {
+            const int n_rows = rows - r < ROWS ? (int)(rows - r) : ROWS;
+            if (m->bits == 8) {
+                EVERY_SIZE(block_int8, m, small + r * k, steps + r, totals + r, y + r * m->n_out, n0)
+            } else {
+                EVERY_SIZE(block_float, m, x + r * m->n_in, y + r * m->n_out, n0)
+            }
+        }
+}
