@@ -26,7 +26,8 @@ import torch
 import heedful
 from heedful.families import GenerationDefaults, config_of, write_published
 from heedful.families.ctranslate2 import Model, Vocabularies, write_folder
-from heedful.generation import generate, prepare
+from heedful.generation import generate
+from heedful.generation.prepare import prepare
 
 RESULTS = Path(__file__).parent / "results"
 START, END, PAD, VOCABULARY, NEW, BATCH = 1, 2, 0, 16_000, 24, 32

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from slow_search import same
 
 from every_model import DECODERS, build, sentences
 from heedful.generation import GenerationConfig, GenerationError, generate
+from heedful.generation import prepare as preparing
 from heedful.generation.native import build as building
 from heedful.generation.native.model import NativeModel, Packer, runs_natively
 from heedful.generation.native.rows import NativeRows
@@ -32,7 +32,6 @@ def without(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def run(call: Any) -> Any:
         with monkeypatch.context() as patch:
-            preparing = sys.modules["heedful.generation.prepare"]  # the function of that name hides the module
             patch.setattr(preparing, "library", lambda: None)
             patch.setattr(preparing, "_known", {})
             return call()
@@ -113,6 +112,17 @@ def test_answers_are_those_of_the_modules(name: str, beam: int, without: Any) ->
     in_c = generate(model, inputs, config)
     for answers, wanted in zip(in_c, without(lambda: generate(model, inputs, config)), strict=True):
         same(answers, wanted, tolerance=1e-4)
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+@pytest.mark.parametrize("name", ["sinusoidal", "relative", "rotary language model", "additive"])
+def test_8_bits_by_torch_are_the_same_alone_and_in_company(name: str, beam: int, without: Any) -> None:
+    model, inputs = build(name).float(), sentences(*LENGTHS)
+    config = GenerationConfig(beam=beam, n_best=beam, max_new_tokens=11, precision="int8")
+    alone = without(lambda: [generate(model, [ids], config)[0] for ids in inputs])
+    together = without(lambda: generate(model, inputs, config, batch_tokens=16 * 3 * beam))
+    for answers, wanted in zip(together, alone, strict=True):
+        same(answers, wanted, tolerance=1e-6)
 
 
 @pytest.mark.parametrize("bits", [8, 32])

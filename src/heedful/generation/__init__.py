@@ -3,8 +3,7 @@
 from .config import GenerationConfig
 from .engine import generate, stream
 from .hypothesis import Hypothesis
-from .prepare import prepare
 from .search import GenerationError
 from .streams import Stream
 
-__all__ = ["GenerationConfig", "GenerationError", "Hypothesis", "Stream", "generate", "prepare", "stream"]
+__all__ = ["GenerationConfig", "GenerationError", "Hypothesis", "Stream", "generate", "stream"]

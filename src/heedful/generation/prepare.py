@@ -47,8 +47,6 @@ def prepare(module: Any, precision: str = "float32") -> Ready:
     What was made is kept as long as the module lives and its weights do not change (changes through `.data` are
     not seen). Where someone watches the module (`record`), it runs as it is, so that they see everything.
     """
-    if isinstance(module, Ready):
-        return module
     if not isinstance(module, nn.Module) or not _device(module) or _watched(module):
         return Ready(module)
     now = _fingerprint(module)

@@ -26,7 +26,10 @@ class Rules:
     boosted: Mapping[int, float] = field(default_factory=dict)
 
     def scores(self, logits: Tensor, plain: Tensor, sentences: Sequence[Sentence]) -> Tensor:
-        """From logits and the model's own logprobs (R, V), what the strategy chooses by."""
+        """From logits and the model's own logprobs (R, V), what the strategy chooses by.
+
+        What is hidden is hidden in place: nobody asks for the logprob of a token that cannot be chosen.
+        """
         scores = plain
         if self.boosted or self.config.repetition_penalty != 1:
             scores = self._swayed(logits, sentences).log_softmax(dim=-1)
@@ -34,7 +37,6 @@ class Rules:
         forced = self._forced(sentences, len(logits) // len(sentences))
         if not (self.banned or hidden or forced):
             return scores
-        scores = scores.clone() if scores is plain else scores
         if forced:  # read before anything is hidden: a prefix that was asked for outranks the other rules
             asked = _places(forced, scores.device)
             kept = scores[asked]

@@ -115,14 +115,17 @@ class _Books:
         return shortest[: next(common, len(shortest))]
 
     def finish(self, candidate: Candidate) -> None:
-        """An answer that has ended, or that the limit cuts."""
+        """An answer that has ended, or that the limit cuts; it is kept while it is among the best."""
+        score = candidate.total / self.penalty(self.length)
+        if len(self.best) == self.config.n_best and score <= self.best[-1].score:
+            return
         prefix = Prefix(self.open[candidate.beam], candidate.token, candidate.logprob)
         finished = candidate.token == self.end
         tokens = _tokens(prefix)
         answer = Hypothesis(
             tokens=tokens[:-1] if finished else tokens,
             logprob=_total(prefix),
-            score=candidate.total / self.penalty(self.length),
+            score=score,
             finished=finished,
             token_logprobs=tuple(part.logprob for part in _parts(prefix)),
         )

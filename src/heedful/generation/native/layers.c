@@ -136,94 +136,156 @@ static void turn(float *head, int64_t n_turned, int64_t paired, const float *cos
     }
 }
 
-/* ---- layers ---- */
+/* ---- layers: every thread of a team runs these, over its share of the rows or heads ---- */
 
 typedef struct {
-    float *x, *normed, *wide, *mixed, *scores, *steps;
-    int32_t *totals;
-    int8_t *small;
+    float *normed, *wide, *mixed, *scores;
+    Small small;
 } Scratch;
 
-static void self_attention(const Stack *s, const Layer *layer, int64_t index, const Rows *rows, const float *x, Scratch *a)
+typedef struct {
+    const Team *team;
+    const Stack *stack;
+    const Rows *rows;
+    const Scratch *room;
+    float *x; /* (R, D) */
+} Run;
+
+static void keep_keys(const Run *run, int64_t index)
 {
-    const int64_t h = s->n_heads, g = s->n_kv_heads, k = s->d_head, all = (h + 2 * g) * k, row = g * k;
-    float *keys = rows->keys[index], *values = rows->values[index];
-    product(&layer->inward, x, rows->n_rows, a->wide, a->small, a->steps, a->totals);
-    for (int64_t r = 0; r < rows->n_rows; r++) {
-        float *own = a->wide + r * all;
+    const Stack *s = run->stack;
+    const Rows *rows = run->rows;
+    const int64_t h = s->n_heads, g = s->n_kv_heads, k = s->d_head, row = g * k;
+    for (int64_t r = share(run->team, rows->n_rows, 0); r < share(run->team, rows->n_rows, 1); r++) {
+        float *own = run->room->wide + r * (h + 2 * g) * k;
         if (rows->cosines) {
             const int64_t at = r * (s->n_turned / 2);
             for (int64_t i = 0; i < h + g; i++)
                 turn(own + i * k, s->n_turned, s->paired, rows->cosines + at, rows->sines + at);
         }
-        const int64_t slot = rows->slot[r], sequence = rows->sequence[r];
-        const int64_t place = (slot * rows->n_columns + rows->origin[slot * rows->n_sequences + sequence]) * row;
-        memcpy(keys + place, own + h * k, row * sizeof *keys);
-        memcpy(values + place, own + (h + g) * k, row * sizeof *values);
+        const int64_t column = rows->origin[rows->slot[r] * rows->n_sequences + rows->sequence[r]];
+        const int64_t place = (rows->slot[r] * rows->n_columns + column) * row;
+        memcpy(rows->keys[index] + place, own + h * k, row * sizeof(float));
+        memcpy(rows->values[index] + place, own + (h + g) * k, row * sizeof(float));
     }
-#pragma omp parallel for collapse(2) schedule(static) if (rows->n_rows * h * k * rows->longest > 16 * WORTH)
-    for (int64_t r = 0; r < rows->n_rows; r++)
-        for (int64_t head = 0; head < h; head++) {
-            const int64_t shared = head / (h / g) * k;
-            const float *bias = rows->bias ? rows->bias + r * rows->bias_step + head * rows->bias_width : NULL;
-            attend(a->wide + r * all + head * k, k, s->scale, bias, rows->first[r], rows->end[r],
-                   a->scores + omp_get_thread_num() * rows->longest, keys + shared, values + shared,
-                   rows->n_columns * row, rows->origin + rows->sequence[r], rows->n_sequences, row,
-                   a->mixed + (r * h + head) * k);
-        }
+    meet(run->team);
 }
 
-static void cross_attention(const Stack *s, const Layer *layer, int64_t index, const Rows *rows, const float *x, Scratch *a)
+static void self_attention(const Run *run, int64_t index, const float *x)
 {
-    const int64_t h = s->n_heads, g = s->n_kv_heads, k = s->d_head, stride = 2 * g * k;
-    product(&layer->cross_query, x, rows->n_rows, a->wide, a->small, a->steps, a->totals);
-#pragma omp parallel for collapse(2) schedule(static) if (rows->n_rows * h * k * rows->longest > 16 * WORTH)
-    for (int64_t r = 0; r < rows->n_rows; r++)
-        for (int64_t head = 0; head < h; head++) {
-            const int64_t sentence = rows->sequence[r] / rows->n_beams;
-            const float *memory = rows->memory[index] + rows->source[sentence] * stride + head / (h / g) * k;
-            attend(a->wide + (r * h + head) * k, k, s->cross_scale, NULL, 0, rows->n_source[sentence],
-                   a->scores + omp_get_thread_num() * rows->longest, memory, memory + g * k, stride, NULL, 0, 0,
-                   a->mixed + (r * h + head) * k);
-        }
+    const Stack *s = run->stack;
+    const Rows *rows = run->rows;
+    const int64_t h = s->n_heads, g = s->n_kv_heads, k = s->d_head, row = g * k, n = rows->n_rows * h;
+    const Scratch *room = run->room;
+    product(run->team, &s->layers[index].inward, x, rows->n_rows, room->wide, &room->small);
+    keep_keys(run, index);
+    for (int64_t i = share(run->team, n, 0); i < share(run->team, n, 1); i++) {
+        const int64_t r = i / h, head = i % h, shared = head / (h / g) * k;
+        const float *bias = rows->bias ? rows->bias + r * rows->bias_step + head * rows->bias_width : NULL;
+        attend(room->wide + r * (h + 2 * g) * k + head * k, k, s->scale, bias, rows->first[r], rows->end[r],
+               room->scores + run->team->index * rows->longest, rows->keys[index] + shared,
+               rows->values[index] + shared, rows->n_columns * row, rows->origin + rows->sequence[r],
+               rows->n_sequences, row, room->mixed + i * k);
+    }
+    meet(run->team);
 }
 
-static void feed_forward(const Stack *s, const Layer *layer, const Rows *rows, const float *x, Scratch *a)
+static void cross_attention(const Run *run, int64_t index, const float *x)
 {
-    const int64_t n = layer->wide.n_out, half = n / 2;
-    product(&layer->wide, x, rows->n_rows, a->wide, a->small, a->steps, a->totals);
-#pragma omp parallel for schedule(static) if (rows->n_rows * n > WORTH)
-    for (int64_t r = 0; r < rows->n_rows; r++) {
-        float *own = a->wide + r * n;
-        if (!s->gated) {
-            for (int64_t i = 0; i < n; i++) own[i] = activate(own[i], s->activation);
-            continue;
-        }
+    const Stack *s = run->stack;
+    const Rows *rows = run->rows;
+    const int64_t h = s->n_heads, g = s->n_kv_heads, k = s->d_head, stride = 2 * g * k, n = rows->n_rows * h;
+    const Scratch *room = run->room;
+    product(run->team, &s->layers[index].cross_query, x, rows->n_rows, room->wide, &room->small);
+    for (int64_t i = share(run->team, n, 0); i < share(run->team, n, 1); i++) {
+        const int64_t head = i % h, sentence = rows->sequence[i / h] / rows->n_beams;
+        const float *memory = rows->memory[index] + rows->source[sentence] * stride + head / (h / g) * k;
+        attend(room->wide + i * k, k, s->cross_scale, NULL, 0, rows->n_source[sentence],
+               room->scores + run->team->index * rows->longest, memory, memory + g * k, stride, NULL, 0, 0,
+               room->mixed + i * k);
+    }
+    meet(run->team);
+}
+
+static void feed_forward(const Run *run, int64_t index, const float *x)
+{
+    const Stack *s = run->stack;
+    const Scratch *room = run->room;
+    const int64_t n_rows = run->rows->n_rows, n = s->layers[index].wide.n_out, half = n / 2;
+    product(run->team, &s->layers[index].wide, x, n_rows, room->wide, &room->small);
+    if (!s->gated) {
+        for (int64_t i = share(run->team, n_rows * n, 0); i < share(run->team, n_rows * n, 1); i++)
+            room->wide[i] = activate(room->wide[i], s->activation);
+        meet(run->team);
+        return;
+    }
+    for (int64_t r = share(run->team, n_rows, 0); r < share(run->team, n_rows, 1); r++) {
+        float *own = room->wide + r * n;
         for (int64_t i = 0; i < half; i++) own[i] = activate(own[i], s->activation) * own[half + i];
     }
-    if (s->gated)
-        for (int64_t r = 1; r < rows->n_rows; r++) memmove(a->wide + r * half, a->wide + r * n, half * sizeof(float));
+    meet(run->team);
+    if (!run->team->index) /* close up the rows, which are half as wide now */
+        for (int64_t r = 1; r < n_rows; r++) memmove(room->wide + r * half, room->wide + r * n, half * sizeof(float));
+    meet(run->team);
 }
 
-static void add(const Stack *s, const Matrix *out, const Norm *norm, const float *from, const Rows *rows, float *x, Scratch *a)
+/* Each row of x normalised into y. */
+static void normalise_rows(const Run *run, const Norm *norm, float *y)
 {
-    const int64_t d = s->d_model;
-    product(out, from, rows->n_rows, a->normed, a->small, a->steps, a->totals);
-#pragma omp parallel for schedule(static) if (rows->n_rows * d > WORTH)
-    for (int64_t r = 0; r < rows->n_rows; r++) {
-        for (int64_t i = 0; i < d; i++) x[r * d + i] += a->normed[r * d + i];
-        if (!s->norm_first) normalise(norm, x + r * d, d, x + r * d);
+    const int64_t d = run->stack->d_model, n = run->rows->n_rows;
+    for (int64_t r = share(run->team, n, 0); r < share(run->team, n, 1); r++)
+        normalise(norm, run->x + r * d, d, y + r * d);
+    meet(run->team);
+}
+
+/* What a part is given: x, normalised first or as it is. */
+static const float *before(const Run *run, const Norm *norm)
+{
+    if (!run->stack->norm_first) return run->x;
+    normalise_rows(run, norm, run->room->normed);
+    return run->room->normed;
+}
+
+/* What a part has made goes through its last matrix and is added to x, which is normalised now or later. */
+static void add(const Run *run, const Matrix *out, const Norm *norm, const float *made)
+{
+    const int64_t d = run->stack->d_model, n = run->rows->n_rows;
+    float *x = run->x, *y = run->room->normed;
+    product(run->team, out, made, n, y, &run->room->small);
+    for (int64_t r = share(run->team, n, 0); r < share(run->team, n, 1); r++) {
+        for (int64_t i = 0; i < d; i++) x[r * d + i] += y[r * d + i];
+        if (!run->stack->norm_first) normalise(norm, x + r * d, d, x + r * d);
     }
+    meet(run->team);
 }
 
-static const float *before(const Stack *s, const Norm *norm, const Rows *rows, const float *x, Scratch *a)
+static void every_layer(const Run *run)
 {
-    const int64_t d = s->d_model;
-    if (!s->norm_first) return x;
-#pragma omp parallel for schedule(static) if (rows->n_rows * d > WORTH)
-    for (int64_t r = 0; r < rows->n_rows; r++) normalise(norm, x + r * d, d, a->normed + r * d);
-    return a->normed;
+    const Stack *s = run->stack;
+    if (s->entry.kind) normalise_rows(run, &s->entry, run->x);
+    for (int64_t i = 0; i < s->n_layers; i++) {
+        const Layer *layer = s->layers + i;
+        self_attention(run, i, before(run, &layer->norms[0]));
+        add(run, &layer->out, &layer->norms[0], run->room->mixed);
+        if (layer->cross_query.n_in) {
+            cross_attention(run, i, before(run, &layer->norms[1]));
+            add(run, &layer->cross_out, &layer->norms[1], run->room->mixed);
+        }
+        feed_forward(run, i, before(run, &layer->norms[2]));
+        add(run, &layer->narrow, &layer->norms[2], run->room->wide);
+    }
+    if (s->last.kind) normalise_rows(run, &s->last, run->x);
 }
+
+static int made_small(Small *small, int64_t rows, int64_t n_in)
+{
+    small->levels = malloc(rows * (n_in + 4));
+    small->steps = malloc(rows * sizeof(float));
+    small->totals = malloc(rows * sizeof(int32_t));
+    return small->levels && small->steps && small->totals;
+}
+
+static void free_small(Small *small) { free(small->levels), free(small->steps), free(small->totals); }
 
 /* Run every layer over x (R, D), in place. Returns 0, or 1 where there is no memory for it. */
 int run_layers(const Stack *s, const Rows *rows, float *x)
@@ -232,49 +294,41 @@ int run_layers(const Stack *s, const Rows *rows, float *x)
     int64_t widest = heads + 2 * s->n_kv_heads * s->d_head;
     for (int64_t i = 0; i < s->n_layers; i++)
         if (s->layers[i].wide.n_out > widest) widest = s->layers[i].wide.n_out;
-    const int64_t deepest = (widest > d ? widest : d) + 4;
-    Scratch a = {
+    Scratch room = {
         .normed = malloc(n * d * sizeof(float)),
         .wide = malloc(n * widest * sizeof(float)),
         .mixed = malloc(n * heads * sizeof(float)),
         .scores = malloc(omp_get_max_threads() * rows->longest * sizeof(float)),
-        .steps = malloc(n * sizeof(float)),
-        .totals = malloc(n * sizeof(int32_t)),
-        .small = malloc(n * deepest),
     };
-    const int failed = !(a.normed && a.wide && a.mixed && a.scores && a.steps && a.totals && a.small);
-    if (!failed) {
-        if (s->entry.kind)
-            for (int64_t r = 0; r < n; r++) normalise(&s->entry, x + r * d, d, x + r * d);
-        for (int64_t i = 0; i < s->n_layers; i++) {
-            const Layer *layer = s->layers + i;
-            self_attention(s, layer, i, rows, before(s, &layer->norms[0], rows, x, &a), &a);
-            add(s, &layer->out, &layer->norms[0], a.mixed, rows, x, &a);
-            if (layer->cross_query.n_in) {
-                cross_attention(s, layer, i, rows, before(s, &layer->norms[1], rows, x, &a), &a);
-                add(s, &layer->cross_out, &layer->norms[1], a.mixed, rows, x, &a);
-            }
-            feed_forward(s, layer, rows, before(s, &layer->norms[2], rows, x, &a), &a);
-            add(s, &layer->narrow, &layer->norms[2], a.wide, rows, x, &a);
+    const int enough = made_small(&room.small, n, widest > d ? widest : d) && room.normed && room.wide && room.mixed && room.scores;
+    if (enough) {
+        Meeting meeting = {0};
+#pragma omp parallel
+        {
+            const Team team = {omp_get_thread_num(), omp_get_num_threads(), &meeting};
+            every_layer(&(const Run){&team, s, rows, &room, x});
         }
-        if (s->last.kind)
-            for (int64_t r = 0; r < n; r++) normalise(&s->last, x + r * d, d, x + r * d);
     }
-    free(a.normed), free(a.wide), free(a.mixed), free(a.scores), free(a.steps), free(a.totals), free(a.small);
-    return failed;
+    free(room.normed), free(room.wide), free(room.mixed), free(room.scores), free_small(&room.small);
+    return !enough;
 }
 
 /* How a matrix is packed here: its lanes, and how many of them a pass fills. */
-void packing(int64_t *lanes_, int64_t *blocks) { *lanes_ = LANES, *blocks = BLOCKS; }
+void packing(int64_t *n_lanes, int64_t *n_blocks) { *n_lanes = LANES, *n_blocks = BLOCKS; }
 
 /* y (R, N) = x (R, in) times one matrix. */
 int run_product(const Matrix *m, const float *x, int64_t rows, float *y)
 {
-    int8_t *small = malloc(rows * (m->n_in + 4));
-    float *steps = malloc(rows * sizeof *steps);
-    int32_t *totals = malloc(rows * sizeof *totals);
-    const int failed = !(small && steps && totals);
-    if (!failed) product(m, x, rows, y, small, steps, totals);
-    free(small), free(steps), free(totals);
-    return failed;
+    Small small;
+    const int enough = made_small(&small, rows, m->n_in);
+    if (enough) {
+        Meeting meeting = {0};
+#pragma omp parallel
+        {
+            const Team team = {omp_get_thread_num(), omp_get_num_threads(), &meeting};
+            product(&team, m, x, rows, y, &small);
+        }
+    }
+    free_small(&small);
+    return !enough;
 }

@@ -3,12 +3,43 @@
  * Every output is summed over the inputs in their order, whatever the number of rows.
  */
 #include <math.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #ifdef __AVX2__
 #include <immintrin.h>
 #endif
+
+/* Threads that run the same function, each over its share. They meet where one needs what another has made: that
+ * happens every few microseconds, so they wait awake, and give way only where somebody else wants the processor. */
+typedef struct {
+    atomic_int arrived, turn;
+} Meeting;
+
+typedef struct {
+    int64_t index, size;
+    Meeting *meeting;
+} Team;
+
+enum { PATIENCE = 1 << 12 };
+
+static void meet(const Team *team)
+{
+    Meeting *m = team->meeting;
+    const int turn = atomic_load(&m->turn);
+    if (atomic_fetch_add(&m->arrived, 1) + 1 == team->size) {
+        atomic_store(&m->arrived, 0);
+        atomic_store(&m->turn, turn + 1);
+        return;
+    }
+    for (int waited = 0; atomic_load(&m->turn) == turn; waited++)
+        if (waited > PATIENCE) sched_yield();
+}
+
+/* Where this thread's share of n things begins; it ends where the next one's begins. */
+static inline int64_t share(const Team *team, int64_t n, int64_t next) { return n * (team->index + next) / team->size; }
 
 /* LANES outputs stand side by side in a packed matrix; a pass over the inputs fills BLOCKS of them for up to ROWS
  * rows, as many as the registers hold. */
@@ -19,8 +50,6 @@ enum { LANES = 8, BLOCKS = 2, ROWS = 6 };
 #else
 enum { LANES = 4, BLOCKS = 2, ROWS = 6 };
 #endif
-
-enum { WORTH = 1 << 14 }; /* below so many small steps of work, waking other threads takes longer */
 
 typedef float lanes __attribute__((vector_size(4 * LANES), aligned(4)));
 
@@ -149,23 +178,31 @@ static void to_int8(const float *x, int64_t n, int8_t *q, float *step, int32_t *
     default: block(__VA_ARGS__, ROWS);             \
     }
 
+/* Room for the rows of a product in 8 bits. */
+typedef struct {
+    int8_t *levels;
+    float *steps;
+    int32_t *totals;
+} Small;
+
 /* y (R, N) = x (R, in) times the matrix, and its bias. */
-static void product(const Matrix *m, const float *x, int64_t rows, float *y, int8_t *small, float *steps, int32_t *totals)
+static void product(const Team *team, const Matrix *m, const float *x, int64_t rows, float *y, const Small *small)
 {
-    const int64_t step = LANES * BLOCKS, k = (m->n_in + 3) / 4 * 4;
+    const int64_t group = LANES * BLOCKS, n_groups = (m->n_out + group - 1) / group, k = (m->n_in + 3) / 4 * 4;
     if (m->bits == 8) {
-#pragma omp parallel for schedule(static) if (rows * k > WORTH)
-        for (int64_t r = 0; r < rows; r++)
-            to_int8(x + r * m->n_in, m->n_in, small + r * k, steps + r, totals + r);
+        for (int64_t r = share(team, rows, 0); r < share(team, rows, 1); r++)
+            to_int8(x + r * m->n_in, m->n_in, small->levels + r * k, small->steps + r, small->totals + r);
+        meet(team);
     }
-#pragma omp parallel for schedule(static)
-    for (int64_t n0 = 0; n0 < m->n_out; n0 += step)
+    for (int64_t i = share(team, n_groups, 0); i < share(team, n_groups, 1); i++)
         for (int64_t r = 0; r < rows; r += ROWS) {
             const int n_rows = rows - r < ROWS ? (int)(rows - r) : ROWS;
+            float *out = y + r * m->n_out;
             if (m->bits == 8) {
-                EVERY_SIZE(block_int8, m, small + r * k, steps + r, totals + r, y + r * m->n_out, n0)
+                EVERY_SIZE(block_int8, m, small->levels + r * k, small->steps + r, small->totals + r, out, i * group)
             } else {
-                EVERY_SIZE(block_float, m, x + r * m->n_in, y + r * m->n_out, n0)
+                EVERY_SIZE(block_float, m, x + r * m->n_in, out, i * group)
             }
         }
+    meet(team);
 }
