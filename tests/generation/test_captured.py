@@ -9,7 +9,7 @@ import pytest
 from slow_search import same
 
 from every_model import DECODERS, build, sentences
-from heedful.generation import GenerationConfig, generate
+from heedful.generation import GenerationConfig, generate, stream
 from heedful.generation.captured import Program
 from heedful.generation.models import AtHome, Rows
 from heedful.generation.prepare import prepare
@@ -43,3 +43,21 @@ def test_slots_give_the_same_answers(name: str, beam: int, at_home: list[Program
     monkeypatch.undo()
     for answers, wanted in zip(got, generate(model, inputs, config), strict=True):
         same(answers, wanted)
+
+
+def test_more_short_sentences_than_there_are_slots_wait_their_turn(at_home: list[Program], monkeypatch: Any) -> None:
+    """Once the long ones have left, the budget would allow more than the program has slots for."""
+    model, inputs = build("sinusoidal"), sentences(*[30] * 3, *[2] * 40)
+    got = generate(model, inputs, max_new_tokens=6, batch_tokens=100)
+    assert at_home
+    monkeypatch.undo()
+    for answers, wanted in zip(got, generate(model, inputs, max_new_tokens=6), strict=True):
+        same(answers, wanted)
+
+
+def test_two_streams_at_once_do_not_share_slots(at_home: list[Program]) -> None:
+    model = build("sinusoidal")
+    alone = [list(stream(model, ids, max_new_tokens=9, banned=[2])) for ids in ([5, 6], [7, 8])]
+    pairs = zip(*(stream(model, ids, max_new_tokens=9, banned=[2]) for ids in ([5, 6], [7, 8])), strict=True)
+    assert [list(tokens) for tokens in zip(*pairs, strict=True)] == alone
+    assert len({id(program) for program in at_home[-2:]}) == 2

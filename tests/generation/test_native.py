@@ -12,10 +12,12 @@ import torch
 from slow_search import same
 
 from every_model import DECODERS, build, sentences
+from heedful.core import MultiHeadAttention, PostNorm, PreNorm, Relative, causal, window
 from heedful.generation import GenerationConfig, GenerationError, generate
 from heedful.generation import prepare as preparing
+from heedful.generation.known import runs_natively
 from heedful.generation.native import build as building
-from heedful.generation.native.model import NativeModel, Packer, runs_natively
+from heedful.generation.native.model import NativeModel, Packer
 from heedful.generation.native.rows import NativeRows
 from heedful.generation.prepare import prepare
 from published_pairs import GENERATORS, pair
@@ -136,7 +138,7 @@ def test_a_product_is_a_product(bits: int, n_in: int, n_out: int, n_rows: int) -
     x[0] = 0.0
     packer = Packer(library, bits)
     matrix, y = packer.matrix(weight, bias), torch.full((n_rows, n_out), torch.nan)
-    assert library.run_product(ctypes.byref(matrix), x.data_ptr(), n_rows, y.data_ptr()) == 0
+    assert library.run_product(ctypes.byref(matrix), x.data_ptr(), n_rows, y.data_ptr(), 2) == 0
     if bits == 8:  # the same rounding by hand
         scale, step = weight.abs().amax(1, keepdim=True) / 127, x.abs().amax(1, keepdim=True) / 127
         weight = (weight / scale).round() * scale
@@ -157,10 +159,10 @@ def test_not_a_number_stays_one() -> None:
 def test_without_a_compiler_there_is_no_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for variable, said in (("PATH", "no C compiler"), ("HEEDFUL_NATIVE", "switches it off")):
         with monkeypatch.context() as patch:
+            patch.setattr(building, "_results", {})
             patch.setenv(variable, "0" if variable == "HEEDFUL_NATIVE" else str(tmp_path))
-            building._load.cache_clear()
+            assert building.library() is None
             assert said in (building.why_not() or "")
-    building._load.cache_clear()
 
 
 def test_a_folder_that_others_can_write_to_is_not_trusted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -169,3 +171,75 @@ def test_a_folder_that_others_can_write_to_is_not_trusted(monkeypatch: pytest.Mo
     assert kept == tmp_path / "heedful"
     os.chmod(kept, 0o777)
     assert building._folder() != kept
+
+
+class Louder(torch.nn.Linear):
+    """A linear map that does something else."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return 2 * super().forward(x)
+
+
+def _other_cross_heads(model: Any) -> None:
+    cross = model.decoder.layers[0].cross_attention
+    d_model = cross.part.query.in_features
+    for layer in model.decoder.layers:
+        layer.cross_attention.part = MultiHeadAttention(d_model, 1)
+
+
+def _mixed_norms(model: Any) -> None:
+    layer = model.decoder.layers[0]
+    kind = PreNorm if isinstance(layer.feed_forward, PostNorm) else PostNorm
+    layer.feed_forward = kind(layer.feed_forward.part, layer.feed_forward.norm)
+
+
+def _another_linear(model: Any) -> None:
+    part = model.decoder.layers[0].feed_forward.part
+    part.narrow.__class__ = Louder
+
+
+def _one_bias_missing(model: Any) -> None:
+    model.decoder.layers[0].attention.part.query.bias = None
+
+
+def _few_biases(model: Any) -> None:
+    model.decoder.positions = Relative(1, causal=True)
+
+
+def _window(model: Any) -> None:
+    model.decoder.mask = causal() & window(3)
+
+
+def _dropping_embedding(model: Any) -> None:
+    model.target_embedding = torch.nn.Sequential(model.target_embedding)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [_other_cross_heads, _mixed_norms, _another_linear, _one_bias_missing, _few_biases, _window, _dropping_embedding],
+)
+def test_a_model_with_any_other_part_is_left_to_the_modules(change: Any) -> None:
+    model = build("sinusoidal").float()
+    assert runs_natively(model)
+    change(model)
+    assert not runs_natively(model)
+
+
+def test_a_mask_that_changed_is_noticed() -> None:
+    model = build("sinusoidal").float()
+    before = generate(model, [[3, 4, 5]], max_new_tokens=12, banned=[2])
+    model.decoder.mask = causal() & window(1)
+    assert generate(model, [[3, 4, 5]], max_new_tokens=12, banned=[2]) != before
+
+
+def test_the_default_dtype_does_not_matter() -> None:
+    model = build("sinusoidal").float()
+    before = generate(model, [[3, 4, 5]], max_new_tokens=6)
+    was = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32 if was == torch.float64 else torch.float64)
+    try:
+        with torch.no_grad():
+            model.decoder.layers[0].attention.part.query.weight.mul_(1.0)  # so that it is made anew
+        assert generate(model, [[3, 4, 5]], max_new_tokens=6) == before
+    finally:
+        torch.set_default_dtype(was)

@@ -86,9 +86,10 @@ class Sinusoidal(Positions):
         needed = int(pos.max()) + 1
         if needed > MEMORABLE:
             return self._encode(pos).to(dtype)
-        if self._known.dtype != dtype or len(self._known) < needed:
-            self._known = self._encode(torch.arange(2 * needed, device=pos.device)).to(dtype)
-        return nn.functional.embedding(pos, self._known)
+        known = self._known
+        if known.dtype != dtype or len(known) < needed:
+            known = self._known = self._encode(torch.arange(2 * needed, device=pos.device)).to(dtype)
+        return nn.functional.embedding(pos, known)
 
     def _encode(self, pos: Tensor) -> Tensor:
         exact = torch.float32 if pos.device.type == "mps" else torch.float64  # a wide angle loses digits in float32

@@ -138,6 +138,11 @@ class Captured:
         self._device = program.tokens.device
         self._moved = False
 
+    @property
+    def vacancies(self) -> int:
+        """How many more sentences have a place."""
+        return len(self._free)
+
     def take(self, cache: KVCache, starts: Sequence[int], hides: Tensor | None) -> None:
         """New sentences, whose first token was chosen: their keys and values go to free slots."""
         shape, fixed = self._program.shape, self._program.cache

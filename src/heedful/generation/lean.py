@@ -18,40 +18,14 @@ from torch.nn import functional as F
 
 from ..core import (
     Decoder,
-    DecoderLayer,
-    EncoderLayer,
-    FeedForward,
-    GatedFeedForward,
     MultiHeadAttention,
     PostNorm,
     PreNorm,
 )
 from ..core.attention import Rotate
 from ..core.cache import KeysValues
-from ..core.rules import Causal
 
 Linear = Callable[[Tensor], Tensor]
-
-
-def takes_apart(decoder: object) -> bool:
-    """Whether this decoder is made of parts that are known here."""
-    return (
-        isinstance(decoder, Decoder)
-        and [type(part) for part in decoder.mask.parts] == [Causal]
-        and all(_known(layer) for layer in decoder.layers)
-    )
-
-
-def _known(layer: nn.Module) -> bool:
-    if type(layer) not in (EncoderLayer, DecoderLayer):
-        return False
-    wraps: list[Any] = list(layer.children())
-    attentions, last = wraps[:-1], wraps[-1]
-    return (
-        all(type(wrap) in (PreNorm, PostNorm) for wrap in wraps)
-        and all(type(wrap.part) is MultiHeadAttention for wrap in attentions)
-        and type(last.part) in (FeedForward, GatedFeedForward)
-    )
 
 
 class StepCache(Protocol):

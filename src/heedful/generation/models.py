@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Self
+from weakref import finalize
 
 import torch
 from torch import Tensor
@@ -73,7 +74,9 @@ class AtHome(Captured):
         cache = first._cache
         n_source = max((key.shape[2] for key, _ in cache.memories.values()), default=0)
         shape = Shape.of(len(first._starts) // width, width, capacity, n_source)
-        super().__init__(first._model.program(shape, cache))
+        program = first._model.program(shape, cache)
+        super().__init__(program)
+        finalize(self, first._model.give_back, program)  # when the batch is gone, another may use it
         self.join(first)
 
     def join(self, other: Rows) -> None:

@@ -13,9 +13,10 @@ from torch import nn
 from ..core import KVCache, MultiHeadAttention
 from .captured import Program, Shape
 from .int8 import in_int8, int8_works, packed
-from .lean import LeanDecoder, takes_apart
+from .known import runs_natively, takes_apart
+from .lean import LeanDecoder
 from .native.build import library, why_not
-from .native.model import NativeModel, runs_natively
+from .native.model import NativeModel
 from .search import GenerationError
 
 KEPT = 4  # programs
@@ -28,17 +29,22 @@ class Ready:
     module: Any
     lean: LeanDecoder | None = None
     native: NativeModel | None = None
-    programs: dict[Shape, Program] = field(default_factory=dict)
+    idle: list[Program] = field(default_factory=list)
 
     def program(self, shape: Shape, like: KVCache) -> Program:
-        """The step captured for a shape; a few are kept, since capturing takes longer than many steps."""
+        """The step captured for a shape, for the caller alone; capturing takes longer than many steps."""
+        for program in self.idle:
+            if program.shape == shape:
+                self.idle.remove(program)
+                return program
         if self.lean is None:
             raise GenerationError("this decoder has parts that cannot be captured")
-        if shape not in self.programs:
-            if len(self.programs) == KEPT:
-                self.programs.pop(next(iter(self.programs)))
-            self.programs[shape] = Program(self.lean, shape, like)
-        return self.programs[shape]
+        return Program(self.lean, shape, like)
+
+    def give_back(self, program: Program) -> None:
+        """For the next who asks; a few are kept."""
+        self.idle.append(program)
+        del self.idle[:-KEPT]
 
 
 def prepare(module: Any, precision: str = "float32") -> Ready:
@@ -64,9 +70,14 @@ def _watched(module: nn.Module) -> bool:
 
 
 def _fingerprint(module: nn.Module) -> object:
+    """What must stay the same: the parts, their masks and scales, and the weights. Inference tensors cannot say."""
+    parts = tuple(
+        (id(part), id(getattr(part, "mask", None)), getattr(part, "scale", None)) for part in module.modules()
+    )
     tensors = [*module.parameters(), *module.buffers()]
-    versions = tuple(0 if tensor.is_inference() else tensor._version for tensor in tensors)
-    return versions, tuple((tensor.data_ptr(), tensor.dtype) for tensor in tensors)
+    if any(tensor.is_inference() for tensor in tensors):
+        return object()
+    return parts, tuple((tensor.data_ptr(), tensor.dtype, tensor._version) for tensor in tensors)
 
 
 def _device(module: nn.Module) -> str | None:
@@ -87,7 +98,7 @@ def _make(module: nn.Module, precision: str) -> Ready:
     # The copy shares every parameter, so that only what is made anew takes room.
     shared = {id(tensor): tensor for tensor in [*module.parameters(), *module.buffers()]}
     ready: Any = deepcopy(module, shared).eval()
-    lean = takes_apart(getattr(ready, "decoder", None))
+    lean = takes_apart(ready)
     inward: list[Any] = [_joined(layer.attention.part) for layer in ready.decoder.layers] if lean else []
     if precision == "int8":
         in_int8(ready)

@@ -21,7 +21,7 @@ class Queue:
         self.most_at_once = self.most_tokens = 0  # sentences, and what they took of the budget
         self.capacity = max((len(asked.past) + asked.limit + 1 for asked in requests), default=0)
 
-    def next_for(self, running: Sequence[Sentence]) -> list[Sentence]:
+    def next_for(self, running: Sequence[Sentence], vacancies: int | None = None) -> list[Sentence]:
         """Those that should begin beside those that run: as many as fit, one at least when nothing runs."""
         if not self._waiting:
             return []
@@ -29,6 +29,8 @@ class Queue:
         each = self._width * max(longest, SHORT)
         room = max(1, self._budget // each)
         free = min(room - len(running), len(self._waiting))
+        if vacancies is not None:
+            room, free = min(room, len(running) + vacancies), min(free, vacancies)
         if running and free * WORTH < room:
             return []
         self.most_at_once = max(self.most_at_once, len(running) + free)

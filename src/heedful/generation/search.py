@@ -50,7 +50,7 @@ class Waiting(Protocol):
 
     capacity: int  # the most tokens that any of them may have, what was there before its answer included
 
-    def next_for(self, running: Sequence[Sentence]) -> list[Sentence]:
+    def next_for(self, running: Sequence[Sentence], vacancies: int | None) -> list[Sentence]:
         """Those that should begin now, beside those that run; none while it is not worth it, or none is left."""
 
 
@@ -65,7 +65,7 @@ def search(begin: Begin, strategy: Strategy, rules: Rules, waiting: Waiting) -> 
     """
     batch: Batch | None = None
     while True:
-        arrived = waiting.next_for(batch.sentences if batch else [])
+        arrived = waiting.next_for(batch.sentences, batch.vacancies) if batch else waiting.next_for([], None)
         if arrived:
             group = Batch(begin(arrived), arrived, strategy, rules)
             yield arrived
@@ -96,6 +96,11 @@ class Batch:
 
     def __bool__(self) -> bool:
         return bool(self.sentences)
+
+    @property
+    def vacancies(self) -> int | None:
+        """How many more sentences have a place here; None for any number."""
+        return getattr(self._decoding, "vacancies", None)
 
     def step(self) -> None:
         """Every row gets its new token, and what comes after it is chosen."""
@@ -140,7 +145,7 @@ class Batch:
         staying, places, rows = [], [], []
         width = self._totals.shape[1]
         for index, (sentence, candidates) in enumerate(zip(self.sentences, _read(choice, plain, width), strict=True)):
-            if isnan(candidates[0].total):
+            if any(isnan(candidate.total) for candidate in candidates):
                 raise GenerationError(
                     f"the logits for input {sentence.request.index} are not numbers (NaN); "
                     "the model's weights or this input hold NaN or inf"

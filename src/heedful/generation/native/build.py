@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import hashlib
 import os
@@ -10,8 +11,10 @@ import shutil
 import stat
 import subprocess
 import tempfile
+import threading
 from functools import cache
 from pathlib import Path
+from threading import Lock
 
 SOURCE = Path(__file__).with_name("layers.c")
 FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fopenmp", "-shared", "-fPIC")
@@ -22,25 +25,32 @@ class UnavailableError(Exception):
     """Why the layers in C cannot be used here."""
 
 
-@cache
 def library() -> ctypes.CDLL | None:
     """The compiled layers; None where there is no compiler, or HEEDFUL_NATIVE=0 says not to use them."""
-    try:
-        return _load()
-    except UnavailableError:
-        return None
+    return _tried()[0]
 
 
 def why_not() -> str | None:
     """Why there is no library, for people; None where there is one."""
-    try:
-        _load()
-    except UnavailableError as reason:
-        return str(reason)
-    return None
+    return _tried()[1]
 
 
-@cache
+_one_at_a_time = Lock()
+_results: dict[str | None, tuple[ctypes.CDLL | None, str | None]] = {}
+
+
+def _tried() -> tuple[ctypes.CDLL | None, str | None]:
+    """The library, or why there is none. It is tried once."""
+    wish = os.environ.get("HEEDFUL_NATIVE")
+    with _one_at_a_time:
+        if wish not in _results:
+            try:
+                _results[wish] = _load(), None
+            except UnavailableError as reason:
+                _results[wish] = None, str(reason)
+        return _results[wish]
+
+
 def _load() -> ctypes.CDLL:
     if os.environ.get("HEEDFUL_NATIVE") == "0":
         raise UnavailableError("HEEDFUL_NATIVE=0 switches it off")
@@ -77,7 +87,15 @@ def _folder() -> Path:
             return folder
     except (OSError, RuntimeError):
         pass
-    return Path(tempfile.mkdtemp(prefix="heedful-"))
+    return _temporary()
+
+
+@cache
+def _temporary() -> Path:
+    """A folder of our own that goes when we do."""
+    folder = Path(tempfile.mkdtemp(prefix="heedful-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _private(path: Path) -> bool:
@@ -90,7 +108,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def _compile(compiler: str, made: Path) -> None:
-    fresh = made.with_name(f".{made.name}.{os.getpid()}")
+    fresh = made.with_name(f".{made.name}.{os.getpid()}.{threading.get_ident()}")
     command = [compiler, *FLAGS, str(SOURCE), "-o", str(fresh), "-lm"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
@@ -107,6 +125,6 @@ def _compile(compiler: str, made: Path) -> None:
 
 def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
     pointer, whole = ctypes.c_void_p, ctypes.c_int64
-    loaded.run_layers.argtypes = [pointer, pointer, pointer]
-    loaded.run_product.argtypes = [pointer, pointer, whole, pointer]
+    loaded.run_layers.argtypes = [pointer, pointer, pointer, ctypes.c_int]
+    loaded.run_product.argtypes = [pointer, pointer, whole, pointer, ctypes.c_int]
     return loaded

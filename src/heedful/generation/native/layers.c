@@ -5,7 +5,6 @@
  *
  * Shapes: R rows, D model width, H heads, G key/value heads, K head width, N outputs, C slots, Q columns.
  */
-#include <math.h>
 #include <omp.h>
 
 #include "products.h"
@@ -31,14 +30,14 @@ typedef struct {
 
 /* Which rows run, and where their keys and values are. */
 typedef struct {
-    int64_t n_rows, n_columns, n_beams;
+    int64_t n_rows, n_slots, n_beams;
     const int32_t *sequence, *slot; /* of each row: whose token it is, and where its key goes */
     const int32_t *first, *end;     /* of each row: the slots it sees */
     const int32_t *origin;          /* (C, sequences): the column that holds a sequence's key of a slot */
     int64_t n_sequences;
-    float *const *keys, *const *values; /* of each layer: (C, Q, G, K) */
-    const float *bias;                  /* (H, C) added to the scores, of each row where bias_step is not 0 */
-    int64_t bias_step, bias_width, longest; /* no row sees more slots, or source tokens, than the longest */
+    float *const *keys, *const *values; /* of each layer: (Q, G, C, K) */
+    const float *bias;           /* (R, H, bias_width) added to the scores, or none */
+    int64_t bias_width, longest; /* no row sees more slots, or source tokens, than the longest */
     const float *cosines, *sines; /* (R, n_turned / 2) */
     const float *const *memory;   /* of each layer: (tokens, 2 G K), the keys and the values of the sources */
     const int64_t *source, *n_source; /* of each sentence: its first token there, and how many */
@@ -96,30 +95,42 @@ static inline float activate(float x, int64_t kind)
     }
 }
 
-/* One query over the keys of slots first to end: softmax(q k · scale + bias) v. `key(t)` is found by `place`. */
-static inline __attribute__((always_inline)) void attend(
-    const float *query, int64_t width, float scale, const float *bias, int64_t first, int64_t end, float *scores,
-    const float *keys, const float *values, int64_t stride, const int32_t *origin, int64_t n_sequences,
-    int64_t row_size, float *mixed)
+/* Where the keys and the values of a row are: of key/value head g in slot t at g · head + t · slot, and in a column
+ * of its own where there are columns, which of them being said `sequences` apart. */
+typedef struct {
+    const float *keys, *values;
+    int64_t first, end, head, slot, column, sequences;
+    const int32_t *columns;
+} Seen;
+
+static inline int64_t place(const Seen *seen, int64_t t)
 {
+    return t * seen->slot + (seen->columns ? seen->columns[t * seen->sequences] * seen->column : 0);
+}
+
+/* One head: softmax(q k · scale + bias) v. */
+static void attend(const Seen *seen, int64_t head, const float *query, int64_t width, float scale, const float *bias,
+                   float *scores, float *mixed)
+{
+    const int64_t n = seen->end - seen->first;
+    const float *keys = seen->keys + head * seen->head, *values = seen->values + head * seen->head;
     float largest = -INFINITY, sum = 0.0f;
-    for (int64_t t = first; t < end; t++) {
-        const float *key = keys + (origin ? t * stride + origin[t * n_sequences] * row_size : t * stride);
+    for (int64_t t = 0; t < n; t++) {
+        const float *key = keys + place(seen, seen->first + t);
         float dot = 0.0f;
 #pragma omp simd reduction(+ : dot)
         for (int64_t i = 0; i < width; i++) dot += query[i] * key[i];
-        dot = dot * scale + (bias ? bias[t] : 0.0f);
-        scores[t - first] = dot;
+        dot = dot * scale + (bias ? bias[seen->first + t] : 0.0f);
+        scores[t] = dot;
         largest = dot > largest || dot != dot ? dot : largest;
     }
-    for (int64_t t = 0; t < end - first; t++) scores[t] = exponential(scores[t] - largest);
-    for (int64_t t = 0; t < end - first; t++) sum += scores[t];
-    memset(mixed, 0, width * sizeof *mixed);
-    for (int64_t t = first; t < end; t++) {
-        const float *value = values + (origin ? t * stride + origin[t * n_sequences] * row_size : t * stride);
-        const float share = scores[t - first];
+    for (int64_t t = 0; t < n; t++) scores[t] = exponential(scores[t] - largest);
+    for (int64_t t = 0; t < n; t++) sum += scores[t];
+    memset(mixed, 0, width * sizeof(float));
+    for (int64_t t = 0; t < n; t++) {
+        const float *value = values + place(seen, seen->first + t), part = scores[t];
 #pragma omp simd
-        for (int64_t i = 0; i < width; i++) mixed[i] += share * value[i];
+        for (int64_t i = 0; i < width; i++) mixed[i] += part * value[i];
     }
     for (int64_t i = 0; i < width; i++) mixed[i] /= sum;
 }
@@ -155,7 +166,7 @@ static void keep_keys(const Run *run, int64_t index)
 {
     const Stack *s = run->stack;
     const Rows *rows = run->rows;
-    const int64_t h = s->n_heads, g = s->n_kv_heads, k = s->d_head, row = g * k;
+    const int64_t h = s->n_heads, g = s->n_kv_heads, k = s->d_head;
     for (int64_t r = share(run->team, rows->n_rows, 0); r < share(run->team, rows->n_rows, 1); r++) {
         float *own = run->room->wide + r * (h + 2 * g) * k;
         if (rows->cosines) {
@@ -164,9 +175,11 @@ static void keep_keys(const Run *run, int64_t index)
                 turn(own + i * k, s->n_turned, s->paired, rows->cosines + at, rows->sines + at);
         }
         const int64_t column = rows->origin[rows->slot[r] * rows->n_sequences + rows->sequence[r]];
-        const int64_t place = (rows->slot[r] * rows->n_columns + column) * row;
-        memcpy(rows->keys[index] + place, own + h * k, row * sizeof(float));
-        memcpy(rows->values[index] + place, own + (h + g) * k, row * sizeof(float));
+        for (int64_t i = 0; i < g; i++) {
+            const int64_t at = ((column * g + i) * rows->n_slots + rows->slot[r]) * k;
+            memcpy(rows->keys[index] + at, own + (h + i) * k, k * sizeof(float));
+            memcpy(rows->values[index] + at, own + (h + g + i) * k, k * sizeof(float));
+        }
     }
     meet(run->team);
 }
@@ -175,17 +188,20 @@ static void self_attention(const Run *run, int64_t index, const float *x)
 {
     const Stack *s = run->stack;
     const Rows *rows = run->rows;
-    const int64_t h = s->n_heads, g = s->n_kv_heads, k = s->d_head, row = g * k, n = rows->n_rows * h;
+    const int64_t h = s->n_heads, g = s->n_kv_heads, k = s->d_head, n = rows->n_rows * h;
     const Scratch *room = run->room;
     product(run->team, &s->layers[index].inward, x, rows->n_rows, room->wide, &room->small);
     keep_keys(run, index);
     for (int64_t i = share(run->team, n, 0); i < share(run->team, n, 1); i++) {
-        const int64_t r = i / h, head = i % h, shared = head / (h / g) * k;
-        const float *bias = rows->bias ? rows->bias + r * rows->bias_step + head * rows->bias_width : NULL;
-        attend(room->wide + r * (h + 2 * g) * k + head * k, k, s->scale, bias, rows->first[r], rows->end[r],
-               room->scores + run->team->index * rows->longest, rows->keys[index] + shared,
-               rows->values[index] + shared, rows->n_columns * row, rows->origin + rows->sequence[r],
-               rows->n_sequences, row, room->mixed + i * k);
+        const int64_t r = i / h, head = i % h;
+        const Seen seen = {
+            .keys = rows->keys[index], .values = rows->values[index], .first = rows->first[r], .end = rows->end[r],
+            .head = rows->n_slots * k, .slot = k, .column = g * rows->n_slots * k,
+            .columns = rows->origin + rows->sequence[r], .sequences = rows->n_sequences,
+        };
+        attend(&seen, head / (h / g), room->wide + (r * (h + 2 * g) + head) * k, k, s->scale,
+               rows->bias ? rows->bias + (r * h + head) * rows->bias_width : NULL,
+               room->scores + run->team->index * rows->longest, room->mixed + i * k);
     }
     meet(run->team);
 }
@@ -198,11 +214,13 @@ static void cross_attention(const Run *run, int64_t index, const float *x)
     const Scratch *room = run->room;
     product(run->team, &s->layers[index].cross_query, x, rows->n_rows, room->wide, &room->small);
     for (int64_t i = share(run->team, n, 0); i < share(run->team, n, 1); i++) {
-        const int64_t head = i % h, sentence = rows->sequence[i / h] / rows->n_beams;
-        const float *memory = rows->memory[index] + rows->source[sentence] * stride + head / (h / g) * k;
-        attend(room->wide + i * k, k, s->cross_scale, NULL, 0, rows->n_source[sentence],
-               room->scores + run->team->index * rows->longest, memory, memory + g * k, stride, NULL, 0, 0,
-               room->mixed + i * k);
+        const int64_t sentence = rows->sequence[i / h] / rows->n_beams;
+        const float *memory = rows->memory[index] + rows->source[sentence] * stride;
+        const Seen seen = {
+            .keys = memory, .values = memory + g * k, .end = rows->n_source[sentence], .head = k, .slot = stride,
+        };
+        attend(&seen, i % h / (h / g), room->wide + i * k, k, s->cross_scale, NULL,
+               room->scores + run->team->index * rows->longest, room->mixed + i * k);
     }
     meet(run->team);
 }
@@ -288,7 +306,7 @@ static int made_small(Small *small, int64_t rows, int64_t n_in)
 static void free_small(Small *small) { free(small->levels), free(small->steps), free(small->totals); }
 
 /* Run every layer over x (R, D), in place. Returns 0, or 1 where there is no memory for it. */
-int run_layers(const Stack *s, const Rows *rows, float *x)
+int run_layers(const Stack *s, const Rows *rows, float *x, int n_threads)
 {
     const int64_t n = rows->n_rows, d = s->d_model, heads = s->n_heads * s->d_head;
     int64_t widest = heads + 2 * s->n_kv_heads * s->d_head;
@@ -298,12 +316,13 @@ int run_layers(const Stack *s, const Rows *rows, float *x)
         .normed = malloc(n * d * sizeof(float)),
         .wide = malloc(n * widest * sizeof(float)),
         .mixed = malloc(n * heads * sizeof(float)),
-        .scores = malloc(omp_get_max_threads() * rows->longest * sizeof(float)),
+        .scores = malloc(n_threads * rows->longest * sizeof(float)),
     };
-    const int enough = made_small(&room.small, n, widest > d ? widest : d) && room.normed && room.wide && room.mixed && room.scores;
+    const int enough = made_small(&room.small, n, widest > d ? widest : d) && room.normed && room.wide && room.mixed &&
+                       room.scores;
     if (enough) {
         Meeting meeting = {0};
-#pragma omp parallel
+#pragma omp parallel num_threads(n_threads)
         {
             const Team team = {omp_get_thread_num(), omp_get_num_threads(), &meeting};
             every_layer(&(const Run){&team, s, rows, &room, x});
@@ -317,13 +336,13 @@ int run_layers(const Stack *s, const Rows *rows, float *x)
 void packing(int64_t *n_lanes, int64_t *n_blocks) { *n_lanes = LANES, *n_blocks = BLOCKS; }
 
 /* y (R, N) = x (R, in) times one matrix. */
-int run_product(const Matrix *m, const float *x, int64_t rows, float *y)
+int run_product(const Matrix *m, const float *x, int64_t rows, float *y, int n_threads)
 {
     Small small;
     const int enough = made_small(&small, rows, m->n_in);
     if (enough) {
         Meeting meeting = {0};
-#pragma omp parallel
+#pragma omp parallel num_threads(n_threads)
         {
             const Team team = {omp_get_thread_num(), omp_get_num_threads(), &meeting};
             product(&team, m, x, rows, y, &small);

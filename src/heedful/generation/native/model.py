@@ -15,32 +15,17 @@ import torch
 from torch import Tensor, nn
 
 from ...core import (
-    ACTIVATIONS,
-    ALiBi,
-    Decoder,
     DecoderLayer,
-    Encoder,
-    EncoderLayer,
-    FeedForward,
     GatedFeedForward,
     LayerNorm,
-    Learned,
     MultiHeadAttention,
-    Positions,
-    PostNorm,
     PreNorm,
-    Relative,
     RMSNorm,
     Rotary,
-    Sinusoidal,
     Stack,
-    VocabularyHead,
 )
-from ...core.rules import Causal
+from ..known import activation_kind
 from .structures import CLayer, CMatrix, CNorm, CRows, CStack
-
-ACTIVATION_KINDS = {"relu": 0, "gelu": 1, "gelu_tanh": 2, "silu": 3}
-POSITIONS = (Positions, Sinusoidal, Learned, Relative, ALiBi, Rotary)
 
 
 class Packer:
@@ -59,13 +44,13 @@ class Packer:
         n_padded = -(-n_out // self._multiple) * self._multiple
         scales = None
         if self._bits == 8:
-            scales = torch.ones(n_padded)
+            scales = torch.ones(n_padded, dtype=torch.float32)
             scales[:n_out] = (weight.abs().amax(dim=1) / 127).clamp(min=1e-30)
             whole = torch.full((n_padded, -(-n_in // 4) * 4), 128, dtype=torch.uint8)
             whole[:n_out, :n_in] = ((weight / scales[:n_out, None]).round() + 128).to(torch.uint8)
             packed = whole.view(n_padded // self._lanes, self._lanes, -1, 4)
         else:
-            whole = torch.zeros(n_padded, n_in)
+            whole = torch.zeros(n_padded, n_in, dtype=torch.float32)
             whole[:n_out] = weight
             packed = whole.view(n_padded // self._lanes, self._lanes, n_in)
         packed = packed.transpose(1, 2).contiguous()
@@ -95,7 +80,7 @@ class NativeStack:
         self.n_layers = len(layers)
         first = layers[0]
         attention, feed_forward = first.attention.part, first.feed_forward.part
-        self.n_heads, self.width = attention.n_heads, attention.n_kv_heads * attention.d_head
+        self.n_kv_heads, self.d_head = attention.n_kv_heads, attention.d_head
         self._layers = (CLayer * len(layers))(*(self._layer(layer) for layer in layers))
         turned = isinstance(self.positions, Rotary)
         self._stack = CStack(
@@ -105,7 +90,7 @@ class NativeStack:
             n_kv_heads=attention.n_kv_heads,
             d_head=attention.d_head,
             norm_first=isinstance(first.attention, PreNorm),
-            activation=_activation(feed_forward),
+            activation=activation_kind(feed_forward),
             gated=isinstance(feed_forward, GatedFeedForward),
             n_turned=self.positions.width if turned else 0,
             paired=self.positions.interleaved if turned else 0,
@@ -118,7 +103,9 @@ class NativeStack:
 
     def run(self, rows: CRows, x: Tensor) -> None:
         """Every layer over x (R, D), in place."""
-        if self._library.run_layers(ctypes.byref(self._stack), ctypes.byref(rows), x.data_ptr()):
+        if self._library.run_layers(
+            ctypes.byref(self._stack), ctypes.byref(rows), x.data_ptr(), torch.get_num_threads()
+        ):
             raise MemoryError(f"there is no memory for {rows.n_rows} rows")
 
     def _layer(self, layer: Any) -> CLayer:
@@ -151,7 +138,7 @@ class NativeModel:
         self.reads_source = hasattr(module, "encode")
         self.embedding = module.target_embedding if self.reads_source else module.embedding
         self.decoder = NativeStack(module.decoder, packer, library)
-        self.transform, self.scale = module.head.transform, module.head.scale
+        self.scale = module.head.scale
         self._head = packer.matrix(module.head.weight, module.head.bias)
         if self.reads_source:
             self.source_embedding = module.source_embedding
@@ -161,7 +148,6 @@ class NativeModel:
 
     def logits(self, x: Tensor) -> Tensor:
         """(R, D) → (R, V)."""
-        x = self.transform(x)
         return self._product(self._head, x if self.scale == 1.0 else x * self.scale)
 
     def memories(self, x: Tensor) -> list[Tensor]:
@@ -169,60 +155,11 @@ class NativeModel:
         return [self._product(matrix, x) for matrix in self._memory]
 
     def _product(self, matrix: CMatrix, x: Tensor) -> Tensor:
-        x = x.contiguous()
-        y = x.new_empty(len(x), matrix.n_out)
-        if self._library.run_product(ctypes.byref(matrix), x.data_ptr(), len(x), y.data_ptr()):
+        x = x.float().contiguous()
+        y = torch.empty(len(x), matrix.n_out, dtype=torch.float32, device="cpu")
+        if self._library.run_product(ctypes.byref(matrix), x.data_ptr(), len(x), y.data_ptr(), torch.get_num_threads()):
             raise MemoryError(f"there is no memory for {len(x)} rows")
         return y
-
-
-def runs_natively(module: Any) -> bool:
-    """Whether every part of this model is one that layers.c knows, in float32 on the CPU."""
-    if any(tensor.dtype != torch.float32 or tensor.device.type != "cpu" for tensor in module.parameters()):
-        return False
-    stacks = [module.decoder, module.encoder] if hasattr(module, "encode") else [getattr(module, "decoder", None)]
-    kinds = [Decoder, Encoder][: len(stacks)]
-    return type(getattr(module, "head", None)) is VocabularyHead and all(
-        type(stack) is kind and _knows(stack) for stack, kind in zip(stacks, kinds, strict=True)
-    )
-
-
-def _knows(stack: Any) -> bool:
-    causal = [type(part) for part in stack.mask.parts]
-    layers = list(stack.layers)
-    return (
-        causal == ([Causal] if isinstance(stack, Decoder) else [])
-        and type(stack.positions) in POSITIONS
-        and all(type(norm) in (nn.Identity, LayerNorm, RMSNorm) for norm in (stack.entry_norm, stack.norm))
-        and bool(layers)
-        and all(_knows_layer(layer) for layer in layers)
-        and len({_like(layer) for layer in layers}) == 1
-    )
-
-
-def _knows_layer(layer: Any) -> bool:
-    if type(layer) not in (EncoderLayer, DecoderLayer):
-        return False
-    *attentions, last = layer.children()
-    return (
-        all(type(wrap) in (PreNorm, PostNorm) for wrap in (*attentions, last))
-        and all(type(wrap.norm) in (LayerNorm, RMSNorm) for wrap in (*attentions, last))
-        and all(type(wrap.part) is MultiHeadAttention for wrap in attentions)
-        and type(last.part) in (FeedForward, GatedFeedForward)
-        and _activation(last.part) is not None
-    )
-
-
-def _like(layer: Any) -> tuple[object, ...]:
-    """What all layers of a stack have in common, so that it is said once."""
-    wraps, parts = list(layer.children()), [wrap.part for wrap in layer.children()]
-    shapes = [(part.n_heads, part.n_kv_heads, part.d_head, part.attention.scale) for part in parts[:-1]]
-    return type(layer), *{type(wrap) for wrap in wraps}, *shapes, type(parts[-1]), _activation(parts[-1])
-
-
-def _activation(part: Any) -> int | None:
-    kinds = (kind for name, kind in ACTIVATION_KINDS.items() if part.activation is ACTIVATIONS[name])
-    return next(kinds, None)
 
 
 def _scale(part: MultiHeadAttention) -> float:

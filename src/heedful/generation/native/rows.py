@@ -22,33 +22,32 @@ SLOTS = 32  # room for so many tokens at first; doubled when it runs out
 
 
 class Store:
-    """Keys and values of every layer: (C, Q, G · K). A sequence finds those of a slot in the column `origin` says,
+    """Keys and values of every layer: (Q, G, C, K). A sequence finds those of a slot in the column `origin` says,
     so that beams which share a past share its keys, and going on from another beam copies nothing.
     """
 
     def __init__(self, stack: NativeStack, n_slots: int, n_columns: int) -> None:
-        shape = n_slots, n_columns, stack.width
-        self._stack = stack
-        self.keys = [torch.empty(shape) for _ in range(stack.n_layers)]
-        self.values = [torch.empty(shape) for _ in range(stack.n_layers)]
+        shape = n_columns, stack.n_kv_heads, n_slots, stack.d_head
+        self.keys = [_empty(shape) for _ in range(stack.n_layers)]
+        self.values = [_empty(shape) for _ in range(stack.n_layers)]
         self.origin = torch.arange(n_columns, dtype=torch.int32).repeat(n_slots, 1)  # (C, R)
 
     @property
-    def n_columns(self) -> int:
-        """Q."""
-        return self.keys[0].shape[1]
+    def n_slots(self) -> int:
+        """C, where slots that were dropped still take room."""
+        return self.keys[0].stride(1) // self.keys[0].shape[3]
 
     def make_room(self, length: int, n_sequences: int) -> None:
         """For one more slot after the first `length`, and a column there for each sequence."""
-        n_slots, n_columns, width = self.keys[0].shape
+        n_columns, heads, n_slots, width = self.keys[0].shape
         if length >= n_slots or n_sequences > n_columns:
-            shape = max(n_slots, 2 * (length + 1) if length >= n_slots else 0), max(n_columns, n_sequences), width
+            shape = max(n_columns, n_sequences), heads, 2 * (length + 1) if length >= n_slots else n_slots, width
             for parts in (self.keys, self.values):
                 for index, held in enumerate(parts):
-                    parts[index] = torch.empty(shape)
-                    parts[index][:length, :n_columns] = held[:length]
-        if len(self.origin) < len(self.keys[0]) or self.origin.shape[1] != n_sequences:
-            origin = torch.empty(len(self.keys[0]), n_sequences, dtype=torch.int32)
+                    parts[index] = _empty(shape)
+                    parts[index][:n_columns, :, :length] = held[:, :, :length]
+        if len(self.origin) < self.keys[0].shape[2] or self.origin.shape[1] != n_sequences:
+            origin = torch.empty(self.keys[0].shape[2], n_sequences, dtype=torch.int32)
             origin[:length] = self.origin[:length]
             self.origin = origin
         self.origin[length] = torch.arange(n_sequences, dtype=torch.int32)
@@ -57,27 +56,30 @@ class Store:
         """Sequence i goes on from the keys of sequence rows[i]."""
         self.origin = self.origin[:length].index_select(1, rows)
 
-    def joined(self, other: Store, length: int, other_length: int) -> None:
-        """The sequences of another store after these. Both end at the same slot."""
+    def join(self, other: Store, length: int, other_length: int) -> None:
+        """The sequences of another store come after these. Both end at the same slot."""
         longest = max(length, other_length)
         n_own, n_other = self.origin.shape[1], other.origin.shape[1]
         for own, others in ((self.keys, other.keys), (self.values, other.values)):
-            for index in range(len(own)):
-                both = torch.empty(longest + SLOTS, n_own + n_other, own[index].shape[2])
-                both[longest - length : longest, :n_own] = self._compact(own[index], length)
-                both[longest - other_length : longest, n_own:] = other._compact(others[index], other_length)
-                own[index] = both
+            for index, held in enumerate(own):
+                own[index] = _empty((n_own + n_other, held.shape[1], longest + SLOTS, held.shape[3]))
+                own[index][:n_own, :, longest - length : longest] = self._compact(held, length)
+                own[index][n_own:, :, longest - other_length : longest] = other._compact(others[index], other_length)
         self.origin = torch.arange(n_own + n_other, dtype=torch.int32).repeat(longest, 1)
 
     def drop(self, n: int) -> None:
         """Forget the first n slots."""
-        self.keys, self.values = [key[n:] for key in self.keys], [value[n:] for value in self.values]
+        self.keys, self.values = ([part[:, :, n:] for part in parts] for parts in (self.keys, self.values))
         self.origin = self.origin[n:]
 
     def _compact(self, held: Tensor, length: int) -> Tensor:
-        """(length, R, G · K): every sequence in a column of its own."""
-        places = self.origin[:length].long()[:, :, None].expand(-1, -1, held.shape[2])
-        return held[:length].gather(1, places)
+        """(R, G, length, K): every sequence in a column of its own."""
+        columns = self.origin[:length].long().t()  # (R, length)
+        return held[columns, :, torch.arange(length)].transpose(1, 2)
+
+
+def _empty(shape: tuple[int, ...]) -> Tensor:
+    return torch.empty(shape, dtype=torch.float32, device=CPU)
 
 
 def run(
@@ -94,12 +96,13 @@ def run(
 ) -> Tensor:
     """The layers over the rows x (R, D); each is a token of a sequence, has its key in a slot, and sees some slots."""
     positions, placed = stack.positions, slot - first
-    x = (positions.embed(x[None], placed)[0] if type(positions) in EMBEDDED else x).clone()  # C writes into it
+    x = positions.embed(x[None], placed)[0] if type(positions) in EMBEDDED else x
+    x = x.to(torch.float32, copy=True).contiguous()  # C writes into it
     n_keys = int(end.max())
     places = torch.stack([sequence, slot, first, end]).int()
     bias = turned = None
     if isinstance(positions, Relative | ALiBi):  # they look at distances alone, so slots will do for positions
-        bias = positions.bias(slot, torch.arange(n_keys)).transpose(0, 1).contiguous()  # (R, H, keys)
+        bias = positions.bias(slot, torch.arange(n_keys)).transpose(0, 1).float().contiguous()  # (R, H, keys)
     if isinstance(positions, Rotary):
         angles = placed[:, None].float() * positions.frequencies()
         turned = angles.cos().contiguous(), angles.sin().contiguous()
@@ -107,7 +110,7 @@ def run(
     memories = None if memory is None else _pointers(memory.layers)
     rows = CRows(
         n_rows=len(x),
-        n_columns=store.n_columns,
+        n_slots=store.n_slots,
         n_beams=n_beams,
         sequence=_at(places[0]),
         slot=_at(places[1]),
@@ -118,7 +121,6 @@ def run(
         keys=_at(layers[0]),
         values=_at(layers[1]),
         bias=_at(bias),
-        bias_step=0 if bias is None else stack.n_heads * n_keys,
         bias_width=n_keys,
         longest=n_keys if memory is None else max(n_keys, int(memory.lengths.max())),
         cosines=None if turned is None else _at(turned[0]),
@@ -221,7 +223,7 @@ class NativeRows:
     def join(self, other: Self) -> None:
         """The sequences of another batch, which has started, come after these."""
         longest = max(self._length, other._length)
-        self._store.joined(other._store, self._length, other._length)
+        self._store.join(other._store, self._length, other._length)
         halves = [half._starts + longest - half._length for half in (self, other)]
         self._starts, self._length = torch.cat(halves), longest
         if self._memory is not None and other._memory is not None:

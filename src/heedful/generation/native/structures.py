@@ -65,7 +65,7 @@ class CRows(Structure):
 
     _fields_ = (
         ("n_rows", c_int64),
-        ("n_columns", c_int64),
+        ("n_slots", c_int64),
         ("n_beams", c_int64),
         ("sequence", c_void_p),
         ("slot", c_void_p),
@@ -76,7 +76,6 @@ class CRows(Structure):
         ("keys", c_void_p),
         ("values", c_void_p),
         ("bias", c_void_p),
-        ("bias_step", c_int64),
         ("bias_width", c_int64),
         ("longest", c_int64),
         ("cosines", c_void_p),
