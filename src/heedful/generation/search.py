@@ -90,7 +90,7 @@ class Batch:
         logits = starting.start()
         forced = [token for sentence in sentences for token in sentence.request.forced]
         _check_ids([rules.end, *rules.banned, *rules.boosted, *forced], logits.shape[-1])
-        self._totals = torch.zeros(len(sentences), 1, device=logits.device)  # (B, W)
+        self._totals = torch.zeros(len(sentences), 1, dtype=torch.float32, device=logits.device)  # (B, W)
         self._tokens = torch.zeros(0, device=logits.device)  # (R,) the newest of each row
         self._choose(logits)
 
