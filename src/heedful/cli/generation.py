@@ -24,7 +24,7 @@ Penalty = Annotated[
 ]
 Precision = Annotated[
     Literal["float32", "bf16", "int8"] | None,
-    typer.Option(help="int8 and bf16 are faster and less exact.", rich_help_panel=SEARCH),
+    typer.Option(help="int8 is faster on a CPU, bf16 on a GPU; both are less exact.", rich_help_panel=SEARCH),
 ]
 Sample = Annotated[bool, typer.Option("--sample", help="Draw answers instead of searching.", rich_help_panel=SAMPLING)]
 Temperature = Annotated[

@@ -109,9 +109,10 @@ def predict(
     with _output(out) as stream:
         done, refused = _run(lines, name, stream, translator, answer, size=1 if by_hand else CHUNK)
     if refused:
-        raise DataError(f"{refused:,} of {done:,} lines were refused; each is an empty line in the output")
+        raise DataError(f"{refused:,} of {done:,} lines were refused; the output has an empty answer for each")
 
 
+_CONTROLS = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(code) != "\t"}
 Form = Callable[[Line, int, Translation], str]
 Answers = Callable[[Sequence[Line], BinaryIO], Iterator[Translation]]
 
@@ -128,7 +129,7 @@ def _run(
             if fault:
                 refused += 1
                 complain(f"{name}:{line.number}: {fault}")
-                chunk[place] = line._replace(text="")
+                chunk[place] = line._replace(text="", fault=fault)
         for line, best in zip(chunk, answer(chunk, stream), strict=True):
             if not best.finished:
                 unfinished.append(line.number)
@@ -169,7 +170,8 @@ def _streamed(
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.splitlines())
+    """What a terminal would obey is shown as a mark: a sample may hold any byte."""
+    return " ".join(text.splitlines()).translate(_CONTROLS)
 
 
 def _as_text(line: Line, rank: int, answer: Translation, *, numbered: bool, scored: bool) -> str:
@@ -190,6 +192,7 @@ def _as_json(line: Line, rank: int, answer: Translation) -> str:
             "line": line.number,
             "rank": rank,
             "text": answer.text,
+            **({"error": line.fault} if line.fault else {}),
             "confidence": answer.confidence,
             "logprob": answer.logprob,
             "score": answer.score,

@@ -191,6 +191,8 @@ def _requests(
     requests, seen = [], Counter[tuple[int, ...]]()
     size = _vocab_size(module, "source_embedding")
     for index, given in enumerate(inputs):
+        if not hasattr(given, "__len__") or any(isinstance(token, list | tuple) for token in given):
+            raise DataError(f"inputs are lists of token ids, but input {index} is {given!r}; one input is [[5, 9, 2]]")
         ids = tuple(map(whole, given))
         if not ids:
             raise DataError(f"input {index} is empty; a model needs one token at least: leave it out, or give the end")

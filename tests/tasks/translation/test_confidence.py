@@ -167,3 +167,9 @@ def test_answers_that_are_accepted_count_as_right(tmp_path: Path) -> None:
     accepted = {source: (output,) for source, output in list(zip(sources, outputs, strict=True))[ENOUGH + 5 :]}
     again = train(config, files, tmp_path / "again", accepted=accepted)
     assert again.settings.confidence is not None
+
+
+def test_an_answer_that_was_cut_is_not_right(run: Path) -> None:
+    (answers,) = package.load(run).candidates(["a b c d e f"], max_new_tokens=2, beam=2, n_best=2)
+    assert all((answer.confidence == 0) == (not answer.finished) for answer in answers)
+    assert not all(answer.finished for answer in answers)

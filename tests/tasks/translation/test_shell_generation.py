@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+import unicodedata
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,15 @@ def test_an_option_is_the_keyword(keywords: dict[str, Any], model: Path) -> None
     texts = ["a b c", "d e", "f"]
     done = heedful("predict", model, *words, stdin="".join(f"{text}\n" for text in texts).encode())
     expected = package.load(model).predict(texts, **keywords)
-    assert done.out == "".join(f"{' '.join(text.splitlines())}\n" for text in expected)
+    assert done.out == "".join(f"{shown(text)}\n" for text in expected)
+
+
+def shown(text: str) -> str:
+    """One line, and nothing in it that a terminal would obey."""
+    return "".join(
+        "\ufffd" if unicodedata.category(character) == "Cc" and character != "\t" else character
+        for character in " ".join(text.splitlines())
+    )
 
 
 def test_several_answers_are_numbered_by_their_line(model: Path) -> None:
@@ -159,3 +168,11 @@ def test_the_best_of_several_parts_are_the_best_together() -> None:
     assert [answer.text for answer in found] == ["-1.0 -0.1 -1.0", "-1.0 -0.1 -1.5", "-2.0 -0.1 -1.0"]
     assert [answer.confidence for answer in found] == [0.125] * 3
     assert best_joined([], 3) == [Translation("", 0, True)]
+
+
+def test_a_refused_line_says_why_in_json(model: Path) -> None:
+    done = heedful("predict", model, "--json", stdin=b"a b\n\xbe\xb3\n")
+    rows = [json.loads(line) for line in done.out.split("\n")[:-1]]
+    assert done.code == 1
+    assert ["error" in row for row in rows] == [False, True]
+    assert "0xbe" in rows[1]["error"]

@@ -24,8 +24,8 @@ class ScoredPiece(NamedTuple):
 class Translation:
     """One answer. `finished` is False where the model was still writing when its room ended.
 
-    `confidence` is the probability that the answer is right, where the model was taught to tell; `score` is what
-    answers are ranked by.
+    `confidence` is the probability that the answer is right, where the model was taught to tell; of one that has not
+    come to its end it is 0. `score` is what answers are ranked by.
     """
 
     text: str
@@ -45,7 +45,7 @@ class Translation:
             tokenizer.decode(answer.tokens),
             answer.logprob,
             answer.finished,
-            None if confidence is None else confidence.of(answer.logprob, len(written)),
+            None if confidence is None else confidence.of(answer.logprob, len(written)) if answer.finished else 0.0,
             answer.score,
             len(written),
             tuple(ScoredPiece(piece.text, sum(own[piece.start : piece.stop])) for piece in tokenizer.readable(written)),
