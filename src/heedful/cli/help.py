@@ -12,7 +12,7 @@ class _PlainFlags:
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The options and arguments, flags without the name of a type."""
-        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]  # of the class this is mixed into
         for param in params:
             if getattr(param, "is_flag", False):
                 param.metavar = ""

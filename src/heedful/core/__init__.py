@@ -1,9 +1,10 @@
 """Every part of the Transformer, and nothing but torch under it."""
 
 from .attention import DotProduct, attend, attention_weights
-from .cache import Cache, FixedKVCache, KVCache, State
+from .cache import Cache, KVCache, State
 from .embeddings import PatchEmbedding, SeriesEmbedding, TokenEmbedding, Vectors
 from .feedforward import ACTIVATIONS, FeedForward, GatedFeedForward
+from .fixed_cache import FixedKVCache
 from .heads import ClassHead, FirstToken, ForecastHead, Hidden, Mean, PoolingHead, Transform, VocabularyHead
 from .layers import DecoderLayer, EncoderLayer, PostNorm, PreNorm
 from .masks import Mask, causal, everything, padding, window

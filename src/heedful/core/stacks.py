@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from .binding import bind, newest, zero_padding
-from .cache import Cache, FixedKVCache, KVCache
+from .cache import Cache, KVCache
+from .fixed_cache import FixedKVCache
 from .host import can_read
 from .layers import DecoderLayer
 from .masks import Mask, Padded, as_padding, causal, everything
