@@ -16,8 +16,11 @@ from torch.nn import functional as F
 
 from heedful.config import FamilyConfig
 from heedful.families import GenerationDefaults, read_published
+from published_images import IMAGES
+from published_readers import CHANGES, LIMIT, READERS, V
+from published_series import SERIES
 
-V, V_TARGET, LIMIT = 37, 29, 80
+V_TARGET = 29
 TRANSLATOR = {
     "d_model": 20,
     "encoder_layers": 2,
@@ -38,10 +41,18 @@ class Pair(NamedTuple):
     config: FamilyConfig
     generation: GenerationDefaults
 
-    @property
-    def vocab_size(self) -> int:
-        """The smaller one, where there are two."""
-        return int(getattr(self.reference.config, "decoder_vocab_size", self.reference.config.vocab_size))
+    def inputs(self, rows: int, length: int) -> Tensor:
+        """Random ones: an image (B, C, height, width), a series (B, L, C), or tokens (B, T)."""
+        config, draw = self.reference.config, torch.Generator().manual_seed(length)
+        dtype = next(self.reference.parameters()).dtype
+        if hasattr(config, "image_size"):
+            size = config.image_size
+            return torch.randn((rows, config.num_channels, size, size), generator=draw, dtype=dtype)
+        if hasattr(config, "context_length"):
+            length = config.context_length
+            return torch.randn((rows, length, config.num_input_channels), generator=draw, dtype=dtype)
+        smaller = int(getattr(config, "decoder_vocab_size", config.vocab_size))  # where there are two
+        return torch.randint(0, smaller, (rows, length), generator=draw)
 
 
 def _gpt2(**changes: Any) -> Any:
@@ -95,12 +106,6 @@ LLAMA3 = {
 }
 
 
-def _bert(kind: type[Any], model: dict[str, Any] | None = None, **changes: Any) -> Any:
-    sizes = {"vocab_size": V, "hidden_size": 20, "intermediate_size": 23, "num_hidden_layers": 2}
-    heads = {"num_attention_heads": 5, "max_position_embeddings": LIMIT, "type_vocab_size": 3}
-    return kind(transformers.BertConfig(**sizes | heads | changes), **model or {})
-
-
 GENERATORS: dict[str, Callable[[], Any]] = {
     "gpt2": _gpt2,
     "gpt2 untied": lambda: _gpt2(
@@ -122,14 +127,8 @@ GENERATORS: dict[str, Callable[[], Any]] = {
     "llama linear": lambda: _llama(rope_parameters={"rope_type": "linear", "rope_theta": 500.0, "factor": 2.5}),
     "llama 3": lambda: _llama(rope_parameters=LLAMA3),
 }
-READERS: dict[str, Callable[[], Any]] = {
-    "bert": lambda: _bert(transformers.BertForMaskedLM),
-    "bert classes": lambda: _bert(transformers.BertForSequenceClassification, num_labels=3, layer_norm_eps=1e-3),
-    "bert hidden": lambda: _bert(transformers.BertModel, {"add_pooling_layer": False}, hidden_act="gelu_new"),
-    "bert pooled": lambda: _bert(transformers.BertModel),
-}
-MAKERS = GENERATORS | READERS
-CHANGES: dict[str, dict[str, Any]] = {"bert pooled": {"head": "pooled"}}  # what a config.json does not say
+TEXTS = GENERATORS | READERS
+MAKERS = TEXTS | IMAGES | SERIES
 
 
 def reference(name: str, dtype: torch.dtype = torch.float32) -> Any:

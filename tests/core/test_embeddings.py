@@ -27,13 +27,6 @@ def test_token_vectors_are_scaled_and_segments_added() -> None:
     close(plain(ids)[0], plain.weight[ids])
 
 
-def test_a_narrow_table_is_widened() -> None:
-    embedding, ids = shaken(TokenEmbedding(V, D, factor=5, scale=False)), tokens()
-    assert embedding.weight.shape == (V, 5)
-    weight, bias = embedding.widen.parameters()
-    close(embedding(ids)[0], embedding.weight[ids] @ weight.T + bias)
-
-
 def test_one_matrix_may_serve_source_target_and_output() -> None:
     source = target = shaken(TokenEmbedding(V, D))
     head = VocabularyHead(D, V, table=source)

@@ -108,7 +108,7 @@ def test_a_decoder_layer_reads_itself_then_the_memory_then_widens() -> None:
 def test_a_stack_is_its_layers_one_after_the_other(wrap: type[nn.Module]) -> None:
     layers = [encoder_layer(wrap) for _ in range(3)]
     entry, final, x = core.LayerNorm(D), core.LayerNorm(D), batch()
-    encoder = shaken(core.Encoder(layers, positions=core.Sinusoidal(D), entry_norm=entry, norm=final))
+    encoder = shaken(core.Encoder(layers, positions=core.Sinusoidal(D), entry=entry, norm=final))
     y = entry(encoder.positions.embed(x, torch.arange(5)))
     for layer in layers:
         y = layer(y)

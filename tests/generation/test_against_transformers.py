@@ -16,7 +16,8 @@ import torch
 pytest.importorskip("transformers")
 from heedful.families import read_published
 from heedful.generation import GenerationConfig, Hypothesis, generate
-from published_pairs import V, files, reference
+from published_pairs import files, reference
+from published_readers import V
 
 LIMIT, BEAM = 9, 4
 FIRST = 0  # the start of every translator here, and never written

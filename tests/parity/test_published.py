@@ -14,19 +14,16 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from heedful.families import read_published, write_published
-from published_pairs import CHANGES, GENERATORS, MAKERS, Pair, files, pair
+from published_pairs import GENERATORS, MAKERS, TEXTS, Pair, files, pair
+from published_readers import CHANGES, PARTS
 
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5}
 LENGTHS, SOURCE_LENGTHS = [9, 4, 1], [7, 11, 2]
 
 every_pair = pytest.mark.parametrize("name", MAKERS)
+every_text = pytest.mark.parametrize("name", TEXTS)
 both_dtypes = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
 made = cache(pair)
-PARTS: dict[str, dict[str, Any]] = {"bert hidden": {"add_pooling_layer": False}}  # what transformers is told besides
-
-
-def tokens(both: Pair, rows: int, length: int) -> Tensor:
-    return torch.randint(0, both.vocab_size, (rows, length), generator=torch.Generator().manual_seed(length))
 
 
 @torch.no_grad()
@@ -36,10 +33,9 @@ def theirs(
     if both.reference.config.is_encoder_decoder:
         masks = {"attention_mask": keep, "decoder_attention_mask": real}
         return both.reference(source, decoder_input_ids=target, **masks).logits
-    out = both.reference(target, attention_mask=real)
-    if hasattr(out, "logits"):
-        return out.logits
-    return out.last_hidden_state if out.pooler_output is None else out.pooler_output
+    out = both.reference(target) if real is None else both.reference(target, attention_mask=real)
+    said = ("logits", "prediction_outputs", "pooler_output", "last_hidden_state")
+    return next(found for name in said if (found := getattr(out, name, None)) is not None)
 
 
 @torch.no_grad()
@@ -60,32 +56,32 @@ def close(mine: Tensor, reference: Tensor) -> None:
     torch.testing.assert_close(mine, reference, rtol=0, atol=TOLERANCE[mine.dtype] * scale)
 
 
-@every_pair
+@every_text
 @both_dtypes
 @pytest.mark.parametrize("length", [1, 9, 64])
 def test_logits_at_every_length(name: str, dtype: torch.dtype, length: int) -> None:
     both = made(name, dtype)
-    source, target = tokens(both, 2, length), tokens(both, 2, length)
+    source, target = both.inputs(2, length), both.inputs(2, length)
     close(ours(both, source, target), theirs(both, source, target))
 
 
-@every_pair
+@every_text
 @both_dtypes
 def test_padding_on_the_right(name: str, dtype: torch.dtype) -> None:
     both = made(name, dtype)
-    source, target = tokens(both, 3, 11), tokens(both, 3, 9)
+    source, target = both.inputs(3, 11), both.inputs(3, 9)
     keep = torch.arange(11) < torch.tensor(SOURCE_LENGTHS)[:, None]
     real = torch.arange(9) < torch.tensor(LENGTHS)[:, None]
     wanted = theirs(both, source, target, keep.long(), real.long())
     close(at(real, ours(both, source, target, keep, real)), at(real, wanted))
 
 
-@every_pair
+@every_text
 @both_dtypes
 def test_padding_on_the_left_is_the_row_alone(name: str, dtype: torch.dtype) -> None:
     """transformers counts padding as places in some models; here a row means what it means alone."""
     both = made(name, dtype)
-    source, target = tokens(both, 3, 11), tokens(both, 3, 9)
+    source, target = both.inputs(3, 11), both.inputs(3, 9)
     keep = torch.arange(11) >= 11 - torch.tensor(SOURCE_LENGTHS)[:, None]
     real = torch.arange(9) >= 9 - torch.tensor(LENGTHS)[:, None]
     logits = ours(both, source, target, keep, real)
@@ -98,7 +94,7 @@ def test_padding_on_the_left_is_the_row_alone(name: str, dtype: torch.dtype) -> 
 @pytest.mark.parametrize("name", ["gpt2", "llama", "bert"])
 def test_padding_on_the_left_with_the_positions_handed_to_the_reference(name: str, dtype: torch.dtype) -> None:
     both = made(name, dtype)
-    target, real = tokens(both, 3, 9), torch.arange(9) >= 9 - torch.tensor(LENGTHS)[:, None]
+    target, real = both.inputs(3, 9), torch.arange(9) >= 9 - torch.tensor(LENGTHS)[:, None]
     places = (real.cumsum(dim=1) - 1).clamp(min=0)
     with torch.no_grad():
         wanted = both.reference(target, attention_mask=real.long(), position_ids=places).logits
@@ -109,7 +105,7 @@ def test_padding_on_the_left_with_the_positions_handed_to_the_reference(name: st
 @torch.no_grad()
 def test_segments(dtype: torch.dtype) -> None:
     both = made("bert", dtype)
-    words, segments = tokens(both, 2, 7), torch.randint(0, 3, (2, 7))
+    words, segments = both.inputs(2, 7), torch.randint(0, 3, (2, 7))
     close(both.module(words, segments=segments), both.reference(words, token_type_ids=segments).logits)
 
 
@@ -118,7 +114,7 @@ def test_the_mean_over_real_tokens() -> None:
     both = made("bert hidden", torch.float64)
     model = both.reference
     module = read_published(files(model)[0], model.state_dict(), head="mean").module
-    words, real = tokens(both, 3, 9), torch.arange(9) < torch.tensor(LENGTHS)[:, None]
+    words, real = both.inputs(3, 9), torch.arange(9) < torch.tensor(LENGTHS)[:, None]
     hidden = model(words, attention_mask=real.long()).last_hidden_state
     close(module(words, real), (hidden * real[..., None]).sum(dim=1) / real.sum(dim=1, keepdim=True))
 
@@ -128,7 +124,7 @@ def test_the_mean_over_real_tokens() -> None:
 @torch.no_grad()
 def test_step_by_step_gives_what_the_reference_gives_at_once(name: str, dtype: torch.dtype) -> None:
     both = made(name, dtype)
-    source, target = tokens(both, 3, 11), tokens(both, 3, 9)
+    source, target = both.inputs(3, 11), both.inputs(3, 9)
     module, steps = both.module, []
     held = module.new_cache()
     memory = module.encode(source) if hasattr(module, "encode") else None
@@ -136,6 +132,13 @@ def test_step_by_step_gives_what_the_reference_gives_at_once(name: str, dtype: t
         new = target[:, start:end]
         steps.append(module(new, cache=held) if memory is None else module.decode(new, memory, cache=held))
     close(torch.cat(steps, dim=1), theirs(both, source, target))
+
+
+@every_pair
+@both_dtypes
+def test_answers(name: str, dtype: torch.dtype) -> None:
+    both = made(name, dtype)
+    close(ours(both, both.inputs(2, 8), both.inputs(2, 7)), theirs(both, both.inputs(2, 8), both.inputs(2, 7)))
 
 
 @every_pair
@@ -159,7 +162,7 @@ def test_what_goes_out_loads_strictly_into_transformers(name: str) -> None:
     out = write_published(both.module, both.config, both.generation)
     fresh = MAKERS[name]().eval()
     fresh.load_state_dict(out.tensors, strict=True)
-    source, target = tokens(both, 2, 7), tokens(both, 2, 7)
+    source, target = both.inputs(2, 7), both.inputs(2, 7)
     close(theirs(both._replace(reference=fresh), source, target), theirs(both, source, target))
 
 
@@ -177,7 +180,7 @@ def test_transformers_loads_a_folder_of_what_goes_out(name: str, tmp_path: Path)
     )
     assert out.config["architectures"] == [type(both.reference).__name__]
     loaded: Any = type(both.reference).from_pretrained(tmp_path, **PARTS.get(name, {})).eval()
-    source, target = tokens(both, 2, 7), tokens(both, 2, 7)
+    source, target = both.inputs(2, 7), both.inputs(2, 7)
     close(theirs(both._replace(reference=loaded), source, target), theirs(both, source, target))
     if name in GENERATORS:
         for key in out.generation:

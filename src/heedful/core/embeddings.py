@@ -21,20 +21,13 @@ Embedded = tuple[Tensor, Mask]  # (B, T, D) and which of it is real
 
 
 class TokenEmbedding(nn.Module):
-    """A vector per token id, scaled by √D as in the paper unless told otherwise; segments add a vector each.
+    """A vector per token id, scaled by √D as in the paper unless told otherwise; segments add a vector each."""
 
-    `factor` below D keeps a narrower table and widens it by a matrix (ALBERT).
-    """
-
-    def __init__(
-        self, vocab_size: int, d_model: int, *, scale: bool = True, n_segments: int = 0, factor: int | None = None
-    ) -> None:
+    def __init__(self, vocab_size: int, d_model: int, *, scale: bool = True, n_segments: int = 0) -> None:
         super().__init__()
-        width = d_model if factor is None else factor
         self.scale = math.sqrt(d_model) if scale else 1.0
-        self.weight = table(vocab_size, width)
-        self.segments = table(n_segments, width) if n_segments else None
-        self.widen = nn.Identity() if factor is None else linear(width, d_model)
+        self.weight = table(vocab_size, d_model)
+        self.segments = table(n_segments, d_model) if n_segments else None
 
     def forward(self, tokens: Tensor, keep: Padded = None, *, segments: Tensor | None = None) -> Embedded:
         ids = _ids(tokens, self.weight.shape[0], "token ids")
@@ -46,7 +39,7 @@ class TokenEmbedding(nn.Module):
             x = x + F.embedding(parts, self.segments)
         elif segments is not None:
             raise ValueError("this model has no segments; build it with n_segments, or leave segments out")
-        return self.widen(x), as_padding(keep)
+        return x, as_padding(keep)
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]}, {self.weight.shape[1]}, scale={self.scale:g}"

@@ -26,7 +26,8 @@ from .rules import Grid
 class Stack(nn.Module):
     """What encoder and decoder share: the way in, and the parts.
 
-    `norm` is the final one that pre-norm layers need; `entry_norm` follows the embeddings (BERT, BART).
+    `norm` is the final one that pre-norm layers need; `entry` follows the embeddings: a norm (BERT, BART), or a norm
+    and a matrix that widens them (ALBERT).
     The dropout is the paper's on the sum of embeddings and positions.
     """
 
@@ -38,14 +39,14 @@ class Stack(nn.Module):
         *,
         mask: Mask | None = None,
         positions: Positions | None = None,
-        entry_norm: nn.Module | None = None,
+        entry: nn.Module | None = None,
         norm: nn.Module | None = None,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.mask = self.default_mask if mask is None else mask
         self.positions = Positions() if positions is None else positions
-        self.entry_norm = nn.Identity() if entry_norm is None else entry_norm
+        self.entry = nn.Identity() if entry is None else entry
         self.dropout = nn.Dropout(dropout)
         self.layers = nn.ModuleList(layers)
         self.norm = nn.Identity() if norm is None else norm
@@ -77,7 +78,7 @@ class Stack(nn.Module):
         k_pos = grid.key_slots if placed is None else placed
 
         x = zero_padding(x, None if real is None else newest(real, grid))
-        x = self.dropout(self.entry_norm(self.positions.embed(x, q_pos)))
+        x = self.dropout(self.entry(self.positions.embed(x, q_pos)))
         bound = bind(self.mask & padding, grid, bias=self.positions.bias(q_pos, k_pos), dtype=x.dtype)
         rotate = self.positions.rotation(q_pos, q_pos)  # keys in the cache were turned when they came in
         for index, layer in enumerate(self.layers):

@@ -45,7 +45,7 @@ class BartConfig(AttentionConfig):
         self.require(self.tied == "all", f'{self.family} has one matrix for all tokens: tied="all", not {self.tied!r}')
 
 
-def assemble(config: BartConfig, positions: Callable[[], Positions], entry_norm: Part | None = None) -> EncoderDecoder:
+def assemble(config: BartConfig, positions: Callable[[], Positions], entry: Part | None = None) -> EncoderDecoder:
     """Put the parts together, over these positions."""
 
     def residual(part: nn.Module) -> nn.Module:
@@ -65,7 +65,7 @@ def assemble(config: BartConfig, positions: Callable[[], Positions], entry_norm:
         attention=attention,
         feed_forward=feed_forward,
         positions=lambda causal: positions(),
-        entry_norm=entry_norm,
+        entry=entry,
         dropout=config.dropout,
     )
     source, target, head = embeddings(config, scale=config.scale_embedding, bias=True)
@@ -77,7 +77,7 @@ def build(config: BartConfig) -> EncoderDecoder:
     model = assemble(
         config,
         positions=lambda: Learned(config.max_length, config.d_model, offset=2),
-        entry_norm=lambda: LayerNorm(config.d_model),
+        entry=lambda: LayerNorm(config.d_model),
     )
     return start_normal(model, 0.02)
 
@@ -110,8 +110,8 @@ NAMES = Names(
         *layer_links(),
         link("encoder.positions.weight", "model.encoder.embed_positions.weight"),
         link("decoder.positions.weight", "model.decoder.embed_positions.weight"),
-        link("encoder.entry_norm.*", "model.encoder.layernorm_embedding.*"),
-        link("decoder.entry_norm.*", "model.decoder.layernorm_embedding.*"),
+        link("encoder.entry.*", "model.encoder.layernorm_embedding.*"),
+        link("decoder.entry.*", "model.decoder.layernorm_embedding.*"),
     ),
     prefix="model.",
 )

@@ -107,7 +107,7 @@ def build(config: BertConfig) -> EncoderOnly:
     encoder = Encoder(
         [layer() for _ in range(config.n_layers)],
         positions=Learned(config.max_length, d_model),
-        entry_norm=_norm(config),
+        entry=_norm(config),
         dropout=dropout,
     )
     head = HEADS[config.head](config, embedding)
@@ -131,7 +131,7 @@ def names(config: BertConfig) -> Names:
             link("embedding.weight", f"{bert}embeddings.word_embeddings.weight"),
             link("embedding.segments", f"{bert}embeddings.token_type_embeddings.weight"),
             link("encoder.positions.weight", f"{bert}embeddings.position_embeddings.weight"),
-            link("encoder.entry_norm.*", f"{bert}embeddings.LayerNorm.*"),
+            link("encoder.entry.*", f"{bert}embeddings.LayerNorm.*"),
             link(f"{ours}.attention.part.query.*", f"{theirs}.attention.self.query.*"),
             link(
                 f"{ours}.attention.part.key_value.*",

@@ -216,7 +216,7 @@ def _decoder_in(theirs: nn.TransformerDecoder) -> Decoder:
 
 
 def _stack_out(ours: Encoder | Decoder, kind: Callable[..., Any]) -> nn.Module:
-    if type(ours.positions) is not Positions or not isinstance(ours.entry_norm, nn.Identity) or ours.dropout.p:
+    if type(ours.positions) is not Positions or not isinstance(ours.entry, nn.Identity) or ours.dropout.p:
         raise ValueError("torch.nn's stacks have no positions, no norm and no dropout before their layers")
     if [type(part) for part in ours.mask.parts] != [type(part) for part in ours.default_mask.parts]:
         raise ValueError("torch.nn's stacks have no mask of their own; hand it in at every call there")

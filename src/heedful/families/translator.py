@@ -76,7 +76,7 @@ def stacks(
     attention: Part,
     feed_forward: Part,
     positions: Callable[[bool], Positions],
-    entry_norm: Part | None = None,
+    entry: Part | None = None,
     norm: Part | None = None,
     dropout: float = 0.0,
 ) -> tuple[Encoder, Decoder]:
@@ -86,7 +86,7 @@ def stacks(
         return kind(
             layers,
             positions=positions(causal),
-            entry_norm=None if entry_norm is None else entry_norm(),
+            entry=None if entry is None else entry(),
             norm=None if norm is None else norm(),
             dropout=dropout,
         )

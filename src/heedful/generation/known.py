@@ -73,7 +73,7 @@ def _is_float32(tensor: Tensor) -> bool:
 
 def _embeds(embedding: Any) -> bool:
     """A table and nothing else."""
-    return type(embedding) is TokenEmbedding and type(embedding.widen) is nn.Identity and embedding.segments is None
+    return type(embedding) is TokenEmbedding and embedding.segments is None
 
 
 def _is_plain(stack: Any) -> bool:
@@ -108,7 +108,7 @@ def _linear(*maps: nn.Module) -> bool:
 def _same_layers(stack: Any) -> bool:
     """Layers that differ in their weights alone, so that what they share is said once."""
     layers: Sequence[Any] = list(stack.layers)
-    ends = stack.entry_norm, stack.norm
+    ends = stack.entry, stack.norm
     return (
         all(_layer(layer) and _norms(layer) and _feed_forward(layer.feed_forward.part) for layer in layers)
         and all(type(norm) in (nn.Identity, LayerNorm, RMSNorm) for norm in ends)

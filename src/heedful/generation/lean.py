@@ -137,7 +137,7 @@ class LeanDecoder:
         here = torch.full((1,), n_keys - 1, device=device) if real is None else real.sum(dim=1, keepdim=True) - 1
         placed = None if real is None else cache.key_positions(here)
         positions = self._stack.positions
-        x = self._stack.entry_norm(positions.embed(x, here))[:, 0]
+        x = self._stack.entry(positions.embed(x, here))[:, 0]
         bias = positions.bias(here, torch.arange(n_keys, device=device) if placed is None else placed)
         step = Step(cache, _hiding(bias, real), memory_keep, positions.rotation(here, here))
         for norm_first, norm, part in self._parts:

@@ -111,7 +111,7 @@ class _Stack:
         """What a stack has beside its layers."""
         return {
             "positions": positions_of(self._variables, self._scope, n_heads=self._n_heads, d_model=self.d_model),
-            "entry_norm": self._parts.norm(f"{self._scope}/layernorm_embedding"),
+            "entry": self._parts.norm(f"{self._scope}/layernorm_embedding"),
             "norm": self._parts.norm(f"{self._scope}/layer_norm"),
         }
 

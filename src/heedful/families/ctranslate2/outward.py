@@ -96,7 +96,7 @@ def _fill(spec: Any, stack: Any) -> None:
         _linear(theirs.ffn.linear_1, (part.narrow.weight, part.narrow.bias))
     if isinstance(stack.positions, Sinusoidal | Learned):
         spec.position_encodings.encodings = _array(stack.positions.table())
-    for name, norm in (("layer_norm", stack.norm), ("layernorm_embedding", stack.entry_norm)):
+    for name, norm in (("layer_norm", stack.norm), ("layernorm_embedding", stack.entry)):
         if isinstance(norm, NORMS):
             _norm(getattr(spec, name), norm)
 
@@ -147,7 +147,6 @@ def _embedding(table: Any, stack: Any, ours: Any) -> None:
 
 def _check_embedding(ours: Any, where: str) -> None:
     expect(ours, (TokenEmbedding,), where)
-    expect(ours.widen, (nn.Identity,), f"{where}.widen")
     if ours.segments is not None:
         raise refusal(ours.segments, f"{where}.segments", "its models of this kind have no segments")
 

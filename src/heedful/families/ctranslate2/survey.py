@@ -71,7 +71,7 @@ def options_of(specs: Any, stack: Any, where: str, kind: type[nn.Module]) -> dic
         "head_dim": same(attentions, lambda part: part.d_head),
         "pre_norm": pre_norm,
         "no_final_norm": isinstance(stack.norm, nn.Identity),
-        "layernorm_embedding": isinstance(stack.entry_norm, NORMS),
+        "layernorm_embedding": isinstance(stack.entry, NORMS),
         "rms_norm": same(norms, type) is RMSNorm,
         "ffn_glu": same(wide, type) is GatedFeedForward,
         "activation": getattr(specs.Activation, ACTIVATION_NAMES[activation]),
@@ -101,7 +101,7 @@ def _checked(stack: Any, where: str, kind: type[nn.Module]) -> Iterator[tuple[st
 
 
 def _ends(stack: Any, where: str) -> Iterator[tuple[str, Any]]:
-    return ((f"{where}.{name}", getattr(stack, name)) for name in ("entry_norm", "norm"))
+    return ((f"{where}.{name}", getattr(stack, name)) for name in ("entry", "norm"))
 
 
 def _position_options(specs: Any, positions: nn.Module, where: str, *, causal: bool) -> dict[str, Any]:

@@ -97,7 +97,7 @@ class NativeStack:
             scale=_scale(attention),
             cross_scale=_scale(first.cross_attention.part) if hasattr(first, "cross_attention") else 0.0,
             layers=self._layers,
-            entry=packer.norm(stack.entry_norm),
+            entry=packer.norm(stack.entry),
             last=packer.norm(stack.norm),
         )
 
