@@ -124,7 +124,7 @@ class Prefixes:
 
 def sentences(config: GenerationConfig, *limits: int) -> list[Sentence]:
     kind = Drawn if config.beam == 1 else Searched
-    return [kind(config, END, Request(index, [0], limit)) for index, limit in enumerate(limits)]
+    return [kind(config, (END,), Request(index, [0], limit)) for index, limit in enumerate(limits)]
 
 
 def same(got: Sequence[Hypothesis], wanted: Sequence[Hypothesis], tolerance: float = 1e-9) -> None:

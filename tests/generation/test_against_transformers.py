@@ -36,7 +36,7 @@ class Twins(NamedTuple):
 
     def answers(self, **settings: Any) -> list[list[Hypothesis]]:
         given: dict[str, Any] = {"max_new_tokens": LIMIT, "banned": [FIRST]} | settings
-        return generate(self.ours, INPUTS, start=FIRST, end=self.end, **given)
+        return generate(self.ours, INPUTS, **{"start": FIRST, "end": self.end, **given})
 
     def wanted(self, ids: Sequence[int], **settings: Any) -> list[Answer]:
         """Their answers to one input: tokens up to the end, and whether there is one."""
@@ -49,7 +49,7 @@ class Twins(NamedTuple):
         prompt = torch.tensor([list(ids)])
         if self.theirs.config.is_encoder_decoder:
             own["decoder_start_token_id"] = FIRST
-        out = self.theirs.generate(prompt, attention_mask=torch.ones_like(prompt), **own, **settings)
+        out = self.theirs.generate(prompt, attention_mask=torch.ones_like(prompt), **own | settings)
         written = out[:, 1:] if self.theirs.config.is_encoder_decoder else out[:, len(ids) :]
         return [self._read(row) for row in written.tolist()]
 
@@ -110,6 +110,24 @@ def test_every_answer_of_a_beam_is_theirs(name: str, alpha: float) -> None:
         assert found(answers) == wanted
         ended |= {finished for _, finished in wanted}
     assert (alpha <= 1) in ended  # some end; where long answers are favoured, some reach the limit
+
+
+@pytest.mark.parametrize("beam", [1, BEAM])
+@pytest.mark.parametrize("name", NAMES)
+def test_several_tokens_may_end_an_answer(name: str, beam: int) -> None:
+    """Here as there, the end is left out of the answer whichever it is."""
+    pair = twins(name)
+    written = Counter(token for (best, *_) in pair.answers(beam=beam) for token in set(best.tokens[1:]))
+    ends = [pair.end, *(token for token, _ in written.most_common(2) if token != pair.end)]
+    assert len(ends) > 1
+    ended = set()
+    for ids, (best, *_) in zip(INPUTS, pair.answers(beam=beam, end=ends), strict=True):
+        tokens, _ = pair.wanted(ids, num_beams=beam, eos_token_id=ends)[0]
+        cut = next((place for place, token in enumerate(tokens) if token in ends), None)
+        assert best.tokens == tokens[:cut]
+        assert best.finished == (cut is not None or len(tokens) < LIMIT)
+        ended.add(best.finished)
+    assert True in ended
 
 
 @pytest.mark.parametrize("beam", [1, BEAM])

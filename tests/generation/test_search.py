@@ -35,7 +35,7 @@ def run(
 ) -> Prefixes:
     decoding = kind(models)
     waiting = Queue(found, budget=10**9, width=1)
-    for _ in search(lambda _: decoding, strategy_of(config), Rules(config, END, **ids), waiting):
+    for _ in search(lambda _: decoding, strategy_of(config), Rules(config, (END,), **ids), waiting):
         pass
     return decoding
 

@@ -35,7 +35,7 @@ def generate(
     config: GenerationConfig | None = None,
     *,
     start: int = 1,
-    end: int = 2,
+    end: int | Sequence[int] = 2,
     banned: Sequence[int] = (),
     boosted: Mapping[int, float] | None = None,
     prefixes: Sequence[Sequence[int]] | None = None,
@@ -45,7 +45,7 @@ def generate(
     """For each input its `n_best` answers, best first.
 
     Inputs are ids exactly as the encoder should see them (with the end, where it was trained so), or the prompts
-    of a decoder alone. `banned` tokens are never written; `boosted` ones have a number added to their logit.
+    of a decoder alone. Several tokens may be an `end`, or none. `banned` tokens are never written; `boosted` ones have a number added to their logit.
     `prefixes` are what the answers begin with, one for each input. A list given as `histories` is filled with
     what each input's search kept and pruned, step by step. Keywords change the config: beam, n_best, sample,
     temperature, precision … (see GenerationConfig). The answer to an input does not depend on the others.
@@ -70,7 +70,7 @@ def stream(
     config: GenerationConfig | None = None,
     *,
     start: int = 1,
-    end: int = 2,
+    end: int | Sequence[int] = 2,
     banned: Sequence[int] = (),
     boosted: Mapping[int, float] | None = None,
     prefix: Sequence[int] = (),
@@ -114,14 +114,15 @@ class _Asked:
         inputs: Sequence[Sequence[int]],
         config: GenerationConfig | None,
         changes: Mapping[str, Any],
-        start_end: tuple[int, int],
+        start_end: tuple[int, int | Sequence[int]],
         banned: Sequence[int],
         boosted: Mapping[int, float] | None,
         prefixes: Sequence[Sequence[int]] | None,
     ) -> _Asked:
         start, end = start_end
         config = (GenerationConfig() if config is None else config).changed(**changes)
-        rules = Rules(config, end, tuple(banned), dict(boosted or {}))
+        ends = (whole(end),) if hasattr(end, "__index__") else tuple(map(whole, end))
+        rules = Rules(config, ends, tuple(banned), dict(boosted or {}))
         requests = _requests(module, inputs, config, rules, prefixes)
         size = _vocab_size(module, "target_embedding")
         if not 0 <= start < size:
@@ -149,10 +150,11 @@ class _Asked:
             )
 
         while True:
-            left = [kind(self.config, self.rules.end, ask) for ask in self.requests if ask.index not in settled]
+            left = [kind(self.config, self.rules.ends, ask) for ask in self.requests if ask.index not in settled]
             queue = Queue(left, budget, self.config.width)
+            steps = search(begin, strategy_of(self.config, len(self.rules.ends)), self.rules, queue)
             try:
-                for sentences in _quietly(search(begin, strategy_of(self.config), self.rules, queue), as_it_is):
+                for sentences in _quietly(steps, as_it_is):
                     settled.update(sentence.request.index for sentence in sentences if sentence.settled)
                     yield sentences
                 return
@@ -224,8 +226,8 @@ def _check_prefix(index: int, prefix: Sequence[int], limit: int, rules: Rules) -
         raise DataError(
             f"the prefix of input {index} has the token {forbidden[0]}, which is banned; change one of them"
         )
-    if rules.end in prefix:
-        raise DataError(f"the prefix of input {index} has the end, {rules.end}, in it; an answer would end there")
+    if ends := [token for token in prefix if token in rules.ends]:
+        raise DataError(f"the prefix of input {index} has the end, {ends[0]}, in it; an answer would end there")
     if len(prefix) >= limit:
         raise DataError(
             f"the prefix of input {index} has {len(prefix)} tokens, but an answer may have {limit}, its end among them"

@@ -21,7 +21,7 @@ class Rules:
     """
 
     config: GenerationConfig
-    end: int
+    ends: Sequence[int]
     banned: Sequence[int] = ()
     boosted: Mapping[int, float] = field(default_factory=dict)
 
@@ -70,10 +70,11 @@ class Rules:
     def _hidden(self, sentences: Sequence[Sentence], width: int) -> list[tuple[int, int]]:
         """(row, token) pairs."""
         hidden = [
-            (row, self.end)
+            (row, end)
             for index, sentence in enumerate(sentences)
             if sentence.length < self.config.min_new_tokens
             for row in range(index * width, (index + 1) * width)
+            for end in self.ends
         ]
         size = self.config.no_repeat_ngrams
         if size is not None:

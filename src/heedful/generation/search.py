@@ -89,7 +89,7 @@ class Batch:
         self._strategy, self._rules = strategy, rules
         logits = starting.start()
         forced = [token for sentence in sentences for token in sentence.request.forced]
-        _check_ids([rules.end, *rules.banned, *rules.boosted, *forced], logits.shape[-1])
+        _check_ids([*rules.ends, *rules.banned, *rules.boosted, *forced], logits.shape[-1])
         self._totals = torch.zeros(len(sentences), 1, dtype=torch.float32, device=logits.device)  # (B, W)
         self._tokens = torch.zeros(0, device=logits.device)  # (R,) the newest of each row
         self._choose(logits)

@@ -80,7 +80,7 @@ class _Books:
     """What both kinds of sentence keep."""
 
     config: GenerationConfig
-    end: int
+    ends: Sequence[int]
     request: Request
     best: list[Hypothesis] = field(default_factory=list)
     length: int = 0
@@ -120,7 +120,7 @@ class _Books:
         if len(self.best) == self.config.n_best and score <= self.best[-1].score:
             return
         prefix = Prefix(self.open[candidate.beam], candidate.token, candidate.logprob)
-        finished = candidate.token == self.end
+        finished = candidate.token in self.ends
         tokens = _tokens(prefix)
         answer = Hypothesis(
             tokens=tokens[:-1] if finished else tokens,
@@ -149,7 +149,7 @@ class Searched(_Books):
         width, cut = self.config.beam, self.length == self.request.limit
         going: list[int] = []
         for place, candidate in enumerate(candidates):
-            ends = candidate.token == self.end
+            ends = candidate.token in self.ends
             if not ends and not cut:
                 self.note(candidate, "open" if len(going) < width else "below the beam")
                 going.append(place)  # an impossible one too: every sentence has as many rows
@@ -190,7 +190,7 @@ class Drawn(_Books):
         for row, candidate in enumerate(candidates):
             if self._ended[row]:
                 continue
-            ends = candidate.token == self.end
+            ends = candidate.token in self.ends
             self.note(candidate, "ended" if ends else "cut" if cut else "open")
             if (ends or cut) and candidate.total > -float("inf"):
                 self.finish(candidate)

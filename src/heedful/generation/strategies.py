@@ -34,11 +34,11 @@ class Strategy(Protocol):
         """From the next token's logprobs (R, V) and those of the prefixes (B, W)."""
 
 
-def strategy_of(config: GenerationConfig) -> Strategy:
-    """The way to choose that a config asks for."""
+def strategy_of(config: GenerationConfig, n_ends: int = 1) -> Strategy:
+    """The way to choose that a config asks for, where so many tokens end an answer."""
     if config.sample:
         return Sample(config)
-    return Greedy() if config.beam == 1 else Beam(config.beam)
+    return Greedy() if config.beam == 1 else Beam(config.beam, n_ends)
 
 
 class Greedy:
@@ -50,20 +50,21 @@ class Greedy:
 
 
 class Beam:
-    """The `width` best of all ways to go on, and as many more in case the best ones end."""
+    """The `width` best of all ways to go on, and as many more for each of the tokens that end an answer."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, n_ends: int = 1) -> None:
         self.width = width
+        self.n_ends = n_ends
 
     def choose(self, scores: Tensor, totals: Tensor, sentences: Sequence[Sentence]) -> Choice:
-        # Of the candidates of one row only one can be the end, so no more than these can be needed.
-        best, tokens = scores.topk(min(self.width + 1, scores.shape[-1]))  # (R, k)
-        n_sentences, each = totals.shape[0], tokens.shape[-1]
+        # Of the candidates of one row no more than the ends can be ends, so no more than these can be needed.
+        best, tokens = scores.topk(min(self.width + self.n_ends, scores.shape[-1]))  # (R, k)
+        n_sentences, each, wanted = totals.shape[0], tokens.shape[-1], self.width * (1 + self.n_ends)
         every = (totals.view(-1, 1) + best).view(n_sentences, -1)  # (B, W · k)
-        totals, places = every.topk(min(2 * self.width, every.shape[-1]))
+        totals, places = every.topk(min(wanted, every.shape[-1]))
         tokens, beams = tokens.view(n_sentences, -1).gather(1, places), places // each
         # A small vocabulary fills no beam at first: what is missing is there and impossible.
-        missing = 2 * self.width - totals.shape[1]
+        missing = wanted - totals.shape[1]
         if missing:
             totals = F.pad(totals, (0, missing), value=-torch.inf)
             tokens, beams = F.pad(tokens, (0, missing)), F.pad(beams, (0, missing))
