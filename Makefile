@@ -41,6 +41,7 @@ bench: .venv/installed-bench
 # The pages that are made by a run. Timings want a quiet machine.
 docs: .venv/installed-bench
 	$(BIN)/python benchmarks/silent_failures.py --docs
+	$(BIN)/python benchmarks/parity.py --docs
 	$(BIN)/python benchmarks/core.py --docs
 	$(BIN)/python benchmarks/recurrent.py --docs
 

@@ -40,6 +40,7 @@ class Pair(NamedTuple):
     module: Any
     config: FamilyConfig
     generation: GenerationDefaults
+    labels: tuple[str, ...] = ()
 
     def inputs(self, rows: int, length: int) -> Tensor:
         """Random ones: an image (B, C, height, width), a series (B, L, C), or tokens (B, T)."""
@@ -96,6 +97,13 @@ def _llama(**changes: Any) -> Any:
     return transformers.LlamaForCausalLM(transformers.LlamaConfig(**sizes | heads | changes))
 
 
+def _mistral(**changes: Any) -> Any:
+    sizes = {"vocab_size": V, "hidden_size": 24, "intermediate_size": 23, "num_hidden_layers": 3}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": LIMIT}
+    sees = {"sliding_window": 5} | changes
+    return transformers.MistralForCausalLM(transformers.MistralConfig(**sizes | heads | sees))
+
+
 LLAMA3 = {
     "rope_type": "llama3",
     "rope_theta": 300.0,
@@ -126,6 +134,13 @@ GENERATORS: dict[str, Callable[[], Any]] = {
     ),
     "llama linear": lambda: _llama(rope_parameters={"rope_type": "linear", "rope_theta": 500.0, "factor": 2.5}),
     "llama 3": lambda: _llama(rope_parameters=LLAMA3),
+    "mistral": _mistral,
+    "mistral tied, with wide heads": lambda: _mistral(
+        tie_word_embeddings=True, num_key_value_heads=4, head_dim=10, rms_norm_eps=1e-3, sliding_window=3
+    ),
+    "mistral without a window": lambda: _mistral(
+        sliding_window=None, rope_parameters={"rope_type": "default", "rope_theta": 500.0}
+    ),
 }
 TEXTS = GENERATORS | READERS
 MAKERS = TEXTS | IMAGES | SERIES
@@ -148,7 +163,8 @@ def pair(name: str, dtype: torch.dtype = torch.float32) -> Pair:
     theirs = reference(name, dtype)
     config, generation = files(theirs)
     tensors = {key: tensor.clone() for key, tensor in theirs.state_dict().items()}
-    return Pair(theirs, *read_published(config, tensors, generation, **CHANGES.get(name, {})))
+    ours = read_published(config, tensors, generation, **CHANGES.get(name, {}))
+    return Pair(theirs, ours.module, ours.config, ours.generation)
 
 
 def pairs(dtype: torch.dtype = torch.float32) -> dict[str, Pair]:
@@ -174,7 +190,7 @@ def _sinusoidal_tables(model: nn.Module) -> list[Tensor]:
 def _exact(model: Any) -> Any:
     """What transformers rounds to float32 inside a model of float64, not rounded."""
     for module in model.modules():
-        if type(module).__name__ in ("T5LayerNorm", "LlamaRMSNorm"):
+        if type(module).__name__ in ("T5LayerNorm", "LlamaRMSNorm", "MistralRMSNorm"):
             module.forward = lambda x, norm=module: F.rms_norm(x, x.shape[-1:], norm.weight, norm.variance_epsilon)
     for table in _sinusoidal_tables(model):
         rows, width = table.shape

@@ -14,7 +14,7 @@ from heedful import __version__
 from heedful.tasks.bundle import BundleError
 from shell import Done, heedful
 
-VERBS = ["demo", "train", "train translation", "predict", "evaluate", "report", "export", "tour", "doctor"]
+VERBS = ["demo", "train", "train translation", "predict", "evaluate", "report", "import", "export", "tour", "doctor"]
 
 
 def process(*words: object, **environment: str) -> subprocess.CompletedProcess[bytes]:

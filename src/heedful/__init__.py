@@ -6,15 +6,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .families import build
+    from .families import build, import_checkpoint
     from .generation import generate
     from .lens import record
     from .tasks import load
 
-__all__ = ["build", "generate", "load", "record"]
+__all__ = ["build", "generate", "import_checkpoint", "load", "record"]
 __version__ = "0.1.0"
 
-_HOMES = {"build": ".families", "generate": ".generation", "load": ".tasks", "record": ".lens"}
+_HOMES = {
+    "build": ".families",
+    "generate": ".generation",
+    "import_checkpoint": ".families",
+    "load": ".tasks",
+    "record": ".lens",
+}
 
 
 def __getattr__(name: str) -> Any:

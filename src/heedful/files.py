@@ -1,9 +1,11 @@
-"""Files that are whole or not there, and the sums by which they are known."""
+"""Files and folders that are whole or not there, and the sums by which they are known."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -33,6 +35,22 @@ def replacing(path: str | Path) -> Iterator[Path]:
         raise OSError(error.errno, error.strerror, str(path)) from None  # a full disk does not say where
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_folder(out: Path) -> Iterator[Path]:
+    """A hidden folder beside `out` to write into; without an error it takes its place, with one it is removed."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    try:
+        yield partial
+        partial.chmod(0o755)
+        for path in partial.iterdir():
+            path.chmod(0o644)
+            force_to_disk(path)
+        os.rename(partial, out)  # an empty folder is replaced, and nothing else
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 import heedful
-from heedful.core import DecoderOnly, EncoderDecoder, EncoderOnly
+from heedful.core import EncoderDecoder
 from heedful.errors import RecordingError
 from heedful.families import FAMILIES
 from heedful.families.weights import read_weights, write_weights
@@ -19,6 +19,19 @@ from heedful.families.weights import read_weights, write_weights
 V = 30
 SMALL = {"vocab_size": V, "d_model": 24}
 LAYERS = {"n_heads": 4, "d_ff": 40, "n_encoder_layers": 2, "n_decoder_layers": 2, **SMALL}
+ONE_STACK = {"n_heads": 4, "d_ff": 40, "n_layers": 2, "max_length": 16, **SMALL}
+IMAGES = {"d_model": 24, "n_heads": 4, "d_ff": 40, "n_layers": 2, "image_size": 12, "patch_size": 4, "n_channels": 2}
+PATCHES = {"d_model": 24, "n_heads": 4, "d_ff": 40, "n_layers": 2, "horizon": 7}
+STACK: dict[str, Any] = {
+    "d_model": 24,
+    "n_layers": 2,
+    "attention": {"n_heads": 4, "n_kv_heads": 2, "scale": 0.3},
+    "feed_forward": {"kind": "gated", "d_ff": 40, "activation": "silu", "bias": True},
+    "norm": {"kind": "rms", "eps": 1e-6},
+    "order": "pre",
+    "positions": {"kind": "rotary", "base": 1e4, "width": 4, "interleaved": True},
+    "final_norm": {"kind": "layer", "eps": 1e-5, "bias": False},
+}
 TRANSLATORS: dict[str, dict[str, Any]] = {
     "original": {"family": "original", **LAYERS},
     "recurrent": {"family": "recurrent", "n_encoder_layers": 2, **SMALL},
@@ -27,17 +40,43 @@ TRANSLATORS: dict[str, dict[str, Any]] = {
     "marian": {"family": "marian", **LAYERS},
     "t5": {"family": "t5", "d_head": 7, **LAYERS},
     "t5-v1.1": {"family": "t5", "feed_forward": "gated-gelu", "tied": False, **LAYERS},
+    "composed": {
+        "family": "composed",
+        "vocab_size": V,
+        "tied": "output",
+        "encoder": STACK | {"d_model": 16, "embedding_scale": 4.0},
+        "decoder": STACK | {"cross_attention": {"n_heads": 4, "d_head": 5}},
+    },
 }
 LANGUAGE_MODELS: dict[str, dict[str, Any]] = {
-    "gpt2": {"family": "gpt2", "n_heads": 4, "d_ff": 40, "n_layers": 2, "max_length": 16, **SMALL},
-    "llama": {"family": "llama", "n_heads": 4, "n_kv_heads": 2, "d_ff": 40, "n_layers": 2, **SMALL},
+    "gpt2": {"family": "gpt2", **ONE_STACK},
+    "llama": {"family": "llama", "n_kv_heads": 2, **ONE_STACK},
+    "mistral": {"family": "mistral", "n_kv_heads": 2, "window": 3, **ONE_STACK},
+    "composed decoder": {"family": "composed", "vocab_size": V, "decoder": STACK | {"window": 3}},
 }
 READERS: dict[str, dict[str, Any]] = {
-    head: {"family": "bert", "n_heads": 4, "d_ff": 40, "n_layers": 2, "max_length": 16, "head": head, **SMALL}
-    for head in ("words", "classes", "pooled", "mean", "hidden")
+    f"{family} {head}": {"family": family, "head": head, **ONE_STACK, **changes}
+    for family, changes in {
+        "bert": {},
+        "roberta": {},
+        "xlm-roberta": {},
+        "distilbert": {},
+        "albert": {"d_embedding": 10, "n_groups": 2, "n_layers": 4},
+    }.items()
+    for head in ("words", "classes", "pooled", "first", "mean", "hidden")
+    if (family, head) != ("distilbert", "pooled")  # it has none
 }
-SHAPES = {"classes": (3, 2), "pooled": (3, 24), "mean": (3, 24), "hidden": (3, 5, 24)}  # others: (3, 5, V)
-EVERY = TRANSLATORS | LANGUAGE_MODELS | READERS
+PICTURES: dict[str, dict[str, Any]] = {
+    **{f"vit {head}": {"family": "vit", "head": head, **IMAGES} for head in ("classes", "pooled", "mean", "hidden")},
+    **{f"deit {head}": {"family": "deit", "head": head, **IMAGES} for head in ("distilled", "classes")},
+}
+FORECASTERS: dict[str, dict[str, Any]] = {
+    "patchtst": {"family": "patchtst", **PATCHES},
+    "patchtst mixed": {"family": "patchtst", "channels": "mixed", "n_channels": 2, "norm": "layer", **PATCHES},
+}
+EVERY = TRANSLATORS | LANGUAGE_MODELS | READERS | PICTURES | FORECASTERS
+SHAPES = {"words": (3, 5, V), "classes": (3, 2), "pooled": (3, 24), "first": (3, 24), "mean": (3, 24)}
+SHAPES |= {"hidden": (3, 5, 24), "distilled": (3, 2)}
 every_family = pytest.mark.parametrize("name", EVERY)
 every_decoder = pytest.mark.parametrize("name", TRANSLATORS | LANGUAGE_MODELS)
 every_translator = pytest.mark.parametrize("name", TRANSLATORS)
@@ -65,11 +104,37 @@ def batch(*, left: bool = False) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return source, target, source_keep, target_keep
 
 
+def given(name: str, *, left: bool = False, dtype: torch.dtype = torch.float64) -> tuple[Tensor, ...]:
+    """What a model of this kind is called with, in three rows."""
+    if name in PICTURES:
+        return (torch.randn(3, 2, 12, 12, dtype=dtype),)
+    if name in FORECASTERS:
+        return (torch.randn(3, 30, 2, dtype=dtype),)
+    source, target, source_keep, target_keep = batch(left=left)
+    return (source, target, source_keep, target_keep) if name in TRANSLATORS else (target, target_keep)
+
+
+def alone(name: str, inputs: tuple[Tensor, ...], row: int) -> tuple[Tensor, ...]:
+    """One row, without padding."""
+    if len(inputs) == 1:
+        return (inputs[0][row, None],)
+    texts, keeps = inputs[: len(inputs) // 2], inputs[len(inputs) // 2 :]
+    return tuple(text[row, keep[row]][None] for text, keep in zip(texts, keeps, strict=True))
+
+
+def shape(name: str) -> tuple[int, ...]:
+    """Of the answer to `given`."""
+    if name in FORECASTERS:
+        return 3, 7, 2
+    if name == "vit hidden":
+        return 3, 10, 24
+    return SHAPES[EVERY[name].get("head", "words")]
+
+
 def read(model: Any, source: Tensor, target: Tensor, source_keep: Any = None, target_keep: Any = None) -> Tensor:
-    """The answer, of whatever wiring."""
+    """The answer of a model that writes."""
     if isinstance(model, EncoderDecoder):
         return model(source, target, source_keep, target_keep)
-    assert isinstance(model, DecoderOnly | EncoderOnly)
     return model(target, target_keep)
 
 
@@ -86,10 +151,10 @@ def test_every_family_is_here() -> None:
 @every_family
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 def test_answers_have_the_shape_and_dtype_of_the_model(name: str, dtype: torch.dtype) -> None:
-    logits = read(made(name).to(dtype), *batch())
-    assert logits.shape == SHAPES.get(name, (3, 5, V))
-    assert logits.dtype == dtype
-    assert logits.isfinite().all()
+    answer = made(name).to(dtype)(*given(name, dtype=dtype))
+    assert answer.shape == shape(name)
+    assert answer.dtype == dtype
+    assert answer.isfinite().all()
 
 
 @every_translator
@@ -105,13 +170,12 @@ def test_forward_is_encode_then_decode(name: str) -> None:
 @every_family
 @pytest.mark.parametrize("left", [False, True], ids=["right", "left"])
 def test_a_row_of_a_batch_is_the_row_alone(name: str, left: bool) -> None:
-    model = made(name)
-    source, target, source_keep, target_keep = batch(left=left)
-    together = read(model, source, target, source_keep, target_keep)
+    model, inputs = made(name), given(name, left=left)
+    together = model(*inputs)
     for row in range(3):
-        alone = read(model, source[row, source_keep[row]][None], target[row, target_keep[row]][None])
-        mine = together[row, target_keep[row]] if together.dim() == 3 else together[row]
-        torch.testing.assert_close(mine, alone[0], rtol=0, atol=1e-11)
+        of_tokens = len(inputs) > 1 and together.dim() == 3
+        mine = together[row, inputs[-1][row]] if of_tokens else together[row]
+        torch.testing.assert_close(mine, model(*alone(name, inputs, row))[0], rtol=0, atol=1e-11)
 
 
 @every_decoder
@@ -148,48 +212,48 @@ def test_beams_share_the_memory_of_their_sentence(name: str) -> None:
 
 @every_family
 def test_a_copy_and_a_reloaded_state_and_a_file_give_the_same(name: str, tmp_path: Path) -> None:
-    model = made(name)
-    inputs = batch()
-    expected = read(model, *inputs)
-    assert torch.equal(read(copy.deepcopy(model), *inputs), expected)
+    model, inputs = made(name), given(name)
+    expected = model(*inputs)
+    assert torch.equal(copy.deepcopy(model)(*inputs), expected)
     fresh, filed = (heedful.build(EVERY[name]).double().eval() for _ in range(2))
     fresh.load_state_dict(model.state_dict())
-    assert torch.equal(read(fresh, *inputs), expected)
+    assert torch.equal(fresh(*inputs), expected)
     write_weights(model, tmp_path / "model.safetensors")
     read_weights(filed, tmp_path / "model.safetensors")
-    assert torch.equal(read(filed, *inputs), expected)
+    assert torch.equal(filed(*inputs), expected)
 
 
 @every_family
 def test_every_parameter_learns(name: str) -> None:
     model = made(name).train()
-    read(model, *batch()).square().mean().backward()
+    model(*given(name)).square().mean().backward()
     assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in model.parameters())
 
 
 @every_family
 def test_looking_changes_nothing_and_shows_distributions_over_real_tokens(name: str) -> None:
-    model = made(name)
-    source, target, source_keep, target_keep = batch()
-    expected = read(model, source, target, source_keep, target_keep)
+    model, inputs = made(name), given(name)
+    expected = model(*inputs)
     if EVERY[name].get("attention") == "none":
         with pytest.raises(RecordingError, match="no attention"), heedful.record(model):
             pass
         return
     with heedful.record(model) as recording:
-        seen = read(model, source, target, source_keep, target_keep)
+        seen = model(*inputs)
     assert torch.equal(seen, expected)
-    assert recording.looks
-    real = {"self": target_keep, "cross": source_keep}
+    depth = 1 if name == "recurrent" else EVERY[name].get("n_layers", 2)
+    assert {look.layer for look in recording.looks} == set(range(depth))
     for look in recording.looks:
-        reads_source = look.stack == "encoder" and name in TRANSLATORS
-        keep = source_keep if reads_source else real[look.kind]
-        queries = source_keep if reads_source else target_keep
-        assert look.weights.shape[0] == 3
-        assert look.weights.shape[2:] == (queries.shape[1], keep.shape[1])
+        n_queries, n_keys = look.weights.shape[2:]
+        queries = keys = torch.ones(len(look.weights), n_keys, dtype=torch.bool)
+        if len(inputs) > 1:
+            keeps = inputs[len(inputs) // 2 :]
+            queries, keys = keeps[0 if look.stack == "encoder" else -1], keeps[0 if look.kind == "cross" else -1]
+            keys = keeps[0] if look.stack == "encoder" else keys
+        assert (n_queries, n_keys) == (queries.shape[1], keys.shape[1])
         rows = look.weights.sum(-1).masked_select(queries[:, None])
         torch.testing.assert_close(rows, torch.ones_like(rows))
-        assert not look.weights.masked_select(~keep[:, None, None]).any()
+        assert not look.weights.masked_select(~keys[:, None, None]).any()
 
 
 @every_decoder

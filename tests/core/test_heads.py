@@ -8,13 +8,17 @@ from tiny_models import D, V, close, shaken
 from torch import Tensor, nn
 
 from heedful.core import (
+    Average,
     ClassHead,
     FirstToken,
     ForecastHead,
     Hidden,
+    Joined,
+    Largest,
     LayerNorm,
     Mean,
     PoolingHead,
+    Token,
     VocabularyHead,
     padding,
 )
@@ -47,6 +51,15 @@ def test_the_first_real_token_is_taken(x: Tensor) -> None:
     assert torch.equal(FirstToken()(x, padding(KEEP)), torch.stack([x[0, 0], x[1, 2], x[2, 0]]))
 
 
+def test_a_token_is_counted_among_the_real_ones_even_beside_nan(x: Tensor) -> None:
+    assert torch.equal(Token(0)(x), FirstToken()(x))
+    assert torch.equal(Token(2)(x), x[:, 2])
+    found = Token(1)(x.masked_fill(~KEEP[..., None], torch.nan), padding(KEEP))
+    assert torch.equal(found, torch.stack([x[0, 1], x[1, 3], torch.zeros_like(x[2, 0])]))
+    with pytest.raises(ValueError, match="counted from 0, but the place is -1"):
+        Token(-1)
+
+
 def test_the_mean_is_over_real_tokens_even_beside_nan(x: Tensor) -> None:
     close(Mean()(x), x.mean(dim=1))
     wanted = torch.stack([x[row][KEEP[row]].mean(dim=0) for row in range(3)])
@@ -62,10 +75,24 @@ def test_pooling_and_classes_follow_the_pool(x: Tensor) -> None:
     close(classes(x, padding(KEEP)), Mean()(x, padding(KEEP)) @ classes.out.weight.T + classes.out.bias)
 
 
+def test_an_average_is_the_mean_of_what_its_heads_say(x: Tensor) -> None:
+    first, second = shaken(ClassHead(FirstToken(), D, 5)), shaken(ClassHead(Token(1), D, 5))
+    both = Average([first, second])
+    close(both(x), (first(x) + second(x)) / 2)
+    close(both(x, padding(KEEP)), (first(x, padding(KEEP)) + second(x, padding(KEEP))) / 2)
+
+
 def test_a_forecast_reads_all_patches_and_no_padding(x: Tensor) -> None:
-    head = shaken(ForecastHead(D, n_patches=4, horizon=7, n_channels=2))
+    head = shaken(ForecastHead(Joined(4), 4 * D, horizon=7, n_channels=2))
     flat = x.masked_fill(~KEEP[..., None], 0.0).reshape(3, 4 * D)
     wanted = (flat @ head.out.weight.T + head.out.bias).reshape(3, 7, 2)
     close(head(x.masked_fill(~KEEP[..., None], torch.nan), padding(KEEP)), wanted)
-    with pytest.raises(ValueError, match="forecasts from 4 patches, but there are 3"):
+    with pytest.raises(ValueError, match="reads 4 patches, but there are 3"):
         head(x[:, :3])
+
+
+def test_the_largest_values_are_those_of_real_tokens(x: Tensor) -> None:
+    nobody = torch.tensor([[True, True, False, False], [False, False, False, False], [False, True, True, True]])
+    close(Largest()(x), x.max(dim=1).values)
+    wanted = torch.stack([x[0, :2].amax(dim=0), torch.zeros(D, dtype=x.dtype), x[2, 1:].amax(dim=0)])
+    close(Largest()(x.masked_fill(~nobody[..., None], torch.nan), padding(nobody)), wanted)

@@ -149,7 +149,7 @@ def test_images_and_series_go_through_the_same_encoder() -> None:
     )
     assert image(torch.randn(2, 3, 8, 8)).shape == (2, 10)
     series = core.EncoderOnly(
-        embedding=core.SeriesEmbedding(D), encoder=encoder, head=core.ForecastHead(D, n_patches=9, horizon=5)
+        embedding=core.SeriesEmbedding(D), encoder=encoder, head=core.ForecastHead(core.Joined(9), 9 * D, horizon=5)
     ).double()
     days = torch.randn(2, 30, 1, dtype=torch.float64)
     observed = torch.arange(30) < torch.tensor([[30], [13]])

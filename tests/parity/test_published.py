@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -10,10 +9,9 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
-from heedful.families import read_published, write_published
+from heedful.families import read_checkpoint, read_published, write_checkpoint, write_published
 from published_pairs import GENERATORS, MAKERS, TEXTS, Pair, files, pair
 from published_readers import CHANGES, PARTS
 
@@ -170,15 +168,12 @@ def test_what_goes_out_loads_strictly_into_transformers(name: str) -> None:
 def test_transformers_loads_a_folder_of_what_goes_out(name: str, tmp_path: Path) -> None:
     both = made(name, torch.float32)
     out = write_published(both.module, both.config, both.generation)
-    (tmp_path / "config.json").write_text(json.dumps(out.config))
-    if out.generation:
-        (tmp_path / "generation_config.json").write_text(json.dumps(out.generation))
-    save_file(
-        {key: tensor.clone() for key, tensor in out.tensors.items()},
-        tmp_path / "model.safetensors",
-        metadata={"format": "pt"},
-    )
     assert out.config["architectures"] == [type(both.reference).__name__]
+    write_checkpoint(tmp_path, both.module, both.config, both.generation)
+    again = read_checkpoint(tmp_path, **CHANGES.get(name, {}))
+    assert (again.config, again.generation) == (both.config, both.generation)
+    for key, tensor in both.module.state_dict().items():
+        assert torch.equal(again.module.state_dict()[key], tensor), key
     loaded: Any = type(both.reference).from_pretrained(tmp_path, **PARTS.get(name, {})).eval()
     source, target = both.inputs(2, 7), both.inputs(2, 7)
     close(theirs(both._replace(reference=loaded), source, target), theirs(both, source, target))

@@ -12,13 +12,14 @@ from ..config import write_mapping
 from ..data.pairs import Pair, Reading
 from ..errors import ConfigError, DataError
 from ..tasks import load
+from ..tasks.predictor import ItemError
 from ..tasks.scoring import Score, main_metric
 from ..tasks.translation import evaluation
 from ..tasks.translation.alignments import read_alignments
 from ..tasks.translation.evaluation import Evaluation
 from ..tasks.translation.looking import AlignmentScore, alignment_score, has_attention
 from ..tasks.translation.prepare import Files, read_set
-from ..tasks.translation.translator import TextError, Translator
+from ..tasks.translation.translator import Translator
 from .generation import Beam, LengthPenalty, Precision, given
 from .tables import show_by_length, show_samples, show_scores
 from .words import say, warn
@@ -77,7 +78,7 @@ def _evaluated(translator: Translator, pairs: Sequence[Pair], words: dict[str, A
         return evaluation.evaluate(
             translator, [pair.source for pair in pairs], [pair.target for pair in pairs], **words
         )
-    except TextError as error:
+    except ItemError as error:
         raise DataError(f"{pairs[error.index].place}: {error.reason}") from None
 
 

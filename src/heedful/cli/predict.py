@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, BinaryIO
 
 import typer
 
@@ -21,7 +19,8 @@ from ..data.readers.text import every_line
 from ..errors import ConfigError, DataError
 from ..files import replacing
 from ..tasks import load
-from ..tasks.translation import Translation, Translator
+from ..tasks.translation import Translator
+from .answering import Answering, Form, Writing, answering
 from .generation import (
     Beam,
     LengthPenalty,
@@ -99,39 +98,37 @@ def predict(
     if out is not None and out.exists() and os.path.exists(text) and out.samefile(text):
         raise DataError(f"{out} is the input; write the output to another file")
     by_hand = text == "-" and sys.stdin.isatty()
-    translator: Translator = load(model, device=device)
-    if (scores or as_json) and translator.settings.confidence is None:
+    form: Form = "json" if as_json else "scores" if scores else "plain"
+    way = answering(load(model, device=device), form, words)
+    if isinstance(way.model, Translator) and form != "plain" and way.model.settings.confidence is None:
         warn("warning: this model gives no confidence; training teaches it where the validation set can")
     if by_hand:
         warn("Type a text and press Enter; Ctrl-D ends.")
-    form: Form = _as_json if as_json else partial(_as_text, numbered=(n_best or 1) > 1, scored=scores)
-    answer = partial(_streamed, translator, words) if as_stream else partial(_answered, translator, words, form)
     with _output(out) as stream:
-        done, refused = _run(lines, name, stream, translator, answer, size=1 if by_hand else CHUNK)
+        done, refused = _run(lines, name, stream, way, as_stream=as_stream, size=1 if by_hand else CHUNK)
     if refused:
         raise DataError(f"{refused:,} of {done:,} lines were refused; the output has an empty answer for each")
 
 
-_CONTROLS = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(code) != "\t"}
-Form = Callable[[Line, int, Translation], str]
-Answers = Callable[[Sequence[Line], BinaryIO], Iterator[Translation]]
-
-
 def _run(
-    lines: Iterator[Line], name: str, stream: BinaryIO, translator: Translator, answer: Answers, *, size: int
+    lines: Iterator[Line], name: str, stream: BinaryIO, way: Answering, *, as_stream: bool, size: int
 ) -> tuple[int, int]:
-    """Chunk by chunk; how many lines there were, and how many were refused, which are answered like empty ones."""
+    """Chunk by chunk; how many lines there were, and how many were refused, which have an empty answer."""
     unfinished: list[int] = []
     done = refused = 0
     while chunk := list(islice(lines, size)):
-        for place, line in enumerate(chunk):
-            fault = line.fault or translator.why_not(line.text)
-            if fault:
+        checked = [line._replace(fault=line.fault or way.model.why_not(line.text)) for line in chunk]
+        good = [line for line in checked if not line.fault]
+        answers = _streamed(way, good, stream) if as_stream else way.answers(good)
+        for line in checked:
+            shown, finished = [way.refusal(line)], True
+            if line.fault:
                 refused += 1
-                complain(f"{name}:{line.number}: {fault}")
-                chunk[place] = line._replace(text="", fault=fault)
-        for line, best in zip(chunk, answer(chunk, stream), strict=True):
-            if not best.finished:
+                complain(f"{name}:{line.number}: {line.fault}")
+            else:
+                shown, finished = next(answers)
+            stream.writelines(f"{answer}\n".encode() for answer in shown)
+            if not finished:
                 unfinished.append(line.number)
         stream.flush()
         done += len(chunk)
@@ -141,67 +138,12 @@ def _run(
     return done, refused
 
 
-def _answered(
-    translator: Translator, words: dict[str, Any], form: Form, chunk: Sequence[Line], stream: BinaryIO
-) -> Iterator[Translation]:
-    """All at once; the best of each."""
-    found = translator.candidates([line.text for line in chunk], **words)
-    for line, answers in zip(chunk, found, strict=True):
-        for rank, answer in enumerate(answers, 1):
-            stream.write(f"{form(line, rank, answer)}\n".encode())
-        yield answers[0]
-
-
-def _streamed(
-    translator: Translator, words: dict[str, Any], chunk: Sequence[Line], stream: BinaryIO
-) -> Iterator[Translation]:
-    """Bit by bit; line breaks within an answer become spaces as soon as something follows them."""
-    for line in chunk:
-        bits = translator.stream(line.text, **words)
-        text = shown = ""
-        for bit in bits:
-            text += bit
-            stream.write(_one_line(text)[len(shown) :].encode())
-            stream.flush()
-            shown = _one_line(text)
-        stream.write(b"\n")
-        assert bits.answer is not None  # it has come to its end
-        yield bits.answer
-
-
-def _one_line(text: str) -> str:
-    """What a terminal would obey is shown as a mark: a sample may hold any byte."""
-    return " ".join(text.splitlines()).translate(_CONTROLS)
-
-
-def _as_text(line: Line, rank: int, answer: Translation, *, numbered: bool, scored: bool) -> str:
-    text = _one_line(answer.text)
-    if not (numbered or scored):
-        return text
-    columns = [str(line.number)] if numbered else []
-    columns.append(text.replace("\t", " "))
-    if scored:
-        sure = "" if answer.confidence is None else f"{answer.confidence:.4f}"
-        columns += [sure, f"{answer.logprob:.4f}"]
-    return "\t".join(columns)
-
-
-def _as_json(line: Line, rank: int, answer: Translation) -> str:
-    return json.dumps(
-        {
-            "line": line.number,
-            "rank": rank,
-            "text": answer.text,
-            **({"error": line.fault} if line.fault else {}),
-            "confidence": answer.confidence,
-            "logprob": answer.logprob,
-            "score": answer.score,
-            "finished": answer.finished,
-            "tokens": [piece.text for piece in answer.pieces],
-            "token_logprobs": [piece.logprob for piece in answer.pieces],
-        },
-        ensure_ascii=False,
-    )
+def _streamed(way: Answering, lines: Sequence[Line], stream: BinaryIO) -> Iterator[tuple[list[str], bool]]:
+    """What is written bit by bit needs no line of its own."""
+    if not isinstance(way, Writing):
+        raise ConfigError(f"--stream is for models that write; this one, for {way.model.task}, reads")
+    for line in lines:
+        yield [], way.stream(line, stream)
 
 
 def _input(text: str) -> tuple[str, Iterator[Line]]:

@@ -5,11 +5,24 @@ from .cache import Cache, KVCache, State
 from .embeddings import PatchEmbedding, SeriesEmbedding, TokenEmbedding, Vectors
 from .feedforward import ACTIVATIONS, FeedForward, GatedFeedForward
 from .fixed_cache import FixedKVCache
-from .heads import ClassHead, FirstToken, ForecastHead, Hidden, Mean, PoolingHead, Transform, VocabularyHead
+from .heads import (
+    Average,
+    ClassHead,
+    FirstToken,
+    ForecastHead,
+    Hidden,
+    Joined,
+    Largest,
+    Mean,
+    PoolingHead,
+    Token,
+    Transform,
+    VocabularyHead,
+)
 from .layers import DecoderLayer, EncoderLayer, PostNorm, PreNorm
 from .masks import Mask, causal, everything, padding, window
 from .multihead import MultiHeadAttention
-from .norms import LayerNorm, RMSNorm
+from .norms import BatchNorm, LayerNorm, RMSNorm
 from .positions import ALiBi, Learned, LinearScaling, Llama3Scaling, Positions, Relative, Rotary, Sinusoidal
 from .recurrent import (
     AdditiveAttention,
@@ -18,6 +31,7 @@ from .recurrent import (
     RecurrentEncoder,
     RecurrentState,
 )
+from .series import Forecaster, InstanceScale, MeanScale, NoScale, Scale
 from .stacks import Decoder, Encoder, Stack
 from .transformer import DecoderOnly, EncoderDecoder, EncoderOnly
 
@@ -25,6 +39,8 @@ __all__ = [
     "ACTIVATIONS",
     "ALiBi",
     "AdditiveAttention",
+    "Average",
+    "BatchNorm",
     "Cache",
     "ClassHead",
     "Decoder",
@@ -39,17 +55,23 @@ __all__ = [
     "FirstToken",
     "FixedKVCache",
     "ForecastHead",
+    "Forecaster",
     "GatedFeedForward",
     "Hidden",
+    "InstanceScale",
+    "Joined",
     "KVCache",
+    "Largest",
     "LayerNorm",
     "Learned",
     "LinearScaling",
     "Llama3Scaling",
     "Mask",
     "Mean",
+    "MeanScale",
     "MultiHeadAttention",
     "NoAttention",
+    "NoScale",
     "PatchEmbedding",
     "PoolingHead",
     "Positions",
@@ -61,10 +83,12 @@ __all__ = [
     "RecurrentState",
     "Relative",
     "Rotary",
+    "Scale",
     "SeriesEmbedding",
     "Sinusoidal",
     "Stack",
     "State",
+    "Token",
     "TokenEmbedding",
     "Transform",
     "Vectors",

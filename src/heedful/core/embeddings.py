@@ -118,9 +118,13 @@ class SeriesEmbedding(nn.Module):
         self.n_channels = n_channels
         self.project = linear(patch_length * n_channels, d_model)
 
+    def filling(self, length: int) -> int:
+        """How many of so many steps fill whole patches, for whoever may leave out the oldest."""
+        return length - (length - self.patch_length) % self.stride
+
     def n_patches(self, length: int) -> int:
         """How many patches a series of this length has; one that leaves steps over at its end is refused."""
-        over = (length - self.patch_length) % self.stride
+        over = length - self.filling(length)
         if length < self.patch_length or over:
             fitting = f"{length - over} or {length - over + self.stride}" if length > self.patch_length else "more"
             raise ValueError(

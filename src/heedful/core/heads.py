@@ -5,6 +5,7 @@ Shapes: B batch, T tokens, D d_model, V vocabulary, C classes or channels, P pat
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import cast
 
 import torch
@@ -97,6 +98,26 @@ class FirstToken(nn.Module):
         return x[torch.arange(x.shape[0], device=x.device), first]
 
 
+class Token(nn.Module):
+    """The vector of one real token, counted from 0: (B, D); zero where padding leaves a row fewer."""
+
+    def __init__(self, place: int) -> None:
+        super().__init__()
+        if place < 0:
+            raise ValueError(f"tokens are counted from 0, but the place is {place}")
+        self.place = place
+
+    def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
+        real = _real(x, keep)
+        if real is None:
+            return x[:, self.place]
+        chosen = real & (real.cumsum(dim=1) == self.place + 1)
+        return zero_padding(x, chosen).sum(dim=1)
+
+    def extra_repr(self) -> str:
+        return f"place={self.place}"
+
+
 class Mean(nn.Module):
     """The mean over the real tokens: (B, D); zero where there is none."""
 
@@ -105,6 +126,33 @@ class Mean(nn.Module):
         if real is None:
             return x.mean(dim=1)
         return zero_padding(x, real).sum(dim=1) / real.sum(dim=1, keepdim=True).clamp(min=1)
+
+
+class Largest(nn.Module):
+    """The largest value of each feature over the real tokens: (B, D); zero where there is none."""
+
+    def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
+        real = _real(x, keep)
+        if real is None:
+            return x.amax(dim=1)
+        largest = x.masked_fill(~real[..., None], -torch.inf).amax(dim=1)
+        return largest.masked_fill(~real.any(dim=1, keepdim=True), 0.0)
+
+
+class Joined(nn.Module):
+    """The vectors of all `n` places one after the other: (B, n · D). Padded ones count as zero."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__()
+        self.n = n
+
+    def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
+        if x.shape[1] != self.n:
+            raise ValueError(f"this head reads {self.n} patches, but there are {x.shape[1]}")
+        return zero_padding(x, _real(x, keep)).flatten(1)
+
+    def extra_repr(self) -> str:
+        return str(self.n)
 
 
 class PoolingHead(nn.Module):
@@ -133,23 +181,31 @@ class ClassHead(nn.Module):
         return self.out(self.dropout(self.pool(x, keep)))
 
 
-class ForecastHead(nn.Module):
-    """The days that follow, from all patches together: (B, horizon, C). Padded patches count as zero."""
+class Average(nn.Module):
+    """The mean of what several heads say (DeiT: one head reads the class token, one the distillation token)."""
 
-    def __init__(
-        self, d_model: int, *, n_patches: int, horizon: int, n_channels: int = 1, dropout: float = 0.0
-    ) -> None:
+    def __init__(self, heads: Iterable[nn.Module]) -> None:
         super().__init__()
-        self.n_patches = n_patches
-        self.horizon = horizon
-        self.dropout = nn.Dropout(dropout)
-        self.out = linear(n_patches * d_model, horizon * n_channels)
+        self.heads = nn.ModuleList(heads)
 
     def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
-        if x.shape[1] != self.n_patches:
-            raise ValueError(f"this head forecasts from {self.n_patches} patches, but there are {x.shape[1]}")
-        flat = self.dropout(zero_padding(x, _real(x, keep)).flatten(1))
-        return self.out(flat).unflatten(1, (self.horizon, -1))
+        return torch.stack([head(x, keep) for head in self.heads]).mean(dim=0)
+
+
+class ForecastHead(nn.Module):
+    """The days that follow, from one vector per row that a `pool` makes of all patches: (B, horizon, C)."""
+
+    def __init__(
+        self, pool: nn.Module, d_pooled: int, *, horizon: int, n_channels: int = 1, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.pool = pool
+        self.horizon = horizon
+        self.dropout = nn.Dropout(dropout)
+        self.out = linear(d_pooled, horizon * n_channels)
+
+    def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
+        return self.out(self.dropout(self.pool(x, keep))).unflatten(1, (self.horizon, -1))
 
 
 def _real(x: Tensor, keep: Mask | None) -> Tensor | None:

@@ -1,4 +1,4 @@
-"""Normalisation over the last dimension. Shapes: (…, D) → (…, D)."""
+"""Normalisation: of one token over its features, or of one feature over all tokens. Shapes: (…, D) → (…, D)."""
 
 from __future__ import annotations
 
@@ -36,3 +36,32 @@ class RMSNorm(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]}, eps={self.eps}"
+
+
+class BatchNorm(nn.Module):
+    """(x − mean) / √(variance + eps) · weight + bias, each feature over all tokens of a batch.
+
+    Training takes the batch's own mean and variance and moves the running ones towards them by `momentum`; evaluation
+    takes the running ones, so that there no row depends on another. A norm inside a residual wrapper is not told what
+    is padding: in training padded tokens count, so give such a model batches with little of it.
+    """
+
+    running_mean: Tensor
+    running_var: Tensor
+
+    def __init__(self, d_model: int, *, eps: float = 1e-5, momentum: float = 0.1) -> None:
+        super().__init__()
+        self.eps = eps
+        self.momentum = momentum
+        self.weight = nn.Parameter(torch.ones(d_model))
+        self.bias = nn.Parameter(torch.zeros(d_model))
+        self.register_buffer("running_mean", torch.zeros(d_model))
+        self.register_buffer("running_var", torch.ones(d_model))
+
+    def forward(self, x: Tensor) -> Tensor:
+        tokens = x.flatten(0, -2)
+        running, weights = (self.running_mean, self.running_var), (self.weight, self.bias)
+        return F.batch_norm(tokens, *running, *weights, self.training, self.momentum, self.eps).view(x.shape)
+
+    def extra_repr(self) -> str:
+        return f"{self.weight.shape[0]}, eps={self.eps}, momentum={self.momentum}"

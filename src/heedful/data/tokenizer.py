@@ -146,9 +146,13 @@ class Tokenizer:
                 words[start:stop] = [word] * (stop - start)
         return words
 
+    def to_json(self) -> str:
+        """As the `tokenizers` and `transformers` libraries read it too."""
+        return self._fast.to_str(pretty=True)
+
     def save(self, path: str | Path) -> None:
-        """Write a tokenizer.json that the `tokenizers` and `transformers` libraries read too."""
-        write_text(path, self._fast.to_str(pretty=True))
+        """Write a tokenizer.json."""
+        write_text(path, self.to_json())
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

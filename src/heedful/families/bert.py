@@ -2,203 +2,121 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar
 
-from torch import nn
-
-from ..config import FamilyConfig
-from ..core import (
-    ClassHead,
-    Encoder,
-    EncoderLayer,
-    EncoderOnly,
-    FeedForward,
-    FirstToken,
-    Hidden,
-    LayerNorm,
-    Learned,
-    Mean,
-    MultiHeadAttention,
-    PoolingHead,
-    PostNorm,
-    TokenEmbedding,
-    Transform,
-    VocabularyHead,
-)
-from ..core.init import linear, start_normal
-from .names import Names, link
-from .published import ACTIVATIONS, Given, Published, Setting, same, words
+from ..core import EncoderOnly
+from .names import Link, Names, link
+from .published import ACTIVATIONS, CLASSES, Published, same, words
+from .reader import ReaderConfig, architectures, assemble, prefix, unused
 from .registry import Family, register
 
 
 @dataclass(frozen=True, kw_only=True)
-class BertConfig(FamilyConfig):
-    """The defaults are the base model.
-
-    `head`: "words" gives logits over the vocabulary, "classes" logits over `n_classes`, "pooled" the first token's
-    vector through a dense layer, "mean" the mean of all vectors, "hidden" the vectors.
-    """
+class BertConfig(ReaderConfig):
+    """The defaults are the base model."""
 
     family: ClassVar[str] = "bert"
 
-    vocab_size: int = 30522
-    d_model: int = 768
-    n_heads: int = 12
-    d_ff: int = 3072
-    n_layers: int = 12
     n_segments: int = 2
-    max_length: int = 512
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu"
-    head: Literal["words", "classes", "pooled", "mean", "hidden"] = "words"
-    n_classes: int = 2
-    norm_eps: float = 1e-12
-    dropout: float = 0.1
-    attention_dropout: float = 0.1
 
     def check(self) -> None:
-        self.require_positive("vocab_size", "d_model", "n_heads", "d_ff", "n_layers", "n_segments", "max_length")
-        self.require_positive("n_classes")
-        self.require_share("dropout", "attention_dropout")
-        self.require(
-            self.d_model % self.n_heads == 0,
-            f"d_model={self.d_model} is not divisible by n_heads={self.n_heads}; change one",
-        )
-
-
-def _norm(config: BertConfig) -> LayerNorm:
-    return LayerNorm(config.d_model, eps=config.norm_eps)
-
-
-def _words(config: BertConfig, embedding: TokenEmbedding) -> nn.Module:
-    width = config.d_model
-    transform = Transform(width, width, activation=config.activation, norm=_norm(config))
-    return VocabularyHead(width, config.vocab_size, table=embedding, bias=True, transform=transform)
-
-
-def _pooled(config: BertConfig, embedding: TokenEmbedding) -> nn.Module:
-    return PoolingHead(FirstToken(), linear(config.d_model, config.d_model), "tanh")
-
-
-def _classes(config: BertConfig, embedding: TokenEmbedding) -> nn.Module:
-    return ClassHead(_pooled(config, embedding), config.d_model, config.n_classes, dropout=config.dropout)
-
-
-HEADS: dict[str, Callable[[BertConfig, TokenEmbedding], nn.Module]] = {
-    "words": _words,
-    "classes": _classes,
-    "pooled": _pooled,
-    "mean": lambda config, embedding: PoolingHead(Mean()),
-    "hidden": lambda config, embedding: Hidden(),
-}
+        super().check()
+        self.require_positive("n_segments")
 
 
 def build(config: BertConfig) -> EncoderOnly:
     """Put the parts together."""
-    d_model, dropout = config.d_model, config.dropout
+    return assemble(config, n_segments=config.n_segments)
 
-    def layer() -> nn.Module:
-        attention = MultiHeadAttention(d_model, config.n_heads, dropout=config.attention_dropout)
-        feed_forward = FeedForward(d_model, config.d_ff, activation=config.activation)
-        return EncoderLayer(PostNorm(attention, _norm(config), dropout), PostNorm(feed_forward, _norm(config), dropout))
 
-    embedding = TokenEmbedding(config.vocab_size, d_model, scale=False, n_segments=config.n_segments)
-    encoder = Encoder(
-        [layer() for _ in range(config.n_layers)],
-        positions=Learned(config.max_length, d_model),
-        entry=_norm(config),
-        dropout=dropout,
+def encoder_links(bert: str) -> tuple[Link, ...]:
+    """All below the head, and the dense layer that pools, whose names begin with this."""
+    ours, theirs = "encoder.layers.*", f"{bert}encoder.layer.*"
+    return (
+        *embedding_links(bert),
+        link("encoder.entry.*", f"{bert}embeddings.LayerNorm.*"),
+        link(f"{ours}.attention.part.query.*", f"{theirs}.attention.self.query.*"),
+        link(
+            f"{ours}.attention.part.key_value.*",
+            (f"{theirs}.attention.self.key.*", f"{theirs}.attention.self.value.*"),
+        ),
+        link(f"{ours}.attention.part.out.*", f"{theirs}.attention.output.dense.*"),
+        link(f"{ours}.attention.norm.*", f"{theirs}.attention.output.LayerNorm.*"),
+        link(f"{ours}.feed_forward.part.wide.*", f"{theirs}.intermediate.dense.*"),
+        link(f"{ours}.feed_forward.part.narrow.*", f"{theirs}.output.dense.*"),
+        link(f"{ours}.feed_forward.norm.*", f"{theirs}.output.LayerNorm.*"),
+        link("head.dense.*", f"{bert}pooler.dense.*"),
     )
-    head = HEADS[config.head](config, embedding)
-    return start_normal(EncoderOnly(embedding=embedding, encoder=encoder, head=head), 0.02)
 
 
-OTHER_HEAD = "belongs to another head"
+def embedding_links(bert: str) -> tuple[Link, ...]:
+    """Tokens, segments and positions. An output that shares the tokens' matrix has their segments at hand too."""
+    return (
+        link("embedding.weight", f"{bert}embeddings.word_embeddings.weight"),
+        link("embedding.segments", f"{bert}embeddings.token_type_embeddings.weight"),
+        link("head.table.segments", f"{bert}embeddings.token_type_embeddings.weight"),
+        link("encoder.positions.weight", f"{bert}embeddings.position_embeddings.weight"),
+    )
 
 
 def names(config: BertConfig) -> Names:
-    """The model alone has names without a prefix; with a head on top, its names begin with "bert."."""
-    bert = "bert." if config.head in ("words", "classes") else ""
-    ours, theirs = "encoder.layers.*", f"{bert}encoder.layer.*"
-    other_heads = {"cls.seq_relationship.*": OTHER_HEAD}
-    if config.head != "words":
-        other_heads |= {f"cls.predictions{stars}": OTHER_HEAD for stars in (".*", ".*.*", ".*.*.*")}
-    if config.head not in ("classes", "pooled"):
-        other_heads[f"{bert}pooler.dense.*"] = OTHER_HEAD
+    """Where older checkpoints say gamma and beta, newer ones say weight and bias."""
+    bert = prefix(config, "bert.")
     return Names(
         (
-            link("embedding.weight", f"{bert}embeddings.word_embeddings.weight"),
-            link("embedding.segments", f"{bert}embeddings.token_type_embeddings.weight"),
-            link("encoder.positions.weight", f"{bert}embeddings.position_embeddings.weight"),
-            link("encoder.entry.*", f"{bert}embeddings.LayerNorm.*"),
-            link(f"{ours}.attention.part.query.*", f"{theirs}.attention.self.query.*"),
-            link(
-                f"{ours}.attention.part.key_value.*",
-                (f"{theirs}.attention.self.key.*", f"{theirs}.attention.self.value.*"),
-            ),
-            link(f"{ours}.attention.part.out.*", f"{theirs}.attention.output.dense.*"),
-            link(f"{ours}.attention.norm.*", f"{theirs}.attention.output.LayerNorm.*"),
-            link(f"{ours}.feed_forward.part.wide.*", f"{theirs}.intermediate.dense.*"),
-            link(f"{ours}.feed_forward.part.narrow.*", f"{theirs}.output.dense.*"),
-            link(f"{ours}.feed_forward.norm.*", f"{theirs}.output.LayerNorm.*"),
+            *encoder_links(bert),
             link("head.transform.dense.*", "cls.predictions.transform.dense.*"),
             link("head.transform.norm.*", "cls.predictions.transform.LayerNorm.*"),
             link("head.table.weight", "cls.predictions.decoder.weight"),
-            link("head.table.segments", f"{bert}embeddings.token_type_embeddings.weight"),
             link("head.bias", "cls.predictions.bias"),
             link("head.bias", "cls.predictions.decoder.bias"),
-            link("head.dense.*", f"{bert}pooler.dense.*"),
             link("head.pool.dense.*", f"{bert}pooler.dense.*"),
             link("head.out.*", "classifier.*"),
         ),
-        ignored={f"{bert}embeddings.position_ids": "counts the positions"} | other_heads,
+        ignored={f"{bert}embeddings.position_ids": "counts the positions"}
+        | unused(
+            config,
+            {
+                "cls.seq_relationship.*": (),
+                "cls.predictions.*": ("words",),
+                "cls.predictions.*.*": ("words",),
+                "cls.predictions.*.*.*": ("words",),
+                f"{bert}pooler.dense.*": ("classes", "pooled"),
+            },
+        ),
         prefix="bert.",
         older={"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"},
     )
 
 
-def _read_classes(given: Given) -> int | None:
-    labels = given.get("id2label")
-    return len(labels) if isinstance(labels, dict) else given.get("num_labels")
-
-
-def _write_classes(n: int) -> dict[str, Any]:
-    labels = {str(index): f"LABEL_{index}" for index in range(n)}
-    return {"id2label": labels, "label2id": {label: int(index) for index, label in labels.items()}}
-
+SETTINGS = {
+    "vocab_size": same("vocab_size"),
+    "d_model": same("hidden_size"),
+    "n_heads": same("num_attention_heads"),
+    "d_ff": same("intermediate_size"),
+    "n_layers": same("num_hidden_layers"),
+    "n_segments": same("type_vocab_size"),
+    "max_length": same("max_position_embeddings"),
+    "activation": words("hidden_act", ACTIVATIONS),
+    "n_classes": CLASSES,
+    "norm_eps": same("layer_norm_eps"),
+    "dropout": same("hidden_dropout_prob"),
+    "attention_dropout": same("attention_probs_dropout_prob"),
+}
+FIXED = {
+    "position_embedding_type": "absolute",
+    "is_encoder_decoder": False,
+    "is_decoder": False,
+    "add_cross_attention": False,
+    "tie_word_embeddings": True,
+}
 
 PUBLISHED = Published(
     model_type="bert",
-    architectures=(
-        ("BertForMaskedLM", {"head": "words"}),
-        ("BertForPreTraining", {"head": "words"}),
-        ("BertForSequenceClassification", {"head": "classes"}),
-        ("BertModel", {"head": "hidden"}),
-        ("BertModel", {"head": "mean"}),
-        ("BertModel", {"head": "pooled"}),
-    ),
-    settings={
-        "vocab_size": same("vocab_size"),
-        "d_model": same("hidden_size"),
-        "n_heads": same("num_attention_heads"),
-        "d_ff": same("intermediate_size"),
-        "n_layers": same("num_hidden_layers"),
-        "n_segments": same("type_vocab_size"),
-        "max_length": same("max_position_embeddings"),
-        "activation": words("hidden_act", ACTIVATIONS),
-        "n_classes": Setting(("id2label", "num_labels"), _read_classes, _write_classes),
-        "norm_eps": same("layer_norm_eps"),
-        "dropout": same("hidden_dropout_prob"),
-        "attention_dropout": same("attention_probs_dropout_prob"),
-    },
-    fixed={
-        "position_embedding_type": "absolute",
-        "is_encoder_decoder": False,
-        "is_decoder": False,
-        "add_cross_attention": False,
-        "tie_word_embeddings": True,
-    },
+    architectures=(*architectures("Bert"), ("BertForPreTraining", {"head": "words"})),
+    settings=SETTINGS,
+    fixed=FIXED,
     names=names,
 )
 

@@ -16,6 +16,7 @@ from ..core import (
     GatedFeedForward,
     LinearScaling,
     Llama3Scaling,
+    Mask,
     MultiHeadAttention,
     PreNorm,
     RMSNorm,
@@ -49,10 +50,8 @@ class ScalingConfig(Config):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LlamaConfig(FamilyConfig):
-    """The defaults are the first model of 7 billion. `bias` and `feed_forward_bias` are off in all published ones."""
-
-    family: ClassVar[str] = "llama"
+class RotaryConfig(FamilyConfig):
+    """What LLaMA and those made after it share. `n_kv_heads` and `d_head`: None for as many and as wide as usual."""
 
     vocab_size: int = 32000
     d_model: int = 4096
@@ -65,8 +64,6 @@ class LlamaConfig(FamilyConfig):
     rotary_base: float = 10000.0
     scaling: ScalingConfig | None = None
     activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "silu"
-    bias: bool = False
-    feed_forward_bias: bool = False
     tied: bool = False
     norm_eps: float = 1e-6
     attention_dropout: float = 0.0
@@ -91,6 +88,16 @@ class LlamaConfig(FamilyConfig):
         return self.d_model // self.n_heads if self.d_head is None else self.d_head
 
 
+@dataclass(frozen=True, kw_only=True)
+class LlamaConfig(RotaryConfig):
+    """The defaults are the first model of 7 billion. `bias` and `feed_forward_bias` are off in all published ones."""
+
+    family: ClassVar[str] = "llama"
+
+    bias: bool = False
+    feed_forward_bias: bool = False
+
+
 SCALINGS: dict[str, Callable[[ScalingConfig], Any]] = {
     "linear": lambda scaling: LinearScaling(factor=scaling.factor),
     "llama3": lambda scaling: Llama3Scaling(
@@ -99,8 +106,10 @@ SCALINGS: dict[str, Callable[[ScalingConfig], Any]] = {
 }
 
 
-def build(config: LlamaConfig) -> DecoderOnly:
-    """Put the parts together."""
+def assemble(
+    config: RotaryConfig, mask: Mask | None = None, *, bias: bool = False, feed_forward_bias: bool = False
+) -> DecoderOnly:
+    """Put the parts together, under this mask; without one, the past is seen."""
     d_model, scaling = config.d_model, config.scaling
 
     def residual(part: nn.Module) -> nn.Module:
@@ -112,17 +121,16 @@ def build(config: LlamaConfig) -> DecoderOnly:
             config.n_heads,
             n_kv_heads=config.n_kv_heads,
             d_head=config.d_head,
-            bias=config.bias,
+            bias=bias,
             dropout=config.attention_dropout,
         )
-        feed_forward = GatedFeedForward(
-            d_model, config.d_ff, activation=config.activation, bias=config.feed_forward_bias
-        )
+        feed_forward = GatedFeedForward(d_model, config.d_ff, activation=config.activation, bias=feed_forward_bias)
         return EncoderLayer(residual(attention), residual(feed_forward))
 
     embedding = TokenEmbedding(config.vocab_size, d_model, scale=False)
     decoder = Decoder(
         [layer() for _ in range(config.n_layers)],
+        mask=mask,
         positions=Rotary(
             config.head_width,
             base=config.rotary_base,
@@ -132,6 +140,11 @@ def build(config: LlamaConfig) -> DecoderOnly:
     )
     head = VocabularyHead(d_model, config.vocab_size, table=embedding if config.tied else None)
     return start_normal(DecoderOnly(embedding=embedding, decoder=decoder, head=head), 0.02)
+
+
+def build(config: LlamaConfig) -> DecoderOnly:
+    """Every token sees all that came before."""
+    return assemble(config, bias=config.bias, feed_forward_bias=config.feed_forward_bias)
 
 
 OURS, THEIRS = "decoder.layers.*", "model.layers.*"
@@ -199,32 +212,37 @@ def _usual_width(given: Given) -> int | None:
     return d_model // n_heads if isinstance(d_model, int) and isinstance(n_heads, int) and n_heads else None
 
 
+SETTINGS = {
+    "vocab_size": same("vocab_size"),
+    "d_model": same("hidden_size"),
+    "n_heads": same("num_attention_heads"),
+    "d_head": own("head_dim", _usual_width),
+    "d_ff": same("intermediate_size"),
+    "n_layers": same("num_hidden_layers"),
+    "max_length": same("max_position_embeddings"),
+    "rotary_base": Setting(
+        ("rope_theta", "rope_parameters"),
+        lambda given: _rotary(given).get("rope_theta"),
+        lambda base: {"rope_theta": base},
+    ),
+    "scaling": Setting(("rope_scaling", "rope_parameters"), _read_scaling, _write_scaling),
+    "activation": words("hidden_act", ACTIVATIONS),
+    "tied": same("tie_word_embeddings"),
+    "norm_eps": same("rms_norm_eps"),
+    "attention_dropout": same("attention_dropout"),
+}
+FIXED = {"is_encoder_decoder": False}
+
 PUBLISHED = Published(
     model_type="llama",
     architectures=(("LlamaForCausalLM", {}), ("LlamaModel", {})),
-    settings={
-        "vocab_size": same("vocab_size"),
-        "d_model": same("hidden_size"),
-        "n_heads": same("num_attention_heads"),
+    settings=SETTINGS
+    | {
         "n_kv_heads": own("num_key_value_heads", lambda given: given.get("num_attention_heads")),
-        "d_head": own("head_dim", _usual_width),
-        "d_ff": same("intermediate_size"),
-        "n_layers": same("num_hidden_layers"),
-        "max_length": same("max_position_embeddings"),
-        "rotary_base": Setting(
-            ("rope_theta", "rope_parameters"),
-            lambda given: _rotary(given).get("rope_theta"),
-            lambda base: {"rope_theta": base},
-        ),
-        "scaling": Setting(("rope_scaling", "rope_parameters"), _read_scaling, _write_scaling),
-        "activation": words("hidden_act", ACTIVATIONS),
         "bias": same("attention_bias"),
         "feed_forward_bias": same("mlp_bias"),
-        "tied": same("tie_word_embeddings"),
-        "norm_eps": same("rms_norm_eps"),
-        "attention_dropout": same("attention_dropout"),
     },
-    fixed={"is_encoder_decoder": False},
+    fixed=FIXED,
     names=lambda config: NAMES,
 )
 

@@ -1,4 +1,4 @@
-"""How a published config.json becomes a family's config and back, and what it says about generating.
+"""How a published config.json becomes a family's config and back.
 
 A setting that changes what a model computes is read, or has one value that is supported; any other value is
 an error that names it. A key that is left out means what the family's default says. Other keys (training, labels,
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
-from ..config import Config, FamilyConfig
+from ..config import FamilyConfig
 from ..errors import ConfigError, unknown
 from .names import Names
 
@@ -48,6 +48,18 @@ def own(key: str, usual: Callable[[Given], Any]) -> Setting:
     return Setting((key,), read, lambda value: {} if value is None else {key: value})
 
 
+NULL = object()  # what a setting reads where a key says null, which is more than leaving it out
+
+
+def nullable(key: str) -> Setting:
+    """The same value, or None where the key says null; left out, it means the family's default."""
+
+    def read(given: Given) -> Any:
+        return NULL if key in given and given[key] is None else given.get(key)
+
+    return Setting((key,), read, lambda value: {key: value})
+
+
 def words(key: str, table: Mapping[str, str]) -> Setting:
     """Another word for the same; of several published words for one of ours, the first is written."""
 
@@ -72,13 +84,27 @@ ACTIVATIONS = {
 }
 
 
+def _read_classes(given: Given) -> int | None:
+    labels = given.get("id2label")
+    return len(labels) if isinstance(labels, dict) else given.get("num_labels")
+
+
+def _write_classes(n: int) -> dict[str, Any]:
+    labels = {str(index): f"LABEL_{index}" for index in range(n)}
+    return {"id2label": labels, "label2id": {label: int(index) for index, label in labels.items()}}
+
+
+CLASSES = Setting(("id2label", "num_labels"), _read_classes, _write_classes)  # how many; their names are not a model's
+
+
 @dataclass(frozen=True, kw_only=True)
 class Published:
     """A family's published side.
 
     `architectures` are the classes whose checkpoints it reads, each with the fields of ours that it stands for; of
     those that stand for a config, the first is written. `settings` go by our field, `fixed` by their key: the one
-    value supported. `start` is the key of the token that a decoder is given first.
+    value supported. `usual` is what a key left out means there, where that is not our own default. `start` is the key
+    of the token that a decoder is given first.
     """
 
     model_type: str
@@ -86,16 +112,19 @@ class Published:
     settings: Mapping[str, Setting]
     fixed: Mapping[str, Any] = field(default_factory=dict)
     names: Callable[[Any], Names]
+    usual: Mapping[str, Any] = field(default_factory=dict)
     start: str | None = None
 
     def read(self, given: Given, config: type[FamilyConfig]) -> FamilyConfig:
         """The family's config, from a config.json."""
+        given = {**self.usual, **given}
         implied = self._implied(given.get("architectures"))
         for key, wanted in self.fixed.items():
             if given.get(key) not in (None, wanted):
                 raise ConfigError(f"{self.model_type}: {key}={given[key]!r} is not supported; only {wanted!r} is")
         values = {name: setting.read(given) for name, setting in self.settings.items()}
-        return config(**{name: value for name, value in values.items() if value is not None}, **implied)
+        said = {name: None if value is NULL else value for name, value in values.items() if value is not None}
+        return config(**said, **implied)
 
     def write(self, config: FamilyConfig) -> dict[str, Any]:
         """A config.json from the family's config."""
@@ -112,61 +141,6 @@ class Published:
     def _implied(self, architectures: object) -> Mapping[str, Any]:
         known = dict(reversed(self.architectures))  # of several with one name, the first is read
         name = architectures[0] if isinstance(architectures, list) and architectures else self.architectures[0][0]
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             raise ConfigError(f"{self.model_type}: {unknown('architecture', name, known)}")
         return known[name]
-
-
-@dataclass(frozen=True, kw_only=True)
-class GenerationDefaults(Config):
-    """The tokens a model was trained to begin, end and pad with, and how widely its authors searched.
-
-    `forced_first` is always written after `start`, `forced_last` where an answer reaches its limit; `banned` never.
-    """
-
-    title: ClassVar[str] = "generation defaults"
-
-    start: int | None = None
-    end: tuple[int, ...] = ()
-    pad: int | None = None
-    forced_first: int | None = None
-    forced_last: int | None = None
-    banned: tuple[int, ...] = ()
-    beam: int = 1
-    length_penalty: float = 1.0
-
-    @classmethod
-    def read(cls, published: Published, *files: Given) -> GenerationDefaults:
-        """From config.json and generation_config.json, the later one's word counting."""
-        given = {key: value for file in files for key, value in file.items() if value is not None}
-        banned = given.get("bad_words_ids", [])
-        if not isinstance(banned, list) or not all(isinstance(word, list) and len(word) == 1 for word in banned):
-            raise ConfigError(
-                f"bad_words_ids={banned!r} is not supported; only a list of single tokens is, as [[5], [9]]"
-            )
-        end = given.get("eos_token_id", [])
-        start = given.get(published.start) if published.start else None
-        return cls(
-            start=given.get("bos_token_id") if start is None else start,
-            end=tuple(end) if isinstance(end, list | tuple) else (end,),
-            pad=given.get("pad_token_id"),
-            forced_first=given.get("forced_bos_token_id"),
-            forced_last=given.get("forced_eos_token_id"),
-            banned=tuple(word[0] for word in banned),
-            beam=given.get("num_beams", 1),
-            length_penalty=given.get("length_penalty", 1.0),
-        )
-
-    def write(self, published: Published) -> dict[str, Any]:
-        """A generation_config.json, without what is usual."""
-        written = {
-            published.start or "bos_token_id": self.start,
-            "eos_token_id": self.end[0] if len(self.end) == 1 else list(self.end),
-            "pad_token_id": self.pad,
-            "forced_bos_token_id": self.forced_first,
-            "forced_eos_token_id": self.forced_last,
-            "bad_words_ids": [[token] for token in self.banned],
-            "num_beams": None if self.beam == 1 else self.beam,
-            "length_penalty": None if self.length_penalty == 1 else self.length_penalty,
-        }
-        return {key: value for key, value in written.items() if value not in (None, [])}

@@ -45,7 +45,8 @@ def generate(
     """For each input its `n_best` answers, best first.
 
     Inputs are ids exactly as the encoder should see them (with the end, where it was trained so), or the prompts
-    of a decoder alone. Several tokens may be an `end`, or none. `banned` tokens are never written; `boosted` ones have a number added to their logit.
+    of a decoder alone. Several tokens may be an `end`, or none. `banned` tokens are never written; `boosted` ones
+    have a number added to their logit.
     `prefixes` are what the answers begin with, one for each input. A list given as `histories` is filled with
     what each input's search kept and pruned, step by step. Keywords change the config: beam, n_best, sample,
     temperature, precision … (see GenerationConfig). The answer to an input does not depend on the others.

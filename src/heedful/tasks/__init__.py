@@ -10,9 +10,17 @@ import torch
 from ..errors import unknown
 from ..training.device import torch_device
 from .bundle import Bundle, BundleError
+from .classification import Classifier
+from .embedding import Embedder
+from .forecasting import SeriesForecaster
+from .images import ImageClassifier
+from .language_model import Continuer
+from .masked import Filler
+from .text_to_text import Rewriter
 from .translation.translator import Translator
 
-TASKS = {Translator.task: Translator}
+TEXT = (Translator, Rewriter, Continuer, Filler, Classifier, Embedder)
+TASKS: dict[str, Any] = {kind.task: kind for kind in (*TEXT, ImageClassifier, SeriesForecaster)}
 
 
 def load(folder: str | Path, *, device: str | torch.device = "cpu") -> Any:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from safetensors import SafetensorError
 from torch import nn
 
-from ..config import FamilyConfig, read_mapping, write_mapping
+from ..config import Config, FamilyConfig, read_mapping, write_mapping
 from ..errors import ConfigError, HeedfulError, unknown
 from ..families import build, config_of
 from ..families.weights import read_weights, write_weights
 from ..files import sha256_of
 
+C = TypeVar("C", bound=Config)
 FORMAT = 1
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 KEYS = ("format", "task", "model", "settings", "sha256")
@@ -71,6 +72,13 @@ class Bundle:
             if found != expected:
                 raise BundleError(f"{path} is not the file that was written with {CONFIG}; restore both")
         return bundle
+
+    def settings_as(self, kind: type[C], folder: str | Path) -> C:
+        """The task's settings, checked."""
+        try:
+            return kind.from_dict(self.settings)
+        except (ConfigError, TypeError) as error:
+            raise BundleError(f"{folder}: the settings of the bundle cannot be used: {error}") from None
 
     def module(self, folder: str | Path) -> nn.Module:
         """The model with its weights, ready to use."""

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +12,7 @@ from ..data.store import TokenStore
 from ..errors import ConfigError
 from ..families import GenerationDefaults
 from ..families.ctranslate2 import ExportError, Model, Vocabularies, library, write_folder
-from ..files import force_to_disk
+from ..files import new_folder
 from ..training.errors import FolderError
 from . import load
 from .agreement import Agreement, Pair, compare, fitting, made_up
@@ -73,7 +70,7 @@ def write_ctranslate2(
     out = Path(out)
     _check(model, out, quantization)
     pairs = [*made_up(model), *fitting(model, examples)]
-    with _new_folder(out) as partial:
+    with new_folder(out) as partial:
         write_folder(model, partial)
         exact = compare(model, partial, pairs)
         _refuse_if(exact.different or not exact.largest <= EXACT, exact, "float32")
@@ -106,22 +103,6 @@ def _refuse_if(apart: object, found: Agreement, precision: str) -> None:
             f"log-probabilities are up to {found.largest:.1e} and on average {found.mean:.1e} apart, most at "
             f"{found.worst}{answers}"
         )
-
-
-@contextmanager
-def _new_folder(out: Path) -> Iterator[Path]:
-    """A hidden folder beside `out` to write into; without an error it takes its place, with one it is removed."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-    try:
-        yield partial
-        partial.chmod(0o755)
-        for path in partial.iterdir():
-            path.chmod(0o644)
-            force_to_disk(path)
-        os.rename(partial, out)  # an empty folder is replaced, and nothing else
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _tokens(path: Path) -> tuple[str, ...]:

@@ -122,11 +122,11 @@ def test_training_teaches_it_and_the_bundle_keeps_it(run: Path) -> None:
     learned = read_mapping(run / "metrics.json")["confidence"]
     assert translator.settings.confidence == Confidence(**learned)
     assert "as learned from these pairs" in (run / "README.md").read_text()
-    (answer,) = translator.translate(["a b c d"])
+    (answer,) = translator.answers(["a b c d"])
     assert answer.confidence == Confidence(**learned).of(answer.logprob, answer.n_tokens)
     assert answer.n_tokens == len(answer.pieces)
     assert sum(piece.logprob for piece in answer.pieces) == pytest.approx(answer.logprob)
-    assert translator.translate([""])[0].confidence is None
+    assert translator.answers([""])[0].confidence is None
 
 
 def test_a_bundle_from_before_gives_none(run: Path, tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_bundle_from_before_gives_none(run: Path, tmp_path: Path) -> None:
     values = json.loads((tmp_path / "config.json").read_text())
     del values["settings"]["confidence"]
     (tmp_path / "config.json").write_text(json.dumps(values))
-    assert package.load(tmp_path).translate(["a b"])[0].confidence is None
+    assert package.load(tmp_path).answers(["a b"])[0].confidence is None
     done = heedful("predict", tmp_path, "a b", "--scores")
     assert re.fullmatch(r"[a-j ]*\t\t-\d+\.\d{4}\n", done.out)
     assert "gives no confidence" in done.err
@@ -150,7 +150,7 @@ def test_evaluate_measures_it_beside_the_raw_probability(run: Path, tmp_path: Pa
     assert calibration["confidence"] < 12 < calibration["probability"]
     assert f"of the confidence {calibration['confidence']:.1f} %" in done.out
     assert f"own probability {calibration['probability']:.1f} %" in done.out
-    answers = package.load(run).translate([sample["source"] for sample in found["samples"]])
+    answers = package.load(run).answers([sample["source"] for sample in found["samples"]])
     right = [sample["exact"] for sample in found["samples"]]
     assert calibration["confidence"] == pytest.approx(calibration_error([a.confidence or 0 for a in answers], right))
 

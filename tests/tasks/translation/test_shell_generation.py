@@ -15,8 +15,9 @@ import pytest
 import heedful as package
 from heedful.data.tokenizer import BYTE
 from heedful.generation import Hypothesis, Stream
-from heedful.tasks.translation import Translator, translator
-from heedful.tasks.translation.answers import Translation, best_joined
+from heedful.tasks import writer
+from heedful.tasks.answers import Answer, best_joined
+from heedful.tasks.translation import Translator
 from shell import heedful
 
 pytest_plugins = ["quick_model"]
@@ -124,7 +125,7 @@ def test_only_whole_characters_are_shown(model: Path, monkeypatch: pytest.Monkey
         yield from ids
         return Hypothesis(tuple(ids), -1.0, -1.0, finished=False, token_logprobs=(-0.1,) * len(ids))
 
-    monkeypatch.setattr(translator, "stream", lambda *_, **__: Stream(tokens()))
+    monkeypatch.setattr(writer, "stream", lambda *_, **__: Stream(tokens()))
     bits = loaded.stream("a b")
     shown, answer = list(bits), bits.answer
     assert answer is not None
@@ -137,13 +138,13 @@ def test_only_whole_characters_are_shown(model: Path, monkeypatch: pytest.Monkey
 def test_what_is_certain_is_on_the_screen_at_once(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[bytes] = []
 
-    def bits() -> Generator[str, None, Translation]:
+    def bits() -> Generator[str, None, Answer]:
         for bit in ("한", "글", "\n", "끝"):
             out = sys.stdout.buffer
             assert isinstance(out, io.BytesIO)
             seen.append(out.getvalue())
             yield bit
-        return Translation("한글\n끝", -1.0, True)
+        return Answer("한글\n끝", -1.0, True)
 
     monkeypatch.setattr(Translator, "stream", lambda *_, **__: Stream(bits()))
     assert heedful("predict", model, "a b", "--stream").out == "한글 끝\n"
@@ -161,13 +162,13 @@ def test_a_bundle_that_samples_goes_on_sampling_until_told_otherwise(model: Path
 
 
 def test_the_best_of_several_parts_are_the_best_together() -> None:
-    def part(*scores: float) -> list[Translation]:
-        return [Translation(str(score), score, True, 0.5, score) for score in scores]
+    def part(*scores: float) -> list[Answer]:
+        return [Answer(str(score), score, True, 0.5, score) for score in scores]
 
     found = best_joined([part(-1.0, -2.0), part(-0.1, -5.0), part(-1.0, -1.5)], 3)
     assert [answer.text for answer in found] == ["-1.0 -0.1 -1.0", "-1.0 -0.1 -1.5", "-2.0 -0.1 -1.0"]
     assert [answer.confidence for answer in found] == [0.125] * 3
-    assert best_joined([], 3) == [Translation("", 0, True)]
+    assert best_joined([], 3) == [Answer("", 0, True)]
 
 
 def test_a_refused_line_says_why_in_json(model: Path) -> None:

@@ -35,9 +35,9 @@ def bundle(model: Path, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("beam", [1, 3])
 def test_together_or_alone_the_answers_are_the_same(beam: int, model: Path) -> None:
     translator = package.load(model)
-    together = translator.translate(TEXTS, beam=beam)
+    together = translator.answers(TEXTS, beam=beam)
     for text, answer in zip(TEXTS, together, strict=True):
-        (alone,) = translator.translate([text], beam=beam)
+        (alone,) = translator.answers([text], beam=beam)
         assert (alone.text, alone.finished) == (answer.text, answer.finished)
         assert alone.logprob == pytest.approx(answer.logprob, abs=1e-3)
     assert together[1].text == ""
@@ -64,7 +64,7 @@ def test_a_device_that_is_not_there_is_an_error_in_words(model: Path) -> None:
 @pytest.mark.parametrize(
     ("texts", "said"),
     [
-        ("a b c", r"put the one text in brackets: predict\(\[text\]\)"),
+        ("a b c", r"put one text in brackets: predict\(\[text\]\)"),
         (["a", None], "text 2: a text is a str, not NoneType"),
         ([b"a"], "text 1: a text is a str, not bytes"),
         (["a", "b \ud800"], "text 2: half a surrogate pair"),

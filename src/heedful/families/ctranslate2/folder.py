@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from torch import nn
 
 from ...errors import DataError, unknown
-from ..published import GenerationDefaults
+from ..defaults import GenerationDefaults
 from ..weights import WeightsError
 from .binary import CTranslate2Error, read_binary
 from .inward import Usual, decoder_only, encoder_decoder
@@ -37,6 +37,7 @@ class Vocabularies:
     target: tuple[str, ...]
     before: tuple[int, ...] = ()
     after: tuple[int, ...] = ()
+    unknown: str = field(default="<unk>", compare=False)  # what a token counts as that is not among them
 
     def ids(self, tokens: Sequence[str]) -> list[int]:
         """The ids of a source, as the encoder wants them."""
@@ -110,9 +111,10 @@ class _Said:
                 raise CTranslate2Error(f"the special token {token!r} is not in the vocabulary")
             return tokens.index(token)
 
-        around = (tuple(place(token, source) for token in tokens) for tokens in (self.before, self.after))
+        before, after = (tuple(place(token, source) for token in tokens) for tokens in (self.before, self.after))
         start = None if self.start is None else place(self.start, target)
-        return Vocabularies(source, target, *around), GenerationDefaults(start=start, end=(place(self.end, target),))
+        defaults = GenerationDefaults(start=start, end=(place(self.end, target),))
+        return Vocabularies(source, target, before, after, self.unknown), defaults
 
 
 def _config(path: Path) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from torch import nn
 
@@ -23,6 +23,7 @@ from .parts import Parts, put, without_memory
 from .places import positions_of
 from .variables import Variables
 
+M = TypeVar("M", bound=nn.Module)
 ACTIVATIONS = {0: "relu", 1: "gelu_tanh", 2: "silu", 3: "gelu", 5: "tanh"}
 # They change nothing that is computed here: alignments are read from outside, one embedding is merged with no other,
 # weights say which heads are shared, and what ALiBi adds to a whole row of scores their softmax takes away.
@@ -53,16 +54,24 @@ def encoder_decoder(variables: Variables, usual: Usual) -> EncoderDecoder:
         decoder=Decoder(writing.layers(d_memory=reading.d_model), **writing.ends()),
         head=writing.head(),
     )
-    variables.refuse_others()
-    return module.eval()
+    return _whole(module, variables)
 
 
 def decoder_only(variables: Variables, usual: Usual) -> DecoderOnly:
     """Of the variables of a language model."""
     writing = _Stack(variables, "decoder", "decoder/embeddings", usual)
     decoder = Decoder(writing.layers(), **writing.ends())
-    module = DecoderOnly(embedding=writing.embedding, decoder=decoder, head=writing.head())
+    return _whole(DecoderOnly(embedding=writing.embedding, decoder=decoder, head=writing.head()), variables)
+
+
+def _whole(module: M, variables: Variables) -> M:
+    """Files store equal weights once; here each has memory of its own, unless they are one."""
     variables.refuse_others()
+    taken: set[int] = set()
+    for parameter in module.parameters():
+        if parameter.data_ptr() in taken:
+            parameter.data = parameter.data.clone()
+        taken.add(parameter.data_ptr())
     return module.eval()
 
 

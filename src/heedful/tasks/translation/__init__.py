@@ -1,10 +1,9 @@
 """Translation: from raw files of sentence pairs to a translator one can rely on."""
 
-from .answers import Translation
 from .config import TranslationConfig
 from .evaluation import Evaluation, evaluate
 from .prepare import Files
 from .train import train
 from .translator import Translator
 
-__all__ = ["Evaluation", "Files", "Translation", "TranslationConfig", "Translator", "evaluate", "train"]
+__all__ = ["Evaluation", "Files", "TranslationConfig", "Translator", "evaluate", "train"]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...lens.report import Sample
+from ..answers import Answer
 from ..scoring import LengthScore, Score, by_length, calibration_error, corpus_scores, exact_share, sentence_score
-from .answers import Translation
 from .translator import Translator
 
 
@@ -25,7 +25,7 @@ class Evaluation:
     exact: float
     by_length: list[LengthScore]
     samples: list[Sample]
-    answers: list[Translation]
+    answers: list[Answer]
     calibration: dict[str, float]
 
     @property
@@ -66,7 +66,7 @@ def evaluate(
 ) -> Evaluation:
     """Translate the sources and compare. `accepted` lists every right answer where a reference is only one of them."""
     language = translator.settings.target
-    answers = translator.translate(sources, **generation)
+    answers = translator.answers(sources, **generation)
     outputs = [answer.text for answer in answers]
     right = [[reference] for reference in references] if accepted is None else accepted
     exact = [output in rights for output, rights in zip(outputs, right, strict=True)]
@@ -83,7 +83,7 @@ def evaluate(
     )
 
 
-def _calibration(answers: Sequence[Translation], exact: Sequence[bool]) -> dict[str, float]:
+def _calibration(answers: Sequence[Answer], exact: Sequence[bool]) -> dict[str, float]:
     stated = {"probability": [math.exp(answer.logprob) for answer in answers]}
     sure = [answer.confidence for answer in answers if answer.confidence is not None]
     if len(sure) == len(answers):

@@ -52,7 +52,7 @@ def has_attention(translator: Translator) -> bool:
 @torch.inference_mode()
 def look(translator: Translator, source: str, target: str) -> WordLook:
     """What the decoder looked at while it predicted each word of `target`."""
-    source_ids, target_ids = translator.tokens(source, target)
+    source_ids, target_ids = translator.seen(source, target)
     with record(translator.module) as recording:
         translator.module(source_ids, target_ids)
     source_words = _words(translator.tokenizer, source_ids[0].tolist())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from ...config import Config, FamilyConfig
 from ...data.cleaning import tidy
 from ...data.tokenizer import Tokenizer
-from ...errors import ConfigError, DataError
-from ...generation import GenerationConfig, Hypothesis, Stream, generate, stream
-from ..bundle import Bundle, BundleError
-from .answers import Translation, best_joined, joined
+from ...generation import GenerationConfig, Hypothesis
+from ..answers import Answer
+from ..bundle import Bundle
+from ..writer import Writer
 from .confidence import Confidence
 from .sentences import parts_within, sentences
 from .tokenizers import Tokenizers
@@ -41,15 +41,7 @@ class TranslatorSettings(Config):
     confidence: Confidence | None = None
 
 
-class TextError(DataError):
-    """A text that cannot be translated, and which of those given it is."""
-
-    def __init__(self, index: int, reason: str) -> None:
-        super().__init__(f"text {index + 1}: {reason}")
-        self.index, self.reason = index, reason
-
-
-class Translator:
+class Translator(Writer):
     """What `heedful.load` gives for a translation bundle."""
 
     task: ClassVar[str] = "translation"
@@ -76,101 +68,44 @@ class Translator:
         """That of the target: the same one where the languages share it."""
         return self.tokenizers.target
 
-    def predict(self, texts: Sequence[str], **generation: Any) -> list[str]:
-        """One translation for each text, in order; an empty text gives an empty one.
+    @property
+    def generation(self) -> GenerationConfig:
+        """The bundle's."""
+        return self.settings.generation
 
-        Generation's words may be changed here: `predict(texts, beam=5, length_penalty=1.0)`,
-        `predict(texts, sample=True, top_p=0.9, seed=3)` and all others of GenerationConfig.
-        """
-        return [translation.text for translation in self.translate(texts, **generation)]
+    def inputs(self, text: str) -> list[list[int]]:
+        """Sentence by sentence where the model learned so; what is too long is cut at sentence ends."""
+        if not (text := tidy(text)):
+            return []
+        return [
+            self._ids(part)
+            for piece in (sentences(text) if self.settings.one_sentence else [text])
+            for part in parts_within(piece, self.settings.max_tokens, self._n_tokens)
+        ]
 
-    def translate(self, texts: Sequence[str], **generation: Any) -> list[Translation]:
-        """`predict` with log-probabilities, confidence, and whether each answer came to its end."""
-        return [best for best, *_ in self.candidates(texts, **generation)]
+    def text(self, ids: Sequence[int], tokens: Sequence[int]) -> str:
+        """In the target language."""
+        return self.target_tokenizer.decode(tokens)
 
-    def candidates(self, texts: Sequence[str], **generation: Any) -> list[list[Translation]]:
-        """For each text its `n_best` translations, or as many samples, best first."""
-        if isinstance(texts, str):
-            raise DataError("predict takes a list of texts; put the one text in brackets: predict([text])")
-        words = self._words(generation)
-        owners: list[int] = []  # the text that each part belongs to
-        ids: list[list[int]] = []
-        for index, text in enumerate(texts):
-            for part in self._parts(text, index):
-                owners.append(index)
-                ids.append(self._ids(part))
-        parts: list[list[list[Translation]]] = [[] for _ in texts]
-        for owner, answers in zip(owners, generate(self.module, ids, words, **self._tokens()), strict=True):
-            parts[owner].append([self._translation(answer) for answer in answers])
-        return [best_joined(found, words.n_best) for found in parts]
+    def answer(self, ids: Sequence[int], found: Hypothesis) -> Answer:
+        """With the confidence that the model was taught."""
+        tokenizer, own = self.target_tokenizer, self.settings.confidence
+        written = (*found.tokens, tokenizer.end) if found.finished else found.tokens
+        sure = None if own is None else own.of(found.logprob, len(written)) if found.finished else 0.0
+        return Answer.of(found, self.text(ids, found.tokens), tokenizer.readable(written), confidence=sure)
 
-    def stream(self, text: str, **generation: Any) -> Stream[str, Translation]:
-        """The translation bit by bit, each as soon as it is certain, in whole characters."""
-        words, parts = self._words(generation), self._parts(text, 0)
-        return Stream(self._stream(parts, words))
-
-    def _stream(self, parts: Sequence[str], words: GenerationConfig) -> Generator[str, None, Translation]:
-        done: list[Translation] = []
-        for part in parts:
-            if done:
-                yield " "
-            tokens = stream(self.module, self._ids(part), words, **self._tokens())
-            written, shown = list[int](), ""
-            for token in tokens:
-                written.append(token)
-                # A character too rare for a piece comes byte by byte: until it is whole, it looks damaged.
-                whole = self.target_tokenizer.decode(written).rstrip("\ufffd")
-                if whole != shown:
-                    yield whole[len(shown) :]
-                    shown = whole
-            assert tokens.answer is not None  # it has come to its end
-            done.append(self._translation(tokens.answer))
-            if done[-1].text != shown:
-                yield done[-1].text[len(shown) :]
-        return joined(done)
-
-    def _words(self, changes: dict[str, Any]) -> GenerationConfig:
-        """The bundle's, changed. Its beam is wide enough for what is asked, and no matter to sampling."""
-        own = self.settings.generation.changed(n_best=1)
-        beam = 1 if changes.get("sample", own.sample) else max(own.beam, changes.get("n_best", 1))
-        return own.changed(**{"beam": beam, **changes})
+    def tokens(self) -> dict[str, Any]:
+        """The target's."""
+        tokenizer = self.target_tokenizer
+        return {"start": tokenizer.start, "end": tokenizer.end, "banned": (tokenizer.pad, tokenizer.start)}
 
     def _ids(self, part: str) -> list[int]:
         return [*self.tokenizer.encode(part), self.tokenizer.end]
 
-    def _tokens(self) -> dict[str, Any]:
-        tokenizer = self.target_tokenizer
-        return {"start": tokenizer.start, "end": tokenizer.end, "banned": (tokenizer.pad, tokenizer.start)}
-
-    def _translation(self, answer: Hypothesis) -> Translation:
-        return Translation.of(answer, self.target_tokenizer, self.settings.confidence)
-
-    def why_not(self, text: str) -> str | None:
-        """Why `predict` would refuse a text, if it would."""
-        try:
-            self._parts(text, 0)
-        except TextError as error:
-            return error.reason
-        return None
-
-    def _parts(self, text: str, index: int) -> list[str]:
-        if not isinstance(text, str):
-            raise TextError(index, f"a text is a str, not {type(text).__name__}")
-        if not (text := tidy(text)):
-            return []
-        try:
-            return [
-                part
-                for piece in (sentences(text) if self.settings.one_sentence else [text])
-                for part in parts_within(piece, self.settings.max_tokens, self._n_tokens)
-            ]
-        except DataError as error:
-            raise TextError(index, str(error)) from None
-
     def _n_tokens(self, text: str) -> int:
         return len(self.tokenizer.encode(text)) + 1
 
-    def tokens(self, source: str, target: str) -> tuple[Tensor, Tensor]:
+    def seen(self, source: str, target: str) -> tuple[Tensor, Tensor]:
         """The ids that encoder and decoder see for a pair, (1, S) and (1, T): for looking into the model."""
         device = next(self.module.parameters()).device
         source_ids = self._ids(source)
@@ -186,9 +121,6 @@ class Translator:
     @classmethod
     def from_bundle(cls, folder: Path, bundle: Bundle) -> Self:
         """The translator in a folder."""
-        try:
-            settings = TranslatorSettings.from_dict(bundle.settings)
-        except (ConfigError, TypeError) as error:
-            raise BundleError(f"{folder}: the settings of the bundle cannot be used: {error}") from None
+        settings = bundle.settings_as(TranslatorSettings, folder)
         tokenizers = Tokenizers.load(folder, joint=settings.joint)
         return cls(bundle.model, bundle.module(folder), tokenizers, settings)

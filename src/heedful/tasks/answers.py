@@ -1,4 +1,4 @@
-"""What a translator answers: a text and what it is worth, put together from its parts."""
+"""What a model that writes answers: a text and what it is worth, put together from its parts."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
-from ...data.tokenizer import Tokenizer
-from ...generation import Hypothesis
-from .confidence import Confidence
+from ..data.tokenizer import Piece
+from ..generation import Hypothesis
 
 
 class ScoredPiece(NamedTuple):
@@ -21,7 +20,7 @@ class ScoredPiece(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Translation:
+class Answer:
     """One answer. `finished` is False where the model was still writing when its room ended.
 
     `confidence` is the probability that the answer is right, where the model was taught to tell; of one that has not
@@ -37,25 +36,24 @@ class Translation:
     pieces: tuple[ScoredPiece, ...] = ()
 
     @classmethod
-    def of(cls, answer: Hypothesis, tokenizer: Tokenizer, confidence: Confidence | None) -> Translation:
-        """An answer in ids, as text."""
-        written = (*answer.tokens, tokenizer.end) if answer.finished else answer.tokens
-        own = answer.token_logprobs
+    def of(cls, found: Hypothesis, text: str, pieces: Sequence[Piece], *, confidence: float | None = None) -> Answer:
+        """An answer in ids, as text; the pieces are those of all that was written, its end included."""
+        own = found.token_logprobs
         return cls(
-            tokenizer.decode(answer.tokens),
-            answer.logprob,
-            answer.finished,
-            None if confidence is None else confidence.of(answer.logprob, len(written)) if answer.finished else 0.0,
-            answer.score,
-            len(written),
-            tuple(ScoredPiece(piece.text, sum(own[piece.start : piece.stop])) for piece in tokenizer.readable(written)),
+            text,
+            found.logprob,
+            found.finished,
+            confidence,
+            found.score,
+            len(own),
+            tuple(ScoredPiece(piece.text, sum(own[piece.start : piece.stop])) for piece in pieces),
         )
 
 
-def joined(parts: Sequence[Translation]) -> Translation:
+def joined(parts: Sequence[Answer]) -> Answer:
     """The parts of one text as one answer, which is right if all of them are; of nothing, the empty one."""
     sure = [part.confidence for part in parts if part.confidence is not None]
-    return Translation(
+    return Answer(
         " ".join(part.text for part in parts),
         sum(part.logprob for part in parts),
         all(part.finished for part in parts),
@@ -66,9 +64,9 @@ def joined(parts: Sequence[Translation]) -> Translation:
     )
 
 
-def best_joined(parts: Sequence[Sequence[Translation]], count: int) -> list[Translation]:
+def best_joined(parts: Sequence[Sequence[Answer]], count: int) -> list[Answer]:
     """Of all ways to take one answer for each part, the `count` best."""
-    found: list[tuple[Translation, ...]] = [()]
+    found: list[tuple[Answer, ...]] = [()]
     for answers in parts:
         ways = [(*before, answer) for before, answer in product(found, answers)]
         found = sorted(ways, key=lambda way: -sum(part.score for part in way))[:count]

@@ -1,0 +1,136 @@
+"""ALBERT: BERT with few weights. Its embeddings are narrow and widened once; neighbouring layers are one layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from torch import nn
+
+from ..core import Encoder, EncoderOnly, Learned, TokenEmbedding
+from ..core.init import linear
+from .bert import FIXED, SETTINGS, BertConfig, embedding_links
+from .names import Link, Names, link
+from .published import Published, same
+from .reader import architectures, finish, layer, norm, prefix, unused
+from .registry import Family, register
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlbertConfig(BertConfig):
+    """The defaults are the largest model, version 2.
+
+    `d_embedding` is the width of tokens, positions and segments. The `n_layers` are runs of `n_groups` layers, each
+    serving as many neighbours as the others.
+    """
+
+    family: ClassVar[str] = "albert"
+
+    vocab_size: int = 30000
+    d_embedding: int = 128
+    d_model: int = 4096
+    n_heads: int = 64
+    d_ff: int = 16384
+    n_groups: int = 1
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu_tanh"
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+
+    def check(self) -> None:
+        super().check()
+        self.require_positive("d_embedding", "n_groups")
+        self.require(
+            self.n_layers % self.n_groups == 0,
+            f"n_layers={self.n_layers} is not divisible by n_groups={self.n_groups}; change one",
+        )
+
+    @property
+    def groups(self) -> list[int]:
+        """For each layer, its group."""
+        return [index * self.n_groups // self.n_layers for index in range(self.n_layers)]
+
+
+def build(config: AlbertConfig) -> EncoderOnly:
+    """A layer stands in the stack as often as it runs."""
+    width = config.d_embedding
+    layers = [layer(config) for _ in range(config.n_groups)]
+    encoder = Encoder(
+        [layers[group] for group in config.groups],
+        positions=Learned(config.max_length, width),
+        entry=nn.Sequential(norm(config, width), nn.Dropout(config.dropout), linear(width, config.d_model)),
+    )
+    embedding = TokenEmbedding(config.vocab_size, width, scale=False, n_segments=config.n_segments)
+    return finish(config, embedding, encoder)
+
+
+def _layer_links(config: AlbertConfig, albert: str) -> Iterator[Link]:
+    """Every layer here, and its group there."""
+    for index, group in enumerate(config.groups):
+        ours, theirs = f"encoder.layers.{index}", f"{albert}encoder.albert_layer_groups.{group}.albert_layers.0"
+        yield link(f"{ours}.attention.part.query.*", f"{theirs}.attention.query.*")
+        yield link(f"{ours}.attention.part.key_value.*", (f"{theirs}.attention.key.*", f"{theirs}.attention.value.*"))
+        yield link(f"{ours}.attention.part.out.*", f"{theirs}.attention.dense.*")
+        yield link(f"{ours}.attention.norm.*", f"{theirs}.attention.LayerNorm.*")
+        yield link(f"{ours}.feed_forward.part.wide.*", f"{theirs}.ffn.*")
+        yield link(f"{ours}.feed_forward.part.narrow.*", f"{theirs}.ffn_output.*")
+        yield link(f"{ours}.feed_forward.norm.*", f"{theirs}.full_layer_layer_norm.*")
+
+
+def names(config: AlbertConfig) -> Names:
+    """The layer that pools is a matrix and a bias, without a name of their own."""
+    albert = prefix(config, "albert.")
+    return Names(
+        (
+            *embedding_links(albert),
+            link("encoder.entry.0.*", f"{albert}embeddings.LayerNorm.*"),
+            link("encoder.entry.2.*", f"{albert}encoder.embedding_hidden_mapping_in.*"),
+            *_layer_links(config, albert),
+            link("head.transform.dense.*", "predictions.dense.*"),
+            link("head.transform.norm.*", "predictions.LayerNorm.*"),
+            link("head.table.weight", "predictions.decoder.weight"),
+            link("head.bias", "predictions.bias"),
+            link("head.bias", "predictions.decoder.bias"),
+            link("head.dense.*", f"{albert}pooler.*"),
+            link("head.pool.dense.*", f"{albert}pooler.*"),
+            link("head.out.*", "classifier.*"),
+        ),
+        ignored={f"{albert}embeddings.position_ids": "counts the positions"}
+        | unused(
+            config,
+            {
+                "sop_classifier.classifier.*": (),
+                "predictions.*": ("words",),
+                "predictions.*.*": ("words",),
+                f"{albert}pooler.*": ("classes", "pooled"),
+            },
+        ),
+        prefix="albert.",
+    )
+
+
+PUBLISHED = Published(
+    model_type="albert",
+    architectures=(*architectures("Albert"), ("AlbertForPreTraining", {"head": "words"})),
+    settings=SETTINGS | {"d_embedding": same("embedding_size"), "n_groups": same("num_hidden_groups")},
+    fixed=FIXED | {"inner_group_num": 1},
+    names=names,
+)
+
+XXLARGE = AlbertConfig()
+albert = register(
+    Family(
+        AlbertConfig,
+        build,
+        presets={
+            "albert-tiny": XXLARGE.changed(
+                vocab_size=8000, d_embedding=64, d_model=128, n_heads=2, d_ff=512, n_layers=4
+            ),
+            "albert-base": XXLARGE.changed(d_model=768, n_heads=12, d_ff=3072),
+            "albert-large": XXLARGE.changed(d_model=1024, n_heads=16, d_ff=4096, n_layers=24),
+            "albert-xlarge": XXLARGE.changed(d_model=2048, n_heads=16, d_ff=8192, n_layers=24),
+            "albert-xxlarge": XXLARGE,
+        },
+        published=PUBLISHED,
+    )
+)

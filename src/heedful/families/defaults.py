@@ -1,0 +1,181 @@
+"""What a published checkpoint says about generating: config.json and generation_config.json, in and out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ..config import Config
+from ..errors import ConfigError
+
+if TYPE_CHECKING:
+    from .published import Published
+
+Given = Mapping[str, Any]
+
+USUAL_TOP_K = 50  # of transformers, where sampling is on and nothing is said
+NEUTRAL: dict[str, Any] = {
+    "suppress_tokens": [],
+    "begin_suppress_tokens": [],
+    "forced_decoder_ids": [],
+    "force_words_ids": [],
+    "sequence_bias": {},
+    "stop_strings": [],
+    "num_beam_groups": 1,
+    "diversity_penalty": 0,
+    "encoder_no_repeat_ngram_size": 0,
+    "encoder_repetition_penalty": 1,
+    "exponential_decay_length_penalty": [],
+    "guidance_scale": 1,
+    "penalty_alpha": 0,
+    "dola_layers": [],
+    "watermarking_config": {},
+}  # what changes answers and is not supported, with the value that changes nothing
+NEUTRAL_SAMPLING: dict[str, Any] = {"typical_p": 1, "epsilon_cutoff": 0, "eta_cutoff": 0, "top_h": 1, "num_beams": 1}
+
+
+class PublishedWarning(UserWarning):
+    """A published checkpoint that is read, but not all that it says is followed, or not as it should be kept."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenerationDefaults(Config):
+    """The tokens a model was trained to begin, end and pad with, and how its authors searched or sampled.
+
+    `forced_first` is always written after `start`, `forced_last` where an answer reaches its limit; `banned` never.
+    The others are those of generation, by the same names; as they are here, they say nothing.
+    """
+
+    title: ClassVar[str] = "generation defaults"
+
+    start: int | None = None
+    end: tuple[int, ...] = ()
+    pad: int | None = None
+    forced_first: int | None = None
+    forced_last: int | None = None
+    banned: tuple[int, ...] = ()
+    beam: int = 1
+    length_penalty: float = 1.0
+    max_new_tokens: int | None = None
+    min_new_tokens: int = 0
+    sample: bool = False
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    repetition_penalty: float = 1.0
+    no_repeat_ngrams: int | None = None
+
+    def check(self) -> None:
+        self.require_positive("beam", "max_new_tokens", "top_k", "no_repeat_ngrams")
+        self.require(self.min_new_tokens >= 0, f"min_new_tokens cannot be negative: {self.min_new_tokens}")
+        self.require(
+            self.max_new_tokens is None or self.max_new_tokens > self.min_new_tokens,
+            f"max_new_tokens={self.max_new_tokens} must be more than min_new_tokens={self.min_new_tokens}, "
+            "since it counts the end",
+        )
+        self.require(
+            abs(self.length_penalty) <= 10, f"length_penalty goes from -10 to 10, but is {self.length_penalty}"
+        )
+        for name in ("temperature", "repetition_penalty"):
+            self.require(getattr(self, name) > 0, f"{name} is more than 0, but is {getattr(self, name)}")
+        for name in ("top_p", "min_p"):
+            share = getattr(self, name)
+            self.require(share is None or 0 < share <= 1, f"{name} is more than 0 and at most 1, but is {share}")
+        self.require(not self.sample or self.beam == 1, f"sampling has no beam, but beam is {self.beam}")
+        for name in ("temperature", "top_k", "top_p", "min_p"):
+            self.require(
+                self.sample or getattr(self, name) == getattr(type(self), name), f"{name} is for sampling, which is off"
+            )
+
+    @classmethod
+    def read(cls, published: Published, *files: Given) -> GenerationDefaults:
+        """From config.json and generation_config.json, the later one's word counting; a warning names what is left out.
+
+        Where a model has an encoder, `max_length` and `min_length` count the start; elsewhere they count the prompt
+        and say nothing here. What is for sampling counts where sampling is on.
+        """
+        given = {key: value for file in files for key, value in file.items() if value is not None}
+        banned = given.get("bad_words_ids", [])
+        if not isinstance(banned, list) or not all(isinstance(word, list) and len(word) == 1 for word in banned):
+            raise ConfigError(
+                f"bad_words_ids={banned!r} is not supported; only a list of single tokens is, as [[5], [9]]"
+            )
+        end = given.get("eos_token_id", [])
+        start = given.get(published.start) if published.start else None
+        sample = given.get("do_sample", False)
+        if left_out := list(_left_out(given, sample is True)):
+            warnings.warn(
+                f"these settings of generation are not supported and left out: {', '.join(left_out)}",
+                PublishedWarning,
+                stacklevel=2,
+            )
+        return cls(
+            start=given.get("bos_token_id") if start is None else start,
+            end=tuple(end) if isinstance(end, list | tuple) else (end,),
+            pad=given.get("pad_token_id"),
+            forced_first=given.get("forced_bos_token_id"),
+            forced_last=given.get("forced_eos_token_id"),
+            banned=tuple(word[0] for word in banned),
+            beam=1 if sample is True else given.get("num_beams", 1),
+            length_penalty=given.get("length_penalty", 1.0),
+            max_new_tokens=_length(given, "max", published),
+            min_new_tokens=_length(given, "min", published) or 0,
+            sample=sample,
+            repetition_penalty=given.get("repetition_penalty", 1.0),
+            no_repeat_ngrams=_unless(0, given.get("no_repeat_ngram_size")),
+            **_sampling(given) if sample is True else {},
+        )
+
+    def write(self, published: Published) -> dict[str, Any]:
+        """A generation_config.json, without what is usual."""
+        written = {
+            published.start or "bos_token_id": self.start,
+            "eos_token_id": self.end[0] if len(self.end) == 1 else list(self.end),
+            "pad_token_id": self.pad,
+            "forced_bos_token_id": self.forced_first,
+            "forced_eos_token_id": self.forced_last,
+            "bad_words_ids": [[token] for token in self.banned],
+            "num_beams": _unless(1, self.beam),
+            "length_penalty": _unless(1, self.length_penalty),
+            "max_new_tokens": self.max_new_tokens,
+            "min_new_tokens": _unless(0, self.min_new_tokens),
+            "repetition_penalty": _unless(1, self.repetition_penalty),
+            "no_repeat_ngram_size": self.no_repeat_ngrams,
+        }
+        if self.sample:
+            written |= {"do_sample": True, "temperature": _unless(1, self.temperature), "top_k": self.top_k or 0}
+            written |= {"top_p": self.top_p, "min_p": self.min_p}
+        return {key: value for key, value in written.items() if value not in (None, [])}
+
+
+def _sampling(given: Given) -> dict[str, Any]:
+    return {
+        "temperature": given.get("temperature", 1.0),
+        "top_k": _unless(0, given.get("top_k", USUAL_TOP_K)),
+        "top_p": _unless(1, given.get("top_p")),
+        "min_p": _unless(0, given.get("min_p")),
+    }
+
+
+def _length(given: Given, which: str, published: Published) -> Any:
+    """A number of new tokens; said in the older way, with the start among them."""
+    new, whole = given.get(f"{which}_new_tokens"), given.get(f"{which}_length")
+    if new is not None or published.start is None or whole is None:
+        return new
+    if type(whole) is not int:
+        raise ConfigError(f"{which}_length must be a whole number, but {whole!r} was given")
+    return whole - 1 if which == "max" else max(0, whole - 1)
+
+
+def _left_out(given: Given, sample: bool) -> Iterator[str]:
+    for key, neutral in (NEUTRAL | NEUTRAL_SAMPLING if sample else NEUTRAL).items():
+        if given.get(key) and given[key] != neutral:
+            yield f"{key} with do_sample" if key == "num_beams" else key
+
+
+def _unless(usual: object, value: Any) -> Any:
+    """None where a value is the usual one; true and false are no numbers, and left for the config to refuse."""
+    return None if value == usual and not isinstance(value, bool) else value

@@ -1,0 +1,100 @@
+"""DistilBERT: BERT with half its layers, without segments and without the layer that pools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, Literal
+
+from ..core import EncoderOnly
+from ..errors import ConfigError
+from .names import Names, link
+from .published import ACTIVATIONS, CLASSES, Published, Setting, same, words
+from .reader import HEADS, ReaderConfig, architectures, assemble, classes, prefix, unused
+from .registry import Family, register
+
+NORM_EPS = 1e-12  # of every published one; a config.json has no key for it
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistilBertConfig(ReaderConfig):
+    """The defaults are the base model."""
+
+    family: ClassVar[str] = "distilbert"
+
+    n_layers: int = 6
+    head: Literal["words", "classes", "first", "mean", "hidden"] = "words"
+    norm_eps: float = NORM_EPS
+
+
+def build(config: DistilBertConfig) -> EncoderOnly:
+    """A classifier has ReLU where BERT's has tanh."""
+    return assemble(config, heads={**HEADS, "classes": partial(classes, activation="relu")})
+
+
+def names(config: DistilBertConfig) -> Names:
+    """Every part has a name of its own."""
+    distilbert = prefix(config, "distilbert.")
+    ours, theirs = "encoder.layers.*", f"{distilbert}transformer.layer.*"
+    return Names(
+        (
+            link("embedding.weight", f"{distilbert}embeddings.word_embeddings.weight"),
+            link("encoder.positions.weight", f"{distilbert}embeddings.position_embeddings.weight"),
+            link("encoder.entry.*", f"{distilbert}embeddings.LayerNorm.*"),
+            link(f"{ours}.attention.part.query.*", f"{theirs}.attention.q_lin.*"),
+            link(f"{ours}.attention.part.key_value.*", (f"{theirs}.attention.k_lin.*", f"{theirs}.attention.v_lin.*")),
+            link(f"{ours}.attention.part.out.*", f"{theirs}.attention.out_lin.*"),
+            link(f"{ours}.attention.norm.*", f"{theirs}.sa_layer_norm.*"),
+            link(f"{ours}.feed_forward.part.wide.*", f"{theirs}.ffn.lin1.*"),
+            link(f"{ours}.feed_forward.part.narrow.*", f"{theirs}.ffn.lin2.*"),
+            link(f"{ours}.feed_forward.norm.*", f"{theirs}.output_layer_norm.*"),
+            link("head.transform.dense.*", "vocab_transform.*"),
+            link("head.transform.norm.*", "vocab_layer_norm.*"),
+            link("head.table.weight", "vocab_projector.weight"),
+            link("head.bias", "vocab_projector.bias"),
+            link("head.pool.dense.*", "pre_classifier.*"),
+            link("head.out.*", "classifier.*"),
+        ),
+        ignored={f"{distilbert}embeddings.position_ids": "counts the positions"}
+        | unused(config, {f"vocab_{part}.*": ("words",) for part in ("transform", "layer_norm", "projector")}),
+        prefix="distilbert.",
+    )
+
+
+def _write_eps(eps: float) -> dict[str, Any]:
+    if eps != NORM_EPS:
+        raise ConfigError(f"a published distilbert has norm_eps={NORM_EPS}, and no key to say {eps}")
+    return {}
+
+
+PUBLISHED = Published(
+    model_type="distilbert",
+    architectures=architectures("DistilBert"),
+    settings={
+        "vocab_size": same("vocab_size"),
+        "d_model": same("dim"),
+        "n_heads": same("n_heads"),
+        "d_ff": same("hidden_dim"),
+        "n_layers": same("n_layers"),
+        "max_length": same("max_position_embeddings"),
+        "activation": words("activation", ACTIVATIONS),
+        "n_classes": CLASSES,
+        "norm_eps": Setting((), lambda given: None, _write_eps),
+        "dropout": same("dropout"),
+        "attention_dropout": same("attention_dropout"),
+    },
+    fixed={"sinusoidal_pos_embds": False, "is_encoder_decoder": False, "tie_word_embeddings": True},
+    names=names,
+)
+
+distilbert = register(
+    Family(
+        DistilBertConfig,
+        build,
+        presets={
+            "distilbert-tiny": DistilBertConfig(n_layers=2, d_model=128, n_heads=2, d_ff=512),
+            "distilbert-base": DistilBertConfig(),
+        },
+        published=PUBLISHED,
+    )
+)

@@ -1,0 +1,139 @@
+"""What BERT and its kin share: the fields, post-norm layers, and heads that say what a text is read for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from torch import nn
+
+from ..config import FamilyConfig
+from ..core import (
+    ClassHead,
+    Encoder,
+    EncoderLayer,
+    EncoderOnly,
+    FeedForward,
+    FirstToken,
+    Hidden,
+    LayerNorm,
+    Learned,
+    Mean,
+    MultiHeadAttention,
+    PoolingHead,
+    PostNorm,
+    TokenEmbedding,
+    Transform,
+    VocabularyHead,
+)
+from ..core.init import linear, start_normal
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReaderConfig(FamilyConfig):
+    """`head`: "words" gives logits over the vocabulary, "classes" logits over `n_classes`, "pooled" the first token's
+    vector through a dense layer, "first" the same as it is, "mean" the mean of all vectors, "hidden" the vectors.
+    """
+
+    vocab_size: int = 30522
+    d_model: int = 768
+    n_heads: int = 12
+    d_ff: int = 3072
+    n_layers: int = 12
+    max_length: int = 512
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu"
+    head: Literal["words", "classes", "pooled", "first", "mean", "hidden"] = "words"
+    n_classes: int = 2
+    norm_eps: float = 1e-12
+    dropout: float = 0.1
+    attention_dropout: float = 0.1
+
+    def check(self) -> None:
+        self.require_positive("vocab_size", "d_model", "n_heads", "d_ff", "n_layers", "max_length", "n_classes")
+        self.require_share("dropout", "attention_dropout")
+        self.require(
+            self.d_model % self.n_heads == 0,
+            f"d_model={self.d_model} is not divisible by n_heads={self.n_heads}; change one",
+        )
+
+
+def norm(config: ReaderConfig, width: int | None = None) -> LayerNorm:
+    """Over the model's width unless another is given."""
+    return LayerNorm(config.d_model if width is None else width, eps=config.norm_eps)
+
+
+def layer(config: ReaderConfig) -> EncoderLayer:
+    """Attention and feed-forward, each with its norm after it."""
+    attention = MultiHeadAttention(config.d_model, config.n_heads, dropout=config.attention_dropout)
+    feed_forward = FeedForward(config.d_model, config.d_ff, activation=config.activation)
+    return EncoderLayer(
+        PostNorm(attention, norm(config), config.dropout), PostNorm(feed_forward, norm(config), config.dropout)
+    )
+
+
+def words(config: ReaderConfig, embedding: TokenEmbedding, *, activation: str | None = None) -> nn.Module:
+    """Which token it is, asked of the embedding's own matrix and at its width."""
+    width = embedding.weight.shape[1]
+    chosen = config.activation if activation is None else activation
+    transform = Transform(config.d_model, width, activation=chosen, norm=norm(config, width))
+    return VocabularyHead(width, config.vocab_size, table=embedding, bias=True, transform=transform)
+
+
+def pooled(config: ReaderConfig, embedding: TokenEmbedding, *, activation: str = "tanh") -> nn.Module:
+    """The first token's vector through a dense layer."""
+    return PoolingHead(FirstToken(), linear(config.d_model, config.d_model), activation)
+
+
+def classes(config: ReaderConfig, embedding: TokenEmbedding, *, activation: str = "tanh") -> nn.Module:
+    """Which class it is, asked of what is pooled."""
+    pool = pooled(config, embedding, activation=activation)
+    return ClassHead(pool, config.d_model, config.n_classes, dropout=config.dropout)
+
+
+Heads = Mapping[str, Callable[[Any, TokenEmbedding], nn.Module]]
+HEADS: Heads = {
+    "words": words,
+    "classes": classes,
+    "pooled": pooled,
+    "first": lambda config, embedding: PoolingHead(FirstToken()),
+    "mean": lambda config, embedding: PoolingHead(Mean()),
+    "hidden": lambda config, embedding: Hidden(),
+}
+
+
+def assemble(config: ReaderConfig, *, n_segments: int = 0, offset: int = 0, heads: Heads = HEADS) -> EncoderOnly:
+    """The parts put together, over learned positions that begin after `offset` unused rows."""
+    encoder = Encoder(
+        [layer(config) for _ in range(config.n_layers)],
+        positions=Learned(config.max_length, config.d_model, offset=offset),
+        entry=norm(config),
+        dropout=config.dropout,
+    )
+    embedding = TokenEmbedding(config.vocab_size, config.d_model, scale=False, n_segments=n_segments)
+    return finish(config, embedding, encoder, heads)
+
+
+def finish(config: ReaderConfig, embedding: TokenEmbedding, encoder: Encoder, heads: Heads = HEADS) -> EncoderOnly:
+    """The config's head on top, and the weights as BERT's start."""
+    head = heads[config.head](config, embedding)
+    return start_normal(EncoderOnly(embedding=embedding, encoder=encoder, head=head), 0.02)
+
+
+def prefix(config: ReaderConfig, name: str) -> str:
+    """The model alone is published under names without a prefix; under a head, they have one."""
+    return name if config.head in ("words", "classes") else ""
+
+
+def unused(config: ReaderConfig, readers: Mapping[str, Collection[str]]) -> dict[str, str]:
+    """For `Names.ignored`: of published names, each with the heads that read it, those that this head does not."""
+    return {name: "belongs to another head" for name, heads in readers.items() if config.head not in heads}
+
+
+def architectures(kind: str) -> tuple[tuple[str, dict[str, str]], ...]:
+    """The classes of transformers that have such heads."""
+    return (
+        (f"{kind}ForMaskedLM", {"head": "words"}),
+        (f"{kind}ForSequenceClassification", {"head": "classes"}),
+        *((f"{kind}Model", {"head": head}) for head in ("hidden", "mean", "first", "pooled")),
+    )

@@ -1,0 +1,136 @@
+"""RoBERTa, and XLM-RoBERTa of many languages: BERT with other ends, its positions counted from after padding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+from ..core import EncoderOnly
+from .bert import FIXED, SETTINGS, BertConfig, encoder_links
+from .names import Names, link
+from .published import Given, Published, Setting
+from .reader import HEADS, Heads, architectures, assemble, prefix, unused, words
+from .registry import Family, register
+
+ROWS = 512  # of the published table of positions, where a config does not say
+
+
+@dataclass(frozen=True, kw_only=True)
+class RobertaConfig(BertConfig):
+    """The defaults are what a published config means by leaving a key out; the presets are the models.
+
+    `position_offset` rows stand unused before the first position: the padding token's id there, and one.
+    """
+
+    family: ClassVar[str] = "roberta"
+
+    vocab_size: int = 50265
+    position_offset: int = 2
+    max_length: int = ROWS - 2
+
+    def check(self) -> None:
+        super().check()
+        self.require_positive("position_offset")
+
+
+@dataclass(frozen=True, kw_only=True)
+class XLMRobertaConfig(RobertaConfig):
+    """RoBERTa under another name, with another vocabulary."""
+
+    family: ClassVar[str] = "xlm-roberta"
+
+    vocab_size: int = 30522
+
+
+def build(config: RobertaConfig) -> EncoderOnly:
+    """The layer before the output has GELU, whatever the others have."""
+    heads: Heads = {**HEADS, "words": partial(words, activation="gelu")}
+    return assemble(config, n_segments=config.n_segments, offset=config.position_offset, heads=heads)
+
+
+def names(config: RobertaConfig) -> Names:
+    """A classifier has a dense layer of its own, not the one that pools."""
+    roberta = prefix(config, "roberta.")
+    return Names(
+        (
+            *encoder_links(roberta),
+            link("head.transform.dense.*", "lm_head.dense.*"),
+            link("head.transform.norm.*", "lm_head.layer_norm.*"),
+            link("head.table.weight", "lm_head.decoder.weight"),
+            link("head.bias", "lm_head.bias"),
+            link("head.bias", "lm_head.decoder.bias"),
+            link("head.pool.dense.*", "classifier.dense.*"),
+            link("head.out.*", "classifier.out_proj.*"),
+        ),
+        ignored={f"{roberta}embeddings.position_ids": "counts the positions"}
+        | unused(
+            config,
+            {"lm_head.*": ("words",), "lm_head.*.*": ("words",), f"{roberta}pooler.dense.*": ("pooled",)},
+        ),
+        prefix="roberta.",
+    )
+
+
+def _read_offset(given: Given) -> Any:
+    pad = given.get("pad_token_id")
+    return pad + 1 if isinstance(pad, int) else pad
+
+
+def _read_length(given: Given) -> Any:
+    rows, offset = given.get("max_position_embeddings"), _read_offset(given)
+    rows, offset = ROWS if rows is None else rows, 2 if offset is None else offset
+    return rows - offset if isinstance(rows, int) and isinstance(offset, int) else rows
+
+
+class RobertaPublished(Published):
+    """Their table of positions has its unused rows counted, which two fields of ours say together."""
+
+    def write(self, config: Any) -> dict[str, Any]:
+        """A config.json from the family's config."""
+        return super().write(config) | {"max_position_embeddings": config.max_length + config.position_offset}
+
+
+def _published(model_type: str, kind: str) -> Published:
+    return RobertaPublished(
+        model_type=model_type,
+        architectures=architectures(kind),
+        settings=SETTINGS
+        | {
+            "max_length": Setting(("max_position_embeddings", "pad_token_id"), _read_length, lambda length: {}),
+            "position_offset": Setting(("pad_token_id",), _read_offset, lambda offset: {"pad_token_id": offset - 1}),
+        },
+        fixed=FIXED,
+        names=names,
+    )
+
+
+TRAINED = {"max_length": 512, "n_segments": 1, "norm_eps": 1e-5}
+TINY = TRAINED | {"vocab_size": 8000, "d_model": 128, "n_heads": 2, "d_ff": 512, "n_layers": 2}
+LARGE = TRAINED | {"d_model": 1024, "n_heads": 16, "d_ff": 4096, "n_layers": 24}
+LANGUAGES = {"vocab_size": 250002}
+
+roberta = register(
+    Family(
+        RobertaConfig,
+        build,
+        presets={
+            "roberta-tiny": RobertaConfig().changed(**TINY),
+            "roberta-base": RobertaConfig().changed(**TRAINED),
+            "roberta-large": RobertaConfig().changed(**LARGE),
+        },
+        published=_published("roberta", "Roberta"),
+    )
+)
+xlm_roberta = register(
+    Family(
+        XLMRobertaConfig,
+        build,
+        presets={
+            "xlm-roberta-tiny": XLMRobertaConfig().changed(**TINY),
+            "xlm-roberta-base": XLMRobertaConfig().changed(**TRAINED, **LANGUAGES),
+            "xlm-roberta-large": XLMRobertaConfig().changed(**LARGE, **LANGUAGES),
+        },
+        published=_published("xlm-roberta", "XLMRoberta"),
+    )
+)

@@ -1,0 +1,236 @@
+"""ViT: an image cut into patches, a class token before them, and a pre-norm encoder with learned positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from torch import nn
+
+from ..config import FamilyConfig
+from ..core import (
+    ClassHead,
+    Encoder,
+    EncoderLayer,
+    EncoderOnly,
+    FeedForward,
+    FirstToken,
+    Hidden,
+    LayerNorm,
+    Learned,
+    Mean,
+    MultiHeadAttention,
+    PatchEmbedding,
+    PoolingHead,
+    PreNorm,
+)
+from ..core.init import linear, start_normal
+from ..errors import ConfigError
+from .names import ONE_ROW, Layout, Link, Names, link
+from .published import ACTIVATIONS, CLASSES, Given, Published, Setting, same, words
+from .registry import Family, register
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageConfig(FamilyConfig):
+    """What ViT and DeiT share; images and patches are square. Attention's output has a bias whatever `qkv_bias`."""
+
+    image_size: int = 224
+    patch_size: int = 16
+    n_channels: int = 3
+    d_model: int = 768
+    n_heads: int = 12
+    d_ff: int = 3072
+    n_layers: int = 12
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu"
+    qkv_bias: bool = True
+    n_classes: int = 2
+    norm_eps: float = 1e-12
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+
+    def check(self) -> None:
+        self.require_positive("image_size", "patch_size", "n_channels", "d_model", "n_heads", "d_ff", "n_layers")
+        self.require_positive("n_classes")
+        self.require_share("dropout", "attention_dropout")
+        self.require(
+            self.image_size % self.patch_size == 0,
+            f"an image of image_size={self.image_size} cannot be cut into patches of patch_size={self.patch_size}; "
+            "change one",
+        )
+        self.require(
+            self.d_model % self.n_heads == 0,
+            f"d_model={self.d_model} is not divisible by n_heads={self.n_heads}; change one",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViTConfig(ImageConfig):
+    """The defaults are the base model with patches of 16.
+
+    `head`: "classes" gives logits over `n_classes` from the class token, "pooled" the class token's vector through a
+    dense layer, "mean" the mean of all vectors, "hidden" the vectors.
+    """
+
+    family: ClassVar[str] = "vit"
+
+    head: Literal["classes", "pooled", "mean", "hidden"] = "classes"
+
+
+HEADS: dict[str, Callable[[ImageConfig], nn.Module]] = {
+    "classes": lambda config: ClassHead(FirstToken(), config.d_model, config.n_classes),
+    "pooled": lambda config: PoolingHead(FirstToken(), linear(config.d_model, config.d_model), "tanh"),
+    "mean": lambda config: PoolingHead(Mean()),
+    "hidden": lambda config: Hidden(),
+}
+
+
+def assemble(config: ImageConfig, head: nn.Module, *, n_prefix: int) -> EncoderOnly:
+    """Put the parts together, under this head; so many learned tokens stand before the patches."""
+    d_model = config.d_model
+
+    def norm() -> LayerNorm:
+        return LayerNorm(d_model, eps=config.norm_eps)
+
+    def layer() -> nn.Module:
+        attention = MultiHeadAttention(
+            d_model, config.n_heads, bias=config.qkv_bias, out_bias=True, dropout=config.attention_dropout
+        )
+        feed_forward = FeedForward(d_model, config.d_ff, activation=config.activation)
+        return EncoderLayer(PreNorm(attention, norm(), config.dropout), PreNorm(feed_forward, norm(), config.dropout))
+
+    embedding = PatchEmbedding(
+        d_model,
+        image_size=config.image_size,
+        patch_size=config.patch_size,
+        n_channels=config.n_channels,
+        n_prefix=n_prefix,
+    )
+    encoder = Encoder(
+        [layer() for _ in range(config.n_layers)],
+        positions=Learned(n_prefix + embedding.n_patches, d_model),
+        norm=norm(),
+        dropout=config.dropout,
+    )
+    return start_normal(EncoderOnly(embedding=embedding, encoder=encoder, head=head), 0.02)
+
+
+def build(config: ViTConfig) -> EncoderOnly:
+    """The class token stands first."""
+    return assemble(config, HEADS[config.head](config), n_prefix=1)
+
+
+OTHER_HEAD = "belongs to another head"
+TOPS: dict[str, tuple[Link, ...]] = {
+    "classes": (link("head.out.*", "classifier.*"),),
+    "pooled": (link("head.dense.*", "pooler.dense.*"),),
+}
+
+
+def table(
+    config: ImageConfig, head: str, *, model: str, tokens: tuple[str, ...], tops: Mapping[str, tuple[Link, ...]]
+) -> Names:
+    """The names of a model that is called `model`, with the learned `tokens` before its patches and `tops` as heads.
+
+    The model alone has names without a prefix; with classes on top, its names begin with its own.
+    """
+    base = "" if head in ("pooled", "mean", "hidden") else f"{model}."
+    ours, theirs = "encoder.layers.*", f"{base}encoder.layer.*"
+    shape = config.n_channels, config.patch_size, config.patch_size
+    convolution = Layout(lambda weight: weight.unflatten(1, shape), lambda weight: weight.flatten(1))
+    others = [line for name, lines in tops.items() if name != head for line in lines]
+    return Names(
+        (
+            link("embedding.prefix", tuple(f"{base}embeddings.{token}" for token in tokens), ONE_ROW),
+            link("embedding.project.weight", f"{base}embeddings.patch_embeddings.projection.weight", convolution),
+            link("embedding.project.bias", f"{base}embeddings.patch_embeddings.projection.bias"),
+            link("encoder.positions.weight", f"{base}embeddings.position_embeddings", ONE_ROW),
+            link(f"{ours}.attention.norm.*", f"{theirs}.layernorm_before.*"),
+            link(f"{ours}.attention.part.query.*", f"{theirs}.attention.attention.query.*"),
+            link(
+                f"{ours}.attention.part.key_value.*",
+                (f"{theirs}.attention.attention.key.*", f"{theirs}.attention.attention.value.*"),
+            ),
+            link(f"{ours}.attention.part.out.*", f"{theirs}.attention.output.dense.*"),
+            link(f"{ours}.feed_forward.norm.*", f"{theirs}.layernorm_after.*"),
+            link(f"{ours}.feed_forward.part.wide.*", f"{theirs}.intermediate.dense.*"),
+            link(f"{ours}.feed_forward.part.narrow.*", f"{theirs}.output.dense.*"),
+            link("encoder.norm.*", f"{base}layernorm.*"),
+            *tops.get(head, ()),
+        ),
+        ignored={name: OTHER_HEAD for line in others for name in line.theirs},
+        prefix=f"{model}.",
+    )
+
+
+def _square(key: str) -> Setting:
+    """One number, which some files give as height and width."""
+
+    def read(given: Given) -> Any:
+        size = given.get(key)
+        if not isinstance(size, list | tuple):
+            return size
+        if len(size) != 2 or size[0] != size[1]:
+            raise ConfigError(f"{key}={size!r} is not supported; only squares are: one number, or the same twice")
+        return size[0]
+
+    return Setting((key,), read, lambda size: {key: size})
+
+
+SETTINGS = {
+    "image_size": _square("image_size"),
+    "patch_size": _square("patch_size"),
+    "n_channels": same("num_channels"),
+    "d_model": same("hidden_size", "pooler_output_size"),
+    "n_heads": same("num_attention_heads"),
+    "d_ff": same("intermediate_size"),
+    "n_layers": same("num_hidden_layers"),
+    "activation": words("hidden_act", ACTIVATIONS),
+    "qkv_bias": same("qkv_bias"),
+    "n_classes": CLASSES,
+    "norm_eps": same("layer_norm_eps"),
+    "dropout": same("hidden_dropout_prob"),
+    "attention_dropout": same("attention_probs_dropout_prob"),
+}
+FIXED = {"is_encoder_decoder": False, "pooler_act": "tanh"}
+
+PUBLISHED = Published(
+    model_type="vit",
+    architectures=(
+        ("ViTForImageClassification", {"head": "classes"}),
+        ("ViTModel", {"head": "hidden"}),
+        ("ViTModel", {"head": "mean"}),
+        ("ViTModel", {"head": "pooled"}),
+    ),
+    settings=SETTINGS,
+    fixed=FIXED,
+    names=lambda config: table(config, config.head, model="vit", tokens=("cls_token",), tops=TOPS),
+)
+
+BASE = ViTConfig(n_classes=1000)
+LARGE = BASE.changed(d_model=1024, n_heads=16, d_ff=4096, n_layers=24)
+vit = register(
+    Family(
+        ViTConfig,
+        build,
+        presets={
+            "vit-tiny": ViTConfig(
+                image_size=28,
+                patch_size=7,
+                n_channels=1,
+                d_model=64,
+                n_heads=4,
+                d_ff=256,
+                n_layers=4,
+                n_classes=10,
+            ),
+            "vit-small-16": BASE.changed(d_model=384, n_heads=6, d_ff=1536),
+            "vit-base-16": BASE,
+            "vit-base-32": BASE.changed(patch_size=32),
+            "vit-large-16": LARGE,
+            "vit-huge-14": LARGE.changed(patch_size=14, d_model=1280, d_ff=5120, n_layers=32),
+        },
+        published=PUBLISHED,
+    )
+)

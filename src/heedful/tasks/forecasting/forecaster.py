@@ -1,0 +1,131 @@
+"""The steps that follow a series, from the newest of its own.
+
+Shapes: L steps, C channels, R rows: what the module reads as one, with c channels each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ...config import Config, FamilyConfig
+from ...core import Forecaster
+from ...errors import ConfigError, DataError
+from ...families import Imported
+from ..predictor import ItemError, Predictor
+from ..reader import BATCH_TOKENS
+from .series import newest
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForecastSettings(Config):
+    """The names of the channels, in the order of a row; empty where they have none."""
+
+    title: ClassVar[str] = "forecasting"
+
+    columns: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        self.require(len(set(self.columns)) == len(self.columns), f"columns has a name twice: {self.columns}")
+
+
+class Prepared(NamedTuple):
+    """A series as rows (R, L, c), with NaN where it was not observed; `flat` where it was a list of numbers."""
+
+    rows: NDArray[np.float64]
+    flat: bool
+
+
+class SeriesForecaster(Predictor):
+    """What `heedful.load` gives for a forecaster's bundle.
+
+    Where the model reads every channel on its own, so does this: each is a row, with gaps of its own. Where it reads
+    them together, a step with a gap in one channel counts as not observed.
+    """
+
+    task: ClassVar[str] = "forecasting"
+    kind: ClassVar[type[Config]] = ForecastSettings
+    what: ClassVar[str] = "series"
+
+    def __init__(self, config: FamilyConfig, module: nn.Module, settings: ForecastSettings) -> None:
+        super().__init__(config, module, settings)
+        if not isinstance(module, Forecaster):
+            raise ConfigError(f"a model of the family {config.family!r} does not forecast; one of 'patchtst' does")
+        together, named = module.embedding.n_channels, len(settings.columns)
+        if together > 1 and named not in (0, together):
+            raise ConfigError(f"the model reads {together} channels together, but {named} columns are named")
+
+    def predict(self, series: Sequence[Any]) -> list[Any]:
+        """For each series the steps that follow, in the form it has: a list of numbers, or a list of rows of numbers.
+
+        Of a longer series the newest steps are read; a shorter one is refused. None or NaN was not observed.
+        """
+        known = [self._numbered(one, index) for index, one in enumerate(self._listed(series))]
+        if not known:
+            return []
+        found = self._forecast(np.concatenate([one.rows for one in known]))
+        each = np.split(found, np.cumsum([len(one.rows) for one in known])[:-1])
+        return [self._answer(one, rows, index) for index, (one, rows) in enumerate(zip(known, each, strict=True))]
+
+    def prepared(self, series: Any) -> Prepared:
+        """Cut to the newest steps, and into rows."""
+        values = newest(series, self.module.context_length)
+        flat = values.ndim == 1
+        values = values[:, None] if flat else values
+        self._check_channels(values.shape[1])
+        rows = values.reshape(len(values), -1, self.module.embedding.n_channels).transpose(1, 0, 2)
+        for place, row in enumerate(rows):
+            self._check_gaps(row, f"channel {place + 1}" if len(rows) > 1 else "it")
+        return Prepared(rows, flat)
+
+    def _check_channels(self, n: int) -> None:
+        columns, together = self.settings.columns, self.module.embedding.n_channels
+        wanted = len(columns) or (together if together > 1 else n)
+        if n != wanted:
+            names = f" ({', '.join(columns)})" if columns else ""
+            raise DataError(f"this model forecasts {wanted} channels{names}, not {n}")
+
+    def _check_gaps(self, row: NDArray[np.float64], name: str) -> None:
+        """A model that sees no patch at all would still answer."""
+        embedding = self.module.embedding
+        seen = np.asarray(np.isfinite(row).all(axis=1))
+        first = len(seen) - embedding.filling(len(seen))
+        patches = np.lib.stride_tricks.sliding_window_view(seen[first:], embedding.patch_length)[:: embedding.stride]
+        if not patches.all(axis=1).any():
+            raise DataError(
+                f"{name} was observed at {seen.sum()} of {len(seen)} steps, and nowhere throughout one of the patches "
+                f"of {embedding.patch_length} steps that the model reads"
+            )
+
+    @torch.inference_mode()
+    def _forecast(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(R, L, c) → (R, horizon, c), some rows at a time."""
+        device, embedding = next(self.module.parameters()).device, self.module.embedding
+        size = max(1, BATCH_TOKENS // embedding.n_patches(embedding.filling(rows.shape[1])))
+        found: list[Tensor] = []
+        for batch in torch.from_numpy(rows).split(size):
+            seen = ~batch.isnan().any(dim=2)
+            keep = None if seen.all() else seen.to(device)
+            found.append(self.module(batch.to(device), keep).cpu())
+        return torch.cat(found).numpy()
+
+    def _answer(self, series: Prepared, rows: NDArray[np.float64], index: int) -> list[Any]:
+        if not np.isfinite(rows).all():
+            largest = np.nanmax(np.abs(series.rows))
+            raise ItemError(
+                self.what, index, f"the forecast is no number; its values, up to {largest:g}, are too large"
+            )
+        forecast = rows.transpose(1, 0, 2).reshape(rows.shape[1], -1)  # (horizon, C)
+        return (forecast[:, 0] if series.flat else forecast).tolist()
+
+    @classmethod
+    def of_checkpoint(cls, found: Imported, folder: Path) -> Self:
+        """A published model; its channels have no names."""
+        return cls(found.config, found.module, ForecastSettings())

@@ -1,0 +1,204 @@
+"""Other people's models as bundles: read strictly, given a task, written into a new folder."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from ..config import read_mapping
+from ..core import DecoderOnly, EncoderDecoder, Forecaster, PatchEmbedding
+from ..data.listed_vocabulary import Unit, tokenizer_of
+from ..data.published_tokenizer import PublishedTokenizer
+from ..errors import ConfigError, DataError, unknown
+from ..families import Imported, describe
+from ..families.checkpoint import LayoutError, read_checkpoint
+from ..families.ctranslate2 import from_ctranslate2
+from ..files import new_folder, write_text
+from . import load
+from .card import card
+from .classification import Classifier, ClassifierSettings
+from .embedding import Embedder, EmbedderSettings
+from .forecasting import SeriesForecaster
+from .images import ImageClassifier
+from .language_model import LENGTH, Continuer, ContinuerSettings
+from .masked import Filler, FillerSettings
+from .sentence_transformers import pooling_of
+from .text_to_text import SOURCE, TARGET, Rewriter, RewriterSettings
+from .tokens import taken_apart
+
+BINARY = "model.bin"
+THEIRS = "README.md"
+LARGEST_CARD = 1 << 20  # bytes of their own words that are taken along
+MASKS = ("[MASK]", "<mask>")
+USUAL_PROBLEM = "single_label_classification"
+PROBLEMS: dict[str, Literal["one", "several", "score"]] = {
+    USUAL_PROBLEM: "one",
+    "multi_label_classification": "several",
+    "regression": "score",
+}
+
+
+def import_model(folder: str | Path, out: str | Path, *, task: str | None = None, unit: Unit | None = None) -> Any:
+    """A published model as a bundle in a new folder; the bundle, loaded.
+
+    `folder` has Hugging Face's layout (config.json, safetensors, tokenizer.json), or is a model of CTranslate2.
+    A reader serves several tasks: `task` says which, where not the one it was published for. `unit` is what the
+    tokens of a CTranslate2 model are, where its folder has no tokenizer.json: "words" or "characters".
+
+    >>> import_model("all-MiniLM-L6-v2", "minilm").predict(["A cat.", "A dog."])
+    """
+    folder, out = Path(folder), Path(out)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise LayoutError(f"{out} is there already, and not an empty folder; choose another one (--out)")
+    with new_folder(out) as partial:
+        model = _of_binary(folder, task, unit) if _is_binary(folder) else _of_checkpoint(folder, task, unit)
+        model.save(partial)
+        theirs = _their_words(folder, partial)
+        write_text(partial / "README.md", card(model, theirs))
+    return load(out)
+
+
+def _is_binary(folder: Path) -> bool:
+    return (folder / BINARY).is_file() and not list(folder.glob("*.safetensors"))
+
+
+def _of_checkpoint(folder: Path, task: str | None, unit: Unit | None) -> Any:
+    if unit is not None:
+        raise ConfigError("a unit is for the bare vocabularies of CTranslate2; this model has a tokeniser")
+    found = read_checkpoint(folder)
+    own = _own_task(found)
+    if task not in (None, own) and not {task, own} <= READERS.keys():
+        others = f"; as a reader it serves {', '.join(READERS)}" if own in READERS else ""
+        raise ConfigError(f"{folder} is a model for {own}, and not for {task}{others}")
+    wanted = task or own
+    head = pooling_of(folder).head if wanted == "embedding" else READERS.get(wanted)
+    if head is not None and head != getattr(found.config, "head", None):
+        found = read_checkpoint(folder, head=head)
+    return MAKERS[wanted](found, folder)
+
+
+def _own_task(found: Imported) -> str:
+    """What the module is for, as it is wired."""
+    module = found.module
+    if isinstance(module, EncoderDecoder):
+        return Rewriter.task
+    if isinstance(module, DecoderOnly):
+        return Continuer.task
+    if isinstance(module, Forecaster):
+        return SeriesForecaster.task
+    if isinstance(module.embedding, PatchEmbedding):
+        return ImageClassifier.task
+    return {"words": Filler.task, "classes": Classifier.task}.get(getattr(found.config, "head", ""), Embedder.task)
+
+
+def _rewriter(found: Imported, folder: Path) -> Rewriter:
+    tokens, generation = taken_apart(found.generation)
+    settings = RewriterSettings(tokens=tokens, generation=generation)
+    return Rewriter(found.config, found.module, _tokenizer(folder, found), settings)
+
+
+def _continuer(found: Imported, folder: Path) -> Continuer:
+    tokens, generation = taken_apart(found.generation)
+    if generation.max_new_tokens is None:
+        generation = generation.changed(max_new_tokens=LENGTH + generation.min_new_tokens)
+    settings = ContinuerSettings(tokens=tokens, generation=generation)
+    return Continuer(found.config, found.module, _tokenizer(folder, found), settings)
+
+
+def _filler(found: Imported, folder: Path) -> Filler:
+    tokenizer = _tokenizer(folder, found)
+    usual = (name for name in MASKS if tokenizer.id_of(name) is not None)
+    name = tokenizer.role("mask_token") or next(usual, None)
+    if name is None:
+        raise DataError(f"{folder}: no token of the tokeniser stands for a gap ({', '.join(MASKS)})")
+    return Filler(found.config, found.module, FillerSettings(mask=name), tokenizer)
+
+
+def _classifier(found: Imported, folder: Path) -> Classifier:
+    n_classes: int = found.module.head.out.out_features
+    said = read_mapping(folder / "config.json").get("problem_type") or (
+        "regression" if n_classes == 1 else USUAL_PROBLEM
+    )
+    if said not in PROBLEMS:
+        raise ConfigError(f"{folder}: {unknown('problem_type', said, PROBLEMS)}")
+    settings = ClassifierSettings(labels=found.labels or tuple(map(str, range(n_classes))), means=PROBLEMS[said])
+    return Classifier(found.config, found.module, settings, _tokenizer(folder, found))
+
+
+def _embedder(found: Imported, folder: Path) -> Embedder:
+    settings = EmbedderSettings(normalised=pooling_of(folder).normalised)
+    return Embedder(found.config, found.module, settings, _tokenizer(folder, found))
+
+
+READERS = {Filler.task: "words", Classifier.task: "classes", Embedder.task: "mean"}  # and the head that each asks
+MAKERS: dict[str, Callable[[Imported, Path], Any]] = {
+    Rewriter.task: _rewriter,
+    Continuer.task: _continuer,
+    Filler.task: _filler,
+    Classifier.task: _classifier,
+    Embedder.task: _embedder,
+    ImageClassifier.task: ImageClassifier.of_checkpoint,
+    SeriesForecaster.task: SeriesForecaster.of_checkpoint,
+}
+
+
+def _tokenizer(folder: Path, found: Imported) -> PublishedTokenizer:
+    path = folder / SOURCE
+    if not path.is_file():
+        others = sorted(
+            other.name for other in folder.iterdir() if other.suffix in (".model", ".spm", ".txt", ".vocab")
+        )
+        there = f"; {', '.join(others)} is read by other programs" if others else ""
+        raise DataError(
+            f"{folder} has no {SOURCE}{there}. transformers writes one: "
+            f"AutoTokenizer.from_pretrained(folder).save_pretrained(folder)"
+        )
+    tokenizer = PublishedTokenizer.load(path)
+    first: Any = found.module.source_embedding if isinstance(found.module, EncoderDecoder) else found.module.embedding
+    _check_size(tokenizer, len(first.weight), path)
+    return tokenizer
+
+
+def _check_size(tokenizer: PublishedTokenizer, size: int, path: Path) -> None:
+    if tokenizer.largest >= size:
+        raise DataError(
+            f"{path} has ids up to {tokenizer.largest:,}, but the model has {size:,} tokens; they are not of one model"
+        )
+
+
+def _of_binary(folder: Path, task: str | None, unit: Unit | None) -> Any:
+    """A model of CTranslate2; its parts say its config."""
+    module, vocabularies, defaults = from_ctranslate2(folder)
+    kind = Rewriter if isinstance(module, EncoderDecoder) else Continuer
+    if task not in (None, kind.task):
+        raise ConfigError(f"{folder} is a model for {kind.task}, and not for {task}")
+    config = describe(module)
+    tokens, generation = taken_apart(defaults)
+    joint = vocabularies.source == vocabularies.target
+    names = ((SOURCE, vocabularies.source), (SOURCE if joint else TARGET, vocabularies.target))
+    bare, target = (_listed(folder / name, side, vocabularies.unknown, unit) for name, side in names)
+    source = bare.surrounded(vocabularies.before, vocabularies.after)
+    if kind is Continuer:
+        settings = ContinuerSettings(tokens=tokens, generation=generation.changed(max_new_tokens=LENGTH))
+        return Continuer(config, module, source, settings)
+    return Rewriter(config, module, source, RewriterSettings(joint=joint, tokens=tokens, generation=generation), target)
+
+
+def _listed(path: Path, tokens: Sequence[str], unknown: str, unit: Unit | None) -> PublishedTokenizer:
+    """The tokeniser in a file, or one for the tokens alone."""
+    if unit is not None or not path.is_file():
+        return tokenizer_of(tokens, unknown, unit or "words")
+    tokenizer = PublishedTokenizer.load(path)
+    _check_size(tokenizer, len(tokens), path)
+    return tokenizer
+
+
+def _their_words(folder: Path, out: Path) -> str | None:
+    """The authors' own card goes along, for what it says of licence and use; its name."""
+    path = folder / THEIRS
+    if not path.is_file() or path.stat().st_size > LARGEST_CARD:
+        return None
+    shutil.copyfile(path, out / "THEIRS.md")
+    return "THEIRS.md"
