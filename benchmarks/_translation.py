@@ -13,9 +13,10 @@ import torch
 
 from heedful.config import assign
 from heedful.errors import HeedfulError
+from heedful.tasks.run import Files
 from heedful.tasks.scoring import corpus_scores
 from heedful.tasks.translation.config import TranslationConfig
-from heedful.tasks.translation.prepare import Files, read_set
+from heedful.tasks.translation.prepare import read_set
 from heedful.tasks.translation.train import train
 from heedful.training import Event, Trained, Validated
 

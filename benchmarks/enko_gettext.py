@@ -9,7 +9,7 @@ for validation; dev is translated once, at the end.
 from __future__ import annotations
 
 from _translation import arguments, run
-from heedful.tasks.translation.prepare import Files
+from heedful.tasks.run import Files
 
 RECIPE = {
     "source": "en",

@@ -9,7 +9,7 @@ give a small --set training.steps=300 to see that it works.
 from __future__ import annotations
 
 from _translation import arguments, run
-from heedful.tasks.translation.prepare import Files
+from heedful.tasks.run import Files
 
 RECIPE = {
     "source": "en",

@@ -13,12 +13,13 @@ from ..data.pairs import Pair, Reading
 from ..errors import ConfigError, DataError
 from ..tasks import load
 from ..tasks.predictor import ItemError
+from ..tasks.run import Files
 from ..tasks.scoring import Score, main_metric
 from ..tasks.translation import evaluation
 from ..tasks.translation.alignments import read_alignments
 from ..tasks.translation.evaluation import Evaluation
 from ..tasks.translation.looking import AlignmentScore, alignment_score, has_attention
-from ..tasks.translation.prepare import Files, read_set
+from ..tasks.translation.prepare import read_set
 from ..tasks.translation.translator import Translator
 from .generation import Beam, LengthPenalty, Precision, given
 from .tables import show_by_length, show_samples, show_scores

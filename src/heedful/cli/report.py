@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from ..tasks.translation.reporting import write_report
+from ..tasks.registry import report_of
 from .words import say
 
 
@@ -17,4 +17,4 @@ def report(
     language: Annotated[Literal["en", "ko"], typer.Option(help="Of the page.")] = "en",
 ) -> None:
     """Write the page of a run again, or compare several runs on one page."""
-    say(f"wrote {write_report(runs, out, language=language)}")
+    say(f"wrote {report_of(runs, out, language=language)}")

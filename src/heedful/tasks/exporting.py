@@ -16,7 +16,7 @@ from ..files import new_folder
 from ..training.errors import FolderError
 from . import load
 from .agreement import Agreement, Pair, compare, fitting, made_up
-from .translation.folder import DATA
+from .run.folder import DATA
 from .translation.tokenizers import SOURCE, TARGET
 from .translation.translator import Translator
 

@@ -23,7 +23,8 @@ from heedful.data.pairs import Reading
 from heedful.tasks.translation.job import TranslationJob
 from shell import heedful, quick_train
 
-TRAIN = import_module("heedful.tasks.translation.train")  # the module: the package has a function of that name
+JOB = import_module("heedful.tasks.translation.job")
+TRAIN = import_module("heedful.tasks.run.train")  # the module: the package has a function of that name
 CALLS = ("mkdir", "fsync", "rename", "replace", "unlink", "rmdir")  # what changes the disk
 KILLS = 20
 
@@ -132,7 +133,7 @@ def answers(lab: Lab) -> dict[str, Any]:
         "reading": (Reading, "keep", 150),
         "training": (TranslationJob, "loss", 6),
         "validation": (TranslationJob, "validate", 1),
-        "scoring": (TRAIN, "evaluate", 1),
+        "scoring": (JOB, "evaluate", 1),
         "report": (TRAIN, "write_report", 1),
     }
     for moment, (owner, name, number) in moments.items():

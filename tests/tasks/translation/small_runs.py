@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from heedful.tasks.run import Files
 from heedful.tasks.translation.config import TranslationConfig
-from heedful.tasks.translation.prepare import Files
 
 Symbols = list[str]
 

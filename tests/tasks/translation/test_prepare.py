@@ -10,7 +10,8 @@ from small_runs import small_config, symbol_files
 from heedful.data.pairs import Pair, Reading
 from heedful.data.readers import files_of
 from heedful.errors import DataError
-from heedful.tasks.translation.prepare import Files, Prepared, prepare
+from heedful.tasks.run import Files
+from heedful.tasks.translation.prepare import Prepared, prepare
 
 
 def test_a_pair_dropped_after_all_leaves_no_trace_but_the_count() -> None:

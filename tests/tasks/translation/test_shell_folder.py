@@ -11,7 +11,8 @@ from small_runs import write_rows
 
 import heedful as package
 from heedful.config import read_mapping
-from heedful.tasks.translation.folder import MADE
+from heedful.tasks.run.folder import made
+from heedful.tasks.translation.task import TranslationTask
 from heedful.training import RunFolder
 from shell import Done, heedful, quick_train
 
@@ -69,8 +70,8 @@ def test_overwriting_removes_what_a_run_made_and_nothing_else(run: Path, corpus:
     assert done.code == 0, done.err
     assert all(path.read_text() == "mine" for path in mine)
     assert old.read_bytes() != before
-    made = {name for name in MADE if (run / name).exists()}
-    assert {path.name for path in run.iterdir()} == {name.split("/")[0] for name in made} | {
+    left = {name for name in made(TranslationTask()) if (run / name).exists()}
+    assert {path.name for path in run.iterdir()} == {name.split("/")[0] for name in left} | {
         "run.lock",
         "notes.txt",
         "corpus",
@@ -148,7 +149,7 @@ def test_another_way_to_read_the_data_is_refused(changes: list[str], named: str,
 
 def test_another_tokeniser_is_refused_for_good(run: Path) -> None:
     changed = ("--set", "tokenizer.joint=false")
-    one_line(resume(run, *changed, "--allow-changes"), "a run keeps its tokeniser")
+    one_line(resume(run, *changed, "--allow-changes"), "a run keeps its own")
 
 
 @pytest.fixture

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
-from ...config import Config, FamilyConfig
+from ...config import FamilyConfig
 from ...data.cleaning import CleaningConfig
 from ...data.readers.languages import CODE
 from ...data.tokenizer import TokenizerConfig
 from ...families import config_of
 from ...families.translator import TranslatorConfig
 from ...generation import GenerationConfig
-from ...training.config import TrainingConfig
+from ..run import RunConfig
 
 PRESET = "small"
 
@@ -31,17 +30,16 @@ class DataConfig(CleaningConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslationConfig(Config):
+class TranslationConfig(RunConfig):
     """From which language to which, with which data, pieces, model, training and search."""
 
-    title: ClassVar[str] = "run"
+    preset: ClassVar[str] = PRESET
 
     source: str
     target: str
     data: DataConfig = field(default_factory=DataConfig)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     model: FamilyConfig = field(default_factory=lambda: config_of(PRESET))
-    training: TrainingConfig = field(default_factory=TrainingConfig)
     generation: GenerationConfig = field(default_factory=lambda: GenerationConfig(beam=5))
 
     def check(self) -> None:
@@ -59,17 +57,6 @@ class TranslationConfig(Config):
             room is None or self.data.max_tokens <= room,
             f"data.max_tokens={self.data.max_tokens} is more than the model's max_length={room}",
         )
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """As a file says it: the model by its family, or by changes to a preset (the usual one unless it is named)."""
-        given = dict(values)
-        model = given.get("model")
-        if isinstance(model, Mapping) and not model.keys() & {"preset", "family"}:
-            model = {"preset": PRESET, **model}
-        if isinstance(model, Mapping | str):
-            given["model"] = config_of(model)
-        return super().from_dict(given)
 
     def model_for(self, source_size: int, target_size: int) -> FamilyConfig:
         """The model's config once the vocabularies are known; two of them cannot share one matrix."""

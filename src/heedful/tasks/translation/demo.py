@@ -17,15 +17,16 @@ from ...generation import GenerationConfig
 from ...lens.alignment import Gold
 from ...training import FolderError, Observer, RunFolder
 from ...training.config import TrainingConfig
+from ..run import Files, asked, write_report
+from ..run.folder import ASKED, METRICS
 from ..scoring import exact_share
 from .config import DataConfig, TranslationConfig
 from .evaluation import Evaluation, evaluate
-from .folder import ASKED, asked
 from .job import TranslationJob
 from .looking import AlignmentScore, alignment_score, has_attention
-from .prepare import Files, Readings
-from .reporting import write_report
-from .train import METRICS, train
+from .prepare import Readings
+from .task import TranslationTask
+from .train import train
 from .translator import Translator
 
 Direction = Literal["ko-en", "en-ko"]
@@ -156,7 +157,7 @@ def run_demo(
     direction: Direction = "ko-en" if config.source == "ko" else "en-ko"
     side, out = Side(direction), Path(out)
     files = Files((str(out / "corpus" / "train.tsv"),), (str(out / "corpus" / "valid.tsv"),))
-    if not overwrite and (out / ASKED).exists() and asked(out)[1] != files:
+    if not overwrite and (out / ASKED).exists() and asked(TranslationTask(), out)[1] != files:
         raise FolderError(f"{out} holds another run; choose another folder (--out), or replace it (--overwrite)")
     say("Making the corpus …")
     grammar = Grammar("demo", seed=seed)
@@ -219,7 +220,8 @@ def _finish(
         guess = translator.predict([BEYOND])[0]
         metrics["notes"] = [f"{BEYOND} → {guess} ({outside}: not among the demo's words, so this is a guess)"]
     write_mapping(out / METRICS, metrics)
-    return DemoResult(translator, list(sets), constructions, probes, alignment, write_report([out], language=language))
+    page = write_report(TranslationTask(), [out], language=language)
+    return DemoResult(translator, list(sets), constructions, probes, alignment, page)
 
 
 def _counts(

@@ -10,6 +10,7 @@ from typing import Any
 from ...lens.report import Sample
 from ..answers import Answer
 from ..scoring import LengthScore, Score, by_length, calibration_error, corpus_scores, exact_share, sentence_score
+from . import confidence
 from .translator import Translator
 
 
@@ -46,9 +47,11 @@ class Evaluation:
     def to_dict(self) -> dict[str, Any]:
         """For metrics.json: everything but the samples."""
         return {
-            "pairs": len(self.samples),
-            "scores": {name: score.to_dict() for name, score in self.scores.items()},
-            "exact": self.exact,
+            "n": len(self.samples),
+            "scores": {
+                "exact": Score("exact %", self.exact).to_dict(),
+                **{name: score.to_dict() for name, score in self.scores.items()},
+            },
             "by_length": [[group.label, group.count, group.score] for group in self.by_length],
             "calibration": self.calibration,
             "unfinished": self.unfinished,
@@ -89,3 +92,23 @@ def _calibration(answers: Sequence[Answer], exact: Sequence[bool]) -> dict[str, 
     if len(sure) == len(answers):
         stated["confidence"] = sure
     return {name: calibration_error(shares, exact) for name, shares in stated.items()}
+
+
+def learn_confidence(
+    translator: Translator, evaluation: Evaluation, accepted: Sequence[Sequence[str]]
+) -> dict[str, Any]:
+    """Teach the translator how sure it may be; what was learned, or why nothing."""
+    sources = [sample.source for sample in evaluation.samples]
+    candidates = [
+        confidence.Seen(answer.logprob, answer.n_tokens, answer.text in right)
+        for answers, right in zip(translator.candidates(sources, n_best=confidence.CANDIDATES), accepted, strict=True)
+        for answer in answers
+    ]
+    reason = confidence.why_not(candidates)
+    if reason is not None:
+        return {"why_not": reason}
+    given = zip(evaluation.answers, evaluation.right, strict=True)
+    own = [confidence.Seen(answer.logprob, answer.n_tokens, right) for answer, right in given]
+    learned = confidence.fit(candidates, own)
+    translator.settings = translator.settings.changed(confidence=learned)
+    return learned.to_dict()

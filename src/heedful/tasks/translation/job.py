@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
 import torch
 from torch import nn
@@ -16,19 +18,28 @@ from ...training.job import Goal
 from ...training.loss import Loss, cross_entropy
 from ..scoring import corpus_scores, main_metric
 from .config import TranslationConfig
+from .evaluation import evaluate, learn_confidence
 from .prepare import Prepared
 from .translator import Translator, TranslatorSettings
 
+FINAL_SENTENCES = 2000  # of the validation data, translated with the full search when training is over
 VALIDATION_SENTENCES = 500  # translated at each validation; the loss is over all
 
 
 class TranslationJob:
     """Teacher forcing with label smoothing; judged by the score of greedy translations."""
 
-    def __init__(self, config: TranslationConfig, prepared: Prepared, module: nn.Module) -> None:
+    def __init__(
+        self,
+        config: TranslationConfig,
+        prepared: Prepared,
+        module: nn.Module,
+        accepted: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
         self.config = config
         self.prepared = prepared
         self.module = module
+        self.accepted = accepted or {}
         self.metric = main_metric(config.target)
         self.goal = Goal(self.metric, higher_is_better=True)
         budget = LoaderConfig(batch_tokens=config.training.batch_tokens)
@@ -38,7 +49,7 @@ class TranslationJob:
         self.one_sentence = prepared.one_sentence()
         self.samples: list[tuple[str, str, str]] = []  # source, reference, output of the last validation
 
-    def translator(self, module: nn.Module) -> Translator:
+    def predictor(self, module: nn.Module) -> Translator:
         """A module together with what turns text into ids and back."""
         settings = TranslatorSettings(
             source=self.config.source,
@@ -67,7 +78,7 @@ class TranslationJob:
                 batch = batch.to(device)
                 sums = cross_entropy(_forward(module, batch), batch.target_out, batch.target_mask)
                 plain, count = plain + sums.plain, count + sums.n
-        outputs = self.translator(module).predict(self.sources, beam=1)
+        outputs = self.predictor(module).predict(self.sources, beam=1)
         self.samples = list(zip(self.sources, self.references, outputs, strict=True))
         scores = corpus_scores(outputs, self.references, self.config.target)
         loss = float(plain / count)
@@ -76,6 +87,19 @@ class TranslationJob:
             "perplexity": math.exp(min(loss, 50.0)),
             **{name: score.value for name, score in scores.items()},
             "exact": 100.0 * sum(a == b for _, a, b in self.samples) / len(self.samples),
+        }
+
+    def judge(self, predictor: Translator) -> dict[str, Any]:
+        """With the full search. What is right among its candidates teaches the translator how sure it may be."""
+        sources, references = self.prepared.valid_texts(FINAL_SENTENCES)
+        pairs = zip(sources, references, strict=True)
+        right = [self.accepted.get(source, (reference,)) for source, reference in pairs]
+        evaluation = evaluate(predictor, sources, references, accepted=right)
+        learned = learn_confidence(predictor, evaluation, right)
+        return {
+            "validation": evaluation.to_dict(),
+            "confidence": learned,
+            "samples": [asdict(sample) for sample in evaluation.samples[:200]],
         }
 
     def describe(self, batch: Batch) -> Sequence[str]:

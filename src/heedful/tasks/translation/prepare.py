@@ -4,48 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...config import write_mapping
 from ...data.cleaning import clean, in_direction
 from ...data.pairs import Pair, Reading
 from ...data.readers import read_pairs
 from ...data.store import TokenStore, encode_pairs
-from ...errors import ConfigError, DataError, unknown
+from ...errors import DataError
+from ..run import Files, TooLittleDataError
+from ..run.folder import SCRATCH
 from .config import TranslationConfig
 from .sentences import sentences
 from .tokenizers import Tokenizers
 
-READING = "reading.json"
-SCRATCH = ".clean"
 SAMPLED = 1000  # sources looked at
 SMALLEST_SHARE = 20  # at most every twentieth pair is held out
-
-
-@dataclass(frozen=True)
-class Files:
-    """Where the pairs are. `columns` names the languages of columns where no header does."""
-
-    train: tuple[str, ...]
-    valid: tuple[str, ...] = ()
-    columns: tuple[str, ...] | None = None
-
-    @classmethod
-    def from_dict(cls, values: Any) -> Files:
-        """What a file of settings says under "files"."""
-        known = [field.name for field in fields(cls)]
-        if not isinstance(values, Mapping) or not values.get("train"):
-            raise ConfigError(f"files: a mapping with a list of files to train on is needed, not {values!r}")
-        for key, names in values.items():
-            if key not in known:
-                raise ConfigError(f"files: {unknown('key', key, known)}")
-            if not isinstance(names, list | tuple | None) or not all(isinstance(name, str) for name in names or ()):
-                raise ConfigError(f"files.{key} must be a list of texts, but {names!r} was given")
-        return cls(**{key: tuple(names) for key, names in values.items() if names is not None})
 
 
 @dataclass(frozen=True)
@@ -105,14 +82,6 @@ class Readings:
         }
 
 
-class TooFewPairsError(DataError):
-    """Not enough is left to train on; `readings` say what became of the rest."""
-
-    def __init__(self, message: str, readings: Readings) -> None:
-        super().__init__(message)
-        self.readings = readings
-
-
 def prepare(
     config: TranslationConfig, files: Files, folder: Path, *, tokenizers: Tokenizers | None = None
 ) -> tuple[Prepared, Readings]:
@@ -130,10 +99,9 @@ def prepare(
             try:
                 stores.append(TokenStore.write(folder / name, encoded, vocab_size=max(tokenizers.sizes)))
             except DataError as error:
-                raise TooFewPairsError(str(error), readings) from None
+                raise TooLittleDataError(str(error), readings) from None
     if readings.valid is None:
         readings = replace(readings, held_out=len(stores[1]))
-    write_mapping(folder / READING, readings.to_dict())
     return Prepared(tokenizers, *stores), readings
 
 
@@ -171,7 +139,7 @@ def _read(config: TranslationConfig, files: Files, scratch: Path) -> tuple[Pairs
         valid = _Spool(scratch / "valid.tsv", (pair for pair in everything() if held_out(pair)))
         readings = Readings(reading, None)
         if not valid.count or not train.count:
-            raise TooFewPairsError(
+            raise TooLittleDataError(
                 f"{everything.count} usable pairs are too few to set some apart for validation; "
                 "give more data, or validation pairs of your own (--valid)",
                 readings,
@@ -183,7 +151,7 @@ def _read(config: TranslationConfig, files: Files, scratch: Path) -> tuple[Pairs
     train = _Spool(scratch / "train.tsv", _without(_cleaned(config, files, files.train, reading), seen, reading))
     readings = Readings(reading, valid_reading)
     if not train.count:
-        raise TooFewPairsError(
+        raise TooLittleDataError(
             f"all {reading.pairs} training pairs are dropped or also in validation; give other data", readings
         )
     return train, valid, readings

@@ -1,35 +1,38 @@
-"""What a translation run keeps in its folder, and when the folder may be used."""
+"""What a run keeps in its folder, and when the folder may be used."""
 
 from __future__ import annotations
 
 import shutil
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from ...config import read_mapping, write_mapping
 from ...errors import ConfigError
 from ...training import checkpoint
 from ...training.errors import FolderError, ResumeError
-from .config import TranslationConfig
-from .prepare import READING, SCRATCH, Files
-from .sources import SOURCES
-from .tokenizers import SOURCE, TARGET
+from ..bundle import CONFIG, WEIGHTS
+from .config import Files
+from .task import Task
 
-ASKED, DATA, BUNDLE = "run.yaml", "data", "config.json"
-# Everything a run leaves behind; `overwrite` removes these and nothing else. ASKED goes last: while it is there,
-# the rest is known to be a run's.
-MADE = (
-    *(BUNDLE, "model.safetensors", SOURCE, TARGET, "metrics.json", "README.md"),
-    *("report.html", "log.jsonl", "tensorboard", "checkpoints"),
-    *(f"{DATA}/{name}" for name in ("train", "valid", SOURCE, TARGET, READING, SCRATCH)),
-    *(f"{DATA}/{SOURCES}", ASKED),
-)
-WORTH = {BUNDLE, "checkpoints", f"{DATA}/{SOURCES}"}  # without any of these, nothing is lost by beginning again
+ASKED, DATA, METRICS, CARD, REPORT = "run.yaml", "data", "metrics.json", "README.md", "report.html"
+READING, SOURCES, SCRATCH = "reading.json", "sources.json", ".clean"  # in DATA; SOURCES is written when it is whole
+WORTH = {CONFIG, "checkpoints", f"{DATA}/{SOURCES}"}  # without any of these, nothing is lost by beginning again
 
 
-def begin(out: Path, *, overwrite: bool) -> None:
+def made(task: Task[Any, Any]) -> tuple[str, ...]:
+    """Everything a run leaves behind; `overwrite` removes these and nothing else.
+
+    ASKED goes last: while it is there, the rest is known to be a run's.
+    """
+    usual = (CONFIG, WEIGHTS, METRICS, CARD, REPORT, "log.jsonl", "tensorboard", "checkpoints")
+    data = (f"{DATA}/{name}" for name in (READING, SCRATCH))
+    return (*usual, *task.made, *data, f"{DATA}/{SOURCES}", ASKED)
+
+
+def begin(task: Task[Any, Any], out: Path, *, overwrite: bool) -> None:
     """Make room for a new run, or say why there is none."""
-    there = [name for name in MADE if _holds(out / name)]
+    there = [name for name in made(task) if _holds(out / name)]
     if not there:
         return
     if ASKED not in there:
@@ -46,31 +49,34 @@ def begin(out: Path, *, overwrite: bool) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def check_resumable(out: Path) -> bool:
+def check_resumable(task: Task[Any, Any], out: Path) -> bool:
     """Whether the run in this folder has trained yet; an error where there is none, or none that can go on."""
-    asked(out)
+    asked(task, out)
     trained = bool(checkpoint.steps_in(out / "checkpoints"))
-    if not trained and (out / BUNDLE).exists():
+    if not trained and (out / CONFIG).exists():
         raise ResumeError(f"the run in {out} is finished and its checkpoints are gone; begin a new one (--overwrite)")
     return trained
 
 
-def asked(out: str | Path) -> tuple[TranslationConfig, Files]:
+def asked(task: Task[Any, Any], out: str | Path) -> tuple[Any, Files]:
     """What the run in this folder was told to do."""
     path = Path(out) / ASKED
     if not path.exists():
         raise ResumeError(f"{out} holds no run to go on with; leave out --resume to begin one")
     try:
         values = read_mapping(path)
+        of = values.pop("task", task.name)
         files = Files.from_dict(values.pop("files", None))
-        return TranslationConfig.from_dict(values), files
+        if of != task.name:
+            raise ResumeError(f"the run in {out} is of the task {of}, not {task.name}")
+        return task.config.from_dict(values), files
     except ConfigError as error:
         raise ResumeError(f"{path} is not as the run wrote it: {error}") from None
 
 
-def remember(config: TranslationConfig, files: Files, out: Path) -> None:
+def remember(task: Task[Any, Any], config: Any, files: Files, out: Path) -> None:
     """Write down what the run is told to do; `asked` reads it, and so does --config."""
-    write_mapping(out / ASKED, {**config.to_dict(), "files": asdict(files)})
+    write_mapping(out / ASKED, {"task": task.name, **config.to_dict(), "files": asdict(files)})
 
 
 def _holds(path: Path) -> bool:

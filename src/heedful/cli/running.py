@@ -1,0 +1,145 @@
+"""What every `heedful train TASK` shares: its options, how settings come together, and the run itself."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+
+from ..config import assign, read_mapping
+from ..errors import ConfigError, HeedfulError
+from ..tasks.run import Files, Task, asked, train
+from ..tasks.run.folder import METRICS
+from ..tasks.scoring import Score
+from ..training.errors import Interrupted
+from .help import Command
+from .progress import watching
+from .tables import show_readings, show_scores
+from .words import say
+
+SEVERAL = ("--data", "--valid")
+
+Out = Annotated[Path, typer.Option(help="The run's folder; the model ends up there.", show_default=False)]
+Valid = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FILE…", help="What to validate on. Without it, some of the data is set apart."),
+]
+Preset = Annotated[str | None, typer.Option(help="A sized model.")]
+ConfigFile = Annotated[Path | None, typer.Option(help="A file of settings (YAML or JSON), such as a run.yaml.")]
+Setting = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="One setting, such as training.steps=20000. Repeatable."),
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")]
+AllowChanges = Annotated[bool, typer.Option("--allow-changes", help="Go on although data or settings have changed.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the run in --out.")]
+
+
+class ManyFiles(Command):
+    """`--data a b` means `--data a --data b`: these verbs have no other words that could stand there."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Write the option before each of its files."""
+        spread: list[str] = []
+        option, filled = "", False
+        for word in args:
+            if word.startswith("-") and word != "-":
+                option, filled = word if word in SEVERAL else "", False
+            elif option and filled:
+                spread.append(option)
+            else:
+                filled = True
+            spread.append(word)
+        return super().parse_args(ctx, spread)
+
+
+def launch(
+    task: Task[Any, Any],
+    out: Path,
+    *,
+    data: Sequence[str] | None,
+    valid: Sequence[str] | None,
+    columns: str | None = None,
+    config: Path | None,
+    setting: Sequence[str] | None,
+    resume: bool,
+    allow_changes: bool,
+    overwrite: bool,
+    options: Callable[[dict[str, Any]], None] = lambda values: None,
+    needed: Sequence[tuple[str, str]] = (),
+) -> None:
+    """Run a task. Settings come from a resumed run or --config, then from the verb's `options`, then from --set.
+
+    `needed` are options that must be given, each with the setting it becomes.
+    """
+    if resume and overwrite:
+        raise ConfigError("--resume goes on with the run in --out, --overwrite replaces it; give one of them")
+    values: dict[str, Any] = {}
+    files = Files(())
+    if resume:
+        before, files = asked(task, out)
+        values = before.to_dict()
+    if config is not None:
+        values, files = _over(task, values, files, read_mapping(config))
+    options(values)
+    for assignment in setting or ():
+        assign(values, assignment)
+    files = Files(
+        tuple(data) if data else files.train,
+        tuple(valid) if valid else files.valid,
+        tuple(columns.split(",")) if columns else files.columns,
+    )
+    for option, found in (("--data", files.train), *((option, values.get(name)) for option, name in needed)):
+        if not found:
+            raise ConfigError(f"{option} is missing; see heedful train {task.name} --help")
+    settings = task.config.from_dict(values)
+    say("Going on with the run …" if resume else "Reading the data …")
+    try:
+        with watching() as watch:
+            train(
+                task,
+                settings,
+                files,
+                out,
+                resume=resume,
+                allow_changes=allow_changes,
+                overwrite=overwrite,
+                on_read=show_readings,
+                watch=watch,
+            )
+    except Interrupted as stop:
+        again = shlex.join(["heedful", "train", task.name, "--out", str(out), "--resume"])
+        raise Interrupted(f"{stop}: {again}", stop.code) from None
+    except torch.OutOfMemoryError as error:
+        tokens = settings.training.batch_tokens
+        raise HeedfulError(
+            f"the GPU's memory is full; try --set training.batch_tokens={tokens // 2} --resume --allow-changes"
+        ) from error
+    _tell(task, out)
+
+
+def _tell(task: Task[Any, Any], out: Path) -> None:
+    validation = read_mapping(out / METRICS)["validation"]
+    scores = [Score(**score) for score in validation["scores"].values()]
+    show_scores("Validation", {f"{validation['n']:,} {task.counted}": scores})
+    say(f"The model is in {out}, its report in {out / 'report.html'}.")
+    say(f"Try it: heedful predict {shlex.quote(str(out))} …")
+
+
+def _over(
+    task: Task[Any, Any], values: dict[str, Any], files: Files, more: dict[str, Any]
+) -> tuple[dict[str, Any], Files]:
+    """A file's settings over others, section by section; a model is taken whole."""
+    if (of := more.pop("task", task.name)) != task.name:
+        raise ConfigError(f"the settings are of a run of {of}, not of {task.name}")
+    if "files" in more:
+        files = Files.from_dict(more.pop("files"))
+    merged = dict(values)
+    for name, value in more.items():
+        both = isinstance(value, dict) and isinstance(merged.get(name), dict) and name != "model"
+        merged[name] = {**merged[name], **value} if both else value
+    return merged, files

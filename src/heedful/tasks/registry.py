@@ -1,0 +1,27 @@
+"""Every task that can be trained, by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import unknown
+from .bundle import Bundle, BundleError
+from .run import Task, write_report
+from .translation.task import TranslationTask
+
+TRAINED: dict[str, type[Task[Any, Any]]] = {task.name: task for task in (TranslationTask,)}
+
+
+def task_of(folder: str | Path) -> Task[Any, Any]:
+    """The task of the bundle in a folder."""
+    name = Bundle.read(folder).task
+    if name not in TRAINED:
+        raise BundleError(f"{folder}: {unknown('task', name, TRAINED)}")
+    return TRAINED[name]()
+
+
+def report_of(folders: Sequence[str | Path], out: str | Path | None = None, *, language: str = "en") -> Path:
+    """The page of runs of one task."""
+    return write_report(task_of(folders[0]), folders, out, language=language)

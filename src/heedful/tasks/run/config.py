@@ -1,0 +1,63 @@
+"""What a run is told: its settings, and where its data is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Self
+
+from ...config import Config, FamilyConfig
+from ...errors import ConfigError, unknown
+from ...families import config_of
+from ...training.config import TrainingConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig(Config):
+    """The settings of every run; a task adds its own. `preset` names the model that is meant where none is."""
+
+    title: ClassVar[str] = "run"
+    preset: ClassVar[str]
+
+    model: FamilyConfig
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """As a file says it: the model by its family, or by changes to a preset (the usual one unless it is named).
+
+        Of every other part, what a file leaves out is as the task has it.
+        """
+        given = dict(values)
+        model = given.get("model")
+        if isinstance(model, Mapping) and not model.keys() & {"preset", "family"}:
+            model = {"preset": cls.preset, **model}
+        if isinstance(model, Mapping | str):
+            given["model"] = config_of(model)
+        for part in fields(cls):
+            usual = part.default_factory() if callable(part.default_factory) else None
+            if part.name != "model" and isinstance(usual, Config) and isinstance(given.get(part.name), Mapping):
+                given[part.name] = usual.changed(**given[part.name])
+        return super().from_dict(given)
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where the data is. `columns` names columns, where no header does or where there is a choice."""
+
+    train: tuple[str, ...]
+    valid: tuple[str, ...] = ()
+    columns: tuple[str, ...] | None = None
+
+    @classmethod
+    def from_dict(cls, values: Any) -> Files:
+        """What a file of settings says under "files"."""
+        known = [field.name for field in fields(cls)]
+        if not isinstance(values, Mapping) or not values.get("train"):
+            raise ConfigError(f"files: a mapping with a list of files to train on is needed, not {values!r}")
+        for key, names in values.items():
+            if key not in known:
+                raise ConfigError(f"files: {unknown('key', key, known)}")
+            if not isinstance(names, list | tuple | None) or not all(isinstance(name, str) for name in names or ()):
+                raise ConfigError(f"files.{key} must be a list of texts, but {names!r} was given")
+        return cls(**{key: tuple(names) for key, names in values.items() if names is not None})
