@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from rich import box
 from rich.table import Column, Table
 
-from ..data.pairs import Lengths, Reading, Tally
 from ..lens.report import Sample
+from ..tasks.run import Readings
 from ..tasks.scoring import LengthScore, Score
-from ..tasks.translation.prepare import Readings
 from .words import console, plain, say
 
 FILES = 8  # listed by name; a folder may hold thousands
@@ -20,29 +20,42 @@ PLACES = 3
 
 def show_readings(readings: Readings) -> None:
     """What was read, before anything is done with it."""
-    _show_reading("Training pairs", readings.train, readings.held_out)
-    if readings.valid is not None:
-        _show_reading("Validation pairs", readings.valid)
+    said = readings.to_dict()
+    _show_reading("Training data", said["train"], said.get("held_out") or 0)
+    if said.get("valid"):
+        _show_reading("Validation data", said["valid"])
 
 
-def _show_reading(title: str, reading: Reading, held_out: int = 0) -> None:
-    root = _root(file.path for file in reading.files)
-    table = _table(f"{title}, in {root}" if root else title, "", "pairs", "")
+def _show_reading(title: str, read: Mapping[str, Any], held_out: int = 0) -> None:
+    """Files, what was not read or dropped and where, then every single figure."""
+    files = read.get("files", [])
+    root = _root(file["path"] for file in files)
+    table = _table(f"{title}, in {root}" if root else title, "", "", "")
     table.columns[1].justify = "right"
-    for file in reading.files[:FILES]:
-        table.add_row(plain(file.path.removeprefix(root)), f"{file.pairs:,}", file.format)
-    if rest := reading.files[FILES:]:
-        table.add_row(f"{len(rest):,} more files", f"{sum(file.pairs for file in rest):,}", "")
+    for file in files[:FILES]:
+        table.add_row(plain(file["path"].removeprefix(root)), f"{_count(file):,}", plain(str(file.get("format", ""))))
+    if rest := files[FILES:]:
+        table.add_row(f"{len(rest):,} more files", f"{sum(map(_count, rest)):,}", "")
     table.add_section()
-    for why, tally in reading.skipped.items():
-        table.add_row(f"not read: {why}", "", plain(f"{tally.count:,} of the files, the first: {tally.places[0]}"))
-    for why, tally in sorted(reading.dropped.items(), key=lambda item: -item[1].count):
-        table.add_row(f"dropped: {why}", f"{tally.count:,}", plain(_places(tally, root)))
+    for why, tally in read.get("skipped_files", {}).items():
+        table.add_row(f"not read: {why}", "", plain(f"{tally['count']:,} of the files, the first: {tally['first'][0]}"))
+    for why, tally in sorted(read.get("dropped", {}).items(), key=lambda item: -item[1]["count"]):
+        table.add_row(f"dropped: {why}", f"{tally['count']:,}", plain(_places(tally, root)))
     table.add_section()
-    table.add_row("kept", f"{reading.kept:,}", _lengths(reading.words), style="bold")
+    for name, value in read.items():
+        if isinstance(value, int) and not isinstance(value, bool):
+            about = _lengths(read.get("words", {})) if name == "kept" else ""
+            table.add_row(name.replace("_", " "), f"{value:,}", about, style="bold" if name == "kept" else None)
     if held_out:
         table.add_row("of these for validation", f"{held_out:,}", "")
     console.print(table)
+    for note in read.get("notes", ()):
+        say(note)
+
+
+def _count(file: Mapping[str, Any]) -> int:
+    """How many were found in a file, whatever they are."""
+    return next((value for value in file.values() if isinstance(value, int)), 0)
 
 
 def _table(title: str, *headers: str) -> Table:
@@ -60,13 +73,13 @@ def _root(paths: Iterable[str]) -> str:
     return f"{root.rstrip('/')}/" if root else ""
 
 
-def _places(tally: Tally, root: str) -> str:
-    named = ", ".join(place.removeprefix(root) for place in tally.places[:PLACES])
-    return named + (", …" if tally.count > PLACES else "")
+def _places(tally: Mapping[str, Any], root: str) -> str:
+    named = ", ".join(place.removeprefix(root) for place in tally["first"][:PLACES])
+    return named + (", …" if tally["count"] > PLACES else "")
 
 
-def _lengths(words: Mapping[str, Lengths]) -> str:
-    return "\n".join(f"{side}: {found.mean:.1f} words, longest {found.longest:,}" for side, found in words.items())
+def _lengths(words: Mapping[str, Mapping[str, float]]) -> str:
+    return "\n".join(f"{side}: {said['mean']:.1f} words, longest {said['longest']:,}" for side, said in words.items())
 
 
 def show_scores(title: str, sets: Mapping[str, Sequence[Score]]) -> None:

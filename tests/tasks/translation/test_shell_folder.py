@@ -171,7 +171,7 @@ def test_changed_data_is_named_and_where_allowed_goes_on_with_the_old_tokeniser(
     before = package.load(halfway).tokenizer
     done = resume(halfway, *more, "--allow-changes")
     assert done.code == 0, done.err
-    assert "Training pairs" in done.out  # read again, and shown
+    assert "Training data" in done.out  # read again, and shown
     assert package.load(halfway).tokenizer.encode("ko a") == before.encode("ko a")
     assert (halfway / "tokenizer.json").read_bytes() == (halfway / "data/tokenizer.json").read_bytes() == tokenizer
     assert read_mapping(halfway / "metrics.json")["training"]["steps"] == 8

@@ -56,7 +56,7 @@ def test_a_table_says_what_was_read_and_dropped_and_where(tmp_path: Path) -> Non
         "dropped: too uneven 1 train.tsv:31",
         "dropped: too many tokens 1 train.tsv:41",
         "kept 94 source: 3.0 words, longest 3",
-        "Validation pairs",
+        "Validation data",
         "kept 3 source: 2.3 words, longest 3",
     ):
         assert words in table
