@@ -91,6 +91,12 @@ def _t5(**changes: Any) -> Any:
     return model
 
 
+def _opt(**changes: Any) -> Any:
+    sizes = {"vocab_size": V, "hidden_size": 20, "ffn_dim": 23, "num_hidden_layers": 3, "num_attention_heads": 5}
+    limit = {"max_position_embeddings": LIMIT}
+    return transformers.OPTForCausalLM(transformers.OPTConfig(**sizes | limit | changes))
+
+
 def _llama(**changes: Any) -> Any:
     sizes = {"vocab_size": V, "hidden_size": 24, "intermediate_size": 23, "num_hidden_layers": 3, "pad_token_id": None}
     heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": LIMIT}
@@ -128,6 +134,8 @@ GENERATORS: dict[str, Callable[[], Any]] = {
     "t5": _t5,
     "t5 v1.1": lambda: _t5(feed_forward_proj="gated-gelu", tie_word_embeddings=False, layer_norm_epsilon=1e-3),
     "t5 gated, tied": lambda: _t5(feed_forward_proj="gated-silu"),
+    "opt": _opt,
+    "opt untied": lambda: _opt(tie_word_embeddings=False, activation_function="gelu"),
     "llama": _llama,
     "llama tied, with biases": lambda: _llama(
         tie_word_embeddings=True, attention_bias=True, mlp_bias=True, rms_norm_eps=1e-3, head_dim=10

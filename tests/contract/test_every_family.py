@@ -50,6 +50,7 @@ TRANSLATORS: dict[str, dict[str, Any]] = {
 }
 LANGUAGE_MODELS: dict[str, dict[str, Any]] = {
     "gpt2": {"family": "gpt2", **ONE_STACK},
+    "opt": {"family": "opt", **ONE_STACK},
     "llama": {"family": "llama", "n_kv_heads": 2, **ONE_STACK},
     "mistral": {"family": "mistral", "n_kv_heads": 2, "window": 3, **ONE_STACK},
     "composed decoder": {"family": "composed", "vocab_size": V, "decoder": STACK | {"window": 3}},

@@ -31,7 +31,7 @@ NEUTRAL = {
     "bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id", "forced_eos_token_id",
     "is_decoder",  # says which stack a part of transformers is
     "init_std", "initializer_range", "initializer_factor",  # how training starts
-    "encoder_layerdrop", "decoder_layerdrop", "classifier_dropout",  # training alone
+    "layerdrop", "encoder_layerdrop", "decoder_layerdrop", "classifier_dropout",  # training alone
     "classifier_dropout_prob", "qa_dropout", "seq_classif_dropout",  # likewise
     "summary_type", "summary_use_proj", "summary_activation", "summary_proj_to_labels", "summary_first_dropout",
     "reorder_and_upcast_attn", "pretraining_tp",  # the same sums in another order

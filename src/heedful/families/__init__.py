@@ -13,6 +13,7 @@ from .gpt2 import GPT2Config
 from .llama import LlamaConfig
 from .marian import MarianConfig
 from .mistral import MistralConfig
+from .opt import OPTConfig
 from .original import OriginalConfig
 from .patchtst import PatchTSTConfig
 from .recurrent import RecurrentConfig
@@ -39,6 +40,7 @@ __all__ = [
     "LlamaConfig",
     "MarianConfig",
     "MistralConfig",
+    "OPTConfig",
     "OriginalConfig",
     "PatchTSTConfig",
     "PublishedWarning",
