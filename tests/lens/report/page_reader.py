@@ -8,7 +8,16 @@ from html.parser import HTMLParser
 from typing import Any
 
 from heedful.core import Sinusoidal
-from heedful.lens.report import AttentionMap, ReportData, Sample, ScoreRow
+from heedful.lens.report import (
+    AttentionMap,
+    Confusion,
+    Continuation,
+    ForecastPlot,
+    ReportData,
+    Sample,
+    ScoreRow,
+    SeenImage,
+)
 
 VOID = {"meta", "br"}
 
@@ -100,6 +109,18 @@ def full_report(language: str = "en", text: str = "") -> ReportData:
         samples=[
             Sample(f"원문 {n}{text}", f"the reference {n}{text}", f"the output {n}{text}", float(n), n == 9)
             for n in range(12)
+        ],
+        confusion=Confusion([f"cat{text}", f"dog{text}"], [[5, 1], [2, 7]]),
+        continuations=[Continuation(f"ROMEO:{text}", f"What light{text}")],
+        images=[
+            SeenImage(
+                f"seven.png{text}", b"png", [(f"7{text}", 0.9), ("1", 0.1)], f"7{text}", [[[0.5, 0.1], [0.2, 0.2]]]
+            )
+        ],
+        forecasts=[
+            ForecastPlot(
+                f"price{text}", [1.0, 2.0, 4.0], [5.0], [4.5], {f"naive{text}": [4.0]}, [(0, 2), (1, 3)], [0.3, 0.7]
+            )
         ],
         attention=[
             AttentionMap(f"heads{text}", [f"나는{text}", "간다"], [f"I{text}", "go", "."], [[[0.5, 0.5]] * 3] * 2),

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from heedful.core import Sinusoidal
 from heedful.errors import PictureError
-from heedful.lens.report import AttentionMap, ReportData, Sample, ScoreRow, render
+from heedful.lens.report import AttentionMap, Confusion, ForecastPlot, ReportData, Sample, ScoreRow, SeenImage, render
 from heedful.lens.report.charts import Axis, Point, Series, line_chart
 from heedful.lens.report.curves import MOST_POINTS, averaged
 from heedful.lens.report.differences import marked
@@ -287,3 +287,29 @@ def test_a_set_has_one_row_and_a_metric_one_column() -> None:
     assert [cell.text for cell in section.find("th", scope="col")] == ["Set", "BLEU", "chrF"]
     assert [cell.text for cell in section.find("th", scope="row")] == ["a", "b"]
     assert [cell.text for cell in section.find("td")] == ["1.00", "2.00", "3.00", "–"]
+
+
+def test_a_confusion_is_drawn_as_shares_and_its_mistakes_are_listed() -> None:
+    data = ReportData(title="x", confusion=Confusion(["cat", "dog"], [[6, 2], [0, 4]]))
+    page = parsed(render(data))
+    cells = {node.text for node in page.find("rect") if node.find("title")}
+    assert {"cat ← cat: 0.75", "cat ← dog: 0.25", "dog ← dog: 1.00"} <= cells
+    assert [item.text for item in page.find("li") if "taken" in item.text] == ["cat taken for dog: 2"]
+
+
+def test_patches_stand_under_their_steps_and_the_most_seen_is_the_strongest() -> None:
+    plot = ForecastPlot("x", [1.0, 2.0, 3.0, 4.0], [5.0], [6.0], patches=[(0, 2), (2, 4)], weights=[0.2, 0.8])
+    page = parsed(render(ReportData(title="x", forecasts=[plot])))
+    first, second = [node for node in page.find("rect") if "h" in (node.attributes.get("class") or "")]
+    assert first.number("x") + first.number("width") == pytest.approx(second.number("x"), abs=0.2)
+    assert int((second.attributes["class"] or "h0")[1:]) > int((first.attributes["class"] or "h0")[1:])
+
+
+def test_what_a_head_saw_most_of_an_image_is_not_veiled() -> None:
+    seen = SeenImage("x", b"png", [("a", 1.0)], "a", [[[0.8, 0.1], [0.1, 0.0]]])
+    page = parsed(render(ReportData(title="x", images=[seen])))
+    veils = [
+        (node.number("x"), node.number("y"), node.number("fill-opacity")) for node in page.find("rect", class_="veil")
+    ]
+    assert (0.0, 0.0) not in {(x, y) for x, y, _ in veils}
+    assert max(veils, key=lambda veil: veil[2])[:2] == max((x, y) for x, y, _ in veils)

@@ -40,6 +40,49 @@ class AttentionMap:
     heads: Sequence[str] | None = None  # what the H maps are called: "head 0" and so on unless given
 
 
+@dataclass(frozen=True)
+class Confusion:
+    """How often a class (a row of `counts`) was taken for each of them (a column)."""
+
+    labels: Sequence[str]
+    counts: Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True, eq=False)
+class SeenImage:
+    """An image as the bytes of a PNG, what it was taken for, and where each head looked: a weight for each patch."""
+
+    title: str
+    png: bytes
+    answers: Sequence[tuple[str, float]]  # classes with their probabilities, the likeliest first
+    truth: str
+    heads: Sequence[Sequence[Sequence[float]]] = ()  # (H, rows, columns)
+
+
+@dataclass(frozen=True, eq=False)
+class ForecastPlot:
+    """A series as far as it was known, what followed, and what was forecast; `lines` are other forecasts by name.
+
+    `patches` are (first step, one past the last) of each patch, and `weights` how much each was looked at.
+    """
+
+    title: str
+    known: Sequence[float]
+    truth: Sequence[float]
+    forecast: Sequence[float]
+    lines: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    patches: Sequence[tuple[int, int]] = ()
+    weights: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """A text, and how the model went on."""
+
+    prompt: str
+    text: str
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReportData:
     """Everything a report may show, in the order in which it shows it."""
@@ -52,7 +95,11 @@ class ReportData:
     by_length: Mapping[str, Sequence[tuple[str, int, float]]] = field(default_factory=dict)
     # by model: bucket, how many sentences, score
     comparison: Sequence[Mapping[str, object]] = ()  # a row for each run, under the same headings
+    confusion: Confusion | None = None
     samples: Sequence[Sample] = ()
+    continuations: Sequence[Continuation] = ()
+    images: Sequence[SeenImage] = ()
+    forecasts: Sequence[ForecastPlot] = ()
     attention: Sequence[AttentionMap] = ()
     log: Sequence[Mapping[str, Any]] = ()  # rows of log.jsonl, of the kinds "train" and "valid"
     reading: Mapping[str, Any] | None = None  # what was read and what was dropped: numbers, and counts by reason

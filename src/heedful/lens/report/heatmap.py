@@ -6,6 +6,7 @@ Shapes: H heads, T target words, S source words.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from rich.cells import cell_len
@@ -33,6 +34,18 @@ def attention_figure(given: AttentionMap, words: Words, *, heads: bool = True) -
     caption = tag("figcaption", tag("b", given.title, dir="auto"), several, _scale(top, words))
     figure = tag("figure", caption, tag("div", _labelled(mean, given, cell, top), class_="scroll"))
     return figure if len(maps) == 1 or not heads else join(figure, _heads(maps, given, words))
+
+
+def share_figure(title: str, labels: Sequence[str], counts: Sequence[Sequence[int]]) -> Html:
+    """Counts as a map: a cell is the share of its row."""
+    shares = [[count / max(1, sum(row)) for count in row] for row in counts]
+    given = AttentionMap(title, labels, labels, shares)
+    cell = max(14.0, min(34.0, 480 / max(1, len(labels))))
+    return tag(
+        "figure",
+        tag("figcaption", tag("b", title)),
+        tag("div", _labelled(shares, given, cell, 1.0), class_="scroll"),
+    )
 
 
 def weights_of(given: AttentionMap) -> list[Map]:

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from .charts import Bar, Point, Series, bar_table, line_chart
+from .classes import confusion
 from .curves import training_charts
-from .data import AttentionMap, ReportData, Sample, ScoreRow
+from .data import AttentionMap, Continuation, ReportData, Sample, ScoreRow
 from .differences import marked
+from .forecasts import forecasts
 from .heatmap import attention_figure, n_cells
+from .images import images
 from .markup import Html, clipped, join, tag
 from .positions import positional_map, table_of, waves
 from .reading import reading
@@ -41,7 +44,11 @@ def sections(data: ReportData, words: Words) -> list[Section]:
         "constructions": constructions(data.constructions, words),
         "by_length": by_length(data.by_length, words),
         "comparison": comparison(data.comparison, words),
+        "confusion": confusion(data.confusion, words),
         "samples": samples(data.samples, words),
+        "continuations": continuations(data.continuations, words),
+        "images": images(data.images, words),
+        "forecasts": forecasts(data.forecasts, words),
         "attention": attention(data.attention, words),
         "training": training(data.log, words),
         "reading": reading(data.reading, words),
@@ -120,6 +127,19 @@ def samples(given: Sequence[Sample], words: Words) -> Html | None:
         shown += len(chosen)
     count = tag("p", words("out_of", shown=number(shown), total=number(len(given))), class_="soft")
     return join(legend, *parts, count)
+
+
+def continuations(given: Sequence[Continuation], words: Words) -> Html | None:
+    """Each text, and what the model made of it."""
+    entries = (
+        tag("div", tag("dl", _term(words("prompt"), one.prompt), _term(words("output"), one.text)), class_="sample")
+        for one in given
+    )
+    return join(*entries) if given else None
+
+
+def _term(name: str, text: str) -> Html:
+    return join(tag("dt", name), tag("dd", clipped(text, LONGEST_TEXT), dir="auto"))
 
 
 def attention(given: Sequence[AttentionMap], words: Words) -> Html | None:

@@ -63,6 +63,7 @@ svg text.word{fill:var(--ink);font-size:13px}
 .heads{display:flex;flex-wrap:wrap;gap:1rem 1.4rem;margin-bottom:2.6rem}
 .heads figure{margin:0}
 .pixels{image-rendering:pixelated}
+.veil{fill:var(--paper)}
 .sample{padding:.9rem 0;border-bottom:1px solid var(--rule);break-inside:avoid}
 .sample dl{display:grid;grid-template-columns:6rem 1fr;gap:.15rem 1rem;margin:0}
 .sample dt{color:var(--soft);font-size:.8125rem;line-height:1.85}

@@ -16,7 +16,11 @@ WORDS: dict[str, tuple[str, str]] = {
     "constructions": ("Accuracy by construction", "구문별 정확도"),
     "by_length": ("Score by source length", "원문 길이별 점수"),
     "comparison": ("Runs side by side", "실행 비교"),
-    "samples": ("Translations", "번역 예"),
+    "confusion": ("Which class is taken for which", "어떤 분류를 무엇으로 보는가"),
+    "samples": ("Examples", "예"),
+    "continuations": ("How it goes on", "이어 쓰기"),
+    "images": ("Images, and where the model looked", "이미지와 모델이 본 곳"),
+    "forecasts": ("Forecasts", "예측"),
     "attention": ("Attention", "어텐션"),
     "training": ("Training", "학습 과정"),
     "reading": ("The data", "데이터"),
@@ -49,6 +53,33 @@ WORDS: dict[str, tuple[str, str]] = {
     "extra_words": ("in the output only", "모델 번역에만 있음"),
     "nothing": ("(empty)", "(빈 문장)"),
     "out_of": ("{shown} of {total} are shown.", "{total}개 중 {shown}개를 보여 줍니다."),
+    "prompt": ("Text", "주어진 글"),
+    # classes
+    "truth_and_answer": ("Truth (rows) and answer (columns)", "정답(가로줄)과 모델의 답(세로줄)"),
+    "confusion_reading": (
+        "A row is what the examples are, a column what the model took them for; a cell is the share of its row.",
+        "가로줄은 실제 분류, 세로줄은 모델이 고른 분류이고, 칸은 그 줄에서 차지하는 몫입니다.",
+    ),
+    "mistakes": ("The most frequent mistakes", "가장 잦은 오답"),
+    "taken_for": ("{truth} taken for {answer}: {n}", "{truth} → {answer}: {n}개"),
+    "class": ("Class", "분류"),
+    "probability": ("Probability", "확률"),
+    "right": ("right", "정답"),
+    "wrong": ("it is {truth}", "정답은 {truth}"),
+    "images_reading": (
+        "Beside each image, every head of the last layer: what it looked at is clear, the rest is veiled.",
+        "이미지 옆은 마지막 층의 헤드들입니다. 많이 본 곳은 또렷하고 나머지는 흐립니다.",
+    ),
+    # forecasts
+    "forecasts_reading": (
+        "The line so far, what followed and what was forecast; below, how much each patch was looked at.",
+        "지금까지의 값, 실제로 이어진 값, 예측한 값입니다. 아래 띠는 각 조각을 얼마나 보았는지 나타냅니다.",
+    ),
+    "known": ("known", "알려진 값"),
+    "forecast": ("forecast", "예측"),
+    "truth": ("truth", "실제"),
+    "step_in_time": ("Step", "시점"),
+    "patches": ("Attention over the patches", "조각별 어텐션"),
     # attention
     "attention_reading": (
         "A row is a word of the translation; its cells show where the model looked to write it. "
