@@ -44,9 +44,8 @@ def new_folder(out: Path) -> Iterator[Path]:
     partial = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
     try:
         yield partial
-        partial.chmod(0o755)
-        for path in partial.iterdir():
-            path.chmod(0o644)
+        for path in (partial, *partial.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
             force_to_disk(path)
         os.rename(partial, out)  # an empty folder is replaced, and nothing else
     finally:

@@ -132,10 +132,20 @@ def _details(rank: int, answer: Answer) -> dict[str, Any]:
 
 
 def _classes(model: Any, texts: Sequence[str], form: Form) -> Iterator[str | dict[str, Any]]:
+    """Plain is the answer itself: the likeliest class, all that hold where several may, or the number of a score."""
+    means = model.settings.means
     for shares in model.predict(texts):
         label, share = next(iter(shares.items()))
-        plain = label if form == "plain" else f"{label}\t{share:.4f}"
-        yield {"label": label, "probabilities": shares} if form == "json" else plain
+        if form == "json":
+            yield {"label": label, "scores" if means == "score" else "probabilities": shares}
+        elif means == "score":
+            yield "\t".join(
+                f"{name}\t{score:.4f}" if form == "scores" else f"{score:.6g}" for name, score in shares.items()
+            )
+        elif form == "scores":
+            yield f"{label}\t{share:.4f}"
+        else:
+            yield label if means == "one" else "\t".join(name for name in shares if shares[name] >= 0.5)
 
 
 def _vectors(model: Any, texts: Sequence[str], form: Form) -> Iterator[str | dict[str, Any]]:
@@ -144,10 +154,10 @@ def _vectors(model: Any, texts: Sequence[str], form: Form) -> Iterator[str | dic
 
 
 def _gaps(model: Any, texts: Sequence[str], form: Form) -> Iterator[str | dict[str, Any]]:
-    guesses = model.guesses(texts) if form == "json" else [None] * len(texts)
-    for text, found in zip(model.predict(texts), guesses, strict=True):
-        gaps = [[guess._asdict() for guess in gap] for gap in found or ()]
-        yield {"text": text, "gaps": gaps} if form == "json" else text
+    for text, found in zip(texts, model.guesses(texts), strict=True):
+        filled = model.filled(text, found)
+        gaps = [[guess._asdict() for guess in gap] for gap in found]
+        yield {"text": filled, "gaps": gaps} if form == "json" else filled
 
 
 SHOWN: dict[type, Callable[[Any, Sequence[str], Form], Iterator[str | dict[str, Any]]]] = {

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,6 +21,7 @@ NAME, ROLES = "tokenizer.json", "tokenizer_config.json"
 CODE = ("auto_map", "name_or_path")  # where others look for code to run, and where a file lay
 LARGEST = 256 << 20  # bytes; the largest vocabularies in use take a tenth of it
 BROKEN = "\ufffd"  # what a decoder writes for bytes that form no character
+BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # a token for a byte, of tokenisers that fall back to them
 
 
 class PublishedTokenizer:
@@ -35,19 +38,20 @@ class PublishedTokenizer:
         self._fast.no_padding()
         self._fast.no_truncation()
         self._special = {index for index, token in self._fast.get_added_tokens_decoder().items() if token.special}
+        self._falls_back = "ByteFallback" in repr(self._fast.decoder)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a file, and what is said of it beside it."""
         path = Path(path)
         roles = path.with_name(ROLES)
-        said = read_mapping(roles) if path.name == NAME and roles.is_file() else {}
+        beside = path.name == NAME and roles.is_file()
+        for file in (path, roles) if beside else (path,):
+            if file.is_file() and file.stat().st_size > LARGEST:
+                raise DataError(f"{file}: {file.stat().st_size:,} bytes are more than a tokeniser has")
+        said = read_mapping(roles) if beside else {}
         try:
-            if path.stat().st_size > LARGEST:
-                raise DataError(f"{path}: {path.stat().st_size:,} bytes are more than a tokeniser has")
             return cls(path.read_text(encoding="utf-8"), {key: said[key] for key in said if key not in CODE})
-        except DataError:
-            raise
         except Exception as error:  # the library raises plain Exception for a file it cannot use
             raise DataError(f"{path}: not a tokeniser file that can be used: {error}") from None
 
@@ -96,8 +100,10 @@ class PublishedTokenizer:
 
     def token_of(self, index: int) -> str:
         """The name of an id."""
-        (index,) = self._checked([index])
-        return str(self._fast.id_to_token(index))
+        token = self._fast.id_to_token(index)
+        if token is None:
+            raise DataError(f"the tokeniser has no token with the id {index}")
+        return token
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text."""
@@ -111,8 +117,11 @@ class PublishedTokenizer:
         return found.ids, found.type_ids
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of the ids, special ones left out."""
-        return self._fast.decode(self._checked(ids), skip_special_tokens=True)
+        """The text of the ids, without special ones and without those that a model has a row for, but no token."""
+        if not self._falls_back:
+            return self._fast.decode([int(index) for index in ids], skip_special_tokens=True)
+        tokens = (self._fast.id_to_token(int(index)) for index in ids if index not in self._special)
+        return self._fast.decoder.decode(list(_spelt(token for token in tokens if token is not None)))
 
     def continuation(self, before: Sequence[int], ids: Sequence[int]) -> str:
         """The text that ids add to those before them: a decoder may drop the space at the beginning of a text."""
@@ -121,34 +130,48 @@ class PublishedTokenizer:
 
     def readable(self, ids: Iterable[int]) -> list[Piece]:
         """The ids as text to show; several that spell one character are one piece, special ones have their names."""
-        return list(self._readable(self._checked(ids)))
+        return list(self._readable([int(index) for index in ids]))
+
+    def piece(self, before: Sequence[int], index: int) -> str:
+        """One id as text to show, where it stands behind others: they decide whether a space separates it."""
+        return self._name(index) if self._is_silent(index) else self._piece(before, [index])
 
     def _readable(self, ids: Sequence[int]) -> Iterator[Piece]:
         stop = 0
         while (start := stop) < len(ids):
             stop = start + 1
-            if ids[start] in self._special:
-                yield Piece(self.token_of(ids[start]), start, stop)
+            if self._is_silent(ids[start]):
+                yield Piece(self._name(ids[start]), start, stop)
                 continue
             text = self._piece(ids[:start], ids[start:stop])
-            while BROKEN in text and stop - start < 4 and stop < len(ids) and ids[stop] not in self._special:
+            while BROKEN in text and stop - start < 4 and stop < len(ids) and not self._is_silent(ids[stop]):
                 stop += 1  # a character has four bytes at most
                 text = self._piece(ids[:start], ids[start:stop])
             if BROKEN in text:
                 stop = start + 1
+                text = self._piece(ids[:start], ids[start:stop])
             yield Piece(text, start, stop)
 
     def _piece(self, before: Sequence[int], ids: Sequence[int]) -> str:
         """With a little of what stands before, which decides about spaces."""
-        near = [index for index in before[-1:] if index not in self._special]
+        near = [index for index in before[-1:] if not self._is_silent(index)]
         text = self.continuation(near, ids) if near else self.decode(ids)
-        return text or self.token_of(ids[0])  # a space at the beginning, which decoding drops
+        return text or self._name(ids[0])  # a space at the beginning, which decoding drops
 
-    def _checked(self, ids: Iterable[int]) -> list[int]:
-        ids = [int(index) for index in ids]
-        if wrong := [index for index in ids if self._fast.id_to_token(index) is None]:
-            raise DataError(f"the tokeniser has no token with the id {wrong[0]}")
-        return ids
+    def _is_silent(self, index: int) -> bool:
+        """Whether decoding leaves it out."""
+        return index in self._special or self._fast.id_to_token(index) is None
+
+    def _name(self, index: int) -> str:
+        return self._fast.id_to_token(index) or f"<{index}>"
+
+
+def _spelt(tokens: Iterable[str]) -> Iterator[str]:
+    """Bytes in a row that are not whole characters as what they spell: the library would spoil the whole row."""
+    for are_bytes, run in groupby(tokens, lambda token: BYTE.fullmatch(token) is not None):
+        row = list(run)
+        text = bytes(int(token[3:5], 16) for token in row).decode("utf-8", errors="replace") if are_bytes else ""
+        yield from [text] if BROKEN in text else row
 
 
 def _check(text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +13,7 @@ from ..core import DecoderOnly, EncoderDecoder, Forecaster, PatchEmbedding
 from ..data.listed_vocabulary import Unit, tokenizer_of
 from ..data.published_tokenizer import PublishedTokenizer
 from ..errors import ConfigError, DataError, unknown
-from ..families import Imported, describe
+from ..families import Imported, PublishedWarning, describe
 from ..families.checkpoint import LayoutError, read_checkpoint
 from ..families.ctranslate2 import from_ctranslate2
 from ..files import new_folder, write_text
@@ -24,7 +25,7 @@ from .forecasting import SeriesForecaster
 from .images import ImageClassifier
 from .language_model import LENGTH, Continuer, ContinuerSettings
 from .masked import Filler, FillerSettings
-from .sentence_transformers import pooling_of
+from .sentence_transformers import MODULES, lowers_case, pooling_of
 from .text_to_text import SOURCE, TARGET, Rewriter, RewriterSettings
 from .tokens import taken_apart
 
@@ -52,8 +53,8 @@ def import_model(folder: str | Path, out: str | Path, *, task: str | None = None
     folder, out = Path(folder), Path(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise LayoutError(f"{out} is there already, and not an empty folder; choose another one (--out)")
+    model = _of_binary(folder, task, unit) if _is_binary(folder) else _of_checkpoint(folder, task, unit)
     with new_folder(out) as partial:
-        model = _of_binary(folder, task, unit) if _is_binary(folder) else _of_checkpoint(folder, task, unit)
         model.save(partial)
         theirs = _their_words(folder, partial)
         write_text(partial / "README.md", card(model, theirs))
@@ -69,6 +70,8 @@ def _of_checkpoint(folder: Path, task: str | None, unit: Unit | None) -> Any:
         raise ConfigError("a unit is for the bare vocabularies of CTranslate2; this model has a tokeniser")
     found = read_checkpoint(folder)
     own = _own_task(found)
+    if own == Filler.task and (folder / MODULES).is_file():
+        own = Embedder.task  # sentence-transformers keeps the class of the model that it was made from
     if task not in (None, own) and not {task, own} <= READERS.keys():
         others = f"; as a reader it serves {', '.join(READERS)}" if own in READERS else ""
         raise ConfigError(f"{folder} is a model for {own}, and not for {task}{others}")
@@ -95,8 +98,9 @@ def _own_task(found: Imported) -> str:
 
 def _rewriter(found: Imported, folder: Path) -> Rewriter:
     tokens, generation = taken_apart(found.generation)
-    settings = RewriterSettings(tokens=tokens, generation=generation)
-    return Rewriter(found.config, found.module, _tokenizer(folder, found), settings)
+    target = _target(folder, found)
+    settings = RewriterSettings(joint=target is None, tokens=tokens, generation=generation)
+    return Rewriter(found.config, found.module, _tokenizer(folder, found), settings, target)
 
 
 def _continuer(found: Imported, folder: Path) -> Continuer:
@@ -129,7 +133,10 @@ def _classifier(found: Imported, folder: Path) -> Classifier:
 
 def _embedder(found: Imported, folder: Path) -> Embedder:
     settings = EmbedderSettings(normalised=pooling_of(folder).normalised)
-    return Embedder(found.config, found.module, settings, _tokenizer(folder, found))
+    tokenizer = _tokenizer(folder, found)
+    if lowers_case(folder) and tokenizer.encode("A") != tokenizer.encode("a"):
+        raise ConfigError(f"{folder}: do_lower_case is set, which its {SOURCE} does not do; that is not supported")
+    return Embedder(found.config, found.module, settings, tokenizer)
 
 
 READERS = {Filler.task: "words", Classifier.task: "classes", Embedder.task: "mean"}  # and the head that each asks
@@ -161,6 +168,22 @@ def _tokenizer(folder: Path, found: Imported) -> PublishedTokenizer:
     return tokenizer
 
 
+def _target(folder: Path, found: Imported) -> PublishedTokenizer | None:
+    """The tokeniser of what is written, where it is another than that of what is read."""
+    path, module = folder / TARGET, found.module
+    source, target = (len(table.weight) for table in (module.source_embedding, module.target_embedding))
+    if path.is_file():
+        tokenizer = PublishedTokenizer.load(path)
+        _check_size(tokenizer, target, path)
+        return tokenizer
+    if source != target:
+        raise DataError(
+            f"{folder}: the model reads {source:,} tokens and writes {target:,}, so that it needs a tokeniser for each "
+            f"side; there is no {TARGET}"
+        )
+    return None
+
+
 def _check_size(tokenizer: PublishedTokenizer, size: int, path: Path) -> None:
     if tokenizer.largest >= size:
         raise DataError(
@@ -188,11 +211,21 @@ def _of_binary(folder: Path, task: str | None, unit: Unit | None) -> Any:
 
 def _listed(path: Path, tokens: Sequence[str], unknown: str, unit: Unit | None) -> PublishedTokenizer:
     """The tokeniser in a file, or one for the tokens alone."""
-    if unit is not None or not path.is_file():
-        return tokenizer_of(tokens, unknown, unit or "words")
-    tokenizer = PublishedTokenizer.load(path)
-    _check_size(tokenizer, len(tokens), path)
-    return tokenizer
+    if unit is None and path.is_file():
+        tokenizer = PublishedTokenizer.load(path)
+        _check_size(tokenizer, len(tokens), path)
+        for index, token in enumerate(tokens[: tokenizer.largest + 1]):
+            if tokenizer.token_of(index) != token:
+                raise DataError(f"{path}: {tokenizer.token_of(index)!r} stands where the model has {token!r}")
+        return tokenizer
+    if unit is None:
+        warnings.warn(
+            f"{path} is not there, so texts are read and written as tokens with spaces between them; if each character "
+            "is a token, import with --unit characters",
+            PublishedWarning,
+            stacklevel=2,
+        )
+    return tokenizer_of(tokens, unknown, unit or "words")
 
 
 def _their_words(folder: Path, out: Path) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,16 +10,30 @@ from typing import Any
 
 import torch
 
+from ..config import read_mapping
+from ..data.images import RESAMPLING
 from ..data.published_tokenizer import PublishedTokenizer
 from ..data.tokenizer import Tokenizer
 from ..families import GenerationDefaults
 from ..families.checkpoint import LayoutError, read_checkpoint, write_checkpoint
 from ..families.ctranslate2 import ExportError
-from ..files import new_folder
+from ..files import new_folder, write_text
 from . import load
-from .text_to_text import SOURCE, TARGET
+from .bundle import CONFIG
+from .classification import Classifier
+from .embedding import Embedder
+from .images import ImageClassifier
+from .images.preparing import ImageSettings
+from .images.published import FILE as PREPARING
+from .importing import PROBLEMS
+from .language_model import Continuer
+from .masked import Filler
+from .sentence_transformers import Pooling, pooling_files
+from .text_to_text import SOURCE, TARGET, Rewriter
 from .tokens import put_together
 from .translation.translator import Translator
+
+LONGEST = 512  # tokens of an answer, of models whose positions have no end
 
 
 @dataclass(frozen=True)
@@ -40,18 +55,57 @@ def export_huggingface(folder: str | Path, out: str | Path) -> Published:
         _check(model, partial)
         for name, tokenizer in _tokenizers(model).items():
             tokenizer.save(partial / name)
-        files = tuple(sorted(path.name for path in partial.iterdir()))
+        for name, content in _beside(model, partial).items():
+            write_text(partial / name, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        files = tuple(sorted(str(path.relative_to(partial)) for path in partial.rglob("*") if path.is_file()))
     return Published(out, files)
 
 
+def _beside(model: Any, folder: Path) -> dict[str, Any]:
+    """What a task's settings say that neither weights nor tokeniser do, by the name of the file that says it."""
+    if isinstance(model, Classifier):
+        problem = next(name for name, means in PROBLEMS.items() if means == model.settings.means)
+        return {CONFIG: read_mapping(folder / CONFIG) | {"problem_type": problem}}
+    if isinstance(model, Embedder):
+        config: Any = model.config
+        return pooling_files(Pooling(config.head, model.settings.normalised), config.d_model)
+    return {PREPARING: _preparing(model.settings)} if isinstance(model, ImageClassifier) else {}
+
+
+def _preparing(settings: ImageSettings) -> dict[str, Any]:
+    """How images become what the model reads, as transformers' processors say it."""
+    sizes = {1: ("shortest_edge",), 2: ("height", "width")}
+    said: dict[str, Any] = {
+        "image_processor_type": f"{'DeiT' if settings.crop else 'ViT'}ImageProcessor",
+        "do_resize": bool(settings.resize),
+        "do_center_crop": bool(settings.crop),
+        "do_rescale": True,
+        "rescale_factor": settings.rescale,
+        "resample": RESAMPLING.index(settings.resample),
+        "do_normalize": True,
+        "image_mean": list(settings.mean),
+        "image_std": list(settings.std),
+    }
+    for key, size in (("size", settings.resize), ("crop_size", settings.crop)):
+        if size:
+            said[key] = dict(zip(sizes[len(size)], size, strict=True))
+    return said
+
+
 def _defaults(model: Any) -> GenerationDefaults | None:
+    """Where a model says no length, as much as it has room for: transformers would stop after twenty tokens."""
     if isinstance(model, Translator):
         ours = model.target_tokenizer
         tokens = GenerationDefaults(start=ours.start, end=(ours.end,), pad=ours.pad, banned=(ours.pad, ours.start))
-        return put_together(tokens, model.settings.generation)
-    if not hasattr(model.settings, "tokens"):
+    elif isinstance(model, Rewriter | Continuer):
+        tokens = model.settings.tokens
+    else:
         return None
-    return put_together(model.settings.tokens, model.settings.generation)
+    generation = model.generation
+    if generation.max_new_tokens is None:
+        room = getattr(model.config, "max_length", LONGEST)  # of transformers' tables, even where ours have no end
+        generation = generation.changed(max_new_tokens=max(room, generation.min_new_tokens + 1))
+    return put_together(tokens, generation)
 
 
 def _tokenizers(model: Any) -> dict[str, PublishedTokenizer]:
@@ -62,13 +116,23 @@ def _tokenizers(model: Any) -> dict[str, PublishedTokenizer]:
 
 
 def _published(tokenizer: Tokenizer | PublishedTokenizer, model: Any) -> PublishedTokenizer:
-    """With the roles of its tokens, which transformers wants to know."""
+    """With the roles of its tokens, and what else of it is given to a model, which transformers wants to know."""
     if isinstance(tokenizer, Tokenizer):
         tokenizer = PublishedTokenizer(tokenizer.to_json()).surrounded((), (tokenizer.end,))
     defaults = _defaults(model) or GenerationDefaults()
-    special = {"bos_token": defaults.start, "eos_token": next(iter(defaults.end), None), "pad_token": defaults.pad}
-    roles = {key: tokenizer.token_of(index) for key, index in special.items() if index is not None}
-    tokenizer.roles = {"tokenizer_class": "PreTrainedTokenizerFast", **roles, **tokenizer.roles}
+    start = None if isinstance(model, Rewriter) else defaults.start  # its decoder's is not what a text begins with
+    special = {"bos_token": start, "eos_token": next(iter(defaults.end), None), "pad_token": defaults.pad}
+    known = {key: index for key, index in special.items() if index is not None and index <= tokenizer.largest}
+    roles: dict[str, Any] = {key: tokenizer.token_of(index) for key, index in known.items()}
+    if isinstance(model, Filler):
+        roles["mask_token"] = model.settings.mask
+    segments = getattr(getattr(model.module, "embedding", None), "segments", None)
+    told_apart = ["token_type_ids"] if segments is not None and len(segments) > 1 else []
+    usual = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_input_names": ["input_ids", *told_apart, "attention_mask"],
+    }
+    tokenizer.roles = {**usual, **roles, **tokenizer.roles}
     return tokenizer
 
 

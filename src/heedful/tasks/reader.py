@@ -20,6 +20,7 @@ from .predictor import Predictor
 from .texts import plain, within
 
 BATCH_TOKENS = 4096  # read at once, padding included
+SEGMENTS = "token_type_ids"  # as transformers calls them
 
 Text = str | tuple[str, str]  # two texts where a model compares them
 
@@ -41,7 +42,7 @@ class Reader(Predictor):
         self.tokenizer = tokenizer
 
     def outputs(self, texts: Sequence[Text]) -> list[Tensor]:
-        """What the module says of each text, on the CPU: (C,), (D,), or (T, V) without padding.
+        """What the module says of each text, on the CPU: (C,), (D,), or of each token that is `needed`, (…, V).
 
         Texts of similar length are read together; an answer does not depend on the others.
         """
@@ -49,8 +50,12 @@ class Reader(Predictor):
         found: dict[int, Tensor] = {}
         for batch in _batches([len(row.ids) for row in rows]):
             for index, output in zip(batch, self._read([rows[index] for index in batch]), strict=True):
-                found[index] = output
+                found[index] = self.needed(rows[index], output)
         return [found[index] for index in range(len(rows))]
+
+    def needed(self, row: Row, output: Tensor) -> Tensor:
+        """What is kept of a text's output: all of it, unless a task needs less."""
+        return output
 
     @torch.inference_mode()
     def _read(self, rows: Sequence[Row]) -> list[Tensor]:
@@ -73,8 +78,21 @@ class Reader(Predictor):
         ids, segments = self.tokenizer.encode_pair(one, other)
         if not ids:
             raise DataError("it is empty, and this model's tokeniser puts nothing around a text")
-        tells_apart = self.module.embedding.segments is not None
-        return Row(within(ids, self.module.encoder.positions.limit), segments if tells_apart else None)
+        ids = self.fitted(ids, alone=other is None)
+        return Row(ids, self._told_apart(segments[: len(ids)]))
+
+    def fitted(self, ids: list[int], *, alone: bool) -> list[int]:
+        """No more ids than the model reads, of a text `alone` or of two: what is too long is refused."""
+        return within(ids, self.module.encoder.positions.limit)
+
+    def _told_apart(self, segments: list[int]) -> list[int] | None:
+        """As the model was trained: RoBERTa has a table of segments, and its tokeniser says that it is not used."""
+        table = self.module.embedding.segments
+        if table is None or SEGMENTS not in self.tokenizer.roles.get("model_input_names", [SEGMENTS]):
+            return None
+        if max(segments) >= len(table):
+            raise DataError(f"this model reads one text, not {max(segments) + 1} that are told apart")
+        return segments
 
     def save(self, folder: str | Path) -> None:
         """Write the bundle."""

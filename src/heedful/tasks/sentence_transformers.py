@@ -1,8 +1,12 @@
-"""How a folder of sentence-transformers makes one vector of a text: its modules.json, and the pooling it names."""
+"""How a folder of sentence-transformers makes one vector of a text: its modules.json, and the pooling it names.
+
+The same files are written for an embedder of ours.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,8 +14,11 @@ from typing import Any, NamedTuple
 from ..config import read_mapping
 from ..errors import ConfigError, unknown
 
-MODULES = "modules.json"
+MODULES, SETTINGS = "modules.json", "sentence_bert_config.json"
+FOLDER = re.compile(r"\w[\w.-]*")
+LARGEST = 1 << 20  # bytes of a list of modules
 POOLING = {"pooling_mode_cls_token": "first", "pooling_mode_mean_tokens": "mean"}  # as our heads call it
+MODES = {"cls": "first", "mean": "mean"}  # the same in newer folders, which say pooling_mode
 
 
 class Pooling(NamedTuple):
@@ -34,29 +41,51 @@ def pooling_of(folder: Path) -> Pooling:
             head = _pooling(folder / path / "config.json")
         elif kind == "Normalize":
             normalised = True
-        elif kind != "Transformer" or path:
+        elif kind != "Transformer":
             raise ConfigError(f"{folder / MODULES}: {unknown('module', kind, ['Transformer', 'Pooling', 'Normalize'])}")
+        elif path:
+            raise ConfigError(f"{folder / MODULES}: the model is in {path}; only one beside {MODULES} is read")
     return Pooling(head, normalised)
+
+
+def lowers_case(folder: Path) -> bool:
+    """Whether texts are written in small letters before a tokeniser sees them."""
+    path = folder / SETTINGS
+    return path.is_file() and read_mapping(path).get("do_lower_case") is True
 
 
 def _modules(path: Path) -> Iterator[tuple[str, str]]:
     """The kind and the folder of each module."""
     try:
-        modules = json.loads(path.read_text(encoding="utf-8"))
+        with path.open(encoding="utf-8") as file:
+            modules = json.loads(file.read(LARGEST))
         found = [(str(module["type"]).rpartition(".")[2], str(module["path"])) for module in modules]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ConfigError(f"{path} is no list of modules: {error}") from None
     for kind, name in found:
-        if name != Path(name).name and name:
+        if name and not FOLDER.fullmatch(name):
             raise ConfigError(f"{path}: a module's path is the name of a folder beside it, not {name!r}")
         yield kind, name
 
 
 def _pooling(path: Path) -> str:
     said: dict[str, Any] = read_mapping(path)
-    modes = [key for key, value in said.items() if key.startswith("pooling_mode") and value is True]
+    if said.get("pooling_mode") in tuple(MODES):
+        return MODES[said["pooling_mode"]]
+    modes = [key for key, value in said.items() if key.startswith("pooling_mode") and value not in (False, None)]
     if len(modes) != 1 or modes[0] not in POOLING:
         raise ConfigError(
             f"{path}: {' and '.join(modes) or 'no pooling'} is not supported; one of {', '.join(POOLING)} is"
         )
     return POOLING[modes[0]]
+
+
+def pooling_files(pooling: Pooling, width: int) -> dict[str, Any]:
+    """The files that say it, by their names: `pooling_of` reads them, and so does sentence-transformers."""
+    kinds = {"Transformer": "", "Pooling": "1_Pooling"} | ({"Normalize": "2_Normalize"} if pooling.normalised else {})
+    modules = [
+        {"idx": place, "name": str(place), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for place, (kind, path) in enumerate(kinds.items())
+    ]
+    modes = {key: head == pooling.head for key, head in POOLING.items()}
+    return {MODULES: modules, "1_Pooling/config.json": {"word_embedding_dimension": width, **modes}}

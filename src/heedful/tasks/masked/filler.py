@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
+
+from torch import Tensor
 
 from ...config import Config
-from ..reader import Reader, Text
-from ..texts import plain
+from ...errors import DataError
+from ..reader import Reader, Row, Text
 
 
 class Guess(NamedTuple):
@@ -28,35 +30,53 @@ class FillerSettings(Config):
 
 
 class Filler(Reader):
-    """What `heedful.load` gives for a bundle of masked words."""
+    """What `heedful.load` gives for a bundle of masked words. An empty text has no gap, and no other may lack one."""
 
     task: ClassVar[str] = "masked"
     kind: ClassVar[type[Config]] = FillerSettings
 
     def predict(self, texts: Sequence[Text]) -> list[str]:
         """Each text with its gaps filled by what is likeliest in each, whatever the others are."""
-        return [
-            self._filled(plain(text), [gap[0].text.strip() for gap in gaps])
-            for text, gaps in zip(texts, self.guesses(texts, 1), strict=True)
-        ]
+        return [self.filled(text, gaps) for text, gaps in zip(texts, self.guesses(texts, 1), strict=True)]
 
     def guesses(self, texts: Sequence[Text], count: int = 5) -> list[list[list[Guess]]]:
-        """For each text and each of its gaps, the `count` likeliest tokens."""
-        mask = self.tokenizer.id_of(self.settings.mask)
-        answers = []
-        for text, logits in zip(texts, self.outputs(texts), strict=True):
-            places = [place for place, index in enumerate(self.prepared(text).ids) if index == mask]
-            shares = logits[places].softmax(dim=-1).topk(min(count, logits.shape[-1]))
-            answers.append(
-                [
-                    [Guess(self.tokenizer.decode([index]), share) for share, index in zip(*gap, strict=True)]
-                    for gap in zip(shares.values.tolist(), shares.indices.tolist(), strict=True)
-                ]
-            )
-        return answers
+        """For each text and each of its gaps, the `count` likeliest tokens, with the space that separates them."""
+        outputs = self.outputs(texts)
+        return [self._guessed(self.prepared(text), found, count) for text, found in zip(texts, outputs, strict=True)]
 
-    def _filled(self, text: str, words: Sequence[str]) -> str:
-        before, *parts = text.split(self.settings.mask)
-        if len(parts) != len(words):  # the tokeniser reads the gap differently: leave the text alone
-            return text
-        return before + "".join(word + part for word, part in zip(words, parts, strict=True))
+    def filled(self, text: Text, gaps: Sequence[Sequence[Guess]]) -> str:
+        """The text with the first guess in each gap; one that goes on with a word stands right behind it."""
+        done, *parts = str(text).split(self.settings.mask)
+        for (best, *_), part in zip(gaps, parts, strict=True):
+            goes_on = done.strip() and not best.text[0].isspace()
+            done = (done.rstrip() + best.text if goes_on else done + best.text.strip()) + part
+        return done
+
+    def prepared(self, text: Any) -> Row:
+        """A text with gaps that can be filled in it."""
+        mask = self.settings.mask
+        if isinstance(text, tuple):
+            raise DataError("gaps are filled in one text, not in two")
+        row = super().prepared(text)
+        if text.strip() and mask not in text:
+            raise DataError(f"it has no gap; write {mask} where a word is missing")
+        if text.count(mask) != len(self._gaps(row)):
+            raise DataError(f"its tokeniser does not read every {mask} in it as a gap; put spaces around them")
+        return row
+
+    def needed(self, row: Row, output: Tensor) -> Tensor:
+        """Of the gaps alone: a vocabulary of logits for every token would take gigabytes."""
+        return output[self._gaps(row)]
+
+    def _guessed(self, row: Row, logits: Tensor, count: int) -> list[list[Guess]]:
+        best = logits.softmax(dim=-1).topk(min(count, logits.shape[-1]))
+        gaps = self._gaps(row)
+        before = [[index for place, index in enumerate(row.ids[:gap]) if place not in gaps] for gap in gaps]
+        return [
+            [Guess(self.tokenizer.piece(read, index), share) for share, index in zip(shares, indices, strict=True)]
+            for read, shares, indices in zip(before, best.values.tolist(), best.indices.tolist(), strict=True)
+        ]
+
+    def _gaps(self, row: Row) -> list[int]:
+        mask = self.tokenizer.id_of(self.settings.mask)
+        return [place for place, index in enumerate(row.ids) if index == mask]
