@@ -14,7 +14,11 @@ from heedful import __version__
 from heedful.tasks.bundle import BundleError
 from shell import Done, heedful
 
-VERBS = ["demo", "train", "train translation", "predict", "evaluate", "report", "import", "export", "tour", "doctor"]
+TASKS = ["translation", "text-to-text", "language_model", "classification", "masked", "images", "forecasting"]
+VERBS = [
+    *("demo", "train", *(f"train {task}" for task in TASKS), "predict", "evaluate", "report", "import", "export"),
+    *("tour", "doctor"),
+]
 
 
 def process(*words: object, **environment: str) -> subprocess.CompletedProcess[bytes]:

@@ -15,7 +15,7 @@ from transformers.models.patchtst import modeling_patchtst as published
 import heedful
 from heedful.core import InstanceScale, MeanScale, NoScale, padding
 from heedful.errors import ConfigError
-from heedful.families import PatchTSTConfig, presets, read_published, write_published
+from heedful.families import PatchTSTConfig, config_of, presets, read_published, write_published
 from heedful.families.weights import read_weights, weights_of, write_weights
 from published_pairs import files, pair
 from published_series import PATCHES, SERIES, SIZES
@@ -346,3 +346,19 @@ def test_mixed_channels_have_no_published_form() -> None:
     config = PatchTSTConfig(channels="mixed", n_channels=2)
     with pytest.raises(ConfigError, match="channels='mixed' has no published form"):
         write_published(heedful.build(config), config)
+
+
+def test_what_is_direct_is_a_linear_map_of_the_observed_steps_added_to_the_patches() -> None:
+    torch.manual_seed(0)
+    model = heedful.build("patchtst-tiny", direct=True, scale="none").double().eval()
+    with torch.no_grad():
+        model.direct.weight.normal_()
+    series, keep = torch.randn(2, 30, 3, dtype=torch.float64), torch.arange(30)[None] >= 6
+    patches = copy.deepcopy(model)
+    patches.direct = None
+    for seen in (None, keep.expand(2, -1)):
+        known = series if seen is None else series.masked_fill(~seen[..., None], 0.0)
+        wanted = patches(series, seen) + torch.stack([model.direct.weight @ one for one in known])
+        torch.testing.assert_close(model(series, seen), wanted)
+    with pytest.raises(ConfigError, match="direct=True has no published form"):
+        write_published(model, config_of({"preset": "patchtst-tiny", "direct": True, "scale": "none"}))

@@ -13,6 +13,7 @@ from ..data.pairs import Pair, Reading
 from ..errors import ConfigError, DataError
 from ..tasks import load
 from ..tasks.predictor import ItemError
+from ..tasks.registry import task_of
 from ..tasks.run import Files
 from ..tasks.scoring import Score, main_metric
 from ..tasks.translation import evaluation
@@ -30,9 +31,9 @@ def evaluate(
     context: typer.Context,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a trained model.")],
     data: Annotated[
-        list[str], typer.Option(help="Pairs it has not seen, in any form that train reads. Repeatable.", metavar="FILE")
+        list[str], typer.Option(help="Data it has not seen, in any form that train reads. Repeatable.", metavar="FILE")
     ],
-    columns: Annotated[str | None, typer.Option(help="Languages of unnamed columns: en,ko.")] = None,
+    columns: Annotated[str | None, typer.Option(help="Columns, as for train: en,ko.")] = None,
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
     precision: Precision = None,
@@ -43,11 +44,18 @@ def evaluate(
     out: Annotated[Path | None, typer.Option(help="Write the scores and every sentence as JSON.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, or auto.")] = "auto",
 ) -> None:
-    """Score a translator on pairs it has not seen: BLEU and chrF with signatures and 95 % intervals."""
+    """Score a model on data it has not seen, by what its task is judged by.
+
+    A translator gets BLEU and chrF with signatures and 95 % intervals, samples, and scores by length.
+    """
     if out is not None and out.suffix != ".json":
         raise ConfigError(f"--out {out}: the scores are written as JSON; give the file the ending .json")
     translator = load(model, device=device)
-    pairs = _pairs(translator, Files(tuple(data), columns=tuple(columns.split(",")) if columns else None))
+    files = Files(tuple(data), columns=tuple(columns.split(",")) if columns else None)
+    if not isinstance(translator, Translator):
+        _of_other_tasks(translator, model, files, given(context), out)
+        return
+    pairs = _pairs(translator, files)
     gold = None if alignments is None else read_alignments(alignments, pairs)
     if gold is not None and not has_attention(translator):
         raise DataError(f"{model} has no attention that --alignments could be compared with")
@@ -61,6 +69,21 @@ def evaluate(
         score = alignment_score(translator, triples[:half], triples[half:] or triples)
         _show_alignment(score, half)
         found["alignment"] = {**vars(score), "head": str(score.head)}
+    if out is not None:
+        write_mapping(out, found)
+        say(f"wrote {out}")
+
+
+def _of_other_tasks(predictor: Any, model: Path, files: Files, words: dict[str, Any], out: Path | None) -> None:
+    if words:
+        option = next(iter(words)).replace("_", "-")
+        raise ConfigError(f"--{option} is for translators; this model is for {predictor.task}")
+    task = task_of(model)
+    found = task.evaluate(predictor, files)
+    scores = [Score(**score) for score in found["scores"].values()]
+    show_scores(f"{found['n']:,} {task.counted}", {"all": scores})
+    for sentence in found.get("verdict", ()):
+        say(sentence)
     if out is not None:
         write_mapping(out, found)
         say(f"wrote {out}")

@@ -19,6 +19,8 @@ from ..data.readers.text import every_line
 from ..errors import ConfigError, DataError
 from ..files import replacing
 from ..tasks import load
+from ..tasks.forecasting import SeriesForecaster
+from ..tasks.images import ImageClassifier
 from ..tasks.translation import Translator
 from .answering import Answering, Form, Writing, answering
 from .generation import (
@@ -39,6 +41,8 @@ from .generation import (
     TopP,
     given,
 )
+from .search import NEAREST, search
+from .things import predict_images, predict_series
 from .words import complain, warn
 
 CHUNK = 1024  # lines translated together; the output appears chunk by chunk
@@ -53,8 +57,22 @@ def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a trained model.")],
     text: Annotated[
         str,
-        typer.Argument(metavar="FILE|-|TEXT", help="A file with one text a line, - for the standard input, or a text."),
+        typer.Argument(
+            metavar="FILE|-|TEXT",
+            help="A file with one text a line, - for the standard input, or a text. For other tasks: an image or a "
+            "folder of them; a table of series.",
+        ),
     ] = "-",
+    query: Annotated[
+        list[str] | None,
+        typer.Option(help="For an embedder: what to look for in --index. Repeatable.", rich_help_panel="Search"),
+    ] = None,
+    index: Annotated[
+        Path | None, typer.Option(help="A file with one text a line, to be searched.", rich_help_panel="Search")
+    ] = None,
+    nearest: Annotated[
+        int, typer.Option(min=1, help="How many lines to give for each query.", rich_help_panel="Search")
+    ] = NEAREST,
     out: Annotated[Path | None, typer.Option(help="Write to a file instead of the screen.")] = None,
     scores: Annotated[
         bool, typer.Option("--scores", help="Beside each answer, after tabs: its confidence and log-probability.")
@@ -87,6 +105,9 @@ def predict(
     With --n-best each line begins with the number of its input line and a tab.
     """
     words = given(context)
+    form: Form = "json" if as_json else "scores" if scores else "plain"
+    if (query is None) != (index is None):
+        raise ConfigError("--query and --index belong together: what to look for, and the file to search")
     if scores and as_json:
         raise ConfigError("--scores and --json write the same in two forms; give one of them")
     if as_stream:
@@ -94,12 +115,25 @@ def predict(
             raise ConfigError("--stream shows one plain answer; leave out --scores, --json, --out and --n-best")
         if text == "-" or os.path.exists(text) or "\n" in text:
             raise ConfigError("--stream is for one text in the command; files are answered line by line without it")
+    used = load(model, device=device)
+    if query is not None and index is not None:
+        with _output(out) as stream:
+            search(used, query, index, stream, count=nearest, as_json=as_json)
+        return
+    if isinstance(used, ImageClassifier | SeriesForecaster):
+        if words or as_stream:
+            raise ConfigError(f"this model, for {used.task}, writes no text; leave out what is for models that do")
+        with _output(out) as stream:
+            if isinstance(used, ImageClassifier):
+                predict_images(used, text, form, stream)
+            else:
+                predict_series(used, text, form, stream)
+        return
     name, lines = _input(text)
     if out is not None and out.exists() and os.path.exists(text) and out.samefile(text):
         raise DataError(f"{out} is the input; write the output to another file")
     by_hand = text == "-" and sys.stdin.isatty()
-    form: Form = "json" if as_json else "scores" if scores else "plain"
-    way = answering(load(model, device=device), form, words)
+    way = answering(used, form, words)
     if isinstance(way.model, Translator) and form != "plain" and way.model.settings.confidence is None:
         warn("warning: this model gives no confidence; training teaches it where the validation set can")
     if by_hand:

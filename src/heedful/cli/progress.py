@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Group
 from rich.live import Live
@@ -11,22 +12,20 @@ from rich.progress_bar import ProgressBar
 from rich.table import Column, Table
 
 from ..lens.terminal import sparkline
-from ..tasks.translation.job import TranslationJob
+from ..tasks.run import TaskJob
 from ..training.events import Event, Finished, Observer, Outcome, Saved, Trained, Validated
 from .words import console, plain, say, seconds
 
 
 @contextmanager
-def watching() -> Iterator[Callable[[TranslationJob], Sequence[Observer]]]:
+def watching() -> Iterator[Callable[[TaskJob[Any]], Sequence[Observer]]]:
     """What to hand to training as `watch`; whatever happens inside, the terminal is left in order."""
     views: list[LiveView] = []
 
-    def watch(job: TranslationJob) -> Sequence[Observer]:
+    def watch(job: TaskJob[Any]) -> Sequence[Observer]:
         parameters = sum(parameter.numel() for parameter in job.module.parameters())
-        say(
-            f"Training {parameters:,} parameters on {len(job.prepared.train):,} pairs, "
-            f"{job.prepared.tokenizers.source.vocab_size:,} pieces, {job.batches.padding_share:.0%} padding"
-        )
+        about = getattr(job, "about", f"{job.batches.steps_per_epoch(0):,} batches an epoch")
+        say(f"Training {parameters:,} parameters on {about}")
         if not console.is_terminal or console.is_dumb_terminal:
             return [Lines(job)]
         views.append(LiveView(job))
@@ -42,7 +41,7 @@ def watching() -> Iterator[Callable[[TranslationJob], Sequence[Observer]]]:
 class Lines:
     """One line for each row of the log."""
 
-    def __init__(self, job: TranslationJob) -> None:
+    def __init__(self, job: TaskJob[Any]) -> None:
         self.job = job
 
     def __call__(self, event: Event) -> None:
@@ -54,8 +53,8 @@ class Lines:
                 )
             case Validated():
                 say(f"step {event.step:,}  validation: {_scores(event)}{'  (best so far)' if event.is_best else ''}")
-                source, _, output = self.job.samples[0]
-                console.print(plain(f"  {source} → {output}"), no_wrap=True, overflow="ellipsis")
+                for source, _, output in samples_of(self.job)[:1]:
+                    console.print(plain(f"  {source} → {output}"), no_wrap=True, overflow="ellipsis")
             case Finished(outcome):
                 _say_finished(outcome)
             case Saved():
@@ -65,7 +64,7 @@ class Lines:
 class LiveView:
     """Loss, speed, time left, validation, and one sentence getting better."""
 
-    def __init__(self, job: TranslationJob) -> None:
+    def __init__(self, job: TaskJob[Any]) -> None:
         self.job = job
         self.losses: list[float] = []
         self.trained: Trained | None = None
@@ -97,19 +96,23 @@ class LiveView:
             rows.add_row("", f"{now.step:,}/{now.total_steps:,}  {speed}  {seconds(now.seconds_left)} left")
             rows.add_row("loss", f"{now.loss:.3f}  {sparkline(self.losses)}")
         if self.validated:
-            metric = self.job.metric
-            course = sparkline([event.scores[metric] for event in self.validated])
+            course = sparkline([event.scores[self.job.goal.name] for event in self.validated])
             rows.add_row("validation", f"{_scores(self.validated[-1])}  {course}")
-            for source, reference, output in self.job.samples[:2]:
+            for source, reference, output in samples_of(self.job)[:2]:
                 rows.add_row("", plain(source, "dim"))
                 rows.add_row("", plain(output, "green" if output == reference else "yellow"))
         return Group(rows)
 
 
 def _say_finished(outcome: Outcome) -> None:
-    say(f"Trained for {seconds(outcome.seconds)}: {outcome.why}. Now the validation sentences are scored …")
+    say(f"Trained for {seconds(outcome.seconds)}: {outcome.why}. Now the validation data is scored …")
+
+
+def samples_of(job: TaskJob[Any]) -> list[tuple[str, str, str]]:
+    """What went in, what should come out and what did at the last validation, of a task that has such."""
+    return getattr(job, "samples", [])
 
 
 def _scores(event: Validated) -> str:
     named = {"loss": "loss {:.3f}", "bleu": "BLEU {:.1f}", "chrf": "chrF {:.1f}", "exact": "exact {:.1f} %"}
-    return "  ".join(form.format(event.scores[name]) for name, form in named.items() if name in event.scores)
+    return "  ".join(named.get(name, f"{name} {{:.4g}}").format(score) for name, score in event.scores.items())

@@ -96,7 +96,8 @@ def show_scores(title: str, sets: Mapping[str, Sequence[Score]]) -> None:
 
 
 def _figure(score: Score) -> str:
-    return f"{score.value:.2f}" + ("" if score.interval is None else f" ± {score.interval:.1f}")
+    figure = f"{score.value:.2f}" if abs(score.value) >= 1 else f"{score.value:.4g}"
+    return figure + ("" if score.interval is None else f" ± {score.interval:.1f}")
 
 
 def show_by_length(groups: Sequence[LengthScore], metric: str) -> None:

@@ -10,6 +10,14 @@ from ..errors import ConfigError, unknown
 from ..families.registry import family_of, presets
 from ..tasks.translation.config import PRESET
 from ..tasks.translation.task import TranslationTask
+from . import (
+    train_classification,
+    train_forecasting,
+    train_images,
+    train_language_model,
+    train_masked,
+    train_text_to_text,
+)
 from .help import Group
 from .running import AllowChanges, ConfigFile, ManyFiles, Out, Overwrite, Resume, Setting, Valid, launch
 
@@ -86,3 +94,14 @@ def choose_model(values: dict[str, Any], preset: str | None, model: str | None, 
         if preset not in presets():
             raise ConfigError(f"--preset: {unknown('preset', preset, presets())}")
         values["model"] = {"preset": preset}
+
+
+for module, verb in (
+    (train_text_to_text, train_text_to_text.text_to_text),
+    (train_language_model, train_language_model.language_model),
+    (train_classification, train_classification.classification),
+    (train_masked, train_masked.masked),
+    (train_images, train_images.images),
+    (train_forecasting, train_forecasting.forecasting),
+):
+    app.command(module.NAME, cls=ManyFiles, epilog=module.EXAMPLE)(verb)

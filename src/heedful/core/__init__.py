@@ -31,7 +31,7 @@ from .recurrent import (
     RecurrentEncoder,
     RecurrentState,
 )
-from .series import Forecaster, InstanceScale, MeanScale, NoScale, Scale
+from .series import DirectForecast, Forecaster, InstanceScale, MeanScale, NoScale, Scale
 from .stacks import Decoder, Encoder, Stack
 from .transformer import DecoderOnly, EncoderDecoder, EncoderOnly
 
@@ -46,6 +46,7 @@ __all__ = [
     "Decoder",
     "DecoderLayer",
     "DecoderOnly",
+    "DirectForecast",
     "DotProduct",
     "Encoder",
     "EncoderDecoder",

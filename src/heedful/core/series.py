@@ -72,6 +72,20 @@ class MeanScale(nn.Module):
         return Scale(torch.zeros_like(width), width)
 
 
+class DirectForecast(nn.Module):
+    """Each step that follows as one weighted sum of all steps, the same for every channel: (R, L, c) → (R, horizon, c).
+
+    Beside patches it leaves to them what is not linear. It starts by saying nothing.
+    """
+
+    def __init__(self, context_length: int, horizon: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(horizon, context_length))
+
+    def forward(self, series: Tensor) -> Tensor:
+        return torch.einsum("hl,rlc->rhc", self.weight, series)
+
+
 class Forecaster(nn.Module):
     """The steps that follow a series, from `context_length` steps of it.
 
@@ -81,10 +95,19 @@ class Forecaster(nn.Module):
     The newest steps fill the patches; the oldest, where they fill none, count in the scale alone. A patch with a step
     that was not observed is hidden, and those after it stay where they are. Where the model is of lower precision than
     the series, only what is scaled is rounded: the forecast has the size and the precision of the series.
+
+    `direct` forecasts from the steps themselves, and is added to what the patches say.
     """
 
     def __init__(
-        self, *, context_length: int, scale: nn.Module, embedding: SeriesEmbedding, encoder: Encoder, head: nn.Module
+        self,
+        *,
+        context_length: int,
+        scale: nn.Module,
+        embedding: SeriesEmbedding,
+        encoder: Encoder,
+        head: nn.Module,
+        direct: nn.Module | None = None,
     ) -> None:
         super().__init__()
         self.context_length = context_length
@@ -92,19 +115,24 @@ class Forecaster(nn.Module):
         self.embedding = embedding
         self.encoder = encoder
         self.head = head
+        self.direct = direct
 
     def forward(self, series: Tensor, keep: Padded = None) -> Tensor:
         """(B, L, C) → (B, horizon, C). `keep`, (B, L) or padding(…), says which steps were observed."""
-        x, real, scale = self._read(series, keep)
-        forecast = self.head(x, real).unflatten(0, self._rows(series))  # (B, G, horizon, C/G)
+        rows, seen, scale = self._scaled(series, keep)
+        forecast = self.head(*self._encoded(rows, seen))
+        if self.direct is not None:
+            forecast = forecast + self.direct(zero_padding(rows, seen))
+        forecast = forecast.unflatten(0, self._rows(series))  # (B, G, horizon, C/G)
         return scale.undo(forecast.transpose(1, 2).flatten(2))
 
     def encode(self, series: Tensor, keep: Padded = None) -> Tensor:
         """(B, L, C) → the vectors of the patches (B, G, P, D); those of hidden patches mean nothing."""
-        return self._read(series, keep)[0].unflatten(0, self._rows(series))
+        rows, seen, _ = self._scaled(series, keep)
+        return self._encoded(rows, seen)[0].unflatten(0, self._rows(series))
 
-    def _read(self, series: Tensor, keep: Padded) -> tuple[Tensor, Mask, Scale]:
-        """The vectors of all rows (B·G, P, D), which of them are real, and the scale of the series."""
+    def _scaled(self, series: Tensor, keep: Padded) -> tuple[Tensor, Tensor | None, Scale]:
+        """The series as rows (B·G, L, C/G), scaled; which steps of them were observed; and the scale."""
         self._check(series)
         batch, groups = self._rows(series)
         length = self.context_length
@@ -113,13 +141,15 @@ class Forecaster(nn.Module):
         series = zero_padding(series, seen)
         scale: Scale = self.scale(series, observed)
 
-        first = length - self.embedding.filling(length)
-        scaled = scale.apply(series)[:, first:].to(self.embedding.project.weight.dtype)
-        rows = scaled.unflatten(2, (groups, -1)).transpose(1, 2).flatten(0, 1)  # (B·G, L, C/G)
-        if seen is not None:
-            seen = seen.expand(batch, -1)[:, first:].repeat_interleave(groups, dim=0)
-        x, real = self.embedding(rows, None if seen is None else padding(seen))
-        return self.encoder(x, real, positions=torch.arange(x.shape[1], device=x.device)), real, scale
+        scaled = scale.apply(series).to(self.embedding.project.weight.dtype)
+        rows = scaled.unflatten(2, (groups, -1)).transpose(1, 2).flatten(0, 1)
+        return rows, None if seen is None else seen.expand(batch, -1).repeat_interleave(groups, dim=0), scale
+
+    def _encoded(self, rows: Tensor, seen: Tensor | None) -> tuple[Tensor, Mask]:
+        """The vectors of the newest patches (B·G, P, D), and which of them are real."""
+        first = self.context_length - self.embedding.filling(self.context_length)
+        x, real = self.embedding(rows[:, first:], None if seen is None else padding(seen[:, first:]))
+        return self.encoder(x, real, positions=torch.arange(x.shape[1], device=x.device)), real
 
     def _rows(self, series: Tensor) -> tuple[int, int]:
         """B and G."""

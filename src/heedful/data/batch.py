@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import torch
@@ -18,6 +18,17 @@ from ..errors import DataError
 from .tokenizer import END, PAD, START
 
 Ids: TypeAlias = Sequence[int] | NDArray[np.integer[Any]]
+
+
+class Marks(NamedTuple):
+    """The ids that a batch adds to those of its texts: other people's models have their own."""
+
+    pad: int = PAD
+    start: int = START
+    end: int = END
+
+
+OURS = Marks()
 
 
 @dataclass(frozen=True, eq=False)

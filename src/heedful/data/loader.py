@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..config import Config
 from ..errors import DataError
-from .batch import Batch
+from .batch import OURS, Batch, Marks
 from .store import TokenStore
 
 _STEP = 4  # lengths are rounded up to a multiple of this
@@ -55,8 +55,8 @@ class Bucket:
 class Loader:
     """A store as batches. Every pair comes exactly once in an epoch."""
 
-    def __init__(self, store: TokenStore, config: LoaderConfig, seed: int = 0) -> None:
-        self.store, self.config, self.seed = store, config, seed
+    def __init__(self, store: TokenStore, config: LoaderConfig, seed: int = 0, marks: Marks = OURS) -> None:
+        self.store, self.config, self.seed, self.marks = store, config, seed, marks
         lengths = np.asarray(store.lengths, dtype=np.int64) + 1  # the end
         self._buckets = [_bucket(members, lengths, config.batch_tokens) for members in _divide(lengths, config)]
         owner = [np.full(bucket.n_batches, index) for index, bucket in enumerate(self._buckets)]
@@ -98,7 +98,7 @@ class Loader:
         for owner, number in steps:
             bucket = self._buckets[owner]
             rows = bucket.part(orders[owner], number).tolist()
-            yield Batch.of([self.store[row] for row in rows], shape=bucket.shape, rows=rows)
+            yield Batch.of([self.store[row] for row in rows], shape=bucket.shape, rows=rows, **self.marks._asdict())
 
 
 def _bucket(members: NDArray[np.intp], lengths: Array, batch_tokens: int) -> Bucket:

@@ -59,6 +59,11 @@ class TokenStore:
         # Where each row begins in tokens.bin, and where the last one ends.
         self._starts = np.concatenate([[0], np.cumsum(self.lengths.sum(axis=1, dtype=np.int64))])
 
+    @property
+    def flat(self) -> NDArray[np.integer[Any]]:
+        """The ids of all rows, one after the other, source before target."""
+        return self._tokens
+
     def __len__(self) -> int:
         return len(self.lengths)
 

@@ -12,6 +12,7 @@ from torch import nn
 from ..config import FamilyConfig
 from ..core import (
     BatchNorm,
+    DirectForecast,
     Encoder,
     EncoderLayer,
     FeedForward,
@@ -44,7 +45,8 @@ class PatchTSTConfig(FamilyConfig):
     `channels`: "independent" channels are read one by one with the same weights, so that any number may be given;
     "mixed" reads all `n_channels` of a patch as one vector. `scale`: each series by its mean and deviation ("std"), by
     the mean of its absolute values ("mean"), or not at all ("none"). `pool`: the forecast is made from all patches one
-    after the other ("joined"), or from their mean or largest values. `positions` are learned either way and say how
+    after the other ("joined"), or from their mean or largest values. `direct` adds a linear map from the steps
+    themselves, which no published model has. `positions` are learned either way and say how
     they start. Where steps are left over by the patches, they are the oldest, and count in the scale alone.
     Pre-norm has no norm after its last layer, as it is published.
     """
@@ -68,6 +70,7 @@ class PatchTSTConfig(FamilyConfig):
     activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu"
     bias: bool = True
     pool: Literal["joined", "mean", "max"] = "joined"
+    direct: bool = False
     norm_eps: float = 1e-5
     dropout: float = 0.2
     embedding_dropout: float = 0.2
@@ -131,6 +134,7 @@ def build(config: PatchTSTConfig) -> Forecaster:
             [layer() for _ in range(config.n_layers)], positions=_positions(config), dropout=config.embedding_dropout
         ),
         head=_head(config, together),
+        direct=DirectForecast(config.context_length, config.horizon) if config.direct else None,
     )
 
 
@@ -200,6 +204,12 @@ def _read_pool(given: Given) -> str:
     return found[0]
 
 
+def _write_direct(direct: bool) -> dict[str, Any]:
+    if direct:
+        raise ConfigError("patchtst: direct=True has no published form")
+    return {}
+
+
 def _write_channels(channels: str) -> dict[str, Any]:
     if channels != "independent":
         raise ConfigError(f"patchtst: channels={channels!r} has no published form; only 'independent' has one")
@@ -241,6 +251,7 @@ PUBLISHED = Published(
         "activation": words("activation_function", ACTIVATIONS),
         "bias": same("bias"),
         "pool": Setting(("pooling_type",), _read_pool, lambda pool: {"pooling_type": PUBLISHED_POOLS[pool]}),
+        "direct": Setting((), lambda given: None, _write_direct),
         "norm_eps": same("norm_eps"),
         "dropout": same("path_dropout"),
         "embedding_dropout": same("positional_dropout"),

@@ -8,10 +8,17 @@ from typing import Any
 
 from ..errors import unknown
 from .bundle import Bundle, BundleError
+from .classification.task import ClassificationTask
+from .forecasting.task import ForecastingTask
+from .images.task import ImagesTask
+from .language_model.task import LanguageModelTask
+from .masked.task import MaskedTask
 from .run import Task, write_report
+from .text_to_text.task import TextToTextTask
 from .translation.task import TranslationTask
 
-TRAINED: dict[str, type[Task[Any, Any]]] = {task.name: task for task in (TranslationTask,)}
+TEXT = (TranslationTask, TextToTextTask, LanguageModelTask, ClassificationTask, MaskedTask)
+TRAINED: dict[str, Any] = {task.name: task for task in (*TEXT, ImagesTask, ForecastingTask)}
 
 
 def task_of(folder: str | Path) -> Task[Any, Any]:

@@ -67,7 +67,7 @@ class Writer(ABC):
                 owners.append(index)
                 ids.append(part)
         parts: list[list[list[Answer]]] = [[] for _ in texts]
-        found = generate(self.module, ids, words, **self._asked(len(ids))) if ids else []
+        found = self.written(ids, words) if ids else []
         for owner, part, hypotheses in zip(owners, ids, found, strict=True):
             parts[owner].append([self.answer(part, hypothesis) for hypothesis in hypotheses])
         return [best_joined(answers, words.n_best) for answers in parts]
@@ -89,22 +89,28 @@ class Writer(ABC):
         """What every answer begins with."""
         return []
 
+    def written(self, inputs: Sequence[list[int]], words: GenerationConfig) -> list[list[Hypothesis]]:
+        """The answers to all inputs, in ids."""
+        forced = self.forced()
+        prefixes = [forced] * len(inputs) if forced else None
+        return generate(self.module, inputs, words, prefixes=prefixes, **self.tokens())
+
+    def writing(self, ids: Sequence[int], words: GenerationConfig) -> Stream[int, Hypothesis]:
+        """The answer to one, as it is written."""
+        return stream(self.module, ids, words, prefix=self.forced(), **self.tokens())
+
     def _parts(self, text: object, index: int) -> list[list[int]]:
         try:
             return self.inputs(plain(text))
         except DataError as error:
             raise ItemError("text", index, str(error)) from None
 
-    def _asked(self, n: int) -> dict[str, Any]:
-        forced = self.forced()
-        return self.tokens() | ({"prefixes": [forced] * n} if forced else {})
-
     def _stream(self, parts: Sequence[list[int]], words: GenerationConfig) -> Generator[str, None, Answer]:
         done: list[Answer] = []
         for ids in parts:
             if done:
                 yield " "
-            tokens = stream(self.module, ids, words, prefix=self.forced(), **self.tokens())
+            tokens = self.writing(ids, words)
             written, shown = list[int](), ""
             for token in tokens:
                 written.append(token)

@@ -46,7 +46,7 @@ def _files(paths: Iterable[Path], reading: Reading) -> Iterator[InputFile]:
     for path in paths:
         given = True
         if path.is_dir():
-            yield from (InputFile(inner, reading, folder=path) for inner in _walk(path))
+            yield from (InputFile(inner, reading, folder=path) for inner in walk(path))
         elif path.exists() and not path.is_file():
             raise DataError(f"{path}: neither a file nor a folder")
         else:
@@ -55,7 +55,7 @@ def _files(paths: Iterable[Path], reading: Reading) -> Iterator[InputFile]:
         raise DataError("no file was given to read pairs from")
 
 
-def _walk(folder: Path) -> Iterator[Path]:
+def walk(folder: Path) -> Iterator[Path]:
     """The files of a folder and of those within it, sorted; hidden ones are left alone."""
 
     def refuse(error: OSError) -> None:

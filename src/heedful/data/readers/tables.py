@@ -30,7 +30,7 @@ def read_commas(file: InputFile, languages: Languages) -> Iterator[Pair]:
 
     More than two columns must be named: in such tables the source is seldom the first.
     """
-    return _pairs(file, languages, _quoted(file), "commas", unnamed=2)
+    return _pairs(file, languages, quoted(file), "commas", unnamed=2)
 
 
 def _pairs(
@@ -64,7 +64,7 @@ def _pairs(
             yield file.pair(columns[source], columns[target], number)
 
 
-def _quoted(file: InputFile) -> Iterator[Row]:
+def quoted(file: InputFile) -> Iterator[Row]:
     """A text stops at the library's limit of 128 KiB, so that a quote left open does not swallow the file."""
 
     def lines() -> Iterator[str]:

@@ -6,7 +6,7 @@ Shapes: L steps, C channels, R rows: what the module reads as one, with c channe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -17,23 +17,39 @@ from torch import Tensor, nn
 
 from ...config import Config, FamilyConfig
 from ...core import Forecaster
+from ...data.series import Scale
 from ...errors import ConfigError, DataError
 from ...families import Imported
+from ..bundle import Bundle
 from ..predictor import ItemError, Predictor
 from ..reader import BATCH_TOKENS
+from .baselines import Linear
 from .series import newest
+from .windows import sees_a_patch
+
+LINEAR_FILE = "linear.safetensors"  # the linear model to beat, where training has made one
 
 
 @dataclass(frozen=True, kw_only=True)
 class ForecastSettings(Config):
-    """The names of the channels, in the order of a row; empty where they have none."""
+    """The names of the channels, in the order of a row; empty where they have none.
+
+    `scale` is what the training part was scaled by; `season` after how many steps the series comes again.
+    """
 
     title: ClassVar[str] = "forecasting"
 
     columns: tuple[str, ...] = ()
+    scale: Scale = field(default_factory=Scale)
+    season: int | None = None
 
     def check(self) -> None:
         self.require(len(set(self.columns)) == len(self.columns), f"columns has a name twice: {self.columns}")
+        self.require(
+            len(self.scale.width) in (0, len(self.columns)),
+            f"the scale is of {len(self.scale.width)} columns, but {len(self.columns)} are named",
+        )
+        self.require_positive("season")
 
 
 class Prepared(NamedTuple):
@@ -53,6 +69,7 @@ class SeriesForecaster(Predictor):
     task: ClassVar[str] = "forecasting"
     kind: ClassVar[type[Config]] = ForecastSettings
     what: ClassVar[str] = "series"
+    linear: Linear | None = None  # to be judged beside
 
     def __init__(self, config: FamilyConfig, module: nn.Module, settings: ForecastSettings) -> None:
         super().__init__(config, module, settings)
@@ -80,6 +97,7 @@ class SeriesForecaster(Predictor):
         flat = values.ndim == 1
         values = values[:, None] if flat else values
         self._check_channels(values.shape[1])
+        values = self.settings.scale.apply(values)
         rows = values.reshape(len(values), -1, self.module.embedding.n_channels).transpose(1, 0, 2)
         for place, row in enumerate(rows):
             self._check_gaps(row, f"channel {place + 1}" if len(rows) > 1 else "it")
@@ -96,9 +114,7 @@ class SeriesForecaster(Predictor):
         """A model that sees no patch at all would still answer."""
         embedding = self.module.embedding
         seen = np.asarray(np.isfinite(row).all(axis=1))
-        first = len(seen) - embedding.filling(len(seen))
-        patches = np.lib.stride_tricks.sliding_window_view(seen[first:], embedding.patch_length)[:: embedding.stride]
-        if not patches.all(axis=1).any():
+        if not sees_a_patch(seen, embedding.patch_length, embedding.stride):
             raise DataError(
                 f"{name} was observed at {seen.sum()} of {len(seen)} steps, and nowhere throughout one of the patches "
                 f"of {embedding.patch_length} steps that the model reads"
@@ -117,13 +133,34 @@ class SeriesForecaster(Predictor):
         return torch.cat(found).numpy()
 
     def _answer(self, series: Prepared, rows: NDArray[np.float64], index: int) -> list[Any]:
-        if not np.isfinite(rows).all():
-            largest = np.nanmax(np.abs(series.rows))
+        forecast = self._unscaled(rows)
+        if not np.isfinite(forecast).all():
+            largest = np.nanmax(np.abs(self._unscaled(series.rows)))
             raise ItemError(
                 self.what, index, f"the forecast is no number; its values, up to {largest:g}, are too large"
             )
-        forecast = rows.transpose(1, 0, 2).reshape(rows.shape[1], -1)  # (horizon, C)
         return (forecast[:, 0] if series.flat else forecast).tolist()
+
+    def _unscaled(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(R, L, c) as the module has it → (L, C) as it was given."""
+        return self.settings.scale.undo(rows.transpose(1, 0, 2).reshape(rows.shape[1], -1))
+
+    def save(self, folder: str | Path) -> None:
+        """Write the bundle."""
+        beside = []
+        if self.linear is not None:
+            self.linear.save(Path(folder) / LINEAR_FILE)
+            beside.append(LINEAR_FILE)
+        Bundle(self.task, self.config, self.settings.to_dict()).write(folder, self.module, beside=beside)
+
+    @classmethod
+    def from_bundle(cls, folder: Path, bundle: Bundle) -> Self:
+        """The one in a folder."""
+        found = super().from_bundle(folder, bundle)
+        if (folder / LINEAR_FILE).is_file():
+            module = found.module
+            found.linear = Linear.load(folder / LINEAR_FILE, module.context_length, module.head.horizon)
+        return found
 
     @classmethod
     def of_checkpoint(cls, found: Imported, folder: Path) -> Self:

@@ -7,29 +7,41 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from torch import nn
 
 from ...config import Config, FamilyConfig
 from ...data.published_tokenizer import NAME, PublishedTokenizer
+from ...data.text_tokenizers import encode
 from ...errors import DataError
 from ...families import GenerationDefaults
-from ...generation import GenerationConfig, Hypothesis
+from ...generation import GenerationConfig, Hypothesis, Stream
 from ..answers import Answer
 from ..bundle import Bundle
-from ..texts import within
+from ..predictor import ItemError, listed
+from ..texts import plain, within
 from ..writer import Writer
+from .rolling import generate_on, stream_on
+from .scoring import TextScore, nats_of, usual_stride
 
 LENGTH = 100  # tokens of an answer, unless told otherwise
+USUAL = 1024  # tokens at once, for a model that says nothing of its own
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContinuerSettings(Config):
-    """What a bundle says beside its model."""
+    """What a bundle says beside its model. `context` is how many tokens the windows had that it learned from: beyond
+    them it goes on from the last half. Where it is None, the model's positions are the end.
+    """
 
     title: ClassVar[str] = "language model"
 
     tokens: GenerationDefaults = field(default_factory=GenerationDefaults)
     generation: GenerationConfig = field(default_factory=lambda: GenerationConfig(max_new_tokens=LENGTH))
+    context: int | None = None
+
+    def check(self) -> None:
+        self.require_positive("context")
 
 
 class Continuer(Writer):
@@ -53,12 +65,20 @@ class Continuer(Writer):
 
     def inputs(self, text: str) -> list[list[int]]:
         """An empty text is the start of any; white space is text."""
-        ids = self.tokenizer.encode(text)
+        ids = encode(self.tokenizer, text)
         if not ids:
             if self.settings.tokens.start is None:
                 raise DataError("this model cannot begin from nothing; give it some text to continue")
             ids = [self.settings.tokens.start]
-        return [within(ids, self.module.decoder.positions.limit)]
+        return [within(ids, self.limit)]
+
+    def written(self, inputs: Sequence[list[int]], words: GenerationConfig) -> list[list[Hypothesis]]:
+        """Past the end of its context too, where it was trained here."""
+        return generate_on(self.module, inputs, words, self.settings.context, **self.tokens())
+
+    def writing(self, ids: Sequence[int], words: GenerationConfig) -> Stream[int, Hypothesis]:
+        """The same of one."""
+        return stream_on(self.module, ids, words, self.settings.context, **self.tokens())
 
     def text(self, ids: Sequence[int], tokens: Sequence[int]) -> str:
         """What follows, with the space that separates it."""
@@ -73,6 +93,43 @@ class Continuer(Writer):
         """As the model was published."""
         own = self.settings.tokens
         return {"start": 0 if own.start is None else own.start, "end": own.end, "banned": own.banned}
+
+    def score(self, texts: Sequence[str], *, stride: int | None = None) -> list[TextScore]:
+        """How probable each text is, whole, however long: as the beginning of a document, without its end.
+
+        A window is read every `stride` tokens, half the context unless it is given. Where a model has no start, the
+        first token is only read.
+        """
+        stride = usual_stride(self.context) if stride is None else stride
+        return [
+            self._scored(self._ids(text, index), plain(text), stride)
+            for index, text in enumerate(listed(texts, "text"))
+        ]
+
+    @property
+    def limit(self) -> int | None:
+        """The most tokens it reads at once, where there is an end to that."""
+        limit: int | None = self.module.decoder.positions.limit
+        return limit if self.settings.context is None else self.settings.context
+
+    @property
+    def context(self) -> int:
+        """How many tokens of a text are looked at together to score it."""
+        known = (self.limit, getattr(self.config, "max_length", None), USUAL)
+        return next(length for length in known if length is not None)
+
+    def _ids(self, text: object, index: int) -> list[int]:
+        try:
+            ids = encode(self.tokenizer, plain(text))
+        except DataError as error:
+            raise ItemError("text", index, str(error)) from None
+        start = self.settings.tokens.start
+        return ids if start is None or start in self.tokenizer.encode("") else [start, *ids]  # it may do so itself
+
+    def _scored(self, ids: Sequence[int], text: str, stride: int) -> TextScore:
+        row, size = np.array(ids, dtype=np.int64), self.module.head.weight.shape[0]
+        nats = nats_of(self.module, row, context=self.context, stride=stride, vocab_size=size)
+        return TextScore(nats, max(0, len(row) - 1), len(text), len(text.encode("utf-8")))
 
     def save(self, folder: str | Path) -> None:
         """Write the bundle."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from torch import nn
 
-from ...errors import DataError
+from ...errors import ConfigError, DataError
 from ...training.job import B, Job
 from .config import Files, RunConfig
 
@@ -79,6 +79,10 @@ class Task(ABC, Generic[C, D]):
     @abstractmethod
     def heading(self, predictor: Any) -> str:
         """What the model is, in a few words, over its card and its page."""
+
+    def evaluate(self, predictor: Any, files: Files) -> dict[str, Any]:
+        """Of data it has not seen, what "validation" says in metrics.json; "verdict" may hold sentences."""
+        raise ConfigError(f"a model for {self.name} is not scored on files")
 
     def shown(self, predictor: Any, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         """Further parts of the page, by the fields of lens.report.ReportData."""

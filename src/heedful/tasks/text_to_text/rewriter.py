@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, ClassVar, Self
 from torch import nn
 
 from ...config import Config, FamilyConfig
+from ...data.fitting import shortened
 from ...data.published_tokenizer import NAME, PublishedTokenizer
 from ...families import GenerationDefaults
 from ...generation import GenerationConfig, Hypothesis
@@ -21,18 +23,29 @@ from ..writer import Writer
 SOURCE, TARGET = NAME, "target_tokenizer.json"  # the second only where the sides share none
 
 
+class CutWarning(UserWarning):
+    """A text was longer than the model reads, and its end was not read."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RewriterSettings(Config):
-    """What a bundle says beside its model. `prefix` stands before every text: what a T5 is to do with it."""
+    """What a bundle says beside its model. `prefix` stands before every text: what a T5 is to do with it.
+
+    Of a text with more than `max_tokens` (None: than the model reads), only the beginning is read if it may be `cut`;
+    otherwise it is refused.
+    """
 
     title: ClassVar[str] = "text-to-text"
 
     joint: bool = True
     prefix: str = ""
+    max_tokens: int | None = None
+    cut: bool = False
     tokens: GenerationDefaults = field(default_factory=GenerationDefaults)
     generation: GenerationConfig = field(default_factory=GenerationConfig)
 
     def check(self) -> None:
+        self.require_positive("max_tokens")
         self.require(self.tokens.start is not None, "tokens.start is missing: what is a decoder given first?")
 
 
@@ -60,12 +73,21 @@ class Rewriter(Writer):
         """The bundle's."""
         return self.settings.generation
 
+    @property
+    def limit(self) -> int | None:
+        """How many tokens of a text are read, with what stands around it."""
+        limits = (self.settings.max_tokens, self.module.encoder.positions.limit)
+        return min((limit for limit in limits if limit is not None), default=None)
+
     def inputs(self, text: str) -> list[list[int]]:
-        """The whole text, with what its tokeniser puts around it."""
+        """The whole text, with what its tokeniser puts around it; its beginning where the bundle says so."""
         if not text.strip():
             return []
-        ids = self.tokenizer.encode(self.settings.prefix + text)
-        return [within(ids, self.module.encoder.positions.limit)]
+        ids, limit = self.tokenizer.encode(self.settings.prefix + text), self.limit
+        if self.settings.cut and limit is not None and len(ids) > limit:
+            warnings.warn(f"a text of more than {limit:,} tokens was read only that far", CutWarning, stacklevel=2)
+            ids = shortened(self.tokenizer, ids, limit)
+        return [within(ids, limit)]
 
     def text(self, ids: Sequence[int], tokens: Sequence[int]) -> str:
         """As the target's tokeniser reads them."""

@@ -49,6 +49,12 @@ class TranslationJob:
         self.one_sentence = prepared.one_sentence()
         self.samples: list[tuple[str, str, str]] = []  # source, reference, output of the last validation
 
+    @property
+    def about(self) -> str:
+        """What it learns from, in a few words."""
+        pieces = self.prepared.tokenizers.source.vocab_size
+        return f"{len(self.prepared.train):,} pairs, {pieces:,} pieces, {self.batches.padding_share:.0%} padding"
+
     def predictor(self, module: nn.Module) -> Translator:
         """A module together with what turns text into ids and back."""
         settings = TranslatorSettings(

@@ -1,0 +1,242 @@
+"""Running text: files and folders as documents, read in passages that can be turned into tokens one by one.
+
+A file is one document; of JSON lines, each line is one. Text is UTF-8, its characters composed (NFC), its line ends
+newlines. Nothing here holds more than a passage, however large a file is; a JSON line is held whole.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from ..errors import DataError
+from .pairs import Tally
+from .readers.files import opened, split_lines
+from .readers.find import walk
+from .unicode import nfc
+
+TEXT, LINES = (".txt", ".text", ".md"), (".jsonl", ".ndjson")
+FIELD = "text"  # of a JSON line
+PASSAGE = 1 << 18  # characters, about
+LONGEST_LINE = 1 << 26  # bytes of one JSON line
+
+
+class Passage(NamedTuple):
+    """A part of a document that no word crosses, where it begins, and whether the document does."""
+
+    text: str
+    file: str
+    line: int
+    begins: bool
+
+
+@dataclass
+class TextRead:
+    """One file that was read."""
+
+    path: str
+    documents: int = 0
+    characters: int = 0
+
+
+@dataclass
+class CorpusReading:
+    """What was read; `skipped` counts the files of a folder, and the documents, that were not, by the reason."""
+
+    files: list[TextRead] = field(default_factory=list)
+    skipped: dict[str, Tally] = field(default_factory=dict)
+    alphabet: set[str] = field(default_factory=set)
+
+    @property
+    def documents(self) -> int:
+        return sum(file.documents for file in self.files)
+
+    @property
+    def characters(self) -> int:
+        return sum(file.characters for file in self.files)
+
+    def skip(self, reason: str, place: str) -> None:
+        self.skipped.setdefault(reason, Tally()).add(place)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for a JSON file."""
+        return {
+            "files": [asdict(file) for file in self.files],
+            "skipped_files": {reason: tally.to_dict() for reason, tally in self.skipped.items()},
+            "documents": self.documents,
+            "characters": self.characters,
+            "different_characters": len(self.alphabet),
+        }
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Files as one text, which can be read as often as needed: from the character `start` to before `stop`."""
+
+    files: tuple[Path, ...]
+    start: int = 0
+    stop: int | None = None
+
+    def __iter__(self) -> Iterator[Passage]:
+        at = 0
+        for passage in _passages(self.files):
+            text, before = passage.text, at
+            at += len(text)
+            if self.stop is not None and before >= self.stop:
+                return
+            if not text or at <= self.start:
+                continue
+            first = max(0, self.start - before)
+            kept = text[first : None if self.stop is None else self.stop - before]
+            line = passage.line + text.count("\n", 0, first)
+            yield Passage(kept, passage.file, line, passage.begins and not first)
+
+    def documents(self) -> Iterator[tuple[str, str]]:
+        """Each document whole, with its place."""
+        place, parts = "", list[str]()
+        for passage in self:
+            if passage.begins and parts:
+                yield place, "".join(parts)
+                parts = []
+            if not parts:
+                place = f"{passage.file}:{passage.line}"
+            parts.append(passage.text)
+        if parts:
+            yield place, "".join(parts)
+
+    def survey(self, reading: CorpusReading) -> None:
+        """Read everything once, and tell what is there. Nothing but white space is an error."""
+        for path in self.files:
+            found = TextRead(str(path))
+            for passage in _passages([path]):
+                found.documents += passage.begins
+                found.characters += len(passage.text)
+                reading.alphabet.update(passage.text)
+                if passage.begins and not passage.text:
+                    reading.skip("empty", f"{path}:{passage.line}")
+                    found.documents -= 1
+            reading.files.append(found)
+        if all(character.isspace() for character in reading.alphabet):
+            named = ", ".join(map(str, self.files[:3])) + (", …" if len(self.files) > 3 else "")
+            raise DataError(f"{named}: there is no text to learn from, only white space or nothing at all")
+
+
+def text_files(paths: Iterable[str | Path], reading: CorpusReading | None = None) -> list[Path]:
+    """Every file to read for these paths. In a folder, the endings .txt, .text, .md and .jsonl count, packed or not;
+    a file that is named is text whatever its ending."""
+    reading = CorpusReading() if reading is None else reading
+    found: dict[Path, Path] = {}  # by where they really are
+    given = [Path(path) for path in paths]
+    if not given:
+        raise DataError("no file was given to read text from")
+    for path in given:
+        for file in walk(path) if path.is_dir() else [path]:
+            if path.is_dir() and _ending(file) not in (*TEXT, *LINES):
+                reading.skip("not recognised", str(file))
+            elif file.resolve() not in found:
+                _check_file(file)
+                found[file.resolve()] = file
+            elif not path.is_dir():
+                raise DataError(f"{file}: the file is given twice")
+    if not found:
+        skipped = "; ".join(f"{reason}: {tally}" for reason, tally in reading.skipped.items()) or "the folder is empty"
+        raise DataError(
+            f"no text among {', '.join(map(str, given))} ({skipped}); endings read are .txt, .md and .jsonl"
+        )
+    return list(found.values())
+
+
+def _check_file(file: Path) -> None:
+    if not file.exists():
+        raise DataError(f"{file}: no such file or folder")
+    if not file.is_file():
+        raise DataError(f"{file}: neither a file nor a folder")
+
+
+def _ending(path: Path) -> str:
+    return Path(path.name.lower().removesuffix(".gz")).suffix
+
+
+def _passages(files: Sequence[Path]) -> Iterator[Passage]:
+    for path in files:
+        with opened(path) as stream:
+            read = _json_lines if _ending(path) in LINES else _plain_text
+            yield from read(stream, path)
+
+
+def _plain_text(stream: BinaryIO, path: Path) -> Iterator[Passage]:
+    """One document, cut after a line, or where lines have no end, before a space. An empty one is a passage too."""
+    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    text, line, begins = "", 1, True
+    while True:
+        block = stream.read(PASSAGE)
+        try:
+            text += decoder.decode(block, final=not block)
+        except UnicodeDecodeError as error:
+            raise _not_text(path, error) from None
+        cut = _cut(text) if block else len(text)
+        if cut or (begins and not block):
+            yield Passage(nfc(text[:cut].replace("\r\n", "\n")), str(path), line, begins)
+            line, begins = line + text.count("\n", 0, cut), False
+        if not block:
+            return
+        text = text[cut:]
+
+
+def _cut(text: str) -> int:
+    """How much of a text can be turned into tokens as if the rest stood behind it: no token crosses these places."""
+    if len(text) < PASSAGE:
+        return 0
+    if after_line := text.rfind("\n") + 1:
+        return after_line
+    before_space = text.rfind(" ")
+    if before_space > 0 and not text[before_space - 1].isspace():
+        return before_space
+    return len(text) - 1 if len(text) > 4 * PASSAGE else 0  # no space anywhere: one token may come out otherwise
+
+
+def _not_text(path: Path, error: UnicodeDecodeError) -> DataError:
+    """The line reader knows the place and what to do; in a line too long for it, the byte must do."""
+    try:
+        with opened(path) as stream:
+            for _ in split_lines(stream, str(path)):
+                pass
+    except DataError as found:
+        return found
+    return DataError(f"{path}: byte {error.object[error.start]:#04x} is not UTF-8; convert the file to UTF-8")
+
+
+def _json_lines(stream: BinaryIO, path: Path) -> Iterator[Passage]:
+    """Objects with a text, one a line; empty lines are none."""
+    number = 0
+    while raw := stream.readline(LONGEST_LINE):
+        number += 1
+        if len(raw) == LONGEST_LINE:
+            raise DataError(
+                f"{path}:{number}: the line has more than {LONGEST_LINE:,} bytes; cut the document in parts"
+            )
+        if raw.strip():
+            text = _text_of(raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw, f"{path}:{number}")
+            yield Passage(nfc(text.replace("\r\n", "\n")), str(path), number, True)
+
+
+def _text_of(raw: bytes, place: str) -> str:
+    try:
+        row = json.loads(raw)
+    except RecursionError:
+        raise DataError(f"{place}: the JSON is nested too deeply") from None
+    except ValueError as error:
+        raise DataError(f"{place}: not JSON: {error}") from None
+    if not isinstance(row, dict) or not isinstance(row.get(FIELD), str):
+        keys = f"an object with the keys {', '.join(map(str, row)) or 'none'}" if isinstance(row, dict) else repr(row)
+        raise DataError(f'{place}: an object with a text under "{FIELD}" was expected, not {keys[:200]}')
+    text: str = row[FIELD]
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise DataError(f"{place}: half a surrogate pair stands at character {error.start} of the text") from None
+    return text

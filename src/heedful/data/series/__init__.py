@@ -1,0 +1,8 @@
+"""Series from tables, their dates checked; and as one mapped array."""
+
+from .dates import Spacing
+from .series import Series, SeriesReading
+from .store import Scale, SeriesStore
+from .tables import read_series
+
+__all__ = ["Scale", "Series", "SeriesReading", "SeriesStore", "Spacing", "read_series"]

@@ -1,0 +1,182 @@
+"""The times of a series: how they are written, in which order they stand, and how far apart.
+
+A series is read as evenly spaced, whatever its dates say: nothing is filled in and nothing is left out. Where that is
+not the truth (gaps, an irregular step), a note says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import DataError
+
+Times = NDArray[Any]  # of datetime64[us], or of float64 where steps are numbered
+
+_YEAR = r"(?P<year>(?:18|19|20|21)\d\d)"
+_TIME = r"(?:[ T](?P<time>.+))?"
+_APART = re.compile(rf"{_YEAR}(?P<sign>[-/.])(?P<month>\d\d?)(?:(?P=sign)(?P<day>\d\d?))?{_TIME}")
+_TOGETHER = re.compile(rf"{_YEAR}(?P<month>\d\d)(?P<day>\d\d){_TIME}")
+_US = np.timedelta64(1, "us")
+_DAY = 86_400.0  # seconds
+_NAMED_STEPS = {1.0: "second", 60.0: "minute", 3600.0: "hour", _DAY: "day", 7 * _DAY: "week"}
+_EVEN = 0.01  # how far, as a share of the usual step, a step may be off it
+
+
+@dataclass(frozen=True)
+class Spacing:
+    """How far apart the steps of a series are.
+
+    `step` in words; `season` is how many steps make up what usually comes again (a day of hours, a week of days, a
+    year of months); None where the times do not say.
+    """
+
+    step: str | None
+    season: int | None
+    notes: tuple[str, ...] = ()
+
+
+def read_times(cells: Sequence[str], place: Any) -> Times:
+    """Dates, or numbers of steps. `place(row)` names the line of a row."""
+    if cells and _matched(cells[0]) is None:
+        return np.array([_step(cell, place(row)) for row, cell in enumerate(cells)], np.float64)
+    found = [_date(cell, place(row)) for row, cell in enumerate(cells)]
+    zoned = [date.tzinfo is not None for date in found]
+    if any(zoned) and not all(zoned):
+        row = zoned.index(not zoned[0])
+        raise DataError(f"{place(row)}: {cells[row]!r}: some dates have a time zone and some have none")
+    naive = [date.astimezone(UTC).replace(tzinfo=None) if date.tzinfo else date for date in found]
+    return np.array(naive, "datetime64[us]")
+
+
+def _step(cell: str, place: str) -> float:
+    try:
+        number = float(cell)
+    except ValueError:
+        number = np.nan
+    if not np.isfinite(number):
+        raise DataError(
+            f"{place}: {cell!r:.100} is no date; dates are written 2013-03-01, 2013/03/01, 20130301 or "
+            "2013-03-01 16:30:00, and steps as numbers"
+        )
+    return number
+
+
+def _matched(cell: str) -> re.Match[str] | None:
+    return _APART.fullmatch(cell.strip()) or _TOGETHER.fullmatch(cell.strip())
+
+
+def _date(cell: str, place: str) -> datetime:
+    try:
+        if (match := _matched(cell)) is None:
+            raise ValueError
+        time = match["time"] or "00:00"
+        time = f"0{time}" if time[1:2] == ":" else time
+        return datetime.fromisoformat(f"{match['year']}-{match['month']:0>2}-{match['day'] or '01':0>2}T{time}")
+    except ValueError:
+        raise DataError(f"{place}: {cell!r:.100} is no date as in the lines before, such as 2013-03-01") from None
+
+
+def descending(times: Times) -> bool:
+    """Whether the newest stands first, as in many files of prices."""
+    return len(times) > 1 and bool((times[1:] < times[:-1]).all())
+
+
+def check_order(times: Times, place: Any) -> None:
+    """Every time comes once, and after those before it. A DataError names the first that does not."""
+    _, first, inverse, counts = np.unique(times, return_index=True, return_inverse=True, return_counts=True)
+    if (counts > 1).any():
+        row = int(np.flatnonzero(np.arange(len(times)) != first[inverse])[0])
+        raise DataError(
+            f"{place(row)}: {shown(times[row])} was there before, at {place(int(first[inverse[row]]))}; "
+            "a step comes once. Are these several series? Then a column 'symbol' or 'unique_id' must tell them apart"
+        )
+    wrong = np.flatnonzero(times[1:] < times[:-1])
+    if len(wrong):
+        row = int(wrong[0]) + 1
+        raise DataError(
+            f"{place(row)}: {shown(times[row])} comes after {shown(times[row - 1])}; sort the rows by their time"
+        )
+
+
+def shown(time: Any) -> str:
+    """A time as people write it."""
+    if isinstance(time, np.datetime64):
+        return str(time.astype("datetime64[s]").item()).removesuffix(" 00:00:00")
+    return f"{time:g}"
+
+
+def spacing(times: Times) -> Spacing:
+    """The usual step, and notes on what is not so."""
+    if len(times) < 3:
+        return Spacing(None, None)
+    if times.dtype.kind != "M":
+        usual = float(np.median(np.diff(times)))
+        return Spacing(f"{usual:g}", None, tuple(_gaps(times, np.diff(times), usual, f"{usual:g}")))
+    months = _in_months(times)
+    if months is not None:
+        usual = float(np.median(np.diff(months)))
+        return _monthly(times, np.diff(months), usual)
+    seconds = np.diff(times) / _US / 1e6
+    usual = float(np.median(seconds))
+    if usual == _DAY and not _at_weekends(times):
+        return Spacing("business day", 5, tuple(_without_trading(times)))
+    day = _DAY / usual
+    season = {_DAY: 7, 7 * _DAY: 52}.get(usual, round(day) if usual < _DAY and day == round(day) else None)
+    step = _NAMED_STEPS.get(usual) or (f"{usual / 60:g} minutes" if usual >= 60 else f"{usual:g} seconds")
+    return Spacing(step, season, tuple(_gaps(times, seconds, usual, step)))
+
+
+def _in_months(times: Times) -> NDArray[np.int64] | None:
+    """As numbers of months, where all stand at the same day of one, or all at its end."""
+    months = times.astype("datetime64[M]")
+    within = times - months.astype(times.dtype)
+    left = (months + 1).astype(times.dtype) - times
+    same = (within == within[0]).all() or (left == left[0]).all()
+    return months.astype(np.int64) if same and (np.diff(months.astype(np.int64)) > 0).all() else None
+
+
+def _monthly(times: Times, steps: NDArray[np.int64], usual: float) -> Spacing:
+    words = {1.0: "month", 3.0: "quarter", 12.0: "year"}
+    step = words.get(usual, f"{usual:g} months")
+    season = round(12 / usual) if usual < 12 and 12 % usual == 0 else None
+    return Spacing(step, season, tuple(_gaps(times, steps.astype(np.float64), usual, step)))
+
+
+def _at_weekends(times: Times) -> bool:
+    return not bool(np.is_busday(times.astype("datetime64[D]")).all())
+
+
+def _without_trading(times: Times) -> list[str]:
+    """Weekends are no gaps in daily prices; other days without a row are counted."""
+    days = times.astype("datetime64[D]")
+    missing = np.busday_count(days[:-1], days[1:]) - 1
+    if not missing.any():
+        return []
+    longest = int(missing.argmax())
+    return [
+        f"{missing.sum():,} business days have no row (holidays, as a rule); the most in a row are "
+        f"{missing[longest]:,}, after {shown(times[longest])}"
+    ]
+
+
+def _gaps(times: Times, steps: NDArray[np.float64], usual: float, step: str) -> list[str]:
+    long, short = steps > usual * (1 + _EVEN), steps < usual * (1 - _EVEN)
+    notes = []
+    if long.any():
+        largest = int(steps.argmax())
+        notes.append(
+            f"{long.sum():,} gaps: steps longer than the usual one ({step}); the largest, {steps[largest] / usual:g} "
+            f"times as long, is after {shown(times[largest])}"
+        )
+    if short.any():
+        notes.append(f"{short.sum():,} steps are shorter than the usual one ({step})")
+    if notes:
+        notes.append("steps are read as evenly spaced; nothing is filled in")
+    return notes

@@ -1,0 +1,200 @@
+"""Tables of series: a step a row, a channel a column; with a column of names, several series in one table."""
+
+from __future__ import annotations
+
+import csv
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ...errors import DataError, unknown
+from ..readers.files import opened, split_lines
+from .dates import Spacing, check_order, descending, read_times, spacing
+from .numbers import number
+from .series import Series, SeriesReading
+
+TIMES = ("date", "time", "timestamp", "datetime", "ds", "day", "month", "unnamed: 0", "")
+NAMES = ("symbol", "ticker", "unique_id", "series")
+
+
+def read_series(
+    paths: Sequence[str | Path],
+    *,
+    columns: Sequence[str] | None = None,
+    names: Sequence[str] | None = None,
+    reading: SeriesReading | None = None,
+) -> list[Series]:
+    """The series of some csv or tsv files, which must have the same columns.
+
+    `columns` chooses some of these, `names` some of the series; all unless given.
+    """
+    reading = SeriesReading() if reading is None else reading
+    found: dict[str, Series] = {}
+    for path in map(Path, paths):
+        table = _Table(path, columns)
+        first = next(iter(found.values()), None)
+        if first is not None and first.columns != table.columns:
+            raise DataError(
+                f"{path} has the columns {', '.join(table.columns)}, but {first.file} has {', '.join(first.columns)}; "
+                "choose those that both have with --columns"
+            )
+        for series in table.series():
+            if series.name in found:
+                raise DataError(
+                    f"{path}: the series {series.name!r} was read before, from {found[series.name].file}; "
+                    "give each series a name of its own, or each file one"
+                )
+            found[series.name] = series
+    chosen = list(found.values()) if names is None else [_named(name, found) for name in names]
+    for series in chosen:
+        reading.keep(series)
+    return chosen
+
+
+def _named(name: str, found: dict[str, Series]) -> Series:
+    if name not in found:
+        raise DataError(unknown("series", name, found))
+    return found[name]
+
+
+class _Rows:
+    """What was read of one series: cells one after the other, in little memory."""
+
+    def __init__(self) -> None:
+        self.numbers = array("d")
+        self.times: list[str] = []
+        self.lines = array("i")
+
+
+class _Table:
+    """A file while it is read."""
+
+    def __init__(self, path: Path, columns: Sequence[str] | None) -> None:
+        self.path = path
+        self._rows = _rows(path)
+        line, header = next(self._rows, (1, []))
+        self.header = [name.strip() for name in header]
+        if not any(self.header):
+            raise DataError(f"{path}: the file is empty; a table with a header is needed, such as date,close")
+        self._check_header(line)
+        known = [name.casefold() for name in self.header]
+        self._time = [known.index(name) for name in _time_columns(known)]
+        self._name = next((known.index(name) for name in NAMES if name in known), None)
+        self._channels = self._chosen(columns)
+        self.columns = tuple(self.header[place] for place in self._channels)
+
+    def _check_header(self, line: int) -> None:
+        numbers = [name for name in self.header if _is_number(name)]
+        if numbers:
+            raise DataError(
+                f"{self.path}:{line}: the first line holds the number {numbers[0]}, so it is no header; "
+                "write the names of the columns above it, such as date,close"
+            )
+        twice = {name for name in self.header if self.header.count(name) > 1}
+        if twice:
+            raise DataError(f"{self.path}:{line}: the column {min(twice)!r} is there twice; give each its own name")
+
+    def _chosen(self, columns: Sequence[str] | None) -> list[int]:
+        others = [place for place in range(len(self.header)) if place not in self._time and place != self._name]
+        names = [self.header[place] for place in others]
+        if columns is None:
+            if not others:
+                raise DataError(f"{self.path}: there is no column of numbers beside {', '.join(self.header)}")
+            return others
+        folded = [name.casefold() for name in names]
+        chosen = []
+        for name in columns:
+            exact = name if name in names else None
+            if exact is None and folded.count(name.casefold()) != 1:
+                raise DataError(f"{self.path}: {unknown('column', name, names)}")
+            chosen.append(others[names.index(exact) if exact is not None else folded.index(name.casefold())])
+        return chosen
+
+    def series(self) -> Iterator[Series]:
+        """One or many, in the order in which they begin."""
+        found: dict[str, _Rows] = {}
+        for line, cells in self._rows:
+            if not any(cell.strip() for cell in cells) and (self._time or len(cells) < 2):
+                continue  # an empty line; without times, a row of empty cells is a step at which nothing was observed
+            if len(cells) != len(self.header):
+                raise DataError(
+                    f"{self.path}:{line}: {len(cells)} cells under {len(self.header)} columns; "
+                    "does a number hold a comma? Write 1234.5"
+                )
+            name = self.path.name.split(".")[0] if self._name is None else cells[self._name].strip()
+            if not name:
+                raise DataError(f"{self.path}:{line}: the row has no {self.header[self._name or 0]!r}")
+            rows = found.setdefault(name, _Rows())
+            rows.lines.append(line)
+            rows.times.append(" ".join(cells[place] for place in self._time))
+            rows.numbers.extend(self._number(cells[place], place, line) for place in self._channels)
+        if not found:
+            raise DataError(f"{self.path}: there is no row below the header")
+        for name, rows in found.items():
+            yield self._whole(name, rows)
+
+    def _number(self, cell: str, place: int, line: int) -> float:
+        try:
+            return number(cell)
+        except ValueError as error:
+            others = [self.header[other] for other in self._channels if other != place]
+            choice = f"; to leave the column out: --columns {','.join(others)}" if others else ""
+            raise DataError(f"{self.path}:{line}: the column {self.header[place]!r} holds {error}{choice}") from None
+
+    def _whole(self, name: str, rows: _Rows) -> Series:
+        lines = np.array(rows.lines, np.int32)
+        values = np.array(rows.numbers, np.float64).reshape(len(lines), -1)
+        place: Callable[[int], str] = lambda row: f"{self.path}:{lines[row]}"  # noqa: E731
+        if not self._time:
+            return Series(name, self.columns, values, None, lines, str(self.path), Spacing(None, None))
+        times = read_times(rows.times, place)
+        turned = descending(times)
+        if turned:
+            times, values, lines = times[::-1].copy(), values[::-1].copy(), lines[::-1].copy()
+        check_order(times, place)
+        return Series(name, self.columns, values, times, lines, str(self.path), spacing(times), turned)
+
+
+def _time_columns(known: Sequence[str]) -> list[str]:
+    """The names of the column of times, or of the two that make it up."""
+    if "date" in known and "time" in known:
+        return ["date", "time"]
+    return [name for name in TIMES if name in known][:1]
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Rows with the line they begin on; what stands between their cells is seen in the header."""
+    with opened(path) as stream:
+
+        def lines() -> Iterator[str]:
+            for line in split_lines(stream, str(path)):
+                if line.fault:
+                    raise DataError(f"{path}:{line.number}: the line is over 1 MiB long")
+                yield f"{line.text}\n"
+
+        coming = lines()
+        head = next(coming, "")
+        between = max(",\t;", key=head.count)
+
+        def whole() -> Iterator[str]:
+            yield head
+            yield from coming
+
+        rows = csv.reader(whole(), delimiter=between, strict=True)
+        number = 1
+        try:
+            for cells in rows:
+                yield number, cells
+                number = rows.line_num + 1
+        except csv.Error as error:
+            raise DataError(f"{path}:{number}: the row cannot be read: {error}; is a quote left open?") from None

@@ -1,0 +1,99 @@
+"""Tokenisers for running text: every character a token, or pieces of words (BPE).
+
+Both are a tokenizer.json that anyone's library reads, and both lose nothing: a text comes back as it went in, its
+characters composed (NFC). No space is put before a text, since what is continued may begin inside a line.
+None of the special tokens can be written in a text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
+from tokenizers import Tokenizer as FastTokenizer
+
+from ..errors import DataError
+from .corpus import Passage
+from .published_tokenizer import PublishedTokenizer
+from .tokenizer import Tokenizer
+from .unicode import nfc
+
+END_NAME = "</s>"
+Ids = NDArray[np.int64]
+
+
+def of_characters(alphabet: Iterable[str], *, end: bool) -> PublishedTokenizer:
+    """The ids go by code point; with `end`, a token for the end of a document comes last."""
+    names = [*sorted(set(alphabet)), *([END_NAME] if end else [])]
+    fast = FastTokenizer(models.WordLevel({name: index for index, name in enumerate(names)}, unk_token=""))
+    fast.normalizer = normalizers.NFC()
+    fast.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+    fast.decoder = decoders.Fuse()
+    return PublishedTokenizer(fast.to_str(pretty=True))
+
+
+def of_pieces(texts: Iterable[str], *, vocab_size: int, min_frequency: int) -> PublishedTokenizer:
+    """BPE with bytes for what is rare, learned as for sentences; only the space before a text is left out."""
+    learned = Tokenizer.train(texts, vocab_size=vocab_size, min_frequency=min_frequency)
+    fast = FastTokenizer.from_str(learned.to_json())
+    fast.normalizer = normalizers.NFC()
+    fast.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
+    return PublishedTokenizer(fast.to_str(pretty=True))
+
+
+def end_of(tokenizer: PublishedTokenizer) -> int | None:
+    """The token that ends a document, of the tokenisers made here."""
+    return tokenizer.id_of(END_NAME)
+
+
+def encode(tokenizer: PublishedTokenizer, text: str) -> list[int]:
+    """The ids of a text; a character that the tokeniser has no token for is an error, not a gap."""
+    try:
+        return tokenizer.encode(text)
+    except DataError:
+        raise
+    except Exception as error:  # the library's own, plain
+        strange = [character for character in nfc(text) if tokenizer.id_of(character) is None]
+        raise DataError(unseen(strange[0]) if strange else f"the tokeniser cannot read the text: {error}") from None
+
+
+def unseen(character: str) -> str:
+    """What to say of it."""
+    return (
+        f"the character {character!r} (U+{ord(character):04X}) was not in the text this model learned from, "
+        "and it knows no others; leave it out, or train a model over pieces (bpe), which spells what it does not know"
+    )
+
+
+def encode_passages(tokenizer: PublishedTokenizer, passages: Iterable[Passage]) -> Iterator[tuple[Passage, Ids]]:
+    """Each passage with its ids, fast."""
+    alphabet = _alphabet(tokenizer)
+    for passage in passages:
+        if alphabet is None:
+            yield passage, np.array(tokenizer.encode(passage.text), dtype=np.int64)
+        else:
+            yield passage, _looked_up(passage, alphabet)
+
+
+def _alphabet(tokenizer: PublishedTokenizer) -> Ids | None:
+    """The id of every code point, -1 for none, where tokens are characters."""
+    names = [tokenizer.token_of(index) for index in range(tokenizer.vocab_size)]
+    if any(len(name) != 1 for name in names if name != END_NAME):
+        return None
+    table = np.full(0x110000, -1, dtype=np.int64)
+    for index, name in enumerate(names):
+        if name != END_NAME:
+            table[ord(name)] = index
+    return table
+
+
+def _looked_up(passage: Passage, alphabet: Ids) -> Ids:
+    points = np.frombuffer(passage.text.encode("utf-32-le"), dtype=np.uint32)
+    ids: Ids = alphabet[points]
+    if (missing := np.flatnonzero(ids < 0)).size:
+        place = int(missing[0])
+        line = passage.line + passage.text.count("\n", 0, place)
+        raise DataError(f"{passage.file}:{line}: {unseen(passage.text[place])}")
+    return ids

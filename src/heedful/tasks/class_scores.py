@@ -1,0 +1,115 @@
+"""How well classes were told apart: accuracy, precision, recall, F1, the confusion matrix and calibration.
+
+All of them are in percent, and pure functions of label ids and probabilities. Shapes: N examples, C classes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .scoring import Score, calibration_error
+
+Confusion = NDArray[np.int64]  # (C, C): the row is the true class, the column the predicted one
+SURE = 1.959964  # standard deviations around a mean that hold 95 %
+
+
+@dataclass(frozen=True)
+class ClassScore:
+    """Of one class: how many examples it has, and how it fared; 0 where a share would be of nothing."""
+
+    label: str
+    n: int
+    precision: float
+    recall: float
+    f1: float
+
+
+@dataclass(frozen=True, eq=False)
+class ClassScores:
+    """The scores of a set of examples."""
+
+    confusion: Confusion
+    scores: dict[str, Score]
+    classes: list[ClassScore]
+    calibration: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """For metrics.json."""
+        return {
+            "n": int(self.confusion.sum()),
+            "scores": {name: score.to_dict() for name, score in self.scores.items()},
+            "labels": [one.label for one in self.classes],
+            "classes": [asdict(one) for one in self.classes],
+            "confusion": self.confusion.tolist(),
+            "calibration": self.calibration,
+        }
+
+
+def class_scores(true: Sequence[int], probabilities: NDArray[np.floating[Any]], labels: Sequence[str]) -> ClassScores:
+    """Everything there is to say of the true ids (N) and the probabilities (N, C) of as many examples."""
+    shares = np.asarray(probabilities, dtype=np.float64).reshape(-1, len(labels))
+    ids, predicted = np.asarray(true, dtype=np.int64), shares.argmax(axis=1)
+    confusion = confusion_matrix(ids, predicted, len(labels))
+    right = accuracy(confusion)
+    return ClassScores(
+        confusion,
+        {
+            "accuracy": Score("accuracy", right, interval=share_interval(right, len(ids))),
+            "macro_f1": Score("macro F1", macro_f1(confusion)),
+        },
+        each_class(confusion, labels),
+        calibration_error(shares.max(axis=1).tolist(), (predicted == ids).tolist()),
+    )
+
+
+def confusion_matrix(
+    true: Sequence[int] | Confusion, predicted: Sequence[int] | Confusion, n_classes: int
+) -> Confusion:
+    """(C, C): how many examples of the class of the row were taken for that of the column."""
+    rows, columns = np.asarray(true, dtype=np.int64), np.asarray(predicted, dtype=np.int64)
+    if rows.shape != columns.shape or rows.ndim != 1:
+        raise ValueError(f"as many predictions as true classes are needed, not {columns.shape} for {rows.shape}")
+    for ids in (rows, columns):
+        if len(ids) and not 0 <= ids.min() <= ids.max() < n_classes:
+            raise ValueError(f"classes are numbered from 0 to {n_classes - 1}; here from {ids.min()} to {ids.max()}")
+    return np.bincount(rows * n_classes + columns, minlength=n_classes * n_classes).reshape(n_classes, n_classes)
+
+
+def accuracy(confusion: Confusion) -> float:
+    """The share of examples that were taken for what they are."""
+    return 100.0 * float(np.trace(confusion)) / max(1, int(confusion.sum()))
+
+
+def each_class(confusion: Confusion, labels: Sequence[str]) -> list[ClassScore]:
+    """Precision: of those taken for the class, the share that are; recall: of the class, the share found."""
+    right, true, taken = np.diag(confusion), confusion.sum(axis=1), confusion.sum(axis=0)
+    precision, recall, f1 = _share(right, taken), _share(right, true), _share(2 * right, true + taken)
+    return [
+        ClassScore(label, int(n), *map(float, shares))
+        for label, n, *shares in zip(labels, true, precision, recall, f1, strict=True)
+    ]
+
+
+def macro_f1(confusion: Confusion) -> float:
+    """The mean of F1 over the classes that occur, as true or as predicted ones, however rare each is."""
+    occurs = confusion.sum(axis=0) + confusion.sum(axis=1)
+    f1 = _share(2 * np.diag(confusion), occurs)
+    return float(f1[occurs > 0].mean()) if occurs.any() else 0.0
+
+
+def share_interval(share: float, n: int) -> float:
+    """± 95 % of a share in percent that was seen in n examples: half of Wilson's interval, which is never empty."""
+    if not n:
+        return 100.0
+    p, z = share / 100.0, SURE
+    return 100.0 * z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+
+
+def _share(part: Confusion, whole: Confusion) -> NDArray[np.float64]:
+    return np.where(whole > 0, 100.0 * part / np.maximum(whole, 1), 0.0)

@@ -1,0 +1,117 @@
+"""Classification as the training loop sees it: batches, loss, validation.
+
+Shapes: N texts, C classes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ...core import padding
+from ...data.text_batch import TextBatch, TextLoader
+from ...training.job import Goal
+from ...training.loss import Loss, cross_entropy
+from ..class_scores import class_scores
+from ..scoring import Score
+from .classifier import Classifier, ClassifierSettings
+from .config import ClassificationConfig
+from .prepare import Prepared
+
+SAMPLES = 200  # validation texts that metrics.json shows
+
+
+class ClassificationJob:
+    """Cross-entropy of the classes; judged by accuracy over all validation texts."""
+
+    def __init__(self, config: ClassificationConfig, prepared: Prepared, module: nn.Module) -> None:
+        self.config, self.prepared, self.module = config, prepared, module
+        self.goal = Goal("accuracy", higher_is_better=True)
+        self.batches = TextLoader(prepared.train, config.training.batch_tokens, seed=config.training.seed)
+        self.validation = TextLoader(prepared.valid, config.training.batch_tokens)
+        self.true = np.array([prepared.valid[row][1][0] for row in range(len(prepared.valid))], dtype=np.int64)
+        pairs = any(
+            second < len(ids) for ids, (_, second) in map(prepared.train.__getitem__, range(len(prepared.train)))
+        )
+        self.tells_apart = self.predictor(module)._told_apart([0, int(pairs)]) is not None
+
+    def predictor(self, module: nn.Module) -> Classifier:
+        """A module together with the tokeniser and the names of the classes."""
+        prepared = self.prepared
+        settings = ClassifierSettings(labels=prepared.labels, max_tokens=self.config.limit, cut=True)
+        model = self.config.model_for(prepared.tokenizer.largest + 1, len(prepared.labels))
+        return Classifier(model, module, settings, prepared.tokenizer)
+
+    def loss(self, module: nn.Module, batch: TextBatch) -> Loss:
+        """Sums over a batch's texts."""
+        logits = self._forward(module, batch)
+        return cross_entropy(logits, batch.labels, batch.real, smoothing=self.config.training.label_smoothing)
+
+    def validate(self, module: nn.Module) -> dict[str, float]:
+        """Loss without smoothing, accuracy and macro F1, over all validation texts."""
+        shares = self._probabilities(module)
+        right = np.maximum(shares[np.arange(len(shares)), self.true], np.finfo(np.float64).tiny)
+        found = class_scores(self.true.tolist(), shares, self.prepared.labels)
+        return {"loss": float(-np.log(right).mean()), **{name: one.value for name, one in found.scores.items()}}
+
+    def judge(self, predictor: Classifier) -> dict[str, Any]:
+        """Every score of all validation texts; beside them, what always naming the commonest class would reach."""
+        shares = self._probabilities(predictor.module)
+        validation = class_scores(self.true.tolist(), shares, self.prepared.labels).to_dict()
+        label, reached = self._commonest()
+        validation["scores"]["commonest"] = Score(f"accuracy of always {label!r}", reached).to_dict()
+        return {"validation": validation, "samples": self._samples(shares)}
+
+    def describe(self, batch: TextBatch) -> Sequence[str]:
+        """The input lines of a batch."""
+        return [self.prepared.train.place(row) for row in batch.rows]
+
+    def identity(self) -> dict[str, str]:
+        """Fingerprints of the data, and the model's config in words."""
+        return {**self.prepared.identity(), "model": json.dumps(self.config.model.to_dict(), sort_keys=True)}
+
+    def _forward(self, module: nn.Module, batch: TextBatch) -> Tensor:
+        segments = batch.segments if self.tells_apart else None
+        logits: Tensor = module(batch.ids, padding(batch.keep, lengths=batch.lengths), segments=segments)
+        return logits
+
+    @torch.inference_mode()
+    def _probabilities(self, module: nn.Module) -> NDArray[np.float64]:
+        """(N, C), in the order of the validation texts."""
+        device = next(module.parameters()).device
+        shares = np.zeros((len(self.true), len(self.prepared.labels)))
+        rows, found = list[int](), list[Tensor]()
+        for batch in self.validation.in_order():
+            rows += batch.rows
+            found.append(self._forward(module, batch.to(device))[: len(batch.rows)].double().softmax(dim=-1))
+        shares[rows] = torch.cat(found).cpu().numpy()
+        return shares
+
+    def _commonest(self) -> tuple[str, float]:
+        """Of the training texts, and its share of the validation texts in percent."""
+        train = self.prepared.train
+        best = int(np.bincount([train[row][1][0] for row in range(len(train))]).argmax())
+        return self.prepared.labels[best], 100.0 * float((self.true == best).mean())
+
+    def _samples(self, shares: NDArray[np.float64]) -> list[dict[str, Any]]:
+        """Texts spread evenly over all, as the tokeniser gives them back; the score is the named class's share."""
+        count, labels = min(SAMPLES, len(shares)), self.prepared.labels
+        samples = []
+        for row in (index * len(shares) // count for index in range(count)):
+            named, true = int(shares[row].argmax()), int(self.true[row])
+            samples.append(
+                {
+                    "source": self.prepared.tokenizer.decode(self.prepared.valid[row][0].tolist()),
+                    "reference": labels[true],
+                    "output": labels[named],
+                    "score": 100.0 * float(shares[row, named]),
+                    "exact": named == true,
+                }
+            )
+        return samples

@@ -1,0 +1,100 @@
+"""From files of labelled texts to token stores in a run's folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+from ...config import read_mapping, write_mapping
+from ...data.fitting import shortened
+from ...data.labelled import Labelled
+from ...data.published_tokenizer import PublishedTokenizer
+from ...data.store import Encoded, TokenStore
+from ...data.text_reading import TextReading, TextReadings
+from ...errors import ConfigError, DataError
+from ..reading_data import TRAIN, VALID, ReadingData, settle_tokenizer
+from ..run import Files
+from .config import ClassificationConfig
+from .splitting import labels_of, number_of, split
+
+LABELS = "labels.json"
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared(ReadingData):
+    """A row's targets are its label and where its second text begins."""
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """What `prepare` has written."""
+        read_labels(folder)
+        return super().open(folder)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The classes, in the order of their numbers."""
+        return read_labels(self.folder)
+
+    def identity(self) -> dict[str, str]:
+        """The classes too."""
+        return super().identity() | {"labels": json.dumps(self.labels)}
+
+
+def read_labels(folder: Path) -> tuple[str, ...]:
+    """The classes of a run."""
+    try:
+        return tuple(read_mapping(folder / LABELS)["labels"])
+    except (ConfigError, KeyError, TypeError) as error:
+        raise DataError(f"{folder / LABELS}: the classes cannot be read: {error}") from None
+
+
+def prepare(
+    config: ClassificationConfig, files: Files, folder: Path, *, keep: bool = False
+) -> tuple[Prepared, TextReadings]:
+    """Read, settle the tokeniser and the classes, which `keep` leaves as they are, and write the stores."""
+    texts, readings = split(files, config.data.holdout)
+    labels = read_labels(folder) if keep else labels_of(readings)
+    words = (text for one in texts.train() for text in one.texts)
+    tokenizer = settle_tokenizer(config, folder, words, keep=keep)
+    write_mapping(folder / LABELS, {"labels": labels})
+    stores = [
+        TokenStore.write(
+            folder / name,
+            encoded(found, tokenizer, labels, config.limit, reading),
+            vocab_size=max(tokenizer.largest + 1, len(labels), config.limit + 1),
+        )
+        for name, found, reading in (
+            (TRAIN, texts.train(), readings.train),
+            (VALID, texts.valid(), readings.valid or readings.train),
+        )
+    ]
+    if readings.valid is None:
+        readings = replace(readings, held_out=len(stores[1]))
+    return Prepared(folder, tokenizer, *stores), readings
+
+
+def encoded(
+    examples: Iterable[Labelled],
+    tokenizer: PublishedTokenizer,
+    labels: Sequence[str],
+    limit: int,
+    reading: TextReading,
+) -> Iterator[Encoded]:
+    """What `TokenStore.write` takes. A text that is too long is cut and counted; two that are, are left out."""
+    numbers = {label: number for number, label in enumerate(labels)}
+    for one in examples:
+        ids, segments = tokenizer.encode_pair(one.text, one.second)
+        label = number_of(one, numbers)
+        if not ids or (len(ids) > limit and one.second is not None):
+            why = "too many tokens" if ids else "no tokens"
+            reading.give_back(why, "\t".join(one.texts), one.label, one.place)
+            continue
+        if len(ids) > limit:
+            ids = shortened(tokenizer, ids, limit)
+            reading.shorten(limit, one.place)
+        second = segments.index(1) if 1 in segments else len(ids)
+        yield ids, (label, second), (one.file, one.line)

@@ -1,0 +1,100 @@
+"""Labelled texts for training and for validation, with no text on both sides. They are read again for each pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from ...data.labelled import Labelled, in_order, read_labelled
+from ...data.text_reading import TextReading, TextReadings, digest
+from ...errors import DataError
+from ..run import Files, TooLittleDataError
+
+LARGEST_SHARE = 10  # at most every tenth text is held out
+ENOUGH = 5  # texts of a class, to hold out one at least
+
+
+@dataclass(frozen=True)
+class Split:
+    """`set_apart` holds the digests of the texts that are not trained on."""
+
+    files: Files
+    set_apart: frozenset[bytes]
+
+    def train(self) -> Iterator[Labelled]:
+        """What is learned from."""
+        found = read_labelled(self.files.train, columns=self.files.columns)
+        return (one for one in found if digest(*one.texts) not in self.set_apart)
+
+    def valid(self) -> Iterator[Labelled]:
+        """What is validated on: files of its own, whole, or what is held out."""
+        if self.files.valid:
+            return read_labelled(self.files.valid, columns=self.files.columns)
+        found = read_labelled(self.files.train, columns=self.files.columns)
+        return (one for one in found if digest(*one.texts) in self.set_apart)
+
+
+def split(files: Files, wanted: int) -> tuple[Split, TextReadings]:
+    """Read everything once: what there is, and which texts are set apart."""
+    reading = TextReading()
+    found = read_labelled(files.train, columns=files.columns, reading=reading)
+    if not files.valid:
+        set_apart = held_out(found, wanted)
+        readings = TextReadings(reading, None, len(set_apart))
+        if not set_apart:
+            raise TooLittleDataError(
+                f"{reading.kept} labelled texts are too few to set some apart for validation; "
+                "give more data, or validation texts of your own (--valid)",
+                readings,
+            )
+        return Split(files, set_apart), readings
+    valid = TextReading()
+    others = read_labelled(files.valid, columns=files.columns, reading=valid)
+    set_apart = frozenset(digest(*one.texts) for one in others)
+    for one in found:
+        if digest(*one.texts) in set_apart:  # a score on these would be of memory
+            reading.give_back("also in validation", "\t".join(one.texts), one.label, one.place)
+    readings = TextReadings(reading, valid)
+    if not valid.kept:
+        raise TooLittleDataError(f"{', '.join(files.valid)}: there is no labelled text to validate on", readings)
+    return Split(files, set_apart), readings
+
+
+def held_out(examples: Iterable[Labelled], wanted: int) -> frozenset[bytes]:
+    """The digests of `wanted` texts, a tenth at most, of every class its share; the same ones whatever their order.
+
+    A text that stands there with two labels is never held out, nor is all of a class.
+    """
+    label_of: dict[bytes, str | None] = {}
+    for one in examples:
+        key = digest(*one.texts)
+        if label_of.setdefault(key, one.label) != one.label:
+            label_of[key] = None
+    classes: dict[str, list[bytes]] = {}
+    for key, label in sorted(label_of.items(), key=lambda item: item[0]):
+        if label is not None:
+            classes.setdefault(label, []).append(key)
+    share = min(wanted / max(1, len(label_of)), 1 / LARGEST_SHARE)
+    return frozenset(
+        key for texts in classes.values() if len(texts) >= ENOUGH for key in texts[: max(1, round(share * len(texts)))]
+    )
+
+
+def labels_of(readings: TextReadings) -> tuple[str, ...]:
+    """The classes to learn, two at least: every one that is read, since none is held out whole."""
+    labels = in_order(label for label, count in readings.train.labels.items() if count)
+    if len(labels) < 2:
+        what = f"only the class {labels[0]!r}" if labels else "no labelled text"
+        raise TooLittleDataError(f"there is {what} to learn from; a classifier needs two classes or more", readings)
+    return labels
+
+
+def number_of(one: Labelled, numbers: Mapping[str, int]) -> int:
+    """The number of a class; one that was not learned is an error."""
+    if one.label not in numbers:
+        known = ", ".join(map(repr, list(numbers)[:10])) + (", …" if len(numbers) > 10 else "")
+        raise DataError(
+            f"{one.place}: the label {one.label!r} does not occur in the training data, which has {known}; "
+            "correct it, or leave the line out"
+        )
+    return numbers[one.label]

@@ -1,0 +1,71 @@
+"""Examples for training and for validation, with no source on both sides. They are read again for each pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...data.text_reading import digest
+from ..run import Files, TooLittleDataError
+from ..translation.prepare import Readings
+from .examples import Example, ExampleReading, read_examples
+
+LARGEST_SHARE = 20  # at most every twentieth source is held out
+
+
+@dataclass(frozen=True)
+class ExampleReadings(Readings):
+    """What was read for training and for validation."""
+
+    train: ExampleReading
+    valid: ExampleReading | None
+
+
+@dataclass(frozen=True)
+class Split:
+    """`set_apart` holds the digests of the sources that are not trained on."""
+
+    files: Files
+    prefix: str
+    set_apart: frozenset[bytes]
+
+    def train(self) -> Iterator[Example]:
+        """What is learned from."""
+        return (one for one in self._read(self.files.train) if digest(one.text) not in self.set_apart)
+
+    def valid(self) -> Iterator[Example]:
+        """What is validated on: files of its own, whole, or what is held out."""
+        if self.files.valid:
+            return self._read(self.files.valid)
+        return (one for one in self._read(self.files.train) if digest(one.text) in self.set_apart)
+
+    def _read(self, paths: tuple[str, ...]) -> Iterator[Example]:
+        return read_examples(paths, columns=self.files.columns, prefix=self.prefix)
+
+
+def split(files: Files, prefix: str, wanted: int) -> tuple[Split, ExampleReadings]:
+    """Read everything once: what there is, and which sources are set apart. Which they are hangs on no order."""
+    reading = ExampleReading()
+    found = read_examples(files.train, columns=files.columns, prefix=prefix, reading=reading)
+    if not files.valid:
+        sources = sorted({digest(one.text) for one in found})
+        readings = ExampleReadings(reading, None)
+        if len(sources) < 2:
+            raise TooLittleDataError(
+                f"{len(sources)} usable sources are too few to set some apart for validation; "
+                "give more data, or validation pairs of your own (--valid)",
+                readings,
+            )
+        share = max(1, min(wanted, len(sources) // LARGEST_SHARE))
+        return Split(files, prefix, frozenset(sources[:share])), readings
+    valid = ExampleReading()
+    others = read_examples(files.valid, columns=files.columns, prefix=prefix, reading=valid)
+    set_apart = frozenset(digest(one.text) for one in others)
+    for one in found:
+        if digest(one.text) in set_apart:  # a score on these would be of memory
+            reading.drop_kept("also in validation", one.pair)
+    readings = ExampleReadings(reading, valid)
+    for usable, paths, use in ((reading, files.train, "learn from"), (valid, files.valid, "validate on")):
+        if not usable.kept:
+            raise TooLittleDataError(f"{', '.join(paths)}: there is no pair to {use}", readings)
+    return Split(files, prefix, set_apart), readings

@@ -1,0 +1,221 @@
+"""A classifier from its files to its answers: learned, resumed to the same bits, loaded, used."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from labelled_sets import reviews, small_config, write_tsv
+
+import heedful
+from heedful.config import read_mapping
+from heedful.data.text_batch import TextBatch
+from heedful.errors import ConfigError
+from heedful.tasks.classification.task import ClassificationTask
+from heedful.tasks.run import Files, train
+from heedful.training.errors import Interrupted, ResumeError, ResumeWarning
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Trained once for all."""
+    folder = tmp_path_factory.mktemp("reviews")
+    file = write_tsv(folder / "reviews.tsv", reviews(600))
+    train(ClassificationTask(), small_config(), Files((file,)), folder / "run")
+    return folder / "run"
+
+
+def test_a_separable_task_is_learned(run: Path) -> None:
+    validation = read_mapping(run / "metrics.json")["validation"]
+    assert validation["n"] == 60
+    assert validation["scores"]["accuracy"]["value"] >= 95
+    assert validation["scores"]["macro_f1"]["value"] >= 95
+    assert validation["scores"]["commonest"]["value"] == 50
+    model = heedful.load(run)
+    rows = reviews(200, seed=9)
+    answers = model.predict([text for text, _ in rows])
+    assert sum(next(iter(answer)) == label for answer, (_, label) in zip(answers, rows, strict=True)) >= 190
+    assert all(sum(answer.values()) == pytest.approx(1) and set(answer) == {"neg", "pos"} for answer in answers)
+
+
+def test_what_was_judged_is_what_predict_says(run: Path) -> None:
+    """The loader's batches of ids, and texts handed in one by one."""
+    model, metrics = heedful.load(run), read_mapping(run / "metrics.json")
+    assert len(metrics["samples"]) == 60
+    for sample in metrics["samples"]:
+        (answer,) = model.predict([sample["source"]])
+        label, share = next(iter(answer.items()))
+        assert (label, 100 * share) == (sample["output"], pytest.approx(sample["score"], abs=1e-3))
+        assert sample["exact"] == (sample["reference"] == label)
+    confusion = np.array(metrics["validation"]["confusion"])
+    assert confusion.trace() == sum(sample["exact"] for sample in metrics["samples"])
+
+
+def test_the_folder_tells_everything(run: Path) -> None:
+    card = (run / "README.md").read_text()
+    for words in ("2 classes: neg, pos", "| accuracy | ", "accuracy of always", "| neg | 30 |", "32 tokens"):
+        assert words in card
+    assert heedful.load(run).settings.labels == ("neg", "pos")
+    assert (run / "report.html").stat().st_size > 1000
+
+
+def test_none_one_and_ten_thousand_rows(run: Path) -> None:
+    model = heedful.load(run)
+    assert model.predict([]) == []
+    (alone,) = model.predict(["the film was great"])
+    many = model.predict(["the film was great", "a sad dog"] * 5000)
+    assert len(many) == 10_000
+    assert all(answer["pos"] == pytest.approx(alone["pos"], abs=1e-5) for answer in many[::2])
+
+
+def test_a_long_text_is_cut_where_training_cut_it_with_a_warning(run: Path) -> None:
+    model = heedful.load(run)
+    long = "the film was great " + "the dog " * 100
+    with pytest.warns(UserWarning, match="1 of 2 texts were read only to their token 32"):
+        answers = model.predict(["great", long])
+    assert model.prepared(long).ids == [*model.tokenizer.encode(long)[:31], model.tokenizer.id_of("</s>")]
+    assert next(iter(answers[1])) == "pos"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(["great"])  # the count is of one call
+    model.settings = model.settings.changed(cut=False)
+    with pytest.raises(heedful.errors.DataError, match=r"text 1: it has .* tokens, and this model reads at most 32"):
+        model.predict([long])
+    model.settings = model.settings.changed(cut=True)
+    with pytest.raises(heedful.errors.DataError, match="at most 32"):
+        model.predict([("great " * 20, "the dog " * 20)])
+
+
+def test_texts_cut_in_training_are_counted(tmp_path: Path) -> None:
+    rows = reviews(100)
+    rows[7] = ("a great dog " * 30, "pos")
+    file = write_tsv(tmp_path / "a.tsv", rows)
+    config = small_config({"steps": 1}, data={"max_tokens": 20})
+    train(ClassificationTask(), config, Files((file,)), tmp_path / "run")
+    (note,) = read_mapping(tmp_path / "run/data/reading.json")["train"]["notes"]
+    assert note == f"texts cut at 20 tokens: 1 ({file}:9)"
+    assert heedful.load(tmp_path / "run").limit == 20
+
+
+def test_a_run_that_is_stopped_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    file = write_tsv(tmp_path / "a.tsv", reviews(120))
+    config = small_config({"epochs": None, "steps": 12, "save_every": 3, "log_every": 1})
+    files = Files((file,))
+    train(ClassificationTask(), config, files, tmp_path / "whole")
+
+    def stop_at_seven(job: Any) -> list[Any]:
+        def observer(event: Any) -> None:
+            if getattr(event, "step", 0) == 7:
+                raise Interrupted("stopped", 1)
+
+        return [observer]
+
+    with pytest.raises(Interrupted):
+        train(ClassificationTask(), config, files, tmp_path / "parts", watch=stop_at_seven)
+    train(ClassificationTask(), config, files, tmp_path / "parts", resume=True)
+    whole, parts = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "parts"))
+    assert whole == parts
+    changed = small_config({"epochs": None, "steps": 12}, tokenizer={"vocab_size": 350})
+    with pytest.raises(ResumeError, match="tokeniser settings"):
+        train(ClassificationTask(), changed, files, tmp_path / "parts", resume=True, allow_changes=True)
+
+
+def test_new_data_keeps_the_tokeniser_and_the_classes(tmp_path: Path) -> None:
+    rows = reviews(100)
+    file = write_tsv(tmp_path / "a.tsv", rows)
+    config = small_config({"epochs": None, "steps": 4})
+    train(ClassificationTask(), config, Files((file,)), tmp_path / "run")
+    before = (tmp_path / "run/data/tokenizer.json").read_bytes()
+    write_tsv(tmp_path / "a.tsv", [*rows, *(("brand new words", "pos") for _ in range(20))])
+    longer = config.changed(training=config.training.changed(steps=6))
+    with pytest.warns(ResumeWarning, match="training data was"):
+        train(ClassificationTask(), longer, Files((file,)), tmp_path / "run", resume=True, allow_changes=True)
+    assert (tmp_path / "run/data/tokenizer.json").read_bytes() == before
+    write_tsv(tmp_path / "a.tsv", [*rows, ("odd", "third")])
+    with pytest.raises(heedful.errors.DataError, match="the label 'third'"):
+        train(ClassificationTask(), longer, Files((file,)), tmp_path / "run", resume=True, allow_changes=True)
+
+
+def test_two_texts_are_told_apart(tmp_path: Path) -> None:
+    """The label says which of the two holds the telling word."""
+    rows = ["premise\thypothesis\tlabel"]
+    for number in range(300):
+        first, second = (f"dog {number}", "great town")[:: -1 if number % 2 else 1]
+        rows.append(f"{first}\t{second}\t{number % 2}")
+    (tmp_path / "a.tsv").write_text("\n".join(rows) + "\n")
+    config = small_config({"epochs": 8})
+    model = train(ClassificationTask(), config, Files((str(tmp_path / "a.tsv"),)), tmp_path / "run")
+    first, second = model.predict([("dog 3", "great town"), ("great town", "dog 3")])
+    assert first["0"] > 0.9
+    assert second["1"] > 0.9
+    assert model.prepared(("dog 3", "great town")).segments.count(1) > 2
+
+
+def test_settings_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="does not read"):
+        small_config(model={"preset": "gpt2-tiny"})
+    with pytest.raises(ConfigError, match="max_tokens=40 is more than the model's max_length=32"):
+        small_config(data={"max_tokens": 40})
+
+
+def test_overwriting_leaves_nothing_of_the_older_run(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "run")
+    (tmp_path / "run/data/start.safetensors").write_bytes(b"old")
+    file = write_tsv(tmp_path / "a.tsv", reviews(100))
+    train(ClassificationTask(), small_config({"steps": 1}), Files((file,)), tmp_path / "run", overwrite=True)
+    assert not (tmp_path / "run/data/start.safetensors").exists()
+
+
+def test_the_loss_is_the_mean_of_minus_log_probabilities(run: Path) -> None:
+    """And a batch's padding, rows and places, counts for nothing."""
+    task = ClassificationTask()
+    data = task.open(small_config(), run / "data")
+    job = task.job(small_config(), data)
+    module = heedful.load(run).module
+    expected = []
+    for row in range(len(data.valid)):
+        ids, (label, _) = data.valid[row]
+        logits = module(torch.tensor(ids.astype(np.int64))[None])
+        expected.append(-logits.log_softmax(dim=-1)[0, int(label)].item())
+    assert job.validate(module)["loss"] == pytest.approx(np.mean(expected), abs=1e-5)
+    batches = list(job.validation.in_order())
+    sums = [job.loss(module, batch) for batch in batches]
+    assert sum(float(loss.plain) for loss in sums) == pytest.approx(np.sum(expected), abs=1e-3)
+    assert sum(int(loss.n) for loss in sums) == len(data.valid)
+    padded = TextBatch.of(data.valid, [4, 7], (5, 32))
+    assert int(job.loss(module, padded).n) == 2
+    assert float(job.loss(module, padded).plain) == pytest.approx(expected[4] + expected[7], abs=1e-5)
+
+
+def test_a_set_of_its_own_is_scored_as_a_user_would_ask(run: Path, tmp_path: Path) -> None:
+    model, rows = heedful.load(run), reviews(120, seed=5)
+    file = write_tsv(tmp_path / "test.tsv", [*rows, ("", "pos")])
+    found = ClassificationTask().evaluate(model, Files((file,)))
+    named = [next(iter(answer)) for answer in model.predict([text for text, _ in rows])]
+    right = sum(name == label for name, (_, label) in zip(named, rows, strict=True))
+    assert found["n"] == 120
+    assert found["scores"]["accuracy"]["value"] == pytest.approx(100 * right / 120)
+    assert found["verdict"] == [f"left out: empty text: 1 ({file}:122)"]
+    write_tsv(tmp_path / "test.tsv", [*rows, ("strange", "neutral")])
+    with pytest.raises(heedful.errors.DataError, match=r"test\.tsv:122: the label 'neutral' does not occur"):
+        ClassificationTask().evaluate(model, Files((file,)))
+    write_tsv(tmp_path / "test.tsv", [("", "pos")])
+    with pytest.raises(heedful.errors.DataError, match="no labelled text"):
+        ClassificationTask().evaluate(model, Files((file,)))
+
+
+def test_the_page_shows_confusion_samples_and_attention(run: Path) -> None:
+    model, metrics = heedful.load(run), read_mapping(run / "metrics.json")
+    shown = ClassificationTask().shown(model, metrics, run)
+    assert shown["confusion"].counts == metrics["validation"]["confusion"]
+    assert len(shown["samples"]) == 60
+    for seen in shown["attention"]:
+        weights = np.array(seen.weights)  # (H, T, T)
+        assert weights.shape == (2, len(seen.target), len(seen.source))
+        np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-5)
+        assert seen.source[0] == "<s>"

@@ -1,0 +1,84 @@
+"""`heedful train classification` and `masked`, then predict and evaluate, as a person types them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from labelled_sets import reviews, write_tsv
+
+from heedful.config import read_mapping
+from shell import Done, heedful
+
+SETTINGS = (
+    *("tokenizer.vocab_size=400", "model.d_model=16", "model.n_heads=2", "model.d_ff=32", "model.n_layers=1"),
+    *("model.max_length=32", "training.steps=4", "training.validate_every=2", "training.device=cpu"),
+)
+
+
+def train(task: str, *words: object, settings: tuple[str, ...] = SETTINGS) -> Done:
+    return heedful("train", task, *words, *(word for setting in settings for word in ("--set", setting)))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("shell")
+    done = train("classification", "--data", write_tsv(folder / "a.tsv", reviews(100)), "--out", folder / "run")
+    assert done.code == 0, done.err
+    for words in ("kept 100", "of these for validation 10", "accuracy", "macro F1"):
+        assert words in " ".join(done.out.split())
+    return folder / "run"
+
+
+def test_one_class_a_line_or_all_of_them_as_json(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("the film was great\na sad dog\n")
+    plain = heedful("predict", run, tmp_path / "in.txt", "--device", "cpu")
+    assert plain.code == 0, plain.err
+    assert set(plain.out.split()) <= {"pos", "neg"}
+    rows = [json.loads(row) for row in heedful("predict", run, tmp_path / "in.txt", "--json").out.splitlines()]
+    assert [set(row["probabilities"]) for row in rows] == [{"pos", "neg"}] * 2
+    (tmp_path / "in.txt").write_text("")
+    assert heedful("predict", run, tmp_path / "in.txt").out == ""
+
+
+def test_a_file_of_its_own_is_scored(run: Path, tmp_path: Path) -> None:
+    file = write_tsv(tmp_path / "test.tsv", reviews(30, seed=4))
+    done = heedful("evaluate", run, "--data", file, "--device", "cpu")
+    assert done.code == 0, done.err
+    assert "30 texts" in done.out
+
+
+@pytest.mark.parametrize(
+    ("header", "more", "words"),
+    [
+        ("id\tbody words\tanswer", (), "there are 'id', 'body words', 'answer'"),
+        (
+            "id\tdocument\tlabel",
+            ("--columns", "text,answer"),
+            "named text, answer; there are 'id', 'document', 'label'",
+        ),
+    ],
+)
+def test_missing_columns_are_told_with_those_there_are(
+    header: str, more: tuple[str, ...], words: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.tsv").write_text(f"{header}\n1\tx\ty\n")
+    done = train("classification", "--data", tmp_path / "a.tsv", "--out", tmp_path / "run", *more)
+    assert done.code == 1
+    assert words in done.err
+
+
+def test_a_classifier_begins_with_masked_words(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("".join(f"{text}\n" for text, _ in reviews(100)))
+    masked = train("masked", "--data", tmp_path / "a.txt", "--out", tmp_path / "masked")
+    assert masked.code == 0, masked.err
+    scored = heedful("evaluate", tmp_path / "masked", "--data", tmp_path / "a.txt", "--device", "cpu")
+    assert "perplexity" in scored.out, scored.err
+    file = write_tsv(tmp_path / "a.tsv", reviews(100))
+    given = ("--data", file, "--from", tmp_path / "masked", "--out", tmp_path / "run")
+    tuned = train("classification", *given, settings=("training.steps=2", "training.device=cpu"))
+    assert tuned.code == 0, tuned.err
+    assert read_mapping(tmp_path / "run/run.yaml")["base"] == str(tmp_path / "masked")
+    both = train("classification", *given, "--overwrite", "--preset", "bert-tiny", settings=())
+    assert (both.code, "leave out the preset" in both.err) == (2, True)

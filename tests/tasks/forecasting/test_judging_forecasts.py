@@ -1,0 +1,203 @@
+"""Baselines and scores against formulas, over every window; and what is said about them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from series_files import TINY, prepared, walks, waves
+
+import heedful
+from heedful.tasks.bundle import BundleError
+from heedful.tasks.forecasting.baselines import LAST, LINEAR, SEASONAL, Linear, last_season, last_value
+from heedful.tasks.forecasting.judging import (
+    MODEL,
+    Errors,
+    clearly_less,
+    errors_of,
+    forecast_of,
+    judged,
+    rivals,
+    verdict,
+)
+from heedful.tasks.forecasting.windows import Windows
+
+NAN = float("nan")
+
+
+def close(mine: Any, wanted: Any, tolerance: float = 1e-6) -> None:
+    np.testing.assert_allclose(mine, wanted, rtol=tolerance, atol=tolerance)
+
+
+# Baselines
+
+
+def test_tomorrow_is_as_today() -> None:
+    context = np.array([[[1.0, 10], [2, 20]], [[3, 30], [NAN, 40]]])
+    assert last_value(2)(context).tolist() == [[[2, 20], [2, 20]], [[3, 40], [3, 40]]]
+
+
+def test_a_season_comes_again_and_again() -> None:
+    context = np.arange(10.0)[None, :, None]
+    assert last_season(7, 3)(context)[0, :, 0].tolist() == [7, 8, 9, 7, 8, 9, 7]
+    assert last_season(2, 10)(context)[0, :, 0].tolist() == [0, 1]
+    assert (last_season(4, 1)(context) == last_value(4)(context)).all()
+
+
+def rows(windows: Windows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """All windows and channels as rows: differences from the last value, with a constant; and what follows."""
+    cut = windows.cut(np.arange(len(windows)))
+    context, target = (part.astype(np.float64).transpose(0, 2, 1) for part in (cut.context, cut.target))
+    last = context[..., -1:]
+    flat = (context - last).reshape(-1, context.shape[2])
+    return np.hstack([flat, np.ones((len(flat), 1))]), (target - last).reshape(-1, target.shape[2])
+
+
+def test_the_linear_model_is_least_squares(tmp_path: Path) -> None:
+    """Against numpy's own solver over the rows written out; the last input is always 0, so its weight says nothing."""
+    data = prepared(tmp_path, walks(400, 2))
+    inputs, targets = rows(data.windows["train"])
+    wanted = np.linalg.lstsq(inputs, targets, rcond=None)[0]
+    found = Linear.fit(data.windows["train"], data.windows["valid"], [1e-12]).weight
+    close(np.delete(found, 11, axis=0), np.delete(wanted, 11, axis=0), 1e-5)
+
+
+def test_the_penalty_is_the_one_that_validates_best(tmp_path: Path) -> None:
+    data = prepared(tmp_path, walks(60))
+    train, valid = data.windows["train"], data.windows["valid"]
+    inputs, targets = rows(valid)
+    size = (rows(train)[0][:, :-1] ** 2).sum() / 12
+    shares = [1e-6, 1e-2, 1e2]
+    each = [Linear.fit(train, valid, [share]).weight for share in shares]
+    errors = [((inputs @ weight - targets) ** 2).sum() for weight in each]
+    assert len({round(error, 3) for error in errors}) == 3
+    close(Linear.fit(train, valid, shares).weight, each[int(np.argmin(errors))])
+    ridge = np.diag([1e-2 * size] * 12 + [1e-9])
+    known, wanted = rows(train)
+    close(each[1], np.linalg.solve(known.T @ known + ridge, known.T @ wanted))
+
+
+def test_a_line_is_forecast_exactly(tmp_path: Path) -> None:
+    data = prepared(tmp_path, 3 * np.arange(200.0)[:, None] + 7)
+    linear = Linear.fit(data.windows["train"], data.windows["valid"])
+    cut = data.windows["test"].cut([0, 20])
+    close(linear(cut.context), cut.target, 1e-4)
+
+
+def test_the_linear_model_passes_over_gaps(tmp_path: Path) -> None:
+    values = walks(300)
+    values[[50, 51, 120]] = NAN
+    data = prepared(tmp_path, values)
+    linear = Linear.fit(data.windows["train"], data.windows["valid"])
+    assert np.isfinite(linear.weight).all()
+    assert np.isfinite(linear(data.windows["test"].cut([0]).context)).all()
+
+
+def test_a_linear_model_is_kept_and_checked(tmp_path: Path) -> None:
+    linear = Linear(np.random.default_rng(0).normal(size=(13, 3)))
+    linear.save(tmp_path / "linear.safetensors")
+    assert (Linear.load(tmp_path / "linear.safetensors", 12, 3).weight == linear.weight).all()
+    with pytest.raises(BundleError, match=r"of another model: its shape is \(13, 3\)"):
+        Linear.load(tmp_path / "linear.safetensors", 30, 5)
+    (tmp_path / "linear.safetensors").write_bytes(b"nothing")
+    with pytest.raises(BundleError, match="cannot be read"):
+        Linear.load(tmp_path / "linear.safetensors", 12, 3)
+
+
+# Scores
+
+
+@pytest.mark.parametrize("tokens", [1, 77, 1 << 15])
+def test_scores_are_means_over_every_window_none_dropped(
+    tmp_path: Path, tokens: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("heedful.tasks.forecasting.judging.JUDGE_TOKENS", tokens)
+    values = walks(143, 2)
+    data = prepared(tmp_path, values)
+    begin, end = 143 - 28, 143
+    ahead = np.stack([values[first : first + 3] for first in range(begin, end - 2)])  # (n, 3, 2)
+    error = ahead - values[np.arange(begin, end - 2) - 1][:, None]
+    scaled = error / values[:100].std(axis=0)
+    found = errors_of({LAST: last_value(3)}, data.windows["test"])[LAST]
+    assert len(found.counts) == len(ahead) == 26
+    close(found.mse, (scaled**2).mean(), 1e-5)
+    close(found.mae, np.abs(scaled).mean(), 1e-5)
+    for place, name in enumerate("ab"):
+        close(found.by_column[name]["mse"], (error[..., place] ** 2).mean(), 1e-4)
+        close(found.by_column[name]["mae"], np.abs(error[..., place]).mean(), 1e-4)
+
+
+def test_what_was_not_observed_is_not_scored(tmp_path: Path) -> None:
+    values = walks(100)
+    values[90] = NAN
+    windows = prepared(tmp_path, values).windows["test"]
+    found = errors_of({LAST: last_value(3)}, windows)[LAST]
+    assert found.counts.sum() == 3 * len(windows) - 3
+    said = judged(heedful.build(TINY).eval(), windows, None, None)
+    assert (said["values"], said["unobserved"]) == (3 * len(windows) - 3, 3)
+
+
+@pytest.mark.parametrize("channels", ["independent", "mixed"])
+@pytest.mark.parametrize("gap", [False, True])
+def test_a_model_is_scored_by_what_it_says_of_each_window_alone(tmp_path: Path, channels: str, gap: bool) -> None:
+    values = walks(100, 2)
+    if gap:
+        values[75, 1] = NAN
+    model = TINY.changed(channels=channels, n_channels=2)
+    windows = prepared(tmp_path, values, model).windows["test"]
+    forecast = forecast_of(heedful.build(model).eval(), windows)
+    together = forecast(windows.cut(np.arange(len(windows))).context)
+    alone = np.concatenate([forecast(windows.cut([window]).context) for window in range(len(windows))])
+    close(together, alone, 1e-5)
+    found = errors_of({MODEL: forecast}, windows)[MODEL]
+    cut = windows.cut(np.arange(len(windows)))
+    close(found.mse, ((together - cut.target)[cut.counts] ** 2).mean(), 1e-5)
+
+
+def test_every_rival_is_there_or_it_is_said_why_not(tmp_path: Path) -> None:
+    windows = prepared(tmp_path, waves(200, 12)).windows["test"]
+    linear = Linear(np.zeros((13, 3)))
+    assert list(rivals(windows, 12, linear)) == [LAST, SEASONAL, LINEAR]
+    module = heedful.build(TINY).eval()
+    said = judged(module, windows, 12, linear)
+    assert (said["why_not"], len(said["verdict"]), said["n"]) == ({}, 3, len(windows))
+    assert said["scores"]["mse of linear model"]["value"] == said["scores"]["mse of tomorrow = today"]["value"]
+    assert "the dates tell no season" in judged(module, windows, None, linear)["why_not"][SEASONAL]
+    assert "longer than the context of 12" in judged(module, windows, 24, None)["why_not"][SEASONAL]
+
+
+# Verdicts
+
+
+def made(squares: NDArray[np.float64]) -> Errors:
+    return Errors(squares, np.ones(len(squares), np.int64), float(squares.mean()), 0.0, {})
+
+
+def test_a_verdict_is_plain_and_chance_is_no_victory() -> None:
+    random = np.random.default_rng(0)
+    rival = made(random.chisquare(1, 2000))
+    better, worse = made(rival.squares * 0.8), made(rival.squares * 1.2)
+    equal = made(random.permutation(rival.squares) - 1e-9)
+    assert verdict(better, rival, LAST, 5).startswith("It beat tomorrow = today: MSE")
+    assert "20.0 % less" in verdict(better, rival, LAST, 5)
+    assert verdict(worse, rival, LAST, 5).startswith("It did not beat tomorrow = today: MSE")
+    assert verdict(rival, rival, LAST, 5).startswith("It did not beat")
+    assert verdict(equal, rival, LAST, 5).startswith("It did not clearly beat tomorrow = today")
+
+
+def test_windows_that_overlap_are_not_taken_for_many() -> None:
+    """Noise that lasts a whole horizon looks clear if every window counts for itself, in more than one of twenty."""
+    found = []
+    for seed in range(200):
+        steps = np.random.default_rng(seed).normal(size=50).repeat(20) + 0.0
+        steps -= min(0.0, float(steps.mean())) * 2  # turned so that the model is ahead, by chance
+        found.append(clearly_less(made(np.zeros(1000)), made(steps), 20))
+    assert np.mean(found) < 0.12
+
+
+def test_few_windows_tell_nothing() -> None:
+    assert not clearly_less(made(np.zeros(30)), made(np.ones(30)), 5)
+    assert clearly_less(made(np.zeros(40)), made(np.linspace(1, 2, 40)), 5)

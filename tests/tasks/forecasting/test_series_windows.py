@@ -1,0 +1,213 @@
+"""Windows: which there are, in which part, in what order, and what of them counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from series_files import TINY, prepared, table, walks
+
+from heedful.errors import ConfigError, DataError
+from heedful.families import PatchTSTConfig
+from heedful.tasks.forecasting import ForecastingConfig, SeriesConfig
+from heedful.tasks.forecasting.prepare import prepare
+from heedful.tasks.forecasting.windows import WindowBatches, as_rows, as_windows, borders, filled, needed, spans
+from heedful.tasks.run import Files, TooLittleDataError
+
+NAN = float("nan")
+
+
+# Where parts begin and end
+
+
+def test_the_months_of_the_usual_benchmark() -> None:
+    """ETTh1 in months of 30 days: 12, 4, 4; 512 hours to 96. The counts are those that are published."""
+    config, model = SeriesConfig(split=(8640, 2880, 2880)), PatchTSTConfig(context_length=512, horizon=96)
+    found = spans(config, model, 17_420)
+    assert {part: n for part, (_, n) in found.items()} == {"train": 8033, "valid": 2785, "test": 2785}
+    assert {part: first for part, (first, _) in found.items()} == {"train": 0, "valid": 8640 - 512, "test": 11520 - 512}
+
+
+@pytest.mark.parametrize("steps", [10, 99, 52_696, 7_588])
+def test_shares_as_the_usual_benchmarks_take_them(steps: int) -> None:
+    train, valid, test = borders(SeriesConfig(), steps)
+    assert (train, test - valid, test) == (int(steps * 0.7), int(steps * 0.2), steps)
+
+
+def test_less_than_all_may_be_used() -> None:
+    assert borders(SeriesConfig(split=(0.5, 0.1, 0.1)), 100) == (50, 60, 70)
+
+
+@pytest.mark.parametrize("split", [(0.7, 0.3), (0.7, 0.3, 0.3), (0.7, 0.0, 0.3), (100, 10.5, 10), (2, -1, 3), ()])
+def test_splits_that_cannot_be(split: tuple[float, ...]) -> None:
+    with pytest.raises(ConfigError, match="split is three shares"):
+        SeriesConfig(split=split)
+
+
+def test_every_horizon_lies_in_its_part_and_each_comes_once(tmp_path: Path) -> None:
+    data = prepared(tmp_path, walks(100))
+    ends = (0, *borders(SeriesConfig(), 100))
+    for (part, windows), begin, end in zip(data.windows.items(), ends, ends[1:], strict=False):
+        begins = windows.begins(np.arange(len(windows)))
+        first = max(begin, 12)
+        assert (begins + 12).tolist() == list(range(first, end - 3 + 1)), part
+
+
+@pytest.mark.parametrize(("context", "horizon"), [(12, 3), (30, 5), (16, 40)])
+@pytest.mark.parametrize("split", [(0.7, 0.1, 0.2), (0.5, 0.25, 0.25), (0.3, 0.01, 0.01)])
+def test_with_the_steps_that_are_needed_every_part_has_a_window(
+    context: int, horizon: int, split: tuple[float, ...]
+) -> None:
+    config, model = SeriesConfig(split=split), TINY.changed(context_length=context, horizon=horizon)
+    fewest = needed(config, model)
+    assert all(n for steps in range(fewest, 2 * fewest) for _, n in spans(config, model, steps).values())
+    assert not all(n for _, n in spans(config, model, fewest - 1).values())
+
+
+def test_a_series_that_is_too_short_is_told_how_many_steps_are_needed(tmp_path: Path) -> None:
+    fewest = needed(SeriesConfig(), TINY)
+    assert all(len(windows) for windows in prepared(tmp_path, walks(fewest)).windows.values())
+    with pytest.raises(TooLittleDataError, match=f"series has {fewest - 1} steps, and .* at least {fewest} are needed"):
+        prepared(tmp_path, walks(fewest - 1))
+
+
+def test_counts_that_leave_no_window(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"a split of \[14, 3, 3\] steps leaves no window"):
+        prepared(tmp_path, walks(100), split=(14, 3, 3))
+    assert len(prepared(tmp_path, walks(100), split=(15, 3, 3)).windows["train"]) == 1
+
+
+def test_what_is_too_short_or_beyond_the_split_is_noted(tmp_path: Path) -> None:
+    long, short = table(tmp_path / "long.csv", walks(100)), table(tmp_path / "short.csv", walks(20))
+    _, readings = prepare(ForecastingConfig(model=TINY), Files((long, short)), tmp_path)
+    assert readings.reading.notes == [
+        "short: 20 steps are too few for every part, for which it would take 22; it has windows for test"
+    ]
+    _, readings = prepare(
+        ForecastingConfig(model=TINY, data=SeriesConfig(split=(60, 10, 20))), Files((long,)), tmp_path
+    )
+    assert readings.reading.notes == ["long: the last 10 steps are beyond the split and not used"]
+    assert readings.to_dict()["train"]["windows to test on"] == 18
+
+
+# The scale
+
+
+def test_the_scale_is_of_the_training_part_alone(tmp_path: Path) -> None:
+    values = walks(100, 2)
+    store = prepared(tmp_path, values).store
+    np.testing.assert_allclose(store.scale.location, values[:70].mean(axis=0))
+    np.testing.assert_allclose(store.scale.width, values[:70].std(axis=0))
+
+
+def test_a_logarithm_that_cannot_be_taken_names_the_place(tmp_path: Path) -> None:
+    values = walks(100)
+    values[33] = 0
+    with pytest.raises(DataError, match=r"series\.csv:35: the column 'a' holds 0, and transform=log needs"):
+        prepared(tmp_path, values, transform="log")
+
+
+def test_series_of_different_sizes_are_noted(tmp_path: Path) -> None:
+    large, small = table(tmp_path / "large.csv", 1000 * walks(100)), table(tmp_path / "small.csv", walks(100))
+    for transform, noted in (("none", True), ("log", False)):
+        config = ForecastingConfig.from_dict({"model": TINY, "data": {"transform": transform}})
+        _, readings = prepare(config, Files((large, small)), tmp_path)
+        assert any("differ 1,000 times in size" in note for note in readings.reading.notes) == noted
+
+
+# What they hold
+
+
+def test_a_window_is_what_stands_in_the_file(tmp_path: Path) -> None:
+    values = walks(100, 3)
+    data = prepared(tmp_path, values)
+    cut = data.windows["test"].cut([0, 5])
+    for row, begin in enumerate((80 - 12, 85 - 12)):
+        np.testing.assert_allclose(data.store.scale.undo(cut.context)[row], values[begin : begin + 12], rtol=1e-6)
+        np.testing.assert_allclose(data.store.scale.undo(cut.target)[row], values[begin + 12 : begin + 15], rtol=1e-6)
+
+
+@pytest.mark.parametrize("together", [1, 3])
+def test_rows_and_back(together: int) -> None:
+    series = torch.randn(4, 5, 6)
+    rows = as_rows(series, together)
+    assert rows.shape == (4 * 6 // together, 5, together)
+    assert torch.equal(rows[1, :, 0], series[0, :, together])
+    assert torch.equal(as_windows(rows, 6), series)
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 70, 10_000])
+def test_an_epoch_holds_every_window_once_in_batches_of_one_shape(tmp_path: Path, batch_tokens: int) -> None:
+    data = prepared(tmp_path, walks(120, 2))
+    batches = WindowBatches(data.windows["train"], batch_tokens, seed=3)
+    found = list(batches.epoch(0))
+    assert len(found) == batches.steps_per_epoch()
+    assert sorted(window for batch in found for window in batch.windows) == list(range(len(data.windows["train"])))
+    assert len({batch.context.shape for batch in found}) == 1
+    assert max(found[0].context.shape[0] * TINY.n_patches, 1) <= max(batch_tokens, 2 * TINY.n_patches)
+    assert sum(int(batch.counts.sum()) for batch in found) == len(data.windows["train"]) * 3 * 2
+
+
+def test_what_fills_a_batch_is_real_and_does_not_count(tmp_path: Path) -> None:
+    windows = prepared(tmp_path, walks(100)).windows["train"]
+    batch = windows.batch([4, 9], size=5)
+    assert batch.windows == (4, 9)
+    assert torch.equal(batch.context[[2, 3, 4]], batch.context[[0, 1, 0]])
+    assert batch.counts.flatten(1).all(dim=1).tolist() == [True, True, False, False, False]
+
+
+def test_an_order_is_a_function_of_seed_and_epoch_and_can_begin_anywhere(tmp_path: Path) -> None:
+    windows = prepared(tmp_path, walks(100)).windows["train"]
+
+    def order(seed: int, epoch: int, start: int = 0) -> list[tuple[int, ...]]:
+        return [batch.windows for batch in WindowBatches(windows, 50, seed).epoch(epoch, start)]
+
+    assert order(1, 2) == order(1, 2)
+    assert order(1, 2)[3:] == order(1, 2, 3)
+    assert order(1, 2) != order(1, 3)
+    assert order(1, 2) != order(2, 2)
+
+
+# Gaps
+
+
+def test_gaps_are_hidden_and_not_counted(tmp_path: Path) -> None:
+    values = walks(100, 2)
+    values[72, 1] = NAN
+    data = prepared(tmp_path, values)
+    windows = data.windows["valid"]
+    batch = windows.batch([0])  # the context is 58 to 69, the horizon 70 to 72
+    assert batch.counts[:, :, 0].tolist() == [[True] * 3, [True, True, False]]
+    assert batch.keep is not None
+    assert batch.keep.all()
+    later = windows.batch([3])
+    assert later.keep is not None
+    assert later.keep[0].all()
+    assert (~later.keep[1]).nonzero().flatten().tolist() == [11]
+    assert torch.isfinite(later.context).all()
+
+
+def test_a_row_that_shows_no_whole_patch_is_not_judged(tmp_path: Path) -> None:
+    values = walks(100, 2)
+    values[30:70:3, 0] = NAN
+    independent = prepared(tmp_path, values).windows["valid"].cut([0])
+    assert independent.counts.any(axis=1).tolist() == [[False, True]]
+    mixed = prepared(tmp_path, values, TINY.changed(channels="mixed", n_channels=2)).windows["valid"].cut([0])
+    assert not mixed.counts.any()
+
+
+def test_too_little_observed_is_refused(tmp_path: Path) -> None:
+    values = walks(100)
+    values[80:] = NAN
+    with pytest.raises(TooLittleDataError, match="no window for test has both a whole patch of 4"):
+        prepared(tmp_path, values)
+    values[:] = NAN
+    with pytest.raises(DataError, match="a: nothing was observed in the training part"):
+        prepared(tmp_path, values)
+
+
+def test_filling_takes_the_last_value_seen() -> None:
+    context = np.array([[NAN, 1, NAN, NAN, 2, NAN], [NAN] * 6])[:, :, None]
+    assert filled(context)[:, :, 0].tolist() == [[1, 1, 1, 1, 2, 2], [0] * 6]

@@ -1,0 +1,66 @@
+"""`heedful train forecasting`: its options become settings, and it says whether the model is worth anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from series_files import table, walks
+from typer.testing import CliRunner, Result
+
+import heedful
+from heedful.cli.running import ManyFiles
+from heedful.cli.train_forecasting import EXAMPLE, forecasting
+from heedful.errors import ConfigError, DataError
+
+QUICK = ("training.steps=4", "training.validate_every=2", "training.device=cpu", "model.d_model=8", "model.n_heads=2")
+
+
+@pytest.fixture
+def run() -> Callable[..., Result]:
+    app = typer.Typer()
+    app.command(cls=ManyFiles, epilog=EXAMPLE)(forecasting)
+
+    def run(*words: object, settings: Sequence[str] = QUICK) -> Result:
+        sets = [word for setting in settings for word in ("--set", setting)]
+        found = CliRunner().invoke(app, [*map(str, words), *sets], catch_exceptions=True)
+        if found.exception is not None and not isinstance(found.exception, SystemExit):
+            raise found.exception
+        return found
+
+    return run
+
+
+def test_options_become_settings(run: Callable[..., Result], tmp_path: Path) -> None:
+    one, two = (table(tmp_path / f"{name}.csv", walks(120, 3), ["open", "close", "volume"]) for name in ("a", "b"))
+    out = tmp_path / "run"
+    words = ("--columns", "close,open", "--series", "b", "--context", 20, "--horizon", 4, "--channels", "mixed")
+    done = run("--data", one, two, "--out", out, *words)
+    assert done.exit_code == 0
+    model = heedful.load(out)
+    config = model.config
+    assert (config.context_length, config.horizon, config.channels, config.n_channels) == (20, 4, "mixed", 2)
+    assert model.settings.columns == ("close", "open")
+    assert np.array(model.predict([walks(20, 2)])).shape == (1, 4, 2)
+    assert "tomorrow = today" in done.output
+    assert "b.csv" in done.output
+    assert run("--out", out, "--resume").exit_code == 0
+
+
+def test_a_preset_and_its_changes(run: Callable[..., Result], tmp_path: Path) -> None:
+    path = table(tmp_path / "a.csv", walks(700))
+    quick = (*QUICK[:3], "training.steps=1", "model.n_layers=1")
+    assert run("--data", path, "--out", tmp_path / "run", "--preset", "patchtst-42", "--horizon", 8, settings=quick)
+    config = heedful.load(tmp_path / "run").config
+    assert (config.context_length, config.patch_length, config.stride, config.horizon) == (336, 16, 8, 8)
+
+
+def test_what_is_missing_is_told(run: Callable[..., Result], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--data is missing; see heedful train forecasting --help"):
+        run("--out", tmp_path / "run")
+    path = table(tmp_path / "a.csv", walks(100, 2), ["open", "close"])
+    with pytest.raises(DataError, match=r"unknown column 'price'.* allowed: close, open"):
+        run("--data", path, "--out", tmp_path / "run", "--columns", "price")

@@ -1,0 +1,283 @@
+"""Runs from files to bundles: what is learned, what is said about it, and how a stopped run goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from series_files import TINY, prepared, table, walks, waves
+from torch.nn import functional as F
+
+import heedful
+from heedful.errors import ConfigError, DataError
+from heedful.families import build
+from heedful.tasks.forecasting import ForecastingConfig, ForecastSettings, SeriesForecaster
+from heedful.tasks.forecasting.evaluation import evaluate, forecast_files
+from heedful.tasks.forecasting.job import ForecastingJob
+from heedful.tasks.forecasting.looking import looks
+from heedful.tasks.forecasting.task import ForecastingTask
+from heedful.tasks.run import Files, train
+from heedful.training import Event, Observer, ResumeError, Saved
+
+HOURLY = TINY.changed(context_length=32, patch_length=8, stride=4, horizon=6, d_model=16, d_ff=32, dropout=0.0)
+
+
+def config(**changes: Any) -> ForecastingConfig:
+    training = {"steps": 200, "validate_every": 100, "learning_rate": 3e-3, "warmup_steps": 20, "device": "cpu"}
+    values = {"model": HOURLY, "training": {**training, "ema": 0.98, **changes.pop("training", {})}, **changes}
+    return ForecastingConfig.from_dict(values)
+
+
+def run(out: Path, path: str, settings: ForecastingConfig, **options: Any) -> SeriesForecaster:
+    found: SeriesForecaster = train(ForecastingTask(), settings, Files((path,)), out, **options)
+    return found
+
+
+def metrics(out: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((out / "metrics.json").read_text("utf-8"))
+    return found
+
+
+@pytest.fixture(scope="module")
+def seasonal(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A run over a seasonal series: its folder, and its file."""
+    folder = tmp_path_factory.mktemp("seasonal")
+    path = table(folder / "hours.csv", waves(1200), hourly=True)
+    run(folder / "run", path, config())
+    return folder / "run", path
+
+
+# What is learned
+
+
+def test_a_seasonal_series_is_forecast_better_than_by_naive_means(seasonal: tuple[Path, str]) -> None:
+    test = metrics(seasonal[0])["sets"]["test"]
+    figures = {name: found["mse"] for name, found in test["forecasters"].items()}
+    assert figures["model"] < 0.5 * min(figures["tomorrow = today"], figures["seasonal naive"])
+    assert (test["season"], test["n"]) == (24, 240 - 6 + 1)
+    assert test["verdict"][0].startswith("It beat tomorrow = today: MSE")
+    assert test["verdict"][1].startswith("It beat the seasonal naive forecast: MSE")
+
+
+def test_a_random_walk_is_not_and_the_judge_says_so(tmp_path: Path) -> None:
+    run(tmp_path / "run", table(tmp_path / "walk.csv", walks(1200)), config(training={"steps": 100}))
+    test = metrics(tmp_path / "run")["sets"]["test"]
+    assert test["forecasters"]["model"]["mse"] > 0.97 * test["forecasters"]["tomorrow = today"]["mse"]
+    assert test["verdict"][0].startswith(("It did not beat tomorrow = today", "It did not clearly beat tomorrow"))
+    assert "data.season" in test["why_not"]["seasonal naive"]
+    assert test["verdict"][0] in (tmp_path / "run" / "README.md").read_text("utf-8")
+    assert "did not" in (tmp_path / "run" / "report.html").read_text("utf-8")
+
+
+def test_every_score_stands_beside_those_to_beat(seasonal: tuple[Path, str]) -> None:
+    found = metrics(seasonal[0])
+    for part in (found["validation"], found["sets"]["test"]):
+        for name in ("tomorrow = today", "seasonal naive", "linear model"):
+            assert {f"mse of {name}", f"mae of {name}"} < part["scores"].keys()
+        assert part["scores"]["mse"]["signature"].endswith("of 32 to 6 steps, none left out")
+
+
+# The bundle
+
+
+def test_a_bundle_speaks_in_the_units_of_the_file(seasonal: tuple[Path, str]) -> None:
+    """What `predict` says of a test window is what was judged there."""
+    out, _ = seasonal
+    model = heedful.load(out, device="cpu")
+    values, look = waves(1200), metrics(out)["forecasts"][0]
+    np.testing.assert_allclose(look["context"], values[960 - 32 : 960, 0], rtol=1e-5)
+    np.testing.assert_allclose(look["truth"], values[960:966, 0], rtol=1e-5)
+    (forecast,) = model.predict([values[:960, 0].tolist()])
+    np.testing.assert_allclose(forecast, look["forecast"], rtol=1e-4)
+    assert np.abs(np.array(forecast) - values[960:966, 0]).max() < 5
+    assert model.settings.columns == ("a",)
+
+
+@pytest.mark.parametrize("count", [0, 1, 10_000])
+def test_none_one_and_many_series(seasonal: tuple[Path, str], count: int) -> None:
+    series = np.broadcast_to(waves(32)[:, 0], (count, 32))
+    assert len(heedful.load(seasonal[0], device="cpu").predict(list(series))) == count
+
+
+def test_a_bundle_can_be_judged_on_a_new_file(seasonal: tuple[Path, str], tmp_path: Path) -> None:
+    out, path = seasonal
+    model = heedful.load(out, device="cpu")
+    whole = evaluate(model, [path])
+    assert whole["n"] == 1200 - 32 - 6 + 1
+    tail = table(tmp_path / "tail.csv", waves(1200)[960 - 32 :], hourly=True)
+    found, before = evaluate(model, [tail]), metrics(out)["sets"]["test"]
+    for name, score in before["scores"].items():
+        assert found["scores"][name]["value"] == pytest.approx(score["value"], rel=1e-5)
+    assert ForecastingTask().evaluate(model, Files((tail,))) == found
+    with pytest.raises(DataError, match="this model forecasts a, not b; leave out --columns"):
+        evaluate(model, [tail], columns=["b"])
+    with pytest.raises(DataError, match=r"short has 37 steps; to judge .* at least 38 are needed"):
+        evaluate(model, [table(tmp_path / "short.csv", waves(37))])
+    with pytest.raises(DataError, match=r"unknown column 'a'; allowed: b$"):
+        evaluate(model, [table(tmp_path / "other.csv", waves(50), "b")])
+
+
+def test_a_model_without_names_is_judged_on_columns_that_are_chosen(tmp_path: Path) -> None:
+    model = SeriesForecaster(TINY, build(TINY), ForecastSettings())
+    path = table(tmp_path / "walks.csv", walks(60, 3))
+    found = evaluate(model, [path], columns=["c", "a"])
+    assert list(found["forecasters"]["model"]["in units of the file"]) == ["c", "a"]
+    assert found["scores"]["mse"]["signature"].startswith("in units of the file, 46 windows")
+    assert set(found["why_not"]) == {"seasonal naive", "linear model"}
+
+
+def test_files_are_forecast_series_by_series(seasonal: tuple[Path, str], tmp_path: Path) -> None:
+    model = heedful.load(seasonal[0], device="cpu")
+    (found,) = forecast_files(model, [seasonal[1]])
+    assert found == {"series": "hours", "forecast": {"a": model.predict([waves(1200)[:, 0]])[0]}}
+    with pytest.raises(DataError, match=r"one\.csv: one: this model forecasts from 32 steps, and it has only 1"):
+        forecast_files(model, [table(tmp_path / "one.csv", waves(1))])
+
+
+def test_prices_by_their_logarithm(tmp_path: Path) -> None:
+    prices = np.exp(walks(300, 2) / 50)
+    path = table(tmp_path / "prices.csv", prices)
+    model = run(tmp_path / "run", path, config(training={"steps": 3}, data={"transform": "log", "season": 5}))
+    (forecast,) = model.predict([prices])
+    scaled = model.settings.scale.apply(prices[-32:])
+    with torch.no_grad():
+        wanted = model.module(torch.tensor(scaled)[None])[0]
+    np.testing.assert_allclose(forecast, model.settings.scale.undo(wanted.numpy()), rtol=1e-5)
+    assert min(min(row) for row in forecast) > 0
+    prices[-1, 1] = 0
+    assert "only what is above 0 has a logarithm" in str(model.why_not(prices))
+    assert list(metrics(tmp_path / "run")["sets"]["test"]["forecasters"]["model"]["in units of the file"]) == ["a", "b"]
+
+
+def test_channels_that_are_read_together(tmp_path: Path) -> None:
+    path = table(tmp_path / "walks.csv", walks(300, 3))
+    settings = config(training={"steps": 3}, model=HOURLY.changed(channels="mixed").to_dict())
+    model = run(tmp_path / "run", path, settings)
+    assert model.module.embedding.n_channels == 3
+    assert len(metrics(tmp_path / "run")["forecasts"][0]["attention"]["heads"]) == 2
+
+
+# What a plot is made from
+
+
+def test_a_look_says_which_patches_were_attended_to(seasonal: tuple[Path, str]) -> None:
+    look = metrics(seasonal[0])["forecasts"][-1]
+    attention, n_patches = look["attention"], 7
+    assert attention["patches"] == [[4 * place, 4 * place + 8] for place in range(n_patches)]
+    weights = np.array(attention["weights"])
+    np.testing.assert_allclose(weights.sum(axis=1), np.ones(n_patches), atol=1e-3)
+    np.testing.assert_allclose(attention["mean"], weights.mean(axis=0), atol=1e-3)
+    np.testing.assert_allclose(np.mean(attention["heads"], axis=0), attention["mean"], atol=1e-3)
+    apart = 4 * np.abs(np.arange(n_patches)[:, None] - np.arange(n_patches))
+    np.testing.assert_allclose(np.mean(attention["reach"]), (weights * apart).sum(axis=1).mean(), atol=1e-2)
+    assert (look["times"][0], len(look["times"])) == ("2016-08-18 10:00:00", 38)
+    assert set(look["rivals"]) == {"tomorrow = today", "seasonal naive", "linear model"}
+
+
+def test_a_look_is_at_the_row_that_its_column_is_read_in(tmp_path: Path) -> None:
+    data = prepared(tmp_path, walks(120, 3))
+    model = SeriesForecaster(TINY, build(TINY), ForecastSettings(columns=("a", "b", "c"), scale=data.store.scale))
+    seen = looks(model, data.windows["test"], 3)
+    assert [look["column"] for look in seen] == ["a", "b", "c"]
+    with torch.no_grad(), heedful.record(model.module) as recording:
+        model.module(torch.from_numpy(data.windows["test"].cut([10]).context[..., 1:2]))
+    np.testing.assert_allclose(seen[1]["attention"]["heads"], recording.encoder[0][0].mean(dim=1), atol=1e-4)
+    assert "linear model" not in seen[0]["rivals"]
+
+
+# The loss
+
+
+@pytest.mark.parametrize(("loss", "formula"), [("mse", F.mse_loss), ("mae", F.l1_loss), ("huber", F.huber_loss)])
+def test_a_loss_is_a_sum_over_what_was_observed(tmp_path: Path, loss: str, formula: Any) -> None:
+    values = walks(120, 2)
+    values[20, 1] = float("nan")
+    data = prepared(tmp_path, values)
+    job = ForecastingJob(ForecastingConfig.from_dict({"model": TINY, "loss": loss}), data, TINY, build(TINY).eval())
+    batch = data.windows["train"].batch([0, 6, 30], size=4)
+    found = job.loss(job.module, batch)
+    real = batch.counts
+    forecast = job.module(batch.context, batch.keep)
+    torch.testing.assert_close(found.total, formula(forecast[real], batch.target[real], reduction="sum"))
+    torch.testing.assert_close(found.plain, (forecast - batch.target)[real].square().sum())
+    assert (int(found.n), found.plain.requires_grad) == (3 * 2 * 3 - 1, False)
+    found.total.backward()
+    gradients = [parameter.grad for parameter in job.module.parameters() if parameter.grad is not None]
+    assert all(torch.isfinite(gradient).all() for gradient in gradients)
+    assert job.describe(batch)[1].endswith("series.csv:8")
+
+
+def test_validation_is_over_all_windows(tmp_path: Path) -> None:
+    data = prepared(tmp_path, walks(133))
+    module = build(TINY).eval()
+    job = ForecastingJob(ForecastingConfig(model=TINY), data, TINY, module)
+    windows = data.windows["valid"]
+    batch = windows.batch(np.arange(len(windows)))
+    with torch.no_grad():
+        wanted = F.mse_loss(module(batch.context), batch.target)
+        found = job.validate(module)
+    assert found["mse"] == pytest.approx(float(wanted), rel=1e-5)
+
+
+# Runs that stop, and what cannot be run
+
+
+class StoppedError(Exception):
+    """In the middle of a run."""
+
+
+def stopping(step: int) -> Any:
+    def observer(event: Event) -> None:
+        if isinstance(event, Saved) and event.step == step:
+            raise StoppedError
+
+    def watch(_: object) -> Sequence[Observer]:
+        return [observer]
+
+    return watch
+
+
+def test_a_run_that_was_stopped_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    path = table(tmp_path / "walks.csv", walks(300, 2))
+    model = HOURLY.changed(dropout=0.2).to_dict()
+    settings = config(model=model, training={"steps": 24, "validate_every": 8, "save_every": 8, "batch_tokens": 300})
+    whole = run(tmp_path / "whole", path, settings)
+    with pytest.raises(StoppedError):
+        run(tmp_path / "parts", path, settings, watch=stopping(8))
+    again = run(tmp_path / "parts", path, settings, resume=True)
+    for name, tensor in whole.module.state_dict().items():
+        assert torch.equal(tensor, again.module.state_dict()[name]), name
+    before, after = metrics(tmp_path / "whole"), metrics(tmp_path / "parts")
+    assert (before["validation"], before["sets"]) == (after["validation"], after["sets"])
+
+
+def test_a_run_does_not_go_on_with_other_data(tmp_path: Path) -> None:
+    path = table(tmp_path / "walks.csv", walks(300))
+    settings = config(training={"steps": 16, "validate_every": 8, "save_every": 8})
+    with pytest.raises(StoppedError):
+        run(tmp_path / "run", path, settings, watch=stopping(8))
+    with pytest.raises(ResumeError, match="changed: the data settings"):
+        run(tmp_path / "run", path, settings.changed(data=settings.data.changed(split=(0.6, 0.2, 0.2))), resume=True)
+    table(tmp_path / "walks.csv", walks(301))
+    with pytest.raises(ResumeError, match=r"changed: .*walks\.csv"):
+        run(tmp_path / "run", path, settings, resume=True)
+
+
+def test_what_cannot_be_run(tmp_path: Path) -> None:
+    path = table(tmp_path / "walks.csv", walks(300))
+    task = ForecastingTask()
+    with pytest.raises(ConfigError, match="leave out --valid"):
+        task.inputs(config(), Files((path,), (path,)))
+    with pytest.raises(DataError, match=r"none\.csv: there is no such file"):
+        task.inputs(config(), Files((str(tmp_path / "none.csv"),)))
+    with pytest.raises(DataError, match="it is a folder; give the files in it"):
+        task.inputs(config(), Files((str(tmp_path),)))
+    with pytest.raises(ConfigError, match=r"data\.season=33 is longer than model\.context_length=32"):
+        config(data={"season": 33})
+    with pytest.raises(ConfigError, match="a model of the family 'gpt2' does not forecast; one of 'patchtst' does"):
+        config(model="gpt2-tiny")

@@ -1,0 +1,128 @@
+"""Gaps: as many as asked, of real words only, new in every epoch, the same for the same seed and place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import heedful
+from heedful.core import padding
+from heedful.data.listed_vocabulary import tokenizer_of
+from heedful.data.published_tokenizer import PublishedTokenizer
+from heedful.data.reader_tokenizer import PiecesConfig, learn_tokenizer
+from heedful.data.store import TokenStore
+from heedful.data.text_batch import TextLoader
+from heedful.errors import ConfigError, DataError
+from heedful.tasks.masked.config import MaskingConfig
+from heedful.tasks.masked.job import _forward
+from heedful.tasks.masked.masking import MaskedLoader, Masking, gap_name, gap_of
+from published_folders import PAGE, byte_level, unigram, wordpiece
+
+N, LENGTH = 300, 42
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> PublishedTokenizer:
+    return learn_tokenizer(PAGE * 3, PiecesConfig(vocab_size=500))
+
+
+@pytest.fixture(scope="module")
+def store(tokenizer: PublishedTokenizer, tmp_path_factory: pytest.TempPathFactory) -> TokenStore:
+    draw = np.random.default_rng(0)
+    words = ([1, *draw.integers(3, tokenizer.largest, LENGTH - 2).tolist(), 2] for _ in range(N))
+    return TokenStore.write(
+        tmp_path_factory.mktemp("store"), ((ids, (), ("a", 1)) for ids in words), vocab_size=tokenizer.largest + 1
+    )
+
+
+def loader(store: TokenStore, tokenizer: PublishedTokenizer, tokens: int = 1000, seed: int = 0) -> MaskedLoader:
+    return MaskedLoader(TextLoader(store, tokens, seed=seed), Masking(MaskingConfig(), tokenizer))
+
+
+def test_fifteen_in_a_hundred_of_which_eight_in_ten_are_gaps(store: TokenStore, tokenizer: PublishedTokenizer) -> None:
+    """Within four standard deviations of a binomial count."""
+    gap, guessed, gaps, kept = gap_of(tokenizer), 0, 0, 0
+    for batch in loader(store, tokenizer).epoch(0):
+        seen = batch.ids.flatten()[batch.places[batch.counted]]
+        targets = batch.targets[batch.counted]
+        guessed, gaps, kept = guessed + len(seen), gaps + int((seen == gap).sum()), kept + int((seen == targets).sum())
+    n = N * (LENGTH - 2)
+    assert abs(guessed - 0.15 * n) < 4 * (n * 0.15 * 0.85) ** 0.5
+    assert abs(gaps - 0.8 * guessed) < 4 * (guessed * 0.16) ** 0.5
+    assert abs(kept - 0.1 * guessed) < 4 * (guessed * 0.09) ** 0.5
+
+
+def test_only_words_are_guessed_and_the_rest_is_as_it_was(store: TokenStore, tokenizer: PublishedTokenizer) -> None:
+    special = {tokenizer.id_of(name) for name in ("<pad>", "<s>", "</s>", "<mask>")}
+    gap = tokenizer.id_of("<mask>")
+    for batch in loader(store, tokenizer).epoch(0):
+        truth = torch.zeros_like(batch.ids)
+        for place, row in enumerate(batch.rows):
+            truth[place, : batch.lengths[place]] = torch.tensor(store[row][0].astype(np.int64))
+        places = batch.places[batch.counted]
+        assert torch.equal(batch.targets[batch.counted], truth.flatten()[places])
+        assert special.isdisjoint(batch.targets[batch.counted].tolist())
+        others = torch.ones(batch.ids.numel(), dtype=torch.bool)
+        others[places] = False
+        assert torch.equal(batch.ids.flatten()[others], truth.flatten()[others])
+        put_in = {index for index in batch.ids.flatten()[places].tolist() if index != gap}
+        assert special.isdisjoint(put_in)
+        assert len(batch.places) % 64 == 0
+
+
+def test_a_step_is_the_same_again_and_another_epoch_is_not(store: TokenStore, tokenizer: PublishedTokenizer) -> None:
+    one = [batch.ids for batch in loader(store, tokenizer).epoch(1)]
+    later = [batch.ids for batch in loader(store, tokenizer).epoch(1, 5)]
+    assert all(torch.equal(a, b) for a, b in zip(one[5:], later, strict=True))
+    drawn = set()  # where the gaps of the first 20 texts are, of a batch that has more
+    for seed, epoch in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        batch = next(loader(store, tokenizer, seed=seed).epoch(epoch))
+        drawn.add(tuple(place for place in batch.places[batch.counted].tolist() if place < 20 * LENGTH))
+    assert len(drawn) == 4
+
+
+def test_gaps_for_validation_hang_on_no_batch(store: TokenStore, tokenizer: PublishedTokenizer) -> None:
+    rows: list[dict[int, list[int]]] = []
+    for tokens in (200, 3000):
+        found = loader(store, tokenizer, tokens).fixed()
+        rows.append({row: batch.ids[place].tolist() for batch in found for place, row in enumerate(batch.rows)})
+    assert rows[0] == rows[1]
+    assert len(rows[0]) == N
+
+
+def test_a_short_text_has_one_gap_at_least(tokenizer: PublishedTokenizer, tmp_path: Path) -> None:
+    store = TokenStore.write(tmp_path, (([1, 5, 6, 2], (), ("a", n)) for n in range(50)), vocab_size=500)
+    for batches in (loader(store, tokenizer).epoch(0), loader(store, tokenizer).fixed()):
+        for batch in batches:
+            rows = (batch.places[batch.counted] // batch.ids.shape[1]).tolist()
+            assert set(rows) == set(range(len(batch.rows)))
+
+
+def test_the_quick_way_is_the_slow_one(store: TokenStore, tokenizer: PublishedTokenizer) -> None:
+    """Logits of the guessed tokens alone, and those of all with the same ones picked."""
+    sizes = {"d_model": 32, "n_heads": 2, "d_ff": 64, "n_layers": 2, "vocab_size": tokenizer.largest + 1}
+    module = heedful.build("bert-tiny", **sizes).eval()
+    batch = next(loader(store, tokenizer).epoch(0))
+    with torch.no_grad():
+        everything = module(batch.ids, padding(batch.keep, lengths=batch.lengths)).flatten(0, 1)
+        torch.testing.assert_close(_forward(module, batch), everything[batch.places])
+
+
+def test_published_tokenisers_say_what_their_gap_is() -> None:
+    assert gap_name(PublishedTokenizer(wordpiece().to_str())) == "[MASK]"
+    assert gap_name(PublishedTokenizer(byte_level().to_str())) == "<mask>"
+    with pytest.raises(DataError, match="stands for a gap"):
+        gap_name(PublishedTokenizer(unigram().to_str()))
+    words = Masking(MaskingConfig(), PublishedTokenizer(wordpiece().to_str())).words
+    assert words.min() == 5  # behind [PAD], [UNK], [CLS], [SEP], [MASK]
+    odd = tokenizer_of(["begin", "<mask>", "cat", "dog"], "dog").surrounded([0], [])
+    assert Masking(MaskingConfig(), odd).words.tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("wrong", [{"share": 0.0}, {"share": 1.0}, {"gaps": 0.9, "others": 0.2}, {"gaps": -0.1}])
+def test_shares_that_make_no_sense(wrong: dict[str, float]) -> None:
+    with pytest.raises(ConfigError, match="masking"):
+        MaskingConfig(**wrong)
