@@ -16,6 +16,7 @@ from .words import console, plain, say
 
 FILES = 8  # listed by name; a folder may hold thousands
 PLACES = 3
+MOST_ACROSS = 5  # scores side by side on 80 columns
 
 
 def show_readings(readings: Readings) -> None:
@@ -83,11 +84,17 @@ def _lengths(words: Mapping[str, Mapping[str, float]]) -> str:
 
 
 def show_scores(title: str, sets: Mapping[str, Sequence[Score]]) -> None:
-    """Scores of several sets, each with its signature once below."""
-    table = _table(title, "", *[score.metric for score in next(iter(sets.values()))])
+    """Scores of several sets, each with its signature once below; many scores stand one below the other."""
+    metrics = [score.metric for score in next(iter(sets.values()))]
     signatures = {score.metric: score.signature for scores in sets.values() for score in scores if score.signature}
-    for name, scores in sets.items():
-        table.add_row(plain(name), *[_figure(score) for score in scores])
+    if len(metrics) <= MOST_ACROSS:
+        table = _table(title, "", *metrics)
+        for name, scores in sets.items():
+            table.add_row(plain(name), *map(_figure, scores))
+    else:
+        table = _table(title, "", *sets)
+        for metric, row in zip(metrics, zip(*sets.values(), strict=True), strict=True):
+            table.add_row(plain(metric), *map(_figure, row))
     for column in table.columns[1:]:
         column.justify = "right"
     console.print(table)

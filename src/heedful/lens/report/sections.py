@@ -23,6 +23,7 @@ from .tables import facts, table
 from .words import Words, decimal, number
 
 SAMPLES_EACH = 5
+MOST_ACROSS = 5  # scores side by side; more stand one below the other
 LONGEST_TEXT = 600  # characters of a sample
 MOST_CELLS = 5000  # of all attention maps together; a cell is about a hundred bytes
 
@@ -41,6 +42,7 @@ def sections(data: ReportData, words: Words) -> list[Section]:
     bodies = {
         "facts": facts(data.facts, words),
         "scores": scores(data.scores, words),
+        "notes": notes(data.notes),
         "constructions": constructions(data.constructions, words),
         "by_length": by_length(data.by_length, words),
         "comparison": comparison(data.comparison, words),
@@ -53,7 +55,6 @@ def sections(data: ReportData, words: Words) -> list[Section]:
         "training": training(data.log, words),
         "reading": reading(data.reading, words),
         "positions": positions(data.positions, words),
-        "notes": notes(data.notes),
     }
     return [Section(name, words(name), body) for name, body in bodies.items() if body]
 
@@ -66,6 +67,9 @@ def scores(given: Sequence[ScoreRow], words: Words) -> Html | None:
     found = {(row.set_name, row.metric): _score(row) for row in given}
     headings = [words("set"), *map(words.name, metrics)]
     rows = [[words.name(name), *(found.get((name, metric), "–") for metric in metrics)] for name in sets]
+    if len(metrics) > MOST_ACROSS:
+        headings = [words("score"), *map(words.name, sets)]
+        rows = [[words.name(metric), *(found.get((name, metric), "–") for name in sets)] for metric in metrics]
     signatures = dict.fromkeys((row.metric, row.signature) for row in given if row.signature)
     listed = (
         tag("div", tag("dt", words.name(metric)), tag("dd", signature, class_="mono"))
