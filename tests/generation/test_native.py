@@ -89,6 +89,8 @@ def test_published_families_run_in_c(name: str) -> None:
     _, model, *_ = pair(name, torch.float32)
     plain = len(model.decoder.mask.parts) == 1
     assert runs_natively(model) == plain  # a window is not among what it knows
+    if not plain:
+        return
     inputs = sentences(*LENGTHS)
     tokens = torch.randint(3, 9, (len(inputs), 6), generator=torch.Generator().manual_seed(0))
     close(logits(model, inputs, tokens), expected(model, inputs, tokens), 1e-5)

@@ -28,9 +28,8 @@ def watched(monkeypatch: pytest.MonkeyPatch, console: Console) -> str:
         monkeypatch.setattr(module, "console", console)
     job: Any = SimpleNamespace(
         module=SimpleNamespace(parameters=list),
-        prepared=SimpleNamespace(train=range(1200), tokenizers=SimpleNamespace(source=SimpleNamespace(vocab_size=300))),
-        batches=SimpleNamespace(padding_share=0.25),
-        metric="bleu",
+        about="1,200 pairs, 300 pieces, 25% padding",
+        goal=SimpleNamespace(name="bleu"),
         samples=[(f"[red]{LONG}", "reference", LONG), ("하나", "one", "one")],
     )
     with progress.watching() as watch:

@@ -24,7 +24,7 @@ def watching() -> Iterator[Callable[[TaskJob[Any]], Sequence[Observer]]]:
 
     def watch(job: TaskJob[Any]) -> Sequence[Observer]:
         parameters = sum(parameter.numel() for parameter in job.module.parameters())
-        about = getattr(job, "about", f"{job.batches.steps_per_epoch(0):,} batches an epoch")
+        about = getattr(job, "about", None) or f"{job.batches.steps_per_epoch(0):,} batches an epoch"
         say(f"Training {parameters:,} parameters on {about}")
         if not console.is_terminal or console.is_dumb_terminal:
             return [Lines(job)]
