@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -84,26 +85,26 @@ def texts(folder: Path) -> None:
     for name, seed in (("texts", 0), ("test-texts", 1), ("notes", 2), ("shakespeare", 3), ("sonnets", 4)):
         (folder / f"{name}.txt").write_text("ROMEO:\n" * (seed > 2) + "\n".join(sentences(60, seed)) + "\n")
     for prefix, seed in (("", 5), ("test-", 6)):
-        lines = sentences(40, seed)
+        lines = sentences(100, seed)
         labelled = [f"{line} {('awful', 'lovely')[n % 2]}\t{('neg', 'pos')[n % 2]}" for n, line in enumerate(lines)]
         (folder / f"{prefix}reviews.tsv").write_text("\n".join(["document\tlabel", *labelled]) + "\n")
         (folder / f"{prefix}pairs.tsv").write_text("".join(f"책을 {n} 읽어요.\t{line}.\n" for n, line in enumerate(lines)))
         news = [f"{line} again.,{line.split()[0]}" for line in lines]
-        for name in (f"{prefix}news.csv", f"{prefix or 'train-'}.csv".replace("-.", ".")):
-            (folder / name).write_text("\n".join(["article,summary", *news]) + "\n")
-    for name in ("nsmc-train.tsv", "nsmc-dev.tsv"):
-        (folder / name).write_text((folder / ("reviews.tsv" if "train" in name else "test-reviews.tsv")).read_text())
+        (folder / f"{prefix}news.csv").write_text("\n".join(["article,summary", *news]) + "\n")
+    for name, same in (("test.csv", "test-news.csv"), ("nsmc-train.tsv", "reviews.tsv"), ("nsmc-dev.tsv", "test-reviews.tsv")):
+        shutil.copy(folder / same, folder / name)
     for block in blocks(page("language-models"), "yaml"):
         (folder / "nanogpt.yaml").write_text(block)
 
 
 def series(folder: Path) -> None:
-    hours = np.arange(1300)
-    days = np.datetime64("2020-01-01") + hours
-    walk = np.random.default_rng(0).normal(size=(len(hours), 2)).cumsum(axis=0) + 200
+    days = np.datetime64("2020-01-01") + np.arange(1300)
+    walk = np.random.default_rng(0).normal(size=(len(days), 2)).cumsum(axis=0) + 200
     rows = [f"{day},{a:.3f},{b:.3f}" for day, (a, b) in zip(days, walk, strict=True)]
     for name, kept in (("prices", rows[:300]), ("later-prices", rows[300:400]), ("ETTh1", rows)):
         (folder / f"{name}.csv").write_text("\n".join(["date,open,close", *kept]) + "\n")
+    stocks = [f"{name},{row}" for name in ("AAPL", "MSFT", "IBM") for row in rows[:200]]
+    (folder / "stocks.csv").write_text("\n".join(["Ticker,Date,Close,Adj Close", *stocks]) + "\n")
 
 
 def images(folder: Path) -> None:

@@ -8,6 +8,7 @@ from typing import NoReturn
 from xml.parsers import expat
 
 from heedful.data.pairs import Pair
+from heedful.errors import HeedfulError
 
 from .files import MAX_BYTES, InputFile, OtherLanguageError
 from .languages import Languages
@@ -92,6 +93,10 @@ class Document:
         except expat.ExpatError as error:
             what = expat.ErrorString(error.code)
             raise self.file.error(f"broken XML at column {error.offset + 1}: {what}", error.lineno) from None
+        except (LookupError, ValueError) as error:  # an encoding that Python does not have, or not as single bytes
+            if isinstance(error, HeedfulError):
+                raise
+            raise self.file.error(f"broken XML: {error}", self.line) from None
 
     def _strict_parser(self) -> expat.XMLParserType:
         parser = expat.ParserCreate()
