@@ -18,6 +18,7 @@ import torch
 
 from _measure import machine, machine_in_words, write, write_json
 from _three_generations_page import PAGE, RESULT, page, tables, write_pictures
+from heedful.data.grammar import Grammar
 from heedful.tasks.translation.demo import DemoResult, recipe, run_demo
 from heedful.tasks.translation.looking import look
 from heedful.training import Event, Trained
@@ -28,7 +29,13 @@ MODELS: dict[str, tuple[Family, dict[str, Any]]] = {
     "GRU, additive attention": ("recurrent", {"attention": "additive"}),
     "Transformer": ("original", {}),
 }
-SENTENCE = "고양이가 물을 마시고 강아지가 사과를 먹어요."  # two clauses: what does one vector keep of them?
+BEFORE_VALIDATION = 150  # at this step memory is read: what was needed so far, training needed
+
+
+def sentence() -> str:
+    """The longest of the new sentences: what does one vector keep of it?"""
+    examples = Grammar("demo", seed=0).sample(500, split="T1")
+    return max((example.korean for example in examples), key=lambda text: (len(text.split()), len(text)))
 
 
 def main() -> None:
@@ -63,10 +70,14 @@ def _measured(steps: int, runs: Path) -> dict[str, Any]:
 def _run(name: str, family: Family, model: dict[str, Any], steps: int, runs: Path) -> dict[str, Any]:
     config = recipe("ko-en", family, model, steps=steps)
     speeds: list[float] = []
+    memory: list[float] = []
+    source = sentence()
 
     def watching(event: Event) -> None:
         if isinstance(event, Trained):
             speeds.append(event.tokens_per_second)
+            if event.step <= BEFORE_VALIDATION:
+                memory.append(_peak_memory())
             print(f"\r{name}: step {event.step}, loss {event.loss:.3f}   ", end="", file=sys.stderr, flush=True)
 
     if torch.cuda.is_available():
@@ -83,11 +94,11 @@ def _run(name: str, family: Family, model: dict[str, Any], steps: int, runs: Pat
         "training_seconds": training["seconds"],
         "seconds": round(seconds, 1),
         "tokens_per_second": sorted(speeds)[len(speeds) // 2],
-        "peak_megabytes": _peak_memory(),
+        "peak_megabytes": memory[-1],
         "sets": {found.title: _scores(found.evaluation) for found in done.sets},
-        "translation": done.translator.predict([SENTENCE])[0],
+        "translation": done.translator.predict([source])[0],
         "alignment_error": None if done.alignment is None else done.alignment.error_rate,
-        "attention": _attention(done),
+        "attention": _attention(done, source),
     }
 
 
@@ -106,12 +117,12 @@ def _scores(evaluation: Any) -> dict[str, Any]:
     }
 
 
-def _attention(done: DemoResult) -> dict[str, Any] | None:
+def _attention(done: DemoResult, source: str) -> dict[str, Any] | None:
     """The mean over the heads of the last layer, for the sentence and its own translation."""
     if done.alignment is None:
         return None
-    output = done.translator.predict([SENTENCE])[0]
-    seen = look(done.translator, SENTENCE, output)
+    output = done.translator.predict([source])[0]
+    seen = look(done.translator, source, output)
     last = max(head.layer for head in seen.weights if head.layer is not None)
     heads = [seen.weights[head] for head in seen.weights if head.layer == last and head.head is not None]
     weights = torch.stack(heads).mean(dim=0)
