@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from heedful.families import write_checkpoint
+from heedful.families import build, config_of, write_checkpoint
 from heedful.tasks.images.looking import png
 from heedful.tasks.registry import TRAINED
-from published_pairs import pair
 from shell import heedful
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -58,22 +57,20 @@ def small(words: list[str]) -> list[str]:
     return [*words, *(word for setting in settings for word in ("--set", setting))]
 
 
-def run(words: list[str]) -> str:
-    """Everything a command wrote; it must have come to a good end."""
+def run(words: list[str]) -> None:
+    """It must have something to say, and come to a good end."""
     program, *rest = words
     done = heedful(*small(rest))
     assert (program, done.code) == ("heedful", 0), f"{shlex.join(words)}\n{done.err}"
-    return done.out
+    assert done.out, shlex.join(words)
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file that the pages name."""
     monkeypatch.chdir(tmp_path)
-    texts(tmp_path)
-    series(tmp_path)
-    images(tmp_path)
-    return tmp_path
+    for make in (texts, series, images, bert):
+        make(tmp_path)
 
 
 def sentences(n: int, seed: int = 0) -> list[str]:
@@ -81,20 +78,30 @@ def sentences(n: int, seed: int = 0) -> list[str]:
     return [" ".join(draw.choice(WORDS, draw.integers(3, 9))) for _ in range(n)]
 
 
+def write(path: Path, *lines: str) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
 def texts(folder: Path) -> None:
-    for name, seed in (("texts", 0), ("test-texts", 1), ("notes", 2), ("shakespeare", 3), ("sonnets", 4)):
-        (folder / f"{name}.txt").write_text("ROMEO:\n" * (seed > 2) + "\n".join(sentences(60, seed)) + "\n")
-    for prefix, seed in (("", 5), ("test-", 6)):
+    for seed, name in enumerate(("texts", "test-texts", "notes")):
+        write(folder / f"{name}.txt", *sentences(60, seed))
+    for seed, name in enumerate(("shakespeare", "sonnets")):
+        write(folder / f"{name}.txt", "ROMEO:", *sentences(60, seed))
+    for seed, prefix in enumerate(("", "test-")):
         lines = sentences(100, seed)
-        labelled = [f"{line} {('awful', 'lovely')[n % 2]}\t{('neg', 'pos')[n % 2]}" for n, line in enumerate(lines)]
-        (folder / f"{prefix}reviews.tsv").write_text("\n".join(["document\tlabel", *labelled]) + "\n")
-        (folder / f"{prefix}pairs.tsv").write_text("".join(f"책을 {n} 읽어요.\t{line}.\n" for n, line in enumerate(lines)))
-        news = [f"{line} again.,{line.split()[0]}" for line in lines]
-        (folder / f"{prefix}news.csv").write_text("\n".join(["article,summary", *news]) + "\n")
-    for name, same in (("test.csv", "test-news.csv"), ("nsmc-train.tsv", "reviews.tsv"), ("nsmc-dev.tsv", "test-reviews.tsv")):
+        write(folder / f"{prefix}pairs.tsv", *(f"책을 {n} 읽어요.\t{line}." for n, line in enumerate(lines)))
+        write(folder / f"{prefix}news.csv", "article,summary", *(f"{line} again.,{line[:3]}" for line in lines))
+        kinds = (("neg", "awful"), ("pos", "lovely"))
+        labelled = (f"{line} {kinds[n % 2][1]}\t{kinds[n % 2][0]}" for n, line in enumerate(lines))
+        write(folder / f"{prefix}reviews.tsv", "document\tlabel", *labelled)
+    for same, name in (
+        ("test-news.csv", "test.csv"),
+        ("reviews.tsv", "nsmc-train.tsv"),
+        ("test-reviews.tsv", "nsmc-dev.tsv"),
+    ):
         shutil.copy(folder / same, folder / name)
-    for block in blocks(page("language-models"), "yaml"):
-        (folder / "nanogpt.yaml").write_text(block)
+    (settings,) = blocks(page("language-models"), "yaml")
+    write(folder / "nanogpt.yaml", settings)
 
 
 def series(folder: Path) -> None:
@@ -102,9 +109,9 @@ def series(folder: Path) -> None:
     walk = np.random.default_rng(0).normal(size=(len(days), 2)).cumsum(axis=0) + 200
     rows = [f"{day},{a:.3f},{b:.3f}" for day, (a, b) in zip(days, walk, strict=True)]
     for name, kept in (("prices", rows[:300]), ("later-prices", rows[300:400]), ("ETTh1", rows)):
-        (folder / f"{name}.csv").write_text("\n".join(["date,open,close", *kept]) + "\n")
-    stocks = [f"{name},{row}" for name in ("AAPL", "MSFT", "IBM") for row in rows[:200]]
-    (folder / "stocks.csv").write_text("\n".join(["Ticker,Date,Close,Adj Close", *stocks]) + "\n")
+        write(folder / f"{name}.csv", "date,open,close", *kept)
+    stocks = (f"{name},{row}" for name in ("AAPL", "MSFT", "IBM") for row in rows[:200])
+    write(folder / "stocks.csv", "Ticker,Date,Close,Adj Close", *stocks)
 
 
 def images(folder: Path) -> None:
@@ -126,17 +133,16 @@ def idx(path: Path, values: Any) -> None:
     path.write_bytes(bytes([0, 0, 8, values.ndim]) + sizes + values.tobytes())
 
 
-@pytest.fixture
-def published(files: Path) -> None:
-    """A folder of a tiny BERT, under the name that the pages use."""
-    both = pair("bert hidden")
-    write_checkpoint("all-MiniLM-L6-v2", both.module, both.config)
+def bert(folder: Path) -> None:
+    """As others publish one, under the name that the pages use."""
+    config = config_of({"preset": "bert-tiny", "vocab_size": 3, "d_model": 16, "d_ff": 32, "head": "hidden"})
+    write_checkpoint(folder / "all-MiniLM-L6-v2", build(config), config)
     words: Any = Tokenizer(models.WordLevel({"?": 0, "A": 1, "cat": 2}, unk_token="?"))
     words.pre_tokenizer = pre_tokenizers.Whitespace()
-    words.save("all-MiniLM-L6-v2/tokenizer.json")
+    words.save(str(folder / "all-MiniLM-L6-v2" / "tokenizer.json"))
 
 
-@pytest.mark.usefixtures("files", "published")
+@pytest.mark.usefixtures("files")
 @pytest.mark.parametrize("name", PAGES)
 def test_the_commands_of_a_page_run_and_then_its_code(name: str) -> None:
     pytest.importorskip("PIL", reason="needs Pillow: pip install heedful[images]")
@@ -144,6 +150,14 @@ def test_the_commands_of_a_page_run_and_then_its_code(name: str) -> None:
         run(words)
     for code in blocks(page(name), "python"):
         exec(compile(code, f"{name}.md", "exec"), {})
+
+
+@pytest.mark.parametrize("name", ["README.md", "README.ko.md"])
+def test_a_readme_shows_what_the_page_shows(name: str) -> None:
+    text = (DOCS.parent / name).read_text(encoding="utf-8").replace("```bash\n", "```sh\n")
+    shown = [words for words in commands(text) if words[1:2] == ["train"] and words[2] != "translation"]
+    assert [words for words in shown if words not in commands(page("tasks"))] == []
+    assert {words[2] for words in shown} == TRAINED.keys() - {"translation"}
 
 
 def test_every_task_has_its_row_and_its_commands() -> None:

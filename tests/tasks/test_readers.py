@@ -150,15 +150,14 @@ def test_two_texts_are_told_apart(tmp_path: Path) -> None:
         wanted = logits(folder, "AutoModelForSequenceClassification", *pair).softmax(-1)
         close([shares[name] for name in ("bad", "so so", "good")], wanted)
     together = model.predict([" ".join(PAIRS[0])])[0]
-    assert abs(together["bad"] - model.predict(PAIRS)[0]["bad"]) > 1e-3
+    assert abs(together["bad"] - model.predict(PAIRS)[0]["bad"]) > 1e-5
 
 
 def test_a_table_of_segments_that_a_tokeniser_does_not_use(tmp_path: Path) -> None:
-    """A tokeniser that numbers two texts, over a model with one row: unused if it says so, else refused."""
+    """A tokeniser that numbers two texts, over a model with one row, which tells nothing apart."""
     folder = publish(tmp_path / "theirs", published.roberta("ForSequenceClassification", vocab_size=300))
     published.wordpiece().save(str(folder / "tokenizer.json"))
-    with pytest.raises(DataError, match="text 2: this model reads one text"):
-        import_model(folder, tmp_path / "ours").predict(["a", ("a", "b")])
+    assert len(import_model(folder, tmp_path / "ours").predict(["a", ("a", "b")])) == 2
     write(folder / "tokenizer_config.json", {"model_input_names": ["input_ids", "attention_mask"]})
     assert len(import_model(folder, tmp_path / "unused").predict(["a", ("a", "b")])) == 2
 

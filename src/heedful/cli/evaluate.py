@@ -1,4 +1,4 @@
-"""`heedful evaluate`: how good a model is on pairs it has not seen."""
+"""`heedful evaluate`: how good a model is on data it has not seen."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def evaluate(
         Path | None, typer.Option(help="True word alignments, a line a pair: 0-0 1-2 2?1 (? for possible).")
     ] = None,
     samples: Annotated[int, typer.Option(min=0, help="How many of the best and of the worst to show.")] = 5,
-    out: Annotated[Path | None, typer.Option(help="Write the scores and every sentence as JSON.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the scores as JSON; of a translator, all sentences.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, or auto.")] = "auto",
 ) -> None:
     """Score a model on data it has not seen, by what its task is judged by.
@@ -51,9 +51,10 @@ def evaluate(
     if out is not None and out.suffix != ".json":
         raise ConfigError(f"--out {out}: the scores are written as JSON; give the file the ending .json")
     translator = load(model, device=device)
-    files = Files(tuple(data), columns=tuple(columns.split(",")) if columns else None)
+    files = Files(tuple(data), columns=tuple(name.strip() for name in columns.split(",")) if columns else None)
     if not isinstance(translator, Translator):
-        _of_other_tasks(translator, model, files, given(context), out)
+        only = {"alignments": alignments, **given(context)}
+        _of_other_tasks(translator, model, files, {name: value for name, value in only.items() if value}, out)
         return
     pairs = _pairs(translator, files)
     gold = None if alignments is None else read_alignments(alignments, pairs)

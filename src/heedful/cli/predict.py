@@ -115,8 +115,13 @@ def predict(
             raise ConfigError("--stream shows one plain answer; leave out --scores, --json, --out and --n-best")
         if text == "-" or os.path.exists(text) or "\n" in text:
             raise ConfigError("--stream is for one text in the command; files are answered line by line without it")
+    read = str(index) if index is not None else text
+    if out is not None and out.exists() and os.path.exists(read) and out.samefile(read):
+        raise DataError(f"{out} is the input; write the output to another file")
     used = load(model, device=device)
     if query is not None and index is not None:
+        if words or as_stream or scores:
+            raise ConfigError("a search has no answers to be scored, streamed or generated; leave those options out")
         with _output(out) as stream:
             search(used, query, index, stream, count=nearest, as_json=as_json)
         return
@@ -130,8 +135,6 @@ def predict(
                 predict_series(used, text, form, stream)
         return
     name, lines = _input(text)
-    if out is not None and out.exists() and os.path.exists(text) and out.samefile(text):
-        raise DataError(f"{out} is the input; write the output to another file")
     by_hand = text == "-" and sys.stdin.isatty()
     way = answering(used, form, words)
     if isinstance(way.model, Translator) and form != "plain" and way.model.settings.confidence is None:

@@ -91,7 +91,7 @@ def launch(
     files = Files(
         tuple(data) if data else files.train,
         tuple(valid) if valid else files.valid,
-        tuple(columns.split(",")) if columns else files.columns,
+        tuple(name.strip() for name in columns.split(",")) if columns else files.columns,
     )
     for option, found in (("--data", files.train), *((option, values.get(name)) for option, name in needed)):
         if not found:

@@ -52,7 +52,7 @@ def forecasting(
         given = {"context_length": context, "horizon": horizon, "channels": channels}
         changes = {name: value for name, value in given.items() if value is not None}
         if series is not None:
-            values["data"] = {**values.get("data", {}), "series": series.split(",")}
+            values["data"] = {**values.get("data", {}), "series": [name.strip() for name in series.split(",")]}
         if preset is not None:
             values["model"] = {"preset": preset}
         if changes:

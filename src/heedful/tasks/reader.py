@@ -79,20 +79,11 @@ class Reader(Predictor):
         if not ids:
             raise DataError("it is empty, and this model's tokeniser puts nothing around a text")
         ids = self.fitted(ids, alone=other is None)
-        return Row(ids, self._told_apart(segments[: len(ids)]))
+        return Row(ids, segments[: len(ids)] if tells_apart(self.module, self.tokenizer) else None)
 
     def fitted(self, ids: list[int], *, alone: bool) -> list[int]:
         """No more ids than the model reads, of a text `alone` or of two: what is too long is refused."""
         return within(ids, self.module.encoder.positions.limit)
-
-    def _told_apart(self, segments: list[int]) -> list[int] | None:
-        """As the model was trained: RoBERTa has a table of segments, and its tokeniser says that it is not used."""
-        table = self.module.embedding.segments
-        if table is None or SEGMENTS not in self.tokenizer.roles.get("model_input_names", [SEGMENTS]):
-            return None
-        if max(segments) >= len(table):
-            raise DataError(f"this model reads one text, not {max(segments) + 1} that are told apart")
-        return segments
 
     def save(self, folder: str | Path) -> None:
         """Write the bundle."""
@@ -104,6 +95,12 @@ class Reader(Predictor):
         """The one in a folder."""
         tokenizer = PublishedTokenizer.load(folder / NAME)
         return cls(bundle.model, bundle.module(folder), bundle.settings_as(cls.kind, folder), tokenizer)
+
+
+def tells_apart(module: Any, tokenizer: PublishedTokenizer) -> bool:
+    """Whether a model is told which of two texts a token is of; a table with one row says nothing (RoBERTa)."""
+    table = module.embedding.segments
+    return table is not None and len(table) > 1 and SEGMENTS in tokenizer.roles.get("model_input_names", [SEGMENTS])
 
 
 def _batches(lengths: Sequence[int]) -> list[list[int]]:

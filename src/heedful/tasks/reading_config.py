@@ -16,7 +16,6 @@ from .run import RunConfig
 from .starting import Base
 
 PRESET = "bert-mini"
-LIMITS = ("steps", "epochs")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,18 +66,18 @@ class ReadingConfig(RunConfig):
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """As a file says it. With a base, the model is the base's, with the changes that are given."""
         given = dict(values)
-        model, training = given.get("model", {}), given.get("training", {})
-        if isinstance(training, Mapping):
-            if not training.keys().isdisjoint(LIMITS):  # a run ends with what was asked for, not with what is usual
-                training = {**dict.fromkeys(LIMITS), **training}
-            usual = cls.fine_tuning if given.get("base") is not None else cls.from_scratch
-            given["training"] = usual.changed(**training)
+        model = given.get("model", {})
         if given.get("base") is not None:
             if isinstance(model, str) or (isinstance(model, Mapping) and "preset" in model):
                 raise ConfigError(f"{cls.title}: the base {given['base']} is a model already; leave out the preset")
             if isinstance(model, Mapping) and "family" not in model:
                 given["model"] = Base.read(str(given["base"])).config.changed(**{**model, "head": cls.head})
         return super().from_dict(given)
+
+    @classmethod
+    def usual_training(cls, given: Mapping[str, Any]) -> TrainingConfig:
+        """Gentler where there is a base."""
+        return cls.from_scratch if given.get("base") is None else cls.fine_tuning
 
     @property
     def limit(self) -> int:

@@ -62,6 +62,7 @@ def write_start(path: Path, weights: Mapping[str, Tensor]) -> None:
     """Keep weights in a run's folder: it goes on without the model they came from."""
     with replacing(path) as partial:
         save_file({name: tensor.cpu().contiguous() for name, tensor in weights.items()}, partial)
+        partial.chmod(0o644)  # the library makes it the owner's alone
 
 
 def read_start(path: Path) -> dict[str, Tensor]:

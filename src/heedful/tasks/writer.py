@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 from torch import nn
@@ -111,19 +111,30 @@ class Writer(ABC):
             if done:
                 yield " "
             tokens = self.writing(ids, words)
-            written, shown = list[int](), ""
-            for token in tokens:
-                written.append(token)
-                # A character too rare for a piece comes byte by byte: until it is whole, it looks damaged.
-                whole = self.text(ids, written).rstrip("\ufffd")
-                if whole != shown and whole.startswith(shown):
-                    yield whole[len(shown) :]
-                    shown = whole
+            shown = 0
+            for bit in self._bits(ids, tokens):
+                yield bit
+                shown += len(bit)
             assert tokens.answer is not None  # it has come to its end
             done.append(self.answer(ids, tokens.answer))
-            if done[-1].text != shown:
-                yield done[-1].text[len(shown) :]
+            if len(done[-1].text) > shown:
+                yield done[-1].text[shown:]
         return joined(done)
+
+    def _bits(self, ids: Sequence[int], tokens: Iterable[int]) -> Iterator[str]:
+        """The text of tokens as they come, in whole characters.
+
+        Of what was written only the last bit is decoded again, before the new token: it decides about spaces.
+        """
+        written: list[int] = []
+        begin = end = 0  # the last bit that was shown
+        for token in tokens:
+            written.append(token)
+            before, now = self.text(ids, written[begin:end]), self.text(ids, written[begin:])
+            # A character too rare for a piece comes byte by byte: until it is whole, it looks damaged.
+            if len(now) > len(before) and now.startswith(before) and not now.endswith("\ufffd"):
+                yield now[len(before) :]
+                begin, end = end if before or not end else begin, len(written)
 
     def _words(self, changes: dict[str, Any]) -> GenerationConfig:
         """The model's own, changed. Its beam is wide enough for what is asked, and no matter to sampling."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ...data.corpus import text_files
-from ...data.published_tokenizer import NAME, PublishedTokenizer
+from ...data.published_tokenizer import NAME, ROLES, PublishedTokenizer
 from ...lens.report import Continuation
 from ..run import Files, Task
 from ..run.folder import DATA
@@ -31,7 +31,7 @@ class LanguageModelTask(Task[LanguageModelConfig, Prepared]):
     loads: ClassVar[type[Any]] = Continuer
     counted: ClassVar[str] = "tokens"
     config: ClassVar[type[Any]] = LanguageModelConfig
-    made: ClassVar[tuple[str, ...]] = (NAME, *(f"{DATA}/{name}" for name in (TRAIN, VALID, SIZES, NAME)))
+    made: ClassVar[tuple[str, ...]] = (NAME, ROLES, *(f"{DATA}/{name}" for name in (TRAIN, VALID, SIZES, NAME)))
     kept: ClassVar[tuple[str, ...]] = (TOKENIZER,)
 
     def inputs(self, config: LanguageModelConfig, files: Files) -> dict[str, Path]:

@@ -11,6 +11,8 @@ from ...errors import ConfigError, unknown
 from ...families import config_of
 from ...training.config import TrainingConfig
 
+LIMITS = ("steps", "epochs")
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig(Config):
@@ -34,11 +36,23 @@ class RunConfig(Config):
             model = {"preset": cls.preset, **model}
         if isinstance(model, Mapping | str):
             given["model"] = config_of(model)
+        training = given.get("training", {})
+        if isinstance(training, Mapping):
+            if not training.keys().isdisjoint(LIMITS):  # a run ends with what was asked for, not with what is usual
+                training = {**dict.fromkeys(LIMITS), **training}
+            given["training"] = cls.usual_training(given).changed(**training)
         for part in fields(cls):
             usual = part.default_factory() if callable(part.default_factory) else None
             if part.name != "model" and isinstance(usual, Config) and isinstance(given.get(part.name), Mapping):
                 given[part.name] = usual.changed(**given[part.name])
         return super().from_dict(given)
+
+    @classmethod
+    def usual_training(cls, given: Mapping[str, Any]) -> TrainingConfig:
+        """How such a run is trained, where it is not said."""
+        (usual,) = (part.default_factory for part in fields(cls) if part.name == "training")
+        found: TrainingConfig = usual()  # type: ignore[operator]  # every task has one
+        return found
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from .config import Files
 from .task import Task
 
 ASKED, DATA, METRICS, CARD, REPORT = "run.yaml", "data", "metrics.json", "README.md", "report.html"
-READING, SOURCES, SCRATCH = "reading.json", "sources.json", ".clean"  # in DATA; SOURCES is written when it is whole
+# In DATA; SOURCES is written when it is whole.
+READING, SOURCES, SCRATCH, MADE = "reading.json", "sources.json", ".clean", "made.json"
 WORTH = {CONFIG, "checkpoints", f"{DATA}/{SOURCES}"}  # without any of these, nothing is lost by beginning again
 
 
@@ -26,13 +27,13 @@ def made(task: Task[Any, Any]) -> tuple[str, ...]:
     ASKED goes last: while it is there, the rest is known to be a run's.
     """
     usual = (CONFIG, WEIGHTS, METRICS, CARD, REPORT, "log.jsonl", "tensorboard", "checkpoints")
-    data = (f"{DATA}/{name}" for name in (READING, SCRATCH))
+    data = (f"{DATA}/{name}" for name in (READING, SCRATCH, MADE))
     return (*usual, *task.made, *data, f"{DATA}/{SOURCES}", ASKED)
 
 
 def begin(task: Task[Any, Any], out: Path, *, overwrite: bool) -> None:
     """Make room for a new run, or say why there is none."""
-    there = [name for name in made(task) if _holds(out / name)]
+    there = [name for name in dict.fromkeys((*_left_by_another(out), *made(task))) if _holds(out / name)]
     if not there:
         return
     if ASKED not in there:
@@ -74,8 +75,19 @@ def asked(task: Task[Any, Any], out: str | Path) -> tuple[Any, Files]:
         raise ResumeError(f"{path} is not as the run wrote it: {error}") from None
 
 
+def _left_by_another(out: Path) -> list[str]:
+    """What an earlier run said that it would make, whatever its task was; only names within the folder count."""
+    try:
+        names = read_mapping(out / DATA / MADE).get("made", [])
+    except ConfigError:
+        return []
+    plain = [name for name in names if isinstance(name, str) and ".." not in Path(name).parts]
+    return [name for name in plain if not Path(name).is_absolute() and Path(name).parts and name != ASKED]
+
+
 def remember(task: Task[Any, Any], config: Any, files: Files, out: Path) -> None:
     """Write down what the run is told to do; `asked` reads it, and so does --config."""
+    write_mapping(out / DATA / MADE, {"made": made(task)})
     write_mapping(out / ASKED, {"task": task.name, **config.to_dict(), "files": asdict(files)})
 
 

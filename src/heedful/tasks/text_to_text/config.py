@@ -13,7 +13,6 @@ from ...families import ComposedConfig, T5Config, config_of
 from ...families.translator import AttentionConfig
 from ...generation import GenerationConfig
 from ...training.config import TrainingConfig
-from ..reading_config import LIMITS
 from ..run import RunConfig
 from .base import read_base
 
@@ -87,12 +86,12 @@ class TextToTextConfig(RunConfig):
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """As a file says it. With a base, model, prefix and search are the base's, with the changes that are given."""
         given = dict(values)
-        training = given.get("training", {})
-        if isinstance(training, Mapping):
-            if not training.keys().isdisjoint(LIMITS):  # a run ends with what was asked for, not with what is usual
-                training = {**dict.fromkeys(LIMITS), **training}
-            given["training"] = (FROM_SCRATCH if given.get("base") is None else FINE_TUNING).changed(**training)
         return super().from_dict(given if given.get("base") is None else _on_base(given))
+
+    @classmethod
+    def usual_training(cls, given: Mapping[str, Any]) -> TrainingConfig:
+        """Gentler where there is a base."""
+        return FROM_SCRATCH if given.get("base") is None else FINE_TUNING
 
     @property
     def _room(self) -> int | None:
