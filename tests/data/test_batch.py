@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.data.batch import Batch
+from heedful.data.batch import Batch, moved
+from heedful.data.text_batch import TextBatch
+from heedful.data.windows import Windows
 from heedful.errors import DataError
+from heedful.tasks.forecasting.windows import WindowBatch
+from heedful.tasks.images.batches import ImageBatch
+from heedful.tasks.masked.masking import MaskedBatch
 
 PAIRS = [([11, 12, 13], [21]), ([14], [22, 23])]
 ids = st.lists(st.integers(3, 60_000), max_size=7)
@@ -80,3 +88,36 @@ def test_all_tensors_move_to_the_device_and_the_host_keeps_its_numbers() -> None
     tensors = [value for value in vars(moved).values() if isinstance(value, torch.Tensor)]
     assert [tensor.device.type for tensor in tensors] == ["meta"] * 5
     assert (moved.source_lengths, moved.target_lengths, moved.shape) == ((4, 2), (2, 3), (2, 4, 3))
+
+
+@pytest.mark.parametrize("kind", [Batch, TextBatch, MaskedBatch, Windows, ImageBatch, WindowBatch])
+def test_every_kind_of_batch_moves_whole_and_to_a_gpu_from_pinned_memory(
+    kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[tuple[str, Any]] = []
+
+    def pin(tensor: torch.Tensor) -> torch.Tensor:
+        steps.append(("pinned", tensor))
+        return tensor
+
+    def copy(tensor: torch.Tensor, device: str, *, non_blocking: bool = False) -> torch.Tensor:
+        steps.append((f"{device}, {non_blocking}", tensor))
+        return tensor + 1
+
+    monkeypatch.setattr(torch.Tensor, "pin_memory", pin)
+    monkeypatch.setattr(torch.Tensor, "to", copy)
+    given = [torch.tensor(n) if str(field.type).startswith("Tensor") else (n,) for n, field in enumerate(fields(kind))]
+    tensors = [value for value in given if isinstance(value, torch.Tensor)]
+    there = kind(*given).to("cuda")
+    assert type(there) is kind
+    for field, value in zip(fields(kind), given, strict=True):
+        assert getattr(there, field.name) == (value + 1 if isinstance(value, torch.Tensor) else value)
+    assert steps == [step for tensor in tensors for step in (("pinned", tensor), ("cuda, True", tensor))]
+    steps.clear()
+    kind(*given).to("cpu")
+    assert [name for name, _ in steps] == ["cpu, True"] * len(tensors)
+
+
+def test_what_is_not_there_does_not_move() -> None:
+    batch = moved(Windows(torch.zeros(1, 3), None, (7,)), "meta")
+    assert (batch.ids.device.type, batch.keep, batch.starts) == ("meta", None, (7,))

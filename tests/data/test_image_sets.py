@@ -186,6 +186,31 @@ def test_npz_files_that_are_broken(tmp_path: Path) -> None:
             list(one(path).images())
 
 
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_npz_files_damaged_anywhere(tmp_path: Path, save: Any) -> None:
+    path = tmp_path / "set.npz"
+    save(path, x=drawn(2, 3, 3), y=np.array(["a", "고"]))
+    whole, random = path.read_bytes(), np.random.default_rng(0)
+    refused = 0
+    for place in range(len(whole)):
+        for value in (0xFF, *random.integers(0, 256, 1).tolist()):
+            path.write_bytes(whole[:place] + bytes([value]) + whole[place + 1 :])
+            try:
+                list(one(path).images())
+            except DataError:
+                refused += 1
+    assert refused > len(whole)
+
+
+def test_npz_with_a_name_that_is_no_text(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "set.npz", "w") as archive:
+        archive.writestr("이름.npy", b"")
+    content = (tmp_path / "set.npz").read_bytes().replace("이".encode(), b"\xff\xff\xff")
+    (tmp_path / "set.npz").write_bytes(content)
+    with pytest.raises(DataError, match=r"set\.npz is not a whole npz file: 'utf-8' codec"):
+        one(tmp_path / "set.npz")
+
+
 def test_an_array_that_claims_more_than_there_is(tmp_path: Path) -> None:
     path = tmp_path / "set.npz"
     np.savez(path, y=np.zeros(10**6, np.int8))
@@ -220,6 +245,16 @@ def test_a_folder_for_each_class(tmp_path: Path) -> None:
     ]
     assert len(source.files) == 4
     assert source.passed_over == (str(tmp_path / "dog" / "notes.txt"),)
+
+
+def test_a_link_to_nothing_is_an_image_that_cannot_be_read(tmp_path: Path) -> None:
+    pictures(tmp_path, cat=[drawn(2, 2)])
+    for name in ("a.png", "notes"):
+        (tmp_path / "cat" / name).symlink_to(tmp_path / "nowhere")
+    source = one(tmp_path)
+    assert [Path(found.place).name for found in source.images()] == ["0.png", "a.png"]
+    assert source.files == (tmp_path / "cat" / "0.png",)
+    assert source.passed_over == (str(tmp_path / "cat" / "notes"),)
 
 
 @pytest.mark.parametrize("header", ["path,label\n", "id,Label,Path\n", ""])

@@ -14,6 +14,7 @@ import heedful as package
 from heedful.tasks.forecasting.config import ForecastingConfig
 from heedful.tasks.images.config import ImagesConfig
 from heedful.tasks.language_model.config import LanguageModelConfig
+from heedful.tasks.run import RunConfig
 from shell import heedful
 
 QUICK = ["--set", "training.steps=2", "--set", "training.validate_every=0", "--set", "training.patience=0"]
@@ -91,7 +92,8 @@ def test_images_are_named_one_a_line_and_a_broken_one_is_said(classifier: Path, 
     (tmp_path / "b.png").write_bytes(b"no image")
     broken = heedful("predict", classifier, tmp_path)
     assert broken.code == 1
-    assert [line.split("\t")[0] for line in broken.out.splitlines()] == [str(tmp_path / "a.png")]
+    first, second = (line.split("\t") for line in broken.out.splitlines())
+    assert (first[0], second) == (str(tmp_path / "a.png"), [str(tmp_path / "b.png"), ""])
     assert "b.png" in broken.err
     assert heedful("predict", classifier, "a text").code == 1
 
@@ -114,7 +116,7 @@ def test_another_task_that_takes_a_folder_over_leaves_nothing_of_the_first(forec
 
 
 @pytest.mark.parametrize("kind", [ImagesConfig, ForecastingConfig, LanguageModelConfig])
-def test_a_run_ends_with_what_was_asked_for_and_not_with_what_is_usual(kind: type) -> None:
+def test_a_run_ends_with_what_was_asked_for_and_not_with_what_is_usual(kind: type[RunConfig]) -> None:
     config = kind.from_dict({"training": {"epochs": 500}})
     assert (config.training.steps, config.training.epochs) == (None, 500)
     assert kind.from_dict({"training": {"steps": 7}}).training.epochs is None

@@ -14,7 +14,7 @@ from ..tasks.answers import Answer
 from ..tasks.classification import Classifier
 from ..tasks.embedding import Embedder
 from ..tasks.masked import Filler
-from ..tasks.reader import Reader
+from ..tasks.reader import Reader, Text
 from ..tasks.writer import Writer
 
 Form = Literal["plain", "scores", "json"]
@@ -25,6 +25,11 @@ class Answering(ABC):
     """A model and the form its answers are shown in."""
 
     model: Any
+
+    def why_not(self, text: str) -> str | None:
+        """Why a line is refused, if it is."""
+        why: str | None = self.model.why_not(text)
+        return why
 
     @abstractmethod
     def answers(self, lines: Sequence[Line]) -> Iterator[tuple[list[str], bool]]:
@@ -81,18 +86,35 @@ class Writing(Answering):
 
 @dataclass
 class Reading(Answering):
-    """Of a model that reads: what it says of each line."""
+    """Of a model that reads: what it says of each line, or of the two texts that a tab parts."""
 
     model: Reader
     form: Form
 
+    @property
+    def pairs(self) -> bool:
+        """Whether a line holds two texts."""
+        return isinstance(self.model, Classifier) and self.model.settings.texts == 2
+
+    def why_not(self, text: str) -> str | None:
+        if self.pairs and (tabs := text.count("\t")) != 1:
+            found = "no tab" if not tabs else f"{tabs:,} tabs"
+            return f"this model reads two texts with a tab between them: FIRST<TAB>SECOND; the line has {found}"
+        return self.model.why_not(self._asked(text))
+
     def answers(self, lines: Sequence[Line]) -> Iterator[tuple[list[str], bool]]:
-        shown = SHOWN[type(self.model)](self.model, [line.text for line in lines], self.form)
+        shown = SHOWN[type(self.model)](self.model, [self._asked(line.text) for line in lines], self.form)
         for line, value in zip(lines, shown, strict=True):
             yield [as_json(line, value) if isinstance(value, dict) else one_line(value)], True
 
     def refusal(self, line: Line) -> str:
         return as_json(line, {}) if self.form == "json" else ""
+
+    def _asked(self, text: str) -> Text:
+        if not self.pairs:
+            return text
+        first, second = text.split("\t")
+        return first, second
 
 
 def answering(model: Any, form: Form, words: dict[str, Any]) -> Answering:
@@ -101,6 +123,10 @@ def answering(model: Any, form: Form, words: dict[str, Any]) -> Answering:
         return Writing(model, form, words)
     if not isinstance(model, Reader):
         raise ConfigError(f'a model for {model.task} is used from Python: heedful.load("…").predict([…])')
+    if form == "scores" and not isinstance(model, Classifier):
+        raise ConfigError(
+            f"--scores is for answers with probabilities; a model for {model.task} gives none so; use --json"
+        )
     if words:
         named = ", ".join(f"--{name.replace('_', '-')}" for name in words)
         raise ConfigError(f"{named} is for models that write; this one, for {model.task}, reads")
@@ -131,7 +157,7 @@ def _details(rank: int, answer: Answer) -> dict[str, Any]:
     }
 
 
-def _classes(model: Any, texts: Sequence[str], form: Form) -> Iterator[str | dict[str, Any]]:
+def _classes(model: Any, texts: Sequence[Text], form: Form) -> Iterator[str | dict[str, Any]]:
     """Plain is the answer itself: the likeliest class, all that hold where several may, or the number of a score."""
     means = model.settings.means
     for shares in model.predict(texts):
@@ -148,19 +174,19 @@ def _classes(model: Any, texts: Sequence[str], form: Form) -> Iterator[str | dic
             yield label if means == "one" else "\t".join(name for name in shares if shares[name] >= 0.5)
 
 
-def _vectors(model: Any, texts: Sequence[str], form: Form) -> Iterator[str | dict[str, Any]]:
+def _vectors(model: Any, texts: Sequence[Text], form: Form) -> Iterator[str | dict[str, Any]]:
     for vector in model.predict(texts):
         yield {"vector": vector} if form == "json" else " ".join(f"{number:.6g}" for number in vector)
 
 
-def _gaps(model: Any, texts: Sequence[str], form: Form) -> Iterator[str | dict[str, Any]]:
+def _gaps(model: Any, texts: Sequence[Text], form: Form) -> Iterator[str | dict[str, Any]]:
     for text, found in zip(texts, model.guesses(texts), strict=True):
         filled = model.filled(text, found)
         gaps = [[guess._asdict() for guess in gap] for gap in found]
         yield {"text": filled, "gaps": gaps} if form == "json" else filled
 
 
-SHOWN: dict[type, Callable[[Any, Sequence[str], Form], Iterator[str | dict[str, Any]]]] = {
+SHOWN: dict[type, Callable[[Any, Sequence[Text], Form], Iterator[str | dict[str, Any]]]] = {
     Classifier: _classes,
     Embedder: _vectors,
     Filler: _gaps,

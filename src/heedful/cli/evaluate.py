@@ -78,7 +78,7 @@ def evaluate(
 def _of_other_tasks(predictor: Any, model: Path, files: Files, words: dict[str, Any], out: Path | None) -> None:
     if words:
         option = next(iter(words)).replace("_", "-")
-        raise ConfigError(f"--{option} is for translators; this model is for {predictor.task}")
+        raise ConfigError(f"--{option} is for translators; a model for {predictor.task} is scored as it is")
     task = task_of(model)
     found = task.evaluate(predictor, files)
     scores = [Score(**score) for score in found["scores"].values()]

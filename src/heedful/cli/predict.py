@@ -120,19 +120,22 @@ def predict(
         raise DataError(f"{out} is the input; write the output to another file")
     used = load(model, device=device)
     if query is not None and index is not None:
-        if words or as_stream or scores:
-            raise ConfigError("a search has no answers to be scored, streamed or generated; leave those options out")
+        if words or as_stream or scores or text != "-":
+            raise ConfigError("a search takes --query and --index alone; leave out texts and what is for answers")
         with _output(out) as stream:
             search(used, query, index, stream, count=nearest, as_json=as_json)
         return
     if isinstance(used, ImageClassifier | SeriesForecaster):
         if words or as_stream:
             raise ConfigError(f"this model, for {used.task}, writes no text; leave out what is for models that do")
+        fault = None
         with _output(out) as stream:
             if isinstance(used, ImageClassifier):
-                predict_images(used, text, form, stream)
+                fault = predict_images(used, text, form, stream)
             else:
                 predict_series(used, text, form, stream)
+        if fault:
+            raise DataError(fault)
         return
     name, lines = _input(text)
     by_hand = text == "-" and sys.stdin.isatty()
@@ -154,7 +157,7 @@ def _run(
     unfinished: list[int] = []
     done = refused = 0
     while chunk := list(islice(lines, size)):
-        checked = [line._replace(fault=line.fault or way.model.why_not(line.text)) for line in chunk]
+        checked = [line._replace(fault=line.fault or way.why_not(line.text) or "") for line in chunk]
         good = [line for line in checked if not line.fault]
         answers = _streamed(way, good, stream) if as_stream else way.answers(good)
         for line in checked:

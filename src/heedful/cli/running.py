@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from signal import SIGINT
 from typing import Annotated, Any
 
 import torch
@@ -97,7 +98,11 @@ def launch(
         if not found:
             raise ConfigError(f"{option} is missing; see heedful train {task.name} --help")
     settings = task.config.from_dict(values)
+    again = shlex.join(["heedful", "train", task.name, "--out", str(out), "--resume"])
     say("Going on with the run …" if resume else "Reading the data …")
+    steps, warmup = settings.training.steps, settings.training.warmup_steps
+    if steps is not None and warmup >= steps > 1:
+        say(f"Its {steps:,} steps end within the warm-up of {warmup:,} (training.warmup_steps)")
     try:
         with watching() as watch:
             train(
@@ -112,8 +117,11 @@ def launch(
                 watch=watch,
             )
     except Interrupted as stop:
-        again = shlex.join(["heedful", "train", task.name, "--out", str(out), "--resume"])
         raise Interrupted(f"{stop}: {again}", stop.code) from None
+    except KeyboardInterrupt:  # not while it trains: then the run saves itself first
+        if not any((out / "checkpoints").glob("*")):
+            raise
+        raise Interrupted(f"stopped; what was trained is kept, to be gone on with: {again}", 128 + SIGINT) from None
     except torch.OutOfMemoryError as error:
         tokens = settings.training.batch_tokens
         raise HeedfulError(

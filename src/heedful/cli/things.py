@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from torch import Tensor
+
+from ..data.image_sets.files import ENDINGS, images_in
 from ..errors import ConfigError, DataError
 from ..tasks.forecasting import SeriesForecaster
 from ..tasks.forecasting.evaluation import forecast_files
@@ -14,32 +16,39 @@ from ..tasks.images import ImageClassifier
 from .answering import Form, one_line
 from .words import complain
 
-ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
-CHUNK = 256  # images asked about at once
 
+def predict_images(model: ImageClassifier, given: str, form: Form, stream: BinaryIO) -> str | None:
+    """A line for each image: its path, its class and, where asked for, how likely it is; what to say at the end.
 
-def predict_images(model: ImageClassifier, given: str, form: Form, stream: BinaryIO) -> None:
-    """A line for each image: its path, its class and, where asked for, how likely it is."""
+    One that cannot be read is named; its line has the path alone, and in JSON the reason.
+    """
     refused = 0
     paths = _images(_existing(given))
-    for first in range(0, len(paths), CHUNK):
-        several = paths[first : first + CHUNK]
-        faults = {path: why for path in several if (why := model.why_not(path))}
-        answers = iter(model.predict([path for path in several if path not in faults]))
+    for first in range(0, len(paths), model.batch_size):
+        several = paths[first : first + model.batch_size]
+        prepared: dict[Path, Tensor] = {}
+        faults: dict[Path, str] = {}
         for path in several:
-            if path in faults:
-                refused += 1
-                complain(faults[path])
-                continue
-            shares = next(answers)
-            label, share = next(iter(shares.items()))
-            said = {"image": str(path), "label": label, "probabilities": shares}
-            columns = [one_line(str(path)), one_line(label), *([f"{share:.4f}"] if form == "scores" else [])]
-            line = json.dumps(said, ensure_ascii=False) if form == "json" else "\t".join(columns)
-            stream.write(f"{line}\n".encode())
+            try:
+                prepared[path] = model.prepared(path)
+            except DataError as error:
+                faults[path] = str(error)
+                complain(str(error))
+        answers = dict(zip(prepared, model.look(list(prepared.values())), strict=True))
+        for path in several:
+            stream.write(f"{_shown(path, answers.get(path, {}), faults.get(path), form)}\n".encode())
         stream.flush()
-    if refused:
-        raise DataError(f"{refused:,} of {len(paths):,} images could not be read")
+        refused += len(faults)
+    return f"{refused:,} of {len(paths):,} images could not be read" if refused else None
+
+
+def _shown(path: Path, shares: dict[str, float], fault: str | None, form: Form) -> str:
+    label, share = next(iter(shares.items()), ("", None))
+    if form == "json":
+        said = {"error": fault} if fault else {"label": label, "probabilities": shares}
+        return json.dumps({"image": str(path), **said}, ensure_ascii=False)
+    columns = [one_line(str(path)), one_line(label)]
+    return "\t".join([*columns, "" if share is None else f"{share:.4f}"] if form == "scores" else columns)
 
 
 def predict_series(model: SeriesForecaster, given: str, form: Form, stream: BinaryIO) -> None:
@@ -65,11 +74,7 @@ def _existing(given: str) -> Path:
 def _images(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
-    found = sorted(inner for inner in _walk(path) if inner.suffix.lower() in ENDINGS)
+    found, _ = images_in(path)
     if not found:
         raise DataError(f"{path}: there is no image in this folder ({', '.join(ENDINGS)})")
     return found
-
-
-def _walk(folder: Path) -> Iterator[Path]:
-    return (path for path in folder.rglob("*") if path.is_file())

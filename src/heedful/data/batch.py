@@ -6,8 +6,8 @@ B rows, S source and T target places.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any, NamedTuple, Self, TypeAlias
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -17,6 +17,10 @@ from torch import Tensor
 from ..errors import DataError
 from .tokenizer import END, PAD, START
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+D = TypeVar("D", bound="DataclassInstance")
 Ids: TypeAlias = Sequence[int] | NDArray[np.integer[Any]]
 
 
@@ -90,13 +94,20 @@ class Batch:
         )
 
     def to(self, device: torch.device | str) -> Self:
-        """The same batch with its tensors on a device; the host does not wait for the copy."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        pinned = torch.device(device).type == "cuda" and self.source.device.type == "cpu"
-        for name, value in values.items():
-            if isinstance(value, Tensor):  # only from pinned memory can a GPU copy by itself
-                values[name] = (value.pin_memory() if pinned else value).to(device, non_blocking=True)
-        return type(self)(**values)
+        """The same on a device."""
+        return moved(self, device)
+
+
+def moved(batch: D, device: torch.device | str) -> D:
+    """A batch of any kind with its tensors on a device; the host does not wait for the copy."""
+    to_gpu = torch.device(device).type == "cuda"
+
+    def there(tensor: Tensor) -> Tensor:  # only from pinned memory can a GPU copy by itself
+        pinned = tensor.pin_memory() if to_gpu and tensor.device.type == "cpu" else tensor
+        return pinned.to(device, non_blocking=True)
+
+    values = {field.name: getattr(batch, field.name) for field in fields(batch)}
+    return replace(batch, **{name: there(value) for name, value in values.items() if isinstance(value, Tensor)})
 
 
 def _padded(

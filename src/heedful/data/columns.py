@@ -81,7 +81,9 @@ class Columns:
 
     def missing(self, found: Sequence[str]) -> str:
         """What to say where they are not found."""
-        wanted = f"named {', '.join(self.names)}" if self.names else "named as a text's and a label's usually are"
+        there = {name.strip().lower() for name in found}
+        absent = [name for name in self.names if name.lower() not in there]
+        wanted = f"named {', '.join(absent)}" if absent else "named as a text's and a label's usually are"
         listed = ", ".join(repr(name[:40]) for name in found[:12]) + (", …" if len(found) > 12 else "")
         return (
             f"no columns are {wanted}; there are {listed or 'none'}. "

@@ -26,6 +26,12 @@ def parts(tokenizer: PublishedTokenizer, ids: list[int], limit: int) -> Iterator
 def _apart(tokenizer: PublishedTokenizer, ids: list[int]) -> tuple[list[int], list[int], list[int]]:
     """What stands before a text, the text, and what stands behind it: an empty one has nothing else."""
     around = tokenizer.encode("")
-    first = next((n for n, (own, usual) in enumerate(zip(ids, around, strict=False)) if own != usual), len(around))
-    last = len(around) - first
-    return ids[:first], ids[first : len(ids) - last], ids[len(ids) - last :]
+    # A text may itself begin as its end does, so a plain one is asked too.
+    first = min(_alike(around, ids), _alike(around, tokenizer.encode("a")))
+    last = len(ids) - (len(around) - first)
+    return ids[:first], ids[first:last], ids[last:]
+
+
+def _alike(one: list[int], other: list[int]) -> int:
+    """How many ids two texts have in common at their beginning."""
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))

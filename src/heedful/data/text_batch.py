@@ -6,14 +6,14 @@ Shapes: B rows, T tokens.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from .batch import Batch
+from .batch import Batch, moved
 from .loader import Loader, LoaderConfig
 from .store import TokenStore
 
@@ -55,13 +55,8 @@ class TextBatch:
         )
 
     def to(self, device: torch.device | str) -> Self:
-        """The same batch with its tensors on a device; the host does not wait for the copy."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        pinned = torch.device(device).type == "cuda" and self.ids.device.type == "cpu"
-        for name, value in values.items():
-            if isinstance(value, Tensor):  # only from pinned memory can a GPU copy by itself
-                values[name] = (value.pin_memory() if pinned else value).to(device, non_blocking=True)
-        return type(self)(**values)
+        """The same on a device."""
+        return moved(self, device)
 
 
 class TextLoader:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..errors import DataError
+from .batch import moved
 
 Row = NDArray[np.integer[Any]]
 
@@ -38,13 +39,8 @@ class Windows:
         return self.ids[:, 1:]
 
     def to(self, device: torch.device | str) -> Self:
-        """The same on a device; the host does not wait for the copy."""
-        pinned = torch.device(device).type == "cuda" and self.ids.device.type == "cpu"
-
-        def moved(tensor: Tensor) -> Tensor:  # only from pinned memory can a GPU copy by itself
-            return (tensor.pin_memory() if pinned else tensor).to(device, non_blocking=True)
-
-        return type(self)(moved(self.ids), None if self.keep is None else moved(self.keep), self.starts)
+        """The same on a device."""
+        return moved(self, device)
 
 
 class RandomWindows:

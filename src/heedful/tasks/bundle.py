@@ -89,6 +89,8 @@ class Bundle:
 
 def _checked(values: dict[str, Any]) -> dict[str, Any]:
     """All the keys and no others, of the format that is read here."""
+    if "model_type" in values and "task" not in values:
+        raise ConfigError("it is a published model's; first take it over: heedful import FOLDER --out DIR")
     if missing := [key for key in KEYS if key not in values]:
         raise ConfigError(f"it lacks {', '.join(missing)}")
     if strange := [key for key in values if key not in KEYS]:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import unknown
 from .bundle import Bundle, BundleError
 from .classification.task import ClassificationTask
 from .forecasting.task import ForecastingTask
@@ -25,7 +24,7 @@ def task_of(folder: str | Path) -> Task[Any, Any]:
     """The task of the bundle in a folder."""
     name = Bundle.read(folder).task
     if name not in TRAINED:
-        raise BundleError(f"{folder}: {unknown('task', name, TRAINED)}")
+        raise BundleError(f"{folder}: a model for {name} is not trained here, so it has no run and no score of its own")
     return TRAINED[name]()
 
 

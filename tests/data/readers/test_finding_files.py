@@ -60,6 +60,7 @@ def test_a_folder_gives_every_recognised_file_sorted(tmp_path: Path) -> None:
     write(tmp_path / ".hidden.tsv", "h\t히\n")
     write_tmx(tmp_path, [("t", "타")])
     (tmp_path / "again.tsv").symlink_to(tmp_path / "b" / "a.tsv")
+    (tmp_path / "lost.tsv").symlink_to(tmp_path / "nowhere.tsv")
     french = write_xliff(tmp_path, [("a", "b"), ("c", "")])
     write(french, french.read_text().replace('"ko"', '"fr"'))
     reading = Reading()
@@ -70,6 +71,7 @@ def test_a_folder_gives_every_recognised_file_sorted(tmp_path: Path) -> None:
     } == {
         "not recognised": ["README.md", "tool.c"],
         "read already": ["a.tsv"],
+        "neither a file nor a folder": ["lost.tsv"],
         "other languages": ["de.po", "exchange.xlf"],
     }
     assert len(reading.files) == 5

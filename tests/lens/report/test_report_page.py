@@ -158,7 +158,7 @@ def test_numbers_are_short(value: float, text: str) -> None:
 
 
 def test_values_of_a_column_have_equal_places() -> None:
-    assert [decimal(value) for value in (94.1, 7.0, 0.0871, 0.0, 1e-5)] == ["94.10", "7.00", "0.087", "0.000", "1e-05"]
+    assert [decimal(value) for value in (94.1, 7.0, 0.0871, 0.0, 1e-5)] == ["94.10", "7.00", "0.0871", "0.000", "1e-05"]
     korean = Words("ko")
     assert [korean.value(value) for value in (True, None, ["a", 2], 3.5)] == ["예", "–", "a, 2", "3.50"]
 

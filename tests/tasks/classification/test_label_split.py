@@ -2,53 +2,25 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from labelled_sets import reviews, small_config, write_tsv
 
-from heedful.data.labelled import Labelled
-from heedful.data.text_reading import digest
 from heedful.errors import DataError
 from heedful.tasks.classification.prepare import Prepared, prepare
-from heedful.tasks.classification.splitting import held_out, split
+from heedful.tasks.classification.splitting import split
 from heedful.tasks.run import Files, TooLittleDataError
 
 
-def examples(counts: dict[str, int]) -> list[Labelled]:
-    return [
-        Labelled(f"{label} {number}", None, label, "a", number) for label, n in counts.items() for number in range(n)
-    ]
-
-
-def chosen(given: list[Labelled], wanted: int) -> Counter[str]:
-    keys = held_out(given, wanted)
-    return Counter(one.label for one in given if digest(*one.texts) in keys)
-
-
-def test_every_class_gives_its_share() -> None:
-    assert chosen(examples({"a": 900, "b": 90, "c": 10}), 50) == {"a": 45, "b": 4, "c": 1}
-    assert chosen(examples({"a": 900, "b": 90, "c": 10}), 10_000) == {"a": 90, "b": 9, "c": 1}  # a tenth at most
-
-
-def test_a_rare_class_stays_in_training() -> None:
-    assert chosen(examples({"a": 100, "b": 4}), 1000) == {"a": 10}
-
-
-def test_the_order_does_not_matter() -> None:
-    given = examples({"a": 100, "b": 50})
-    before = held_out(given, 12)
-    random.Random(1).shuffle(given)
-    assert held_out(given, 12) == before
-
-
-def test_a_text_with_two_labels_is_never_held_out() -> None:
-    both = [Labelled(f"same {number}", None, label, "a", 1) for label in "ab" for number in range(50)]
-    keys = held_out([*both, *examples({"a": 20, "b": 30})], 1000)
-    assert keys
-    assert keys.isdisjoint(digest(*one.texts) for one in both)
+def test_of_every_class_its_share_and_never_a_text_with_two_labels(tmp_path: Path) -> None:
+    both = [(f"both {number}", label) for label in ("neg", "pos") for number in range(20)]
+    rows = [(f"{label} {number}", label) for label, n in (("neg", 100), ("pos", 50)) for number in range(n)]
+    found, readings = split(Files((write_tsv(tmp_path / "a.tsv", [*both, *rows]),)), 1000)
+    assert Counter(one.label for one in found.valid()) == {"neg": 10, "pos": 5}
+    assert not any(one.text.startswith("both") for one in found.valid())
+    assert readings.held_out == 15
 
 
 def texts(prepared: Prepared, part: str) -> list[str]:

@@ -122,7 +122,7 @@ REFUSED = {
         "a.csv",
         "text,label\nx,y\n",
         ("text", "stars"),
-        "named text, stars; there are 'text'",
+        "named stars; there are 'text'",
     ),
     "keys": ("a.jsonl", '{"input": "x", "output": "y"}\n', None, "there are 'input', 'output'"),
     "another order": ("a.csv", "text,label\nx,y\n", ("label", "text"), "header names the columns text,label"),

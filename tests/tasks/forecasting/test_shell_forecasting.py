@@ -8,13 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
-from series_files import table, walks
+from series_files import TINY, table, walks
 from typer.testing import CliRunner, Result
 
 import heedful
 from heedful.cli.running import ManyFiles
 from heedful.cli.train_forecasting import EXAMPLE, forecasting
 from heedful.errors import ConfigError, DataError
+from heedful.families import build
+from heedful.tasks.forecasting import ForecastSettings, SeriesForecaster
+from shell import heedful as shell
 
 QUICK = ("training.steps=4", "training.validate_every=2", "training.device=cpu", "model.d_model=8", "model.n_heads=2")
 
@@ -64,3 +67,17 @@ def test_what_is_missing_is_told(run: Callable[..., Result], tmp_path: Path) -> 
     path = table(tmp_path / "a.csv", walks(100, 2), ["open", "close"])
     with pytest.raises(DataError, match=r"unknown column 'price'.* allowed: close, open"):
         run("--data", path, "--out", tmp_path / "run", "--columns", "price")
+
+
+def test_a_table_of_which_no_window_can_be_judged_is_refused(tmp_path: Path) -> None:
+    """Every fourth value is missing, so no patch of four is whole; a fifth, and one is."""
+    SeriesForecaster(TINY, build(TINY), ForecastSettings(columns=("a",))).save(tmp_path / "model")
+    values = walks(40)
+    values[::4] = np.nan
+    done = shell("evaluate", tmp_path / "model", "--data", table(tmp_path / "gaps.csv", values))
+    assert done.code == 1
+    assert "none of the 26 windows can be judged" in " ".join(done.err.split())
+    values = walks(40)
+    values[::5] = np.nan
+    done = shell("evaluate", tmp_path / "model", "--data", table(tmp_path / "gaps.csv", values))
+    assert done.code == 0, done.err

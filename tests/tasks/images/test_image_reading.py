@@ -48,6 +48,29 @@ def test_the_same_image_is_never_on_both_sides(tmp_path: Path) -> None:
     assert 0 < readings.held_out <= 24
 
 
+def test_an_image_of_two_classes_is_trained_on_and_small_classes_are_validated(tmp_path: Path) -> None:
+    images, labels = shapes(200)
+    np.savez(tmp_path / "both.npz", x=np.concatenate([images, images[:80]]), y=np.append(labels, ["else"] * 80))
+    prepared, _ = read(tmp_path, str(tmp_path / "both.npz"))
+    sides = [{image.tobytes() for image in prepared.store.pixels[prepared.store.rows(part)]} for part in (TRAIN, VALID)]
+    assert sides[1]
+    assert not sides[0] & sides[1]
+    np.savez(tmp_path / "small.npz", x=images, y=np.arange(200) % 50)
+    assert read(tmp_path, str(tmp_path / "small.npz"))[1].held_out == 20
+
+
+def test_a_link_to_nothing_is_counted_and_named(tmp_path: Path) -> None:
+    images, labels = shapes(40)
+    for number, (image, label) in enumerate(zip(images, labels, strict=True)):
+        (tmp_path / "set" / label).mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(tmp_path / "set" / label / f"{number}.png")
+    lost = tmp_path / "set" / "top" / "lost.png"
+    lost.symlink_to(tmp_path / "nowhere.png")
+    prepared, readings = read(tmp_path, str(tmp_path / "set"))
+    assert len(prepared.store) == 40
+    assert readings.train.dropped["broken or no image"].places == [f"{lost} (there is no such file)"]
+
+
 def test_images_of_validation_are_not_trained_on(tmp_path: Path) -> None:
     train, valid = npz(tmp_path / "train.npz", 50), npz(tmp_path / "valid.npz", 10, seed=1)
     images, labels = shapes(10, seed=1)

@@ -138,6 +138,13 @@ def test_no_text_is_on_both_sides(tmp_path: Path) -> None:
     assert [one.text for one in found.valid()] == ["text 3", "new"]
 
 
+def test_a_small_corpus_always_has_something_to_validate_on(tmp_path: Path) -> None:
+    for corpus in range(50):
+        (tmp_path / "a.txt").write_text("".join(f"line {corpus} {number}\n" for number in range(25)))
+        _, readings = split(Files((str(tmp_path / "a.txt"),)), config().data)
+        assert readings.held_out == 2  # a tenth at most
+
+
 def test_too_little_text(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("alone\n\n")
     with pytest.raises(TooLittleDataError, match="1 usable texts are too few"):

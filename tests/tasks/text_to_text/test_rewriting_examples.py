@@ -103,5 +103,5 @@ def test_what_is_validated_on_is_not_learned(tmp_path: Path) -> None:
     with pytest.raises(TooLittleDataError, match="no pair to learn from"):
         split(Files((str(train),), (str(train),)), "", 1000)
     one = write(tmp_path / "c.tsv", "source\ttarget\na\tx\n")
-    with pytest.raises(TooLittleDataError, match="1 usable sources are too few"):
+    with pytest.raises(TooLittleDataError, match="1 usable pairs are too few"):
         split(Files((str(one),)), "", 1000)

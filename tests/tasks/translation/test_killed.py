@@ -35,7 +35,12 @@ def test_a_stopped_run_says_how_it_goes_on(found: Any) -> None:
             assert line.endswith(f"/{name} while {moment}' --resume")
 
 
-def test_a_stop_while_nothing_can_be_saved_is_silent(found: Any) -> None:
-    for name in ("SIGTERM", "SIGINT"):
-        for moment in ("reading", "scoring", "report"):
-            assert found["said"][f"{name} while {moment}"] == ""
+def test_a_stop_while_nothing_can_be_saved_says_only_how_to_go_on(found: Any) -> None:
+    """SIGTERM comes from programs; a person who presses Ctrl-C after the training wants to know what is left."""
+    for moment in ("reading", "scoring", "report"):
+        assert found["said"][f"SIGTERM while {moment}"] == ""
+    assert found["said"]["SIGINT while reading"] == ""
+    for moment in ("scoring", "report"):
+        (line,) = found["said"][f"SIGINT while {moment}"].splitlines()
+        assert line.startswith("stopped; what was trained is kept")
+        assert line.endswith("--resume")

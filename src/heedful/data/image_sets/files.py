@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from ...errors import DataError
 from ..readers.files import opened, split_lines
+from ..readers.find import walk
 from .source import ImageSource, Labelled
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
@@ -29,11 +30,9 @@ def folder_source(folder: Path) -> ImageSource:
     found: list[tuple[Path, str]] = []
     others: list[str] = []
     for inner in classes:
-        for path in _walk(inner):
-            if path.suffix.lower() in ENDINGS:
-                found.append((path, inner.name))
-            else:
-                others.append(str(path))
+        images, others_here = images_in(inner)
+        found += ((path, inner.name) for path in images)
+        others += map(str, others_here)
     if not found:
         loose = any(path.suffix.lower() in ENDINGS for path in _sorted(folder))
         why = "its images lie in no folder of a class" if loose else "there is no image in it"
@@ -44,10 +43,21 @@ def folder_source(folder: Path) -> ImageSource:
     return ImageSource(
         str(folder),
         "folders",
-        tuple(path for path, _ in found),
+        tuple(path for path, _ in found if path.is_file()),
         lambda: (Labelled(path, label, str(path)) for path, label in found),
         tuple(others),
     )
+
+
+def images_in(folder: Path) -> tuple[list[Path], list[Path]]:
+    """The images in a folder and in those within it, by their names, and the other files.
+
+    A link to nothing is an image that cannot be read, and is told as such by who tries.
+    """
+    lost: list[Path] = []
+    there = sorted(chain(walk(folder, lost.append), lost))  # what is lost is known once all is walked
+    images = [path for path in there if path.suffix.lower() in ENDINGS]
+    return images, [path for path in there if path.suffix.lower() not in ENDINGS]
 
 
 def listing_source(listing: Path, columns: Sequence[str] | None = None) -> ImageSource:
@@ -113,12 +123,3 @@ def _places(listing: Path, first: Sequence[str], columns: Sequence[str] | None) 
 def _sorted(folder: Path) -> list[Path]:
     """What lies in a folder, hidden things left alone."""
     return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-
-
-def _walk(folder: Path) -> Iterator[Path]:
-    def refuse(error: OSError) -> None:
-        raise DataError(f"{error.filename}: {error.strerror}") from None
-
-    for place, folders, files in os.walk(folder, onerror=refuse):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        yield from (Path(place, name) for name in sorted(files) if not name.startswith("."))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import IO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import DataError
+from ...errors import DataError, HeedfulError
 from ..images import MOST_PIXELS
 from .source import ImageSource, Labelled, Part
 
@@ -115,7 +114,9 @@ def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
     try:
         with zipfile.ZipFile(path) as archive:
             yield archive
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
-        raise DataError(f"{path} is not a whole npz file: {error}") from None
+    except HeedfulError:
+        raise
     except OSError as error:
         raise DataError(f"{path}: {error.strerror or error}") from None
+    except Exception as error:  # damage shows in many ways: BadZipFile, zlib.error, UnicodeDecodeError, struct.error, …
+        raise DataError(f"{path} is not a whole npz file: {error or type(error).__name__}") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from heedful.data.pairs import Reading
@@ -46,7 +46,7 @@ def _files(paths: Iterable[Path], reading: Reading) -> Iterator[InputFile]:
     for path in paths:
         given = True
         if path.is_dir():
-            yield from (InputFile(inner, reading, folder=path) for inner in walk(path))
+            yield from (InputFile(inner, reading, folder=path) for inner in walk(path, _skipping(reading)))
         elif path.exists() and not path.is_file():
             raise DataError(f"{path}: neither a file nor a folder")
         else:
@@ -55,8 +55,11 @@ def _files(paths: Iterable[Path], reading: Reading) -> Iterator[InputFile]:
         raise DataError("no file was given to read pairs from")
 
 
-def walk(folder: Path) -> Iterator[Path]:
-    """The files of a folder and of those within it, sorted; hidden ones are left alone."""
+def walk(folder: Path, pass_over: Callable[[Path], object] = lambda _: None) -> Iterator[Path]:
+    """The files of a folder and of those within it, sorted; hidden ones are left alone.
+
+    `pass_over` is told what is neither a file nor a folder: a link to nothing, a pipe.
+    """
 
     def refuse(error: OSError) -> None:
         raise DataError(f"{error.filename}: {error.strerror}") from None
@@ -65,8 +68,16 @@ def walk(folder: Path) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
             path = Path(place, name)
-            if not name.startswith(".") and path.is_file():
+            if name.startswith("."):
+                continue
+            if path.is_file():
                 yield path
+            else:
+                pass_over(path)
+
+
+def _skipping(reading: Reading) -> Callable[[Path], None]:
+    return lambda path: reading.skip("neither a file nor a folder", str(path))
 
 
 def _already_read(file: InputFile, reading: Reading) -> None:

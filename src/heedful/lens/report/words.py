@@ -44,13 +44,13 @@ WORDS: dict[str, tuple[str, str]] = {
     "best": ("Best", "가장 좋은 예"),
     "worst": ("Worst", "가장 나쁜 예"),
     "random": ("At random", "무작위 예"),
-    "source": ("Source", "원문"),
-    "reference": ("Reference", "참조 번역"),
-    "output": ("Output", "모델 번역"),
+    "source": ("Input", "입력"),
+    "reference": ("Expected", "정답"),
+    "output": ("Output", "모델의 답"),
     "exact": ("exact", "정답"),
-    "same_as_reference": ("the same as the reference", "참조 번역과 같음"),
-    "missing_words": ("in the reference only", "참조 번역에만 있음"),
-    "extra_words": ("in the output only", "모델 번역에만 있음"),
+    "same_as_reference": ("as expected", "정답과 같음"),
+    "missing_words": ("expected only", "정답에만 있음"),
+    "extra_words": ("in the output only", "모델의 답에만 있음"),
     "nothing": ("(empty)", "(빈 문장)"),
     "out_of": ("{shown} of {total} are shown.", "{total}개 중 {shown}개를 보여 줍니다."),
     "prompt": ("Text", "주어진 글"),
@@ -82,9 +82,9 @@ WORDS: dict[str, tuple[str, str]] = {
     "patches": ("Attention over the patches", "조각별 어텐션"),
     # attention
     "attention_reading": (
-        "A row is a word of the translation; its cells show where the model looked to write it. "
+        "A row is a piece that the model read or wrote; its cells show where the model looked for it. "
         "The stronger the colour, the more. Point at a cell for its weight.",
-        "한 줄은 번역문의 한 단어이고, 칸은 그 단어를 쓸 때 모델이 원문의 어디를 보았는지 나타냅니다. "
+        "한 줄은 모델이 읽거나 쓴 한 조각이고, 칸은 그때 모델이 어디를 보았는지 나타냅니다. "
         "색이 또렷할수록 많이 본 것입니다. 칸에 마우스를 올리면 가중치가 나옵니다.",
     ),
     "mean_of_heads": ("Mean of {n} heads", "헤드 {n}개의 평균"),
@@ -176,5 +176,5 @@ def number(value: float) -> str:
 def decimal(value: float) -> str:
     """With as many places as its neighbours in a column: 94.10, 0.087."""
     if not 1 <= abs(value) < 10_000:
-        return f"{value:.3f}" if 0.001 <= abs(value) < 1 or value == 0 else number(float(value))
+        return f"{value:.3f}" if 0.1 <= abs(value) < 1 or value == 0 else number(float(value))
     return f"{value:.2f}"

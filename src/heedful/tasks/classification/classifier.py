@@ -6,14 +6,15 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from ...config import Config
 from ...data.fitting import shortened
-from ..reader import Reader, Text
+from ...errors import DataError
+from ..reader import Reader, Row, Text
 from ..texts import within
 
 
@@ -23,7 +24,8 @@ class ClassifierSettings(Config):
 
     Of a text "one" class holds, or each on its own may hold ("several"); or the numbers are a "score" as they are.
     Of a text with more than `max_tokens` (None: than the model reads), only the beginning is read if it may be `cut`;
-    otherwise it is refused.
+    otherwise it is refused. Each answer is about so many `texts`: one, or two that belong together; None, which models
+    from elsewhere have, takes both.
     """
 
     title: ClassVar[str] = "classification"
@@ -32,6 +34,7 @@ class ClassifierSettings(Config):
     means: Literal["one", "several", "score"] = "one"
     max_tokens: int | None = None
     cut: bool = False
+    texts: Literal[1, 2] | None = None
 
     def check(self) -> None:
         self.require_positive("max_tokens")
@@ -51,16 +54,13 @@ class Classifier(Reader):
 
     task: ClassVar[str] = "classification"
     kind: ClassVar[type[Config]] = ClassifierSettings
-    _cut = 0  # texts of the latest `predict`
 
     def predict(self, texts: Sequence[Text]) -> list[dict[str, float]]:
         """For each text the probability (or the score) of every class by its name, the likeliest first."""
-        meant, self._cut = MEANINGS[self.settings.means], 0
+        meant = MEANINGS[self.settings.means]
         outputs = self.outputs(texts)
-        if self._cut:
-            told = (
-                f"{self._cut:,} of {len(texts):,} texts were read only to their token {self.limit:,}: they are longer"
-            )
+        if cut := sum(map(self._is_cut, texts)):
+            told = f"{cut:,} of {len(texts):,} texts were read only to their token {self.limit:,}: they are longer"
             warnings.warn(told, stacklevel=2)
         return [
             dict(sorted(zip(self.settings.labels, meant(output).tolist(), strict=True), key=lambda pair: -pair[1]))
@@ -73,9 +73,23 @@ class Classifier(Reader):
         limits = (self.settings.max_tokens, self.module.encoder.positions.limit)
         return min((limit for limit in limits if limit is not None), default=None)
 
+    def prepared(self, text: Any) -> Row:
+        """In ids: one text or two, as those it has learned from."""
+        two = isinstance(text, tuple) and len(text) == 2
+        if self.settings.texts == 2 and not two:
+            raise DataError("this model reads two texts that belong together; give a pair: (first, second)")
+        if self.settings.texts == 1 and two:
+            raise DataError("this model reads one text at a time, and a pair was given; give one text")
+        return super().prepared(text)
+
     def fitted(self, ids: list[int], *, alone: bool) -> list[int]:
         """Cut where the bundle says so; of two texts, nobody knows which may lose its end."""
-        if not self.settings.cut or not alone or self.limit is None or len(ids) <= self.limit:
+        if not self.settings.cut or not alone or self.limit is None:
             return within(ids, self.limit)
-        self._cut += 1
-        return shortened(self.tokenizer, ids, self.limit)
+        return ids if len(ids) <= self.limit else shortened(self.tokenizer, ids, self.limit)
+
+    def _is_cut(self, text: Text) -> bool:
+        """Of a text that is read. It is tokenised again rather than remembered: threads may share this model."""
+        if not self.settings.cut or not isinstance(text, str) or self.limit is None:
+            return False
+        return len(self.tokenizer.encode(text)) > self.limit

@@ -19,10 +19,11 @@ from ...data.text_batch import TextBatch, TextLoader
 from ...training.job import Goal
 from ...training.loss import Loss, cross_entropy
 from ..class_scores import class_scores
+from ..reader import tells_apart
 from ..scoring import Score
 from .classifier import Classifier, ClassifierSettings
 from .config import ClassificationConfig
-from .prepare import Prepared
+from .prepare import Prepared, targets
 
 SAMPLES = 200  # validation texts that metrics.json shows
 
@@ -35,16 +36,16 @@ class ClassificationJob:
         self.goal = Goal("accuracy", higher_is_better=True)
         self.batches = TextLoader(prepared.train, config.training.batch_tokens, seed=config.training.seed)
         self.validation = TextLoader(prepared.valid, config.training.batch_tokens)
-        self.true = np.array([prepared.valid[row][1][0] for row in range(len(prepared.valid))], dtype=np.int64)
-        pairs = any(
-            second < len(ids) for ids, (_, second) in map(prepared.train.__getitem__, range(len(prepared.train)))
-        )
-        self.tells_apart = self.predictor(module)._told_apart([0, int(pairs)]) is not None
+        self.true: NDArray[np.int64] = targets(prepared.valid)[:, 0].astype(np.int64)
+        numbers = prepared.tokenizer.encode_pair("a", "a")[1]  # as `predict` will have them
+        self.tells_apart = tells_apart(module, prepared.tokenizer) and 1 in numbers
 
     def predictor(self, module: nn.Module) -> Classifier:
         """A module together with the tokeniser and the names of the classes."""
         prepared = self.prepared
-        settings = ClassifierSettings(labels=prepared.labels, max_tokens=self.config.limit, cut=True)
+        settings = ClassifierSettings(
+            labels=prepared.labels, max_tokens=self.config.limit, cut=True, texts=prepared.texts
+        )
         model = self.config.model_for(prepared.tokenizer.largest + 1, len(prepared.labels))
         return Classifier(model, module, settings, prepared.tokenizer)
 
@@ -95,8 +96,7 @@ class ClassificationJob:
 
     def _commonest(self) -> tuple[str, float]:
         """Of the training texts, and its share of the validation texts in percent."""
-        train = self.prepared.train
-        best = int(np.bincount([train[row][1][0] for row in range(len(train))]).argmax())
+        best = int(np.bincount(targets(self.prepared.train)[:, 0]).argmax())
         return self.prepared.labels[best], 100.0 * float((self.true == best).mean())
 
     def _samples(self, shares: NDArray[np.float64]) -> list[dict[str, Any]]:
@@ -107,7 +107,7 @@ class ClassificationJob:
             named, true = int(shares[row].argmax()), int(self.true[row])
             samples.append(
                 {
-                    "source": self.prepared.tokenizer.decode(self.prepared.valid[row][0].tolist()),
+                    **self._texts(row),
                     "reference": labels[true],
                     "output": labels[named],
                     "score": 100.0 * float(shares[row, named]),
@@ -115,3 +115,10 @@ class ClassificationJob:
                 }
             )
         return samples
+
+    def _texts(self, row: int) -> dict[str, str]:
+        """What stands in a row: "source", and the "second" text where there is one."""
+        ids, (_, second) = self.prepared.valid[row]
+        decode = self.prepared.tokenizer.decode
+        found = {"source": decode(ids[:second].tolist())}
+        return found | {"second": decode(ids[second:].tolist())} if second < len(ids) else found

@@ -7,7 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ...config import read_mapping, write_mapping
 from ...data.fitting import shortened
@@ -39,9 +42,21 @@ class Prepared(ReadingData):
         """The classes, in the order of their numbers."""
         return read_labels(self.folder)
 
+    @cached_property
+    def texts(self) -> Literal[1, 2] | None:
+        """How many texts a row has; None where some have one and some two."""
+        pairs = np.concatenate([targets(store)[:, 1] < store.lengths[:, 0] for store in (self.train, self.valid)])
+        return 2 if pairs.all() else None if pairs.any() else 1
+
     def identity(self) -> dict[str, str]:
         """The classes too."""
         return super().identity() | {"labels": json.dumps(self.labels)}
+
+
+def targets(store: TokenStore) -> NDArray[np.integer[Any]]:
+    """(N, 2): of every row its label and where its second text begins."""
+    ends = np.cumsum(store.lengths.sum(axis=1, dtype=np.int64))
+    return store.flat[ends[:, None] - [2, 1]]
 
 
 def read_labels(folder: Path) -> tuple[str, ...]:
@@ -96,5 +111,11 @@ def encoded(
         if len(ids) > limit:
             ids = shortened(tokenizer, ids, limit)
             reading.shorten(limit, one.place)
-        second = segments.index(1) if 1 in segments else len(ids)
-        yield ids, (label, second), (one.file, one.line)
+        yield ids, (label, _second(tokenizer, one, ids, segments)), (one.file, one.line)
+
+
+def _second(tokenizer: PublishedTokenizer, one: Labelled, ids: Sequence[int], segments: Sequence[int]) -> int:
+    """Where the second text begins, if there is one. Some tokenisers give both the same number (RoBERTa)."""
+    if one.second is None:
+        return len(ids)
+    return segments.index(1) if 1 in segments else len(tokenizer.encode(one.text))

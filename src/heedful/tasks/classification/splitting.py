@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ...data.holding_out import held_out
 from ...data.labelled import Labelled, in_order, read_labelled
 from ...data.text_reading import TextReading, TextReadings, digest
 from ...errors import DataError
 from ..run import Files, TooLittleDataError
-
-LARGEST_SHARE = 10  # at most every tenth text is held out
-ENOUGH = 5  # texts of a class, to hold out one at least
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ def split(files: Files, wanted: int) -> tuple[Split, TextReadings]:
     reading = TextReading()
     found = read_labelled(files.train, columns=files.columns, reading=reading)
     if not files.valid:
-        set_apart = held_out(found, wanted)
+        set_apart = held_out(((one.label, digest(*one.texts)) for one in found), wanted)
         readings = TextReadings(reading, None, len(set_apart))
         if not set_apart:
             raise TooLittleDataError(
@@ -58,26 +56,6 @@ def split(files: Files, wanted: int) -> tuple[Split, TextReadings]:
     if not valid.kept:
         raise TooLittleDataError(f"{', '.join(files.valid)}: there is no labelled text to validate on", readings)
     return Split(files, set_apart), readings
-
-
-def held_out(examples: Iterable[Labelled], wanted: int) -> frozenset[bytes]:
-    """The digests of `wanted` texts, a tenth at most, of every class its share; the same ones whatever their order.
-
-    A text that stands there with two labels is never held out, nor is all of a class.
-    """
-    label_of: dict[bytes, str | None] = {}
-    for one in examples:
-        key = digest(*one.texts)
-        if label_of.setdefault(key, one.label) != one.label:
-            label_of[key] = None
-    classes: dict[str, list[bytes]] = {}
-    for key, label in sorted(label_of.items(), key=lambda item: item[0]):
-        if label is not None:
-            classes.setdefault(label, []).append(key)
-    share = min(wanted / max(1, len(label_of)), 1 / LARGEST_SHARE)
-    return frozenset(
-        key for texts in classes.values() if len(texts) >= ENOUGH for key in texts[: max(1, round(share * len(texts)))]
-    )
 
 
 def labels_of(readings: TextReadings) -> tuple[str, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ from ...data.published_tokenizer import NAME, ROLES
 from ...data.text_reading import TextReadings
 from ...families import build
 from ...lens.report import Confusion, Sample
+from ..reader import Text
 from ..reading_data import WRITTEN
 from ..run import Files, Task
 from ..run.folder import DATA
@@ -21,7 +23,7 @@ from .classifier import Classifier
 from .config import ClassificationConfig
 from .evaluation import evaluate_files
 from .job import ClassificationJob
-from .looking import look
+from .looking import as_shown, look
 from .prepare import LABELS, Prepared, prepare
 
 TOKENIZER, BASE = "the tokeniser settings", "the base"
@@ -93,22 +95,45 @@ class ClassificationTask(Task[ClassificationConfig, Prepared]):
             *each,
             "",
             f"Its probabilities lie {validation['calibration']:.1f} % from the truth (expected calibration error).",
-            f"Of texts with more than {predictor.limit} tokens it reads the beginning, and says so in a warning.",
+            *_read(predictor),
         ]
 
     def shown(self, predictor: Classifier, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         """Texts with their classes, which classes are confused, and what a few texts attend to."""
-        validation, samples = metrics["validation"], [Sample(**sample) for sample in metrics["samples"]]
-        telling = [one for one in samples if one.exact and len(predictor.tokenizer.encode(one.source)) <= DRAWN]
+        validation, samples = metrics["validation"], metrics["samples"]
+        surest = sorted((one for one in samples if one["exact"]), key=lambda one: -one["score"])
+        telling = (text for text in map(_asked, surest) if _can_be_drawn(predictor, text))
         return {
-            "samples": samples,
+            "samples": [_sample(one) for one in samples],
             "confusion": Confusion(validation["labels"], validation["confusion"]),
-            "attention": [look(predictor, one.source) for one in sorted(telling, key=lambda one: -one.score)[:LOOKS]],
+            "attention": [look(predictor, text) for text in islice(telling, LOOKS)],
         }
 
     def evaluate(self, predictor: Classifier, files: Files) -> dict[str, Any]:
         """Every score of all texts."""
         return evaluate_files(predictor, files.train, files.columns)
+
+
+def _read(predictor: Classifier) -> Iterator[str]:
+    """How texts are handed to it, and how long they may be."""
+    if predictor.settings.texts == 2:
+        yield "It reads two texts at once: `predict([(first, second)])`, or a line with a tab between them."
+        yield f"Two with more than {predictor.limit} tokens together are refused."
+    else:
+        yield f"Of texts with more than {predictor.limit} tokens it reads the beginning, and says so in a warning."
+
+
+def _asked(sample: Mapping[str, Any]) -> Text:
+    return (sample["source"], sample["second"]) if "second" in sample else sample["source"]
+
+
+def _sample(sample: Mapping[str, Any]) -> Sample:
+    return Sample(as_shown(_asked(sample)), **{key: sample[key] for key in ("reference", "output", "score", "exact")})
+
+
+def _can_be_drawn(predictor: Classifier, text: Text) -> bool:
+    """A text given back by the tokeniser may have become too long."""
+    return predictor.why_not(text) is None and len(predictor.prepared(text).ids) <= DRAWN
 
 
 def _cell(label: str) -> str:

@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from ...errors import DataError
 from .baselines import LAST, LINEAR, SEASONAL, Forecast, Linear, last_season, last_value
 from .windows import Cut, WindowBatch, Windows, as_windows, windows_within
 
@@ -60,11 +61,21 @@ class _Sums:
     def errors(self) -> Errors:
         squares, counts = np.concatenate(self.squares), np.concatenate(self.counts)
         n = counts.sum()
+        if not n:
+            raise _none_can_be_judged(self.windows)
         by_column = {
             name: {"mse": s / m if m else None, "mae": a / m if m else None}
             for name, (s, a, m) in zip(self.windows.store.columns, self.real.T.tolist(), strict=True)
         }
         return Errors(squares, counts, float(squares.sum() / n), self.absolute / int(n), by_column)
+
+
+def _none_can_be_judged(windows: Windows) -> DataError:
+    size = windows.model
+    return DataError(
+        f"none of the {len(windows):,} windows can be judged: none has both a whole patch of {size.patch_length} "
+        f"observed steps among its {size.context_length} of context and a value to forecast; give data with fewer gaps"
+    )
 
 
 def errors_of(forecasts: Mapping[str, Forecast], windows: Windows) -> dict[str, Errors]:

@@ -9,7 +9,7 @@ Shapes: B windows, L steps of context, H of horizon, C channels. Rows R: what th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ...data.batch import moved
 from ...data.series import SeriesStore
 from ...errors import DataError
 from ...families import PatchTSTConfig
@@ -55,13 +56,9 @@ class WindowBatch:
         keep = ~context.isnan().any(dim=2)
         return cls(context.nan_to_num(0.0), keep, target.nan_to_num(0.0), counts, tuple(windows))
 
-    def to(self, device: torch.device) -> Self:
-        """On another device."""
-        keep = None if self.keep is None else self.keep.to(device, non_blocking=True)
-        context, target, counts = (
-            tensor.to(device, non_blocking=True) for tensor in (self.context, self.target, self.counts)
-        )
-        return replace(self, context=context, keep=keep, target=target, counts=counts)
+    def to(self, device: torch.device | str) -> Self:
+        """The same on a device."""
+        return moved(self, device)
 
 
 def as_rows(series: Tensor, together: int) -> Tensor:

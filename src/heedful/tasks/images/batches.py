@@ -6,7 +6,7 @@ Shapes: B batch, H height, W width, C channels.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ...data.batch import moved
 from ...data.image_sets.store import ImageStore
 from ...errors import DataError
 
@@ -27,11 +28,9 @@ class ImageBatch:
     keep: Tensor  # (B): which rows are images
     rows: tuple[int, ...]  # of the store
 
-    def to(self, device: torch.device) -> Self:
-        pixels, labels, keep = (
-            tensor.to(device, non_blocking=True) for tensor in (self.pixels, self.labels, self.keep)
-        )
-        return replace(self, pixels=pixels, labels=labels, keep=keep)
+    def to(self, device: torch.device | str) -> Self:
+        """The same on a device."""
+        return moved(self, device)
 
 
 class ImageLoader:

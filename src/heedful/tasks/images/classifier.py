@@ -49,15 +49,19 @@ class ImageClassifier(Predictor):
 
         An image is a path, the bytes of a file, a Pillow image, or an array or nested lists: see `data.images`.
         """
-        given = self._listed(images)
-        rows = max(1, BATCH_TOKENS // self.module.embedding.n_patches)
+        given, rows = self._listed(images), self.batch_size
         return [
-            dict(sorted(zip(self.settings.labels, shares, strict=True), key=lambda pair: -pair[1]))
+            answer
             for first in range(0, len(given), rows)
-            for shares in self._look(
+            for answer in self.look(
                 [self._numbered(image, index) for index, image in enumerate(given[first : first + rows], first)]
             )
         ]
+
+    @property
+    def batch_size(self) -> int:
+        """How many images are looked at together."""
+        return max(1, BATCH_TOKENS // self.module.embedding.n_patches)
 
     def prepared(self, image: Any) -> Tensor:
         """(C, height, width)."""
@@ -65,9 +69,15 @@ class ImageClassifier(Predictor):
         return torch.from_numpy(prepare(pixels_of(image, n_channels), self.settings, height, width))
 
     @torch.inference_mode()
-    def _look(self, images: Sequence[Tensor]) -> list[list[float]]:
-        shares: Tensor = self.module(torch.stack(list(images)).to(self.module.embedding.project.weight))
-        return shares.float().softmax(dim=-1).tolist()
+    def look(self, prepared: Sequence[Tensor]) -> list[dict[str, float]]:
+        """What `predict` answers, for one batch of images as `prepared` gives them."""
+        if not prepared:
+            return []
+        scores: Tensor = self.module(torch.stack(list(prepared)).to(self.module.embedding.project.weight))
+        return [
+            dict(sorted(zip(self.settings.labels, shares, strict=True), key=lambda pair: -pair[1]))
+            for shares in scores.float().softmax(dim=-1).tolist()
+        ]
 
     @classmethod
     def of_checkpoint(cls, found: Imported, folder: Path) -> Self:

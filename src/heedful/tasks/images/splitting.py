@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from ...data.holding_out import held_out
 from ...data.image_sets import ImageReading, note
 from ...data.image_sets.store import TRAIN, UNUSED, VALID
 from ...data.images import Pixels
 from ...errors import DataError
 
-LARGEST_SHARE = 10  # at most every tenth image is held out
 NAMED = 20  # classes that a message lists
 
 
@@ -48,18 +48,10 @@ def drop_twice(rows: Rows, reading: ImageReading) -> None:
 
 def hold_out(rows: Rows, wanted: int) -> int:
     """Of each class its share becomes validation, chosen by pixels, so that no image is on both sides; how many."""
-    share = min(wanted, len(rows.labels) // LARGEST_SHARE) / max(1, len(rows.labels))
-    by_class: dict[str, dict[bytes, list[int]]] = {}
-    for row, (label, digest) in enumerate(zip(rows.labels, rows.digests, strict=True)):
-        by_class.setdefault(label, {}).setdefault(digest, []).append(row)
-    for alike in by_class.values():
-        left = round(share * sum(map(len, alike.values())))
-        for digest in sorted(alike)[:-1]:  # one at least stays
-            if left < len(alike[digest]):
-                break
-            left -= len(alike[digest])
-            for row in alike[digest]:
-                rows.parts[row] = VALID
+    chosen = held_out(zip(rows.labels, rows.digests, strict=True), wanted)
+    for row, digest in enumerate(rows.digests):
+        if digest in chosen:
+            rows.parts[row] = VALID
     return len(rows.of(VALID))
 
 

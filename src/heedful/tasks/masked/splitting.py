@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from ...data.corpus import Corpus, text_files
+from ...data.holding_out import held_out
 from ...data.pairs import FileRead
 from ...data.text_reading import TextReading, TextReadings, digest
 from ..run import Files, TooLittleDataError
 from .config import CorpusConfig
-
-LARGEST_SHARE = 10  # at most every tenth text is held out
 
 
 class Text(NamedTuple):
@@ -53,22 +52,22 @@ def texts_of(files: Iterable[Path], unit: str) -> Iterator[Text]:
 
 @dataclass(frozen=True)
 class Split:
-    """The files, and which of the training files' texts are set apart."""
+    """`set_apart` holds the digests of the texts that are not trained on."""
 
     train_files: Sequence[Path]
     valid_files: Sequence[Path]
     unit: str
-    is_set_apart: Callable[[Text], bool]
+    set_apart: frozenset[bytes]
 
     def train(self) -> Iterator[Text]:
         """What is learned from."""
-        return (one for one in _used(self.train_files, self.unit) if not self.is_set_apart(one))
+        return (one for one in _used(self.train_files, self.unit) if digest(one.text) not in self.set_apart)
 
     def valid(self) -> Iterator[Text]:
         """What is validated on: files of its own, whole, or what is held out."""
         if self.valid_files:
             return _used(self.valid_files, self.unit)
-        return (one for one in _used(self.train_files, self.unit) if self.is_set_apart(one))
+        return (one for one in _used(self.train_files, self.unit) if digest(one.text) in self.set_apart)
 
 
 def split(files: Files, config: CorpusConfig) -> tuple[Split, TextReadings]:
@@ -76,19 +75,19 @@ def split(files: Files, config: CorpusConfig) -> tuple[Split, TextReadings]:
     reading, train_files = TextReading(), text_files(files.train)
     if files.valid:
         other, valid_files = TextReading(), text_files(files.valid)
-        seen = {digest(one.text) for one in _counted(valid_files, config.text, other)}
-        found = Split(train_files, valid_files, config.text, lambda one: digest(one.text) in seen)
+        set_apart = frozenset(digest(one.text) for one in _counted(valid_files, config.text, other))
+        found = Split(train_files, valid_files, config.text, set_apart)
         for one in _counted(train_files, config.text, reading):
-            if found.is_set_apart(one):  # a score on these would be of memory
+            if digest(one.text) in set_apart:  # a score on these would be of memory
                 reading.give_back("also in validation", one.text, None, one.place)
-        readings, held_out, left = TextReadings(reading, other), other.kept, reading.kept
+        readings, n_valid, n_train = TextReadings(reading, other), other.kept, reading.kept
     else:
-        kept = sum(1 for _ in _counted(train_files, config.text, reading))
-        edge = int(min(config.holdout / max(1, kept), 1 / LARGEST_SHARE) * 2**64)
-        found = Split(train_files, (), config.text, lambda one: int.from_bytes(digest(one.text)) < edge)
-        held_out = sum(1 for _ in found.valid())
-        readings, left = TextReadings(reading, None, held_out), kept - held_out
-    if not held_out or not left:
+        texts = _counted(train_files, config.text, reading)
+        set_apart = held_out((("", digest(one.text)) for one in texts), config.holdout)
+        found = Split(train_files, (), config.text, set_apart)
+        n_valid = sum(1 for _ in found.valid())
+        readings, n_train = TextReadings(reading, None, n_valid), reading.kept - n_valid
+    if not n_valid or not n_train:
         raise TooLittleDataError(
             f"{reading.kept} usable texts are too few to train on some and validate on others; "
             "give more text, or validation text of your own (--valid)",

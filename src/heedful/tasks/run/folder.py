@@ -87,8 +87,8 @@ def _left_by_another(out: Path) -> list[str]:
 
 def remember(task: Task[Any, Any], config: Any, files: Files, out: Path) -> None:
     """Write down what the run is told to do; `asked` reads it, and so does --config."""
-    write_mapping(out / DATA / MADE, {"made": made(task)})
     write_mapping(out / ASKED, {"task": task.name, **config.to_dict(), "files": asdict(files)})
+    write_mapping(out / DATA / MADE, {"made": made(task)})
 
 
 def _holds(path: Path) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ...data.holding_out import held_out
 from ...data.text_reading import digest
 from ..run import Files, TooLittleDataError
 from ..translation.prepare import Readings
 from .examples import Example, ExampleReading, read_examples
 
-LARGEST_SHARE = 20  # at most every twentieth source is held out
+EVERY = 20  # at most every twentieth pair is held out
 
 
 @dataclass(frozen=True)
@@ -48,16 +49,15 @@ def split(files: Files, prefix: str, wanted: int) -> tuple[Split, ExampleReading
     reading = ExampleReading()
     found = read_examples(files.train, columns=files.columns, prefix=prefix, reading=reading)
     if not files.valid:
-        sources = sorted({digest(one.text) for one in found})
+        set_apart = held_out((("", digest(one.text)) for one in found), wanted, EVERY)
         readings = ExampleReadings(reading, None)
-        if len(sources) < 2:
+        if not set_apart:
             raise TooLittleDataError(
-                f"{len(sources)} usable sources are too few to set some apart for validation; "
+                f"{reading.kept} usable pairs are too few to set some apart for validation; "
                 "give more data, or validation pairs of your own (--valid)",
                 readings,
             )
-        share = max(1, min(wanted, len(sources) // LARGEST_SHARE))
-        return Split(files, prefix, frozenset(sources[:share])), readings
+        return Split(files, prefix, set_apart), readings
     valid = ExampleReading()
     others = read_examples(files.valid, columns=files.columns, prefix=prefix, reading=valid)
     set_apart = frozenset(digest(one.text) for one in others)

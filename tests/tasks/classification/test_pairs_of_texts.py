@@ -1,0 +1,163 @@
+"""A classifier of two texts that belong together, in Python and in the shell: they are never taken for one."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from labelled_sets import reviews, small_config, write_tsv
+from tokenizers import Tokenizer, processors
+
+import heedful
+from heedful.config import read_mapping
+from heedful.data.labelled import read_labelled
+from heedful.data.published_tokenizer import NAME, PublishedTokenizer
+from heedful.data.store import TokenStore
+from heedful.data.text_reading import TextReading
+from heedful.errors import DataError
+from heedful.tasks.classification.job import ClassificationJob
+from heedful.tasks.classification.prepare import Prepared, encoded, targets
+from heedful.tasks.classification.task import ClassificationTask
+from heedful.tasks.run import Files, train
+from shell import heedful as shell
+
+
+def write_pairs(path: Path, count: int = 300) -> str:
+    """The label says which of the two holds the telling word."""
+    rows = ["premise\thypothesis\tlabel"]
+    for number in range(count):
+        first, second = (f"dog {number}", "great town")[:: -1 if number % 2 else 1]
+        rows.append(f"{first}\t{second}\t{number % 2}")
+    path.write_text("\n".join(rows) + "\n")
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pairs")
+    train(ClassificationTask(), small_config(), Files((write_pairs(folder / "a.tsv"),)), folder / "run")
+    return folder / "run"
+
+
+def test_a_line_is_split_at_its_tab(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.tsv").write_text("dog 3\tgreat town\ngreat town\tdog 3\n")
+    done = shell("predict", run, tmp_path / "in.tsv", "--json", "--device", "cpu")
+    assert done.code == 0, done.err
+    found = [json.loads(row)["probabilities"] for row in done.out.splitlines()]
+    wanted = heedful.load(run, device="cpu").predict([("dog 3", "great town"), ("great town", "dog 3")])
+    assert [next(iter(shares)) for shares in found] == ["0", "1"]
+    for mine, other in zip(found, wanted, strict=True):
+        assert mine == pytest.approx(other, abs=1e-6)
+
+
+def test_a_line_without_its_tab_is_refused_in_words(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.tsv").write_text("dog 3 great town\ndog 3\tgreat town\na\tb\tc\n")
+    done = shell("predict", run, tmp_path / "in.tsv", "--device", "cpu")
+    assert done.code == 1
+    assert done.out == "\n0\n\n"
+    said = " ".join(done.err.split())
+    assert "in.tsv:1: this model reads two texts with a tab between them: FIRST<TAB>SECOND; the line has no tab" in said
+    assert "in.tsv:3: this model reads two texts" in said
+    assert "the line has 2 tabs" in said
+    assert "2 of 3 lines were refused" in said
+
+
+def test_one_text_and_two_are_not_taken_for_each_other(run: Path, tmp_path: Path) -> None:
+    model = heedful.load(run)
+    assert model.settings.texts == 2
+    with pytest.raises(DataError, match=r"text 2: this model reads two texts .* give a pair: \(first, second\)"):
+        model.predict([("dog 3", "great town"), "dog 3\tgreat town"])
+    with pytest.raises(DataError, match=r"one\.tsv:2: this model reads two texts"):
+        ClassificationTask().evaluate(model, Files((write_tsv(tmp_path / "one.tsv", [("dog", "0")]),)))
+    model.settings = model.settings.changed(texts=1)
+    with pytest.raises(DataError, match="text 1: this model reads one text at a time, and a pair was given"):
+        model.predict([("dog 3", "great town")])
+    model.settings = model.settings.changed(texts=None)  # as of models from elsewhere
+    assert len(model.predict([("dog 3", "great town"), "dog 3"])) == 2
+
+
+def test_a_bundle_that_does_not_say_takes_both(run: Path, tmp_path: Path) -> None:
+    model = heedful.load(run)
+    model.save(tmp_path)
+    (bundle,) = [path for path in tmp_path.iterdir() if '"texts": 2' in path.read_text(errors="replace")]
+    said = json.loads(bundle.read_text())
+    del said["settings"]["texts"]
+    bundle.write_text(json.dumps(said))
+    assert len(heedful.load(tmp_path).predict([("dog 3", "great town"), "dog 3"])) == 2
+
+
+def test_samples_and_drawings_keep_the_two_apart(run: Path) -> None:
+    model, metrics = heedful.load(run), read_mapping(run / "metrics.json")
+    for sample in metrics["samples"]:
+        assert {sample["source"].split()[0], sample["second"].split()[0]} == {"dog", "great"}
+        (answer,) = model.predict([(sample["source"], sample["second"])])
+        assert next(iter(answer.items())) == (sample["output"], pytest.approx(sample["score"] / 100, abs=1e-5))
+    shown = ClassificationTask().shown(model, metrics, run)
+    assert shown["samples"][0].source == f"{metrics['samples'][0]['source']} | {metrics['samples'][0]['second']}"
+    assert len(shown["attention"]) == 2
+    for drawn in shown["attention"]:
+        first, second = drawn.title.split(" | ")
+        ids = model.tokenizer.encode_pair(first, second)[0]
+        assert drawn.source == [model.tokenizer.token_of(index) for index in ids]
+    assert "It reads two texts at once" in (run / "README.md").read_text()
+
+
+def test_data_of_both_kinds_makes_a_model_that_takes_both(tmp_path: Path) -> None:
+    files = write_pairs(tmp_path / "a.tsv", 60), write_tsv(tmp_path / "b.tsv", [(f"dog {n}", "0") for n in range(60)])
+    model = train(ClassificationTask(), small_config({"steps": 1}), Files(files), tmp_path / "run")
+    assert model.settings.texts is None
+    file = write_tsv(tmp_path / "c.tsv", reviews(60))
+    alone = train(ClassificationTask(), small_config({"steps": 1}), Files((file,)), tmp_path / "alone")
+    assert alone.settings.texts == 1
+
+
+def test_a_tokeniser_that_numbers_both_texts_alike(run: Path, tmp_path: Path) -> None:
+    """As RoBERTa's: the store knows where the second begins, and training tells the model no more than predict does."""
+    fast = Tokenizer.from_file(str(run / NAME))
+    ends = [(name, fast.token_to_id(name)) for name in ("<s>", "</s>")]
+    fast.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", pair="<s>:0 $A:0 </s>:0 </s>:0 $B:0 </s>:0", special_tokens=ends
+    )
+    tokenizer = PublishedTokenizer(fast.to_str())
+    examples = list(read_labelled(write_pairs(tmp_path / "a.tsv", 20)))
+    rows = list(encoded(examples, tokenizer, ("0", "1"), 32, TextReading()))
+    stores = [TokenStore.write(tmp_path / name, rows, vocab_size=1000) for name in ("train", "valid")]
+    (tmp_path / "labels.json").write_text('{"labels": ["0", "1"]}')
+    prepared = Prepared(tmp_path, tokenizer, *stores)
+    assert prepared.texts == 2
+    for row, one in enumerate(examples):
+        ids, (_, second) = stores[0][row]
+        assert [tokenizer.decode(part.tolist()) for part in (ids[:second], ids[second:])] == [one.text, one.second]
+    module = heedful.load(run).module
+    assert not ClassificationJob(small_config(), prepared, module).tells_apart
+
+
+def test_targets_are_those_of_the_rows(run: Path) -> None:
+    store = Prepared.open(run / "data").train
+    np.testing.assert_array_equal(targets(store), [store[row][1] for row in range(len(store))])
+
+
+def test_a_job_leaves_the_module_as_it_is(run: Path) -> None:
+    task, config = ClassificationTask(), small_config()
+    assert task.job(config, task.open(config, run / "data")).module.training
+
+
+def test_threads_that_share_a_model_count_their_own_cut_texts(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One asks about short texts while another is in the middle of long ones."""
+    model = heedful.load(run)
+    model.settings = model.settings.changed(texts=1)
+    long, read = "the dog " * 100, model._read
+    with ThreadPoolExecutor(1) as other:
+
+        def interrupted(rows: list[object]) -> list[torch.Tensor]:
+            if len(rows) == 2:
+                other.submit(model.predict, ["great"]).result()
+            return read(rows)
+
+        monkeypatch.setattr(model, "_read", interrupted)
+        with pytest.warns(UserWarning, match="2 of 2 texts were read only to their token 32"):
+            model.predict([long, long])
