@@ -1,7 +1,11 @@
 """One thread per worker and one seed per test, so that a run is the same every time."""
 
-import pytest
-import torch
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch, whose threads read it; two workers share two cores
+
+import pytest  # noqa: E402
+import torch  # noqa: E402
 
 torch.set_num_threads(1)
 

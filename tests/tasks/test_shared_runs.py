@@ -137,3 +137,19 @@ def test_what_is_for_translators_is_refused_for_others(forecaster: Path, prices:
         done = heedful("evaluate", forecaster, "--data", prices, *words)
         assert done.code == 2
         assert "is for translators" in done.err
+
+
+def test_none_one_and_ten_thousand(forecaster: Path, classifier: Path) -> None:
+    """The answer to one does not depend on how many there are."""
+    draw = np.random.default_rng(0)
+    for folder, many in (
+        (forecaster, list(draw.normal(size=(10_000, 30)))),
+        (classifier, list(draw.integers(0, 256, (10_000, 12, 12), dtype=np.uint8))),
+    ):
+        model = package.load(folder)
+        assert model.predict([]) == []
+        answers = model.predict(many)
+        assert len(answers) == 10_000
+        for place in (0, 7_777, 9_999):
+            (alone,) = model.predict([many[place]])
+            assert alone == pytest.approx(answers[place], abs=1e-5)

@@ -16,7 +16,7 @@ from .words import console, plain, say
 
 FILES = 8  # listed by name; a folder may hold thousands
 PLACES = 3
-MOST_ACROSS = 5  # scores side by side on 80 columns
+MOST_ACROSS = 4  # scores side by side on 80 columns
 
 
 def show_readings(readings: Readings) -> None:
