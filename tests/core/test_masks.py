@@ -6,13 +6,13 @@ from typing import Any, cast
 
 import pytest
 import torch
-from tiny_models import D, V, decoder_only, encoder_layer, shaken
+from tiny_models import SCHEMES, D, V, close, decoder_only, encoder_layer, encoder_only, layout, shaken, tokens
 from torch import Tensor
 
 from heedful.core import Decoder, Encoder, Mask, attend, causal, everything, padding, window
 from heedful.core.binding import Bound, bind, zero_padding
 from heedful.core.masks import as_mask
-from heedful.core.rules import Grid
+from heedful.core.rules import Grid, Padding
 
 CPU = torch.device("cpu")
 LEFT = torch.tensor([[False, True, True, True], [True, True, True, True]])
@@ -81,6 +81,7 @@ def test_masks_join_with_tensors_from_either_side() -> None:
         (lambda: padding(RIGHT, lengths=[3]), ValueError, "1 lengths are given for 2 rows"),
         (lambda: padding(RIGHT, lengths=[3, 3]), ValueError, r"lengths \(3, 3\) do not say what the padding mask says"),
         (lambda: padding(LEFT, lengths=[3, 4]), ValueError, "they are for padding at the end"),
+        (lambda: padding(LEFT, at_the_end=True), ValueError, "said to be real at first and padding at the end"),
         (lambda: window(0), ValueError, "from 1, not 0"),
     ],
 )
@@ -143,6 +144,33 @@ def test_a_causal_mask_is_the_kernels_own_where_that_is_exact() -> None:
     assert left.order[1].tolist() == [[3, 0, 1, 2], [0, 1, 2, 3]]
     assert left.dead is not None
     assert left.dead.flatten().tolist() == [True, False, False, False] + [False] * 4
+
+
+def test_padding_known_to_stand_at_the_end_takes_the_causal_way_whatever_it_hides() -> None:
+    keep = torch.tensor([[True, True, True, False], [False] * 4])
+    (part,) = padding(keep, at_the_end=True).parts
+    assert isinstance(part, Padding)
+    assert (part.at_the_end, part.lengths, part.every_row_has_a_key) == (True, None, False)
+    for real in (keep, torch.ones_like(keep)):  # even where nothing is hidden: the next batch may be another
+        fused = bound(causal() & padding(real, at_the_end=True))
+        assert fused.is_causal
+        assert (fused.additive, fused.order) == (None, None)
+        assert fused.dead is not None
+        assert fused.dead.flatten().tolist() == (~real[:, 0]).tolist()
+        free = bound(padding(real, at_the_end=True))
+        assert free.additive is not None
+        assert torch.equal(free.additive[:, 0, 0] == 0, real | ~real.any(dim=1, keepdim=True))
+    (told,) = padding(RIGHT, lengths=[3, 2], at_the_end=True).parts
+    assert isinstance(told, Padding)
+    assert (told.lengths, told.every_row_has_a_key) == ((3, 2), True)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("build", [encoder_only, decoder_only])
+def test_a_model_answers_the_same_however_much_the_host_knows_of_padding_at_the_end(build: Any, scheme: str) -> None:
+    model, ids, keep = build(scheme), tokens(), layout("right")
+    keep[1] = False
+    close(model(ids, padding(keep, at_the_end=True))[keep], model(ids, keep)[keep])
 
 
 @pytest.mark.parametrize(

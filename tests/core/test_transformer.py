@@ -140,6 +140,20 @@ def test_an_encoder_takes_segments_and_positions() -> None:
     close(model(ids, segments=segments, positions=pos), wanted)
 
 
+def test_a_head_can_be_asked_about_some_tokens_alone() -> None:
+    model, ids, keep = encoder_only(head=core.VocabularyHead(D, V)), tokens(), layout("right")
+    places = torch.tensor([3, 8, 3, 17, 0])
+    everything, some = model(ids, keep), model(ids, keep, places=places)
+    close(some, everything.flatten(0, 1)[places])
+    weight = torch.randn_like(some)
+    slopes = [
+        torch.autograd.grad((found * weight).sum(), list(model.parameters()))
+        for found in (some, everything.flatten(0, 1)[places])
+    ]
+    for a, b in zip(*slopes, strict=True):
+        close(a, b, 1e-11)
+
+
 def test_images_and_series_go_through_the_same_encoder() -> None:
     encoder = core.Encoder([encoder_layer()], positions=core.Learned(20, D))
     image = core.EncoderOnly(

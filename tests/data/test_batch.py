@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.data.batch import Batch, moved
+from heedful.data.batch import Batch, moved, pinned
 from heedful.data.text_batch import TextBatch
 from heedful.data.windows import Windows
 from heedful.errors import DataError
@@ -67,8 +67,8 @@ def test_every_batch_equals_the_loop(
     assert batch.source.tolist() == [padded(row, width) for row in [*[[*s, 2] for s, _ in pairs], *empty]]
     assert batch.target_in.tolist() == [padded(row, length) for row in [*[[1, *t] for _, t in pairs], *empty]]
     assert batch.target_out.tolist() == [padded(row, length) for row in [*[[*t, 2] for _, t in pairs], *empty]]
-    assert batch.source_mask.sum(dim=1).tolist() == list(batch.source_lengths)
-    assert batch.target_mask.sum(dim=1).tolist() == list(batch.target_lengths)
+    assert tuple(batch.source_mask.sum(dim=1).tolist()) == batch.source_lengths
+    assert tuple(batch.target_mask.sum(dim=1).tolist()) == batch.target_lengths
 
 
 @pytest.mark.parametrize("shape", [(1, 4, 3), (2, 3, 3), (2, 4, 2)])
@@ -112,10 +112,20 @@ def test_every_kind_of_batch_moves_whole_and_to_a_gpu_from_pinned_memory(
     assert type(there) is kind
     for field, value in zip(fields(kind), given, strict=True):
         assert getattr(there, field.name) == (value + 1 if isinstance(value, torch.Tensor) else value)
-    assert steps == [step for tensor in tensors for step in (("pinned", tensor), ("cuda, True", tensor))]
+    assert steps == [(step, tensor) for step in ("pinned", "cuda, True") for tensor in tensors]
     steps.clear()
     kind(*given).to("cpu")
     assert [name for name, _ in steps] == ["cpu, True"] * len(tensors)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_what_is_pinned_is_not_pinned_again() -> None:
+    batch = pinned(Batch.of(PAIRS))
+    assert batch.source.is_pinned()
+    assert pinned(batch).source.data_ptr() == batch.source.data_ptr()
+    there = batch.to("cuda")
+    assert there.source.tolist() == batch.source.tolist()
+    assert pinned(there).source is there.source
 
 
 def test_what_is_not_there_does_not_move() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tracemalloc
 from itertools import combinations, islice, pairwise
 from pathlib import Path
@@ -9,12 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from heedful.data.batch import Batch
 from heedful.data.loader import Loader, LoaderConfig
+from heedful.data.sequences import Sequences
+from heedful.data.share import Share
 from heedful.data.store import TokenStore
 from heedful.errors import DataError
 
@@ -28,10 +32,10 @@ class Lengths(TokenStore):
         self.lengths = np.array(lengths, dtype=np.int32)
         self.asked: list[int] = []
 
-    def __getitem__(self, row: int) -> tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]]]:
-        self.asked.append(row)
-        source, target = self.lengths[row]
-        return np.full(source, row + 3), np.full(target, row + 3)
+    def sides(self, rows: NDArray[np.intp]) -> tuple[Sequences, Sequences]:
+        self.asked += rows.tolist()
+        source, target = ([np.full(n, row + 3) for n, row in zip(ns, rows, strict=True)] for ns in self.lengths[rows].T)
+        return Sequences.of(source), Sequences.of(target)
 
 
 def natural(count: int, seed: int = 0) -> Lengths:
@@ -52,7 +56,7 @@ def rows(batches: Any) -> list[tuple[int, ...]]:
 
 def padding(batches: list[Batch]) -> float:
     places = sum(batch.source.numel() + batch.target_in.numel() for batch in batches)
-    return 1 - sum(sum(batch.source_lengths) + sum(batch.target_lengths) for batch in batches) / places
+    return 1 - sum(int(mask.sum()) for batch in batches for mask in (batch.source_mask, batch.target_mask)) / places
 
 
 @given(
@@ -73,11 +77,10 @@ def test_any_lengths_give_every_pair_once_in_shapes_within_the_budget(
             b, s, t = batch.shape
             assert b * max(s, t) <= batch_tokens or b == 1
             assert b - 1 <= len(batch.rows) <= b
+            missing = (0,) * (b - len(batch.rows))
+            assert batch.source_lengths == (*(lengths[row][0] + 1 for row in batch.rows), *missing)
+            assert batch.target_lengths == (*(lengths[row][1] + 1 for row in batch.rows), *missing)
             for place, row in enumerate(batch.rows):
-                assert (batch.source_lengths[place], batch.target_lengths[place]) == (
-                    lengths[row][0] + 1,
-                    lengths[row][1] + 1,
-                )
                 assert set(batch.source[place].tolist()) <= {row + 3, 0, 2}
         assert loader.padding_share == pytest.approx(padding(batches))
 
@@ -116,6 +119,23 @@ def test_an_epoch_can_start_at_its_end_and_not_beyond() -> None:
     for outside in (-1, steps + 1):
         with pytest.raises(DataError, match=f"has {steps} steps and cannot start at step {outside}"):
             loader.epoch(0, start=outside)
+
+
+@pytest.mark.parametrize("of", [2, 3, 50])
+def test_shares_of_a_batch_have_one_shape_and_every_row_once(of: int) -> None:
+    loader = Loader(natural(300), CONFIG, 3)
+    every = [list(loader.epoch(1, 2, Share(index, of))) for index in range(of)]
+    for whole, *parts in zip(loader.epoch(1, 2), *every, strict=True):
+        b, s, t = whole.shape
+        assert {part.shape for part in parts} == {(math.ceil(b / of), s, t)}
+        assert [part.rows for part in parts] == [whole.rows[index::of] for index in range(of)]
+        for index, part in enumerate(parts):
+            n = len(part.rows)
+            assert torch.equal(part.target_out[:n], whole.target_out[: len(whole.rows)][index::of])
+            assert not part.source_mask[n:].any()
+            assert not part.target_mask[n:].any()
+    with pytest.raises(ValueError, match="of 2 shares, one has a number from 0 to 1, not 2"):
+        Share(2, 2)
 
 
 def test_in_order_goes_from_short_to_long() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from heedful.data.share import Share
 from heedful.data.windows import RandomWindows, Windows, every_window
 from heedful.errors import DataError
 
@@ -32,6 +33,23 @@ def test_what_is_drawn_depends_on_seed_epoch_and_step_alone() -> None:
     assert len(steps) == 1000 // 80 == RandomWindows(ROW, context=16, batch=5).steps_per_epoch(2)
     assert drawn(2, start=7) == steps[7:]
     assert len({*steps, *drawn(1), *drawn(2, seed=4)}) == 3 * len(steps)
+
+
+@pytest.mark.parametrize("of", [1, 2, 5, 7])
+def test_shares_are_drawn_as_one(of: int) -> None:
+    windows = RandomWindows(ROW, context=16, batch=5, seed=3)
+    every = [list(windows.epoch(2, 4, Share(index, of))) for index in range(of)]
+    for whole, *parts in zip(windows.epoch(2, 4), *every, strict=True):
+        for index, part in enumerate(parts):
+            n = len(part.starts)
+            assert part.starts == whole.starts[index::of]
+            assert part.ids.shape == (-(-5 // of), 17)
+            assert torch.equal(part.ids[:n], whole.ids[index::of])
+            if of in (1, 5):
+                assert part.keep is None
+            else:
+                assert part.keep is not None
+                assert part.keep.tolist() == [[True] * 16] * n + [[False] * 16] * (len(part.ids) - n)
 
 
 def test_every_place_may_be_drawn_the_last_one_too() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 import heedful
 from heedful.core import padding
+from heedful.data.share import WHOLE, Share
 from heedful.families.weights import weights_of
 from heedful.training import Goal, Loss, TrainingConfig, cross_entropy
 
@@ -34,7 +35,7 @@ class Numbers:
 
     source: Tensor
     real: Tensor
-    lengths: tuple[int, ...]
+    lengths: tuple[int, ...] | None
     rows: tuple[int, ...]
 
     @classmethod
@@ -48,6 +49,9 @@ class Numbers:
         source, real = (tensor.pin_memory().to(device, non_blocking=True) for tensor in (self.source, self.real))
         return type(self)(source, real, self.lengths, self.rows)
 
+    def fixed(self) -> Self:
+        return replace(self, lengths=None, rows=())
+
 
 class Data:
     """`n` batches an epoch, each a function of its epoch and number."""
@@ -58,13 +62,14 @@ class Data:
     def steps_per_epoch(self, epoch: int) -> int:
         return self.n
 
-    def epoch(self, epoch: int, start: int = 0) -> Iterator[Numbers]:
+    def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Numbers]:
         for index in range(start, self.n):
             generator = torch.Generator().manual_seed(1000 * epoch + index)
             source = torch.randint(3, V, (self.rows, T), generator=generator)
             lengths = torch.randint(3, T + 1, (self.rows,), generator=generator).tolist()
             first = (epoch * self.n + index) * self.rows
-            yield Numbers.of(source, lengths, range(first, first + self.rows))
+            rows = range(first, first + self.rows)
+            yield Numbers.of(share.rows(source), share.rows(lengths), share.rows(rows))
 
 
 class Copying:
@@ -100,7 +105,7 @@ class Copying:
 
     @staticmethod
     def losses(module: nn.Module, batch: Numbers, smoothing: float) -> Loss:
-        source, keep = batch.source, padding(batch.real, lengths=batch.lengths)
+        source, keep = batch.source, padding(batch.real, lengths=batch.lengths, at_the_end=True)
         target_in = torch.cat([torch.full_like(source[:, :1], START), source[:, :-1]], dim=1)
         return cross_entropy(module(source, target_in, keep, keep), source, batch.real, smoothing=smoothing)
 

@@ -16,6 +16,7 @@ import torch
 from copying import Copying, Data, Numbers, V, config, digest, tiny
 from torch import nn
 
+from heedful.data.share import WHOLE, Share
 from heedful.errors import DataError
 from heedful.families.weights import put_weights, weights_of
 from heedful.training import (
@@ -33,6 +34,7 @@ from heedful.training import (
     Saved,
     Trained,
     fit,
+    loop,
     mean_of,
 )
 from heedful.training.arrivals import Arrivals
@@ -53,9 +55,9 @@ class OneBatch(Data):
     def steps_per_epoch(self, epoch: int) -> int:
         return 1
 
-    def epoch(self, epoch: int, start: int = 0) -> Iterator[Numbers]:
+    def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Numbers]:
         parts = list(super().epoch(epoch))
-        lengths = tuple(length for part in parts for length in part.lengths)
+        lengths = tuple(length for part in parts for length in part.lengths or ())
         rows = tuple(row for part in parts for row in part.rows)
         yield Numbers.of(torch.cat([part.source for part in parts]), lengths, rows)
 
@@ -89,17 +91,21 @@ def test_the_task_is_learned(tmp_path: Path) -> None:
     assert outcome.scores["loss"] < 0.7 * math.log(V - 3)  # what one who only knows the vocabulary has
 
 
-def test_bf16_trains_float32_weights(tmp_path: Path) -> None:
+def test_bf16_trains_float32_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[torch.dtype] = []
 
     class Watched(Copying):
         def loss(self, module: nn.Module, batch: Numbers) -> Loss:
-            seen.append((torch.zeros(1, 1) @ torch.zeros(1, 1)).dtype)
+            weight = next(module.parameters())
+            seen.append((torch.zeros(1, 1, dtype=weight.dtype) @ torch.zeros(1, 1, dtype=weight.dtype)).dtype)
             return super().loss(module, batch)
 
-    outcome = fit(Watched(), config(steps=2, precision="bf16"), tmp_path)
-    assert set(seen) == {torch.bfloat16}
-    assert {weight.dtype for weight in weights_of(outcome.module).values()} == {torch.float32}
+    for has, precision in ((True, "bf16"), (True, "bf16-weights"), (False, "bf16"), (False, "bf16-weights")):
+        seen.clear()
+        monkeypatch.setattr(loop, "computes_in_bf16", lambda device, has=has: has)  # whatever this CPU is
+        outcome = fit(Watched(), config(steps=2, precision=precision), tmp_path / f"{precision} {has}")
+        assert set(seen) == {torch.bfloat16 if has else torch.float32}
+        assert {weight.dtype for weight in weights_of(outcome.module).values()} == {torch.float32}
 
 
 def test_what_observers_see(tmp_path: Path) -> None:
@@ -256,7 +262,7 @@ def test_values_that_come_late_still_stop_the_run_before_it_is_saved(tmp_path: P
             NonFiniteError, match=r"step 4.*last checkpoint is of step 3.*numbers.txt:12, numbers.txt:13"
         ):
             training.run()
-        training.log.close()
+        training.close()
     assert training.progress.step == 5  # it had gone on
     assert steps_in(run.checkpoints) == [3]
 
@@ -274,7 +280,7 @@ def test_data_without_batches_is_refused(tmp_path: Path) -> None:
 
 def test_data_that_ends_early_is_refused(tmp_path: Path) -> None:
     class Short(Data):
-        def epoch(self, epoch: int, start: int = 0) -> Iterator[Numbers]:
+        def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Numbers]:
             yield from list(super().epoch(epoch, start))[:2]
 
     with pytest.raises(DataError, match="promised more"):

@@ -36,7 +36,7 @@ def test_a_step_does_not_wait_for_the_device(tmp_path: Path, changes: dict[str, 
         finally:
             torch.cuda.set_sync_debug_mode("default")
         training.read(wait=True)
-        training.log.close()
+        training.close()
     assert len(run.log.read_text().splitlines()) == 3
 
 

@@ -14,12 +14,8 @@ from heedful import core
 from heedful.families.weights import put_weights, weights_of
 from heedful.training.averaging import Ema, ema_share, mean_of
 from heedful.training.optimiser import put_state, state_of, undecayed
+from heedful.training.parallel import Replica
 from heedful.training.update import Update
-
-
-def named_undecayed(module: nn.Module) -> set[str]:
-    spared = undecayed(module)
-    return {name for name, parameter in module.named_parameters() if parameter in spared}
 
 
 @pytest.mark.parametrize("changes", [{}, {"positions": "learned"}, {"positions": "relative"}, {"tied": "none"}])
@@ -30,7 +26,7 @@ def test_matrices_decay_and_nothing_else_in_a_transformer(changes: dict[str, Any
         for name, _ in module.named_parameters()
         if name.endswith((".bias", "norm.weight", "embedding.weight", "positions.weight"))
     }
-    assert named_undecayed(module) == expected
+    assert undecayed(module) == expected
     assert any(name.endswith("query.weight") for name, _ in module.named_parameters())
     assert ("head.table.weight" in dict(module.named_parameters())) == (changes.get("tied") == "none")
 
@@ -38,18 +34,23 @@ def test_matrices_decay_and_nothing_else_in_a_transformer(changes: dict[str, Any
 def test_matrices_decay_and_nothing_else_in_a_recurrent_model() -> None:
     module = heedful.build("recurrent", vocab_size=V, d_model=8)
     names = [name for name, _ in module.named_parameters()]
-    assert named_undecayed(module) == {name for name in names if "bias" in name or name.endswith("embedding.weight")}
+    assert undecayed(module) == {name for name in names if "bias" in name or name.endswith("embedding.weight")}
     assert "encoder.forwards.0.weight_hh_l0" in names
 
 
 def test_a_class_token_and_torchs_embedding_do_not_decay() -> None:
     patches = core.PatchEmbedding(8, image_size=4, patch_size=2)
-    assert named_undecayed(nn.ModuleList([patches, nn.Embedding(3, 8)])) == {"0.prefix", "0.project.bias", "1.weight"}
+    assert undecayed(nn.ModuleList([patches, nn.Embedding(3, 8)])) == {"0.prefix", "0.project.bias", "1.weight"}
 
 
 def test_shared_parameters_are_updated_once() -> None:
-    update = Update(tiny(), config(), 10)
-    parameters = [parameter for group in update.optimiser.param_groups for parameter in group["params"]]
+    update = Update(Replica(tiny()), config(), 10)
+    parameters = [
+        parameter
+        for paced in update.optimisers
+        for group in paced.optimiser.param_groups
+        for parameter in group["params"]
+    ]
     assert len(parameters) == len(set(parameters)) == len(list(tiny().parameters()))
 
 
@@ -63,11 +64,12 @@ def gradients_for(module: nn.Module, seed: int) -> None:
 def test_update_is_torchs_clip_and_adamw(clip: float) -> None:
     settings = config(clip=clip, weight_decay=0.1, ema=0.9, schedule="cosine")
     ours, theirs = tiny().double(), tiny().double()
-    update = Update(ours, settings, 10)
-    spared = undecayed(theirs)
-    decayed = [parameter for parameter in theirs.parameters() if parameter not in spared]
+    update = Update(Replica(ours), settings, 10)
+    names = undecayed(theirs)
+    decayed = [parameter for name, parameter in theirs.named_parameters() if name not in names]
+    spared = [parameter for name, parameter in theirs.named_parameters() if name in names]
     adamw = torch.optim.AdamW(
-        [{"params": decayed, "weight_decay": 0.1}, {"params": list(spared), "weight_decay": 0.0}],
+        [{"params": decayed, "weight_decay": 0.1}, {"params": spared, "weight_decay": 0.0}],
         betas=(0.9, 0.98),
         eps=1e-9,
         foreach=False,
@@ -95,7 +97,7 @@ def test_update_is_torchs_clip_and_adamw(clip: float) -> None:
         for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True):
             torch.testing.assert_close(mine, other, rtol=1e-7, atol=1e-9)
     assert update.ema is not None
-    for name, weight in weights_of(update.ema.module).items():
+    for name, weight in update.ema.means.items():
         torch.testing.assert_close(weight, average[name], rtol=1e-6, atol=1e-8)
 
 
@@ -103,14 +105,14 @@ def test_update_is_torchs_clip_and_adamw(clip: float) -> None:
 @pytest.mark.parametrize("first", [True, False], ids=["at once", "later"])
 def test_what_is_not_finite_changes_nothing(what: str, first: bool) -> None:
     module = tiny()
-    update = Update(module, config(), 10)
+    update = Update(Replica(module), config(), 10)
     assert update.ema is not None
     loss, n = torch.tensor(1.0), torch.tensor(3)
     if not first:
         update.prepare(1)
         gradients_for(module, 1)
         update(loss, n)
-    before = [weights_of(module), weights_of(update.ema.module), state_of(update.optimiser, module)]
+    before = [weights_of(module), update.ema.means, state_of(update.optimisers, update.held.weights)]
     before = [{name: tensor.clone() for name, tensor in tensors.items()} for tensors in before]
 
     update.prepare(2)
@@ -122,7 +124,7 @@ def test_what_is_not_finite_changes_nothing(what: str, first: bool) -> None:
     _, finite = update(loss * float("nan") if what == "loss" else loss, n)
 
     assert not finite
-    after = [weights_of(module), weights_of(update.ema.module), state_of(update.optimiser, module)]
+    after = [weights_of(module), update.ema.means, state_of(update.optimisers, update.held.weights)]
     for old, new in zip(before, after, strict=True):
         for name, tensor in new.items():
             assert torch.equal(tensor, old.get(name, torch.zeros_like(tensor))), name
@@ -132,7 +134,7 @@ def test_frozen_parameters_stay_and_unused_ones_do_no_harm() -> None:
     module = nn.ModuleDict({"used": nn.Linear(2, 2), "frozen": nn.Linear(2, 2), "unused": nn.Linear(2, 2)})
     module["frozen"].requires_grad_(False)
     before = {name: weight.clone() for name, weight in weights_of(module).items()}
-    update = Update(module, config(weight_decay=0.5), 10)
+    update = Update(Replica(module), config(weight_decay=0.5), 10)
     update.prepare(1)
     module["frozen"](module["used"](torch.ones(1, 2))).sum().backward()
     update(torch.tensor(1.0), torch.tensor(1))
@@ -142,13 +144,13 @@ def test_frozen_parameters_stay_and_unused_ones_do_no_harm() -> None:
 
 def test_the_optimisers_state_travels_by_name() -> None:
     module, other = tiny(), tiny()
-    update, fresh = Update(module, config(), 10), Update(other, config(), 10)
+    update, fresh = Update(Replica(module), config(), 10), Update(Replica(other), config(), 10)
     for step in (1, 2):
         update.prepare(step)
         gradients_for(module, step)
         update(torch.tensor(1.0), torch.tensor(1))
     put_weights(other, weights_of(module))
-    put_state(fresh.optimiser, other, state_of(update.optimiser, module))
+    put_state(fresh.optimisers, fresh.held.weights, state_of(update.optimisers, update.held.weights))
     for each, owner in ((update, module), (fresh, other)):
         each.prepare(3)
         gradients_for(owner, 3)
@@ -162,14 +164,9 @@ def test_the_average_forgets_its_start() -> None:
     assert ema_share(10**6, 0.999) == pytest.approx(0.001)
 
 
-def test_the_average_keeps_tied_weights_tied_and_follows_buffers() -> None:
-    module = nn.Sequential(tiny(), nn.BatchNorm1d(3))
-    ema = Ema(module)
-    assert weights_of(ema.module).keys() == weights_of(module).keys()
-    weights_of(module)["1.running_mean"].fill_(5.0)
-    ema.follow(torch.tensor(0.5))
-    assert torch.equal(weights_of(ema.module)["1.running_mean"], torch.full((3,), 5.0))
-    assert not ema.module.training
+def test_the_average_holds_shared_weights_once() -> None:
+    ema = Ema(Replica(tiny()).weights)
+    assert ema.means.keys() == dict(tiny().named_parameters()).keys()
 
 
 def test_mean_of_weights() -> None:

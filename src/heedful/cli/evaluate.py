@@ -24,6 +24,7 @@ from ..tasks.translation.prepare import read_set
 from ..tasks.translation.translator import Translator
 from .generation import Beam, LengthPenalty, Precision, given
 from .tables import show_by_length, show_samples, show_scores
+from .together import deal, together
 from .words import say, warn
 
 
@@ -48,31 +49,34 @@ def evaluate(
 
     A translator gets BLEU and chrF with signatures and 95 % intervals, samples, and scores by length.
     """
-    if out is not None and out.suffix != ".json":
-        raise ConfigError(f"--out {out}: the scores are written as JSON; give the file the ending .json")
-    translator = load(model, device=device)
-    files = Files(tuple(data), columns=tuple(name.strip() for name in columns.split(",")) if columns else None)
-    if not isinstance(translator, Translator):
-        only = {"alignments": alignments, **given(context)}
-        _of_other_tasks(translator, model, files, {name: value for name, value in only.items() if value}, out)
-        return
-    pairs = _pairs(translator, files)
-    gold = None if alignments is None else read_alignments(alignments, pairs)
-    if gold is not None and not has_attention(translator):
-        raise DataError(f"{model} has no attention that --alignments could be compared with")
-    words = given(context)
-    result = _evaluated(translator, pairs, words)
-    _show(result, samples, translator.settings.target)
-    found = {**result.to_dict(), "samples": [vars(sample) for sample in result.samples]}
-    if gold is not None:
-        triples = [(pair.source, pair.target, true) for pair, true in zip(pairs, gold, strict=True)]
-        half = (len(triples) + 1) // 2
-        score = alignment_score(translator, triples[:half], triples[half:] or triples)
-        _show_alignment(score, half)
-        found["alignment"] = {**vars(score), "head": str(score.head)}
-    if out is not None:
-        write_mapping(out, found)
-        say(f"wrote {out}")
+    with together() as here:
+        if out is not None and out.suffix != ".json":
+            raise ConfigError(f"--out {out}: the scores are written as JSON; give the file the ending .json")
+        out = out if here.rank == 0 else None
+        translator = load(model, device=here.device(device))
+        deal(translator, here)
+        files = Files(tuple(data), columns=tuple(name.strip() for name in columns.split(",")) if columns else None)
+        if not isinstance(translator, Translator):
+            only = {"alignments": alignments, **given(context)}
+            _of_other_tasks(translator, model, files, {name: value for name, value in only.items() if value}, out)
+            return
+        pairs = _pairs(translator, files)
+        gold = None if alignments is None else read_alignments(alignments, pairs)
+        if gold is not None and not has_attention(translator):
+            raise DataError(f"{model} has no attention that --alignments could be compared with")
+        words = given(context)
+        result = _evaluated(translator, pairs, words)
+        _show(result, samples, translator.settings.target)
+        found = {**result.to_dict(), "samples": [vars(sample) for sample in result.samples]}
+        if gold is not None:
+            triples = [(pair.source, pair.target, true) for pair, true in zip(pairs, gold, strict=True)]
+            half = (len(triples) + 1) // 2
+            score = alignment_score(translator, triples[:half], triples[half:] or triples)
+            _show_alignment(score, half)
+            found["alignment"] = {**vars(score), "head": str(score.head)}
+        if out is not None:
+            write_mapping(out, found)
+            say(f"wrote {out}")
 
 
 def _of_other_tasks(predictor: Any, model: Path, files: Files, words: dict[str, Any], out: Path | None) -> None:

@@ -22,6 +22,7 @@ from ..tasks import load
 from ..tasks.forecasting import SeriesForecaster
 from ..tasks.images import ImageClassifier
 from ..tasks.translation import Translator
+from ..training.parallel import Alone
 from .answering import Answering, Form, Writing, answering
 from .generation import (
     Beam,
@@ -43,6 +44,7 @@ from .generation import (
 )
 from .search import NEAREST, search
 from .things import predict_images, predict_series
+from .together import deal, together
 from .words import complain, warn
 
 CHUNK = 1024  # lines translated together; the output appears chunk by chunk
@@ -104,59 +106,68 @@ def predict(
 
     With --n-best each line begins with the number of its input line and a tab.
     """
-    words = given(context)
-    form: Form = "json" if as_json else "scores" if scores else "plain"
-    if (query is None) != (index is None):
-        raise ConfigError("--query and --index belong together: what to look for, and the file to search")
-    if scores and as_json:
-        raise ConfigError("--scores and --json write the same in two forms; give one of them")
-    if as_stream:
-        if scores or as_json or out is not None or (n_best or 1) > 1:
-            raise ConfigError("--stream shows one plain answer; leave out --scores, --json, --out and --n-best")
-        if text == "-" or os.path.exists(text) or "\n" in text:
-            raise ConfigError("--stream is for one text in the command; files are answered line by line without it")
-    read = str(index) if index is not None else text
-    if out is not None and out.exists() and os.path.exists(read) and out.samefile(read):
-        raise DataError(f"{out} is the input; write the output to another file")
-    used = load(model, device=device)
-    if query is not None and index is not None:
-        if words or as_stream or scores or text != "-":
-            raise ConfigError("a search takes --query and --index alone; leave out texts and what is for answers")
-        with _output(out) as stream:
-            search(used, query, index, stream, count=nearest, as_json=as_json)
-        return
-    if isinstance(used, ImageClassifier | SeriesForecaster):
-        if words or as_stream:
-            raise ConfigError(f"this model, for {used.task}, writes no text; leave out what is for models that do")
-        fault = None
-        with _output(out) as stream:
-            if isinstance(used, ImageClassifier):
-                fault = predict_images(used, text, form, stream)
-            else:
-                predict_series(used, text, form, stream)
-        if fault:
-            raise DataError(fault)
-        return
-    name, lines = _input(text)
-    by_hand = text == "-" and sys.stdin.isatty()
-    way = answering(used, form, words)
-    if isinstance(way.model, Translator) and form != "plain" and way.model.settings.confidence is None:
-        warn("warning: this model gives no confidence; training teaches it where the validation set can")
-    if by_hand:
-        warn("Type a text and press Enter; Ctrl-D ends.")
-    with _output(out) as stream:
-        done, refused = _run(lines, name, stream, way, as_stream=as_stream, size=1 if by_hand else CHUNK)
-    if refused:
-        raise DataError(f"{refused:,} of {done:,} lines were refused; the output has an empty answer for each")
+    with together() as here:
+        words = given(context)
+        form: Form = "json" if as_json else "scores" if scores else "plain"
+        if (query is None) != (index is None):
+            raise ConfigError("--query and --index belong together: what to look for, and the file to search")
+        if scores and as_json:
+            raise ConfigError("--scores and --json write the same in two forms; give one of them")
+        if as_stream:
+            if scores or as_json or out is not None or (n_best or 1) > 1:
+                raise ConfigError("--stream shows one plain answer; leave out --scores, --json, --out and --n-best")
+            if text == "-" or os.path.exists(text) or "\n" in text:
+                raise ConfigError("--stream is for one text in the command; files are answered line by line without it")
+        read = str(index) if index is not None else text
+        if out is not None and out.exists() and os.path.exists(read) and out.samefile(read):
+            raise DataError(f"{out} is the input; write the output to another file")
+        used = load(model, device=here.device(device))
+        deal(used, here)
+        if query is not None and index is not None:
+            if words or as_stream or scores or text != "-":
+                raise ConfigError("a search takes --query and --index alone; leave out texts and what is for answers")
+            with _output(out, here) as stream:
+                search(used, query, index, stream, count=nearest, as_json=as_json)
+            return
+        if isinstance(used, ImageClassifier | SeriesForecaster):
+            if words or as_stream:
+                raise ConfigError(f"this model, for {used.task}, writes no text; leave out what is for models that do")
+            fault = None
+            with _output(out, here) as stream:
+                if isinstance(used, ImageClassifier):
+                    fault = predict_images(used, text, form, stream)
+                else:
+                    predict_series(used, text, form, stream)
+            if fault:
+                raise DataError(fault)
+            return
+        name, lines = _input(text)
+        by_hand = here.tell(text == "-" and sys.stdin.isatty())
+        way = answering(used, form, words)
+        if isinstance(way.model, Translator) and form != "plain" and way.model.settings.confidence is None:
+            warn("warning: this model gives no confidence; training teaches it where the validation set can")
+        if by_hand:
+            warn("Type a text and press Enter; Ctrl-D ends.")
+        with _output(out, here) as stream:
+            chunks = _chunks(lines, 1 if by_hand else CHUNK * here.size, here)
+            done, refused = _run(chunks, name, stream, way, as_stream=as_stream)
+        if refused:
+            raise DataError(f"{refused:,} of {done:,} lines were refused; the output has an empty answer for each")
+
+
+def _chunks(lines: Iterator[Line], size: int, here: Alone) -> Iterator[list[Line]]:
+    """So many lines at a time, as the first process reads them: only it may have the input."""
+    while chunk := here.tell(list(islice(lines, size)) if here.rank == 0 else None):
+        yield [Line(*line) for line in chunk]
 
 
 def _run(
-    lines: Iterator[Line], name: str, stream: BinaryIO, way: Answering, *, as_stream: bool, size: int
+    chunks: Iterator[list[Line]], name: str, stream: BinaryIO, way: Answering, *, as_stream: bool
 ) -> tuple[int, int]:
     """Chunk by chunk; how many lines there were, and how many were refused, which have an empty answer."""
     unfinished: list[int] = []
     done = refused = 0
-    while chunk := list(islice(lines, size)):
+    for chunk in chunks:
         checked = [line._replace(fault=line.fault or way.why_not(line.text) or "") for line in chunk]
         good = [line for line in checked if not line.fault]
         answers = _streamed(way, good, stream) if as_stream else way.answers(good)
@@ -201,8 +212,11 @@ def _input(text: str) -> tuple[str, Iterator[Line]]:
 
 
 @contextmanager
-def _output(path: Path | None) -> Iterator[BinaryIO]:
-    """The screen, or a file that is complete or not there."""
+def _output(path: Path | None, here: Alone) -> Iterator[BinaryIO]:
+    """The screen, or a file that is complete or not there; of several processes, the first one's."""
+    if here.rank > 0:
+        yield io.BytesIO()
+        return
     if path is None:
         sys.stdout.flush()
         yield sys.stdout.buffer

@@ -19,7 +19,7 @@ from . import (
     train_text_to_text,
 )
 from .help import Group
-from .running import AllowChanges, ConfigFile, ManyFiles, Out, Overwrite, Resume, Setting, Valid, launch
+from .running import Common, ManyFiles, Out, Valid, launch, with_common
 
 EXAMPLE = (
     "Example: heedful train translation --data pairs.tsv --from ko --to en --out runs/ko-en --set training.steps=20000"
@@ -29,6 +29,7 @@ app = typer.Typer(cls=Group, help="Train a model on your own files.", no_args_is
 
 
 @app.command(cls=ManyFiles, epilog=EXAMPLE)
+@with_common
 def translation(
     out: Out,
     data: Annotated[
@@ -47,11 +48,8 @@ def translation(
     preset: Annotated[str | None, typer.Option(help="A sized model: tiny, small, base, big.")] = None,
     model: Annotated[str | None, typer.Option(help="A family: original (the Transformer) or recurrent.")] = None,
     attention: Annotated[str | None, typer.Option(help="For recurrent: additive or none.")] = None,
-    config: ConfigFile = None,
-    setting: Setting = None,
-    resume: Resume = False,
-    allow_changes: AllowChanges = False,
-    overwrite: Overwrite = False,
+    *,
+    common: Common,
 ) -> None:
     """Train a translator on files of sentence pairs.
 
@@ -70,14 +68,10 @@ def translation(
     launch(
         TranslationTask(),
         out,
+        common,
         data=data,
         valid=valid,
         columns=columns,
-        config=config,
-        setting=setting,
-        resume=resume,
-        allow_changes=allow_changes,
-        overwrite=overwrite,
         options=options,
         needed=(("--from", "source"), ("--to", "target")),
     )

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from ..tasks.classification.task import ClassificationTask
-from .running import AllowChanges, ConfigFile, Out, Overwrite, Preset, Resume, Setting, Valid, launch
+from .running import Common, Out, Preset, Valid, launch, with_common
 
 NAME = ClassificationTask.name
 EXAMPLE = "Example: heedful train classification --data reviews.tsv --out runs/reviews --set training.epochs=5"
@@ -18,6 +18,7 @@ Base = Annotated[
 ]
 
 
+@with_common
 def classification(
     out: Out,
     data: Annotated[
@@ -33,11 +34,8 @@ def classification(
         ),
     ] = None,
     preset: Preset = None,
-    config: ConfigFile = None,
-    setting: Setting = None,
-    resume: Resume = False,
-    allow_changes: AllowChanges = False,
-    overwrite: Overwrite = False,
+    *,
+    common: Common,
 ) -> None:
     """Train a classifier on texts with a label each, or on pairs of texts.
 
@@ -53,13 +51,9 @@ def classification(
     launch(
         ClassificationTask(),
         out,
+        common,
         data=data,
         valid=valid,
         columns=columns,
-        config=config,
-        setting=setting,
-        resume=resume,
-        allow_changes=allow_changes,
-        overwrite=overwrite,
         options=options,
     )

@@ -9,13 +9,14 @@ import typer
 from ..config import read_mapping
 from ..tasks.forecasting.task import ForecastingTask
 from ..tasks.run.folder import METRICS
-from .running import AllowChanges, ConfigFile, Out, Overwrite, Resume, Setting, launch
+from .running import Common, Out, launch, with_common
 from .words import say
 
 NAME = ForecastingTask.name
 EXAMPLE = "Example: heedful train forecasting --data prices.csv --columns close --horizon 5 --out runs/prices"
 
 
+@with_common
 def forecasting(
     out: Out,
     data: Annotated[
@@ -36,11 +37,8 @@ def forecasting(
     preset: Annotated[
         str | None, typer.Option(help="A sized model: patchtst-tiny, patchtst-42, patchtst-64 (the paper's).")
     ] = None,
-    config: ConfigFile = None,
-    setting: Setting = None,
-    resume: Resume = False,
-    allow_changes: AllowChanges = False,
-    overwrite: Overwrite = False,
+    *,
+    common: Common,
 ) -> None:
     """Train a forecaster on tables of series, such as prices, and judge it beside "tomorrow = today".
 
@@ -60,18 +58,6 @@ def forecasting(
             values["model"] = {**({"preset": chosen} if isinstance(chosen, str) else chosen), **changes}
 
     task = ForecastingTask()
-    launch(
-        task,
-        out,
-        data=data,
-        valid=None,
-        columns=columns,
-        config=config,
-        setting=setting,
-        resume=resume,
-        allow_changes=allow_changes,
-        overwrite=overwrite,
-        options=options,
-    )
-    for sentence in task.verdicts(read_mapping(out / METRICS)):
-        say(sentence)
+    if launch(task, out, common, data=data, columns=columns, options=options):
+        for sentence in task.verdicts(read_mapping(out / METRICS)):
+            say(sentence)

@@ -7,12 +7,13 @@ from typing import Annotated, Any
 import typer
 
 from ..tasks.images.task import ImagesTask
-from .running import AllowChanges, ConfigFile, Out, Overwrite, Resume, Setting, Valid, launch
+from .running import Common, Out, Valid, launch, with_common
 
 NAME = ImagesTask.name
 EXAMPLE = "Example: heedful train images --data photos --out runs/photos --image-size 64 --flip"
 
 
+@with_common
 def images(
     out: Out,
     data: Annotated[
@@ -37,11 +38,8 @@ def images(
     flip: Annotated[
         bool, typer.Option("--flip", help="Swap left and right at random in training: for photos, not for letters.")
     ] = False,
-    config: ConfigFile = None,
-    setting: Setting = None,
-    resume: Resume = False,
-    allow_changes: AllowChanges = False,
-    overwrite: Overwrite = False,
+    *,
+    common: Common,
 ) -> None:
     """Train an image classifier. Files that are broken are left out, counted and named.
 
@@ -62,13 +60,9 @@ def images(
     launch(
         ImagesTask(),
         out,
+        common,
         data=data,
         valid=valid,
         columns=columns,
-        config=config,
-        setting=setting,
-        resume=resume,
-        allow_changes=allow_changes,
-        overwrite=overwrite,
         options=options,
     )

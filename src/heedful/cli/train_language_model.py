@@ -7,12 +7,13 @@ from typing import Annotated, Any
 import typer
 
 from ..tasks.language_model.task import LanguageModelTask
-from .running import AllowChanges, ConfigFile, Out, Overwrite, Resume, Setting, Valid, launch
+from .running import Common, Out, Valid, launch, with_common
 
 NAME = LanguageModelTask.name
 EXAMPLE = "Example: heedful train language_model --data shakespeare.txt --characters --out runs/shakespeare"
 
 
+@with_common
 def language_model(
     out: Out,
     data: Annotated[
@@ -30,11 +31,8 @@ def language_model(
     context: Annotated[
         int | None, typer.Option(min=1, help="How many tokens the model sees at once; 256 for the tiny models.")
     ] = None,
-    config: ConfigFile = None,
-    setting: Setting = None,
-    resume: Resume = False,
-    allow_changes: AllowChanges = False,
-    overwrite: Overwrite = False,
+    *,
+    common: Common,
 ) -> None:
     """Train a language model, which continues text.
 
@@ -57,12 +55,8 @@ def language_model(
     launch(
         LanguageModelTask(),
         out,
+        common,
         data=data,
         valid=valid,
-        config=config,
-        setting=setting,
-        resume=resume,
-        allow_changes=allow_changes,
-        overwrite=overwrite,
         options=options,
     )

@@ -7,13 +7,14 @@ from typing import Annotated, Any
 import typer
 
 from ..tasks.masked.task import MaskedTask
-from .running import AllowChanges, ConfigFile, Out, Overwrite, Preset, Resume, Setting, Valid, launch
+from .running import Common, Out, Preset, Valid, launch, with_common
 from .train_classification import Base
 
 NAME = MaskedTask.name
 EXAMPLE = "Example: heedful train masked --data texts.txt --out runs/reader --preset bert-mini"
 
 
+@with_common
 def masked(
     out: Out,
     data: Annotated[
@@ -23,11 +24,8 @@ def masked(
     valid: Valid = None,
     base: Base = None,
     preset: Preset = None,
-    config: ConfigFile = None,
-    setting: Setting = None,
-    resume: Resume = False,
-    allow_changes: AllowChanges = False,
-    overwrite: Overwrite = False,
+    *,
+    common: Common,
 ) -> None:
     """Train a reader as BERT was: on plain text, by guessing words behind gaps. A classifier can begin with it.
 
@@ -42,12 +40,8 @@ def masked(
     launch(
         MaskedTask(),
         out,
+        common,
         data=data,
         valid=valid,
-        config=config,
-        setting=setting,
-        resume=resume,
-        allow_changes=allow_changes,
-        overwrite=overwrite,
         options=options,
     )

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from ..tasks.text_to_text.task import TextToTextTask
-from .running import AllowChanges, ConfigFile, Out, Overwrite, Preset, Resume, Setting, Valid, launch
+from .running import Common, Out, Preset, Valid, launch, with_common
 
 NAME = TextToTextTask.name
 EXAMPLE = (
@@ -16,6 +16,7 @@ EXAMPLE = (
 )
 
 
+@with_common
 def text_to_text(
     out: Out,
     data: Annotated[
@@ -41,11 +42,8 @@ def text_to_text(
         ),
     ] = None,
     preset: Preset = None,
-    config: ConfigFile = None,
-    setting: Setting = None,
-    resume: Resume = False,
-    allow_changes: AllowChanges = False,
-    overwrite: Overwrite = False,
+    *,
+    common: Common,
 ) -> None:
     """Train a model that answers a text with a text: it summarises, rewrites, answers, translates.
 
@@ -61,13 +59,9 @@ def text_to_text(
     launch(
         TextToTextTask(),
         out,
+        common,
         data=data,
         valid=valid,
         columns=columns,
-        config=config,
-        setting=setting,
-        resume=resume,
-        allow_changes=allow_changes,
-        overwrite=overwrite,
         options=options,
     )

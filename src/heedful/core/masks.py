@@ -88,12 +88,13 @@ def window(size: int) -> Mask:
     return Mask((Window(size),))
 
 
-def padding(real: Tensor | Sequence[int], *, lengths: Sequence[int] | None = None) -> Mask:
+def padding(real: Tensor | Sequence[int], *, lengths: Sequence[int] | None = None, at_the_end: bool = False) -> Mask:
     """Hide the padded keys.
 
     `real` is either the number of real keys in each row, which stand first, or a (B, Tk) boolean
     tensor, True = real, not to be changed afterwards; one row serves the whole batch. Beside a tensor
-    on a device, `lengths` tells the host what it holds (padding at the end only), so that nothing waits.
+    on a device, `lengths` tells the host what it holds (padding at the end only), so that nothing waits;
+    `at_the_end` tells it only that real keys stand first, which holds for every batch of a loader.
     """
     if isinstance(real, Tensor) and real.dim() == 2:
         if real.dtype != torch.bool:
@@ -101,7 +102,7 @@ def padding(real: Tensor | Sequence[int], *, lengths: Sequence[int] | None = Non
                 f"a padding mask must be boolean, True = may attend, but its dtype is {real.dtype}; "
                 "for 0/1 integers write mask.bool()"
             )
-        return Mask((_padding_from_tensor(real, lengths),))
+        return Mask((_padding_from_tensor(real, lengths, packed=at_the_end and lengths is None),))
     if isinstance(real, Tensor) and (real.dim() != 1 or real.is_floating_point() or real.dtype == torch.bool):
         raise TypeError(
             f"padding takes lengths, a list or 1-d tensor of integers, or a (B, Tk) boolean tensor; "
@@ -119,18 +120,22 @@ def _whole_numbers(lengths: Sequence[int]) -> tuple[int, ...]:
     return tuple(index(n) for n in lengths)
 
 
-def _padding_from_tensor(keep: Tensor, lengths: Sequence[int] | None) -> Padding:
+def _padding_from_tensor(keep: Tensor, lengths: Sequence[int] | None, *, packed: bool) -> Padding:
     told = None if lengths is None else _whole_numbers(lengths)
     if told is not None and len(told) != keep.shape[0]:
         raise ValueError(f"{len(told)} lengths are given for {keep.shape[0]} rows of padding")
     if not can_read(keep):
-        return Padding(keep, told)
+        return Padding(keep, told, packed)
     total = keep.sum(dim=1)
     counts = tuple(total.tolist())
     at_the_end = torch.equal(keep, torch.arange(keep.shape[1]) < total[:, None])
     if told is not None and not (at_the_end and counts == told):
         raise ValueError(f"lengths {told} do not say what the padding mask says; they are for padding at the end")
-    return Padding(keep, counts if at_the_end else None)
+    if not packed:
+        return Padding(keep, counts if at_the_end else None)
+    if not at_the_end:
+        raise ValueError("a padding mask is said to be real at first and padding at the end, but it is not")
+    return Padding(keep, packed=True)
 
 
 def as_mask(keep: Padded) -> Mask:

@@ -97,8 +97,9 @@ class MultiHeadAttention(nn.Module):
 
     def keys_values(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """(B, Tk, D) → keys and values, each (B, G, Tk, K)."""
-        key, value = self._heads(self.key_value(source), 2 * self.n_kv_heads).chunk(2, dim=1)
-        return key, value
+        both = self.key_value(source).unflatten(-1, (2, self.n_kv_heads, self.d_head))  # (B, Tk, 2, G, K)
+        key, value = both.unbind(2)  # before heads and tokens change places, so that the gradient needs no copy
+        return key.transpose(1, 2), value.transpose(1, 2)
 
     def _heads(self, x: Tensor, n: int) -> Tensor:
         return x.unflatten(-1, (n, self.d_head)).transpose(1, 2)  # (B, T, n·K) → (B, n, T, K)

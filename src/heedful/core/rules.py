@@ -132,11 +132,12 @@ class Padding(Part):
 
     `lengths` is known to the host, so that choosing a kernel never waits for the device. It is found
     by looking when `keep` lies on the CPU, and is None when only the device knows, or when padding does
-    not stand at the end.
+    not stand at the end. `packed` says that it does without saying where: true of every batch of a loader.
     """
 
     keep: Tensor | None = None  # (B, Tk)
     lengths: tuple[int, ...] | None = None
+    packed: bool = False
 
     def __repr__(self) -> str:
         if self.lengths is not None:
@@ -150,7 +151,7 @@ class Padding(Part):
     @property
     def at_the_end(self) -> bool:
         """Whether the host knows that real keys stand first."""
-        return self.lengths is not None
+        return self.packed or self.lengths is not None
 
     @property
     def every_row_has_a_key(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from .binding import bind, newest, zero_padding
 from .cache import Cache, KVCache
@@ -28,10 +29,13 @@ class Stack(nn.Module):
 
     `norm` is the final one that pre-norm layers need; `entry` follows the embeddings: a norm (BERT, BART), or a norm
     and a matrix that widens them (ALBERT).
-    The dropout is the paper's on the sum of embeddings and positions.
+    The dropout is the paper's on the sum of embeddings and positions. With `recompute`, training keeps only what goes
+    into each layer and runs it again for its gradient: a third more work, for memory that no longer grows with what a
+    layer holds inside.
     """
 
     default_mask = everything()
+    recompute = False
 
     def __init__(
         self,
@@ -81,8 +85,10 @@ class Stack(nn.Module):
         x = self.dropout(self.entry(self.positions.embed(x, q_pos)))
         bound = bind(self.mask & padding, grid, bias=self.positions.bias(q_pos, k_pos), dtype=x.dtype)
         rotate = self.positions.rotation(q_pos, q_pos)  # keys in the cache were turned when they came in
+        again = self.recompute and self.training and torch.is_grad_enabled()
         for index, layer in enumerate(self.layers):
-            x = layer(x, keep=bound, rotate=rotate, cache=cache, layer=index, **memory)
+            context = {"keep": bound, "rotate": rotate, "cache": cache, "layer": index, **memory}
+            x = checkpoint(layer, x, use_reentrant=False, **context) if again else layer(x, **context)
         if cache is not None:
             cache.advance(length, placed, padded=bool(padding.parts), given=positions is not None)
         return self.norm(x)

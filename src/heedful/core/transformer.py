@@ -90,9 +90,13 @@ class EncoderOnly(nn.Module):
         *,
         segments: Tensor | None = None,
         positions: Tensor | None = None,
+        places: Tensor | None = None,
     ) -> Tensor:
+        """What the head says of each row, or with `places` (P,), indexes into all B · T tokens, of those tokens alone:
+        where a few are asked about, a vocabulary's logits for all would be most of the work."""
         x, real = self.embedding(inputs, keep, segments=segments)
-        return self.head(self.encoder(x, real, positions=positions), real)
+        hidden = self.encoder(x, real, positions=positions)
+        return self.head(hidden, real) if places is None else self.head(hidden.flatten(0, 1).index_select(0, places))
 
 
 class DecoderOnly(nn.Module):

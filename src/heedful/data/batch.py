@@ -5,9 +5,9 @@ B rows, S source and T target places.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 import numpy as np
 import torch
@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..errors import DataError
+from .sequences import Ids, Sequences
 from .tokenizer import END, PAD, START
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 D = TypeVar("D", bound="DataclassInstance")
-Ids: TypeAlias = Sequence[int] | NDArray[np.integer[Any]]
 
 
 class Marks(NamedTuple):
@@ -44,8 +44,8 @@ class Batch:
     target_out: Tensor  # (B, T) the target, then end: what it shall say
     source_mask: Tensor  # (B, S) True where real
     target_mask: Tensor  # (B, T) the same for target_in and target_out
-    source_lengths: tuple[int, ...]  # B numbers, known to the host
-    target_lengths: tuple[int, ...]
+    source_lengths: tuple[int, ...] | None  # B numbers, known to the host
+    target_lengths: tuple[int, ...] | None
     rows: tuple[int, ...]  # the real rows' indices in the store
 
     @property
@@ -69,54 +69,72 @@ class Batch:
         rows = range(len(pairs)) if rows is None else rows
         if len(rows) != len(pairs):
             raise ValueError(f"{len(pairs)} pairs need as many rows, not {len(rows)}")
-        sources, targets = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-        source_lengths, target_lengths = [len(ids) + 1 for ids in sources], [len(ids) + 1 for ids in targets]
-        needed = (len(pairs), max(source_lengths, default=1), max(target_lengths, default=1))
-        n_rows, n_source, n_target = shape = shape or needed
+        source, target = (Sequences.of([pair[side] for pair in pairs]) for side in (0, 1))
+        numbers = [int(row) for row in rows]
+        return cls.laid_out(source, target, shape or _needed(source, target), numbers, Marks(pad, start, end))
+
+    @classmethod
+    def laid_out(
+        cls, source: Sequences, target: Sequences, shape: tuple[int, int, int], rows: Sequence[int], marks: Marks = OURS
+    ) -> Self:
+        """A batch of as many sources as targets, which stand in these rows of their store."""
+        needed = _needed(source, target)
         if any(have < need for have, need in zip(shape, needed, strict=True)):
             raise DataError(f"a batch of the shape {shape} cannot hold pairs that need {needed}; nothing is cut off")
-        source_lengths += [0] * (n_rows - len(pairs))
-        target_lengths += [0] * (n_rows - len(pairs))
-        source, source_mask = _padded(sources, source_lengths, n_source, pad, end)
-        target_out, target_mask = _padded(targets, target_lengths, n_target, pad, end)
-        target_in = np.full_like(target_out, pad)
-        target_in[: len(pairs), 0] = start
-        target_in[:, 1:] = np.where(target_mask[:, 1:], target_out[:, :-1], pad)  # the shift: end falls out
+        n_rows, n_source, n_target = shape
+        source_ids, source_mask, source_lengths = _ended(source, (n_rows, n_source), marks)
+        target_out, target_mask, target_lengths = _ended(target, (n_rows, n_target), marks)
+        target_in = np.full_like(target_out, marks.pad)
+        target_in[: needed[0], 0] = marks.start
+        target_in[:, 1:] = np.where(target_mask[:, 1:], target_out[:, :-1], marks.pad)  # the shift: end falls out
         return cls(
-            source=torch.from_numpy(source),
+            source=torch.from_numpy(source_ids),
             target_in=torch.from_numpy(target_in),
             target_out=torch.from_numpy(target_out),
             source_mask=torch.from_numpy(source_mask),
             target_mask=torch.from_numpy(target_mask),
-            source_lengths=tuple(source_lengths),
-            target_lengths=tuple(target_lengths),
-            rows=tuple(int(row) for row in rows),
+            source_lengths=source_lengths,
+            target_lengths=target_lengths,
+            rows=tuple(rows),
         )
 
     def to(self, device: torch.device | str) -> Self:
         """The same on a device."""
         return moved(self, device)
 
+    def fixed(self) -> Self:
+        """The same without what the host knows of its values: what is captured or compiled for it holds for every
+        batch of its shape."""
+        return replace(self, source_lengths=None, target_lengths=None, rows=())
+
 
 def moved(batch: D, device: torch.device | str) -> D:
     """A batch of any kind with its tensors on a device; the host does not wait for the copy."""
-    to_gpu = torch.device(device).type == "cuda"
+    to_gpu = torch.device(device).type == "cuda"  # only from pinned memory can a GPU copy by itself
+    return _each_tensor(pinned(batch) if to_gpu else batch, lambda tensor: tensor.to(device, non_blocking=True))
 
-    def there(tensor: Tensor) -> Tensor:  # only from pinned memory can a GPU copy by itself
-        pinned = tensor.pin_memory() if to_gpu and tensor.device.type == "cpu" else tensor
-        return pinned.to(device, non_blocking=True)
 
+def pinned(batch: D) -> D:
+    """A batch of any kind with its tensors in pinned memory; those that are there already, or on a GPU, stay."""
+    return _each_tensor(batch, lambda tensor: tensor.pin_memory() if tensor.device.type == "cpu" else tensor)
+
+
+def _each_tensor(batch: D, change: Callable[[Tensor], Tensor]) -> D:
     values = {field.name: getattr(batch, field.name) for field in fields(batch)}
-    return replace(batch, **{name: there(value) for name, value in values.items() if isinstance(value, Tensor)})
+    return replace(batch, **{name: change(value) for name, value in values.items() if isinstance(value, Tensor)})
 
 
-def _padded(
-    sequences: Sequence[Ids], lengths: Sequence[int], width: int, pad: int, end: int
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Each sequence and its end, then padding; and what of that is real."""
-    mask = np.arange(width) < np.array(lengths, dtype=np.int64)[:, None]
-    ids = np.full(mask.shape, pad, dtype=np.int64)
-    if sequences:
-        ended = [part for sequence in sequences for part in (sequence, (end,))]
-        ids[mask] = np.concatenate(ended, dtype=np.int64, casting="unsafe")  # an empty list counts as floats
-    return ids, mask
+def _needed(source: Sequences, target: Sequences) -> tuple[int, int, int]:
+    """The smallest shape, with a place for the end."""
+    n_source, n_target = (int(side.lengths.max(initial=0)) + 1 for side in (source, target))
+    return len(source.lengths), n_source, n_target
+
+
+def _ended(
+    side: Sequences, shape: tuple[int, int], marks: Marks
+) -> tuple[NDArray[np.int64], NDArray[np.bool_], tuple[int, ...]]:
+    """Each sequence and its end, then padding; what of that is real; and how long each row is."""
+    ids, lengths, n = side.laid_out(shape, marks.pad), side.lengths_of(shape[0]), len(side.lengths)
+    ids[np.arange(n), side.lengths] = marks.end
+    lengths[:n] += 1
+    return ids, np.arange(shape[1]) < lengths[:, None], tuple(lengths.tolist())

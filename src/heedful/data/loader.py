@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..config import Config
 from ..errors import DataError
 from .batch import OURS, Batch, Marks
+from .share import WHOLE, Share
 from .store import TokenStore
 
 _STEP = 4  # lengths are rounded up to a multiple of this
@@ -52,6 +53,13 @@ class Bucket:
         return self.members[order[start:stop]]
 
 
+class Part(NamedTuple):
+    """Rows of a store, and the shape (B, S, T) they are laid out in."""
+
+    rows: NDArray[np.intp]
+    shape: tuple[int, int, int]
+
+
 class Loader:
     """A store as batches. Every pair comes exactly once in an epoch."""
 
@@ -78,8 +86,17 @@ class Loader:
         """How many batches an epoch has; here the same for each."""
         return len(self._steps)
 
-    def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
-        """The batches of an epoch in its own order, from step `start` on; those before are not made."""
+    def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Batch]:
+        """The batches of an epoch in its own order, or a share of each, from step `start` on; those before are not
+        made."""
+        return map(self._batch, self.plan(epoch, start, share))
+
+    def in_order(self) -> Iterator[Batch]:
+        """Every batch once, from the shortest pairs to the longest: for validation."""
+        return map(self._batch, self.plan_in_order())
+
+    def plan(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Part]:
+        """What each batch of `epoch` is made of."""
         if not 0 <= start <= len(self._steps):
             raise DataError(
                 f"an epoch has {len(self._steps)} steps and cannot start at step {start}; "
@@ -88,17 +105,21 @@ class Loader:
         random = np.random.default_rng([self.seed, epoch])
         orders = [random.permutation(len(bucket.members)) for bucket in self._buckets]
         steps = random.permutation(self._steps)
-        return self._batches(orders, steps[start:])
+        return self._parts(orders, steps[start:], share)
 
-    def in_order(self) -> Iterator[Batch]:
-        """Every batch once, from the shortest pairs to the longest: for validation."""
-        return self._batches([np.arange(len(bucket.members)) for bucket in self._buckets], self._steps)
+    def plan_in_order(self) -> Iterator[Part]:
+        """What each batch of `in_order` is made of."""
+        return self._parts([np.arange(len(bucket.members)) for bucket in self._buckets], self._steps, WHOLE)
 
-    def _batches(self, orders: list[NDArray[np.intp]], steps: NDArray[Any]) -> Iterator[Batch]:
+    def _parts(self, orders: list[NDArray[np.intp]], steps: NDArray[Any], share: Share) -> Iterator[Part]:
         for owner, number in steps:
             bucket = self._buckets[owner]
-            rows = bucket.part(orders[owner], number).tolist()
-            yield Batch.of([self.store[row] for row in rows], shape=bucket.shape, rows=rows, **self.marks._asdict())
+            n_rows, n_source, n_target = bucket.shape
+            rows = share.rows(bucket.part(orders[owner], number))
+            yield Part(rows, (share.size(n_rows), n_source, n_target))
+
+    def _batch(self, part: Part) -> Batch:
+        return Batch.laid_out(*self.store.sides(part.rows), part.shape, part.rows.tolist(), self.marks)
 
 
 def _bucket(members: NDArray[np.intp], lengths: Array, batch_tokens: int) -> Bucket:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ..errors import DataError
 from ..files import replacing, sha256_of
+from .sequences import Sequences
 
 if TYPE_CHECKING:
     from .pairs import Pair
@@ -73,6 +74,12 @@ class TokenStore:
         start, stop = self._starts[row], self._starts[row + 1]
         middle = start + self.lengths[row, 0]
         return self._tokens[start:middle], self._tokens[middle:stop]
+
+    def sides(self, rows: NDArray[np.intp]) -> tuple[Sequences, Sequences]:
+        """The sources and the targets of several rows."""
+        starts, lengths = self._starts[rows], self.lengths[rows].astype(np.int64)
+        source, target = lengths[:, 0], lengths[:, 1]
+        return Sequences(self._tokens, starts, source), Sequences(self._tokens, starts + source, target)
 
     def place(self, row: int) -> str:
         """Where a row comes from, as "file:line"."""

@@ -6,15 +6,17 @@ Shapes: B rows, T tokens.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from .batch import Batch, moved
-from .loader import Loader, LoaderConfig
+from .batch import moved
+from .loader import Loader, LoaderConfig, Part
+from .share import WHOLE, Share
 from .store import TokenStore
 
 
@@ -27,36 +29,37 @@ class TextBatch:
     keep: Tensor  # (B, T) True where real
     labels: Tensor  # (B,) the class; 0 where there is none
     real: Tensor  # (B,) True for real rows
-    lengths: tuple[int, ...]  # B numbers, known to the host
+    lengths: tuple[int, ...] | None  # B numbers, known to the host
     rows: tuple[int, ...]  # the real rows' indices in the store
 
-    @staticmethod
-    def of(store: TokenStore, rows: Sequence[int], shape: tuple[int, int]) -> TextBatch:
+    @classmethod
+    def of(cls, store: TokenStore, rows: Sequence[int] | NDArray[np.intp], shape: tuple[int, int]) -> Self:
         """Rows of a store whose targets are a label and the place where the second text begins, or nothing."""
-        ids, segments, labels = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape[0], np.int64)
-        lengths = [0] * shape[0]
-        for place, row in enumerate(rows):
-            tokens, target = store[row]
-            lengths[place] = len(tokens)
-            ids[place, : len(tokens)] = tokens
-            if len(target):
-                labels[place] = target[0]
-                segments[place, target[1] : len(tokens)] = 1
-        keep = np.arange(shape[1]) < np.array(lengths)[:, None]
-        real = np.arange(shape[0]) < len(rows)
-        return TextBatch(
+        numbers, (n_rows, width) = np.asarray(rows, dtype=np.intp), shape
+        texts, targets = store.sides(numbers)
+        ids = texts.laid_out(shape, 0)
+        labels, second = targets.laid_out((n_rows, 2), 0).T
+        lengths = texts.lengths_of(n_rows)
+        keep = np.arange(width) < lengths[:, None]
+        segments = keep & (np.arange(width) >= second[:, None])
+        segments[: len(numbers)] &= targets.lengths[:, None] > 0
+        return cls(
             ids=torch.from_numpy(ids),
-            segments=torch.from_numpy(segments),
+            segments=torch.from_numpy(segments.astype(np.int64)),
             keep=torch.from_numpy(keep),
-            labels=torch.from_numpy(labels),
-            real=torch.from_numpy(real),
-            lengths=tuple(lengths),
-            rows=tuple(rows),
+            labels=torch.from_numpy(labels.copy()),
+            real=torch.from_numpy(np.arange(n_rows) < len(numbers)),
+            lengths=tuple(lengths.tolist()),
+            rows=tuple(numbers.tolist()),
         )
 
     def to(self, device: torch.device | str) -> Self:
         """The same on a device."""
         return moved(self, device)
+
+    def fixed(self) -> Self:
+        """The same without what the host knows of its values: as good for every batch of its shape."""
+        return replace(self, lengths=None, rows=())
 
 
 class TextLoader:
@@ -76,14 +79,14 @@ class TextLoader:
         """How many batches an epoch has."""
         return self._loader.steps_per_epoch(epoch)
 
-    def epoch(self, epoch: int, start: int = 0) -> Iterator[TextBatch]:
-        """The batches of an epoch in its own order, from the one numbered `start`."""
-        return map(self._texts, self._loader.epoch(epoch, start))
+    def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[TextBatch]:
+        """The batches of an epoch in its own order, or a share of each, from the one numbered `start`."""
+        return map(self._texts, self._loader.plan(epoch, start, share))
 
     def in_order(self) -> Iterator[TextBatch]:
         """Every batch once, from the shortest texts to the longest: for validation."""
-        return map(self._texts, self._loader.in_order())
+        return map(self._texts, self._loader.plan_in_order())
 
-    def _texts(self, batch: Batch) -> TextBatch:
-        rows, places, _ = batch.shape  # with a place for an end, which the texts have already
-        return TextBatch.of(self.store, batch.rows, (rows, min(places, self._longest)))
+    def _texts(self, part: Part) -> TextBatch:
+        n_rows, places, _ = part.shape  # with a place for an end, which the texts have already
+        return TextBatch.of(self.store, part.rows, (n_rows, min(places, self._longest)))

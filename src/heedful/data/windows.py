@@ -6,7 +6,7 @@ Shapes: B windows, T tokens in each; a window holds T + 1 ids, since each is pre
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from ..errors import DataError
 from .batch import moved
+from .share import WHOLE, Share
 
 Row = NDArray[np.integer[Any]]
 
@@ -42,6 +43,10 @@ class Windows:
         """The same on a device."""
         return moved(self, device)
 
+    def fixed(self) -> Self:
+        """The same without what the host knows of its values: as good for every batch of its shape."""
+        return replace(self, starts=())
+
 
 class RandomWindows:
     """For training: windows that begin anywhere, drawn from (seed, epoch, step) alone. All batches have one shape.
@@ -61,12 +66,16 @@ class RandomWindows:
         """How many batches an epoch has; the same for each."""
         return max(1, len(self.row) // (self.batch * self.context))
 
-    def epoch(self, epoch: int, start: int = 0) -> Iterator[Windows]:
-        """The batches of an epoch, from the one numbered `start`."""
+    def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Windows]:
+        """The batches of an epoch, or a share of each, from the one numbered `start`."""
+        size = share.size(self.batch)
+        even = size * share.of == self.batch
         for step in range(start, self.steps_per_epoch(epoch)):
             random = np.random.default_rng([self.seed, epoch, step])
-            starts = random.integers(len(self.row) - self.context, size=self.batch)
-            yield Windows(_taken(self.row, starts, self.context), None, tuple(starts.tolist()))
+            starts = share.rows(random.integers(len(self.row) - self.context, size=self.batch))
+            keep = None if even else _first_rows(len(starts), (size, self.context))
+            ids = _taken(self.row, np.pad(starts, (0, size - len(starts))), self.context)
+            yield Windows(ids, keep, tuple(starts.tolist()))
 
 
 def every_window(row: Row, *, context: int, stride: int, batch: int) -> Iterator[Windows]:
@@ -89,6 +98,11 @@ def every_window(row: Row, *, context: int, stride: int, batch: int) -> Iterator
         keep = np.pad(keep, ((0, fill), (0, 0)))
         ids = _taken(row, np.pad(begin, (0, fill)), context)
         yield Windows(ids, torch.from_numpy(keep), tuple(begin.tolist()))
+
+
+def _first_rows(n: int, shape: tuple[int, int]) -> Tensor:
+    """(B, T) True in the first n rows."""
+    return (torch.arange(shape[0]) < n)[:, None].repeat(1, shape[1])
 
 
 def _taken(row: Row, starts: NDArray[np.int64], context: int) -> Tensor:

@@ -20,8 +20,8 @@ def logits_of(module: nn.Module, batch: Batch) -> Tensor:
     logits: Tensor = module(
         batch.source,
         batch.target_in,
-        padding(batch.source_mask, lengths=batch.source_lengths),
-        padding(batch.target_mask, lengths=batch.target_lengths),
+        padding(batch.source_mask, lengths=batch.source_lengths, at_the_end=True),
+        padding(batch.target_mask, lengths=batch.target_lengths, at_the_end=True),
     )
     return logits
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ class StepValues:
 
     step: int
     epoch: int
-    batches: Sequence[Any]
+    batches: Iterable[Any]
     total: float
     plain: float
     n: float
@@ -26,17 +26,16 @@ class StepValues:
 
 
 class Arrivals:
-    """A ring of steps whose values are on their way to the host. It holds their batches, to name the input."""
+    """A ring of steps whose values are on their way to the host. It knows their batches, to name the input."""
 
     def __init__(self, room: int = 8) -> None:
         self.room = room
-        self._coming: deque[tuple[int, int, Sequence[Any], Tensor, torch.cuda.Event | None]] = deque()
+        self._coming: deque[tuple[int, int, Iterable[Any], Tensor, torch.cuda.Event | None]] = deque()
 
-    def put(self, step: int, epoch: int, batches: Sequence[Any], values: Sequence[Tensor]) -> None:
+    def put(self, step: int, epoch: int, batches: Iterable[Any], values: Tensor) -> None:
         """Send a step's values (total, plain, n, norm, finite) on their way."""
-        together = torch.stack([value.detach().float() for value in values])
-        copy = together.to("cpu", non_blocking=True)  # from a GPU: into pinned memory
-        arrived = torch.cuda.Event() if together.is_cuda else None
+        copy = values.to("cpu", non_blocking=True, copy=True)  # from a GPU: into pinned memory
+        arrived = torch.cuda.Event() if values.is_cuda else None
         if arrived is not None:
             arrived.record()
         self._coming.append((step, epoch, batches, copy, arrived))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 
 def ema_share(step: int, decay: float) -> float:
@@ -15,22 +14,19 @@ def ema_share(step: int, decay: float) -> float:
 
 
 class Ema:
-    """The exponential moving average of a module's weights, as a module of its own in evaluation mode."""
+    """The exponential moving average of weights, by their names."""
 
-    def __init__(self, module: nn.Module) -> None:
-        self.module = deepcopy(module).eval().requires_grad_(False)
-        self._followed: tuple[list[Tensor], list[Tensor]] = list(module.parameters()), list(module.buffers())
+    def __init__(self, weights: Mapping[str, Tensor]) -> None:
+        self.means = {name: weight.detach().clone() for name, weight in weights.items()}
+        self._weights = list(weights.values())
 
     @torch.no_grad()
     def follow(self, share: Tensor) -> None:
         """Move towards the weights by `share`, a tensor on the device; a share of 0 changes nothing."""
-        parameters, buffers = self._followed
-        means: list[Tensor] = list(self.module.parameters())
-        apart = torch._foreach_sub(parameters, means)
+        means = list(self.means.values())
+        apart = torch._foreach_sub(self._weights, means)
         torch._foreach_mul_(apart, share)
         torch._foreach_add_(means, apart)
-        for mine, theirs in zip(self.module.buffers(), buffers, strict=True):
-            mine.copy_(theirs)
 
 
 def mean_of(snapshots: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:

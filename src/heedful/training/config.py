@@ -31,7 +31,11 @@ class TrainingConfig(Config):
     accumulate: int = 1
     label_smoothing: float = 0.1
 
+    r_drop: float = 0.0  # how much two passes over a batch, each with its own dropout, must agree (R-Drop's alpha)
+
+    optimiser: Literal["adamw", "muon"] = "adamw"  # muon: for the matrices inside the layers; adamw for the rest
     learning_rate: float = 1e-3  # at its peak
+    muon_rate: float = 0.02  # the same for the matrices that muon updates
     schedule: Literal["inverse_sqrt", "cosine", "constant"] = "inverse_sqrt"
     warmup_steps: int = 1000
     final_share: float = 0.02  # of the peak, where a cosine ends
@@ -51,7 +55,10 @@ class TrainingConfig(Config):
     save_every: int = 1000  # beside every validation; 0: only then
     log_every: int = 50
 
-    precision: Literal["float32", "bf16"] = "float32"
+    precision: Literal["float32", "bf16", "bf16-weights"] = "float32"  # bf16: autocast; weights: copies of float32 ones
+    engine: Literal["auto", "eager", "graph", "compile"] = "auto"  # how a step is run on a GPU
+    parallel: Literal["replicate", "shard"] = "replicate"  # of several processes: each has the whole module, or a part
+    recompute: bool = False  # the layers' activations again in the backward pass, instead of keeping them
     device: str = "auto"
     seed: int = 0
     tensorboard: bool = False
@@ -59,9 +66,18 @@ class TrainingConfig(Config):
     def check(self) -> None:
         self.require_positive("steps", "epochs", "batch_tokens", "accumulate", "keep_best", "keep_last", "log_every")
         self.require_share("label_smoothing", "ema")
-        for name in ("max_minutes", "patience", "warmup_steps", "weight_decay", "clip", "validate_every", "save_every"):
+        for name in (
+            "max_minutes",
+            "patience",
+            "warmup_steps",
+            "weight_decay",
+            "clip",
+            "r_drop",
+            "validate_every",
+            "save_every",
+        ):
             self.require(getattr(self, name) >= 0, f"{name} must be 0 (off) or more, not {getattr(self, name)}")
-        for name in ("learning_rate", "epsilon"):
+        for name in ("learning_rate", "muon_rate", "epsilon"):
             self.require(getattr(self, name) > 0, f"{name} must be above 0, not {getattr(self, name)}")
         self.require(0 <= self.final_share <= 1, f"final_share must be from 0 to 1, not {self.final_share}")
         self.require(

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .errors import FolderError
+from .parallel import world
 
 
 class RunFolder:
@@ -25,9 +26,10 @@ class RunFolder:
     def held(self) -> Iterator[None]:
         """Make the folder and hold its lock. The system frees the lock of a process that died.
 
-        Held already by this object, it stays so: whoever prepares the folder may hold it around `fit`.
+        Held already by this object, it stays so: whoever prepares the folder may hold it around `fit`. Of several
+        processes, the first holds it for all.
         """
-        if self._handle is not None:
+        if self._handle is not None or world().rank > 0:
             yield
             return
         self._handle = self._lock()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol, Self, TypeVar
@@ -10,14 +10,19 @@ from typing import Any, Protocol, Self, TypeVar
 import torch
 from torch import nn
 
+from ..data.share import WHOLE, Share
 from ..errors import DataError
 from .loss import Loss
 
 
 class Movable(Protocol):
-    """A batch: all the loop does with one is to bring it to the device."""
+    """A batch, a dataclass of tensors and of what the host knows about them."""
 
-    def to(self, device: torch.device) -> Self: ...
+    def to(self, device: torch.device) -> Self:
+        """The same on a device."""
+
+    def fixed(self) -> Self:
+        """The same without what the host knows of its values, so that a graph of it serves all of its shape."""
 
 
 B = TypeVar("B", bound=Movable)
@@ -39,8 +44,8 @@ class Goal:
 class Batches(Protocol[B_co]):
     """The training data: what an epoch holds depends on its number and nothing else."""
 
-    def epoch(self, epoch: int, start: int = 0) -> Iterator[B_co]:
-        """The batches of an epoch, from the one numbered `start`."""
+    def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[B_co]:
+        """The batches of an epoch, from the one numbered `start`; of each, the rows of one process."""
 
     def steps_per_epoch(self, epoch: int) -> int:
         """How many batches an epoch has."""
@@ -77,21 +82,27 @@ class Group:
 
     batches: Sequence[Any]
     epoch: int
+    start: int  # the number of the first in its epoch
     after: tuple[int, int]  # the epoch and the batch that come next
 
 
-def groups(batches: Batches[Any], epoch: int, start: int, size: int) -> Iterator[Group]:
+def groups(batches: Batches[Any], epoch: int, start: int, size: int, share: Share = WHOLE) -> Generator[Group]:
     """Groups of `size` batches without end. The last of an epoch may be smaller: no update spans two epochs."""
     while True:
         n = batches.steps_per_epoch(epoch)
         if n < 1:
             raise DataError(f"epoch {epoch} of the training data has no batch; is the data empty?")
         start = min(start, n)  # data that was allowed to change may be less: then this epoch is over
-        coming = batches.epoch(epoch, start)
+        coming = batches.epoch(epoch, start, share)
         for first in range(start, n, size):
             end = min(first + size, n)
-            yield Group(_next(coming, end - first), epoch, (epoch, end) if end < n else (epoch + 1, 0))
+            yield Group(_next(coming, end - first), epoch, first, (epoch, end) if end < n else (epoch + 1, 0))
         epoch, start = epoch + 1, 0
+
+
+def whole(group: Group, batches: Batches[Any]) -> Iterator[Any]:
+    """A group's batches with the rows of all processes; made when they are looked at, which is seldom."""
+    yield from islice(batches.epoch(group.epoch, group.start), len(group.batches))
 
 
 def _next(coming: Iterator[Any], n: int) -> list[Any]:

@@ -6,32 +6,43 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from signal import Signals as Signal
+from typing import Any, NoReturn, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from ..families.weights import put_weights
+from ..core import Stack
+from ..data.batch import pinned
+from ..data.prefetch import prefetched
+from ..data.share import Share
 from . import checkpoint
 from .arrivals import Arrivals
 from .clock import Clock
 from .config import TrainingConfig
-from .device import torch_device
+from .device import computes_in_bf16
+from .engines import engine_for
 from .errors import Interrupted, NonFiniteError
 from .events import Event, Finished, Observer, Outcome, Saved, Validated
 from .final import mean_of_checkpoints, words_for
 from .folder import RunFolder
-from .job import Job, groups
-from .log import Log, TensorBoard
+from .job import Group, Job, groups, whole
+from .log import Log, NoLog, TensorBoard
+from .parallel import hold, world
 from .progress import Meter, Progress, Validation
 from .reports import non_finite, trained
 from .resumption import find, identity_of, pack, unpack
 from .rng import set_aside
 from .signals import Signals, exit_code
 from .update import Update
+
+AHEAD = 4  # updates whose batches are made before they are needed
+
+T = TypeVar("T")
 
 
 def fit(
@@ -47,14 +58,15 @@ def fit(
 
     With `resume` the run goes on from its newest whole checkpoint, if it has one, as if it had never stopped;
     it refuses to where data or settings have changed, unless `allow_changes`. SIGTERM and SIGINT save the run
-    and raise Interrupted.
+    and raise Interrupted. Of several processes, the first keeps the folder, validates and tells the observers;
+    only its module ends with the final weights.
     """
     run = folder if isinstance(folder, RunFolder) else RunFolder(folder)
-    with run.held(), Signals() as signals, ExitStack() as stack:
+    with world().guarded(), run.held(), Signals() as signals, ExitStack() as stack:
         training = Training(job, config, run, signals, resume=resume, allow_changes=allow_changes)
-        stack.callback(training.log.close)
-        training.observers += observers
-        if config.tensorboard:
+        stack.callback(training.close)
+        training.observers += observers if world().rank == 0 else ()
+        if config.tensorboard and world().rank == 0:
             board = TensorBoard(run.path / "tensorboard", training.progress.step)
             training.observers.append(stack.enter_context(closing(board)))
         return training.run()
@@ -73,20 +85,32 @@ class Training:
         resume: bool = False,
         allow_changes: bool = False,
     ) -> None:
+        self.identity = identity_of(job, config)
+        self.world = world()
+        self.device = self.world.device(config.device)
+        if not computes_in_bf16(self.device):
+            config = config.changed(precision="float32")
         self.job, self.config, self.folder, self.signals = job, config, folder, signals
-        self.device = torch_device(config.device)
         self.module = job.module.to(self.device)
         self.total_steps = config.total_steps(job.batches.steps_per_epoch)
-        self.update = Update(self.module, config, self.total_steps)
-        self.identity = identity_of(job, config)
-        torch.manual_seed(config.seed)
-        found = find(folder, self.identity, resume=resume, allow_changes=allow_changes)
-        self.progress = Progress() if found is None else unpack(found, self.module, self.update)
-        self.groups = groups(job.batches, self.progress.epoch, self.progress.batch, config.accumulate)
+        for part in self.module.modules():
+            if isinstance(part, Stack):
+                part.recompute = config.recompute
+        self.held = hold(self.module, config, self.world)
+        self.update = Update(self.held, config, self.total_steps)
+        self.engine = engine_for(config, self.device, self.update, job, self.held, config, self.world)
+        torch.manual_seed(config.seed + self.world.rank)  # each process drops its own
+        found = find(folder, self.identity, self.world, resume=resume, allow_changes=allow_changes)
+        self.progress = Progress() if found is None else unpack(found, self.held, self.update, self.world, config.seed)
+        share = Share(self.world.rank, self.world.size)
+        coming = groups(job.batches, self.progress.epoch, self.progress.batch, config.accumulate, share)
+        self.groups = prefetched(map(ready, coming), AHEAD) if self.device.type == "cuda" else coming
         self.arrivals = Arrivals()
-        self.log = Log(folder.log, self.progress.rows)
+        self.log = Log(folder.log, self.progress.rows) if self.world.rank == 0 else NoLog()
         self.observers: list[Observer] = [self.log]
         self.clock = Clock(self.progress.seconds, self.progress.step, limit=60 * config.max_minutes)
+        self.caught: Signal | None = None
+        self.listen()
 
     def run(self) -> Outcome:
         """Step, validate, save, until there is a reason to stop."""
@@ -97,11 +121,12 @@ class Training:
                 self.report()  # before the checkpoint, so that a resumed run does not do it again
             if self.saving_is_due:
                 self.save()
-            if self.signals.caught:
+            if self.caught:
                 self.leave()
             if self.why_stop:
                 outcome = self.finish()
-                if self.signals.caught:
+                self.listen()
+                if self.caught:
                     self.leave()
                 return outcome
             self.step()
@@ -109,24 +134,16 @@ class Training:
     def step(self) -> None:
         """One update from `accumulate` batches: by the gradient of the mean over all their tokens."""
         group, step = next(self.groups), self.progress.step + 1
-        self.update.prepare(step)
-        total, plain, n = self.gradients(group.batches)
-        norm, finite = self.update(total, n)
-        self.arrivals.put(step, group.epoch, group.batches, (total, plain, n, norm, finite))
+        self.arrivals.put(step, group.epoch, whole(group, self.job.batches), self.engine.step(step, group.batches))
         self.progress.step, (self.progress.epoch, self.progress.batch) = step, group.after
         self.clock.tick()
         self.read()
+        self.listen()
 
-    def gradients(self, batches: Sequence[Any]) -> Sequence[Tensor]:
-        """Add up the gradients of all batches, and their losses: the sum, the plain sum, and over how many."""
-        self.module.train()
-        losses = []
-        for batch in batches:
-            with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.config.precision == "bf16"):
-                loss = self.job.loss(self.module, batch.to(self.device))
-            loss.total.backward()
-            losses.append(loss)
-        return [torch.stack([value.detach() for value in values]).sum(dim=0) for values in zip(*losses, strict=True)]
+    def listen(self) -> None:
+        """Whether any process caught a signal or is out of time: all must know it, to do the same."""
+        caught, ran_out = self.world.agree(self.signals.caught or 0, self.clock.ran_out)
+        self.caught, self.clock.ran_out = Signal(int(caught)) if caught else None, bool(ran_out)
 
     def read(self, *, wait: bool = False) -> None:
         """Log the steps whose values have come back; stop at one that was not finite."""
@@ -145,9 +162,9 @@ class Training:
             self.progress.meter = Meter()
 
     @property
-    def weights(self) -> nn.Module:
-        """What is validated and delivered: the running average where there is one."""
-        return self.module if self.update.ema is None else self.update.ema.module
+    def average(self) -> dict[str, Tensor] | None:
+        """The running average where there is one: then it is what is validated and delivered."""
+        return None if self.update.ema is None else self.update.ema.means
 
     @property
     def validation_is_due(self) -> bool:
@@ -160,14 +177,21 @@ class Training:
         """Score the weights. A signal breaks this off, and a resumed run begins with it."""
         self.read(wait=True)
         with set_aside(self.device), self.clock.paused():
-            scores = self.signals.until_caught(self.evaluate)
+            module = self.held.judged(self.average)
+            scores = self.alone(lambda: self.signals.until_caught(lambda: self.evaluate(module)))
+        self.listen()
         if scores is not None:
             self.progress.validations.append(Validation(self.progress.step, scores))
             self.tell(Validated(self.progress.step, scores, is_best=self.progress.waited(self.job.goal) == 0))
 
-    def evaluate(self) -> dict[str, float]:
-        """The job's scores for the weights as they are."""
-        scores = self.job.validate(self.weights.eval())
+    def alone(self, work: Callable[[], T]) -> T:
+        """What the first process finds, plain values, while the others wait for it."""
+        found: T = self.world.tell(work() if self.world.rank == 0 else None)
+        return found
+
+    def evaluate(self, module: nn.Module) -> dict[str, float]:
+        """The job's scores for a module."""
+        scores = self.job.validate(module)
         if not math.isfinite(score := scores[self.job.goal.name]):
             raise NonFiniteError(f"the validation at step {self.progress.step} gave {self.job.goal.name} = {score}")
         return scores
@@ -184,10 +208,12 @@ class Training:
         progress = self.progress
         progress.seconds, progress.rows = self.clock.now, self.log.rows
         progress.saves = [*progress.saves, progress.step][-self.config.keep_last :]
-        whole = pack(self.module, self.update, progress, self.identity)
-        path = checkpoint.save(self.folder.checkpoints, progress.step, whole)
-        self.tidy()
-        self.tell(Saved(progress.step, path))
+        whole = pack(self.held, self.update, progress, self.identity, self.world)
+        if self.world.rank == 0:
+            path = checkpoint.save(self.folder.checkpoints, progress.step, whole)
+            self.tidy()
+            self.tell(Saved(progress.step, path))
+        self.listen()
 
     def tidy(self) -> None:
         """Remove the checkpoints that are no longer needed, and what killed runs have left."""
@@ -195,7 +221,7 @@ class Training:
 
     def leave(self) -> NoReturn:
         """Save and go, because a signal said so."""
-        signal = self.signals.caught
+        signal = self.caught
         assert signal is not None
         if not self.progress.is_saved:
             self.save()
@@ -213,28 +239,40 @@ class Training:
     @torch.no_grad()
     def finish(self) -> Outcome:
         """Put the final weights in their place, score them if they are new, and tell how it went."""
-        wanted = self.progress.final(self.job.goal, self.config)
-        kind = "model" if self.update.ema is None else "ema"
-        weights, used = mean_of_checkpoints(self.folder.checkpoints, wanted, kind)
-        put_weights(self.weights, weights)
-        put_weights(self.module, weights)
-        self.tidy()
         outcome = Outcome(
+            **self.alone(self.deliver),
             module=self.module.eval(),
             why=self.why_stop or "",
             step=self.progress.step,
-            seconds=self.clock.now,
-            weights=words_for(used, kind),
-            scores=used[0].scores if len(used) == 1 else self.evaluate(),
             validations=tuple(self.progress.validations),
         )
         self.tell(Finished(outcome))
         return outcome
 
+    def deliver(self) -> dict[str, Any]:
+        """What the first process does of that."""
+        wanted = self.progress.final(self.job.goal, self.config)
+        kind = "model" if self.update.ema is None else "ema"
+        weights, used = mean_of_checkpoints(self.folder.checkpoints, wanted, kind)
+        module = self.held.final(weights)
+        self.tidy()
+        scores = used[0].scores if len(used) == 1 else self.evaluate(module)
+        return {"seconds": self.clock.now, "weights": words_for(used, kind), "scores": scores}
+
+    def close(self) -> None:
+        """End what runs beside it."""
+        self.groups.close()
+        self.log.close()
+
     def tell(self, event: Event) -> None:
         """Let everyone know who watches; the log is one of them."""
         for observer in self.observers:
             observer(event)
+
+
+def ready(group: Group) -> Group:
+    """With its batches where a GPU can fetch them by itself."""
+    return replace(group, batches=[pinned(batch) for batch in group.batches])
 
 
 def every(n: int, step: int) -> bool:

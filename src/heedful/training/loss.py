@@ -4,7 +4,7 @@ With V classes and a smoothing of ε the right class has the probability 1 − �
 
     loss = (1 − ε) · (lse − logit of the target) + ε · (lse − mean of the logits),   lse = log Σ exp(logits)
 
-Shapes: B batch, T tokens, V vocabulary; any leading dimensions will do.
+Shapes: B batch, T tokens, V vocabulary; any leading dimensions will do, and N is their product.
 """
 
 from __future__ import annotations
@@ -13,6 +13,11 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+
+from . import kernels
+from .kernels import cross_entropy as fused
+
+BLOCK = 2**26  # logits worked on at once: a quarter of a gigabyte in float32
 
 
 class Loss(NamedTuple):
@@ -28,40 +33,64 @@ def cross_entropy(logits: Tensor, target: Tensor, keep: Tensor | None = None, *,
     if logits.shape[:-1] != target.shape:
         raise ValueError(f"logits of shape {tuple(logits.shape)} do not fit a target of shape {tuple(target.shape)}")
     real = torch.ones_like(target, dtype=torch.bool) if keep is None else keep
-    each: Any = _CrossEntropy.apply  # torch does not say what this takes and gives
-    smoothed, plain = each(logits, target, real, smoothing)
+    each: Any = fused.costs if kernels.available(logits) else _CrossEntropy.apply
+    smoothed, plain = each(logits.reshape(-1, logits.shape[-1]), target.reshape(-1), real.reshape(-1), smoothing)
     return Loss(smoothed.sum(), plain.sum(), real.sum())
 
 
 class _CrossEntropy(torch.autograd.Function):
-    """Written out with its gradient, softmax minus target: the one large float32 tensor it makes in either
-    direction is a temporary, where autograd would keep one and add up three."""
+    """Of logits (N, V), written out with its gradient, softmax minus target: what it makes in float32 is a block at
+    a time, where autograd would keep one tensor as large as the logits and add up three."""
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, target: Tensor, keep: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-        exact = _exact(logits)
-        lse = exact.logsumexp(dim=-1)
-        plain = lse - exact.gather(-1, target[..., None]).squeeze(-1)
-        even = lse - exact.mean(dim=-1) if smoothing else plain
-        ctx.save_for_backward(logits, target, keep, lse)
+        found = [costs(exact(logits[rows]).log_softmax(dim=-1), target[rows], smoothing) for rows in blocks(logits)]
+        smoothed, plain = (torch.cat(parts).masked_fill(~keep, 0.0) for parts in zip(*found, strict=True))
+        ctx.save_for_backward(logits, target, keep)
         ctx.smoothing = smoothing
-        plain = plain.masked_fill(~keep, 0.0)
         ctx.mark_non_differentiable(plain)
-        return torch.where(keep, torch.lerp(plain, even, smoothing), 0.0), plain
+        return smoothed, plain
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
-        logits, target, keep, lse = ctx.saved_tensors
-        gradient = (_exact(logits) - lse[..., None]).exp_()
-        if ctx.smoothing:
-            gradient -= ctx.smoothing / logits.shape[-1]
-        gradient.scatter_add_(
-            -1, target[..., None], gradient.new_full((), ctx.smoothing - 1).expand_as(target)[..., None]
-        )
-        gradient.mul_(gradients[0][..., None]).masked_fill_(~keep[..., None], 0.0)
-        return gradient.to(logits.dtype), None, None, None
+        logits, target, keep = ctx.saved_tensors
+        whole = torch.empty_like(logits)
+        for rows in blocks(logits):
+            _slope(logits[rows], target[rows], ctx.smoothing, gradients[0][rows], keep[rows], into=whole[rows])
+        return whole, None, None, None
 
 
-def _exact(logits: Tensor) -> Tensor:
+def _slope(logits: Tensor, target: Tensor, smoothing: float, gradient: Tensor, keep: Tensor, *, into: Tensor) -> None:
+    """The gradient of a block; a function, so that what it made is gone before the next."""
+    given = exact(logits)
+    slope = torch.softmax(given, dim=-1, out=into if into.dtype == given.dtype else None)
+    subtract_target(slope, target, smoothing=smoothing)
+    torch.mul(slope, gradient[:, None], out=into).masked_fill_(~keep[:, None], 0.0)
+
+
+def blocks(logits: Tensor) -> list[slice]:
+    """Which rows of (…, N, V) are worked on at once. A compiler makes no large temporaries, and gets one block."""
+    if torch.compiler.is_compiling():
+        return [slice(None)]
+    n = max(1, logits.shape[-2])
+    size = max(1, BLOCK * n // max(1, logits.numel()))
+    return [slice(start, start + size) for start in range(0, n, size)]
+
+
+def exact(logits: Tensor) -> Tensor:
     """In float32 at least: halves have too few digits for a sum over a vocabulary."""
     return logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
+
+
+def costs(logs: Tensor, target: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+    """Log-probabilities (…, V) and targets (…) → cross-entropies (…), with smoothing and without."""
+    plain = -logs.gather(-1, target[..., None]).squeeze(-1)
+    return torch.lerp(plain, -logs.mean(dim=-1), smoothing) if smoothing else plain, plain
+
+
+def subtract_target(slope: Tensor, target: Tensor, *, smoothing: float, share: float = 1.0) -> None:
+    """From (…, V), in place: the smoothed target's probabilities, `share` times."""
+    if smoothing:
+        slope -= share * smoothing / slope.shape[-1]
+    right = slope.new_full((), share * (smoothing - 1)).expand(*target.shape, 1)
+    slope.scatter_add_(-1, target[..., None], right)

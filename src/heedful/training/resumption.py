@@ -6,9 +6,6 @@ import json
 import warnings
 from typing import Any
 
-from torch import nn
-
-from ..families.weights import put_weights, weights_of
 from . import checkpoint
 from .checkpoint import Checkpoint
 from .config import TrainingConfig
@@ -16,11 +13,13 @@ from .errors import ResumeError, ResumeWarning
 from .folder import RunFolder
 from .job import Job
 from .optimiser import put_state, state_of
+from .parallel import Alone, Replica
 from .progress import Progress
-from .rng import put_random_state, random_state
+from .rng import put_random_states, random_states
 from .update import Update
 
-FREE = ("log_every", "save_every", "max_minutes", "tensorboard")  # these may change: the weights do not depend on them
+# These may change: what is learned does not depend on them.
+FREE = ("log_every", "save_every", "max_minutes", "tensorboard", "engine", "parallel", "recompute")
 
 
 def identity_of(job: Job[Any], config: TrainingConfig) -> dict[str, str]:
@@ -29,30 +28,44 @@ def identity_of(job: Job[Any], config: TrainingConfig) -> dict[str, str]:
     return {**job.identity(), **settings}
 
 
-def pack(module: nn.Module, update: Update, progress: Progress, identity: dict[str, str]) -> Checkpoint:
-    """Everything a run consists of."""
+def pack(held: Replica, update: Update, progress: Progress, identity: dict[str, str], world: Alone) -> Checkpoint:
+    """Everything a run consists of, whoever holds it: all processes bring it together for the first."""
     tensors = {
-        "model": weights_of(module),
-        "optimiser": state_of(update.optimiser, module),
-        "random": random_state(update.rate.device),
+        "model": held.state(held.weights),
+        "optimiser": held.whole(state_of(update.optimisers, held.weights)),
+        "random": random_states(update.share.device, world),
     }
     if update.ema is not None:
-        tensors["ema"] = weights_of(update.ema.module)
+        tensors["ema"] = held.state(update.ema.means)
     return Checkpoint({"progress": progress.to_dict(), "identity": identity}, tensors)
 
 
-def unpack(found: Checkpoint, module: nn.Module, update: Update) -> Progress:
+def unpack(found: Checkpoint, held: Replica, update: Update, world: Alone, seed: int) -> Progress:
     """Put everything back in its place."""
-    put_weights(module, found.tensors["model"])
-    put_state(update.optimiser, module, found.tensors["optimiser"])
-    put_random_state(found.tensors["random"], update.rate.device)
+    held.put(found.tensors["model"])
+    put_state(update.optimisers, held.weights, held.part(found.tensors["optimiser"]))
     if update.ema is not None:
-        put_weights(update.ema.module, found.tensors.get("ema", found.tensors["model"]))
-    return Progress.from_dict(found.state["progress"])
+        before = held.part(found.tensors.get("ema", found.tensors["model"]))
+        for name, mean in update.ema.means.items():
+            mean.copy_(before[name])
+    progress = Progress.from_dict(found.state["progress"])
+    put_random_states(found.tensors["random"], update.share.device, world, seed, progress.step)
+    return progress
 
 
-def find(folder: RunFolder, identity: dict[str, str], *, resume: bool, allow_changes: bool) -> Checkpoint | None:
-    """Where to go on from: the newest whole checkpoint, or None for the start."""
+def find(
+    folder: RunFolder, identity: dict[str, str], world: Alone, *, resume: bool, allow_changes: bool
+) -> Checkpoint | None:
+    """Where to go on from: the newest whole checkpoint, or None for the start. The first process decides for all."""
+    if world.rank == 0:
+        found = _newest(folder, identity, resume=resume, allow_changes=allow_changes)
+        world.tell(None if found is None else found.state["progress"]["step"])
+        return found
+    step = world.tell(None)
+    return None if step is None else checkpoint.load(checkpoint.path_of(folder.checkpoints, step))
+
+
+def _newest(folder: RunFolder, identity: dict[str, str], *, resume: bool, allow_changes: bool) -> Checkpoint | None:
     if not resume:
         if checkpoint.steps_in(folder.checkpoints):
             raise ResumeError(f"{folder.path} holds a run already; resume it, or choose another folder")
@@ -71,4 +84,4 @@ def _compare(before: dict[str, str], now: dict[str, str], *, allow_changes: bool
     changes = "; ".join(f"{name} was {before.get(name, 'absent')}, is {now.get(name, 'absent')}" for name in names)
     if not allow_changes:
         raise ResumeError(f"this run cannot simply go on: {changes}. Change it back, allow changes, or start anew")
-    warnings.warn(f"the run goes on with changes: {changes}", ResumeWarning, stacklevel=4)
+    warnings.warn(f"the run goes on with changes: {changes}", ResumeWarning, stacklevel=5)

@@ -1,15 +1,23 @@
-"""SIGTERM and SIGINT: the first is noticed and the run saves itself; a second one ends the process at once."""
+"""SIGTERM and SIGINT: the first is noticed and the run saves itself; a second one ends the process at once.
+
+Several processes may get a signal twice, from the system and from whoever started them: that counts as one.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, Self, TypeVar
 
+from .parallel import world
+
 NOTICED = (signal.SIGTERM, signal.SIGINT)
+
+ECHO = 5.0  # seconds in which several processes may get the same signal again
 
 T = TypeVar("T")
 
@@ -24,6 +32,7 @@ class Signals:
     def __init__(self) -> None:
         self.caught: signal.Signals | None = None
         self._before: dict[signal.Signals, Any] = {}
+        self._when = 0.0
         self._may_break_off = False
 
     def __enter__(self) -> Self:
@@ -51,8 +60,10 @@ class Signals:
 
     def _notice(self, number: int, frame: FrameType | None) -> None:
         if self.caught is not None:
+            if world().size > 1 and time.monotonic() - self._when < ECHO:
+                return
             os._exit(exit_code(number))
-        self.caught = signal.Signals(number)
+        self.caught, self._when = signal.Signals(number), time.monotonic()
         if self._may_break_off:
             raise _BrokenOffError
 

@@ -14,6 +14,7 @@ from heedful.data.published_tokenizer import PublishedTokenizer
 from heedful.data.reader_tokenizer import PiecesConfig, learn_tokenizer
 from heedful.data.store import TokenStore
 from heedful.data.text_batch import TextBatch, TextLoader
+from heedful.errors import DataError
 from published_folders import PAGE, byte_level, unigram, wordpiece
 
 
@@ -38,12 +39,26 @@ def test_a_batch_holds_its_rows_and_nothing_else(store: TokenStore) -> None:
         assert batch.ids[place].tolist() == [*ids.tolist(), *[0] * (32 - n)]
         assert batch.segments[place].tolist() == [0] * second + [1] * (n - second) + [0] * (32 - n)
         assert batch.keep[place].tolist() == [True] * n + [False] * (32 - n)
-        assert (batch.labels[place], batch.lengths[place]) == (label, n)
+        assert batch.labels[place] == label
+    assert batch.lengths == (*(len(store[row][0]) for row in (5, 0, 17)), 0)
     assert batch.real.tolist() == [True] * 3 + [False]
     assert not batch.keep[3].any()
     moved = batch.to("cpu")
     assert torch.equal(moved.ids, batch.ids)
     assert moved.rows == (5, 0, 17)
+
+
+def test_without_a_target_there_is_no_label_and_no_second_text(tmp_path: Path) -> None:
+    store = TokenStore.write(tmp_path, [([5, 6], (), ("a", 1)), ([7], (3, 0), ("a", 2))], vocab_size=10)
+    batch = TextBatch.of(store, [0, 1], (3, 2))
+    assert batch.segments.tolist() == [[0, 0], [1, 0], [0, 0]]
+    assert batch.labels.tolist() == [0, 3, 0]
+
+
+def test_no_text_is_cut_off(store: TokenStore) -> None:
+    longest = int(store.lengths[:, 0].argmax())
+    with pytest.raises(DataError, match=r"rows of the shape \(1, 20\) cannot hold sequences that need \(1, 29\)"):
+        TextBatch.of(store, [longest], (1, 20))
 
 
 def test_every_text_comes_once_in_an_epoch_in_few_shapes(store: TokenStore) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from heedful.core import padding
 from heedful.data.listed_vocabulary import tokenizer_of
 from heedful.data.published_tokenizer import PublishedTokenizer
 from heedful.data.reader_tokenizer import PiecesConfig, learn_tokenizer
+from heedful.data.share import Share
 from heedful.data.store import TokenStore
 from heedful.data.text_batch import TextLoader
 from heedful.errors import ConfigError, DataError
@@ -61,7 +63,7 @@ def test_only_words_are_guessed_and_the_rest_is_as_it_was(store: TokenStore, tok
     for batch in loader(store, tokenizer).epoch(0):
         truth = torch.zeros_like(batch.ids)
         for place, row in enumerate(batch.rows):
-            truth[place, : batch.lengths[place]] = torch.tensor(store[row][0].astype(np.int64))
+            truth[place, : len(store[row][0])] = torch.tensor(store[row][0].astype(np.int64))
         places = batch.places[batch.counted]
         assert torch.equal(batch.targets[batch.counted], truth.flatten()[places])
         assert special.isdisjoint(batch.targets[batch.counted].tolist())
@@ -71,6 +73,44 @@ def test_only_words_are_guessed_and_the_rest_is_as_it_was(store: TokenStore, tok
         put_in = {index for index in batch.ids.flatten()[places].tolist() if index != gap}
         assert special.isdisjoint(put_in)
         assert len(batch.places) % 64 == 0
+
+
+def test_places_have_one_number_for_a_shape_and_none_is_lost(tokenizer: PublishedTokenizer, tmp_path: Path) -> None:
+    """In a thousand batches of short and long texts; and every text has a gap, as in the next test every draw."""
+    draw = np.random.default_rng(0)
+    texts = ([1, *draw.integers(5, 400, n).tolist(), 2] for n in draw.integers(1, 40, 2000))
+    store = TokenStore.write(tmp_path, ((ids, (), ("a", 1)) for ids in texts), vocab_size=tokenizer.largest + 1)
+    found = Counter[tuple[int, ...]]()
+    gaps = loader(store, tokenizer)
+    for epoch in range(20):
+        for batch in gaps.epoch(epoch):
+            found[(*batch.ids.shape, len(batch.places))] += 1
+            rows = batch.places[batch.counted] // batch.ids.shape[1]
+            assert set(rows.tolist()) == set(range(len(batch.rows)))
+    shapes = Counter(shape[:2] for shape in found.elements())
+    assert found.total() > 800
+    usual = sum(max(n for shape, n in found.items() if shape[:2] == two) for two in shapes)
+    assert usual > 0.999 * found.total()
+    assert all(places % 64 == 0 and places < 0.5 * b * t + 64 for b, t, places in found)
+
+
+def test_more_gaps_than_usual_get_more_places(tokenizer: PublishedTokenizer, tmp_path: Path) -> None:
+    store = TokenStore.write(tmp_path, (([5] * 40, (), ("a", 1)) for _ in range(50)), vocab_size=10)
+    (texts,) = TextLoader(store, 4000).in_order()
+    masking = Masking(MaskingConfig(), tokenizer)
+    sizes = []
+    for share in (0.1, 0.2, 0.5, 1.0):
+        draws = np.full((50, 40, 3), 0.99)
+        draws[:, : round(40 * share), 0] = 0.0
+        batch = masking.batch(texts, draws)
+        assert batch.places[batch.counted].tolist() == np.flatnonzero(draws[..., 0] == 0).tolist()
+        sizes.append(len(batch.places))
+    assert sizes == [384, 768, 1536, 2048]  # 300 and 64 to be expected, then twice, four times, all
+    draws[:, :, 0] = np.linspace(0.9, 0.5, 40)
+    draws[::3, :, 0] = 0.0  # all of a third of the rows, which one process has, and one of each other
+    parts = [masking.batch(texts, draws, Share(index, 3)) for index in range(3)]
+    assert [int(part.counted.sum()) for part in parts] == [17 * 40, 17, 16]
+    assert [len(part.places) for part in parts] == [704] * 3
 
 
 def test_a_step_is_the_same_again_and_another_epoch_is_not(store: TokenStore, tokenizer: PublishedTokenizer) -> None:

@@ -26,6 +26,7 @@ class ClassificationConfig(ReadingConfig):
     """With which texts, pieces, model and training; from scratch, or from a `base`."""
 
     head: ClassVar[str] = "classes"
+    agrees: ClassVar[bool] = True
     from_scratch: ClassVar[TrainingConfig] = FROM_SCRATCH
     fine_tuning: ClassVar[TrainingConfig] = FINE_TUNING
 

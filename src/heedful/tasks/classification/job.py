@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ from torch import Tensor, nn
 from ...core import padding
 from ...data.text_batch import TextBatch, TextLoader
 from ...training.job import Goal
-from ...training.loss import Loss, cross_entropy
+from ...training.loss import Loss
+from ...training.r_drop import loss_of
 from ..class_scores import class_scores
 from ..reader import tells_apart
 from ..scoring import Score
@@ -51,8 +53,8 @@ class ClassificationJob:
 
     def loss(self, module: nn.Module, batch: TextBatch) -> Loss:
         """Sums over a batch's texts."""
-        logits = self._forward(module, batch)
-        return cross_entropy(logits, batch.labels, batch.real, smoothing=self.config.training.label_smoothing)
+        forward, training = partial(self._forward, module), self.config.training
+        return loss_of(forward, batch, batch.labels, batch.real, training, drops=module.training)
 
     def validate(self, module: nn.Module) -> dict[str, float]:
         """Loss without smoothing, accuracy and macro F1, over all validation texts."""
@@ -79,7 +81,8 @@ class ClassificationJob:
 
     def _forward(self, module: nn.Module, batch: TextBatch) -> Tensor:
         segments = batch.segments if self.tells_apart else None
-        logits: Tensor = module(batch.ids, padding(batch.keep, lengths=batch.lengths), segments=segments)
+        keep = padding(batch.keep, lengths=batch.lengths, at_the_end=True)
+        logits: Tensor = module(batch.ids, keep, segments=segments)
         return logits
 
     @torch.inference_mode()

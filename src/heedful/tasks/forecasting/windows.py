@@ -9,7 +9,7 @@ Shapes: B windows, L steps of context, H of horizon, C channels. Rows R: what th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -19,6 +19,7 @@ from torch import Tensor
 
 from ...data.batch import moved
 from ...data.series import SeriesStore
+from ...data.share import WHOLE, Share
 from ...errors import DataError
 from ...families import PatchTSTConfig
 from .config import SeriesConfig
@@ -59,6 +60,10 @@ class WindowBatch:
     def to(self, device: torch.device | str) -> Self:
         """The same on a device."""
         return moved(self, device)
+
+    def fixed(self) -> Self:
+        """The same without what the host knows of its values: as good for every batch of its shape."""
+        return replace(self, windows=())
 
 
 def as_rows(series: Tensor, together: int) -> Tensor:
@@ -113,9 +118,9 @@ class Windows:
 
     def batch(self, windows: Sequence[int] | Indexes, *, size: int | None = None) -> WindowBatch:
         """Those windows as the module reads them. Where fewer than `size` are given, the first come again, and do not
-        count: a norm over the batch sees nothing but real windows."""
+        count: a norm over the batch sees nothing but real windows. Where none is, that is the first of all."""
         numbers = np.asarray(windows, np.int64)
-        cut = self.cut(numbers if size is None else np.resize(numbers, size))
+        cut = self.cut(numbers if size is None else np.resize(numbers if len(numbers) else [0], size))
         cut.counts[len(numbers) :] = False
         return WindowBatch.of(cut, self.together, whole=self.store.whole, windows=numbers.tolist())
 
@@ -138,12 +143,12 @@ class WindowBatches:
         """How many batches an epoch has; here the same for each."""
         return self._n_batches
 
-    def epoch(self, epoch: int, start: int = 0) -> Iterator[WindowBatch]:
-        """Every window once. They are spread evenly: a batch lacks one at most."""
+    def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[WindowBatch]:
+        """Every window once, or a share of each batch. They are spread evenly: a batch lacks one at most."""
         order = np.random.default_rng([self.seed, epoch]).permutation(len(self.windows))
         edges = np.arange(self._n_batches + 1) * len(order) // max(1, self._n_batches)
         for first, end in zip(edges[start:], edges[start + 1 :], strict=False):
-            yield self.windows.batch(order[first:end], size=self.size)
+            yield self.windows.batch(share.rows(order[first:end]), size=share.size(self.size))
 
 
 def windows_within(tokens: int, windows: Windows) -> int:

@@ -6,7 +6,7 @@ Shapes: B batch, H height, W width, C channels.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from ...data.batch import moved
 from ...data.image_sets.store import ImageStore
+from ...data.share import WHOLE, Share
 from ...errors import DataError
 
 
@@ -31,6 +32,10 @@ class ImageBatch:
     def to(self, device: torch.device | str) -> Self:
         """The same on a device."""
         return moved(self, device)
+
+    def fixed(self) -> Self:
+        """The same without what the host knows of its values: as good for every batch of its shape."""
+        return replace(self, rows=())
 
 
 class ImageLoader:
@@ -48,28 +53,29 @@ class ImageLoader:
         """How many batches an epoch has; here the same for each."""
         return self.n_batches
 
-    def epoch(self, epoch: int, start: int = 0) -> Iterator[ImageBatch]:
-        """The batches of an epoch in its own order, from step `start` on; those before are not made."""
+    def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[ImageBatch]:
+        """The batches of an epoch in its own order, or a share of each, from step `start` on; those before are not
+        made."""
         if not 0 <= start <= self.n_batches:
             raise DataError(
                 f"an epoch has {self.n_batches} steps and cannot start at step {start}; "
                 "have the data or batch_tokens changed since the run began?"
             )
-        return self._batches(np.random.default_rng([self.seed, epoch]).permutation(self.members), start)
+        return self._batches(np.random.default_rng([self.seed, epoch]).permutation(self.members), start, share)
 
     def in_order(self) -> Iterator[ImageBatch]:
         """Every image once, as stored: for validation."""
-        return self._batches(self.members, 0)
+        return self._batches(self.members, 0, WHOLE)
 
-    def _batches(self, order: NDArray[np.intp], start: int) -> Iterator[ImageBatch]:
+    def _batches(self, order: NDArray[np.intp], start: int, share: Share) -> Iterator[ImageBatch]:
         for step in range(start, self.n_batches):
             first, last = (len(order) * edge // self.n_batches for edge in (step, step + 1))
-            yield self._batch(order[first:last])
+            yield self._batch(share.rows(order[first:last]), share.size(self.batch_size))
 
-    def _batch(self, rows: NDArray[np.intp]) -> ImageBatch:
-        pixels = np.zeros((self.batch_size, *self.store.pixels.shape[1:]), np.uint8)
-        labels = np.zeros(self.batch_size, np.int64)
+    def _batch(self, rows: NDArray[np.intp], size: int) -> ImageBatch:
+        pixels = np.zeros((size, *self.store.pixels.shape[1:]), np.uint8)
+        labels = np.zeros(size, np.int64)
         n = len(rows)
         pixels[:n], labels[:n] = self.store.pixels[rows], self.store.labels[rows]
-        keep = torch.arange(self.batch_size) < n
+        keep = torch.arange(size) < n
         return ImageBatch(torch.from_numpy(pixels), torch.from_numpy(labels), keep, tuple(rows.tolist()))

@@ -116,9 +116,8 @@ def scores_of(loss: float, right: float, n: int) -> dict[str, Score]:
     }
 
 
-def _forward(module: Any, batch: MaskedBatch) -> Tensor:
-    """Logits (P, V), of the tokens to be guessed alone: over all of them, a vocabulary's would be most of the work."""
-    x, real = module.embedding(batch.ids, padding(batch.keep, lengths=batch.lengths))
-    hidden = module.encoder(x, real).flatten(0, 1)
-    logits: Tensor = module.head(hidden.index_select(0, batch.places))
+def _forward(module: nn.Module, batch: MaskedBatch) -> Tensor:
+    """Logits (P, V), of the tokens to be guessed alone."""
+    keep = padding(batch.keep, lengths=batch.lengths, at_the_end=True)
+    logits: Tensor = module(batch.ids, keep, places=batch.places)
     return logits

@@ -5,9 +5,10 @@ Shapes: B rows, T tokens, P tokens to be guessed (and padding up to a round numb
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...data.published_tokenizer import PublishedTokenizer
+from ...data.share import WHOLE, Share
 from ...data.text_batch import TextBatch, TextLoader
 from ...errors import DataError
 from .config import MaskingConfig
@@ -23,6 +25,7 @@ MASKS = ("[MASK]", "<mask>")
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "<pad>", "<unk>", "<s>", "</s>", *MASKS)
 STEP = 64  # P is a multiple of this, so that there are few shapes
 
+A = TypeVar("A", bound=np.generic)
 Ids = NDArray[np.int64]
 Draws = NDArray[np.float64]  # (B, T, 3) from 0 to below 1: whether a token is guessed, what becomes of it, and which
 
@@ -47,8 +50,9 @@ class Masking:
         self.is_word = np.array([index not in special for index in range(tokenizer.largest + 1)])
         self.words = np.flatnonzero(self.is_word)
 
-    def batch(self, texts: TextBatch, draws: Draws) -> MaskedBatch:
-        """With gaps by these draws; of every text that has words one is guessed at least, however short it is."""
+    def batch(self, texts: TextBatch, draws: Draws, share: Share = WHOLE) -> MaskedBatch:
+        """A share of the rows, with gaps by these draws for all; of every text that has words one is guessed at least,
+        however short it is."""
         ids = texts.ids.numpy()
         may = self.is_word[ids] & texts.keep.numpy()
         lot = np.where(may, draws[..., 0], np.inf)
@@ -57,14 +61,47 @@ class Masking:
         drawn = self.words[(draws[..., 2] * len(self.words)).astype(np.int64)]
         changed = np.where(chosen & (kind < gaps), self.gap, ids)
         changed = np.where(chosen & (kind >= gaps) & (kind < others), drawn, changed)
-        return _with_gaps(texts, changed, chosen)
+        counts = chosen.sum(axis=1)
+        most = max(int(counts[index :: share.of].sum()) for index in range(share.of))  # one shape for all processes
+        n_places = self.n_places(share.size(ids.shape[0]), ids.shape[1], most)
+        return _with_gaps(_part(texts, share), _rows(changed, share), _rows(chosen, share), n_places)
+
+    def n_places(self, n_rows: int, width: int, needed: int) -> int:
+        """P for batches of a shape: the same for nearly all, with room for four standard deviations more than are to be
+        expected where no text is padded; twice as many, or four times, where more are needed."""
+        share, n = self.config.share, n_rows * width
+        expected = n_rows * (share * width + (1 - share) ** width)  # a text in which none was drawn has one
+        usual = _rounded(expected + 4 * math.sqrt(n * share * (1 - share)))
+        while usual < needed:
+            usual *= 2
+        return min(usual, _rounded(n))
 
 
-def _with_gaps(texts: TextBatch, changed: Ids, chosen: NDArray[np.bool_]) -> MaskedBatch:
+def _rounded(n: float) -> int:
+    return math.ceil(n / STEP) * STEP
+
+
+def _part(texts: TextBatch, share: Share) -> TextBatch:
+    """A process's rows. It is taken of what is made already: what is drawn for a row hangs on the whole batch."""
+    tensors = {name: getattr(texts, name) for name in ("ids", "segments", "keep", "labels", "real")}
+    parts = {name: torch.from_numpy(_rows(tensor.numpy(), share)) for name, tensor in tensors.items()}
+    lengths = tuple(parts["keep"].sum(dim=1).tolist())
+    return TextBatch(**parts, lengths=lengths, rows=share.rows(texts.rows))
+
+
+def _rows(array: NDArray[A], share: Share) -> NDArray[A]:
+    """A process's rows, and where it has fewer than another, one more of zeros."""
+    part = share.rows(array)
+    rows = np.zeros((share.size(len(array)), *array.shape[1:]), array.dtype)
+    rows[: len(part)] = part
+    return rows
+
+
+def _with_gaps(texts: TextBatch, changed: Ids, chosen: NDArray[np.bool_], n_places: int) -> MaskedBatch:
     ids, found = texts.ids.numpy(), np.flatnonzero(chosen)
-    places = np.zeros(max(STEP, -(-len(found) // STEP) * STEP), dtype=np.int64)
+    places = np.zeros(n_places, dtype=np.int64)
     places[: len(found)] = found
-    counted = np.arange(len(places)) < len(found)
+    counted = np.arange(n_places) < len(found)
     targets = np.where(counted, ids.flat[places], 0)
     whole: dict[str, Any] = {field.name: getattr(texts, field.name) for field in fields(texts)}
     whole["ids"] = torch.from_numpy(changed)
@@ -107,11 +144,11 @@ class MaskedLoader:
         """How many batches an epoch has."""
         return self.texts.steps_per_epoch(epoch)
 
-    def epoch(self, epoch: int, start: int = 0) -> Iterator[MaskedBatch]:
-        """The batches of an epoch in its own order, from the one numbered `start`."""
+    def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[MaskedBatch]:
+        """The batches of an epoch in its own order, or a share of each, from the one numbered `start`."""
         for step, batch in enumerate(self.texts.epoch(epoch, start), start):
             random = np.random.default_rng([self.texts.seed, epoch, step])
-            yield self.masking.batch(batch, random.random((*batch.ids.shape, 3)))
+            yield self.masking.batch(batch, random.random((*batch.ids.shape, 3)), share)
 
     def fixed(self) -> Iterator[MaskedBatch]:
         """Every text once with gaps that hang on nothing but its number: for validation."""

@@ -16,13 +16,25 @@ LIMITS = ("steps", "epochs")
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig(Config):
-    """The settings of every run; a task adds its own. `preset` names the model that is meant where none is."""
+    """The settings of every run; a task adds its own. `preset` names the model that is meant where none is.
+
+    `agrees`: the task can ask two passes over a batch to agree (`training.r_drop`).
+    """
 
     title: ClassVar[str] = "run"
     preset: ClassVar[str]
+    agrees: ClassVar[bool] = False
 
     model: FamilyConfig
     training: TrainingConfig = field(default_factory=TrainingConfig)
+
+    def __post_init__(self) -> None:  # not in `check`, which every task writes anew
+        super().__post_init__()
+        self.require(
+            self.agrees or not self.training.r_drop,
+            f"training.r_drop={self.training.r_drop} is for translation, text to text and classification; "
+            "leave it out here, or give 0",
+        )
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:

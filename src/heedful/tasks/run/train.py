@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,14 +13,17 @@ import torch
 
 from ...config import write_mapping
 from ...errors import HeedfulError
-from ...files import write_text
+from ...files import sha256_of, write_text
 from ...training import Event, Finished, FolderError, Observer, Outcome, RunFolder, Saved, fit
+from ...training.parallel import world
 from .card import card
 from .config import Files
-from .folder import CARD, DATA, METRICS, begin, check_resumable, remember
+from .folder import CARD, DATA, METRICS, SOURCES, begin, check_resumable, remember
 from .reporting import write_report
 from .sources import go_on, read_anew
 from .task import Readings, Task, TaskJob, TooLittleDataError
+
+VISIBLE = 60.0  # seconds until what one machine wrote must be there for another
 
 
 def train(
@@ -37,18 +42,25 @@ def train(
 
     `on_read` is told what was read before training begins; `watch` gives the observers of the run. With `resume`
     the run in `out` goes on from its newest checkpoint; what has changed since is refused unless `allow_changes`.
+    Of several processes, the first reads, judges and writes; the others get None.
     """
-    folder = RunFolder(out)
-    with folder.held(), _writing(folder.path), _telling(on_read):
-        if resume:
-            trained = check_resumable(task, folder.path)
-            data, readings = go_on(
-                task, config, files, folder.path / DATA, has_trained=trained, allow_changes=allow_changes
-            )
-        else:
+    folder, here = RunFolder(out), world()
+    with here.guarded(), folder.held(), _writing(folder.path), _telling(on_read):
+
+        def read() -> tuple[Any, Readings | None]:
+            if resume:
+                trained = check_resumable(task, folder.path)
+                return go_on(task, config, files, folder.path / DATA, has_trained=trained, allow_changes=allow_changes)
             begin(task, folder.path, overwrite=overwrite)
             remember(task, config, files, folder.path)  # before the data is read, so that reading can be interrupted
-            data, readings = read_anew(task, config, files, folder.path / DATA)
+            return read_anew(task, config, files, folder.path / DATA)
+
+        data, readings = read() if here.rank == 0 else (None, None)
+        if here.rank == 0:
+            here.tell(_sign(folder.path))
+        else:
+            _await(folder.path, here.tell(None))
+            data = task.open(config, folder.path / DATA)
         if readings is not None:
             on_read(readings)
         torch.manual_seed(config.training.seed)
@@ -59,9 +71,11 @@ def train(
             if isinstance(event, Saved | Finished):
                 remember(task, config, files, folder.path)
 
-        observers = [remembering, *watch(job)]
+        observers = [remembering, *watch(job)] if here.rank == 0 else []
         outcome = fit(job, config.training, folder, resume=resume, allow_changes=allow_changes, observers=observers)
-        return _finish(task, job, outcome, folder.path)
+        predictor = _finish(task, job, outcome, folder.path) if here.rank == 0 else None
+        here.wait()
+        return predictor
 
 
 def _finish(task: Task[Any, Any], job: TaskJob[Any], outcome: Outcome, out: Path) -> Any:
@@ -82,6 +96,23 @@ def _finish(task: Task[Any, Any], job: TaskJob[Any], outcome: Outcome, out: Path
     predictor.save(out)
     write_report(task, [out])
     return predictor
+
+
+def _sign(out: Path) -> str:
+    """By which another process knows that it sees the same folder."""
+    return sha256_of(out / DATA / SOURCES)
+
+
+def _await(out: Path, sign: str, patience: float = VISIBLE) -> None:
+    """What the first process wrote must be seen here too; a file system of several machines may take its time."""
+    until = time.monotonic() + patience
+    while not (out / DATA / SOURCES).exists() or _sign(out) != sign:
+        if time.monotonic() > until:
+            raise FolderError(
+                f"{out} on {socket.gethostname()} is not what the first process has there; "
+                "all processes need the same folder, such as one on a file system that their machines share"
+            )
+        time.sleep(0.5)
 
 
 @contextmanager

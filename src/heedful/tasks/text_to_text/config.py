@@ -55,6 +55,7 @@ class TextToTextConfig(RunConfig):
     """
 
     preset: ClassVar[str] = PRESET
+    agrees: ClassVar[bool] = True
 
     prefix: str = ""
     base: str | None = None

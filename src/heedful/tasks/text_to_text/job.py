@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from torch import nn
@@ -13,7 +14,8 @@ from torch import nn
 from ...data.batch import Batch
 from ...data.loader import Loader, LoaderConfig
 from ...training.job import Goal
-from ...training.loss import Loss, cross_entropy
+from ...training.loss import Loss
+from ...training.r_drop import loss_of
 from ..teacher_forcing import logits_of, mean_loss
 from .config import TextToTextConfig
 from .evaluation import judged, quick_scores, quiet_answers, sample_of
@@ -61,10 +63,8 @@ class TextToTextJob:
 
     def loss(self, module: nn.Module, batch: Batch) -> Loss:
         """Sums over a batch's real target tokens."""
-        logits = logits_of(module, batch)
-        return cross_entropy(
-            logits, batch.target_out, batch.target_mask, smoothing=self.config.training.label_smoothing
-        )
+        forward, training = partial(logits_of, module), self.config.training
+        return loss_of(forward, batch, batch.target_out, batch.target_mask, training, drops=module.training)
 
     def validate(self, module: nn.Module) -> dict[str, float]:
         """Loss per token without smoothing over all pairs, and scores of greedy answers."""

@@ -34,6 +34,7 @@ class TranslationConfig(RunConfig):
     """From which language to which, with which data, pieces, model, training and search."""
 
     preset: ClassVar[str] = PRESET
+    agrees: ClassVar[bool] = True
 
     source: str
     target: str

@@ -26,8 +26,13 @@ class Evaluation:
     exact: float
     by_length: list[LengthScore]
     samples: list[Sample]
-    answers: list[Answer]
+    candidates: list[list[Answer]]
     calibration: dict[str, float]
+
+    @property
+    def answers(self) -> list[Answer]:
+        """The best candidate of each."""
+        return [best for best, *_ in self.candidates]
 
     @property
     def unfinished(self) -> int:
@@ -69,7 +74,8 @@ def evaluate(
 ) -> Evaluation:
     """Translate the sources and compare. `accepted` lists every right answer where a reference is only one of them."""
     language = translator.settings.target
-    answers = translator.answers(sources, **generation)
+    candidates = translator.candidates(sources, **generation)
+    answers = [best for best, *_ in candidates]
     outputs = [answer.text for answer in answers]
     right = [[reference] for reference in references] if accepted is None else accepted
     exact = [output in rights for output, rights in zip(outputs, right, strict=True)]
@@ -81,7 +87,7 @@ def evaluate(
             Sample(source, reference, output, sentence_score(output, reference), hit)
             for source, reference, output, hit in zip(sources, references, outputs, exact, strict=True)
         ],
-        answers=answers,
+        candidates=candidates,
         calibration=_calibration(answers, exact),
     )
 
@@ -97,11 +103,14 @@ def _calibration(answers: Sequence[Answer], exact: Sequence[bool]) -> dict[str, 
 def learn_confidence(
     translator: Translator, evaluation: Evaluation, accepted: Sequence[Sequence[str]]
 ) -> dict[str, Any]:
-    """Teach the translator how sure it may be; what was learned, or why nothing."""
-    sources = [sample.source for sample in evaluation.samples]
+    """Teach the translator how sure it may be, by several candidates of each sentence; what was learned, or why not."""
+    found = evaluation.candidates
+    if translator.generation.beam < confidence.CANDIDATES:  # it has a narrower search of its own
+        sources = [sample.source for sample in evaluation.samples]
+        found = translator.candidates(sources, n_best=confidence.CANDIDATES)
     candidates = [
         confidence.Seen(answer.logprob, answer.n_tokens, answer.text in right)
-        for answers, right in zip(translator.candidates(sources, n_best=confidence.CANDIDATES), accepted, strict=True)
+        for answers, right in zip(found, accepted, strict=True)
         for answer in answers
     ]
     reason = confidence.why_not(candidates)

@@ -6,17 +6,20 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 
-from ...core import padding
 from ...data.batch import Batch
 from ...data.loader import Loader, LoaderConfig
 from ...training.job import Goal
 from ...training.loss import Loss, cross_entropy
+from ...training.r_drop import loss_of
 from ..scoring import corpus_scores, main_metric
+from ..teacher_forcing import logits_of
+from .confidence import CANDIDATES
 from .config import TranslationConfig
 from .evaluation import evaluate, learn_confidence
 from .prepare import Prepared
@@ -70,10 +73,8 @@ class TranslationJob:
 
     def loss(self, module: nn.Module, batch: Batch) -> Loss:
         """Sums over a batch's real target tokens."""
-        logits = _forward(module, batch)
-        return cross_entropy(
-            logits, batch.target_out, batch.target_mask, smoothing=self.config.training.label_smoothing
-        )
+        forward, training = partial(logits_of, module), self.config.training
+        return loss_of(forward, batch, batch.target_out, batch.target_mask, training, drops=module.training)
 
     def validate(self, module: nn.Module) -> dict[str, float]:
         """Loss per token without smoothing over all pairs, and scores of greedy translations."""
@@ -82,7 +83,7 @@ class TranslationJob:
         with torch.inference_mode():
             for batch in self.validation.in_order():
                 batch = batch.to(device)
-                sums = cross_entropy(_forward(module, batch), batch.target_out, batch.target_mask)
+                sums = cross_entropy(logits_of(module, batch), batch.target_out, batch.target_mask)
                 plain, count = plain + sums.plain, count + sums.n
         outputs = self.predictor(module).predict(self.sources, beam=1)
         self.samples = list(zip(self.sources, self.references, outputs, strict=True))
@@ -100,7 +101,8 @@ class TranslationJob:
         sources, references = self.prepared.valid_texts(FINAL_SENTENCES)
         pairs = zip(sources, references, strict=True)
         right = [self.accepted.get(source, (reference,)) for source, reference in pairs]
-        evaluation = evaluate(predictor, sources, references, accepted=right)
+        several = min(CANDIDATES, predictor.generation.beam)
+        evaluation = evaluate(predictor, sources, references, accepted=right, n_best=several)
         learned = learn_confidence(predictor, evaluation, right)
         return {
             "validation": evaluation.to_dict(),
@@ -115,12 +117,3 @@ class TranslationJob:
     def identity(self) -> dict[str, str]:
         """Fingerprints of the data, and the model's config in words."""
         return {**self.prepared.identity(), "model": json.dumps(self.config.model.to_dict(), sort_keys=True)}
-
-
-def _forward(module: nn.Module, batch: Batch) -> torch.Tensor:
-    return module(
-        batch.source,
-        batch.target_in,
-        padding(batch.source_mask, lengths=batch.source_lengths),
-        padding(batch.target_mask, lengths=batch.target_lengths),
-    )

@@ -1,0 +1,81 @@
+"""A verb in one of several processes: each does its share of the work, and the first one speaks for all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from ..data.share import Share
+from ..generation import GenerationConfig, Hypothesis
+from ..tasks.images import ImageClassifier
+from ..tasks.reader import Reader, Text
+from ..tasks.writer import Writer
+from ..training.parallel import Alone, world
+from .words import console, errors
+
+T = TypeVar("T")
+
+
+@contextmanager
+def together() -> Iterator[Alone]:
+    """The world of this process. In all but the first the terminal is quiet; what one dies of, the first one says."""
+    here = world()
+    console.quiet = errors.quiet = here.rank > 0
+    with here.guarded():
+        yield here
+
+
+def deal(model: Any, here: Alone) -> None:
+    """From now on each process answers a share of what the model is asked, and all get all answers.
+
+    A model that is asked in another way is asked all of it by each.
+    """
+    if here.size == 1:
+        return
+    if isinstance(model, Writer):
+        model.written = _writing(model, here)  # type: ignore[method-assign]
+    elif isinstance(model, Reader):
+        model.outputs = _reading(model, here)  # type: ignore[method-assign]
+    elif isinstance(model, ImageClassifier):
+        look = model.look
+        model.look = lambda prepared: _dealt(here, prepared, look)  # type: ignore[method-assign]
+
+
+def _writing(model: Writer, here: Alone) -> Callable[..., list[list[Hypothesis]]]:
+    own = model.written
+
+    def written(inputs: Sequence[list[int]], words: GenerationConfig) -> list[list[Hypothesis]]:
+        if words.sample:  # chance falls as it does for one process
+            return own(inputs, words)
+        found = _dealt(here, inputs, lambda share: [[asdict(one) for one in several] for several in own(share, words)])
+        return [[_hypothesis(**one) for one in several] for several in found]
+
+    return written
+
+
+def _hypothesis(tokens: list[int], token_logprobs: list[float], **values: Any) -> Hypothesis:
+    return Hypothesis(tokens=tuple(tokens), token_logprobs=tuple(token_logprobs), **values)
+
+
+def _reading(model: Reader, here: Alone) -> Callable[..., list[Tensor]]:
+    own = model.outputs
+
+    def outputs(texts: Sequence[Text]) -> list[Tensor]:
+        for index, text in enumerate(texts):
+            model._numbered(text, index)  # what is wrong with one, or cut from it, is said by the first process
+        found = _dealt(here, texts, lambda share: [(list(one.shape), one.flatten().tolist()) for one in own(share)])
+        return [torch.tensor(values).reshape(shape) for shape, values in found]
+
+    return outputs
+
+
+def _dealt(here: Alone, items: Sequence[T], work: Callable[[Sequence[T]], Sequence[Any]]) -> list[Any]:
+    """Plain values for all items, in order, each from the process in whose share it is."""
+    share = Share(here.rank, here.size).rows(items)
+    found = here.tell(here.collect(work(share) if share else []))
+    return [found[index % here.size][index // here.size] for index in range(len(items))]

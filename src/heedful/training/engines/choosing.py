@@ -1,0 +1,104 @@
+"""Which engine runs the steps: the one that was asked for, or the one that ends the run first."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from statistics import median
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from ...errors import ConfigError
+from ..config import TrainingConfig
+from ..update import Update
+from .captured import Captured
+from .compiled import Compiled, CompiledOnCpu
+from .engine import Engine
+
+PACED = 50  # steps over which a pace is taken
+COMPILING = 60.0  # seconds that a shape may take to compile
+SAVED = 0.2  # of a step's time, which compiling saves at the least where it pays
+
+
+class Runs(Protocol):
+    """What the loop needs of an engine."""
+
+    @property
+    def name(self) -> str: ...
+
+    def step(self, step: int, batches: Sequence[Any]) -> Tensor: ...
+
+
+class EngineWarning(UserWarning):
+    """Steps are run in another way than was meant."""
+
+
+def engine_for(config: TrainingConfig, device: torch.device, update: Update, *parts: Any) -> Runs:
+    """The engine of a run, on a device; the rest is what every engine is made of."""
+    on_gpu = device.type == "cuda"
+    if config.engine == "graph" and not on_gpu:
+        raise ConfigError(
+            f"training.engine: graph records CUDA graphs, and this run is on the {device.type}; "
+            "take auto, eager or compile"
+        )
+    if config.engine == "graph" and config.recompute:
+        raise ConfigError(
+            "training.engine: graph cannot record layers that draw their dropout a second time (training.recompute); "
+            "take auto, eager or compile"
+        )
+    if config.engine == "auto" and on_gpu and not config.recompute and not update.held.divided:
+        return Chosen(update, *parts)
+    kinds = {"graph": Captured, "compile": Compiled if on_gpu else CompiledOnCpu}
+    return kinds.get(config.engine, Engine)(update, *parts)
+
+
+class Chosen:
+    """Graphs at first: recording costs next to nothing. Compiling costs up to a minute a shape, so it is tried only
+    where it would save more of what is left of the run, and given up where its steps are not faster."""
+
+    def __init__(self, update: Update, *parts: Any) -> None:
+        self.parts = (update, *parts)
+        self.total_steps = update.total_steps
+        self.engine: Engine = Captured(*self.parts)
+        self.rival: tuple[Engine, float] | None = None  # graphs, and their pace, while compiling is tried
+        self.settled = False
+        self.begun: list[float] = []  # when steps began
+
+    @property
+    def name(self) -> str:
+        return self.engine.name
+
+    def step(self, step: int, batches: Sequence[Any]) -> Tensor:
+        if not self.settled:
+            self._look(self.total_steps - step)
+        try:
+            return self.engine.step(step, batches)
+        except torch._dynamo.exc.TorchDynamoException as error:
+            if self.rival is None:
+                raise
+            reason = str(error).strip().splitlines()[0]
+            warnings.warn(f"compiling failed, the run goes on with graphs: {reason}", EngineWarning, stacklevel=2)
+            self._settle(self.rival[0])
+            return self.engine.step(step, batches)
+
+    def _look(self, left: int) -> None:
+        """At the pace; the host runs a few steps ahead of the device at most, so its steps take as long."""
+        self.begun.append(time.monotonic())
+        if len(self.begun) <= 2 * PACED:  # the first half records, and makes what all steps use
+            return
+        gaps = [after - before for before, after in zip(self.begun[PACED:], self.begun[PACED + 1 :], strict=False)]
+        pace, self.begun = median(gaps), []
+        if self.rival is not None:
+            engine, before = self.rival
+            self._settle(self.engine if pace < before else engine)
+        elif isinstance(self.engine, Captured) and pace * left * SAVED > COMPILING * len(self.engine.graphs):
+            self.rival = self.engine, pace
+            self.engine = Compiled(*self.parts)
+        else:
+            self.settled = True
+
+    def _settle(self, engine: Engine) -> None:
+        self.engine, self.settled = engine, True

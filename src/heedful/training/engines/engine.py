@@ -1,0 +1,86 @@
+"""One update of the weights from some batches: gradients added up, then the step. Everything stays on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..config import TrainingConfig
+from ..job import Job
+from ..loss import Loss
+from ..parallel import Alone, Replica
+from ..update import Update
+
+
+class Engine:
+    """Runs every operation as it comes: the way that is right everywhere, and the twin of every faster one."""
+
+    name = "eager"
+
+    def __init__(self, update: Update, job: Job[Any], held: Replica, config: TrainingConfig, world: Alone) -> None:
+        self.update, self.job, self.held, self.world = update, job, held, world
+        self.autocast = config.precision == "bf16"
+        self.weights = list(held.weights.values())
+        self.device = self.weights[0].device
+        exact = torch.float32 if self.device.type == "mps" else torch.float64
+        self.sums = torch.zeros(3, device=self.device, dtype=exact)  # total, plain, n
+        self.values = torch.zeros(5, device=self.device, dtype=exact)  # the same, the norm, whether all was finite
+
+    def step(self, step: int, batches: Sequence[Any]) -> Tensor:
+        """The step numbered `step`. Its values (total, plain, n, norm, finite) are overwritten by the next."""
+        self.held.module.train()
+        self.update.prepare(step)
+        for index, batch in enumerate(batches):
+            self.add(batch, first=index == 0)
+        self.world.add_up([self.sums, *self.held.apart()])
+        self.take()
+        return self.values
+
+    def add(self, batch: Any, *, first: bool) -> None:
+        """Add a batch's gradients and sums to those of the batches before it, or begin with them."""
+        self._add(batch.to(self.device), first=first)
+
+    def take(self) -> None:
+        """The step itself."""
+        self._take()
+
+    def loss(self, batch: Any) -> Loss:
+        """In the precision of the run."""
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.autocast):
+            return self.job.loss(self.held.module, batch)
+
+    def _add(self, batch: Any, *, first: bool) -> None:
+        loss = self.loss(batch)
+        fresh = self.held.gradients(loss.total)
+        sums = torch.stack([value.detach().to(self.sums.dtype) for value in loss])
+        with torch.no_grad():
+            have = self._gradients(fresh)
+            given = [gradient for gradient in fresh if gradient is not None]
+            if first:
+                self.sums.copy_(sums)
+                torch._foreach_copy_(have, given)
+            else:
+                self.sums.add_(sums)
+                torch._foreach_add_(have, given)
+
+    def _gradients(self, fresh: Sequence[Tensor | None]) -> list[Tensor]:
+        """Where the weights keep the gradients that are given: always the same tensors, so that graphs find them.
+
+        A weight that never has one is left alone by the update; it does not even decay.
+        """
+        have = []
+        for weight, gradient in zip(self.weights, fresh, strict=True):
+            if gradient is not None:
+                if weight.grad is None:
+                    weight.grad = torch.zeros_like(weight)
+                have.append(weight.grad)
+        return have
+
+    @torch.no_grad()
+    def _take(self) -> None:
+        total, _, n = self.sums
+        norm, finite = self.update(total, n)
+        self.values.copy_(torch.cat([self.sums, torch.stack([norm, finite]).to(self.sums.dtype)]))

@@ -1,0 +1,100 @@
+"""What a process holds of the module that is trained.
+
+Whoever updates weights sees `weights`, plain tensors by name; whoever computes sees `module`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+
+import torch
+from torch import Tensor, nn
+
+from ...core import BatchNorm
+from ...families.weights import put_weights, weights_of
+
+
+class Replica:
+    """All of it. `origin` is the module as the job has it; `module` computes."""
+
+    divided = False
+
+    def __init__(self, origin: nn.Module) -> None:
+        self.origin = self.module = origin
+        self.weights: dict[str, nn.Parameter] = {
+            name: parameter for name, parameter in origin.named_parameters() if parameter.requires_grad
+        }
+        self._spare: nn.Module | None = None
+
+    def gradients(self, loss: Tensor) -> list[Tensor | None]:
+        """Of `loss`, for every weight; None for what has no part in it."""
+        return list(torch.autograd.grad(loss, list(self.weights.values()), allow_unused=True))
+
+    def apart(self) -> list[Tensor]:
+        """Gradients of which the other processes have their own, which are to be added up."""
+        return [weight.grad for weight in self.weights.values() if weight.grad is not None]
+
+    def refresh(self) -> None:
+        """The weights have changed."""
+
+    def norm(self, gradients: list[Tensor]) -> Tensor:
+        """Of tensors that are shaped like the weights, over all that the processes hold."""
+        return torch.nn.utils.get_total_norm(gradients)
+
+    def whole(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """What is held, shaped like the weights or a single number, as a process without others would have it.
+
+        Names may have something before them: exp_avg/encoder.norm.weight.
+        """
+        return dict(tensors)
+
+    def part(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The other way round."""
+        return dict(tensors)
+
+    def state(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Every tensor of the whole module by its name: its buffers, and these weights."""
+        return {**weights_of(self.origin), **self.whole(weights)}
+
+    def put(self, state: Mapping[str, Tensor]) -> None:
+        """Fill the module, or what is held of it."""
+        put_weights(self.origin, state)
+        self.refresh()
+
+    def judged(self, weights: Mapping[str, Tensor] | None) -> nn.Module:
+        """A whole module for the first process to judge: with these weights, or with those that are held."""
+        if weights is None:
+            return self.origin.eval()
+        if self._spare is None:
+            self._spare = deepcopy(self.origin).requires_grad_(False).eval()
+        put_weights(self._spare, self.state(weights))
+        return self._spare
+
+    def final(self, state: Mapping[str, Tensor]) -> nn.Module:
+        """The job's own module with the state it shall end with, for the first process to deliver."""
+        self.put(state)
+        return self.origin.eval()
+
+
+class Rounded(Replica):
+    """All of it, which computes with copies of the weights in bf16; gradients come in bf16 too."""
+
+    def __init__(self, origin: nn.Module) -> None:
+        super().__init__(origin)
+        self.module = deepcopy(origin)
+        for mine, theirs in zip(self.module.modules(), origin.modules(), strict=True):
+            mine._buffers.update(theirs._buffers)  # one set of running means for both
+            if not isinstance(mine, BatchNorm):  # whose kernel wants the dtype of its running means
+                for parameter in mine.parameters(recurse=False):
+                    parameter.data = parameter.data.to(torch.bfloat16)
+        self.copies: list[Tensor] = [
+            parameter for name, parameter in self.module.named_parameters() if name in self.weights
+        ]
+
+    def gradients(self, loss: Tensor) -> list[Tensor | None]:
+        return list(torch.autograd.grad(loss, self.copies, allow_unused=True))
+
+    @torch.no_grad()
+    def refresh(self) -> None:
+        torch._foreach_copy_(self.copies, list(self.weights.values()))

@@ -1,0 +1,142 @@
+"""What a process holds where the module is divided: of every weight some rows, by FSDP2.
+
+A layer's weights come together just before it computes and are let go after it; gradients are added up and divided
+on the way back. Whoever updates weights sees plain local tensors, which share their memory with FSDP's.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import DTensor
+
+from ...core import BatchNorm, Stack
+from ...families.weights import put_weights, weights_of
+from .held import Replica
+from .world import Together
+
+
+class Shards(Replica):
+    """Rows of it. `origin` stays whole, on the CPU: the first process fills it to judge and to deliver."""
+
+    divided = True
+
+    def __init__(self, origin: nn.Module, world: Together, *, rounded: bool = False) -> None:
+        self.origin, self.world = origin, world
+        self.device = next(origin.parameters()).device
+        self.module = deepcopy(origin)
+        self.origin.to("cpu")
+        self._divide(rounded)
+        self.shapes = {name: parameter.shape for name, parameter in origin.named_parameters()}
+        self._divided = {name: weight for name, weight in self.module.named_parameters() if weight.requires_grad}
+        self.weights = {name: nn.Parameter(_local(weight.detach())) for name, weight in self._divided.items()}
+
+    def _divide(self, rounded: bool) -> None:
+        # It warns of outputs that are views, as some models' are: nothing may write into one. Nothing here does.
+        warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view tensor", UserWarning)
+        mesh = init_device_mesh(self.device.type, (self.world.size,))
+        policy = MixedPrecisionPolicy(torch.bfloat16, torch.float32) if rounded else MixedPrecisionPolicy()
+        frozen = {parameter for parameter in self.module.parameters() if not parameter.requires_grad}
+        norms = [part for part in self.module.modules() if isinstance(part, BatchNorm)] if rounded else []
+        for norm in norms:  # whose kernel wants the dtype of their running means
+            fully_shard(norm, mesh=mesh, ignored_params=frozen)
+        for part in (*_layers(self.module), self.module):
+            fully_shard(part, mesh=mesh, mp_policy=policy, ignored_params=frozen)
+        for part in self.module.modules():
+            if isinstance(part, FSDPModule):  # sums, where FSDP would take means: the update divides by all tokens
+                part.set_gradient_divide_factor(1.0)
+                part.set_force_sum_reduction_for_comms(True)
+
+    def gradients(self, loss: Tensor) -> list[Tensor | None]:
+        torch.autograd.backward(loss)
+        found = []
+        for weight in self._divided.values():
+            found.append(None if weight.grad is None else _local(weight.grad))
+            weight.grad = None
+        return found
+
+    def apart(self) -> list[Tensor]:
+        return []
+
+    def norm(self, gradients: list[Tensor]) -> Tensor:
+        square = torch.nn.utils.get_total_norm(gradients).square()
+        self.world.add_up([square])
+        return square.sqrt()
+
+    def refresh(self) -> None:
+        self.origin.to("cpu")  # it was on the device to be judged
+
+    def whole(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        found = {name: self._whole(name, tensor) for name, tensor in tensors.items()}
+        return found if self.world.rank == 0 else {}
+
+    def part(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        return {name: self._part(name, tensor) for name, tensor in tensors.items()}
+
+    def state(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        known = weights_of(self.origin)
+        buffers = {name: buffer for name, buffer in self.module.named_buffers() if name in known}
+        return {**known, **buffers, **self.whole(weights)}
+
+    @torch.no_grad()
+    def put(self, state: Mapping[str, Tensor]) -> None:
+        put_weights(self.origin, state)
+        known = weights_of(self.origin)
+        for name, weight in self.weights.items():
+            weight.copy_(self._part(name, known[name]))
+        for name, buffer in self.module.named_buffers():
+            if name in known:
+                buffer.copy_(known[name])
+
+    def judged(self, weights: Mapping[str, Tensor] | None) -> nn.Module:
+        return self.final(self.state(self.weights if weights is None else weights))
+
+    def final(self, state: Mapping[str, Tensor]) -> nn.Module:
+        if self.world.rank == 0:
+            put_weights(self.origin, state)
+            self.origin.to(self.device)
+        return self.origin.eval()
+
+    def _rows(self, name: str) -> int:
+        """How many rows of a weight a process holds; the last ones fewer, or none."""
+        return -(-self.shapes[_weight(name)][0] // self.world.size)
+
+    def _whole(self, name: str, tensor: Tensor) -> Tensor:
+        if not tensor.dim():  # an optimiser's count of steps
+            return tensor
+        padded = tensor.new_zeros(self._rows(name), *tensor.shape[1:])
+        padded[: len(tensor)] = tensor.detach()
+        parts = self.world.gather(padded)
+        return torch.cat(parts)[: self.shapes[_weight(name)][0]].cpu() if parts else tensor
+
+    def _part(self, name: str, tensor: Tensor) -> Tensor:
+        if not tensor.dim() or _weight(name) not in self.weights:
+            return tensor
+        rows = self._rows(name)
+        return tensor[self.world.rank * rows : (self.world.rank + 1) * rows]
+
+
+def _layers(module: nn.Module) -> Iterator[nn.Module]:
+    """The layers of all stacks, but not one that runs several times or shares weights: those belong to the whole."""
+    layers = [layer for stack in module.modules() if isinstance(stack, Stack) for layer in stack.layers]
+    owners = Counter(weight for part in module.modules() for weight in part.parameters(recurse=False))
+    for layer, times in Counter(layers).items():
+        if times == 1 and all(owners[weight] == 1 for weight in layer.parameters()):
+            yield layer
+
+
+def _weight(name: str) -> str:
+    """Whose weight's tensor this is: exp_avg/encoder.norm.weight is encoder.norm.weight's."""
+    return name.rpartition("/")[2]
+
+
+def _local(tensor: Tensor) -> Tensor:
+    assert isinstance(tensor, DTensor)
+    return tensor.to_local()
