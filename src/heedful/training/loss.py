@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from . import kernels
-from .kernels import cross_entropy as fused
+from .kernels import available
 
 BLOCK = 2**26  # logits worked on at once: a quarter of a gigabyte in float32
 
@@ -33,7 +32,9 @@ def cross_entropy(logits: Tensor, target: Tensor, keep: Tensor | None = None, *,
     if logits.shape[:-1] != target.shape:
         raise ValueError(f"logits of shape {tuple(logits.shape)} do not fit a target of shape {tuple(target.shape)}")
     real = torch.ones_like(target, dtype=torch.bool) if keep is None else keep
-    each: Any = fused.costs if kernels.available(logits) else _CrossEntropy.apply
+    each: Any = _CrossEntropy.apply
+    if available(logits):
+        from .kernels.cross_entropy import costs as each
     smoothed, plain = each(logits.reshape(-1, logits.shape[-1]), target.reshape(-1), real.reshape(-1), smoothing)
     return Loss(smoothed.sum(), plain.sum(), real.sum())
 

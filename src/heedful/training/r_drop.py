@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import Tensor
 
-from . import kernels
 from .config import TrainingConfig
-from .kernels import r_drop as fused
+from .kernels import available
 from .loss import Loss, blocks, costs, cross_entropy, exact, subtract_target
 
 if TYPE_CHECKING:
@@ -59,7 +58,9 @@ def agreeing_cross_entropy(
             f"logits of shape {tuple(logits.shape)} do not fit two passes over a target of shape {tuple(target.shape)}"
         )
     real = torch.ones_like(target, dtype=torch.bool) if keep is None else keep
-    each: Any = fused.costs if kernels.available(logits) else _Agreeing.apply
+    each: Any = _Agreeing.apply
+    if available(logits):
+        from .kernels.r_drop import costs as each
     pair = logits.reshape(2, -1, logits.shape[-1])
     total, plain = each(pair, target.reshape(-1), real.reshape(-1), smoothing, alpha / 4)
     return Loss(total.sum(), plain.sum(), real.sum())

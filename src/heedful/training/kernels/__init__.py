@@ -1,8 +1,33 @@
 """What torch does in several readings of the memory, in one or two: Triton kernels for a GPU.
 
-Each stands for something that is written out in torch beside it, and is tested against that.
+Each stands for something that is written out in torch beside it, and is tested against that. The modules here need
+Triton, which torch brings along where there is CUDA: import them where `available` says so, and not before.
 """
 
-from .availability import available
+from __future__ import annotations
 
-__all__ = ["available"]
+from functools import cache
+
+import torch
+from torch import Tensor
+
+DTYPES = (torch.bfloat16, torch.float16, torch.float32)
+
+
+def available(tensor: Tensor) -> bool:
+    """Whether a kernel can work on this tensor."""
+    return tensor.is_cuda and tensor.dtype in DTYPES and _have_triton()
+
+
+@cache
+def _have_triton() -> bool:
+    try:
+        import triton.language  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def block_of(n: int, most: int) -> int:
+    """The power of two that holds n numbers, or the most that a program shall hold at once."""
+    return 1 << (min(n, most) - 1).bit_length()

@@ -9,55 +9,52 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import triton
+import triton.language as tl
 from torch import Tensor
 
-from .availability import HAVE_TRITON, block_of
-
-if HAVE_TRITON:
-    import triton
-    import triton.language as tl
+from . import block_of
 
 BLOCK = 4096  # logits that a program holds at once
 
 
-if HAVE_TRITON:
+@triton.jit
+def _forward(logits, target, keep, lse, smoothed, plain, v, smoothing, block: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    start = logits + row * v
+    lanes = tl.arange(0, block)
+    largest = tl.full((block,), -float("inf"), tl.float32)
+    total = tl.zeros((block,), tl.float32)  # of exp(x − largest), lane by lane
+    straight = tl.zeros((block,), tl.float32)  # of x itself
+    for first in range(0, v, block):
+        inside = first + lanes < v
+        x = tl.load(start + first + lanes, mask=inside, other=-float("inf")).to(tl.float32)
+        higher = tl.maximum(largest, x)
+        fall = tl.where(largest == -float("inf"), 0.0, tl.exp(largest - higher))
+        total = total * fall + tl.where(x == -float("inf"), 0.0, tl.exp(x - higher))
+        largest = higher
+        straight += tl.where(inside, x, 0.0)
+    peak = tl.max(largest, 0)
+    rest = tl.where(largest == -float("inf"), 0.0, tl.exp(largest - peak))
+    log = peak + tl.log(tl.sum(total * rest, 0))
+    right = log - tl.load(start + tl.load(target + row)).to(tl.float32)
+    even = log - tl.sum(straight, 0) / v
+    real = tl.load(keep + row) != 0
+    tl.store(lse + row, log)
+    tl.store(plain + row, tl.where(real, right, 0.0))
+    tl.store(smoothed + row, tl.where(real, right + smoothing * (even - right), 0.0))
 
-    @triton.jit
-    def _forward(logits, target, keep, lse, smoothed, plain, v, smoothing, block: tl.constexpr):
-        row = tl.program_id(0).to(tl.int64)
-        start = logits + row * v
-        lanes = tl.arange(0, block)
-        largest = tl.full((block,), -float("inf"), tl.float32)
-        total = tl.zeros((block,), tl.float32)  # of exp(x − largest), lane by lane
-        straight = tl.zeros((block,), tl.float32)  # of x itself
-        for first in range(0, v, block):
-            inside = first + lanes < v
-            x = tl.load(start + first + lanes, mask=inside, other=-float("inf")).to(tl.float32)
-            higher = tl.maximum(largest, x)
-            fall = tl.where(largest == -float("inf"), 0.0, tl.exp(largest - higher))
-            total = total * fall + tl.where(x == -float("inf"), 0.0, tl.exp(x - higher))
-            largest = higher
-            straight += tl.where(inside, x, 0.0)
-        peak = tl.max(largest, 0)
-        rest = tl.where(largest == -float("inf"), 0.0, tl.exp(largest - peak))
-        log = peak + tl.log(tl.sum(total * rest, 0))
-        right = log - tl.load(start + tl.load(target + row)).to(tl.float32)
-        even = log - tl.sum(straight, 0) / v
-        real = tl.load(keep + row) != 0
-        tl.store(lse + row, log)
-        tl.store(plain + row, tl.where(real, right, 0.0))
-        tl.store(smoothed + row, tl.where(real, right + smoothing * (even - right), 0.0))
 
-    @triton.jit
-    def _backward(logits, target, keep, lse, slope, out, v, smoothing, block: tl.constexpr):
-        row = tl.program_id(0).to(tl.int64)
-        places = tl.program_id(1) * block + tl.arange(0, block)
-        inside = places < v
-        x = tl.load(logits + row * v + places, mask=inside, other=0.0).to(tl.float32)
-        wanted = smoothing / v + tl.where(places == tl.load(target + row), 1.0 - smoothing, 0.0)
-        found = (tl.exp(x - tl.load(lse + row)) - wanted) * tl.load(slope + row)
-        found = tl.where(tl.load(keep + row) != 0, found, 0.0)  # what does not count may be NaN
-        tl.store(out + row * v + places, found.to(out.dtype.element_ty), mask=inside)
+@triton.jit
+def _backward(logits, target, keep, lse, slope, out, v, smoothing, block: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    places = tl.program_id(1) * block + tl.arange(0, block)
+    inside = places < v
+    x = tl.load(logits + row * v + places, mask=inside, other=0.0).to(tl.float32)
+    wanted = smoothing / v + tl.where(places == tl.load(target + row), 1.0 - smoothing, 0.0)
+    found = (tl.exp(x - tl.load(lse + row)) - wanted) * tl.load(slope + row)
+    found = tl.where(tl.load(keep + row) != 0, found, 0.0)  # what does not count may be NaN
+    tl.store(out + row * v + places, found.to(out.dtype.element_ty), mask=inside)
 
 
 @torch.library.custom_op("heedful::cross_entropy", mutates_args=())
