@@ -19,7 +19,7 @@ from .compiled import Compiled, CompiledOnCpu
 from .engine import Engine
 
 PACED = 50  # steps over which a pace is taken
-COMPILING = 60.0  # seconds that a shape may take to compile
+COMPILING = 30.0  # seconds that a shape may take to compile
 SAVED = 0.2  # of a step's time, which compiling saves at the least where it pays
 
 
@@ -56,14 +56,14 @@ def engine_for(config: TrainingConfig, device: torch.device, update: Update, *pa
 
 
 class Chosen:
-    """Graphs at first: recording costs next to nothing. Compiling costs up to a minute a shape, so it is tried only
-    where it would save more of what is left of the run, and given up where its steps are not faster."""
+    """Graphs at first: recording costs next to nothing. Compiling costs up to half a minute a shape, so it is tried
+    only where it would save more of what is left of the run, and given up where its steps are not faster."""
 
     def __init__(self, update: Update, *parts: Any) -> None:
         self.parts = (update, *parts)
         self.total_steps = update.total_steps
-        self.engine: Engine = Captured(*self.parts)
-        self.rival: tuple[Engine, float] | None = None  # graphs, and their pace, while compiling is tried
+        self.engine = Captured(*self.parts)
+        self.to_beat: float | None = None  # the pace of graphs, while compiling is tried
         self.settled = False
         self.begun: list[float] = []  # when steps began
 
@@ -77,11 +77,9 @@ class Chosen:
         try:
             return self.engine.step(step, batches)
         except torch._dynamo.exc.TorchDynamoException as error:
-            if self.rival is None:
-                raise
             reason = str(error).strip().splitlines()[0]
             warnings.warn(f"compiling failed, the run goes on with graphs: {reason}", EngineWarning, stacklevel=2)
-            self._settle(self.rival[0])
+            self._go_back()
             return self.engine.step(step, batches)
 
     def _look(self, left: int) -> None:
@@ -91,14 +89,12 @@ class Chosen:
             return
         gaps = [after - before for before, after in zip(self.begun[PACED:], self.begun[PACED + 1 :], strict=False)]
         pace, self.begun = median(gaps), []
-        if self.rival is not None:
-            engine, before = self.rival
-            self._settle(self.engine if pace < before else engine)
-        elif isinstance(self.engine, Captured) and pace * left * SAVED > COMPILING * len(self.engine.graphs):
-            self.rival = self.engine, pace
-            self.engine = Compiled(*self.parts)
+        if self.to_beat is None and pace * left * SAVED > COMPILING * len(self.engine.graphs):
+            self.to_beat, self.engine = pace, Compiled(*self.parts)  # the graphs are let go, and their memory
+        elif self.to_beat is not None and pace >= self.to_beat:
+            self._go_back()
         else:
             self.settled = True
 
-    def _settle(self, engine: Engine) -> None:
-        self.engine, self.settled = engine, True
+    def _go_back(self) -> None:
+        self.engine, self.settled = Captured(*self.parts), True

@@ -16,48 +16,52 @@ from torch import Tensor
 
 from . import block_of
 
-PROGRAMS = 256
+PROGRAMS = 264  # two for each multiprocessor of a large GPU
+TILE = 2048  # numbers that a program holds at once
 
 
 @triton.jit
-def _forward(x, weight, bias, y, mean, scale, d, eps, block: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
-    lanes = tl.arange(0, block)
-    inside = lanes < d
-    value = tl.load(x + row * d + lanes, mask=inside, other=0.0).to(tl.float32)
-    middle = tl.sum(value, 0) / d
-    apart = tl.where(inside, value - middle, 0.0)
-    shrink = 1 / tl.sqrt(tl.sum(apart * apart, 0) / d + eps)
-    w = tl.load(weight + lanes, mask=inside, other=0.0).to(tl.float32)
-    b = tl.load(bias + lanes, mask=inside, other=0.0).to(tl.float32)
-    tl.store(y + row * d + lanes, (apart * shrink * w + b).to(y.dtype.element_ty), mask=inside)
-    tl.store(mean + row, middle)
-    tl.store(scale + row, shrink)
+def _forward(x, weight, bias, y, mean, scale, n, d, eps, height: tl.constexpr, width: tl.constexpr):
+    rows = tl.program_id(0).to(tl.int64) * height + tl.arange(0, height)
+    lanes = tl.arange(0, width)
+    inside = (rows < n)[:, None] & (lanes < d)[None, :]
+    places = rows[:, None] * d + lanes[None, :]
+    value = tl.load(x + places, mask=inside, other=0.0).to(tl.float32)
+    middle = tl.sum(value, 1) / d
+    apart = tl.where(inside, value - middle[:, None], 0.0)
+    shrink = 1 / tl.sqrt(tl.sum(apart * apart, 1) / d + eps)
+    w = tl.load(weight + lanes, mask=lanes < d, other=0.0).to(tl.float32)
+    b = tl.load(bias + lanes, mask=lanes < d, other=0.0).to(tl.float32)
+    found = apart * shrink[:, None] * w[None, :] + b[None, :]
+    tl.store(y + places, found.to(y.dtype.element_ty), mask=inside)
+    tl.store(mean + rows, middle, mask=rows < n)
+    tl.store(scale + rows, shrink, mask=rows < n)
 
 
 @triton.jit
-def _backward(x, weight, mean, scale, slope, out, sums, n, d, programs, turns, block: tl.constexpr):
-    own = tl.program_id(0)
-    lanes = tl.arange(0, block)
-    inside = lanes < d
-    w = tl.load(weight + lanes, mask=inside, other=0.0).to(tl.float32)
-    by_weight = tl.zeros((block,), tl.float32)
-    by_bias = tl.zeros((block,), tl.float32)
+def _backward(x, weight, mean, scale, slope, out, sums, n, d, turns, height: tl.constexpr, width: tl.constexpr):
+    own, programs = tl.program_id(0).to(tl.int64), tl.num_programs(0)
+    lanes = tl.arange(0, width)
+    w = tl.load(weight + lanes, mask=lanes < d, other=0.0).to(tl.float32)
+    by_weight = tl.zeros((height, width), tl.float32)
+    by_bias = tl.zeros((height, width), tl.float32)
     for turn in range(turns):
-        row = own.to(tl.int64) + turn * programs
-        there = inside & (row < n)
-        shrink = tl.load(scale + row, mask=row < n, other=0.0)
-        middle = tl.load(mean + row, mask=row < n, other=0.0)
-        value = tl.load(x + row * d + lanes, mask=there, other=0.0).to(tl.float32)
-        normal = tl.where(there, (value - middle) * shrink, 0.0)
-        given = tl.load(slope + row * d + lanes, mask=there, other=0.0).to(tl.float32)
+        rows = (own + turn * programs) * height + tl.arange(0, height)
+        inside = (rows < n)[:, None] & (lanes < d)[None, :]
+        places = rows[:, None] * d + lanes[None, :]
+        shrink = tl.load(scale + rows, mask=rows < n, other=0.0)[:, None]
+        middle = tl.load(mean + rows, mask=rows < n, other=0.0)[:, None]
+        value = tl.load(x + places, mask=inside, other=0.0).to(tl.float32)
+        normal = tl.where(inside, (value - middle) * shrink, 0.0)
+        given = tl.load(slope + places, mask=inside, other=0.0).to(tl.float32)
         by_weight += given * normal
         by_bias += given
-        g = given * w
-        found = (g - tl.sum(g, 0) / d - normal * (tl.sum(g * normal, 0) / d)) * shrink
-        tl.store(out + row * d + lanes, found.to(out.dtype.element_ty), mask=there)
-    tl.store(sums + own * d + lanes, by_weight, mask=inside)
-    tl.store(sums + (programs + own) * d + lanes, by_bias, mask=inside)
+        g = given * w[None, :]
+        along, across = tl.sum(g, 1)[:, None] / d, tl.sum(g * normal, 1)[:, None] / d
+        found = (g - along - normal * across) * shrink
+        tl.store(out + places, found.to(out.dtype.element_ty), mask=inside)
+    tl.store(sums + own * d + lanes, tl.sum(by_weight, 0), mask=lanes < d)
+    tl.store(sums + (programs + own) * d + lanes, tl.sum(by_bias, 0), mask=lanes < d)
 
 
 class LayerNormed(torch.autograd.Function):
@@ -67,8 +71,9 @@ class LayerNormed(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
         n, d = x.shape
         y, (mean, scale) = torch.empty_like(x), (x.new_empty(n, dtype=torch.float32) for _ in range(2))
+        height, width = _tile(d)
         if n:
-            _forward[(n,)](x, weight, bias, y, mean, scale, d, eps, block=block_of(d, d), num_warps=4)
+            _forward[(-(-n // height),)](x, weight, bias, y, mean, scale, n, d, eps, height=height, width=width)
         ctx.save_for_backward(x, weight, mean, scale)
         return y
 
@@ -76,14 +81,17 @@ class LayerNormed(torch.autograd.Function):
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, mean, scale = ctx.saved_tensors
         n, d = x.shape
-        programs = min(PROGRAMS, max(1, n))
-        out = torch.empty_like(x)
-        sums = x.new_empty(2, programs, d, dtype=torch.float32)
-        slope = slopes[0].contiguous()
-        if n:
-            sizes = n, d, programs, -(-n // programs)
-            _backward[(programs,)](x, weight, mean, scale, slope, out, sums, *sizes, block=block_of(d, d), num_warps=4)
-        else:
-            sums.zero_()
+        height, width = _tile(d)
+        tiles = max(1, -(-n // height))
+        programs = min(PROGRAMS, tiles)
+        out, sums = torch.empty_like(x), x.new_empty(2, programs, d, dtype=torch.float32)
+        given = x, weight, mean, scale, slopes[0].contiguous(), out, sums
+        _backward[(programs,)](*given, n, d, -(-tiles // programs), height=height, width=width)
         by_weight, by_bias = sums.sum(dim=1).to(weight.dtype)
         return out, by_weight, by_bias, None
+
+
+def _tile(d: int) -> tuple[int, int]:
+    """Rows and columns."""
+    width = block_of(d, d)
+    return max(1, TILE // width), width

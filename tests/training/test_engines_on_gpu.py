@@ -1,0 +1,126 @@
+"""Recorded and compiled steps on a GPU do what eager ones do, and stay random where those are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from copying import Copying, Data, Numbers, config, tiny
+
+from heedful.data.share import WHOLE, Share
+from heedful.families.weights import weights_of
+from heedful.training import RunFolder, fit
+from heedful.training.engines.captured import Captured
+from heedful.training.loop import Training
+from heedful.training.signals import Signals
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+
+class TwoShapes(Data):
+    """Every other batch has one row more."""
+
+    def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Numbers]:
+        for index, batch in enumerate(super().epoch(epoch, start, share), start):
+            keep = slice(None) if index % 2 else slice(0, -1)
+            assert batch.lengths is not None
+            yield Numbers.of(batch.source[keep], batch.lengths[keep], batch.rows[keep])
+
+
+def losses(folder: Path) -> list[float]:
+    rows = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    return [row["loss"] for row in rows if row["kind"] == "train"]
+
+
+def run(folder: Path, engine: str, **changes: Any) -> Copying:
+    job = Copying(tiny(dropout=0.0), data=TwoShapes(10, rows=6))
+    settings = {"steps": 40, "device": "cuda", "log_every": 1, "engine": engine, "validate_every": 0, **changes}
+    fit(job, config(**settings), folder)
+    return job
+
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "accumulated": {"accumulate": 2},
+    "muon": {"optimiser": "muon", "muon_rate": 0.01},
+    "bf16 weights": {"precision": "bf16-weights"},
+}
+
+
+@pytest.mark.parametrize(
+    ("engine", "name"), [*(("graph", name) for name in CHANGES), ("auto", "plain"), ("compile", "bf16 weights")]
+)
+def test_an_engine_learns_what_the_eager_one_does(tmp_path: Path, engine: str, name: str) -> None:
+    changes = CHANGES[name]
+    eager, other = (run(tmp_path / kind, kind, **changes) for kind in ("eager", engine))
+    near = 2e-2 if "precision" in changes else 1e-3  # Muon's matrix products are in bf16
+    assert losses(tmp_path / engine) == pytest.approx(losses(tmp_path / "eager"), rel=near)
+    assert losses(tmp_path / "eager")[-1] < 0.9 * losses(tmp_path / "eager")[0]
+    for mine, theirs in zip(eager.module.parameters(), other.module.parameters(), strict=True):
+        assert float((mine - theirs).norm() / mine.norm().clamp(min=1e-3)) < 20 * near
+
+
+class Same(Data):
+    """One batch again and again."""
+
+    def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Numbers]:
+        for _ in range(start, self.n):
+            yield next(super().epoch(0, 0, share))
+
+
+@pytest.mark.parametrize("precision", ["float32", "bf16", "bf16-weights"])
+def test_dropout_stays_random_in_a_graph(tmp_path: Path, precision: str) -> None:
+    """With weights that stand still, nothing but dropout can change the loss; without it, nothing does."""
+    for dropout in (0.5, 0.0):
+        job = Copying(tiny(dropout=dropout), data=Same(30))
+        settings = config(
+            steps=30,
+            learning_rate=1e-30,
+            weight_decay=0.0,
+            device="cuda",
+            engine="graph",
+            precision=precision,
+            log_every=1,
+        )
+        fit(job, settings, tmp_path / str(dropout))
+        assert len(set(losses(tmp_path / str(dropout)))) == (30 if dropout else 1)
+
+
+def test_each_shape_is_recorded_once(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    with folder.held():
+        settings = config(steps=99, device="cuda", engine="graph")
+        training = Training(Copying(data=TwoShapes(20)), settings, folder, Signals())
+        for _ in range(10):
+            training.step()
+        assert isinstance(training.engine, Captured)
+        assert len(training.engine.graphs) == 3  # two shapes, and the step itself
+        training.close()
+
+
+def test_a_recorded_run_that_was_stopped_goes_on_with_its_dropout(tmp_path: Path) -> None:
+    class Stop(Exception):  # noqa: N818
+        pass
+
+    def stop(number: int) -> None:
+        if number == 2:
+            raise Stop
+
+    def job(**given: Any) -> Copying:
+        return Copying(tiny(dropout=0.3), data=Data(10), **given)
+
+    settings = config(steps=20, validate_every=10, device="cuda", engine="graph", log_every=1)
+    fit(job(), settings, tmp_path / "whole")
+    with pytest.raises(Stop):
+        fit(job(on_validation=stop), settings, tmp_path / "parts")
+    fit(job(), settings, tmp_path / "parts", resume=True)
+    assert losses(tmp_path / "parts") == pytest.approx(losses(tmp_path / "whole"), rel=1e-3)
+
+
+def test_the_weights_that_are_delivered_are_float32(tmp_path: Path) -> None:
+    job = run(tmp_path, "graph", precision="bf16-weights")
+    assert {weight.dtype for weight in weights_of(job.module).values()} == {torch.float32}

@@ -1,0 +1,75 @@
+"""The kernels beside what they stand for, in float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from heedful.core import LayerNorm
+from heedful.training.loss import _CrossEntropy, cross_entropy
+from heedful.training.quick import QuickLayerNorm, QuickLinear, quicken
+from heedful.training.r_drop import _Agreeing, agreeing_cross_entropy
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+written_out: Any = _CrossEntropy.apply
+agreeing: Any = _Agreeing.apply
+DTYPES = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
+
+
+def apart(found: Tensor, wanted: Tensor) -> float:
+    return float((found.double() - wanted.double()).norm() / wanted.double().norm().clamp(min=1e-9))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("vocabulary", [2, 65, 10_000, 50_304])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("passes", [1, 2])
+def test_cross_entropy(dtype: torch.dtype, vocabulary: int, smoothing: float, passes: int) -> None:
+    torch.manual_seed(vocabulary)
+    n = 37
+    logits = 3 * torch.randn(passes, n, vocabulary, device="cuda").to(dtype)
+    keep = torch.rand(n, device="cuda") < 0.8
+    logits[:, ~keep] = float("nan")  # what does not count may be anything
+    target = torch.randint(vocabulary, (n,), device="cuda")
+    mine, theirs = logits.clone().requires_grad_(), logits.double().requires_grad_()
+    if passes == 1:
+        found = cross_entropy(mine[0], target, keep, smoothing=smoothing)
+        total, plain = written_out(theirs[0], target, keep, smoothing)
+    else:
+        found = agreeing_cross_entropy(mine.flatten(0, 1), target, keep, smoothing=smoothing, alpha=5.0)
+        total, plain = agreeing(theirs, target, keep, smoothing, 1.25)
+    assert float(found.total) == pytest.approx(float(total.sum()), rel=1e-5)
+    assert float(found.plain) == pytest.approx(float(plain.sum()), rel=1e-5)
+    assert int(found.n) == int(keep.sum())
+    (gradient,), (wanted,) = torch.autograd.grad(found.total, mine), torch.autograd.grad(total.sum(), theirs)
+    assert apart(gradient, wanted) < DTYPES[dtype]
+    assert not gradient[:, ~keep].any()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(1, 1, 8), (3, 5, 7), (40, 20, 128), (900, 3, 384), (2, 3, 4096)])
+def test_layer_norm_and_linear(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    width = shape[-1]
+    module = torch.nn.Sequential(LayerNorm(width), torch.nn.Linear(width, 24)).cuda()
+    for parameter in module.parameters():
+        torch.nn.init.normal_(parameter)
+    module = module.to(dtype)
+    x, slope = torch.randn(shape, device="cuda").to(dtype), torch.randn(*shape[:-1], 24, device="cuda")
+    x.requires_grad_()
+    exact = [value.detach().double().requires_grad_() for value in (x, *module.parameters())]
+    given, weight, bias, matrix, offset = exact
+    wanted = F.linear(F.layer_norm(given, (width,), weight, bias, module[0].eps), matrix, offset)  # type: ignore[arg-type]
+    quicken(module)
+    assert [type(part) for part in module] == [QuickLayerNorm, QuickLinear]
+    found = module(x)
+    assert apart(found, wanted) < DTYPES[dtype]
+    theirs = torch.autograd.grad((wanted * slope.double()).sum(), exact)
+    mine = torch.autograd.grad((found.float() * slope).sum(), (x, *module.parameters()))
+    for one, other in zip(mine, theirs, strict=True):
+        assert apart(one, other) < 3 * DTYPES[dtype]
