@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 import torch
 from copying import Copying, Data, Numbers, config, tiny
+from torch import nn
 
 from heedful.data.share import WHOLE, Share
 from heedful.families.weights import weights_of
-from heedful.training import RunFolder, fit
+from heedful.training import Loss, RunFolder, fit
 from heedful.training.engines.captured import Captured
 from heedful.training.loop import Training
 from heedful.training.signals import Signals
@@ -31,13 +32,20 @@ class TwoShapes(Data):
             yield Numbers.of(batch.source[keep], batch.lengths[keep], batch.rows[keep])
 
 
+class Quiet(Copying):
+    """It counts nothing: a compiler would begin anew for every number."""
+
+    def loss(self, module: nn.Module, batch: Numbers) -> Loss:
+        return self.losses(module, batch, self.smoothing)
+
+
 def losses(folder: Path) -> list[float]:
     rows = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     return [row["loss"] for row in rows if row["kind"] == "train"]
 
 
 def run(folder: Path, engine: str, **changes: Any) -> Copying:
-    job = Copying(tiny(dropout=0.0), data=TwoShapes(10, rows=6))
+    job = Quiet(tiny(dropout=0.0), data=TwoShapes(10, rows=6))
     settings = {"steps": 40, "device": "cuda", "log_every": 1, "engine": engine, "validate_every": 0, **changes}
     fit(job, config(**settings), folder)
     return job
