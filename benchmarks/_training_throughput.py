@@ -92,6 +92,8 @@ class Case:
             "steps": FOREVER,
             "epochs": None,
             "r_drop": 0.0,
+            "optimiser": "adamw",
+            "ema": 0.0,
             "accumulate": 1,
             "device": device.type,
         }

@@ -16,8 +16,8 @@ from shell import Done, heedful
 
 TASKS = ["translation", "text-to-text", "language_model", "classification", "masked", "images", "forecasting"]
 VERBS = [
-    *("demo", "train", *(f"train {task}" for task in TASKS), "predict", "evaluate", "report", "import", "export"),
-    *("tour", "doctor"),
+    *("demo", "train", *(f"train {task}" for task in TASKS), "predict", "look", "evaluate", "report", "import"),
+    *("export", "tour", "doctor"),
 ]
 
 

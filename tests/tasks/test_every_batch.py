@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields
+from copy import deepcopy
+from dataclasses import fields, replace
 from itertools import islice
 from typing import Any
 
@@ -12,7 +13,9 @@ import torch
 from every_batch import KINDS, Kind
 from torch import Tensor
 
+from heedful.data.batch import tensors_of
 from heedful.data.share import Share
+from heedful.training.parallel import Rounded
 
 EXACT, SUMS = 1e-12, 1e-10
 
@@ -83,3 +86,17 @@ def test_a_share_of_nothing_costs_nothing(made: tuple[Kind, Any]) -> None:
     batch = next(job.batches.epoch(0, 0, Share(6, 7)))
     assert getattr(batch, kind.names) == ()
     assert all(not value.any() for value in gradients(job, [batch]))
+
+
+def test_every_task_computes_with_weights_in_bf16(made: tuple[Kind, Any]) -> None:
+    """Near what float64 gives: whatever a task hands to its module, it is read in the dtype of the weights."""
+    _, job = made
+    held = Rounded(deepcopy(job.module).float())
+    batch = next(job.batches.epoch(0))
+    batch = replace(batch, **{k: v.float() for k, v in tensors_of(batch).items() if v.dtype == torch.float64})
+    loss = job.loss(held.module, batch)
+    exact, *_ = gradients(job, [next(job.batches.epoch(0))])
+    assert loss.total.item() == pytest.approx(exact.item(), rel=0.05)
+    found = [gradient for gradient in held.gradients(loss.total) if gradient is not None]
+    assert found
+    assert all(gradient.isfinite().all() for gradient in found)

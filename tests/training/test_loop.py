@@ -40,6 +40,7 @@ from heedful.training import (
 from heedful.training.arrivals import Arrivals
 from heedful.training.checkpoint import load_tensors, path_of, steps_in
 from heedful.training.loop import Training
+from heedful.training.resumption import _compare, identity_of
 from heedful.training.signals import Signals
 
 
@@ -390,6 +391,14 @@ def test_a_folder_with_a_run_is_not_overwritten(tmp_path: Path) -> None:
     fit(Copying(), config(steps=1), tmp_path)
     with pytest.raises(ResumeError, match="holds a run already"):
         fit(Copying(), config(steps=1), tmp_path)
+
+
+def test_a_setting_that_an_older_version_did_not_know_is_no_change() -> None:
+    now = identity_of(Copying(), config())
+    before = {name: value for name, value in now.items() if name != "training.r_drop"}
+    _compare(before, now, allow_changes=False)
+    with pytest.raises(ResumeError, match=r"training.r_drop was 0.0, is 3.0"):
+        _compare(before, now | {"training.r_drop": "3.0"}, allow_changes=False)
 
 
 def test_changed_data_or_settings_are_named(tmp_path: Path) -> None:

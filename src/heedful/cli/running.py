@@ -20,6 +20,7 @@ from ..errors import ConfigError, HeedfulError
 from ..tasks.run import Files, Task, asked, train
 from ..tasks.run.folder import METRICS
 from ..tasks.scoring import Score
+from ..training.device import computes_in_bf16
 from ..training.errors import Interrupted
 from ..training.parallel import Alone, start
 from .help import Command
@@ -118,7 +119,7 @@ def launch(
         values, files = _asked(task, out, common)
         options(values)
         if common.engine is not None:
-            values["training"] = {**values.get("training", {}), "engine": common.engine}
+            assign(values, f"training.engine={common.engine}")
         for assignment in common.setting or ():
             assign(values, assignment)
         files = Files(
@@ -133,7 +134,7 @@ def launch(
         if common.processes not in (None, world.size):
             if world.size > 1:
                 raise ConfigError(f"--processes {common.processes}: {world.size} were started; leave it out")
-            sys.exit(start(common.processes, [sys.executable, "-m", "heedful", *sys.argv[1:]]))
+            sys.exit(start(common.processes, [sys.executable, "-P", "-m", "heedful", *sys.argv[1:]]))
         _run(task, settings, files, out, common, world)
         if world.rank == 0:
             _tell(task, out)
@@ -148,6 +149,8 @@ def _run(task: Task[Any, Any], settings: Any, files: Files, out: Path, common: C
     steps, warmup = settings.training.steps, settings.training.warmup_steps
     if steps is not None and warmup >= steps > 1:
         say(f"Its {steps:,} steps end within the warm-up of {warmup:,} (training.warmup_steps)")
+    if settings.training.precision != "float32" and not computes_in_bf16(world.device(settings.training.device)):
+        say("This CPU has no instructions for bf16; it computes in float32 (training.precision)")
     try:
         with watching() as watch:
             train(

@@ -99,7 +99,8 @@ class PatchEmbedding(nn.Module):
             raise ValueError("an image has neither padding nor segments")
         patches = F.unfold(images, self.patch_size, stride=self.patch_size).transpose(1, 2)  # (B, P, C·size²)
         prefix = self.prefix.expand(images.shape[0], -1, -1)
-        return torch.cat([prefix, self.project(patches)], dim=1), as_padding(None)
+        vectors = self.project(patches.to(self.project.weight.dtype))
+        return torch.cat([prefix, vectors], dim=1), as_padding(None)
 
 
 class SeriesEmbedding(nn.Module):

@@ -119,9 +119,14 @@ def pinned(batch: D) -> D:
     return _each_tensor(batch, lambda tensor: tensor.pin_memory() if tensor.device.type == "cpu" else tensor)
 
 
-def _each_tensor(batch: D, change: Callable[[Tensor], Tensor]) -> D:
+def tensors_of(batch: DataclassInstance) -> dict[str, Tensor]:
+    """The tensors of a batch of any kind, by their names."""
     values = {field.name: getattr(batch, field.name) for field in fields(batch)}
-    return replace(batch, **{name: change(value) for name, value in values.items() if isinstance(value, Tensor)})
+    return {name: value for name, value in values.items() if isinstance(value, Tensor)}
+
+
+def _each_tensor(batch: D, change: Callable[[Tensor], Tensor]) -> D:
+    return replace(batch, **{name: change(tensor) for name, tensor in tensors_of(batch).items()})
 
 
 def _needed(source: Sequences, target: Sequences) -> tuple[int, int, int]:

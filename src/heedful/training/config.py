@@ -56,7 +56,7 @@ class TrainingConfig(Config):
     log_every: int = 50
 
     precision: Literal["float32", "bf16", "bf16-weights"] = "float32"  # bf16: autocast; weights: copies of float32 ones
-    engine: Literal["auto", "eager", "graph", "compile"] = "auto"  # how a step is run on a GPU
+    engine: Literal["auto", "eager", "graph", "compile"] = "auto"  # how a step is run
     parallel: Literal["replicate", "shard"] = "replicate"  # of several processes: each has the whole module, or a part
     recompute: bool = False  # the layers' activations again in the backward pass, instead of keeping them
     device: str = "auto"

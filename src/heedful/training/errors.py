@@ -35,3 +35,11 @@ class Interrupted(HeedfulError):  # noqa: N818  (no mistake was made)
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
         self.code = code
+
+
+class EngineError(HeedfulError, RuntimeError):
+    """Steps cannot be run by the engine that was asked for."""
+
+    def __init__(self, what: str, error: BaseException) -> None:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        super().__init__(f"{what}: {reason}; take another engine (--engine eager)")

@@ -15,8 +15,10 @@ import torch
 from torch import Tensor
 
 from .kernels import available
+from .pending import PendingLogits
 
 BLOCK = 2**26  # logits worked on at once: a quarter of a gigabyte in float32
+CACHED = 2**20  # the same on a CPU, whose caches shall hold them
 
 
 class Loss(NamedTuple):
@@ -32,6 +34,8 @@ def cross_entropy(logits: Tensor, target: Tensor, keep: Tensor | None = None, *,
     if logits.shape[:-1] != target.shape:
         raise ValueError(f"logits of shape {tuple(logits.shape)} do not fit a target of shape {tuple(target.shape)}")
     real = torch.ones_like(target, dtype=torch.bool) if keep is None else keep
+    if isinstance(logits, PendingLogits):
+        return Loss(*logits.cross_entropy(target, real, smoothing), real.sum())
     each: Any = _CrossEntropy.apply
     if available(logits):
         from .kernels.cross_entropy import costs as each
@@ -74,7 +78,8 @@ def blocks(logits: Tensor) -> list[slice]:
     if torch.compiler.is_compiling():
         return [slice(None)]
     n = max(1, logits.shape[-2])
-    size = max(1, BLOCK * n // max(1, logits.numel()))
+    most = min(BLOCK, CACHED) if logits.device.type == "cpu" else BLOCK
+    size = max(1, most * n // max(1, logits.numel()))
     return [slice(start, start + size) for start in range(0, n, size)]
 
 

@@ -40,6 +40,7 @@ class Muon(torch.optim.Optimizer):
     is `found_inf`; where that is 1, everything stays as it is, the momentum too.
     """
 
+    keeps = ("momentum",)  # of each weight
     found_inf: Tensor | None = None
 
     def __init__(

@@ -19,6 +19,7 @@ TABLES = (nn.Embedding, TokenEmbedding, PatchEmbedding, Positions)
 class MaskedAdamW(torch.optim.AdamW):
     """AdamW in one fused kernel, which leaves everything as it is, the step count too, where `found_inf` is 1."""
 
+    keeps = ("step", "exp_avg", "exp_avg_sq")  # of each weight
     found_inf: Tensor | None = None  # a float on the device; the kernel reads it there
 
 
@@ -106,4 +107,5 @@ def put_state(optimisers: Sequence[Paced], weights: Mapping[str, Tensor], tensor
     for path, value in tensors.items():
         key, _, name = path.partition("/")
         weight = weights[name]
-        owner[weight].state[weight][key] = value.to(weight.device, copy=True)
+        if key in owner[weight].keeps:  # a run that was allowed to change its optimiser begins with an empty one
+            owner[weight].state[weight][key] = value.to(weight.device, copy=True)

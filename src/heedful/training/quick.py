@@ -68,5 +68,6 @@ class QuickLayerNorm(LayerNorm):
         from .kernels.layer_norm import LayerNormed
 
         made: Any = LayerNormed.apply
-        out: Tensor = made(x.reshape(-1, x.shape[-1]), self.weight, self.bias, self.eps)
+        rows = x.reshape(-1, x.shape[-1]).contiguous()  # the kernel knows no strides
+        out: Tensor = made(rows, self.weight, self.bias, self.eps)
         return out.view(x.shape)

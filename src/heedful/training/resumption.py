@@ -24,8 +24,11 @@ FREE = ("log_every", "save_every", "max_minutes", "tensorboard", "engine", "para
 
 def identity_of(job: Job[Any], config: TrainingConfig) -> dict[str, str]:
     """What must stay the same while a run goes on, in words that can be compared."""
-    settings = {f"training.{key}": json.dumps(value) for key, value in config.to_dict().items() if key not in FREE}
-    return {**job.identity(), **settings}
+    return {**job.identity(), **_in_words(config)}
+
+
+def _in_words(config: TrainingConfig) -> dict[str, str]:
+    return {f"training.{key}": json.dumps(value) for key, value in config.to_dict().items() if key not in FREE}
 
 
 def pack(held: Replica, update: Update, progress: Progress, identity: dict[str, str], world: Alone) -> Checkpoint:
@@ -78,6 +81,8 @@ def _newest(folder: RunFolder, identity: dict[str, str], *, resume: bool, allow_
 
 def _compare(before: dict[str, str], now: dict[str, str], *, allow_changes: bool) -> None:
     """Say what has changed, and stop there unless that is meant."""
+    # A setting that an older version did not know was as it is usual now.
+    before = before | {name: value for name, value in _in_words(TrainingConfig()).items() if name not in before}
     names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
     if not names:
         return

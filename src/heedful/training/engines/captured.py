@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import fields
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from ...data.batch import tensors_of
+from ..errors import EngineError
 from ..parallel import Rounded
 from ..quick import quicken
 from .engine import Engine
@@ -57,6 +57,15 @@ class Captured(Engine):
             self.graphs["take"] = Graph(self.pool, self._take)
         self.graphs["take"].run()
 
+    def grown(self) -> None:
+        """The step that was recorded does not know of it."""
+        self.graphs.pop("take", None)
+
+    @property
+    def shapes(self) -> int:
+        """How many shapes of batches were recorded."""
+        return len({key[0] for key in self.graphs if key != "take"})
+
     def _worth(self, key: Any) -> bool:
         again = key in self.seen
         self.seen.add(key)
@@ -67,30 +76,30 @@ class Graph:
     """What `work` does with a batch, for any batch of its shapes."""
 
     def __init__(self, pool: Any, work: Callable[[], None], batch: Any = None) -> None:
-        self.inputs = [] if batch is None else _tensors(batch)
+        self.inputs = {} if batch is None else tensors_of(batch)
         self.graph = torch.cuda.CUDAGraph()
-        # Another thread may pin the next batches meanwhile.
-        with torch.cuda.graph(self.graph, pool=pool, capture_error_mode="thread_local"):
-            work()
+        try:  # another thread may pin the next batches meanwhile
+            with torch.cuda.graph(self.graph, pool=pool, capture_error_mode="thread_local"):
+                work()
+        except (torch.OutOfMemoryError, EngineError):
+            raise
+        except RuntimeError as error:
+            raise EngineError("a step cannot be recorded as a CUDA graph", error) from error
 
     def run(self, batch: Any = None) -> None:
         """Do it for this batch."""
         if batch is not None:
-            for place, value in zip(self.inputs, _tensors(batch), strict=True):
-                place.copy_(value, non_blocking=True)
+            for name, value in tensors_of(batch).items():
+                self.inputs[name].copy_(value, non_blocking=True)
         self.graph.replay()
 
 
 def _attention_for(batch: Any) -> AbstractContextManager[None]:
     """CuDNN's attention is the fastest over long rows, but it takes long to plan for each new shape."""
-    widths = [tensor.shape[1] for tensor in _tensors(batch) if tensor.dim() == 2]
+    widths = [tensor.shape[1] for tensor in tensors_of(batch).values() if tensor.dim() == 2]
     return sdpa_kernel(PLANLESS) if widths and max(widths) <= SHORT else nullcontext()
 
 
-def _tensors(batch: Any) -> list[Tensor]:
-    values = (getattr(batch, field.name) for field in fields(batch))
-    return [value for value in values if isinstance(value, Tensor)]
-
-
 def _shapes(batch: Any) -> tuple[Any, ...]:
-    return (type(batch), *((tuple(tensor.shape), tensor.dtype) for tensor in _tensors(batch)))
+    named = tensors_of(batch).items()
+    return (type(batch), *((name, tuple(tensor.shape), tensor.dtype) for name, tensor in named))

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ...errors import ConfigError
 from ..config import TrainingConfig
+from ..errors import EngineError
 from ..update import Update
 from .captured import Captured
 from .compiled import Compiled, CompiledOnCpu
@@ -62,7 +63,7 @@ class Chosen:
     def __init__(self, update: Update, *parts: Any) -> None:
         self.parts = (update, *parts)
         self.total_steps = update.total_steps
-        self.engine = Captured(*self.parts)
+        self.engine: Engine = Captured(*self.parts)
         self.to_beat: float | None = None  # the pace of graphs, while compiling is tried
         self.settled = False
         self.begun: list[float] = []  # when steps began
@@ -76,10 +77,10 @@ class Chosen:
             self._look(self.total_steps - step)
         try:
             return self.engine.step(step, batches)
-        except torch._dynamo.exc.TorchDynamoException as error:
-            reason = str(error).strip().splitlines()[0]
-            warnings.warn(f"compiling failed, the run goes on with graphs: {reason}", EngineWarning, stacklevel=2)
-            self._go_back()
+        except EngineError as error:
+            simpler = Captured if isinstance(self.engine, Compiled) else Engine
+            warnings.warn(f"{error}. The run goes on with {simpler.name}", EngineWarning, stacklevel=2)
+            self._settle(simpler)
             return self.engine.step(step, batches)
 
     def _look(self, left: int) -> None:
@@ -89,12 +90,16 @@ class Chosen:
             return
         gaps = [after - before for before, after in zip(self.begun[PACED:], self.begun[PACED + 1 :], strict=False)]
         pace, self.begun = median(gaps), []
-        if self.to_beat is None and pace * left * SAVED > COMPILING * len(self.engine.graphs):
+        if self.to_beat is None and pace * left * SAVED > COMPILING * self._shapes:
             self.to_beat, self.engine = pace, Compiled(*self.parts)  # the graphs are let go, and their memory
         elif self.to_beat is not None and pace >= self.to_beat:
-            self._go_back()
+            self._settle(Captured)
         else:
             self.settled = True
 
-    def _go_back(self) -> None:
-        self.engine, self.settled = Captured(*self.parts), True
+    @property
+    def _shapes(self) -> int:
+        return self.engine.shapes if isinstance(self.engine, Captured) else 1
+
+    def _settle(self, kind: type[Engine]) -> None:
+        self.engine, self.settled = kind(*self.parts), True

@@ -6,8 +6,9 @@ from typing import Any
 
 import torch
 
+from ..errors import EngineError
 from ..loss import Loss
-from .captured import Captured
+from .captured import MOST, Captured
 from .engine import Engine
 
 
@@ -21,7 +22,13 @@ class _Compiling(Engine):
         self._compiled = torch.compile(super().loss, dynamic=False)
 
     def loss(self, batch: Any) -> Loss:
-        found: Loss = self._compiled(batch.fixed())
+        from torch._inductor.exc import InductorError  # here: it takes a second to import
+
+        try:
+            with torch._dynamo.config.patch(recompile_limit=MOST):  # beyond it, nothing would be compiled, silently
+                found: Loss = self._compiled(batch.fixed())
+        except (torch._dynamo.exc.TorchDynamoException, InductorError) as error:
+            raise EngineError("a step cannot be compiled", error) from error
         return found
 
 

@@ -12,6 +12,7 @@ from ..config import TrainingConfig
 from ..job import Job
 from ..loss import Loss
 from ..parallel import Alone, Replica
+from ..quick_cpu import quicken_on_cpu
 from ..update import Update
 
 
@@ -25,6 +26,10 @@ class Engine:
         self.autocast = config.precision == "bf16"
         self.weights = list(held.weights.values())
         self.device = self.weights[0].device
+        if self.device.type == "cpu" and not held.divided:
+            quicken_on_cpu(held.module)
+        for weight in self.weights:  # nothing is left of what was before this run
+            weight.grad = torch.zeros_like(weight) if world.size > 1 else None  # where all must have the same
         exact = torch.float32 if self.device.type == "mps" else torch.float64
         self.sums = torch.zeros(3, device=self.device, dtype=exact)  # total, plain, n
         self.values = torch.zeros(5, device=self.device, dtype=exact)  # the same, the norm, whether all was finite
@@ -62,6 +67,7 @@ class Engine:
             if first:
                 self.sums.copy_(sums)
                 torch._foreach_copy_(have, given)
+                self._forget(fresh)
             else:
                 self.sums.add_(sums)
                 torch._foreach_add_(have, given)
@@ -71,13 +77,22 @@ class Engine:
 
         A weight that never has one is left alone by the update; it does not even decay.
         """
-        have = []
-        for weight, gradient in zip(self.weights, fresh, strict=True):
-            if gradient is not None:
-                if weight.grad is None:
-                    weight.grad = torch.zeros_like(weight)
-                have.append(weight.grad)
-        return have
+        pairs = [(weight, given) for weight, given in zip(self.weights, fresh, strict=True) if given is not None]
+        if new := [weight for weight, _ in pairs if weight.grad is None]:
+            for weight in new:
+                weight.grad = torch.zeros_like(weight)
+            self.grown()
+        return [weight.grad for weight, _ in pairs if weight.grad is not None]
+
+    def _forget(self, fresh: Sequence[Tensor | None]) -> None:
+        """The gradients that an earlier step left with weights which have no part in this one."""
+        pairs = zip(self.weights, fresh, strict=True)
+        stale = [weight.grad for weight, given in pairs if given is None and weight.grad is not None]
+        if stale:
+            torch._foreach_zero_(stale)
+
+    def grown(self) -> None:
+        """A weight has a gradient for the first time."""
 
     @torch.no_grad()
     def _take(self) -> None:

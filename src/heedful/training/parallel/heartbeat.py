@@ -99,11 +99,11 @@ class Heartbeat:
             if self.keeps_store and others:
                 self.store.wait(others, timedelta(seconds=3 * self.interval))
 
-    def end_with_another(self) -> None:
+    def end_with_another(self, why: str) -> None:
         """When a connection broke: the threads find out who has gone, and end this process."""
         with suppress(SystemExit, KeyboardInterrupt):  # whoever started the processes may not wait so long
             threading.Event().wait(self.limit + 3 * self.interval)
-        self._end(f"the connection to another process broke{self.advice}")
+        self._end(f"the connection to another process broke ({_plain(why)}){self.advice}")
 
     def round(self) -> None:
         """Beat once, and look for one that failed and at the neighbour."""
@@ -139,7 +139,7 @@ class Heartbeat:
         """End as another did. The first process speaks for all, or where it is the one, the second."""
         self.stop(without=int(failed["rank"]))
         speaks = self.rank == (0 if failed["rank"] != 0 else 1)
-        who = f"process {failed['rank']} of {self.size} on {failed['host']} {failed['why']}"
+        who = _plain(f"process {failed['rank']} of {self.size} on {failed['host']} {failed['why']}")
         self._end(f"{who}{self.advice}" if speaks and failed["why"] else "")
 
     def _go_round(self) -> None:
@@ -159,3 +159,8 @@ class Heartbeat:
     def _lost(self) -> None:
         self._over.set()
         self._end(f"process {self.rank} of {self.size} cannot reach the others any more{self.advice}")
+
+
+def _plain(words: str) -> str:
+    """What came from elsewhere, without anything that a terminal would obey."""
+    return "".join(letter if letter.isprintable() else " " for letter in words)

@@ -16,16 +16,21 @@ from ...families.weights import put_weights, weights_of
 
 
 class Replica:
-    """All of it. `origin` is the module as the job has it; `module` computes."""
+    """All of it. `origin` is the module as the job has it; `module`, a copy that shares its tensors, computes: parts of
+    it may be exchanged for quicker ones."""
 
     divided = False
 
     def __init__(self, origin: nn.Module) -> None:
-        self.origin = self.module = origin
+        self.origin = origin
+        self.module = self._computing(origin)
         self.weights: dict[str, nn.Parameter] = {
             name: parameter for name, parameter in origin.named_parameters() if parameter.requires_grad
         }
         self._spare: nn.Module | None = None
+
+    def _computing(self, origin: nn.Module) -> nn.Module:
+        return deepcopy(origin, {id(tensor): tensor for tensor in (*origin.parameters(), *origin.buffers())})
 
     def gradients(self, loss: Tensor) -> list[Tensor | None]:
         """Of `loss`, for every weight; None for what has no part in it."""
@@ -82,15 +87,17 @@ class Rounded(Replica):
 
     def __init__(self, origin: nn.Module) -> None:
         super().__init__(origin)
-        self.module = deepcopy(origin)
-        for mine, theirs in zip(self.module.modules(), origin.modules(), strict=True):
-            mine._buffers.update(theirs._buffers)  # one set of running means for both
-            if not isinstance(mine, BatchNorm):  # whose kernel wants the dtype of its running means
-                for parameter in mine.parameters(recurse=False):
-                    parameter.data = parameter.data.to(torch.bfloat16)
         self.copies: list[Tensor] = [
             parameter for name, parameter in self.module.named_parameters() if name in self.weights
         ]
+
+    def _computing(self, origin: nn.Module) -> nn.Module:
+        module = deepcopy(origin, {id(buffer): buffer for buffer in origin.buffers()})  # one set of running means
+        for part in module.modules():
+            if not isinstance(part, BatchNorm):  # whose kernel wants the dtype of its running means
+                for parameter in part.parameters(recurse=False):
+                    parameter.data = parameter.data.to(torch.bfloat16)
+        return module
 
     def gradients(self, loss: Tensor) -> list[Tensor | None]:
         return list(torch.autograd.grad(loss, self.copies, allow_unused=True))

@@ -19,18 +19,11 @@ HERE = "127.0.0.1"
 
 def start(count: int, command: Sequence[str]) -> int:
     """Run a command `count` times, as one world. Signals are handed on; gives the exit code of the whole."""
-    store = TCPStore(HERE, 0, is_master=True, wait_for_workers=False)  # they meet here, on a free port
+    store = _store()  # where they meet
     meeting = {"MASTER_ADDR": HERE, "MASTER_PORT": str(store.port), "TORCHELASTIC_USE_AGENT_STORE": "True"}
     sizes = {"WORLD_SIZE": str(count), "LOCAL_WORLD_SIZE": str(count)}
     quiet = {"TORCH_CPP_LOG_LEVEL": os.environ.get("TORCH_CPP_LOG_LEVEL", "ERROR")}  # of what we say ourselves
-    children = [
-        subprocess.Popen(
-            command,
-            env={**os.environ, **meeting, **sizes, **quiet, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            start_new_session=True,  # a terminal's Ctrl-C comes here alone, and once from here to each
-        )
-        for rank in range(count)
-    ]
+    children: list[subprocess.Popen[bytes]] = []
     asked_to_end = False
 
     def hand_on(number: int, frame: FrameType | None) -> None:
@@ -42,6 +35,11 @@ def start(count: int, command: Sequence[str]) -> int:
 
     before = {number: signal.signal(number, hand_on) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
+        for rank in range(count):
+            own = {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+            environment = {**os.environ, **meeting, **sizes, **quiet, **own}
+            # In a session of its own: a terminal's Ctrl-C comes here alone, and once from here to each.
+            children.append(subprocess.Popen(command, env=environment, start_new_session=True))
         failed = 0.0
         while None in [child.poll() for child in children]:
             gone = next((rank for rank, child in enumerate(children) if child.returncode), None)
@@ -53,10 +51,22 @@ def start(count: int, command: Sequence[str]) -> int:
                     child.kill()
             time.sleep(INTERVAL / 100)
     finally:
+        for child in children:
+            if child.poll() is None:
+                child.kill()
         for number, handler in before.items():
             signal.signal(number, handler)
     codes = [_exit_code(child.returncode) for child in children]
     return codes[0] or max(codes)
+
+
+def _store() -> TCPStore:
+    """On a free port that only this machine reaches."""
+    door = socket.socket()
+    door.bind((HERE, 0))
+    door.listen()
+    port = door.getsockname()[1]
+    return TCPStore(HERE, port, is_master=True, wait_for_workers=False, master_listen_fd=door.detach())
 
 
 def _words(code: int) -> str:

@@ -90,9 +90,12 @@ class Together(Alone):
 
     def device(self, name: str) -> torch.device:
         """A GPU of its own for each process of a machine, in their order."""
-        device = torch_device(name)
-        if device.type != "cuda" or name not in ("auto", "cuda"):
-            return device
+        if name.startswith("cuda:"):
+            raise ConfigError(
+                f"training.device={name} is one GPU for {self.size} processes; with cuda each has its own"
+            )
+        if name not in ("auto", "cuda") or not torch.cuda.is_available():
+            return torch_device(name)
         local, count = int(os.environ.get("LOCAL_RANK", self.rank)), torch.cuda.device_count()
         if local >= count:
             raise ConfigError(
@@ -151,7 +154,7 @@ class Together(Alone):
             raise
         except BaseException as error:
             if _is_lost_connection(error):
-                self.heart.end_with_another()
+                self.heart.end_with_another(str(error).splitlines()[0])
             self.heart.fail("" if self.rank == 0 else f"failed: {str(error) or type(error).__name__}")
             raise
 
