@@ -1,0 +1,109 @@
+"""Tokens as a person reads them: whole characters, whole syllables, and names for what is no text.
+
+Several tokens may spell one character, in bytes or in the letters of a syllable. Each of them shows all of it: a row
+of a map has a label that can be read, and the tokens stay as many as the model saw.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from typing import TypedDict
+
+from ...data.published_tokenizer import PublishedTokenizer
+from ...data.tokenizer import BYTE, FIRST_PIECE, Piece, Tokenizer
+from ...errors import DataError
+
+START_MARK, END_MARK = "▶", "■"
+SPACES = {" ": "␣", "\n": "⏎", "\t": "⇥"}
+SPACE_NAMES = " ▁Ġ"  # how tokenisers write a space
+
+
+class TokenDict(TypedDict):
+    """One token of a document. `piece` is the token's own name, `text` what it shows."""
+
+    text: str
+    piece: str
+    word: int | None
+    special: bool
+
+
+def tokens_of(
+    tokenizer: Tokenizer | PublishedTokenizer,
+    ids: Sequence[int],
+    *,
+    start: int | None = None,
+    ends: Collection[int] = (),
+) -> list[TokenDict]:
+    """The ids as tokens to show. `start` is marked at the first place, `ends` at the others: they may be the same id.
+
+    Words are those of `decode(ids).split()`, and a special token ends one.
+    """
+    tokens: list[TokenDict] = []
+    word, inside = -1, False
+    for text, first, stop in _whole(tokenizer.readable(ids)):
+        mark = _mark(ids[first], first, start, ends)
+        silent = not tokenizer.decode([ids[first]])
+        if silent and not text.strip(SPACE_NAMES):  # a space, which a decoder drops at the beginning of a text
+            silent, text = False, " "
+        special, blank = silent or mark is not None, text.isspace()
+        inside = inside and not special and not text[0].isspace()
+        if not special and not blank:
+            word, inside = word + (not inside), True
+        shown = mark or (text if special else visible(text))
+        for index in ids[first:stop]:
+            number = None if special or blank else word
+            tokens.append({"text": shown, "piece": _name(tokenizer, index), "word": number, "special": special})
+    return tokens
+
+
+def visible(text: str) -> str:
+    """Without the spaces around it; what cannot be seen has a sign, or its escape."""
+    bare = text.strip(" ")
+    return "".join(map(_letter, bare)) if bare else SPACES[" "] * len(text)
+
+
+def _letter(letter: str) -> str:
+    if letter.isprintable():
+        return letter
+    return SPACES.get(letter) or letter.encode("unicode_escape").decode("ascii")
+
+
+def _whole(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """Pieces composed (NFC); one that begins in the middle of a letter or a syllable joins the one before it."""
+    held: Piece | None = None
+    for piece in pieces:
+        if held is not None and _continues(held.text, piece.text):
+            held = Piece(held.text + piece.text, held.start, piece.stop)
+            continue
+        if held is not None:
+            yield _composed(held)
+        held = piece
+    if held is not None:
+        yield _composed(held)
+
+
+def _continues(before: str, text: str) -> bool:
+    """Whether the last letter before and the first one here are one."""
+    last = unicodedata.normalize("NFC", before)[-1:]
+    return len(unicodedata.normalize("NFC", last + text[:1])) == 1
+
+
+def _composed(piece: Piece) -> Piece:
+    return piece._replace(text=unicodedata.normalize("NFC", piece.text))
+
+
+def _mark(index: int, place: int, start: int | None, ends: Collection[int]) -> str | None:
+    if place == 0 and index == start:
+        return START_MARK
+    return END_MARK if index in ends else None
+
+
+def _name(tokenizer: Tokenizer | PublishedTokenizer, index: int) -> str:
+    if isinstance(tokenizer, Tokenizer) and BYTE <= index < FIRST_PIECE:
+        return f"<0x{index - BYTE:02X}>"
+    if isinstance(tokenizer, PublishedTokenizer):
+        with suppress(DataError):  # a model may have a row for an id that is no token
+            return tokenizer.token_of(index)
+    return tokenizer.readable([index])[0].text.replace(" ", "▁")

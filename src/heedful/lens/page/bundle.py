@@ -1,0 +1,115 @@
+"""Many small ES modules as one classic script, so that the page opens from a file without a server.
+
+Each module becomes a function that gives its exports, and they stand in the order in which they need each
+other. Only what the page uses is understood; anything else is an error that names its file and line:
+
+    import { a, b as c } from "./other.js";        import * as other from "./other.js";
+    export const a = …    export function a(…    export async function a(…    export class A …
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...errors import HeedfulError
+
+NAME = r"[A-Za-z_$][\w$]*"
+NAMED = re.compile(rf'import \{{ ({NAME}(?: as {NAME})?(?:, {NAME}(?: as {NAME})?)*),? \}} from "(\.[^"]+)";\s*')
+WHOLE = re.compile(rf'import \* as ({NAME}) from "(\.[^"]+)";\s*')
+EXPORT = re.compile(rf"export ((?:const |function |async function |function\* ?|class )({NAME})\b.*)")
+STATEMENT = re.compile(r"\s*(?:import|export)\b(?!\s*[:,)\]])")
+DYNAMIC = re.compile(r"\bimport\s*\(|\bimport\.meta\b")
+CLOSING = re.compile(r"</script|<!--", re.IGNORECASE)
+
+
+class BundleError(HeedfulError, ValueError):
+    """A module that cannot be put into one script: which file, which line, why."""
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module's lines as they stand in the script, with what it asks of others and what it gives."""
+
+    path: str
+    lines: list[str]
+    exports: list[str]
+    imports: list[tuple[int, str, list[str]]]  # the line, the path, the names (none: the whole module)
+
+
+def read_modules(folder: Path) -> dict[str, str]:
+    """Every module below a folder, by its path from there."""
+    return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in folder.rglob("*.js")}
+
+
+def bundle(sources: Mapping[str, str], entry: str = "main.js") -> str:
+    """One script that runs `entry` after everything it needs; `sources` are texts by path."""
+    if entry not in sources:
+        raise BundleError(f"{entry}: there is no such module; there are: {', '.join(sorted(sources))}")
+    ordered: dict[str, Module] = {}
+    _visit(entry, sources, ordered, above=[])
+    return '(() => {\n"use strict";\nconst bundled = {};\n' + "".join(map(_wrapped, ordered.values())) + "})();\n"
+
+
+def _visit(path: str, sources: Mapping[str, str], ordered: dict[str, Module], above: list[str]) -> None:
+    """Put a module behind all that it needs."""
+    module = _parse(path, sources[path])
+    above = [*above, path]
+    for line, needed, names in module.imports:
+        where = f"{path}, line {line}"
+        if needed in above:
+            way = " → ".join([*above[above.index(needed) :], needed])
+            raise BundleError(f"{where}: modules need each other in a circle: {way}; move what both need to a third")
+        if needed not in sources:
+            raise BundleError(f"{where}: there is no module {needed}")
+        if needed not in ordered:
+            _visit(needed, sources, ordered, above)
+        for name in names:
+            if name not in ordered[needed].exports:
+                given = ", ".join(ordered[needed].exports) or "nothing"
+                raise BundleError(f"{where}: {needed} does not export {name}; it exports: {given}")
+    ordered[path] = module
+
+
+def _parse(path: str, text: str) -> Module:
+    """Turn imports into constants and exports into plain declarations, line by line."""
+    module = Module(path, [], [], [])
+    for number, line in enumerate(text.splitlines(), 1):
+        if CLOSING.search(line):
+            raise BundleError(f"{path}, line {number}: the text would end the page's script element: {line.strip()!r}")
+        module.lines.append(_translated(line, number, module))
+    return module
+
+
+def _translated(line: str, number: int, module: Module) -> str:
+    if found := NAMED.fullmatch(line):
+        pairs = [part.strip().split(" as ") for part in found[1].split(",")]
+        needed = _resolved(module.path, found[2])
+        module.imports.append((number, needed, [pair[0] for pair in pairs]))
+        return f'const {{ {", ".join(": ".join(pair) for pair in pairs)} }} = bundled["{needed}"];'
+    if found := WHOLE.fullmatch(line):
+        needed = _resolved(module.path, found[2])
+        module.imports.append((number, needed, []))
+        return f'const {found[1]} = bundled["{needed}"];'
+    if found := EXPORT.fullmatch(line):
+        module.exports.append(found[2])
+        return found[1]
+    if STATEMENT.match(line) or DYNAMIC.search(line):
+        raise BundleError(
+            f"{module.path}, line {number}: not understood: {line.strip()!r}; "
+            'write `import { a, b } from "./x.js";` on one line, or `export` before const, function or class'
+        )
+    return line
+
+
+def _resolved(path: str, needed: str) -> str:
+    return posixpath.normpath(posixpath.join(posixpath.dirname(path), needed))
+
+
+def _wrapped(module: Module) -> str:
+    """The module in a function of its own, so that its names are its own."""
+    body = "\n".join(module.lines)
+    return f'bundled["{module.path}"] = (() => {{\n{body}\nreturn {{ {", ".join(module.exports)} }};\n}})();\n'

@@ -1,0 +1,64 @@
+// Which attention, head, layer and pair are chosen when the page opens, and how they stay together afterwards.
+
+export function attentionOf(doc, id) {
+  return doc.attentions.find((attention) => attention.id === id);
+}
+
+// Attentions of one kind, from the first layer to the last.
+export function siblings(doc, attention) {
+  return doc.attentions.filter((other) => other.stack === attention.stack && other.kind === attention.kind);
+}
+
+// Where a translation opens: its last cross-attention; anything else: its last layer.
+function opening(doc) {
+  const cross = doc.attentions.filter((attention) => attention.kind === "cross");
+  return (cross.length ? cross : doc.attentions).at(-1);
+}
+
+export function firstChoice(doc) {
+  const attention = opening(doc);
+  const rows = doc.sequences.target?.length ?? doc.sequences.source?.length ?? 1;
+  const given = doc.kind === "writing" ? (doc.prompt ?? 1) - 1 : 0;
+  return {
+    attention: attention?.id ?? null,
+    head: attention?.kind === "cross" ? "mean" : 0,
+    compare: null,
+    view: null, // the one that was gone to
+    step: Math.max(given, rows - 2, 0), // the row that wrote the last word
+    token: null,
+    pinned: null,
+    pair: { query: Math.min(1, rows - 1), key: 0 },
+    layer: attention ? { stack: attention.stack, layer: attention.layer } : layerOf(doc.layers[0]),
+  };
+}
+
+function layerOf(layer) {
+  return layer ? { stack: layer.stack, layer: layer.layer } : null;
+}
+
+// A new layer brings its attention with it and the other way round; head, pair and step stay within what there is.
+export function settler(doc) {
+  return (next, changed) => {
+    const fixed = {};
+    let attention = attentionOf(doc, next.attention);
+    if (changed.includes("layer") && !changed.includes("attention") && next.layer) {
+      const there = doc.attentions.filter((a) => a.stack === next.layer.stack && a.layer === next.layer.layer);
+      attention = there.find((other) => other.kind === attention?.kind) ?? there[0] ?? attention;
+      fixed.attention = attention?.id ?? null;
+    } else if (changed.includes("attention") && attention) {
+      fixed.layer = { stack: attention.stack, layer: attention.layer };
+    }
+    if (attention) {
+      const heads = attention.heads.length;
+      if (next.head !== "mean") fixed.head = clip(next.head, heads);
+      const [queries, keys] = [doc.sequences[attention.queries].length, doc.sequences[attention.keys].length];
+      if (next.pair) fixed.pair = { query: clip(next.pair.query, queries), key: clip(next.pair.key, keys) };
+    }
+    if (doc.sequences.target) fixed.step = clip(next.step, doc.sequences.target.length);
+    return fixed;
+  };
+}
+
+function clip(index, size) {
+  return Math.min(Math.max(Number(index) || 0, 0), Math.max(size - 1, 0));
+}

@@ -1,0 +1,48 @@
+// Elements without markup: text is always text, whatever it holds.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on") && typeof value === "function") node.addEventListener(name.slice(2), value);
+    else if (name === "style" && typeof value === "object") style(node, value);
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  for (const child of children.flat(Infinity)) {
+    if (child !== null && child !== undefined && child !== false) node.append(child);
+  }
+  return node;
+}
+
+function style(node, rules) {
+  for (const [name, value] of Object.entries(rules)) node.style.setProperty(name, value);
+}
+
+// el("button", { class: "quiet", onclick: go, "aria-label": "Next" }, "›"): null and false leave out.
+export function el(tag, attributes, ...children) {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+// The same for SVG.
+export function svg(tag, attributes, ...children) {
+  return fill(document.createElementNS(SVG, tag), attributes, children);
+}
+
+// Take everything out of a node.
+export function clear(node) {
+  node.replaceChildren();
+  return node;
+}
+
+// Calls back with a node's width, once it has one and whenever it changes. It waits for the next frame, because a
+// browser complains of an observer that changes what it observes.
+export function onWidth(node, callback) {
+  let known = 0;
+  new ResizeObserver(() => requestAnimationFrame(() => {
+    const width = Math.floor(node.clientWidth);
+    if (!width || width === known) return;
+    known = width;
+    callback(width);
+  })).observe(node);
+}

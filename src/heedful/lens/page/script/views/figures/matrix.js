@@ -1,0 +1,98 @@
+// A matrix as a heat map, and equations of such maps.
+import { diverging, shade } from "../../colour.js";
+import { svg } from "../../dom.js";
+import { cells } from "./cells.js";
+import { largest, pixels } from "./grid.js";
+import { fitted, label, widthOf } from "./text.js";
+
+const SIGN = 30;
+const TITLE = 20;
+
+// Colours for numbers of both signs, as far as the largest; and for shares.
+export function signed(source) {
+  const most = largest(source);
+  return (value) => (Number.isFinite(value) ? diverging(value / most) : null);
+}
+export const shares = (value) => (value === null ? null : shade(value));
+
+function hatch(width, height) {
+  const lines = [];
+  for (let start = 5 - height; start < width; start += 5) {
+    const from = Math.max(0, start);
+    const to = Math.min(width, start + height);
+    lines.push(`M${from} ${from - start}L${to} ${to - start}`);
+  }
+  return svg("path", { d: lines.join(""), stroke: "var(--line)", "stroke-width": 1, fill: "none" });
+}
+
+function partings(count, unit, along) {
+  if (unit < 6) return [];
+  const way = Array.from({ length: count - 1 }, (_, n) => along((n + 1) * unit)).join("");
+  return [svg("path", { d: way, stroke: "var(--paper)", "stroke-width": 1, fill: "none", "pointer-events": "none" })];
+}
+
+const longest = (texts) => Math.max(...texts.map((text) => widthOf(text, 11)));
+
+// { name, source, unit: [x, y], colour, rows, columns: labels, span: [from, to] columns framed, mark: [row, column] };
+// `watch`: what `cells` may be told. The node's origin is the map's corner; `left` and `top` is what stands before it.
+export function matrix({ name, source, unit, colour, rows, columns, span, mark, watch }) {
+  const [width, height] = [source.columns * unit[0], source.rows * unit[1]];
+  const side = rows && unit[1] >= 9 ? Math.min(72, longest(rows) + 8) : 0;
+  const slant = columns && unit[0] >= 12 ? 0.78 * Math.min(56, longest(columns)) + 8 : 0;
+  const node = svg("g", {}, hatch(width, height));
+  const image = { href: pixels(source, colour), width, height, preserveAspectRatio: "none" };
+  node.append(svg("image", { ...image, "image-rendering": "pixelated" }));
+  node.append(...partings(source.rows, unit[1], (y) => `M0 ${y}H${width}`));
+  if (columns) node.append(...partings(source.columns, unit[0], (x) => `M${x} 0V${height}`));
+  if (side) rows.forEach((text, n) => {
+    node.append(label(fitted(text, 64, 11), -7, (n + 0.5) * unit[1] + 4, { size: Math.min(11, unit[1]), anchor: "end" }));
+  });
+  if (slant) columns.forEach((text, n) => {
+    const [x, y] = [(n + 0.5) * unit[0], -5];
+    node.append(label(fitted(text, 56, 11), x, y, { size: 11, transform: `rotate(-50 ${x} ${y})` }));
+  });
+  const frame = { fill: "none", stroke: "var(--accent-2)", "stroke-width": 1.5, "pointer-events": "none" };
+  if (span) node.append(svg("rect", {
+    ...frame, x: span[0] * unit[0], y: -2, width: (span[1] - span[0]) * unit[0], height: height + 4,
+  }));
+  if (mark) node.append(svg("rect", {
+    ...frame, x: mark[1] * unit[0], y: mark[0] * unit[1], width: unit[0], height: unit[1],
+  }));
+  const shape = `${source.rows}×${source.columns}`;
+  const head = svg("text", { x: 0, y: -8 - slant, "font-size": 13, fill: "var(--ink)" });
+  head.append(svg("tspan", { "font-weight": 650 }, name));
+  head.append(svg("tspan", { fill: "var(--soft)", dx: 6, "font-size": 12 }, shape));
+  const size = { rows: source.rows, columns: source.columns, width, height };
+  node.append(head, cells({ ...size, name: `${name} ${shape}`, key: name, start: mark, ...watch }));
+  const titled = widthOf(name, 13, 650) + 6 + widthOf(shape, 12);
+  const over = slant ? Math.min(40, widthOf(columns.at(-1), 11) * 0.6) : 0;
+  return { node, left: side, top: TITLE + slant, width: Math.max(width + over, titled), height };
+}
+
+// Blocks in a row with signs between them ([sign, block], …; the first sign may be null), wrapped where there is no
+// room; all maps of a line share their middle.
+export function equation(parts, room) {
+  const lines = [[]];
+  let x = 0;
+  for (const [sign, block] of parts) {
+    const need = (sign ? Math.max(SIGN, widthOf(sign, 15) + 16) : 0) + block.left + block.width;
+    if (x + need > room && x > 0) {
+      lines.push([]);
+      x = 0;
+    }
+    lines.at(-1).push([sign, block, x + need - block.width]);
+    x += need + 10;
+  }
+  const node = svg("g");
+  let y = 0;
+  for (const line of lines) {
+    const above = Math.max(...line.map(([, block]) => block.top + block.height / 2));
+    const below = Math.max(...line.map(([, block]) => block.height / 2));
+    for (const [sign, block, at] of line) {
+      if (sign) node.append(label(sign, at - block.left - 10, y + above + 5, { size: 15, anchor: "end" }));
+      node.append(svg("g", { transform: `translate(${at} ${y + above - block.height / 2})` }, block.node));
+    }
+    y += above + below + 18;
+  }
+  return { node, height: y - 18 };
+}

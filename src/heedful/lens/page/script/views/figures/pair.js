@@ -1,0 +1,134 @@
+// One pair of tokens through one head: products, score, the row's softmax, and what is taken along.
+import { shade } from "../../colour.js";
+import { el, svg } from "../../dom.js";
+import { flow } from "./flow.js";
+import { row } from "./grid.js";
+import { bands, bars } from "./strips.js";
+import { fitted, label, number, percent } from "./text.js";
+import { scaling } from "./way.js";
+
+const SHOWN = 12;
+
+// Everything the pair's figures say, computed once.
+function ledger(path, { query, key }) {
+  const [q, k] = [row(path.query, query), row(path.key, key)];
+  const scores = row(path.masked, query);
+  const most = Math.max(...scores);
+  const powers = scores.map((score) => Math.exp(score - most));
+  const shares = row(path.weights, query);
+  const seen = shares.map((_, place) => place).filter((place) => scores[place] > -Infinity || place === key);
+  const strongest = [...seen].sort((a, b) => shares[b] - shares[a] || a - b).slice(0, SHOWN);
+  if (!strongest.includes(key)) strongest[strongest.length - 1] = key;
+  strongest.sort((a, b) => a - b);
+  const products = q.map((value, n) => value * k[n]);
+  const others = seen.length - strongest.length; // what is hidden from the token is not counted
+  return { q, k, products, scores, powers, shares, strongest, others, total: powers.reduce((a, b) => a + b, 0) };
+}
+
+function rowFigure(book, { key, names, deep, t }, room) {
+  const columns = deep ? [["score", 134], ["exp", 196]] : [];
+  const start = deep ? 214 : 92;
+  const width = room - start - 52;
+  const node = svg("g");
+  columns.forEach(([word, x]) => node.append(label(word === "exp" ? "exp" : t(word), x, 10, { size: 11, anchor: "end" })));
+  node.append(label(t("share"), start, 10, { size: 11 }));
+  const line = (place, n) => {
+    const y = 20 + n * 20;
+    const chosen = place === key;
+    const look = { fill: chosen ? "var(--accent-2)" : "var(--ink)", weight: chosen ? 650 : 400 };
+    const share = book.shares[place];
+    node.append(label(fitted(names[place], 74, 12), 0, y + 11, look));
+    if (deep) node.append(
+      label(number(book.scores[place]), 134, y + 11, { anchor: "end", fill: "var(--ink)" }),
+      label(number(book.powers[place]), 196, y + 11, { anchor: "end", fill: "var(--ink)" }),
+    );
+    const bar = { y: y + 1, height: 12, rx: 1.5 };
+    node.append(
+      svg("rect", { ...bar, x: start, width, fill: "var(--line)", opacity: 0.45 }),
+      svg("rect", { ...bar, x: start, width: Math.max(share > 0 ? 1 : 0, share * width), fill: shade(0.35 + share * 0.5) }),
+      label(deep ? number(share) : percent(share), start + width + 8, y + 11, look),
+    );
+  };
+  book.strongest.forEach(line);
+  const foot = 20 + book.strongest.length * 20 + 12;
+  if (book.others > 0) {
+    const left = 1 - book.strongest.reduce((sum, place) => sum + book.shares[place], 0);
+    const told = deep ? number : percent;
+    node.append(label(`${t("others", { n: book.others })}: ${told(Math.max(0, left))}`, 0, foot));
+  }
+  return { node, height: foot - (book.others > 0 ? 0 : 16) };
+}
+
+function table(heads, rows) {
+  const told = (value) => (typeof value === "number" ? number(value) : value);
+  const cell = (value, n) => (n ? el("td", {}, told(value)) : el("th", { scope: "row" }, told(value)));
+  return el("div", { class: "figure-table", tabindex: 0, role: "region", "aria-label": heads.join(", ") },
+    el("table", {},
+      el("thead", {}, el("tr", {}, ...heads.map((head) => el("th", { scope: "col" }, head)))),
+      el("tbody", {}, ...rows.map((values) => el("tr", {}, ...values.map(cell))))));
+}
+
+function everyNumber(t, book, path, pair, names) {
+  const mixed = row(path.mixed, pair.query);
+  const value = row(path.value, pair.key);
+  const dimensions = book.q.map((q, n) => [String(n), q, book.k[n], book.products[n], value[n], mixed[n]]);
+  const tokens = names.map((name, n) => [name, book.scores[n], book.powers[n], book.shares[n]]);
+  return el("details", { class: "figure-all" }, el("summary", { "data-keep": "all" }, t("all")),
+    el("p", {}, t("rounded")),
+    el("div", { class: "figure-tables" },
+      table(["", "q", "k", "q × k", "v", "z"], dimensions), table([t("token"), t("score"), "exp", t("share")], tokens)));
+}
+
+// The figure, and at the deep level every number in tables.
+export function pairOf({ context, width, attention, path, pair, note, tokens }) {
+  const { t, state } = context;
+  const deep = state.get("level") === "deep";
+  const book = ledger(path, pair);
+  const [a, b] = [tokens.queries[pair.query], tokens.keys[pair.key]];
+  const K = book.q.length;
+  const scaled = scaling(attention.numbers, K);
+  const at = (source) => number(source.at(pair.query, pair.key));
+  const facts = {
+    a, b, K, i: pair.query, j: pair.key, score: at(path.scores), result: at(path.scaled), biased: at(path.biased),
+    bias: path.bias ? at(path.bias) : "", sum: number(book.total), ...scaled,
+  };
+  facts.by = t(`by.${scaled.name}`, scaled);
+  const say = (key, ...more) => ({
+    title: t(`${key}.title`, facts),
+    text: [`${key}.${state.get("level")}`, ...more].map((word) => t(word, facts)).join(" "),
+  });
+  const added = [path.bias && "sum.bias", path.hidden(pair.query, pair.key) && "sum.masked"].filter(Boolean);
+  const mixed = row(path.mixed, pair.query);
+  const taken = book.strongest.map((place) => ({
+    name: tokens.keys[place], values: row(path.value, place), share: book.shares[place],
+  }));
+  const most = Math.max(...[...taken, { values: mixed, share: 1 }].flatMap(({ values, share }) =>
+    values.map((value) => Math.abs(value * share))));
+  const take = say("take");
+  if (book.others > 0) take.text += ` (+ ${t("others", { n: book.others })})`;
+  const steps = [
+    { ...say("products"), draw: (room) => bars([
+      { name: `q · ${a}`, values: book.q }, { name: `k · ${b}`, values: book.k },
+      { name: t("products"), values: book.products },
+    ], room, note) },
+    { ...say("sum", ...added), draw: (room) => tally(facts, path, pair, room, t) },
+    { ...say("row"), draw: (room) => rowFigure(book, { key: pair.key, names: tokens.keys, deep, t }, room) },
+    { ...take, draw: (room) => bands([...taken, { name: "z", values: mixed, share: 1, apart: true }], room, note, most) },
+  ];
+  const figure = flow(width, steps, t("pair"));
+  return deep ? [figure, everyNumber(t, book, path, pair, tokens.keys)] : [figure];
+}
+
+// The score on its way, as one line of large figures.
+function tally(facts, path, pair, room, t) {
+  const ways = [["Σ", facts.score], [facts.sign, facts.result]];
+  if (path.bias) ways.push(["+ B", facts.biased]);
+  if (path.hidden(pair.query, pair.key)) ways.push([t("masked"), "−∞"]);
+  const node = svg("g");
+  const unit = Math.min(150, room / ways.length);
+  ways.forEach(([sign, value], n) => {
+    node.append(label(sign, n * unit, 14), label(value, n * unit, 40, { size: 22, weight: 600, fill: "var(--ink)" }));
+    if (n) node.append(label("→", n * unit - 26, 39, { size: 16 }));
+  });
+  return { node, height: 48 };
+}

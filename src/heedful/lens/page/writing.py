@@ -1,0 +1,93 @@
+"""A document as one HTML file that needs nothing else: no text in it can become code, and it asks for no network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ... import files
+from ...errors import PictureError
+from .bundle import bundle, read_modules
+
+HERE = Path(__file__).parent
+ARRAY_NAME = re.compile(r"[A-Za-z0-9_-]+")
+BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
+PLACE = re.compile(r"<!-- (\w+) -->")
+
+
+def write_page(path: str | Path, document: Mapping[str, Any], *, language: str | None = None) -> None:
+    """Write the page of a document, whole or not at all; `language` is "en" or "ko", the document's own if None."""
+    files.write_text(path, render(document, language=language))
+
+
+def render(document: Mapping[str, Any], *, language: str | None = None) -> str:
+    """The page's text. Arrays stand apart from the document, each read only when a view asks for it."""
+    language = language or document.get("language", "en")
+    if language not in ("en", "ko"):
+        raise PictureError(f"a page speaks en or ko, not {language!r}")
+    arrays = document.get("arrays", {})
+    described = {name: {key: array[key] for key in ("shape", "type")} for name, array in arrays.items()}
+    parts = {
+        "policy": _policy(script()),
+        "style": style(),
+        "script": script(),
+        "language": language,
+        "title": html.escape(_title(document)),
+        "document": _json({**document, "language": language, "arrays": described}),
+        "arrays": "".join(_elements(arrays)),
+    }
+    template = (HERE / "template.html").read_text(encoding="utf-8")
+    return PLACE.sub(lambda found: parts[found[1]], template)
+
+
+@cache
+def script() -> str:
+    """All modules as one script."""
+    return bundle(read_modules(HERE / "script"))
+
+
+@cache
+def style() -> str:
+    """All style sheets, in the order of their names."""
+    return "".join(path.read_text(encoding="utf-8") for path in sorted((HERE / "style").glob("*.css")))
+
+
+def _title(document: Mapping[str, Any]) -> str:
+    said = document.get("question") or document["model"]["name"]
+    return f"{said if len(said) <= 80 else said[:79] + '…'} · Heedful"
+
+
+def _policy(code: str) -> str:
+    """What the page may do: run this script and no other, show pictures it holds itself, reach nothing."""
+    digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _json(value: object) -> str:
+    """JSON in which no text can end the element around it."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except ValueError as error:
+        raise PictureError(
+            f"the document cannot be written as JSON: {error}; use null where there is no number"
+        ) from None
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _elements(arrays: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    for name, array in arrays.items():
+        if not ARRAY_NAME.fullmatch(name):
+            raise PictureError(f"{name!r} is no name for an array; use letters, digits, - and _")
+        if not BASE64.fullmatch(array.get("data", "!")):
+            raise PictureError(f"array {name!r} has no data, or data that is not base64")
+        yield f'<script type="text/plain" id="array-{name}">{array["data"]}</script>\n'

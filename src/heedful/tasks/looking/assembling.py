@@ -1,0 +1,62 @@
+"""What the documents of all kinds have in common: where their arrays go, and the small things they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import nn
+
+from ...errors import ConfigError, DataError, unknown
+from ...lens.inside import Arrays, TokenDict, Trace, attentions, layers, positions_of
+from ...lens.recorder import Recording
+
+
+@dataclass(frozen=True)
+class Notes:
+    """A document while it is written: its arrays, and the layers it is about, all of them where that is None."""
+
+    layers: frozenset[int] | None = None
+    arrays: Arrays = field(default_factory=Arrays)
+
+    def inside(self, module: nn.Module, seen: Trace) -> dict[str, Any]:
+        """What happened within the model."""
+        seen = seen if self.layers is None else _about(seen, self.layers)
+        return {
+            "attentions": attentions(seen, self.arrays),
+            "layers": layers(seen, self.arrays),
+            "positions": positions_of(module, self.arrays),
+        }
+
+
+def _about(seen: Trace, layers: frozenset[int]) -> Trace:
+    there = {look.layer for look in seen.looks}
+    if strange := sorted(layers - there):
+        raise DataError(f"there is no layer {strange[0]} with attention; this model has {min(there)} to {max(there)}")
+    places = [place for place, look in enumerate(seen.looks) if look.layer in layers]
+    numbers = {new: seen.numbers[old] for new, old in enumerate(places) if old in seen.numbers}
+    kept = [layer for layer in seen.layers if layer.layer in layers]
+    return Trace(Recording([seen.looks[place] for place in places]), numbers, kept)
+
+
+def token(text: str, *, special: bool = False) -> TokenDict:
+    """One that is no piece of a text: a patch."""
+    return {"text": text, "piece": text, "word": None, "special": special}
+
+
+def classes_of(shares: Mapping[str, float]) -> list[dict[str, Any]]:
+    """The likeliest first."""
+    return [
+        {"label": label, "probability": share} for label, share in sorted(shares.items(), key=lambda pair: -pair[1])
+    ]
+
+
+def only(words: Mapping[str, Any], predictor: Any, *known: str) -> None:
+    """Refuse what a model of this kind has no use for."""
+    for word in words:
+        if word not in known:
+            raise ConfigError(
+                f"a model for {predictor.task} is looked at without {word!r}; "
+                + (unknown("word", word, known) if known else "leave it out")
+            )

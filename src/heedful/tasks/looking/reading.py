@@ -1,0 +1,84 @@
+"""A model that reads, at work: what it makes of a text as a whole, or of the gaps in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from ...lens.inside import Trace, tokens_of, trace
+from ..classification import Classifier
+from ..classification.looking import as_shown
+from ..embedding import Embedder
+from ..masked import Filler
+from ..reader import Reader, Row
+from .assembling import Notes, classes_of, only
+
+GUESSES, GUESSES_OF_SEVERAL = 10, 5  # for a gap alone, and for each of several
+
+
+def see_classes(classifier: Classifier, item: Any, notes: Notes, words: Mapping[str, Any]) -> dict[str, Any]:
+    """The probability of every class; a model of scores has none, and its answer is its first number."""
+    only(words, classifier)
+    row = classifier.prepared(item)
+    with trace(classifier.module) as seen:
+        (shares,) = classifier.predict([item])
+    label, share = next(iter(shares.items()))
+    scores = classifier.settings.means == "score"
+    answer = f"{label}: {share:.6g}" if scores else label
+    return _read(classifier, item, row, seen, notes, answer, None if scores else classes_of(shares))
+
+
+def see_vector(embedder: Embedder, item: Any, notes: Notes, words: Mapping[str, Any]) -> dict[str, Any]:
+    """What it read; a vector is not for reading."""
+    only(words, embedder)
+    row = embedder.prepared(item)
+    with trace(embedder.module) as seen:
+        embedder.predict([item])
+    return _read(embedder, item, row, seen, notes)
+
+
+def see_gaps(filler: Filler, item: Any, notes: Notes, words: Mapping[str, Any]) -> dict[str, Any]:
+    """What may stand in the gaps. A text without one is read all the same: what looks at what can be seen."""
+    only(words, filler)
+    if not isinstance(item, str) or filler.settings.mask not in item:
+        row = Reader.prepared(filler, item)
+        return _read(filler, item, row, _passed(filler, row), notes)
+    row, several = filler.prepared(item), item.count(filler.settings.mask) > 1
+    with trace(filler.module) as seen:
+        (gaps,) = filler.guesses([item], GUESSES_OF_SEVERAL if several else GUESSES)
+    shares = {
+        f"{place}: {guess.text.strip()}" if several else guess.text.strip(): guess.probability
+        for place, gap in enumerate(gaps, 1)
+        for guess in reversed(gap)  # of two that look alike, the likelier stays
+    }
+    return _read(filler, item, row, seen, notes, filler.filled(item, gaps), classes_of(shares))
+
+
+@torch.inference_mode()
+def _passed(reader: Reader, row: Row) -> Trace:
+    device = next(reader.module.parameters()).device
+    segments = None if row.segments is None else torch.tensor([row.segments], device=device)
+    with trace(reader.module) as seen:
+        reader.module(torch.tensor([row.ids], device=device), segments=segments)
+    return seen
+
+
+def _read(
+    reader: Reader,
+    item: Any,
+    row: Row,
+    seen: Trace,
+    notes: Notes,
+    answer: str | None = None,
+    classes: list[dict[str, Any]] | None = None,
+) -> dict[str, Any]:
+    return {
+        "kind": "reading",
+        "question": as_shown(item),
+        "answer": answer,
+        "sequences": {"source": tokens_of(reader.tokenizer, row.ids)},
+        "classes": classes,
+        **notes.inside(reader.module, seen),
+    }

@@ -1,0 +1,115 @@
+"""A model that writes, at work: its answer is read once more, to see what went on while each token was written.
+
+Shapes: T tokens read, S source tokens, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...lens.alignment import predicting_rows
+from ...lens.inside import TokenDict, tokens_of, trace
+from ..language_model import Continuer
+from ..text_to_text import Rewriter
+from ..translation.translator import Translator
+from .alignment import Side, alignment
+from .answering import answered, continued, given_to, only_part, start_and_ends
+from .assembling import Notes, only
+from .beams import Spell
+
+TOP = 10  # tokens that might have come next
+
+
+def see_translation(writer: Translator | Rewriter, item: Any, notes: Notes, words: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the answer to a text; or of the `target` that is given, as if the model had written it."""
+    source = only_part(writer, item)
+    if (target := words.get("target")) is None:
+        answer = answered(writer, source, words)
+    else:
+        only(words, writer, "target")
+        answer = given_to(writer, source, target)
+    start, ends = start_and_ends(writer)
+    ids = [start, *answer.tokens]
+    with torch.inference_mode(), trace(writer.module) as seen:
+        logits = writer.module(_row(writer, source), _row(writer, ids[:-1]))[0]
+    tokens = tokens_of(writer.target_tokenizer, ids, start=start, ends=ends)
+    sources = tokens_of(writer.tokenizer, source, ends=ends if writer.tokenizer is writer.target_tokenizer else ())
+    rows = predicting_rows(seen.recording, 0, len(ids) - 1, len(source))
+    both = Side.of(writer.tokenizer, source, sources), Side.of(writer.target_tokenizer, ids[1:], tokens[1:])
+    return {
+        "kind": "translation",
+        "question": item,
+        "answer": answer.text,
+        "sequences": {"source": sources, "target": tokens[:-1]},
+        "written": _texts(tokens[1:]),
+        "generation": {
+            "steps": _steps(logits, ids[1:], tokens[1:], spell := _spelling(writer.target_tokenizer, ends)),
+            "beam": answer.beam(spell),
+        },
+        "alignment": alignment(rows, *both, notes.arrays),
+        **notes.inside(writer.module, seen),
+    }
+
+
+def see_continuation(continuer: Continuer, item: Any, notes: Notes, words: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a text and what follows it."""
+    if "target" in words:
+        only(words, continuer)
+    prompt = only_part(continuer, item)
+    answer = continued(continuer, prompt, words)
+    ids, (start, ends) = [*prompt, *answer.tokens], start_and_ends(continuer)
+    with torch.inference_mode(), trace(continuer.module) as seen:
+        logits = continuer.module(_row(continuer, ids[:-1]))[0]
+    tokens = tokens_of(continuer.tokenizer, ids, start=start, ends=ends)
+    return {
+        "kind": "writing",
+        "question": item,
+        "answer": answer.text,
+        "sequences": {"target": tokens[:-1]},
+        "written": _texts(tokens[1:]),
+        "prompt": len(prompt),
+        "generation": {
+            "steps": _steps(logits, ids[1:], tokens[1:], spell := _spelling(continuer.tokenizer, ends)),
+            "beam": answer.beam(spell),
+        },
+        **notes.inside(continuer.module, seen),
+    }
+
+
+def _steps(logits: Tensor, ids: Sequence[int], tokens: Sequence[TokenDict], spell: Spell) -> list[dict[str, Any]]:
+    """What each row (T, V) gave to the token that came after it, and to those that might have."""
+    logprobs = logits.float().log_softmax(dim=-1).cpu()
+    own = logprobs[torch.arange(len(ids)), torch.tensor(ids)].tolist()
+    top = logprobs.exp().topk(min(TOP, logprobs.shape[-1]))
+    return [
+        {
+            "token": token["text"],
+            "logprob": logprob,
+            "top": [[spell(index), share] for index, share in zip(indices, shares, strict=True)],
+        }
+        for token, logprob, indices, shares in zip(tokens, own, top.indices.tolist(), top.values.tolist(), strict=True)
+    ]
+
+
+def _spelling(tokenizer: Any, ends: Sequence[int]) -> Spell:
+    """A token alone as text; half a character by its name."""
+
+    @cache
+    def spell(index: int) -> str:
+        (token,) = tokens_of(tokenizer, [index], ends=ends)
+        return token["piece"] if "\ufffd" in token["text"] else token["text"]
+
+    return spell
+
+
+def _texts(tokens: Sequence[TokenDict]) -> list[str]:
+    return [token["text"] for token in tokens]
+
+
+def _row(writer: Translator | Rewriter | Continuer, ids: Sequence[int]) -> Tensor:
+    return torch.tensor([ids], device=next(writer.module.parameters()).device)

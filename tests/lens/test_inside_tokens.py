@@ -1,0 +1,133 @@
+"""Tokens are shown whole, one for one, whatever the tokeniser makes of a text."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from tokenizers import Tokenizer as FastTokenizer
+from tokenizers import decoders, models, normalizers, pre_tokenizers
+
+import published_folders as published
+from heedful.data.published_tokenizer import PublishedTokenizer
+from heedful.data.text_tokenizers import of_characters
+from heedful.data.tokenizer import BYTE, END, START, Tokenizer
+from heedful.lens.inside import TokenDict, tokens_of
+
+MAKES = {
+    "wordpiece": published.wordpiece,
+    "byte_level": published.byte_level,
+    "unigram": published.unigram,
+    "byte_fallback": published.byte_fallback,
+}
+
+
+def house() -> Tokenizer:
+    return Tokenizer.train([*published.PAGE, *published.PAGE], vocab_size=400)
+
+
+def named(make: str) -> Tokenizer | PublishedTokenizer:
+    return house() if make == "house" else PublishedTokenizer(MAKES[make]().to_str())
+
+
+def composed(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
+
+
+def read(tokens: list[TokenDict]) -> str:
+    """What they show, together. No character that is spelt by several tokens comes twice in a row in these texts."""
+    texts = [token["text"] for token in tokens]
+    return "".join(text for text, last in zip(texts, ["", *texts], strict=False) if text != last or text.isascii())
+
+
+@pytest.mark.parametrize("make", ["house", *MAKES])
+def test_there_is_a_token_for_each_id_and_a_word_reads_as_in_the_text(make: str) -> None:
+    """The wordpieces take syllables apart into letters, the byte levels into bytes."""
+    tokenizer = named(make)
+    for text in published.PAGE:
+        ids = tokenizer.encode(text)
+        tokens = tokens_of(tokenizer, ids)
+        assert len(tokens) == len(ids)
+        words = composed(tokenizer.decode(ids)).split()
+        assert [read([token for token in tokens if token["word"] == n]) for n in range(len(words) + 1)] == [*words, ""]
+        blank = [token for token in tokens if token["piece"] in ("▁", "Ġ")]
+        assert all((token["text"], token["special"], token["word"]) == ("␣", False, None) for token in blank)
+        assert all(token["special"] or token in blank for token in tokens if token["word"] is None)
+        if isinstance(tokenizer, Tokenizer):
+            assert [-1 if token["word"] is None else token["word"] for token in tokens] == tokenizer.word_of(ids)
+
+
+@pytest.mark.parametrize("make", ["house", "byte_level", "byte_fallback"])
+def test_every_byte_of_a_character_shows_the_character(make: str) -> None:
+    tokenizer = named(make)
+    tokens = tokens_of(tokenizer, tokenizer.encode("cat 뷁🙂"))
+    for character in "뷁🙂":
+        spelt = [token for token in tokens if token["text"] == character]
+        assert len(spelt) == len(character.encode())
+        assert len({token["word"] for token in spelt}) == 1
+        assert len({token["piece"] for token in spelt}) > 1
+
+
+def test_pieces_are_the_tokeniser_s_own_names() -> None:
+    tokenizer = house()
+    tokens = tokens_of(tokenizer, [START, *tokenizer.encode("the 뷁"), END])
+    assert [token["piece"] for token in tokens][-4:] == ["<0xEB>", "<0xB7>", "<0x81>", "</s>"]
+    assert tokens[1]["piece"].startswith("▁")
+    assert not tokens[1]["text"].startswith(("▁", " "))
+
+
+def test_syllables_written_in_letters_are_whole() -> None:
+    """A tokeniser that takes Hangul apart, as BERT's does where it strips accents."""
+    alphabet = {letter: place for place, letter in enumerate(unicodedata.normalize("NFD", "학생이다a"))}
+    fast = FastTokenizer(models.WordLevel(alphabet, unk_token="a"))
+    fast.normalizer = normalizers.NFD()
+    fast.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    fast.decoder = decoders.Fuse()
+    tokenizer = PublishedTokenizer(fast.to_str())
+    ids = [alphabet[letter] for letter in unicodedata.normalize("NFD", "학생a이다")]
+    assert [token["text"] for token in tokens_of(tokenizer, ids)] == [*"학학학생생생a이이다다"]
+
+
+def test_start_and_end_are_marked_and_others_have_their_names() -> None:
+    tokenizer = house()
+    written = tokens_of(tokenizer, [START, *tokenizer.encode("the cat"), END], start=START, ends={END})
+    assert (written[0]["text"], written[-1]["text"]) == ("▶", "■")
+    assert [token["special"] for token in written] == [True, *[False] * (len(written) - 2), True]
+    assert written[0]["word"] is written[-1]["word"] is None
+    reader = named("wordpiece")
+    read = tokens_of(reader, reader.encode("the cat"))
+    assert (read[0]["text"], read[-1]["text"]) == ("[CLS]", "[SEP]")
+    assert read[0]["special"]
+    assert not read[1]["special"]
+
+
+def test_one_id_may_start_and_end() -> None:
+    """BART's decoder begins with the token that ends a text."""
+    tokenizer = named("byte_level")
+    ids = [2, 0, *tokenizer.encode("the")[1:-1], 2]
+    texts = [token["text"] for token in tokens_of(tokenizer, ids, start=2, ends={2})]
+    assert (texts[0], texts[1], texts[-1]) == ("▶", "<s>", "■")
+
+
+def test_a_special_token_ends_a_word() -> None:
+    tokenizer = named("byte_level")
+    ids = tokenizer.encode("cat")
+    first, second = tokens_of(tokenizer, ids)[1:-1], tokens_of(tokenizer, [*ids, *ids])[len(ids) + 1 : -1]
+    assert {token["word"] for token in first} == {0}
+    assert {token["word"] for token in second} == {1}
+
+
+def test_what_cannot_be_seen_has_a_sign() -> None:
+    tokenizer = of_characters("ab \n\t\u200d", end=False)
+    tokens = tokens_of(tokenizer, tokenizer.encode("a b\n\t\u200d"))
+    assert [token["text"] for token in tokens] == ["a", "␣", "b", "⏎", "⇥", r"\u200d"]
+    assert [token["word"] for token in tokens] == [0, None, 1, None, None, 2]
+    assert not any(token["special"] for token in tokens)
+
+
+def test_a_row_that_is_no_token_and_a_byte_on_its_own_are_shown_too() -> None:
+    published_one = named("wordpiece")
+    (nameless,) = tokens_of(published_one, [100_000])
+    assert (nameless["text"], nameless["piece"], nameless["special"]) == ("<100000>", "<100000>", True)
+    (byte,) = tokens_of(house(), [BYTE + 0xEB])
+    assert (byte["text"], byte["piece"], byte["special"]) == ("\ufffd", "<0xEB>", False)

@@ -1,0 +1,171 @@
+"""The page's own modules, run by node where there is one: numbers, colours, and what the reader has chosen."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import subprocess
+import zlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from heedful.lens.page import bundle
+from heedful.lens.page.bundle import read_modules
+from heedful.lens.page.writing import HERE, script
+
+NODE = shutil.which("node")
+pytestmark = pytest.mark.skipif(NODE is None, reason="needs node to run the page's script")
+BROWSER = """
+globalThis.frames = [];
+globalThis.requestAnimationFrame = (callback) => frames.push(callback);
+globalThis.document = {
+  hidden: false, readyState: "complete", documentElement: { dataset: { theme: "light" } },
+  createElement: () => ({ getContext: () => ({}) }),
+};
+"""
+
+
+def run(code: str, given: object = None) -> Any:
+    """What `code`, a module beside the page's, prints as JSON; `given` is there by this name."""
+    sources = {**read_modules(HERE / "script"), "tried.js": code}
+    whole = f"{BROWSER}const given = {json.dumps(given)};\n{bundle(sources, 'tried.js')}"
+    done = subprocess.run([str(NODE), "-"], input=whole, capture_output=True, text=True, check=False, timeout=30)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def packed(array: np.ndarray) -> dict[str, Any]:
+    data = base64.b64encode(zlib.compress(array.tobytes())).decode()
+    return {"shape": list(array.shape), "type": str(array.dtype), "data": data}
+
+
+def test_the_whole_script_is_one_that_an_engine_can_read() -> None:
+    done = subprocess.run(
+        [str(NODE), "--check", "-"], input=script(), capture_output=True, text=True, check=False, timeout=30
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_arrays_come_back_bit_for_bit() -> None:
+    halves = np.arange(65536, dtype="<u2").view("<f2")
+    numbers = np.random.default_rng(0).normal(size=(2, 3, 4)).astype("<f4")
+    small = np.arange(6, dtype="u1").reshape(2, 3)
+    given = {"half": packed(halves), "full": packed(numbers), "small": packed(small)}
+    code = """import { createArrays } from "./arrays.js";
+const arrays = createArrays(given);
+Promise.all(["half", "full", "small"].map((id) => arrays.get(id))).then(([half, full, small]) => {
+  const bits = Buffer.from(half.data.buffer).toString("base64");
+  const same = arrays.get("half") === arrays.get("half");
+  console.log(JSON.stringify({ bits, at: full.at(1, 2, 3), shape: full.shape, small: [...small.data], same }));
+});"""
+    got = run(code, given)
+    read = np.frombuffer(base64.b64decode(got["bits"]), "<f4")
+    np.testing.assert_array_equal(read, halves.astype("<f4"))
+    assert np.float32(got["at"]) == numbers[1, 2, 3]
+    assert (got["shape"], got["small"], got["same"]) == ([2, 3, 4], [0, 1, 2, 3, 4, 5], True)
+
+
+def luminance(colour: list[int]) -> float:
+    parts = np.array(colour) / 255
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_more_is_always_further_from_the_paper_and_text_on_it_is_read(theme: str) -> None:
+    code = """import { divergingBytes, ink, shade, shadeBytes } from "./colour.js";
+document.documentElement.dataset.theme = given;
+const steps = [...Array(101).keys()].map((step) => step / 100);
+const ramp = steps.map(shadeBytes);
+const opposed = [steps.map(divergingBytes), steps.map((step) => divergingBytes(-step))];
+console.log(JSON.stringify({ ramp, opposed, inks: steps.map((step) => ink(shade(step))) }));"""
+    got = run(code, theme)
+    away = -1 if theme == "light" else 1
+    for ramp in (got["ramp"], *got["opposed"]):
+        assert (away * np.diff([luminance(colour) for colour in ramp]) >= 0).all()
+    for colour, ink in zip(got["ramp"], got["inks"], strict=True):
+        ground, text = luminance(colour) + 0.05, luminance([int(ink[at : at + 2], 16) for at in (1, 3, 5)]) + 0.05
+        assert max(ground, text) / min(ground, text) >= 4.5
+
+
+def test_listeners_hear_once_a_frame_and_only_of_their_keys() -> None:
+    code = """import { createState } from "./state.js";
+const state = createState({ step: 0, head: 0, pair: { query: 0, key: 0 } });
+const heard = [];
+const off = state.on(["step", "pair"], () => heard.push(state.get("step")));
+state.set({ step: 1 });
+state.set({ step: 2, head: 1 });
+const early = heard.length;
+frames.splice(0).forEach((frame) => frame());
+state.set({ head: 2 });
+state.set({ pair: { query: 0, key: 0 } });
+const idle = frames.length;
+off();
+state.set({ step: 3 });
+frames.splice(0).forEach((frame) => frame());
+console.log(JSON.stringify({ heard, early, idle }));"""
+    assert run(code) == {"heard": [2], "early": 0, "idle": 0}
+
+
+def chosen(changes: dict[str, Any]) -> dict[str, Any]:
+    """The state of a two-layer translator of 5 and 4 tokens after one change."""
+    kinds = [("encoder", "self", 4, "source"), ("decoder", "self", 2, "target"), ("decoder", "cross", 2, "source")]
+    attentions: list[dict[str, Any]] = [
+        {
+            "id": f"{stack}.{kind}.{layer}",
+            "stack": stack,
+            "kind": kind,
+            "layer": layer,
+            "queries": "source" if stack == "encoder" else "target",
+            "keys": keys,
+            "heads": [{}] * heads,
+        }
+        for layer in range(2)
+        for stack, kind, heads, keys in kinds
+    ]
+    doc = {
+        "kind": "translation",
+        "sequences": {"source": [{}] * 5, "target": [{}] * 4},
+        "attentions": attentions,
+        "layers": [],
+    }
+    code = """import { firstChoice, settler } from "./choice.js";
+import { createState } from "./state.js";
+const first = firstChoice(given.doc);
+const state = createState(first, settler(given.doc));
+for (const change of given.changes) state.set(change);
+console.log(JSON.stringify(Object.fromEntries(Object.keys(first).map((key) => [key, state.get(key)]))));"""
+    return run(code, {"doc": doc, "changes": [changes]})
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, {"attention": "decoder.cross.1", "head": "mean", "step": 2, "layer": {"stack": "decoder", "layer": 1}}),
+        ({"attention": "encoder.self.0"}, {"layer": {"stack": "encoder", "layer": 0}, "head": "mean"}),
+        ({"layer": {"stack": "decoder", "layer": 0}}, {"attention": "decoder.cross.0"}),
+        ({"layer": {"stack": "encoder", "layer": 1}}, {"attention": "encoder.self.1"}),
+        ({"head": 3}, {"head": 1}),
+        ({"attention": "encoder.self.1", "head": 3}, {"head": 3}),
+        ({"step": -1}, {"step": 0}),
+        ({"step": 9}, {"step": 3}),
+        ({"pair": {"query": 9, "key": 9}}, {"pair": {"query": 3, "key": 4}}),
+    ],
+)
+def test_choices_stay_together_and_within_what_there_is(changes: dict[str, Any], expected: dict[str, Any]) -> None:
+    state = chosen(changes)
+    assert {key: state[key] for key in expected} == expected
+
+
+def test_every_view_says_all_its_words_in_both_languages() -> None:
+    code = """import { views } from "./views.js";
+const said = (words) => Object.keys(words).filter((key) => words[key] !== "").sort();
+console.log(JSON.stringify(views.map(({ name, words }) => [name, said(words.en), said(words.ko)])));"""
+    views = run(code)
+    assert len({name for name, _, _ in views}) == len(views)
+    for name, english, korean in views:
+        assert english == korean, f"the words of {name}"
+        assert {"title", "simple", "deep"} <= set(english), f"the words of {name}"

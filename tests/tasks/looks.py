@@ -1,0 +1,44 @@
+"""What tests of looking share: a document's arrays as numbers, and proof that nothing was left in a model."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+TYPES = {"float32": "<f4", "float16": "<f2", "uint8": "u1"}
+
+
+def values(document: Mapping[str, Any], name: str) -> torch.Tensor:
+    """As the page reads it."""
+    array = document["arrays"][name]
+    flat = np.frombuffer(zlib.decompress(base64.b64decode(array["data"])), TYPES[array["type"]])
+    return torch.from_numpy(flat.reshape(array["shape"]).copy())
+
+
+def weights(document: Mapping[str, Any], name: str) -> torch.Tensor:
+    """All heads of one attention: (H, Tq, Tk)."""
+    (found,) = [one for one in document["attentions"] if one["id"] == name]
+    return torch.stack([values(document, head["weights"]) for head in found["heads"]])
+
+
+def check(document: Mapping[str, Any], module: nn.Module) -> None:
+    """It is JSON, every sequence fits its maps, and the model is as it was."""
+    assert json.loads(json.dumps(document, allow_nan=False)) == document
+    length = {name: len(tokens) for name, tokens in document["sequences"].items()}
+    for one in document["attentions"]:
+        for head in one["heads"]:
+            wanted = [length[one["queries"]], length[one["keys"]]]
+            assert document["arrays"][head["weights"]]["shape"] == wanted
+    for layer in document["layers"]:
+        assert document["arrays"][layer["residual"]]["shape"][0] == length[layer["sequence"]]
+    for part in module.modules():
+        assert not part._forward_hooks
+        assert not part._forward_pre_hooks
+        assert not part.training
