@@ -3,13 +3,19 @@ PYTHON ?= python3
 BIN := .venv/bin
 CONSTRAINTS := constraints.txt
 
-.PHONY: demo test lint format bench docs clean
+.PHONY: demo test browser lint format bench docs clean
 
 demo: .venv/installed
 	$(BIN)/heedful demo --out runs/demo
 
-test: .venv/installed-dev lint
+test: .venv/installed-dev lint browser
 	$(BIN)/python -m pytest -n 2
+
+# For the tests of the page. Where it is missing and cannot be installed, they are skipped.
+browser:
+	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit 0; done; \
+	{ [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -qq --no-install-recommends chromium; } >/dev/null 2>&1 \
+	|| echo "There is no browser, so the tests of the page are skipped; on Debian, install chromium."
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check

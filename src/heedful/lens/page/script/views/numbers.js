@@ -13,7 +13,7 @@ export const name = "numbers";
 export const words = { en: { ...shared.en, ...en }, ko: { ...shared.ko, ...ko } };
 
 export function fits(doc) {
-  return doc.attentions.length > 0;
+  return doc.attentions.some((attention) => attention.numbers);
 }
 
 // Which layers have numbers, to be chosen with a click.

@@ -1,0 +1,287 @@
+"""The page in a real browser, opened from a file and without a network, used as a reader would use it."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from browsing import CELLS, HANGUL, OURS, SAYING, VIEWS, Opens, choose, draw_all, expect, point, press, state, view
+from tiny_looks import weights
+
+# Opening
+
+
+@pytest.mark.parametrize("name", list(VIEWS))
+def test_it_opens_from_a_file_without_a_network_and_every_view_that_fits_is_drawn(name: str, look: Opens) -> None:
+    seen = look(name)
+    page = seen.page
+    shown = page.locator("section.view")
+    assert sorted(VIEWS[name]) == sorted(str(section.get_attribute("data-view")) for section in shown.all())
+    for each in VIEWS[name]:
+        view(page, each)
+    assert page.locator(".failure").count() == 0
+    expect(page.get_by_text("not an explanation").first).to_be_visible()
+    assert seen.troubles == []
+    assert [url.split("#")[0] for url in seen.requests if not url.startswith(("data:", "blob:"))] == [
+        page.url.split("#")[0]
+    ]
+    assert seen.requests[0].startswith("file://")
+
+
+def test_a_policy_of_the_page_itself_keeps_it_from_the_network(look: Opens) -> None:
+    seen = look("reading", offline=False)
+    asked = "() => fetch('http://127.0.0.1:9/').then(() => 'reached', (error) => error.name)"
+    assert seen.page.evaluate(asked) == "TypeError"
+    expect(seen.page.locator("#page")).to_be_visible()
+    assert any("Content Security Policy" in said for said in seen.troubles)
+    seen.troubles.clear()
+
+
+# Pointing
+
+
+def test_a_token_says_what_it_looks_at_and_what_looks_at_it(look: Opens) -> None:
+    seen = look("translation")
+    page, tokens = seen.page, seen.document["sequences"]["source"]
+    press(page, "level:deep")
+    choose(page, attention="Encoder", layer=1, head=2)
+    story = view(page, "tokens").locator(".story")
+    chip = page.locator('[data-sequence="source"][data-index="2"]')
+    expect(chip).to_be_visible()
+    chip.hover()
+    expect(story).to_contain_text(f"“{tokens[2]['text']}” looks most at")
+    wanted = weights(seen.document, "encoder.self.1", 2)
+    for values, line in ((wanted[2], story.locator("p").nth(0)), (wanted[:, 2], story.locator("p").nth(1))):
+        order = [int(place) for place in np.argsort(-values, kind="stable")[:5]]
+        names = ["itself" if place == 2 else f"“{tokens[place]['text']}”" for place in order]
+        listed = ", ".join(f"{name} {values[place]:.4f}" for name, place in zip(names, order, strict=True))
+        expect(line).to_contain_text(f" {listed}.")
+    expect(story).to_contain_text(f"In all it receives {wanted[:, 2].sum():.4f}")
+    page.mouse.move(0, 0)
+    expect(story).not_to_contain_text("looks most at")
+
+
+def test_a_token_that_was_clicked_stays_chosen(look: Opens) -> None:
+    page = look("reading").page
+    story = view(page, "tokens").locator(".story")
+    chip = page.locator('[data-sequence="source"][data-index="3"]')
+    chip.click()
+    page.mouse.move(0, 0)
+    expect(chip).to_have_attribute("aria-pressed", "true")
+    expect(story).to_contain_text("“reads” looks most at")
+    chip.click()
+    page.mouse.move(0, 0)
+    expect(story).not_to_contain_text("looks most at")
+
+
+@pytest.mark.parametrize(("kind", "head"), [("Cross", "Mean"), ("Encoder", 3)])
+def test_a_cell_of_the_large_map_says_its_weight(kind: str, head: Any, look: Opens) -> None:
+    seen = look("translation")
+    page, document = seen.page, seen.document
+    press(page, "level:deep")
+    choose(page, attention=kind, head=head, layer=1)
+    source = [token["text"] for token in document["sequences"]["source"]]
+    queries = source if kind == "Encoder" else [token["text"] for token in document["sequences"]["target"]]
+    wanted = weights(document, "encoder.self.1" if kind == "Encoder" else "decoder.cross.1", str(head).lower())
+    large = view(page, "head")
+    name = "Encoder self-attention" if kind == "Encoder" else "Cross-attention"
+    label = f"{name}, Layer 1 · {head if head == 'Mean' else f'Head {head}'}, {len(queries)} × {len(source)} tokens"
+    expect(large.locator("svg.map")).to_have_attribute("aria-label", f"Map of attention weights, {label}")
+    cells = large.locator(CELLS)
+    for row, column in ((0, 0), (3, 4), (len(queries) - 1, 1)):
+        point(page, cells.nth(row * len(source) + column))
+        rank = 1 + int((wanted[row] > wanted[row, column]).sum())
+        said = f"“{queries[row]}” → “{source[column]}”: {wanted[row, column]:.4f} · "
+        expect(large.locator(".said")).to_contain_text(said)
+        expect(large.locator(".said")).to_contain_text(f"rank {rank} of {len(source)}")
+
+
+def test_what_a_token_cannot_look_at_is_said_and_not_drawn(look: Opens) -> None:
+    seen = look("writing")
+    large = view(seen.page, "head")
+    tokens = len(seen.document["sequences"]["target"])
+    expect(large.locator(CELLS)).to_have_count(tokens * (tokens + 1) // 2)
+    point(seen.page, large.locator(CELLS).first, across=1.5)  # the first row, second column
+    expect(large.locator(".said")).to_contain_text("it comes later")
+
+
+def test_a_thumbnail_tells_its_distance_and_entropy_and_becomes_the_large_map(look: Opens) -> None:
+    seen = look("into_korean")
+    page = seen.page
+    press(page, "level:deep")
+    choose(page, attention="Decoder")
+    thumbs = view(page, "heads").locator(".thumb")
+    attentions = [one for one in seen.document["attentions"] if one["id"].startswith("decoder.self")]
+    expect(thumbs).to_have_count(sum(len(one["heads"]) for one in attentions))
+    heads = [(one["layer"], number, head) for one in attentions for number, head in enumerate(one["heads"])]
+    for thumb, (_, _, head) in zip(thumbs.all(), heads, strict=True):
+        expect(thumb).to_contain_text(f"{head['distance']:.2f} tokens")
+        expect(thumb).to_contain_text(f"{head['entropy']:.2f} bits")
+        expect(thumb.locator("image")).to_have_attribute("href", re.compile("^data:image/png"))
+    chosen = thumbs.nth(6)
+    before = chosen.locator(".frame").evaluate("(frame) => getComputedStyle(frame).stroke")
+    chosen.hover()
+    assert chosen.locator(".frame").evaluate("(frame) => getComputedStyle(frame).stroke") != before
+    chosen.click()
+    layer, number, _ = heads[6]
+    expect(page.locator('[data-view="head"] svg.map')).to_have_attribute(
+        "aria-label", re.compile(f"Layer {layer} · Head {number}")
+    )
+
+
+def test_a_patch_of_an_image_says_its_share(look: Opens) -> None:
+    seen = look("image")
+    shown = view(seen.page, "image")
+    row = weights(seen.document, "encoder.self.1", 0)[0, 1:]  # from the class token, over the patches
+    best = int(row.argmax())
+    share = f"{100 * row[best]:.{1 if row[best] < 0.1 else 0}f}%"
+    expect(shown.locator(".figure-note")).to_contain_text(f"row {best // 4 + 1}, column {best % 4 + 1}: {share}")
+
+
+# Sliding and switching
+
+
+def test_the_slider_goes_through_the_answer(look: Opens) -> None:
+    seen = look("into_korean")
+    page, steps = seen.page, seen.document["generation"]["steps"]
+    writing = view(page, "writing")
+    slider, said = writing.get_by_role("slider"), writing.locator(".readout").first
+    slider.focus()
+    for key, row in (("Home", 0), ("ArrowRight", 1), ("End", len(steps) - 1)):
+        slider.press(key)
+        share = math.exp(steps[row]["logprob"])
+        told = "<0.1%" if share < 0.001 else f"{100 * share:.{1 if share < 0.1 else 0}f}%"
+        expect(said).to_contain_text(f"probability of {told}")
+        expect(writing.locator(".place")).to_have_text(f"{row + 1} of {len(steps)}")
+        if row < len(steps) - 1:
+            expect(said).to_contain_text(f"“{steps[row]['token']}”")
+    following = view(page, "next")
+    for text, _ in steps[-1]["top"][:3]:
+        expect(following.locator("svg.next")).to_contain_text("■" if text == "⏹" else text.strip() or "␣")
+
+
+def test_layer_head_and_kind_change_every_number(look: Opens) -> None:
+    seen = look("translation")
+    page, document = seen.page, seen.document
+    press(page, "level:deep")
+    large = view(page, "head")
+    for kind, layer, head, name in (
+        ("Encoder", 0, 1, "encoder.self.0"),
+        ("Encoder", 1, 1, "encoder.self.1"),
+        ("Encoder", 1, 3, "encoder.self.1"),
+        ("Cross", 0, 3, "decoder.cross.0"),
+    ):
+        choose(page, attention=kind, layer=layer, head=head)
+        expect(large.locator("svg.map")).to_have_attribute("aria-label", re.compile(f"Layer {layer} · Head {head},"))
+        wanted = weights(document, name, head)
+        texts = large.locator(f"{CELLS} + text").all_text_contents()
+        assert texts == [f"{value:.2f}" for value in wanted.flat if value >= 0.005]
+        assert state(page, "layer") == {"stack": name.split(".")[0], "layer": layer}
+
+
+def test_the_level_changes_what_is_said(look: Opens) -> None:
+    page = look("reading").page
+    sentence = page.locator("#view-head .sentence")
+    expect(sentence).to_contain_text("The stronger the colour")
+    assert page.locator(".facts code").count() == 0
+    press(page, "level:deep")
+    expect(sentence).to_contain_text("softmax(q·k·scale)")
+    expect(page.locator(".facts")).to_contain_text("d_model 32")
+
+
+@pytest.mark.parametrize("name", ["translation", "image", "series"])
+def test_all_that_the_page_says_has_its_korean(name: str, look: Opens) -> None:
+    seen = look(name, "#level=deep")
+    page, labels = seen.page, {one["label"] for one in seen.document["classes"] or ()}
+
+    def english() -> set[str]:
+        said = page.locator(SAYING).all_text_contents()
+        return {text for text in said if re.search("[A-Za-z]{3}", text) and not HANGUL.search(text)} - labels - OURS
+
+    draw_all(page)
+    assert len(english()) > 25
+    press(page, "language:ko")
+    expect(page.locator("html")).to_have_attribute("lang", "ko")
+    expect(page.locator("#view-head h2")).to_have_text("헤드 하나 크게 보기")
+    assert all(map(HANGUL.search, page.locator("h2").all_text_contents()))
+    expect(page.locator('[data-view="numbers"]')).to_contain_text("들어오는 것")
+    assert english() == set()
+    press(page, "language:en")
+    expect(page.locator("#view-head h2")).to_have_text("One head, large")
+
+
+def test_the_theme_follows_the_system_and_the_button(look: Opens) -> None:
+    for scheme, other in (("light", "dark"), ("dark", "light")):
+        page = look("reading", color_scheme=scheme).page
+        ground = "() => getComputedStyle(document.body).backgroundColor"
+        before = page.evaluate(ground)
+        expect(page.locator("html")).to_have_attribute("data-theme", scheme)
+        press(page, "theme")
+        expect(page.locator("html")).to_have_attribute("data-theme", other)
+        assert page.evaluate(ground) != before
+
+
+def test_every_key_does_what_the_help_says(look: Opens) -> None:
+    page = look("translation").page
+    page.evaluate("() => window.heedful.state.set({ attention: 'decoder.cross.0', head: 'mean', step: 3 })")
+    for key, name, value in (
+        ("ArrowLeft", "step", 2),
+        ("ArrowRight", "step", 3),
+        ("ArrowUp", "attention", "decoder.cross.1"),
+        ("ArrowDown", "attention", "decoder.cross.0"),
+        ("]", "head", 0),
+        ("]", "head", 1),
+        ("[", "head", 0),
+        ("m", "head", "mean"),
+        ("l", "level", "deep"),
+        ("k", "language", "ko"),
+        ("ㅏ", "language", "en"),
+        ("d", "theme", "dark"),
+    ):
+        if key == "ㅏ":
+            page.evaluate(
+                "() => document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'ㅏ', bubbles: true }))"
+            )
+        else:
+            page.keyboard.press(key)
+        assert state(page, name) == value, key
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    assert page.get_by_role("dialog").locator("dt").count() == 9
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+
+
+def test_the_keyboard_alone_reaches_tokens_cells_and_thumbnails(look: Opens) -> None:
+    seen = look("reading")
+    page = seen.page
+    view(page, "tokens")
+    page.locator('.chip[tabindex="0"]').focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    assert state(page, "pinned") == {"sequence": "source", "index": 1}
+    large = view(page, "head")
+    large.locator(".map-frame").focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
+        page.keyboard.press(key)
+    expect(large.locator(".said")).to_contain_text("“the” gives")
+    page.keyboard.press("Enter")
+    assert state(page, "pair") == {"query": 1, "key": 1}
+    view(page, "heads").locator('.thumb[tabindex="0"]').focus()
+    before = state(page, "head")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    assert state(page, "head") == before + 1
+
+
+def test_the_address_keeps_what_was_chosen(look: Opens) -> None:
+    page = look("translation").page
+    choose(page, attention="Encoder", head=2)
+    press(page, "level:deep")
+    expect(page).to_have_url(re.compile("head=2"))
+    address = "#" + page.url.split("#")[1]
+    again = look("translation", address).page
+    assert [state(again, key) for key in ("attention", "head", "level")] == ["encoder.self.1", 2, "deep"]
