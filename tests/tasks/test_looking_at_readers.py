@@ -137,9 +137,10 @@ def test_a_gap_has_its_likeliest_words_as_classes(readers: dict[str, Any]) -> No
     check(document, model.module)
     assert document["answer"] == model.predict([text])[0]
     ((wanted,),) = model.guesses([text], 10)
-    assert [(one["label"], one["probability"]) for one in document["classes"]] == [
-        (guess.text.strip(), guess.probability) for guess in wanted
-    ]
+    likeliest: dict[str, float] = {}  # "o" and "##o" look alike, and the likelier stands for both
+    for guess in wanted:
+        likeliest.setdefault(guess.text.strip(), guess.probability)
+    assert [(one["label"], one["probability"]) for one in document["classes"]] == list(likeliest.items())
 
 
 def test_of_several_gaps_each_has_its_own(readers: dict[str, Any]) -> None:
