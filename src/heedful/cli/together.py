@@ -37,13 +37,14 @@ def deal(model: Any, here: Alone) -> None:
     """
     if here.size == 1:
         return
+    # Of this one object alone: the tasks know nothing of processes, and nothing is asked of it in another way.
     if isinstance(model, Writer):
-        model.written = _writing(model, here)  # type: ignore[method-assign]
+        model.written = _writing(model, here)  # type: ignore[method-assign]  # meant
     elif isinstance(model, Reader):
-        model.outputs = _reading(model, here)  # type: ignore[method-assign]
+        model.outputs = _reading(model, here)  # type: ignore[method-assign]  # meant
     elif isinstance(model, ImageClassifier):
         look = model.look
-        model.look = lambda prepared: _dealt(here, prepared, look)  # type: ignore[method-assign]
+        model.look = lambda prepared: _dealt(here, prepared, look)  # type: ignore[method-assign]  # meant
 
 
 def _writing(model: Writer, here: Alone) -> Callable[..., list[list[Hypothesis]]]:

@@ -107,7 +107,9 @@ class LanguageModelConfig(RunConfig):
     @property
     def window(self) -> int:
         """T, the tokens of a window."""
-        length: int = self.model.max_length if self.context is None else self.context  # type: ignore[attr-defined]
+        if self.context is not None:
+            return self.context
+        length: int = self.model.max_length  # type: ignore[attr-defined]  # checked above
         return length
 
     @property
