@@ -35,14 +35,20 @@ SMALL = {"d_model": 32, "d_ff": 64, "n_encoder_layers": 1, "n_decoder_layers": 1
 # Engines with the precisions that are worth their time: to compile takes minutes.
 CONTENDERS = {"eager": ("bf16",), "graph": ("bf16", "bf16-weights"), "compile": ("bf16-weights",)}
 FLOOR, REACH = 10.0, 20.0
+BATCH_TOKENS, BATCHES = (4096, 1024), 68  # beside the recipe's; so many of each, an epoch of the recipe's
 CPU_FLOOR, CPU_THREADS, CPU_TOKENS, CPU_BATCHES = 1.5, 2, 4096, 4
 FAST_EPOCHS = 5  # of what takes milliseconds a step, so that a round is long enough to be timed
 WARM_UP = 2  # epochs, beside the round that does not count: every shape is seen at least so often
 
 
 def throughput(bench: Bench) -> dict[str, Any]:
-    """On a GPU: whole epochs of the recipe's batches."""
-    case = Case(bench, bench.device)
+    """On a GPU, in batches of several sizes: the smaller they are, the more a loop waits for its host."""
+    recipe = bench.settings(RECIPE)["training"]["batch_tokens"]
+    return {"sizes": [_throughput(bench, size) for size in (recipe, *BATCH_TOKENS)]}
+
+
+def _throughput(bench: Bench, batch_tokens: int) -> dict[str, Any]:
+    case = Case(bench, bench.device, batch_tokens=batch_tokens, batches=BATCHES)
     loops: dict[str, tuple[Loop, int]] = {}
     for engine in bench.captured:
         for precision in CONTENDERS[engine] if bench.device.type == "cuda" else ("float32",):
@@ -51,7 +57,8 @@ def throughput(bench: Bench) -> dict[str, Any]:
     if has_transformers():
         case.agree()
         loops[TRANSFORMERS] = case.theirs(bf16=bench.device.type == "cuda"), 1
-    return case.measured(loops, bench.rounds, FLOOR, REACH, warm_up=WARM_UP)
+    found = case.measured(loops, bench.rounds, FLOOR, REACH, warm_up=WARM_UP)
+    return {"batch_tokens": batch_tokens} | found
 
 
 def cpu(bench: Bench) -> dict[str, Any]:
@@ -175,7 +182,8 @@ class Case:
         speeds = {name: [self.tokens * loops[name][1] / value for value in values] for name, values in seconds.items()}
         for loop, _ in loops.values():
             loop.close()
-        print(f"\n{steps} batches, {self.tokens:,} target tokens in them, {rounds} rounds, {self.device.type}")
+        per_step = self.tokens / steps
+        print(f"\n{steps} batches, {per_step:,.0f} target tokens in each, {rounds} rounds, {self.device.type}")
         rows, lines = [], []
         for name, values in speeds.items():
             speed = Spread.of(values)

@@ -68,8 +68,9 @@ def test_an_engine_learns_what_the_eager_one_does(tmp_path: Path, engine: str, n
     near = 2e-2 if "precision" in changes else 1e-3  # Muon's matrix products are in bf16
     assert losses(tmp_path / engine) == pytest.approx(losses(tmp_path / "eager"), rel=near)
     assert losses(tmp_path / "eager")[-1] < 0.9 * losses(tmp_path / "eager")[0]
-    for mine, theirs in zip(eager.module.parameters(), other.module.parameters(), strict=True):
-        assert float((mine - theirs).norm() / mine.norm().clamp(min=1e-3)) < 20 * near
+    # All weights as one: a key's bias has no gradient but roundings, so that taken alone it ends anywhere.
+    mine, theirs = (nn.utils.parameters_to_vector(job.module.parameters()).detach() for job in (eager, other))
+    assert float((mine - theirs).norm() / mine.norm()) < 5 * near
 
 
 class Same(Data):

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from .binding import Bound, bind
 from .masks import Mask, as_mask
@@ -18,6 +20,9 @@ from .rules import Grid
 
 Keep = Mask | Bound | Tensor | None  # what attention may be given
 Rotate = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]  # queries and keys, turned by their positions
+
+# All kernels but cuDNN's, whose gradients with a mask are wrong in some releases (pytorch/pytorch#196678 is one way).
+TRUSTED_WITH_A_MASK = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
 def attend(
@@ -39,16 +44,17 @@ def attend(
     bound, key, value = _bound(query, key, value, keep, bias)
     if bound.order is not None:
         query, key, value = (_moved(part, bound.order[0]) for part in (query, key, value))
-    mixed = F.scaled_dot_product_attention(
-        query,
-        key,
-        value,
-        attn_mask=None if bound.additive is None else bound.additive.to(query.dtype),
-        dropout_p=dropout,
-        is_causal=bound.is_causal,
-        scale=scale,
-        enable_gqa=query.shape[1] != key.shape[1],
-    )
+    with _kernels(query, bound.additive):
+        mixed = F.scaled_dot_product_attention(
+            query,
+            key,
+            value,
+            attn_mask=None if bound.additive is None else bound.additive.to(query.dtype),
+            dropout_p=dropout,
+            is_causal=bound.is_causal,
+            scale=scale,
+            enable_gqa=query.shape[1] != key.shape[1],
+        )
     if bound.order is not None:
         mixed = _moved(mixed, bound.order[1])
     return mixed if bound.dead is None else mixed.masked_fill(bound.dead, 0.0)
@@ -79,6 +85,11 @@ def attention_weights(
         scores = scores.masked_fill(~allowed, -torch.inf)
     blind = (scores == -torch.inf).all(dim=-1, keepdim=True)
     return scores.masked_fill(blind, 0.0).softmax(dim=-1).masked_fill(blind, 0.0)
+
+
+def _kernels(query: Tensor, mask: Tensor | None) -> AbstractContextManager[None]:
+    """Torch's own choice, unless that could be one that is not to be trusted."""
+    return sdpa_kernel(TRUSTED_WITH_A_MASK) if query.is_cuda and mask is not None else nullcontext()
 
 
 def _moved(x: Tensor, order: Tensor) -> Tensor:

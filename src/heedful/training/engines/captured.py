@@ -95,7 +95,7 @@ class Graph:
 
 
 def _attention_for(batch: Any) -> AbstractContextManager[None]:
-    """CuDNN's attention is the fastest over long rows, but it takes long to plan for each new shape."""
+    """CuDNN's attention is the fastest over long rows without a mask, but it takes long to plan for each new shape."""
     widths = [tensor.shape[1] for tensor in tensors_of(batch).values() if tensor.dim() == 2]
     return sdpa_kernel(PLANLESS) if widths and max(widths) <= SHORT else nullcontext()
 
