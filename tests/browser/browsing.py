@@ -17,7 +17,7 @@ INSIDE = ["numbers", "layer", "positions"]
 VIEWS = {
     "translation": [*HEADS, "cross", "writing", "next", "beams", "alignment", *INSIDE],
     "into_korean": [*HEADS, "cross", "writing", "next", "alignment", *INSIDE],
-    "recurrent": ["tokens", "heads", "head", "cross", "writing", "next", "alignment"],
+    "recurrent": ["tokens", "head", "cross", "writing", "next", "alignment"],
     "writing": [*HEADS, "writing", "next", *INSIDE],
     "reading": [*HEADS, *INSIDE, "classes"],
     "image": [*HEADS, *INSIDE, "image", "classes"],

@@ -5,20 +5,15 @@ from __future__ import annotations
 import re
 import struct
 from pathlib import Path
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import pytest
 from browsing import VIEWS, Opens, choose, draw_all, expect, point, press, view
 from tiny_looks import BREAKING, LOOKS
 
-# Chromium waits for an idle moment, often seconds, before `toBlob` encodes a picture.
-AT_ONCE = """() => {
-  HTMLCanvasElement.prototype.toBlob = function (callback, type) {
-    const bytes = Uint8Array.from(atob(this.toDataURL(type).split(",")[1]), (letter) => letter.charCodeAt(0));
-    callback(new Blob([bytes], { type }));
-  };
-}"""
-
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 # Text
 
@@ -71,25 +66,58 @@ def test_script_in_the_input_stays_text(name: str, look: Opens) -> None:
 # Saving
 
 
+def saved(page: Page, name: str, ending: str, folder: Path) -> bytes:
+    """What the button of a view gives."""
+    with page.expect_download() as download:
+        page.locator(f"#view-{name} .saves button").get_by_text(ending, exact=True).click()
+    assert download.value.suggested_filename == f"heedful-{name}.{ending.lower()}"
+    download.value.save_as(folder / download.value.suggested_filename)
+    return (folder / download.value.suggested_filename).read_bytes()
+
+
 @pytest.mark.parametrize("name", ["translation", "image", "series"])
-def test_every_view_can_be_saved_as_svg_and_png(name: str, look: Opens, tmp_path: Path) -> None:
-    page = look(name).page
+def test_every_view_can_be_saved_as_an_svg_that_stands_alone(name: str, look: Opens, tmp_path: Path) -> None:
+    page = look(name, "#theme=dark").page
     draw_all(page)
-    page.evaluate(AT_ONCE)
+    paper = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
     for each in VIEWS[name] if name == "translation" else set(VIEWS[name]) - set(VIEWS["translation"]):
-        for button in page.locator(f"#view-{each} .saves button").all():
-            with page.expect_download() as saved:
-                button.click()
-            saved.value.save_as(tmp_path / saved.value.suggested_filename)
-        root = ElementTree.parse(tmp_path / f"heedful-{each}.svg").getroot()
+        kept = saved(page, each, "SVG", tmp_path).decode()
+        root = ElementTree.fromstring(kept)
         assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert not re.search(r"var\(| class=| style=", kept), "what a style sheet said is written out"
         width, height = int(root.attrib["width"]), int(root.attrib["height"])
         assert width > 100
         assert height > 50
         assert len(list(root.iter())) > 5
-        png = (tmp_path / f"heedful-{each}.png").read_bytes()
-        assert png[:8] == b"\x89PNG\r\n\x1a\n"
-        assert struct.unpack(">II", png[16:24]) == pytest.approx((2 * width, 2 * height), abs=2)
+        ground = root[0].attrib
+        assert ground["fill"] == paper
+        assert [float(ground[side]) for side in ("width", "height")] == pytest.approx([width, height], abs=1)
+
+
+def test_a_png_has_twice_the_size(look: Opens, tmp_path: Path) -> None:
+    page = look("image").page
+    view(page, "image")
+    root = ElementTree.fromstring(saved(page, "image", "SVG", tmp_path))
+    png = saved(page, "image", "PNG", tmp_path)
+    assert png[:8] == b"\x89PNG\r\n\x1a\n"
+    size = struct.unpack(">II", png[16:24])
+    assert size == pytest.approx([2 * int(root.attrib[side]) for side in ("width", "height")], abs=2)
+    assert len(png) > 5_000, "an empty picture is smaller"
+
+
+def test_a_saved_drawing_looks_as_on_the_page(look: Opens, tmp_path: Path) -> None:
+    """The SVG alone, opened by the browser, has the colours that the page's style sheets gave."""
+    page = look("translation", "#theme=dark").page
+    view(page, "tokens")
+    saved(page, "tokens", "SVG", tmp_path)
+    looks = """(texts) => texts.map((text) => {
+      const { fill, fontSize, fontFamily, textAnchor } = getComputedStyle(text);
+      return [text.textContent, fill, fontSize, fontFamily, textAnchor];
+    })"""
+    before = page.locator('[data-view="tokens"] svg text').evaluate_all(looks)
+    page.goto((tmp_path / "heedful-tokens.svg").as_uri())
+    assert page.locator("text").evaluate_all(looks) == before
+    assert len(before) > 10
 
 
 # Long inputs: work is counted, not timed
@@ -141,6 +169,7 @@ def test_pointing_at_a_long_input_reads_nothing_and_draws_little(look: Opens) ->
     for index in range(0, 100, 10):
         page.locator(f'[data-sequence="source"][data-index="{index}"]').hover()
     expect(page.locator('[data-view="tokens"] .story')).to_contain_text("looks most at")
+    expect(page.locator('[data-view="tokens"] .story')).to_be_in_viewport()
     after = page.evaluate("() => [window.counted.inflated, document.querySelectorAll('#page *').length]")
     assert after[0] == before[0]
     assert after[1] < before[1] + 200
@@ -151,6 +180,32 @@ def test_a_long_input_has_no_more_nodes_than_a_page_can_carry(look: Opens) -> No
     page = look("long", "#attention=encoder.self.1&head=1").page
     draw_all(page)
     assert page.evaluate("() => document.querySelectorAll('#page *').length") < 25_000  # 301² cells would be 90,601
+
+
+# The head of the page
+
+
+def test_a_long_text_is_folded_at_three_lines_and_opens(look: Opens) -> None:
+    seen = look("long", viewport={"width": 360, "height": 740})
+    title, unfold = seen.page.locator("h1"), seen.page.locator(".unfold").first
+    lines = "(node) => node.clientHeight / parseFloat(getComputedStyle(node).lineHeight)"
+    expect(title).to_have_text(seen.document["question"])
+    assert title.evaluate(lines) == pytest.approx(3, abs=0.2)
+    unfold.click()
+    expect(unfold).to_have_attribute("aria-expanded", "true")
+    assert title.evaluate(lines) > 10
+    unfold.click()
+    assert title.evaluate(lines) == pytest.approx(3, abs=0.2)
+    short = look("reading").page
+    expect(short.locator(".opening")).to_be_visible()
+    expect(short.locator(".unfold:visible")).to_have_count(0)
+
+
+def test_what_is_one_is_neither_said_twice_nor_offered(look: Opens) -> None:
+    seen = look("recurrent")
+    assert seen.document["model"]["name"] == seen.document["model"]["family"]
+    expect(seen.page.locator(".facts")).to_have_text(re.compile("^recurrent[^a-z]"))
+    expect(seen.page.locator(".pickers select")).to_have_count(0)
 
 
 # On a phone

@@ -110,6 +110,8 @@ def test_images_and_series_are_files(models: Path, tmp_path: Path) -> None:
         ("translator", [""], 1, "the text is empty"),
         ("translator", ["책 " * 900], 1, "tokens"),
         ("translator", ["--image", "a.png"], 2, "a model for translation reads TEXT, not --image"),
+        ("translator", [TEXT, "--out", "."], 1, "a folder; name the file to write"),
+        ("translator", [TEXT, "--json", "/dev/null/a.json"], 1, "/dev/null"),
         ("translator", [TEXT, "--layer", "1"], 2, "--layer and --head choose what --png draws"),
         ("translator", [TEXT, "--layers", "a"], 2, "--layers are numbers from 0"),
         ("translator", [TEXT, "--layers", "5"], 1, "there is no layer 5"),

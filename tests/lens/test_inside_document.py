@@ -19,16 +19,22 @@ from every_model import LIMIT, MODELS, SCHEMES, D, H, V, build
 from heedful import core
 from heedful.errors import RecordingError
 from heedful.families.original import OriginalConfig
-from heedful.lens.inside import Arrays, Trace, attentions, facts, layers, positions_of, trace
+from heedful.lens.inside import Arrays, Trace, attentions, facts, kind_of_weights, layers, positions_of, trace, unpacked
+from heedful.lens.recorder import Look, Recording
 
 TYPES = {"float32": "<f4", "float16": "<f2", "uint8": "u1"}
+DECIMALS = {"decimal4": 1e-4, "decimal3": 1e-3}
 Entry = dict[str, Any]
 
 
 def read(arrays: Arrays, name: str) -> NDArray[Any]:
     """As a page or a script reads it: from JSON."""
     entry = json.loads(json.dumps(arrays.to_dict(with_data=True)))[name]
-    return np.frombuffer(zlib.decompress(base64.b64decode(entry["data"])), TYPES[entry["type"]]).reshape(entry["shape"])
+    data = zlib.decompress(base64.b64decode(entry["data"]))
+    if (unit := DECIMALS.get(entry["type"])) is None:
+        return np.frombuffer(data, TYPES[entry["type"]]).reshape(entry["shape"])
+    low, high = data[: len(data) // 2], data[len(data) // 2 :]
+    return np.array([(a + 256 * b) * unit for a, b in zip(low, high, strict=True)]).reshape(entry["shape"])
 
 
 def traced(model: Any, n_source: int = 6, n_target: int = 5) -> Trace:
@@ -66,6 +72,19 @@ def test_what_a_type_cannot_hold_is_kept_wider_or_refused() -> None:
             arrays.put(wrong, "uint8")
 
 
+@pytest.mark.parametrize(("kind", "unit"), DECIMALS.items())
+def test_rounded_shares_are_the_nearest_and_python_reads_what_a_page_reads(kind: Any, unit: float) -> None:
+    shares = torch.rand(7, 90).pow(4)
+    arrays = Arrays()
+    arrays.put(shares, kind)
+    again = read(arrays, "a0")
+    np.testing.assert_allclose(again / unit, np.rint(again / unit), atol=1e-6)
+    np.testing.assert_allclose(again, shares.numpy(), rtol=0, atol=unit / 2 + 1e-8)
+    np.testing.assert_allclose(unpacked(arrays.to_dict(with_data=True)["a0"]), again, rtol=1e-6)
+    with pytest.raises(ValueError, match=f"{kind} holds 0 to"):
+        arrays.put([-unit], kind)
+
+
 def test_an_array_is_a_copy() -> None:
     values, arrays = torch.ones(3), Arrays()
     arrays.put(values)
@@ -101,6 +120,34 @@ def distance(weights: NDArray[Any]) -> float:
 
 def entropy(weights: NDArray[Any]) -> float:
     return -sum(w * math.log2(w) for w in weights.flatten().tolist() if w) / len(weights)
+
+
+def of_ones(n_layers: int, weights: Tensor) -> Trace:
+    looks = [Look("", "encoder", "self", layer, (0,), weights) for layer in range(n_layers)]
+    return Trace(Recording(looks))
+
+
+def test_long_inputs_have_rounded_weights_and_stay_small() -> None:
+    """12 layers of 12 heads: exact for 100 tokens, four digits for 230, three for 300, four if half of them are 0."""
+    for length, kind in ((100, "float32"), (103, "decimal4"), (230, "decimal4"), (300, "decimal3")):
+        assert kind_of_weights(of_ones(12, torch.ones(1).expand(1, 12, length, length))) == kind
+    assert kind_of_weights(of_ones(12, torch.ones(300, 300).tril().expand(1, 12, 300, 300))) == "decimal4"
+    peaked = torch.randn(300, 300).mul(2).softmax(dim=-1)
+    arrays = Arrays()
+    for name in (arrays.put(peaked, "decimal3"), arrays.put(peaked.tril(), "decimal4")):
+        assert 144 * len(arrays.to_dict(with_data=True)[name]["data"]) < 11_000_000
+
+
+def test_rounded_weights_say_so_and_what_follows_from_them_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = traced(build("sinusoidal"))
+    exact, _ = written(seen)
+    monkeypatch.setattr("heedful.lens.inside.document.EXACT", 10)
+    found, arrays = written(seen)
+    for attention, as_it_was, look in zip(found, exact, seen.looks, strict=True):
+        for head, other, weights in zip(attention["heads"], as_it_was["heads"], look.weights[0], strict=True):
+            assert arrays.to_dict(with_data=False)[head["weights"]]["type"] == "decimal4"
+            np.testing.assert_allclose(read(arrays, head["weights"]), weights.numpy(), rtol=0, atol=5.1e-5)
+            assert (head["distance"], head["entropy"]) == (other["distance"], other["entropy"])
 
 
 def test_the_recurrent_model_has_one_attention_with_one_head() -> None:
@@ -158,6 +205,9 @@ def test_numbers_are_those_there_is_room_for() -> None:
     ):
         found, _ = written(seen, room)
         assert {attention["id"] for attention in found if attention["numbers"]} == wanted
+        assert {attention["id"] for attention in found if attention["causal"]} == {
+            name for name in every if name.startswith("decoder.self")
+        }
 
 
 LAST = ("encoder.self.3", "decoder.self.2", "decoder.cross.2")
@@ -173,7 +223,7 @@ def test_layers_say_what_was_traced(name: str) -> None:
     arrays = Arrays()
     for layer, found in zip(seen.layers, layers(seen, arrays), strict=True):
         decoder = found["stack"] == "decoder"
-        assert found["order"] == ("pre" if name == "pre-norm" else "post")
+        assert (found["order"], found["norm"]) == (("pre", "rms") if name == "pre-norm" else ("post", "layer"))
         assert found["sequence"] == ("target" if decoder else "source")
         assert [norm["name"] for norm in found["norms"]] == list(layer.parts)
         for norm, part in zip(found["norms"], layer.parts.values(), strict=True):

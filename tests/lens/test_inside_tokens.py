@@ -12,7 +12,7 @@ import published_folders as published
 from heedful.data.published_tokenizer import PublishedTokenizer
 from heedful.data.text_tokenizers import of_characters
 from heedful.data.tokenizer import BYTE, END, START, Tokenizer
-from heedful.lens.inside import TokenDict, tokens_of
+from heedful.lens.inside import TokenDict, spelt, tokens_of
 
 MAKES = {
     "wordpiece": published.wordpiece,
@@ -66,6 +66,31 @@ def test_every_byte_of_a_character_shows_the_character(make: str) -> None:
         assert len(spelt) == len(character.encode())
         assert len({token["word"] for token in spelt}) == 1
         assert len({token["piece"] for token in spelt}) > 1
+
+
+@pytest.mark.parametrize("make", ["house", *MAKES])
+def test_what_each_token_adds_is_the_text_together(make: str) -> None:
+    """Spaces and all; of a character in several tokens, the last one is it."""
+    tokenizer = named(make)
+    rare = [] if make in ("wordpiece", "unigram") else ["cat 뷁🙂 the"]  # they know no bytes
+    for text in (*published.PAGE, *rare):
+        ids = tokenizer.encode(text)
+        special = [token["special"] for token in tokens_of(tokenizer, ids)]
+        added = [spelt(tokenizer, ids[: n + 1]) for n in range(len(ids)) if not special[n]]
+        together = composed("".join(piece for piece in added if piece != "\ufffd"))
+        assert together.removeprefix(" ") == composed(tokenizer.decode(ids)).removeprefix(" ")
+
+
+def test_a_token_alone_keeps_its_space_and_a_part_of_a_character_is_one_sign() -> None:
+    unigram = PublishedTokenizer(published.unigram().to_str())
+    (index, *_), tokenizer = unigram.encode("the"), house()
+    assert unigram.token_of(index).startswith("▁")
+    assert spelt(unigram, [index]) == unigram.token_of(index).replace("▁", " ")
+    assert not unigram.decode([index]).startswith(" ")
+    first, second, third = (BYTE + byte for byte in "뷁".encode())
+    assert spelt(tokenizer, [first]) == spelt(tokenizer, [first, second]) == "\ufffd"
+    assert spelt(tokenizer, [first, second, third]) == "뷁"
+    assert spelt(tokenizer, [START, END], ends={END}) == "■"
 
 
 def test_pieces_are_the_tokeniser_s_own_names() -> None:

@@ -16,7 +16,7 @@ from every_model import MODELS, V, build
 from heedful import core
 from heedful.core import attention_weights, causal
 from heedful.errors import RecordingError
-from heedful.lens.inside import Trace, trace
+from heedful.lens.inside import Trace, trace, twin
 
 TRACED = [name for name in MODELS if name != "one vector"]
 SMALL = {"vocab_size": V, "d_model": 24, "n_heads": 4, "d_ff": 40, "n_layers": 3, "max_length": 16}
@@ -195,6 +195,30 @@ def test_what_is_not_one_run_of_one_row_is_refused() -> None:
         pass
     with pytest.raises(RecordingError, match=r"model\.eval\(\)"), trace(model.train()):
         run(model)
+
+
+def test_a_norm_of_another_make_has_no_name_and_a_batch_norm_has() -> None:
+    layer = traced(made("patchtst")).layers[0]
+    assert {part.norm for part in layer.parts.values()} == {"batch"}
+    model = build("sinusoidal")
+    model.encoder.layers[0].attention.norm = torch.nn.Identity()
+    assert traced(model).layers[0].parts["attention"].norm is None
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", [*TRACED, *PUBLISHED])
+def test_a_twin_is_looked_into_while_others_use_the_model(name: str) -> None:
+    model = made(name)
+    other, wanted = twin(model), run(model)
+    with trace(other) as seen:
+        assert not any(part._forward_hooks or part._forward_pre_hooks for part in model.modules())
+        assert torch.equal(run(other), wanted)
+        assert torch.equal(run(model), wanted)
+    looked = traced(model)
+    assert len(seen.looks) == len(looked.looks)
+    assert all(torch.equal(a.weights, b.weights) for a, b in zip(seen.looks, looked.looks, strict=True))
+    ours = [tensor.data_ptr() for tensor in (*model.parameters(), *model.buffers())]
+    assert [tensor.data_ptr() for tensor in (*other.parameters(), *other.buffers())] == ours
 
 
 def test_a_copy_made_meanwhile_stays_silent() -> None:

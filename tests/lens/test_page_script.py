@@ -68,6 +68,22 @@ Promise.all(["half", "full", "small"].map((id) => arrays.get(id))).then(([half, 
     assert (got["shape"], got["small"], got["same"]) == ([2, 3, 4], [0, 1, 2, 3, 4, 5], True)
 
 
+def test_arrays_not_asked_for_lately_make_room() -> None:
+    given = {name: packed(np.zeros((5, 5), dtype="<f4")) for name in "abc"}
+    code = """import { createArrays } from "./arrays.js";
+const arrays = createArrays(given, 250);
+const [a, b] = [arrays.get("a"), arrays.get("b")];
+const again = arrays.get("a") === a;
+arrays.get("c");
+const lately = arrays.get("a") === a, long = arrays.get("b") === b;
+const alone = createArrays(given, 1);
+const kept = alone.get("a") === alone.get("a");
+Promise.all([arrays.get("b"), alone.get("c")]).then((read) =>
+  console.log(JSON.stringify({ again, lately, long, kept, shapes: read.map((array) => array.shape) })));"""
+    shapes = [[5, 5], [5, 5]]
+    assert run(code, given) == {"again": True, "lately": True, "long": False, "kept": True, "shapes": shapes}
+
+
 def luminance(colour: list[int]) -> float:
     parts = np.array(colour) / 255
     linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import zlib
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
-TYPES = {"float32": "<f4", "float16": "<f2", "uint8": "u1"}
+from heedful.lens.inside import unpacked
 
 
 def values(document: Mapping[str, Any], name: str) -> torch.Tensor:
-    """As the page reads it."""
-    array = document["arrays"][name]
-    flat = np.frombuffer(zlib.decompress(base64.b64decode(array["data"])), TYPES[array["type"]])
-    return torch.from_numpy(flat.reshape(array["shape"]).copy())
+    """As Python reads it."""
+    return torch.from_numpy(unpacked(document["arrays"][name]).copy())
 
 
 def weights(document: Mapping[str, Any], name: str) -> torch.Tensor:

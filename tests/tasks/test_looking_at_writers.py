@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from heedful.errors import ConfigError, DataError, HeedfulError
 from heedful.families import GenerationDefaults, config_of
 from heedful.generation import GenerationConfig, generate
 from heedful.lens.alignment import Head
+from heedful.lens.inside.tokens import visible
 from heedful.tasks.importing import import_model
 from heedful.tasks.language_model import Continuer
 from heedful.tasks.language_model.continuer import ContinuerSettings
@@ -105,7 +107,7 @@ def test_the_answer_is_that_of_predict_and_looking_changes_nothing(
 
     steps, read = document["generation"]["steps"], document["sequences"]["target"]
     assert len(read) == len(document["written"]) == len(steps)
-    assert [step["token"] for step in steps] == document["written"]
+    assert [visible(step["token"]) for step in steps] == document["written"]
     assert [token["text"] for token in read[1:]] == document["written"][:-1]
     assert (document["written"][-1] == "■") is wanted.finished
     own = steps[document.get("prompt", 1) - 1 :]
@@ -150,7 +152,7 @@ def test_every_beam_is_worth_what_the_model_gives_its_tokens() -> None:
     histories: list[Any] = []
     ((best, *_),) = generate(model.module, [source], words, histories=histories, **model.tokens())
     written = [*best.tokens, *end_of(histories[0], best, words)]
-    tree = beam_tree(histories[0], written, best, words, str)
+    tree = beam_tree(histories[0], written, best, words, lambda tokens: str(tokens[-1]))
     nodes = tree["nodes"]
 
     def tokens(node: dict[str, Any]) -> list[int]:
@@ -171,6 +173,20 @@ def test_every_beam_is_worth_what_the_model_gives_its_tokens() -> None:
         assert len(kept) <= 3 + 1  # one may be the end of the answer
         assert not pruned or max(pruned) <= min(kept) + 1e-6
     assert tokens(next(node for node in reversed(nodes) if node["fate"] == "chosen")) == written
+
+
+def test_what_might_have_come_and_every_beam_keep_their_spaces() -> None:
+    """Put together, the texts on the way to an answer are the answer."""
+    document = look_at(continuer(), "bad egg", beam=2)
+    chosen = [node["text"] for node in document["generation"]["beam"]["nodes"] if node["fate"] == "chosen"]
+    assert "".join(chosen).removesuffix("■") == document["answer"]
+    assert {" ", "\n"} & set(document["answer"])
+    for step in document["generation"]["steps"]:
+        own = [text for text, share in step["top"] if share == pytest.approx(math.exp(step["logprob"]))]
+        assert not own or step["token"] in own
+    told = look_at(translator(), SOURCE, target=TARGET)["generation"]["steps"]
+    assert "".join(step["token"] for step in told) == f" {TARGET}■"
+    assert any(text.startswith(" ") and len(text) > 1 for step in told for text, _ in step["top"])
 
 
 def test_a_given_target_is_seen_as_if_it_had_been_written() -> None:

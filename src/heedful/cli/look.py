@@ -80,6 +80,9 @@ def look(
     if png is None and (layer is not None or head is not None):
         raise ConfigError("--layer and --head choose what --png draws; give that too, or choose on the page")
     page = out or (PAGE if open_it or (json_file is None and png is None) else None)
+    for path in (page, json_file, png):
+        if path is not None and path.is_dir():
+            raise DataError(f"{path} is a folder; name the file to write in it")
     used = load(model, device=device)
     item = _item(used, text, image, series)
     chosen = {"series": series_name, "column": column}

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from torch import nn
 
 from ..errors import DataError
-from ..generation import GenerationConfig, Hypothesis, Stream, generate, stream
+from ..generation import GenerationConfig, Hypothesis, Stream, stream
+from ..generation.engine import Asked
 from .answers import Answer, best_joined, joined
 from .predictor import ItemError, listed
+from .rounds import Call, Found, Rounds, played
 from .texts import plain
 
 SEARCHING = {"temperature": 1.0, "top_k": None, "top_p": None, "min_p": None}  # what only sampling changes
@@ -59,28 +62,32 @@ class Writer(ABC):
 
     def candidates(self, texts: Sequence[str], **generation: Any) -> list[list[Answer]]:
         """For each text its `n_best` answers, or as many samples, best first."""
-        words = self._words(generation)
+        return played(self.asking(texts, generation), lambda call: self.asked(call).found())
+
+    def asking(self, texts: Sequence[str], generation: Mapping[str, Any]) -> Rounds[list[list[Answer]]]:
+        """`candidates`, for whoever makes the calls."""
+        words = self.words(generation)
         owners: list[int] = []  # the text that each part belongs to
         ids: list[list[int]] = []
         for index, text in enumerate(listed(texts, "text")):
-            for part in self._parts(text, index):
+            for part in self.parts(text, index):
                 owners.append(index)
                 ids.append(part)
         parts: list[list[list[Answer]]] = [[] for _ in texts]
-        found = self.written(ids, words) if ids else []
+        found = (yield from self.rounds(ids, words)) if ids else []
         for owner, part, hypotheses in zip(owners, ids, found, strict=True):
             parts[owner].append([self.answer(part, hypothesis) for hypothesis in hypotheses])
         return [best_joined(answers, words.n_best) for answers in parts]
 
     def stream(self, text: str, **generation: Any) -> Stream[str, Answer]:
         """The answer bit by bit, each as soon as it is certain, in whole characters."""
-        words, parts = self._words(generation), self._parts(text, 0)
+        words, parts = self.words(generation), self.parts(text)
         return Stream(self._stream(parts, words))
 
     def why_not(self, text: str) -> str | None:
         """Why `predict` would refuse a text, if it would."""
         try:
-            self._parts(text, 0)
+            self.parts(text)
         except ItemError as error:
             return error.reason
         return None
@@ -89,56 +96,83 @@ class Writer(ABC):
         """What every answer begins with."""
         return []
 
-    def written(self, inputs: Sequence[list[int]], words: GenerationConfig) -> list[list[Hypothesis]]:
-        """The answers to all inputs, in ids."""
+    def words(self, changes: Mapping[str, Any]) -> GenerationConfig:
+        """The model's own words of generation, changed. Its beam is wide enough for what is asked, and no matter to
+        sampling.
+        """
+        own = self.generation.changed(n_best=1)
+        sample = changes.get("sample", own.sample and "beam" not in changes)
+        beam = 1 if sample else max(own.beam, changes.get("n_best", 1))
+        return own.changed(**{"sample": sample, "beam": beam, **({} if sample else SEARCHING), **changes})
+
+    def rounds(self, inputs: Sequence[list[int]], words: GenerationConfig) -> Rounds[Found]:
+        """The calls that answer all inputs: one, unless a task needs more."""
+        (found,) = yield [Call(inputs, words)]
+        return found
+
+    def asked(self, call: Call) -> Asked:
+        """One of them, checked, with this model's tokens."""
         forced = self.forced()
-        prefixes = [forced] * len(inputs) if forced else None
-        return generate(self.module, inputs, words, prefixes=prefixes, **self.tokens())
+        prefixes = [forced] * len(call.inputs) if forced else None
+        return Asked.of(self.module, *call, prefixes=prefixes, **self.tokens())
+
+    def written(self, inputs: Sequence[list[int]], words: GenerationConfig, **more: Any) -> list[list[Hypothesis]]:
+        """The answers to all inputs, in ids; `more` is for `generate`, such as its `histories`."""
+        return played(self.rounds(inputs, words), lambda call: self.asked(call).found(**more))
 
     def writing(self, ids: Sequence[int], words: GenerationConfig) -> Stream[int, Hypothesis]:
         """The answer to one, as it is written."""
         return stream(self.module, ids, words, prefix=self.forced(), **self.tokens())
 
-    def _parts(self, text: object, index: int) -> list[list[int]]:
+    def parts(self, text: object, index: int = 0) -> list[list[int]]:
+        """`inputs`, where the error of a text that cannot be answered says which of several it is."""
         try:
             return self.inputs(plain(text))
         except DataError as error:
             raise ItemError("text", index, str(error)) from None
+
+    def spelling(self, ids: Sequence[int]) -> Spelling:
+        """How an answer to the ids is spelled while it is written."""
+        return Spelling(partial(self.text, ids))
 
     def _stream(self, parts: Sequence[list[int]], words: GenerationConfig) -> Generator[str, None, Answer]:
         done: list[Answer] = []
         for ids in parts:
             if done:
                 yield " "
-            tokens = self.writing(ids, words)
-            shown = 0
-            for bit in self._bits(ids, tokens):
-                yield bit
-                shown += len(bit)
+            tokens, spelling = self.writing(ids, words), self.spelling(ids)
+            yield from filter(None, map(spelling.add, tokens))
             assert tokens.answer is not None  # it has come to its end
             done.append(self.answer(ids, tokens.answer))
-            if len(done[-1].text) > shown:
-                yield done[-1].text[shown:]
+            if rest := spelling.rest(done[-1].text):
+                yield rest
         return joined(done)
 
-    def _bits(self, ids: Sequence[int], tokens: Iterable[int]) -> Iterator[str]:
-        """The text of tokens as they come, in whole characters.
 
-        Of what was written only the last bit is decoded again, before the new token: it decides about spaces.
-        """
-        written: list[int] = []
-        begin = end = 0  # the last bit that was shown
-        for token in tokens:
-            written.append(token)
-            before, now = self.text(ids, written[begin:end]), self.text(ids, written[begin:])
-            # A character too rare for a piece comes byte by byte: until it is whole, it looks damaged.
-            if len(now) > len(before) and now.startswith(before) and not now.endswith("\ufffd"):
-                yield now[len(before) :]
-                begin, end = end if before or not end else begin, len(written)
+class Spelling:
+    """Tokens to text, as they come, in whole characters.
 
-    def _words(self, changes: dict[str, Any]) -> GenerationConfig:
-        """The model's own, changed. Its beam is wide enough for what is asked, and no matter to sampling."""
-        own = self.generation.changed(n_best=1)
-        sample = changes.get("sample", own.sample and "beam" not in changes)
-        beam = 1 if sample else max(own.beam, changes.get("n_best", 1))
-        return own.changed(**{"sample": sample, "beam": beam, **({} if sample else SEARCHING), **changes})
+    Of what was written only the last bit is decoded again, before the new token: it decides about spaces.
+    """
+
+    def __init__(self, text: Callable[[Sequence[int]], str]) -> None:
+        self._text = text
+        self._written: list[int] = []
+        self._begin = self._end = 0  # the last bit that was shown
+        self._shown = 0  # characters
+
+    def add(self, token: int) -> str:
+        """What it adds; nothing while a character is not whole."""
+        self._written.append(token)
+        before, now = self._text(self._written[self._begin : self._end]), self._text(self._written[self._begin :])
+        # A character too rare for a piece comes byte by byte: until it is whole, it looks damaged.
+        if len(now) <= len(before) or not now.startswith(before) or now.endswith("\ufffd"):
+            return ""
+        self._begin = self._end if before or not self._end else self._begin
+        self._end = len(self._written)
+        self._shown += len(now) - len(before)
+        return now[len(before) :]
+
+    def rest(self, whole: str) -> str:
+        """What was never shown of the whole."""
+        return whole[self._shown :]

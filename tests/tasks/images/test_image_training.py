@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from sklearn.datasets import load_digits
 from small_sets import CLASSES, npz, shapes, small_config
 
 import heedful
@@ -41,6 +40,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ImageClassi
 
 def test_handwritten_digits(tmp_path: Path) -> None:
     """8 x 8 pixels; a run sees the test images once, when all is done. Its settings were chosen on such parts too."""
+    from sklearn.datasets import load_digits  # a second and a half, for this test alone
+
     digits = load_digits()
     pixels, labels = np.rint(digits.images * 255 / 16).astype(np.uint8), digits.target
     test = np.random.default_rng(0).permutation(len(labels)) < 360

@@ -26,7 +26,8 @@ from shell import heedful, quick_train
 JOB = import_module("heedful.tasks.translation.job")
 TRAIN = import_module("heedful.tasks.run.train")  # the module: the package has a function of that name
 CALLS = ("mkdir", "fsync", "rename", "replace", "unlink", "rmdir")  # what changes the disk
-KILLS = 20
+KILLS = 10
+SHORT = ("generation.max_new_tokens=6",)  # an untrained model would write on and on
 
 Act = Callable[[], None]
 
@@ -75,7 +76,7 @@ class Lab:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.data = write_rows(folder / "train.tsv", 300, lambda row: row[::-1], seed=1)
-        quick_train(folder / "warm", [self.data])  # what is loaded late is loaded once, for all forks
+        quick_train(folder / "warm", [self.data], setting=SHORT)  # what is loaded late is loaded once, for all forks
         self.life(folder / "whole")
         self.whole = self.state(folder / "whole")
 
@@ -88,7 +89,10 @@ class Lab:
             code = 99
             try:
                 prepare()
-                done = heedful("train", "translation", "--out", run, *more) if more else quick_train(run, [self.data])
+                if more:
+                    done = heedful("train", "translation", "--out", run, *more)
+                else:
+                    done = quick_train(run, [self.data], setting=SHORT)
                 said.write_text(done.err)
                 code = done.code
             finally:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from processes import printed_once
+
 
 @pytest.fixture(scope="module")
-def found() -> Any:
-    script = Path(__file__).with_name("killed.py")
-    paths = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-    environment = os.environ | {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+def found(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What killed.py saw."""
+    return printed_once(tmp_path_factory, Path(__file__).with_name("killed.py"))
 
 
 def test_the_resumed_model_is_the_same_to_the_byte_and_nothing_is_left_lying_about(found: Any) -> None:

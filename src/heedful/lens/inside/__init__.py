@@ -1,12 +1,13 @@
 """A model while it works, as plain numbers: traced from outside, and written down for a page or a script to show."""
 
-from .arrays import Arrays, Kind
-from .document import ROOM, attentions, facts, layers
+from .arrays import DIGITS, Arrays, Kind, unpacked
+from .document import ROOM, attentions, facts, kind_of_weights, layers
 from .positions import positions_of
-from .tokens import END_MARK, START_MARK, TokenDict, tokens_of
-from .tracing import Layer, Numbers, Part, Trace, trace
+from .tokens import END_MARK, START_MARK, TokenDict, spelt, tokens_of
+from .tracing import Layer, Numbers, Part, Trace, trace, twin
 
 __all__ = [
+    "DIGITS",
     "END_MARK",
     "ROOM",
     "START_MARK",
@@ -19,8 +20,12 @@ __all__ = [
     "Trace",
     "attentions",
     "facts",
+    "kind_of_weights",
     "layers",
     "positions_of",
+    "spelt",
     "tokens_of",
     "trace",
+    "twin",
+    "unpacked",
 ]

@@ -15,9 +15,10 @@ from torch import Tensor
 from ...config import Config
 from ...errors import RecordingError
 from ..recorder import Look
-from .arrays import Arrays
+from .arrays import Arrays, Kind
 from .tracing import Layer, Numbers, Trace
 
+EXACT, FOUR_DIGITS = 1_500_000, 8_000_000  # weights that are not 0: a page of 300 tokens stays below 12 MB
 ROOM = 1_200_000  # bytes for the numbers of all attentions, before they are packed: the page stays below 3 MB
 NEURONS = 128  # of a feed-forward that are shown
 FAINT = 0.01  # of the layer's largest activation: below, a neuron that is never exactly zero counts as silent
@@ -30,12 +31,18 @@ def attentions(trace: Trace, arrays: Arrays, room: int = ROOM) -> list[dict[str,
     That is all layers, or the first and the last of each stack, or none.
     """
     biases: dict[int, str] = {}  # layers of a stack share one
-    shown = _shown(trace, room)
+    shown, kind = _shown(trace, room), kind_of_weights(trace)
     return [
-        _attention(look, trace.numbers.get(place), arrays)
+        _attention(look, trace.numbers.get(place), arrays, kind)
         | {"numbers": _numbers(trace.numbers[place], arrays, biases) if place in shown else None}
         for place, look in enumerate(trace.looks)
     ]
+
+
+def kind_of_weights(trace: Trace) -> Kind:
+    """As exact as there is room for: as they are; with the four digits that a page shows at most; with three."""
+    n = sum(int(look.weights.count_nonzero()) for look in trace.looks)
+    return "float32" if n <= EXACT else "decimal4" if n <= FOUR_DIGITS else "decimal3"
 
 
 def layers(trace: Trace, arrays: Arrays) -> list[dict[str, Any]]:
@@ -48,7 +55,7 @@ def facts(config: Config) -> list[list[Any]]:
     return [[name, value] for name, value in _flat(config.to_dict()) if name != "family"]
 
 
-def _attention(look: Look, numbers: Numbers | None, arrays: Arrays) -> dict[str, Any]:
+def _attention(look: Look, numbers: Numbers | None, arrays: Arrays, kind: Kind) -> dict[str, Any]:
     weights = look.weights[0].float()  # (H, Tq, Tk)
     if not weights.isfinite().all():
         raise RecordingError(
@@ -62,10 +69,10 @@ def _attention(look: Look, numbers: Numbers | None, arrays: Arrays) -> dict[str,
         "layer": look.layer,
         "queries": SEQUENCES[look.stack],
         "keys": "source" if look.kind == "cross" else SEQUENCES[look.stack],
-        "causal": numbers is not None and numbers.causal,
+        "causal": numbers is not None and numbers.causal,  # none: a recurrent model's, which sees the whole source
         "heads": [
             {
-                "weights": arrays.put(head),
+                "weights": arrays.put(head, kind),
                 "distance": _distance(head) if look.kind == "self" else None,
                 "entropy": _entropy(head),
             }
@@ -125,6 +132,7 @@ def _layer(layer: Layer, arrays: Arrays) -> dict[str, Any]:
         "layer": layer.layer,
         "sequence": SEQUENCES[layer.stack],
         "order": parts[0].order,
+        "norm": parts[0].norm,
         "norms": [
             {"name": name, "before": arrays.put(part.before), "after": arrays.put(part.after)}
             for name, part in layer.parts.items()

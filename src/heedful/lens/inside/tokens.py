@@ -11,13 +11,14 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import TypedDict
 
-from ...data.published_tokenizer import PublishedTokenizer
+from ...data.published_tokenizer import BROKEN, PublishedTokenizer
 from ...data.tokenizer import BYTE, FIRST_PIECE, Piece, Tokenizer
 from ...errors import DataError
 
 START_MARK, END_MARK = "▶", "■"
 SPACES = {" ": "␣", "\n": "⏎", "\t": "⇥"}
 SPACE_NAMES = " ▁Ġ"  # how tokenisers write a space
+NEAR = 5  # tokens that decide how the last is spelt: a character has four bytes at most, and what is before it a space
 
 
 class TokenDict(TypedDict):
@@ -56,6 +57,24 @@ def tokens_of(
             number = None if special or blank else word
             tokens.append({"text": shown, "piece": _name(tokenizer, index), "word": number, "special": special})
     return tokens
+
+
+def spelt(tokenizer: Tokenizer | PublishedTokenizer, ids: Sequence[int], *, ends: Collection[int] = ()) -> str:
+    """What the last of the ids adds to the text before it, with the space that it begins with.
+
+    Where it ends within a character, that is \ufffd, and the token that completes the character adds all of it.
+    """
+    if ids[-1] in ends:
+        return END_MARK
+    text, start, stop = tokenizer.readable(ids[-NEAR:])[-1]
+    if stop - start == 1 and BROKEN in tokenizer.decode(ids[-1:]):
+        return BROKEN
+    if not text.strip(SPACE_NAMES):
+        return " " * len(text)
+    if _name(tokenizer, ids[-1]).startswith(tuple(SPACE_NAMES)) and not text[0].isspace():
+        text = " " + text  # a decoder drops it at the beginning of a text
+    composed = unicodedata.normalize("NFC", text)
+    return "".join(letter if letter in SPACES else _letter(letter) for letter in composed)
 
 
 def visible(text: str) -> str:

@@ -8,30 +8,42 @@ Shapes, of the one row that ran: T tokens (Tq, Tk), D d_model, H heads, G key/va
 
 from __future__ import annotations
 
+import copy
 import math
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ...core import (
+    BatchNorm,
     DecoderLayer,
     EncoderLayer,
     FeedForward,
     GatedFeedForward,
+    LayerNorm,
     MultiHeadAttention,
     PostNorm,
     PreNorm,
     RecurrentDecoder,
+    RMSNorm,
     Stack,
 )
 from ...errors import RecordingError
 from ..recorder import Look, Recording, record
+
+M = TypeVar("M", bound=nn.Module)
+
+NORMS: dict[type[nn.Module], Literal["layer", "rms", "batch"]] = {
+    LayerNorm: "layer",
+    RMSNorm: "rms",
+    BatchNorm: "batch",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +65,7 @@ class Part:
     """One part of a layer with its residual and its norm. Statistics are each token's mean and deviation, (T, 2)."""
 
     order: Literal["pre", "post"]
+    norm: Literal["layer", "rms", "batch"] | None  # None: of another make
     before: Tensor  # the norm
     after: Tensor
     entry: Tensor  # (T,) the length of each token's vector as it came
@@ -83,6 +96,11 @@ class Trace:
     def looks(self) -> list[Look]:
         """The attentions in the order in which they ran."""
         return self.recording.looks
+
+
+def twin(module: M) -> M:
+    """The same weights in modules of their own: whoever uses the model meanwhile, in another thread, has no hooks."""
+    return copy.deepcopy(module, {id(tensor): tensor for tensor in (*module.parameters(), *module.buffers())})
 
 
 @contextmanager
@@ -157,6 +175,7 @@ def _part_hooks(parts: dict[str, Part], name: str, wrap: PreNorm | PostNorm) -> 
         is_pre = isinstance(wrap, PreNorm)
         parts[name] = Part(
             order="pre" if is_pre else "post",
+            norm=next((name for kind, name in NORMS.items() if isinstance(wrap.norm, kind)), None),
             before=_statistics(inside["before"]),
             after=_statistics(inside["after"]),
             entry=_lengths(_row(args[0])),

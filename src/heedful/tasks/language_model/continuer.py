@@ -19,9 +19,10 @@ from ...generation import GenerationConfig, Hypothesis, Stream
 from ..answers import Answer
 from ..bundle import Bundle
 from ..predictor import ItemError, listed
+from ..rounds import Found, Rounds
 from ..texts import plain, within
 from ..writer import Writer
-from .rolling import generate_on, stream_on
+from .rolling import rounds, stream_on
 from .scoring import TextScore, nats_of, usual_stride
 
 LENGTH = 100  # tokens of an answer, unless told otherwise
@@ -72,12 +73,12 @@ class Continuer(Writer):
             ids = [self.settings.tokens.start]
         return [within(ids, self.limit)]
 
-    def written(self, inputs: Sequence[list[int]], words: GenerationConfig) -> list[list[Hypothesis]]:
-        """Past the end of its context too, where it was trained here."""
-        return generate_on(self.module, inputs, words, self.settings.context, **self.tokens())
+    def rounds(self, inputs: Sequence[list[int]], words: GenerationConfig) -> Rounds[Found]:
+        """As many as it takes to write past the end of its context, where it was trained here."""
+        return rounds(inputs, words, self.settings.context)
 
     def writing(self, ids: Sequence[int], words: GenerationConfig) -> Stream[int, Hypothesis]:
-        """The same of one."""
+        """So of one, as it is written."""
         return stream_on(self.module, ids, words, self.settings.context, **self.tokens())
 
     def text(self, ids: Sequence[int], tokens: Sequence[int]) -> str:

@@ -13,6 +13,7 @@ from torch import nn
 
 from ...generation import GenerationConfig, Hypothesis, Stream, generate, stream
 from ...generation.hypothesis import PENALTIES
+from ..rounds import Call, Done, Found, Rounds, after, played
 
 
 @dataclass(frozen=True)
@@ -47,51 +48,54 @@ class _Draft:
         return _Draft((*self.ids, *more.tokens), Hypothesis(tokens, logprob, score, more.finished, logprobs), ended)
 
 
-def generate_on(
-    module: nn.Module, prompts: Sequence[Sequence[int]], words: GenerationConfig, limit: int | None, **tokens: Any
-) -> list[list[Hypothesis]]:
-    """As `generate`, however many tokens are asked for; no prompt may be longer than the limit."""
+def rounds(prompts: Sequence[Sequence[int]], words: GenerationConfig, limit: int | None) -> Rounds[Found]:
+    """What to ask for, however many tokens are wanted; no prompt may be longer than the limit."""
     if limit is None:
-        return generate(module, prompts, words, **tokens)
-    found = _round(module, [_Draft(tuple(ids)) for ids in prompts], words, limit, tokens)
+        (answers,) = yield [Call(prompts, words)]
+        return answers
+    found = yield from _round([_Draft(tuple(ids)) for ids in prompts], words, limit)
     alone = words.changed(n_best=1)
     while going := [(row, place) for row, drafts in enumerate(found) for place, d in enumerate(drafts) if not d.ended]:
-        further = _round(module, [found[row][place] for row, place in going], alone, limit, tokens)
+        further = yield from _round([found[row][place] for row, place in going], alone, limit)
         for (row, place), (draft,) in zip(going, further, strict=True):
             found[row][place] = draft
     return [sorted((draft.written for draft in drafts), key=lambda answer: -answer.score) for drafts in found]
+
+
+def generate_on(
+    module: nn.Module, prompts: Sequence[Sequence[int]], words: GenerationConfig, limit: int | None, **tokens: Any
+) -> Found:
+    """As `generate`, however many tokens are asked for."""
+    return played(rounds(prompts, words, limit), lambda call: generate(module, *call, **tokens))
 
 
 def stream_on(
     module: nn.Module, ids: Sequence[int], words: GenerationConfig, limit: int | None, **tokens: Any
 ) -> Stream[int, Hypothesis]:
     """As `stream`, however many tokens are asked for."""
-    if limit is None:
-        return stream(module, ids, words, **tokens)
-    return Stream(_streamed(module, _Draft(tuple(ids)), words, limit, tokens))
+    return Stream(_streamed(module, rounds([ids], words, limit), tokens))
 
 
-def _streamed(
-    module: nn.Module, draft: _Draft, words: GenerationConfig, limit: int, tokens: dict[str, Any]
-) -> Generator[int, None, Hypothesis]:
-    while not draft.ended:
-        bits = stream(module, draft.seen(limit), draft.words(words, limit), **tokens)
+def _streamed(module: nn.Module, asking: Rounds[Found], tokens: dict[str, Any]) -> Generator[int, None, Hypothesis]:
+    calls = after(asking, None)
+    while not isinstance(calls, Done):
+        (((ids,), words),) = calls
+        bits = stream(module, ids, words, **tokens)
         yield from bits
         assert bits.answer is not None  # it has come to its end
-        draft = draft.followed(bits.answer, words)
-    return draft.written
+        calls = after(asking, [[[bits.answer]]])
+    ((answer,),) = calls.result
+    return answer
 
 
-def _round(
-    module: nn.Module, drafts: Sequence[_Draft], words: GenerationConfig, limit: int, tokens: dict[str, Any]
-) -> list[list[_Draft]]:
-    """Each draft as far as its room goes; those with the same room together."""
+def _round(drafts: Sequence[_Draft], words: GenerationConfig, limit: int) -> Rounds[list[list[_Draft]]]:
+    """Each draft as far as its room goes; those with the same room in one call."""
     groups: dict[GenerationConfig, list[int]] = {}
     for place, draft in enumerate(drafts):
         groups.setdefault(draft.words(words, limit), []).append(place)
+    found = yield [Call([drafts[place].seen(limit) for place in places], asked) for asked, places in groups.items()]
     further: list[list[_Draft]] = [[] for _ in drafts]
-    for asked, places in groups.items():
-        found = generate(module, [drafts[place].seen(limit) for place in places], asked, **tokens)
-        for place, answers in zip(places, found, strict=True):
-            further[place] = [drafts[place].followed(answer, words) for answer in answers]
+    for places, answers in zip(groups.values(), found, strict=True):
+        for place, own in zip(places, answers, strict=True):
+            further[place] = [drafts[place].followed(answer, words) for answer in own]
     return further

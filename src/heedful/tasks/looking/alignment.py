@@ -16,7 +16,7 @@ from torch import Tensor
 from ...data.published_tokenizer import PublishedTokenizer
 from ...data.tokenizer import Tokenizer
 from ...lens.alignment import Head, best_links, with_means, word_weights
-from ...lens.inside import Arrays, TokenDict
+from ...lens.inside import Arrays, Kind, TokenDict
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,9 @@ class Side:
         return cls([unicodedata.normalize("NFC", words[place]).strip() for place in sorted(words)], places)
 
 
-def alignment(rows: Mapping[Head, Tensor], source: Side, target: Side, arrays: Arrays) -> dict[str, Any] | None:
+def alignment(
+    rows: Mapping[Head, Tensor], source: Side, target: Side, arrays: Arrays, kind: Kind
+) -> dict[str, Any] | None:
     """Of weights (T, S) by head, row i being the one that predicted token i of the target. None without words.
 
     Nobody has said which head is right: the map that is chosen has the most `agreement`. The means come first, and of
@@ -52,7 +54,7 @@ def alignment(rows: Mapping[Head, Tensor], source: Side, target: Side, arrays: A
     return {
         "source": source.words,
         "target": target.words,
-        "maps": [{"layer": head.layer, "head": head.head, "weights": arrays.put(maps[head])} for head in ordered],
+        "maps": [{"layer": head.layer, "head": head.head, "weights": arrays.put(maps[head], kind)} for head in ordered],
         "chosen": ordered.index(chosen),
         "links": sorted(map(list, best_links(maps[chosen]))),
     }

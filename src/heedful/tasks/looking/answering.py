@@ -8,14 +8,14 @@ from typing import Any
 
 from ...data.cleaning import tidy
 from ...errors import DataError
-from ...generation import GenerationConfig, Hypothesis, generate
+from ...generation import GenerationConfig, Hypothesis
 from ...generation.models import wiring_of
 from ..language_model import Continuer
-from ..language_model.rolling import generate_on
 from ..text_to_text import Rewriter
 from ..texts import plain, within
 from ..translation.translator import Translator
 from ..writer import Writer
+from .assembling import EMPTY
 from .beams import History, Spell, beam_tree, end_of
 
 
@@ -26,6 +26,13 @@ class Search:
     found: Hypothesis
     history: History
     words: GenerationConfig
+
+    @classmethod
+    def of(cls, writer: Writer, ids: list[int], given: Mapping[str, Any]) -> Search:
+        """For the best answer to these ids."""
+        words, histories = writer.words(given), list[History]()
+        ((found, *_),) = writer.written([ids], words, histories=histories)
+        return cls(found, histories[0], words)
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,7 @@ def only_part(writer: Writer, item: Any) -> list[int]:
     """The ids of a text that is read as one; a page shows one answer."""
     parts = writer.inputs(plain(item))
     if not parts:
-        raise DataError("the text is empty, so there is nothing to look at")
+        raise DataError(EMPTY)
     if len(parts) > 1:
         raise DataError(
             f"the text is answered in {len(parts)} parts, sentence by sentence or as much as fits, and a page shows "
@@ -65,24 +72,19 @@ def only_part(writer: Writer, item: Any) -> list[int]:
 
 def answered(writer: Translator | Rewriter, ids: list[int], given: Mapping[str, Any]) -> Written:
     """The best answer to a source."""
-    words, histories = writer._words(dict(given)), list[list[Any]]()
-    more = {"prefixes": [writer.forced()], "histories": histories, **writer.tokens()}
-    ((found, *_),) = generate(writer.module, [ids], words, **more)
-    return Written.of(writer, ids, Search(found, histories[0], words))
+    return Written.of(writer, ids, Search.of(writer, ids, given))
 
 
 def continued(continuer: Continuer, ids: list[int], given: Mapping[str, Any]) -> Written:
     """The best that follows a text. It must fit what the model sees at once: beyond, it forgets what it has read."""
-    words, histories = continuer._words(dict(given)), list[list[Any]]()
-    more = {"histories": histories, **continuer.tokens()}
-    ((found, *_),) = generate_on(continuer.module, [ids], words, continuer.settings.context, **more)
-    limit, n_read = continuer.limit, len(ids) + len(found.tokens) - (not found.finished)
+    search = Search.of(continuer, ids, given)
+    limit, n_read = continuer.limit, len(ids) + len(search.found.tokens) - (not search.found.finished)
     if limit is not None and n_read > limit:
         raise DataError(
             f"text and answer have {n_read:,} tokens together, and this model sees {limit:,} at once, so no page could "
             f"show all it did; ask for at most {limit - len(ids) + 1:,} new ones (max_new_tokens)"
         )
-    return Written.of(continuer, ids, Search(found, histories[0], words))
+    return Written.of(continuer, ids, search)
 
 
 def given_to(writer: Translator | Rewriter, ids: list[int], target: Any) -> Written:

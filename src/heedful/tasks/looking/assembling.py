@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from torch import nn
 
 from ...errors import ConfigError, DataError, unknown
-from ...lens.inside import Arrays, TokenDict, Trace, attentions, layers, positions_of
+from ...lens.inside import DIGITS, Arrays, TokenDict, Trace, attentions, kind_of_weights, layers, positions_of, twin
 from ...lens.recorder import Recording
+from ..predictor import Predictor
+
+EMPTY = "the text is empty, so there is nothing to look at"
+
+P = TypeVar("P", bound=Predictor)
 
 
 @dataclass(frozen=True)
@@ -24,6 +30,7 @@ class Notes:
         """What happened within the model."""
         seen = seen if self.layers is None else _about(seen, self.layers)
         return {
+            "digits": DIGITS.get(kind_of_weights(seen)),
             "attentions": attentions(seen, self.arrays),
             "layers": layers(seen, self.arrays),
             "positions": positions_of(module, self.arrays),
@@ -38,6 +45,13 @@ def _about(seen: Trace, layers: frozenset[int]) -> Trace:
     numbers = {new: seen.numbers[old] for new, old in enumerate(places) if old in seen.numbers}
     kept = [layer for layer in seen.layers if layer.layer in layers]
     return Trace(Recording([seen.looks[place] for place in places]), numbers, kept)
+
+
+def apart(predictor: P) -> P:
+    """The same on a model of its own that has the same weights: to be looked into while others use this one."""
+    other = copy.copy(predictor)
+    other.module = twin(predictor.module)
+    return other
 
 
 def token(text: str, *, special: bool = False) -> TokenDict:

@@ -11,7 +11,7 @@ from ...generation.hypothesis import PENALTIES
 from ...generation.sentence import Fate
 
 History = Sequence[Sequence[Fate]]  # step by step, as `generate` fills it
-Spell = Callable[[int], str]  # a token as text
+Spell = Callable[[Sequence[int]], str]  # the last of some tokens as text
 
 OPEN, ENDED = "open", "ended"
 FATES = {
@@ -84,7 +84,7 @@ def _shown(node: _Node, spell: Spell) -> dict[str, Any]:
         "id": node.number,
         "parent": None if node.parent is None else node.parent.number,
         "step": len(node.tokens),
-        "text": spell(node.tokens[-1]) if node.tokens else "",
+        "text": spell(node.tokens) if node.tokens else "",
         "logprob": node.logprob,
         "score": node.score,
         "fate": node.fate,

@@ -14,7 +14,7 @@ from ...data.images import Pixels
 from ...lens.inside import trace
 from ..images import ImageClassifier
 from ..images.looking import png
-from .assembling import Notes, classes_of, only, token
+from .assembling import Notes, apart, classes_of, only, token
 
 PREFIX = ("class", "distillation")  # what stands before the patches, by its place
 
@@ -22,6 +22,7 @@ PREFIX = ("class", "distillation")  # what stands before the patches, by its pla
 def see_image(classifier: ImageClassifier, item: Any, notes: Notes, words: Mapping[str, Any]) -> dict[str, Any]:
     """Of a file, or whatever else `predict` takes for an image."""
     only(words, classifier)
+    classifier = apart(classifier)
     prepared = classifier.prepared(item)
     with trace(classifier.module) as seen:
         (shares,) = classifier.look([prepared])

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor
 
 from ...errors import DataError
 from ...lens import pictures
-from ...lens.inside import END_MARK, START_MARK
+from ...lens.inside import END_MARK, START_MARK, unpacked
 
 TITLES = {
     "en": {
@@ -40,7 +36,7 @@ def draw(document: Mapping[str, Any], path: str | Path, *, layer: int | None = N
     if layer not in maps:
         raise DataError(f"there is no layer {layer} to draw; there are {', '.join(map(str, sorted(maps)))}")
     chosen = maps[layer]
-    heads = [_values(document, one["weights"]) for one in chosen["heads"]]
+    heads = [torch.from_numpy(unpacked(document["arrays"][one["weights"]]).copy()) for one in chosen["heads"]]
     if head is not None and not 0 <= head < len(heads):
         raise DataError(f"layer {layer} has heads 0 to {len(heads) - 1}, not {head}")
     queries, keys = ([token["text"] for token in document["sequences"][chosen[side]]] for side in ("queries", "keys"))
@@ -54,12 +50,6 @@ def draw(document: Mapping[str, Any], path: str | Path, *, layer: int | None = N
         language=document["language"],
     )
     return pictures.save(figure, path)
-
-
-def _values(document: Mapping[str, Any], name: str) -> Tensor:
-    array = document["arrays"][name]
-    flat = np.frombuffer(zlib.decompress(base64.b64decode(array["data"])), dtype="<f4")
-    return torch.from_numpy(flat.reshape(array["shape"]).copy())
 
 
 def _label(text: str) -> str:

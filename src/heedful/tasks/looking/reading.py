@@ -7,13 +7,14 @@ from typing import Any
 
 import torch
 
+from ...errors import DataError
 from ...lens.inside import Trace, tokens_of, trace
 from ..classification import Classifier
 from ..classification.looking import as_shown
 from ..embedding import Embedder
 from ..masked import Filler
 from ..reader import Reader, Row
-from .assembling import Notes, classes_of, only
+from .assembling import EMPTY, Notes, apart, classes_of, only
 
 GUESSES, GUESSES_OF_SEVERAL = 10, 5  # for a gap alone, and for each of several
 
@@ -21,6 +22,7 @@ GUESSES, GUESSES_OF_SEVERAL = 10, 5  # for a gap alone, and for each of several
 def see_classes(classifier: Classifier, item: Any, notes: Notes, words: Mapping[str, Any]) -> dict[str, Any]:
     """The probability of every class; a model of scores has none, and its answer is its first number."""
     only(words, classifier)
+    classifier = apart(classifier)
     row = classifier.prepared(item)
     with trace(classifier.module) as seen:
         (shares,) = classifier.predict([item])
@@ -33,6 +35,7 @@ def see_classes(classifier: Classifier, item: Any, notes: Notes, words: Mapping[
 def see_vector(embedder: Embedder, item: Any, notes: Notes, words: Mapping[str, Any]) -> dict[str, Any]:
     """What it read; a vector is not for reading."""
     only(words, embedder)
+    embedder = apart(embedder)
     row = embedder.prepared(item)
     with trace(embedder.module) as seen:
         embedder.predict([item])
@@ -42,6 +45,7 @@ def see_vector(embedder: Embedder, item: Any, notes: Notes, words: Mapping[str, 
 def see_gaps(filler: Filler, item: Any, notes: Notes, words: Mapping[str, Any]) -> dict[str, Any]:
     """What may stand in the gaps. A text without one is read all the same: what looks at what can be seen."""
     only(words, filler)
+    filler = apart(filler)
     if not isinstance(item, str) or filler.settings.mask not in item:
         row = Reader.prepared(filler, item)
         return _read(filler, item, row, _passed(filler, row), notes)
@@ -74,6 +78,8 @@ def _read(
     answer: str | None = None,
     classes: list[dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
+    if not any(text.strip() for text in (item if isinstance(item, tuple) else (item,))):
+        raise DataError(EMPTY)
     return {
         "kind": "reading",
         "question": as_shown(item),

@@ -13,7 +13,7 @@ import torch
 from ...data.series import Series, read_series
 from ...data.series.dates import shown
 from ...errors import DataError, unknown
-from ...lens.inside import Trace, trace
+from ...lens.inside import Trace, trace, twin
 from ..forecasting import SeriesForecaster
 from ..forecasting.series import newest
 from ..predictor import ItemError
@@ -77,7 +77,7 @@ def _place(name: str | None, names: Sequence[str]) -> int:
 @torch.inference_mode()
 def _read(forecaster: SeriesForecaster, values: Any, place: int) -> Trace:
     """What happened to the row that a column is read in: alone, or with the others."""
-    module = forecaster.module
+    module = twin(forecaster.module)
     rows = torch.from_numpy(forecaster.prepared(values).rows)
     row = rows[place // module.embedding.n_channels][None].to(next(module.parameters()).device)
     observed = ~row.isnan().any(dim=2)

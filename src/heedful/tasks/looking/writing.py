@@ -6,14 +6,14 @@ Shapes: T tokens read, S source tokens, V vocabulary.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from ...lens.alignment import predicting_rows
-from ...lens.inside import TokenDict, tokens_of, trace
+from ...lens.inside import TokenDict, kind_of_weights, spelt, tokens_of, trace, twin
 from ..language_model import Continuer
 from ..text_to_text import Rewriter
 from ..translation.translator import Translator
@@ -35,8 +35,8 @@ def see_translation(writer: Translator | Rewriter, item: Any, notes: Notes, word
         answer = given_to(writer, source, target)
     start, ends = start_and_ends(writer)
     ids = [start, *answer.tokens]
-    with torch.inference_mode(), trace(writer.module) as seen:
-        logits = writer.module(_row(writer, source), _row(writer, ids[:-1]))[0]
+    with torch.inference_mode(), trace(module := twin(writer.module)) as seen:
+        logits = module(_row(writer, source), _row(writer, ids[:-1]))[0]
     tokens = tokens_of(writer.target_tokenizer, ids, start=start, ends=ends)
     sources = tokens_of(writer.tokenizer, source, ends=ends if writer.tokenizer is writer.target_tokenizer else ())
     rows = predicting_rows(seen.recording, 0, len(ids) - 1, len(source))
@@ -48,10 +48,10 @@ def see_translation(writer: Translator | Rewriter, item: Any, notes: Notes, word
         "sequences": {"source": sources, "target": tokens[:-1]},
         "written": _texts(tokens[1:]),
         "generation": {
-            "steps": _steps(logits, ids[1:], tokens[1:], spell := _spelling(writer.target_tokenizer, ends)),
+            "steps": _steps(logits, ids, tokens, spell := partial(spelt, writer.target_tokenizer, ends=ends)),
             "beam": answer.beam(spell),
         },
-        "alignment": alignment(rows, *both, notes.arrays),
+        "alignment": alignment(rows, *both, notes.arrays, kind_of_weights(seen)),
         **notes.inside(writer.module, seen),
     }
 
@@ -63,8 +63,8 @@ def see_continuation(continuer: Continuer, item: Any, notes: Notes, words: Mappi
     prompt = only_part(continuer, item)
     answer = continued(continuer, prompt, words)
     ids, (start, ends) = [*prompt, *answer.tokens], start_and_ends(continuer)
-    with torch.inference_mode(), trace(continuer.module) as seen:
-        logits = continuer.module(_row(continuer, ids[:-1]))[0]
+    with torch.inference_mode(), trace(module := twin(continuer.module)) as seen:
+        logits = module(_row(continuer, ids[:-1]))[0]
     tokens = tokens_of(continuer.tokenizer, ids, start=start, ends=ends)
     return {
         "kind": "writing",
@@ -74,8 +74,8 @@ def see_continuation(continuer: Continuer, item: Any, notes: Notes, words: Mappi
         "written": _texts(tokens[1:]),
         "prompt": len(prompt),
         "generation": {
-            "steps": _steps(logits, ids[1:], tokens[1:], spell := _spelling(continuer.tokenizer, ends)),
-            "beam": answer.beam(spell),
+            "steps": _steps(logits, ids, tokens, spell := partial(spelt, continuer.tokenizer, ends=ends)),
+            "beam": answer.beam(lambda written: spell([*prompt, *written])),
         },
         **notes.inside(continuer.module, seen),
     }
@@ -84,27 +84,21 @@ def see_continuation(continuer: Continuer, item: Any, notes: Notes, words: Mappi
 def _steps(logits: Tensor, ids: Sequence[int], tokens: Sequence[TokenDict], spell: Spell) -> list[dict[str, Any]]:
     """What each row (T, V) gave to the token that came after it, and to those that might have."""
     logprobs = logits.float().log_softmax(dim=-1).cpu()
-    own = logprobs[torch.arange(len(ids)), torch.tensor(ids)].tolist()
     top = logprobs.exp().topk(min(TOP, logprobs.shape[-1]))
-    return [
-        {
-            "token": token["text"],
-            "logprob": logprob,
-            "top": [[spell(index), share] for index, share in zip(indices, shares, strict=True)],
-        }
-        for token, logprob, indices, shares in zip(tokens, own, top.indices.tolist(), top.values.tolist(), strict=True)
-    ]
-
-
-def _spelling(tokenizer: Any, ends: Sequence[int]) -> Spell:
-    """A token alone as text; half a character by its name."""
-
-    @cache
-    def spell(index: int) -> str:
-        (token,) = tokens_of(tokenizer, [index], ends=ends)
-        return token["piece"] if "\ufffd" in token["text"] else token["text"]
-
-    return spell
+    steps = []
+    for row, (indices, shares) in enumerate(zip(top.indices.tolist(), top.values.tolist(), strict=True)):
+        read, came = ids[: row + 1], ids[row + 1]
+        texts = {index: spell([*read, index]) for index in (came, *indices)}
+        if "\ufffd" in texts[came]:  # what it is a part of is known by now
+            texts[came] = tokens[row + 1]["text"]
+        steps.append(
+            {
+                "token": texts[came],
+                "logprob": logprobs[row, came].item(),
+                "top": [[texts[index], share] for index, share in zip(indices, shares, strict=True)],
+            }
+        )
+    return steps
 
 
 def _texts(tokens: Sequence[TokenDict]) -> list[str]:

@@ -1,4 +1,6 @@
-// The numbers: each array is read and inflated when a view first asks for it, and kept.
+// The numbers: each array is read and inflated when a view asks for it, and kept as long as there is room.
+
+const ROOM = 64 * 2 ** 20;
 
 function half(bits) {
   const sign = bits & 0x8000 ? -1 : 1;
@@ -9,16 +11,27 @@ function half(bits) {
   return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
 }
 
+// Rounded shares, as whole numbers of two bytes: all the low ones, then all the high ones.
+function decimal(buffer, digits) {
+  const all = new Uint8Array(buffer), n = all.length / 2;
+  return Float32Array.from(all.subarray(0, n), (low, place) => (low + 256 * all[n + place]) / 10 ** digits);
+}
+
 // Typed arrays are little-endian on every machine that runs a browser today.
 const READERS = {
   float32: (buffer) => new Float32Array(buffer),
   float16: (buffer) => Float32Array.from(new Uint16Array(buffer), half),
   uint8: (buffer) => new Uint8Array(buffer),
+  decimal4: (buffer) => decimal(buffer, 4),
+  decimal3: (buffer) => decimal(buffer, 3),
 };
 
+export function bytes(base64) {
+  return Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+}
+
 async function inflated(base64) {
-  const packed = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const stream = new Blob([bytes(base64)]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Response(stream).arrayBuffer();
 }
 
@@ -43,12 +56,27 @@ async function read(id, description) {
   return { shape, data, at };
 }
 
-export function createArrays(descriptions) {
-  const known = new Map();
+// The arrays asked for last, up to `room` bytes; the one in use is always kept, whatever its size.
+export function createArrays(descriptions, room = ROOM) {
+  const kept = new Map(); // the one asked for last is the last
+  const size = (id) => 4 * (descriptions[id]?.shape ?? []).reduce((product, length) => product * length, 1);
+  let used = 0;
+
+  function forget(id) {
+    kept.delete(id);
+    used -= size(id);
+  }
   return {
     get(id) {
-      if (!known.has(id)) known.set(id, read(id, descriptions[id]));
-      return known.get(id);
+      const array = kept.get(id) ?? read(id, descriptions[id]);
+      if (kept.has(id)) forget(id);
+      kept.set(id, array);
+      used += size(id);
+      for (const oldest of kept.keys()) {
+        if (used <= room || oldest === id) break;
+        forget(oldest);
+      }
+      return array;
     },
   };
 }

@@ -4,6 +4,11 @@ export function attentionOf(doc, id) {
   return doc.attentions.find((attention) => attention.id === id);
 }
 
+// What can be chosen of a layer: the mean, then each head; of one head there is no mean.
+export function headsOf({ heads }) {
+  return heads.length > 1 ? ["mean", ...heads.keys()] : [0];
+}
+
 // Attentions of one kind, from the first layer to the last.
 export function siblings(doc, attention) {
   return doc.attentions.filter((other) => other.stack === attention.stack && other.kind === attention.kind);
@@ -21,7 +26,7 @@ export function firstChoice(doc) {
   const given = doc.kind === "writing" ? (doc.prompt ?? 1) - 1 : 0;
   return {
     attention: attention?.id ?? null,
-    head: attention?.kind === "cross" ? "mean" : 0,
+    head: attention?.kind === "cross" ? headsOf(attention)[0] : 0,
     compare: null,
     view: null, // the one that was gone to
     step: Math.max(given, rows - 2, 0), // the row that wrote the last word
@@ -49,8 +54,7 @@ export function settler(doc) {
       fixed.layer = { stack: attention.stack, layer: attention.layer };
     }
     if (attention) {
-      const heads = attention.heads.length;
-      if (next.head !== "mean") fixed.head = clip(next.head, heads);
+      if (!headsOf(attention).includes(next.head)) fixed.head = clip(next.head, attention.heads.length);
       const [queries, keys] = [doc.sequences[attention.queries].length, doc.sequences[attention.keys].length];
       if (next.pair) fixed.pair = { query: clip(next.pair.query, queries), key: clip(next.pair.key, keys) };
     }

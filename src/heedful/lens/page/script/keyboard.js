@@ -1,9 +1,9 @@
 // One key for each thing that is done often. A field that takes letters, or uses the arrows itself, comes first;
 // so does a view that handles a key and calls preventDefault.
 
-import { attentionOf, siblings } from "./choice.js";
+import { attentionOf, headsOf, siblings } from "./choice.js";
 
-const TAKES_LETTERS = "select, textarea, [contenteditable], dialog[open], input:not([type=range], [type=checkbox])";
+const TAKES_LETTERS = "select, textarea, [contenteditable], dialog[open], input:not([type=range], [type=checkbox], [type=radio])";
 const TAKES_ARROWS = "input, [role=slider], [role=grid], [role=tablist], [role=radiogroup]";
 
 export function moveLayer(doc, state, by) {
@@ -14,11 +14,10 @@ export function moveLayer(doc, state, by) {
   if (next) state.set({ attention: next.id });
 }
 
-// The mean stands before the first head.
 export function moveHead(doc, state, by) {
   const attention = attentionOf(doc, state.get("attention"));
   if (!attention) return;
-  const places = ["mean", ...attention.heads.keys()];
+  const places = headsOf(attention);
   const next = places[places.indexOf(state.get("head")) + by];
   if (next !== undefined) state.set({ head: next });
 }

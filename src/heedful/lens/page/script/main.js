@@ -44,9 +44,10 @@ function brand() {
     svg("svg", { viewBox: "0 0 24 24", width: 22, height: 22, "aria-hidden": "true" }, lines, dot), "Heedful");
 }
 
-function footer({ state, t }) {
-  const root = el("footer", {}, t("footer"));
-  state.on("language", () => (root.textContent = t("footer")));
+// A sentence of the shell that follows the language.
+function spoken({ state, t }, key, tag, attributes) {
+  const root = el(tag, attributes, t(key));
+  state.on("language", () => (root.textContent = t(key)));
   return root;
 }
 
@@ -58,12 +59,12 @@ function open() {
   const helpBox = help(context);
   const panels = views.filter((view) => view.fits(doc)).map((view) => panel(view, context));
   document.getElementById("page").append(
-    el("a", { class: "skip", href: "#views" }, context.t("skip")),
+    spoken(context, "skip", "a", { class: "skip", href: "#views" }),
     el("div", { class: "bar" }, brand(), switches(context, helpBox.open), pickers(context)),
     header(context),
     el("div", { class: "columns" },
       contents(panels, context), el("main", { id: "views", tabindex: "-1" }, panels.map((each) => each.root))),
-    footer(context),
+    spoken(context, "footer", "footer"),
     helpBox.box);
   listen(context, helpBox.open);
   remember(state, doc);

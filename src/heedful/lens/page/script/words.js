@@ -3,8 +3,9 @@
 export const shellWords = {
   en: {
     translation: "Translation", writing: "Writing", reading: "Reading", image: "Image", series: "Series",
-    parameters: "{n} parameters",
+    parameters: "{n} parameters", continued: "{read} steps read, {written} foreseen",
     caution: "Attention is a view of what the model mixed together, not an explanation of why it answered as it did.",
+    rounded: "This input is long, so the page holds its attention weights rounded to {digits} digits after the point.",
     attention: "Attention", layer: "Layer", head: "Head", mean: "Mean",
     "encoder.self": "Encoder", "decoder.self": "Decoder", "decoder.cross": "Cross",
     level: "Reading level", simple: "Simple", deep: "Deep", language: "Language",
@@ -19,8 +20,9 @@ export const shellWords = {
   },
   ko: {
     translation: "번역", writing: "글쓰기", reading: "읽기", image: "이미지", series: "시계열",
-    parameters: "매개변수 {n} 개",
+    parameters: "매개변수 {n} 개", continued: "값 {read}개를 읽고 {written}개를 내다봄",
     caution: "어텐션은 모델이 무엇을 섞었는지 보여 줄 뿐, 왜 그렇게 답했는지를 설명하지는 않습니다.",
+    rounded: "입력이 길어 어텐션 가중치를 소수점 아래 {digits}자리로 반올림해 담았습니다.",
     attention: "어텐션", layer: "층", head: "헤드", mean: "평균",
     "encoder.self": "인코더", "decoder.self": "디코더", "decoder.cross": "교차",
     level: "설명 수준", simple: "쉽게", deep: "깊게", language: "언어",

@@ -1,10 +1,12 @@
 // The bar that stays in reach: which attention, layer and head; how it is told; how it looks.
 
 import { el, clear, svg } from "../dom.js";
-import { attentionOf, siblings } from "../choice.js";
+import { attentionOf, headsOf, siblings } from "../choice.js";
 import { flip } from "../keyboard.js";
 
+// Nothing where there is nothing to choose.
 function picker(label, options, value, choose) {
+  if (options.length < 2) return null;
   const select = el("select", { "aria-label": label, onchange: () => choose(select.value) },
     options.map(([key, text]) => el("option", { value: key, selected: String(key) === String(value) }, text)));
   return el("label", { class: "chooser" }, el("span", {}, label), select);
@@ -29,13 +31,15 @@ export function pickers({ doc, state, t }) {
     const found = kinds(doc, attention);
     const choices = [...found].map(([key, id]) => [id, t(key)]);
     const layers = siblings(doc, attention).map((other) => [other.id, String(other.layer)]);
-    const heads = [["mean", t("mean")], ...[...attention.heads.keys()].map((head) => [head, String(head)])];
+    const heads = headsOf(attention).map((head) => [head, head === "mean" ? t("mean") : String(head)]);
     const pickId = (id) => state.set({ attention: id });
     const pickHead = (head) => state.set({ head: head === "mean" ? head : Number(head) });
-    clear(root).append(
-      ...(choices.length > 1 ? [picker(t("attention"), choices, attention.id, pickId)] : []),
-      picker(t("layer"), layers, attention.id, pickId),
-      picker(t("head"), heads, state.get("head"), pickHead));
+    const made = [
+      picker(t("attention"), choices, attention.id, pickId), picker(t("layer"), layers, attention.id, pickId),
+      picker(t("head"), heads, state.get("head"), pickHead),
+    ];
+    clear(root).append(...made.filter(Boolean));
+    root.setAttribute("aria-label", t("attention"));
     root.querySelectorAll("select")[focused]?.focus();
   }
   draw();

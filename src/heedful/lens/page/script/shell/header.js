@@ -1,20 +1,26 @@
 // The head of the page: what was asked, what came back, and of which model.
 
-import { el, clear } from "../dom.js";
+import { el, clear, onWidth } from "../dom.js";
 
-const LONG = 220;
+const SIZES = [[28, "large"], [80, "medium"], [Infinity, "small"]];
+const WIDE = /[\u1100-\u11ff\u3000-\u30ff\u3130-\u318f\u4e00-\u9fff\uac00-\ud7a3]/u;
 
-// Long texts are folded, and open at a touch.
+// The more there is to read, the smaller it is written; Hangul and its like count twice.
+function sizeOf(text) {
+  const length = [...text].reduce((sum, letter) => sum + (WIDE.test(letter) ? 2 : 1), 0);
+  return SIZES.find(([most]) => length <= most)[1];
+}
+
+// A text of more than three lines is folded, and opens at a touch.
 function folded(tag, text, className, t) {
-  const node = el(tag, { class: className }, text);
-  if (text.length <= LONG) return node;
-  node.classList.add("long", "folded");
-  const button = el("button", { type: "button", class: "unfold", "aria-expanded": "false" }, t("more"));
+  const node = el(tag, { class: `${className} ${sizeOf(text)} folded` }, text);
+  const button = el("button", { type: "button", class: "unfold", hidden: true, "aria-expanded": "false" }, t("more"));
   button.addEventListener("click", () => {
     const open = !node.classList.toggle("folded");
     button.setAttribute("aria-expanded", open);
     button.textContent = t(open ? "less" : "more");
   });
+  onWidth(node, () => (button.hidden = node.classList.contains("folded") && node.scrollHeight <= node.clientHeight + 4));
   return [node, button];
 }
 
@@ -26,31 +32,32 @@ function facts(doc, state, t) {
   const { model } = doc;
   const deep = state.get("level") === "deep" ? model.facts : [];
   return el("p", { class: "facts" },
-    el("b", {}, model.name), el("span", {}, model.family),
+    el("b", {}, model.name), model.family !== model.name && el("span", {}, model.family),
     el("span", {}, t("parameters", { n: counted(model.parameters, state.get("language")) })),
     deep.map(([name, value]) => el("span", {}, el("code", {}, name), ` ${value}`)));
 }
 
-function asked(doc) {
-  if (doc.question || !doc.series) return doc.question;
-  return [doc.series.name, doc.series.column].filter(Boolean).join(" · ");
+function asked({ question, series }, t) {
+  if (question || !series) return question;
+  const named = [series.name, series.column].filter(Boolean).join(" · ");
+  return named || t("continued", { read: series.context.length, written: series.forecast.length });
 }
 
 // A text, or the likeliest class with its share.
 function answered(doc) {
   if (doc.answer || !doc.classes?.length) return [doc.answer];
   const { label, probability } = doc.classes[0];
-  return [label, ` ${(100 * probability).toFixed(probability < 0.995 ? 0 : 1)} %`];
+  return [label, ` ${(100 * probability).toFixed(probability < 0.995 ? 0 : 1)}%`];
 }
 
 // The large words of the page: the question, quiet where there is an answer, and the answer.
 function exchange(doc, t) {
-  const question = asked(doc);
+  const question = asked(doc, t);
   const [answer, share] = answered(doc);
   const lines = [[question, answer ? "question" : "question alone"], [answer, "answer"]].filter(([text]) => text);
   if (!lines.length) lines.push([doc.model.name, "question alone"]);
-  const nodes = lines.flatMap(([text, className], place) => folded(place ? "p" : "h1", text, className, t));
-  if (share) nodes.at(-1).append(el("small", {}, share));
+  const nodes = lines.map(([text, className], place) => folded(place ? "p" : "h1", text, className, t));
+  if (share) nodes.at(-1)[0].append(el("small", {}, share));
   return el("div", { class: "exchange" },
     doc.image && el("img", { src: doc.image.png, alt: t("image") }), el("div", {}, nodes));
 }
@@ -62,7 +69,7 @@ export function header({ doc, state, t }) {
       el("p", { class: "eyebrow" }, t(doc.kind)),
       exchange(doc, t),
       facts(doc, state, t),
-      el("p", { class: "caution", role: "note" }, t("caution")));
+      el("p", { class: "caution", role: "note" }, t("caution"), doc.digits && ` ${t("rounded", { digits: doc.digits })}`));
   }
   draw();
   state.on(["language", "level"], draw);

@@ -3,7 +3,7 @@ import { clear, el, svg } from "../dom.js";
 import { latest } from "./attention/chosen.js";
 import { number, percent } from "./figures/text.js";
 import { onWidth, sized } from "./generation/flow.js";
-import { mapOf } from "./generation/maps.js";
+import { cellSize, mapOf } from "./generation/maps.js";
 import { bestLinks, pairsOf } from "./generation/pairs.js";
 
 export const name = "alignment";
@@ -36,8 +36,10 @@ export const words = {
 };
 
 const SIDE_BY_SIDE = 700; // the width that pairs and map need beside each other
+const LEGIBLE = 18; // a map of smaller cells takes the whole width
 const GAP = 26;
 const LONG = 700; // higher pairs would hide a map below them
+const WHOLE = 900; // what is higher scrolls in its box
 
 export function fits(doc) {
   return Boolean(doc.alignment?.maps.length && doc.alignment.source.length && doc.alignment.target.length);
@@ -66,9 +68,10 @@ export function mount(root, context) {
   function draw() {
     if (!width || !weights) return;
     const links = linksNow();
-    const beside = width >= SIDE_BY_SIDE;
+    const half = width * 0.5;
+    const beside = width >= SIDE_BY_SIDE && cellSize({ source, target, width: half }).cell >= LEGIBLE;
     const deep = state.get("level") === "deep";
-    const room = beside ? width * 0.5 : width;
+    const room = beside ? half : width;
     const about = { source, target, links, weights, watch, t };
     const pairs = pairsOf({ ...about, width: beside ? width * 0.46 : width, deep });
     const map = mapOf({ ...about, width: room });
@@ -78,7 +81,8 @@ export function mount(root, context) {
     clear(picture).append(pairs.node, map.node);
     parts = [pairs, map];
     const height = Math.ceil(beside ? Math.max(pairs.height, map.height) : upper.height + GAP + lower.height);
-    sized(picture, width, height);
+    sized(picture, Math.max(width, map.width), height);
+    box.style.maxHeight = height <= WHOLE ? "none" : "";
     tell(links);
   }
 

@@ -1,8 +1,8 @@
 // The beam tree: what was followed, what was dropped, what won, and how its score was made.
-import { clear, el, svg } from "../dom.js";
+import { clear, el } from "../dom.js";
 import { number } from "./figures/text.js";
 import { penaltyOf, storyOf, textOf, treeOf, wayTo } from "./generation/branches.js";
-import { FATES, line, mark } from "./generation/marks.js";
+import { FATES, sample } from "./generation/marks.js";
 import { currentRow, firstRow } from "./generation/rows.js";
 import { treePicture } from "./generation/trees.js";
 import { tail, visible } from "./generation/words.js";
@@ -18,11 +18,12 @@ export const words = {
     label: "Beam tree over {steps} steps. {story}", box: "Beam tree: arrow keys walk from node to node",
     upset: "The best first word did not win: “{leader}” stood first, yet “{winner}” won.",
     behind: "The winner did not always lead: at step {step}, with “{word}”, it stood in place {rank}.",
-    greedy: "The answer led at every step: always taking the likeliest word would have written the same.",
+    led: "The answer led at every step.", greedy: "Always taking the likeliest word would have written the same.",
     detour: "Always taking the likeliest word would have written something else.",
     counts: "{pruned} branches were dropped; {ends} reached the end.", countsOne: "{pruned} branches were dropped.",
     lengths: "By probability alone “{text}” would have won; the length penalty decided.",
     text: "Text so far", fate: "What became of it", logprob: "Log probability", score: "Score", nothing: "(nothing yet)",
+    penalty: "Length penalty", length: "n: tokens written, α: strength of the penalty", end: "the answer ends",
     rules: "The rules of the search (boosts, repetition penalty) changed the ranked sum to {sum}.",
   },
   ko: {
@@ -33,11 +34,12 @@ export const words = {
     label: "{steps}단계의 빔 나무. {story}", box: "빔 나무: 화살표로 마디 사이를 옮겨 다닙니다",
     upset: "첫 낱말의 1등이 이기지 못했습니다. 처음에는 “{leader}” 쪽이 앞섰지만 이긴 것은 “{winner}” 쪽입니다.",
     behind: "이긴 길이 늘 앞서지는 않았습니다. {step}단계의 “{word}”에서는 {rank}등이었습니다.",
-    greedy: "답이 된 길은 모든 단계에서 1등이었습니다. 매번 가장 그럴듯한 낱말만 골라도 같은 답이 나옵니다.",
+    led: "답이 된 길은 모든 단계에서 1등이었습니다.", greedy: "매번 가장 그럴듯한 낱말만 골라도 같은 답이 나옵니다.",
     detour: "매번 가장 그럴듯한 낱말만 골랐다면 다른 답이 나왔을 것입니다.",
     counts: "버린 갈래는 {pruned}개, 끝까지 간 갈래는 {ends}개입니다.", countsOne: "버린 갈래는 {pruned}개입니다.",
     lengths: "확률만 보면 “{text}” 쪽이 이겼을 텐데, 길이 벌점이 결과를 바꾸었습니다.",
     text: "지금까지의 글", fate: "어떻게 되었나", logprob: "로그 확률", score: "점수", nothing: "(아직 없음)",
+    penalty: "길이 벌점", length: "n: 쓴 토큰 수, α: 벌점의 세기", end: "답의 끝",
     rules: "탐색 규칙(가산점, 반복 벌점) 때문에 순위에 쓰인 합은 {sum}입니다.",
   },
 };
@@ -57,7 +59,7 @@ export function mount(root, { doc, state, t }) {
   const drawing = treePicture(tree, { choose: (node) => pick(node), watch: (node) => look(node) });
   let selected = null;
   let seen = null; // under the pointer
-  root.append(sentence, box, legend, details);
+  root.append(sentence, legend, box, details);
   box.append(drawing.picture);
 
   const now = () => Math.min(last, Math.max(1, currentRow(doc, state) - firstRow(doc) + 1));
@@ -82,8 +84,9 @@ export function mount(root, { doc, state, t }) {
     const { value, formula, filled } = penaltyOf(beam, node.step);
     const sum = node.score * value;
     details.append(...entry("logprob", number(node.logprob), "formula"));
-    const worked = `${number(sum)} / ${filled} = ${number(sum)} / ${number(value)} = ${number(node.score)}`;
-    details.append(...entry("score", `logprob / ${formula} = ${worked}`, "formula"));
+    details.append(...entry("penalty", `${formula} = ${filled} = ${number(value)}`, "formula"));
+    details.lastChild.append(el("small", {}, t("length")));
+    details.append(...entry("score", `logprob / ${formula} = ${number(sum)} / ${number(value)} = ${number(node.score)}`, "formula"));
     if (Math.abs(sum - node.logprob) > 1e-3) details.append(el("dt"), el("dd", {}, t("rules", { sum: number(sum) })));
   }
 
@@ -112,6 +115,7 @@ export function mount(root, { doc, state, t }) {
     sentence.textContent = story();
     box.setAttribute("aria-label", t("box"));
     clear(legend).append(...FATES.map((fate) => el("li", {}, sample(fate), t(fate))));
+    legend.firstChild.after(el("li", {}, sample("chosen", true), t("end")));
     follow();
   }
 
@@ -136,18 +140,12 @@ export function mount(root, { doc, state, t }) {
   name();
 }
 
-function sample(fate) {
-  const sign = mark(fate);
-  sign.setAttribute("transform", "translate(30 8)");
-  return svg("svg", { width: 40, height: 16, "aria-hidden": "true" }, line(fate, "M1 8H23"), sign);
-}
-
 // What the search did here, from the nodes alone.
 function told(story, t) {
   const parts = [];
   const { worst, worstRank: rank } = story;
   if (story.upset) parts.push(t("upset", { leader: visible(story.leader.text), winner: visible(story.first.text) }));
-  else if (rank > 1) parts.push(t("behind", { step: worst.step, word: visible(worst.text), rank }));
+  else parts.push(rank > 1 ? t("behind", { step: worst.step, word: visible(worst.text), rank }) : t("led"));
   parts.push(t(story.greedy ? "greedy" : "detour"));
   if (story.likeliest !== story.winner) parts.push(t("lengths", { text: story.likeliestText }));
   parts.push(t(story.ends > 1 ? "counts" : "countsOne", { pruned: story.pruned, ends: story.ends }));

@@ -38,7 +38,7 @@ export const words = {
 };
 
 export function fits(doc) {
-  return doc.attentions.length > 0;
+  return doc.attentions.flatMap((attention) => attention.heads).length > 1;
 }
 
 export function mount(root, context) {

@@ -1,11 +1,13 @@
 // The image as the model reads it: patches, and what a chosen one looks at.
 import { el } from "../dom.js";
-import { attentionOf, headOf, weightsOf } from "./attention/chosen.js";
+import { chosen, weightsOf } from "./attention/chosen.js";
+import { list, looker, sharesOf } from "./attention/patching.js";
 import { headName, shared } from "./attention/words.js";
 import { drawn } from "./figures/drawn.js";
-import { row } from "./figures/grid.js";
 import { patches } from "./figures/patches.js";
 import { percent } from "./figures/text.js";
+
+const STYLES = ["tint", "outline"];
 
 export const name = "image";
 
@@ -34,12 +36,6 @@ export function fits(doc) {
   return doc.image !== null && doc.attentions.length > 0;
 }
 
-// Which token's look is shown: the pinned one, or the first (where there is a class token, that).
-function lookingFrom({ doc, state }) {
-  const pinned = state.get("pinned");
-  return pinned?.sequence === "source" && pinned.index < doc.sequences.source.length ? pinned.index : 0;
-}
-
 function nameOf({ doc, t }, index) {
   const { prefix, columns } = doc.image;
   if (index < prefix) return doc.sequences.source[index].text;
@@ -47,51 +43,37 @@ function nameOf({ doc, t }, index) {
   return t("patch", { row: Math.floor(place / columns) + 1, column: (place % columns) + 1 });
 }
 
-function controls(context, from, look, changed) {
-  const { doc, state, t } = context;
-  const list = (word, texts, chosen, choose) => {
-    const select = el("select", { "data-keep": word, onchange: () => choose(select.selectedIndex) },
-      texts.map((text) => el("option", {}, text)));
-    select.selectedIndex = chosen;
-    return el("label", { class: "pick" }, el("span", {}, t(word)), select);
-  };
-  const names = doc.sequences.source.map((_, index) => nameOf(context, index));
-  const styles = ["tint", "outline"];
+function controls({ t }, names, { from, choose }, look, changed) {
   const slider = el("input", {
     type: "range", min: 0, max: 1, step: 0.05, value: look.strength, "data-keep": "strength",
     oninput: () => changed({ strength: Number(slider.value) }),
   });
+  const styles = STYLES.map((style) => t(style));
   return el("div", { class: "picks figure-controls" },
-    list("from", names, from, (index) => state.set({ pinned: { sequence: "source", index } })),
-    list("style", styles.map((style) => t(style)), styles.indexOf(look.style), (index) => changed({ style: styles[index] })),
-    el("label", {}, t("strength"), slider));
+    list(t("from"), names, from(), choose, "from"),
+    list(t("style"), styles, STYLES.indexOf(look.style), (index) => changed({ style: STYLES[index] }), "style"),
+    el("label", {}, el("span", {}, t("strength")), slider));
 }
 
 export function mount(root, context) {
   const { doc, state, t } = context;
   const look = { style: "tint", strength: 0.85 };
   const { prefix } = doc.image;
+  const looking = looker(context, 0); // the class token, where there is one
+  const named = (index) => nameOf(context, index);
   const again = drawn(root, state, ["attention", "head", "pinned"], async (width, note) => {
-    const attention = attentionOf(context);
-    const head = headOf(attention, state.get("head"));
-    const from = lookingFrom(context);
-    const read = async (one) => {
-      const weights = await weightsOf(context, { attention, head: one });
-      return row({ columns: weights.shape[1], at: (r, c) => weights.data[r * weights.shape[1] + c] }, from);
-    };
-    const [shares, ...heads] = await Promise.all([head, ...attention.heads.keys()].map(read));
-    const places = shares.slice(prefix);
-    const best = prefix + places.indexOf(Math.max(...places));
-    const said = t("most", { from: nameOf(context, from), to: nameOf(context, best), share: percent(shares[best]) });
-    const own = prefix ? t("own", { share: percent(shares.slice(0, prefix).reduce((a, b) => a + b, 0)) }) : "";
+    const { attention, head } = chosen(context);
+    const from = looking.from();
+    const read = async (one) => sharesOf(await weightsOf(context, { attention, head: one }), from, prefix);
+    const [{ patches: shares, own, best }, ...heads] = await Promise.all([head, ...attention.heads.keys()].map(read));
+    const share = (place) => percent(shares[place]);
     const figure = patches({
-      image: doc.image, width, from, head, shares: places, heads: heads.map((one) => one.slice(prefix)), look,
+      image: doc.image, width, from, head, shares, heads: heads.map((one) => one.patches), look,
       words: {
-        title: headName(context, { attention, head }), map: t("map", { from: nameOf(context, from) }),
-        head: t("head"), heads: t("heads"),
+        title: headName(context, { attention, head }), map: t("map", { from: named(from) }), head: t("head"), heads: t("heads"),
       },
-      told: (place) => `${nameOf(context, place + prefix)}: ${percent(places[place])}`, note,
-      choose: (place) => state.set({ pinned: { sequence: "source", index: place + prefix } }),
+      told: (place) => `${named(place + prefix)}: ${share(place)}`, note,
+      choose: (place) => looking.choose(place + prefix),
       chooseHead: (one) => state.set({ head: one }),
     });
     const change = (changes) => {
@@ -99,6 +81,9 @@ export function mount(root, context) {
       if (changes.style) again();
       else figure.strengthen(look.strength); // a slider in use must not be replaced
     };
-    return [controls(context, from, look, change), figure.node, el("p", { class: "figure-note" }, `${said} ${own}`)];
+    const said = [t("most", { from: named(from), to: named(best), share: share(best - prefix) })];
+    if (prefix) said.push(t("own", { share: percent(own) }));
+    const names = doc.sequences.source.map((_, index) => named(index));
+    return [controls(context, names, looking, look, change), figure.node, el("p", { class: "figure-note" }, said.join(" "))];
   });
 }

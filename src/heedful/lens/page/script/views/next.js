@@ -1,12 +1,12 @@
 // What could have come next: the most probable tokens of the current step, and how sure the model was at every step.
 import { clear, el, svg } from "../dom.js";
-import { fitted, label, number, percent, widthOf } from "./figures/text.js";
+import { brief, fitted, label, number, percent, widthOf } from "./figures/text.js";
 import { treeOf } from "./generation/branches.js";
 import { certaintyStrip } from "./generation/certainty.js";
-import { candidatesOf, entropyOf, logShare, meaningOf } from "./generation/candidates.js";
+import { candidatesOf, entropyOf, fewest, logShare, meaningOf } from "./generation/candidates.js";
 import { onWidth, sized } from "./generation/flow.js";
 import { currentRow, firstRow } from "./generation/rows.js";
-import { fittedEnd, visible } from "./generation/words.js";
+import { fittedEnd, marked, spelled, visible } from "./generation/words.js";
 
 export const name = "next";
 
@@ -24,7 +24,8 @@ export const words = {
     against: "“{word}” was not the likeliest here: “{other}” was, with {share}. The search chose it for the sentence as a whole.",
     sampled: "“{word}” was not the likeliest here: “{other}” was, with {share}.",
     prompted: "“{word}” was given. The model expected “{other}” most, with {share}.", foreseen: "“{word}” was given, and is what the model expected most: {share}.",
-    kept: "followed to “{text}”", once: "kept, then dropped", pruned: "dropped by the beam", instead: "“{text}”",
+    kept: "followed to “{text}”", once: "kept, then dropped", pruned: "dropped by the beam", instead: "“{text}”", part: "part of a letter",
+    signs: "␣: a space before the token. ◌: part of a letter. ■: the end.",
     entropy: "entropy of the {count} shown, scaled to sum to 1: {bits} of at most {most} bits · all others: {rest} · surprise of “{word}”: {surprise} bits",
   },
   ko: {
@@ -40,7 +41,8 @@ export const words = {
     against: "여기서 가장 그럴듯한 것은 “{other}”({share})였습니다. 그래도 탐색은 문장 전체를 보고 “{word}” 쪽을 골랐습니다.",
     sampled: "여기서 가장 그럴듯한 것은 “{other}”({share})였지만, 실제로 쓴 것은 “{word}”입니다.",
     prompted: "“{word}” 부분은 주어진 글입니다. 모델이 가장 그럴듯하게 본 것은 “{other}”({share})입니다.", foreseen: "“{word}” 부분은 주어진 글이며, 모델도 이것을 가장 그럴듯하게 보았습니다({share}).",
-    kept: "더 따라간 글: “{text}”", once: "남겼다가 버림", pruned: "빔이 버림", instead: "“{text}”",
+    kept: "더 따라간 글: “{text}”", once: "남겼다가 버림", pruned: "빔이 버림", instead: "“{text}”", part: "글자의 일부",
+    signs: "␣: 토큰 앞의 빈칸. ◌: 글자의 일부. ■: 끝.",
     entropy: "보이는 {count}개를 합이 1이 되게 나눈 엔트로피: {bits}비트 (최대 {most}) · 그 밖의 모두: {rest} · “{word}”의 정보량(surprisal): {surprise}비트",
   },
 };
@@ -49,6 +51,7 @@ const ROW = 31;
 const TALL = 46; // where there is no room beside the bars, the meaning stands below them
 const BAR = 16;
 const BESIDE = 660;
+const FEW = 5; // candidates for a reader who is new
 
 export function fits(doc) {
   return Boolean(doc.written && doc.generation?.steps.some((step) => step.top.length));
@@ -62,7 +65,8 @@ export function mount(root, context) {
   const picture = svg("svg", { role: "group", class: "next" });
   const sentence = el("p", { class: "readout", "aria-live": "polite" });
   const numbers = el("p", { class: "readout numbers" });
-  root.append(option, picture, sentence, numbers);
+  const signs = el("p", { class: "readout aside" });
+  root.append(option, picture, sentence, numbers, signs);
   const strip = certaintyStrip(context);
   let width = 0;
 
@@ -72,7 +76,7 @@ export function mount(root, context) {
     const deep = state.get("level") === "deep";
     const found = candidatesOf(doc, row);
     const { list, written, rest } = found;
-    const rows = deep && rest > 0 ? [...list, { text: null, share: rest }] : list;
+    const rows = !deep ? fewest(list, FEW) : rest > 0 ? [...list, { text: null, share: rest }] : list;
     const columns = columnsFor(rows);
     const said = written && t("label", { step: row + 1, word: visible(written.text), share: percent(written.share) });
     const bars = svg("g", { role: "img", "aria-label": said ?? t("title") });
@@ -84,6 +88,7 @@ export function mount(root, context) {
     sized(picture, width, height);
     option.hidden = !deep;
     option.lastChild.textContent = t("log");
+    signs.textContent = t("signs");
     tell(row, found, deep);
   }
 
@@ -95,14 +100,14 @@ export function mount(root, context) {
     return { left, bar: right - left - 62, pitch: wide ? ROW : TALL, meaning: wide ? [right + 14, 18] : [left, 35] };
   }
 
-  const name = ({ text }) => (text === null ? t("rest") : visible(text));
+  const name = ({ text }) => (text === null ? t("rest") : spelled(text));
 
   function line(candidate, y, { left, bar, meaning }, row, logarithmic) {
     const share = logarithmic ? logShare(candidate.share) : candidate.share;
     const look = { fill: candidate.text === null ? "var(--soft)" : "var(--ink)", weight: candidate.written ? 650 : 400 };
     const group = svg("g", {}, svg("title", {}, `${name(candidate)}: ${number(candidate.share, 4)}`));
     if (candidate.written) group.append(svg("path", { d: `M2 ${y + 8}l7 5.5l-7 5.5z`, fill: "var(--accent)" }));
-    group.append(label(fitted(name(candidate), left - 24, 15), 16, y + 19, { size: 15, ...look }));
+    group.append(label(marked(fitted(name(candidate), left - 24, 15)), 16, y + 19, { size: 15, ...look }));
     group.append(svg("rect", { x: left, y: y + 5, width: bar, height: BAR, rx: 4, fill: "var(--line)", opacity: 0.45 }));
     const tone = candidate.written ? "var(--accent)" : "var(--soft)";
     const body = { x: left, y: y + 5, width: Math.max(1.5, bar * share), height: BAR, rx: Math.min(4, bar * share), fill: tone };
@@ -134,7 +139,7 @@ export function mount(root, context) {
     const times = other ? written.share / other.share : Infinity;
     const key = row < firstRow(doc) ? (top.written ? "foreseen" : "prompted") : verdict(top, written.share, times);
     const about = { word: visible(written.text), other: visible((top.written ? other ?? written : top).text) };
-    sentence.textContent = t(key, { ...about, share: percent(top.share), times: number(times, times < 10 ? 1 : 0) });
+    sentence.textContent = t(key, { ...about, share: percent(top.share), times: brief(times) });
     const { bits, most } = entropyOf(list);
     const facts = { count: list.length, bits: number(bits, 2), most: number(most, 2), rest: percent(rest) };
     numbers.textContent = t("entropy", { ...facts, word: about.word, surprise: number(-Math.log2(written.share), 2) });

@@ -10,7 +10,7 @@ export const name = "positions";
 
 export const words = { en, ko };
 
-const OPENING = [0, 10, 50, 100];
+const OPENING = [0, 10 / 127, 50 / 127, 100 / 127]; // of the way from the quickest dimension to the slowest
 const MOST = 6; // hues that are told apart
 
 export function fits(doc) {
@@ -19,7 +19,7 @@ export function fits(doc) {
 
 // The dimensions the reader has chosen to see as waves: a click adds one or takes it away.
 function choice(columns, changed) {
-  let chosen = OPENING.filter((dimension) => dimension < columns);
+  let chosen = [...new Set(OPENING.map((part) => Math.round(part * (columns - 1))))];
   return {
     get: () => chosen,
     toggle(dimension) {
@@ -36,7 +36,7 @@ export async function mount(root, { doc, arrays, state, t }) {
   const read = async (id) => (id ? arrays.get(id) : null);
   const [values, alike, bias] = await Promise.all([read(ids.table), read(ids.similarity), read(ids.bias)]);
   const dimensions = values && choice(values.shape[1], () => again());
-  const said = (part) => ({ title: t(`${part}.title`), text: t(`${part}.${state.get("level")}`) });
+  const said = (part) => ({ title: t(`${part}.title`), text: t(`${part}.${state.get("level")}`, { table: scheme === "learned" ? "E" : "PE" }) });
 
   const again = drawn(root, state, ["head"], (width, note) => {
     const shared = { t, note, column: t(scheme === "rotary" ? "pair" : "dimension") };

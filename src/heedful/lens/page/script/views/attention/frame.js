@@ -3,6 +3,7 @@ import { columnNames, short, textWidth } from "./labels.js";
 
 const LARGEST = { alone: 64, abreast: 46 }, SMALLEST = { alone: 12, abreast: 4, picture: 0.3 };
 const GAP = 30, BARS = 96, NARROW = 620, ALONE = 640;
+const LOW = 280, ROW = 14; // a long row of few queries is no mere stripe
 
 /** Sizes and places of the panels within `room` pixels; `bars` stand to the right of the last. */
 export function frame({ rows, columns, panels, bars }, room) {
@@ -19,7 +20,8 @@ export function frame({ rows, columns, panels, bars }, room) {
   const overhang = columnNames(columns, fitted(size, 0).cell, size).overhang;
   const { left, cell } = fitted(size, overhang), above = columnNames(columns, cell, size);
   const top = (panels[0].title ? 22 : 0) + above.height;
-  const across = columns.length * cell, down = rows.length * cell;
+  const high = columns.length > 60 ? Math.max(cell, Math.min(ROW, LOW / rows.length)) : cell;
+  const across = columns.length * cell, down = rows.length * high;
   const places = panels.map((_, place) => ({
     x: left + (place % abreast) * (across + GAP),
     y: top + Math.floor(place / abreast) * (top + down + GAP / 2),
@@ -27,13 +29,13 @@ export function frame({ rows, columns, panels, bars }, room) {
   }));
   const last = places.at(-1);
   return {
-    cell, size, top, across, down, places, above, names, everyRow: Math.ceil((size + 1) / cell), barWidth: BARS - 44,
+    cell, high, size, top, across, down, places, above, names, everyRow: Math.ceil((size + 1) / high), barWidth: BARS - 44,
     width: last.x + across + (bars ? BARS : Math.max(2, above.overhang)), height: last.y + down + 4,
   };
 }
 
 /** The cell under a point of the drawing, or null. */
-export function cellAt({ places, cell, across, down }, x, y) {
+export function cellAt({ places, cell, high, across, down }, x, y) {
   const place = places.find((one) => x >= one.x && y >= one.y && x < one.x + across && y < one.y + down);
-  return place ? { query: Math.floor((y - place.y) / cell), key: Math.floor((x - place.x) / cell) } : null;
+  return place ? { query: Math.floor((y - place.y) / high), key: Math.floor((x - place.x) / cell) } : null;
 }

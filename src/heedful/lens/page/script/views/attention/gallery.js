@@ -30,7 +30,9 @@ export function createGallery({ onChoose, isChosen }) {
     const narrow = seenWidth < NARROW, left = narrow || !rows[0].title ? 0 : SIDE_TITLE;
     const most = Math.max(...rows.map((row) => row.cells.length));
     const above = left === 0 && rows[0].title ? 20 : 0;
-    across = Math.max(1, Math.min(most, Math.floor((seenWidth - left) / (narrow ? SMALLEST.phone : SMALLEST.desk))));
+    const words = Math.max(...rows.flatMap((row) => row.cells.flatMap((cell) => cell.lines.map((line) => textWidth(line, TEXT)))));
+    const smallest = Math.max(words + 8, narrow ? SMALLEST.phone : SMALLEST.desk);
+    across = Math.max(1, Math.min(most, Math.floor((seenWidth - left) / smallest)));
     if (most > across) across = Math.ceil(most / Math.ceil(most / across));
     const wide = Math.min(LARGEST, (seenWidth - left) / across), side = wide - 12;
     const said = ({ lines: parts, joint }) => (textWidth(parts.join(joint), TEXT) <= side + 6 ? [parts.join(joint)] : parts);

@@ -24,13 +24,13 @@ export function paint(drawing, spec, sizes) {
   });
 }
 
-function names({ rows, columns }, { cell, size, above, everyRow, names: rowNames }, { x, y, named }) {
+function names({ rows, columns }, { cell, high, size, above, everyRow, names: rowNames }, { x, y, named }) {
   const group = svg("g", {});
   for (let column = 0; column < columns.length; column += above.every) {
     group.append(above.write(column, x + (column + 0.5) * cell, y));
   }
   for (let row = 0; named && row < rows.length; row += everyRow) {
-    group.append(rowName(rowNames[row], x - 8, y + (row + 0.5) * cell, size));
+    group.append(rowName(rowNames[row], x - 8, y + (row + 0.5) * high, size));
   }
   return group;
 }
@@ -59,29 +59,29 @@ function digit(value, x, y, fill) {
   return svg("text", { x, y: y + 4, "font-size": 11, "text-anchor": "middle", fill }, value.toFixed(2));
 }
 
-function bars({ values, title, colour }, { cell, across, barWidth, everyRow }, { x, y }, head) {
-  const start = x + across + 12, height = cell > 4 ? cell - 2 : cell, group = svg("g", {});
+function bars({ values, title, colour }, { high, across, barWidth, everyRow }, { x, y }, head) {
+  const start = x + across + 12, height = high > 4 ? high - 2 : high, group = svg("g", {});
   group.append(svg("text", { x: start, y: head, "font-size": 11 }, title));
   values.forEach((value, row) => {
-    const width = Math.max(1, value * barWidth), middle = y + (row + 0.5) * cell;
-    group.append(svg("rect", { x: start, y: middle - cell / 2, width, height, fill: colour }));
+    const width = Math.max(1, value * barWidth), middle = y + (row + 0.5) * high;
+    group.append(svg("rect", { x: start, y: middle - high / 2, width, height, fill: colour }));
     if (everyRow === 1) group.append(svg("text", { x: start + width + 4, y: middle + 3, "font-size": 10 }, value.toFixed(2)));
   });
   return group;
 }
 
-function crosshair(drawing, { cell, across, down }, { x, y }) {
+function crosshair(drawing, { cell, high, across, down }, { x, y }) {
   const frames = ["row", "column", "one"].map((part) => svg("rect", { class: `cross ${part}`, fill: "none", rx: Math.min(3, cell / 4) }));
   const group = svg("g", { display: "none" }, frames);
   drawing.append(group);
   return (at) => {
     group.setAttribute("display", at ? "inline" : "none");
     if (!at) return;
-    const left = x + at.key * cell - 0.5, top = y + at.query * cell - 0.5;
+    const left = x + at.key * cell - 0.5, top = y + at.query * high - 0.5;
     const boxes = [
-      { x: x - 0.5, y: top, width: across, height: cell },
+      { x: x - 0.5, y: top, width: across, height: high },
       { x: left, y: y - 0.5, width: cell, height: down },
-      { x: left, y: top, width: cell, height: cell },
+      { x: left, y: top, width: cell, height: high },
     ];
     boxes.forEach((box, place) => Object.entries(box).forEach(([name, value]) => frames[place].setAttribute(name, value)));
   };

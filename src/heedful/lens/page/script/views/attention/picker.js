@@ -1,5 +1,6 @@
 // Controls of the attention views: tabs for the kind, lists for a second head.
 import { clear, el } from "../../dom.js";
+import { headsOf } from "../../choice.js";
 import { chosen, kindOf, kindsOf, ofKind } from "./chosen.js";
 
 function list(label, options, value, choose) {
@@ -13,7 +14,7 @@ export function picker({ doc, state, t }, { get, set }) {
   const row = el("div", { class: "picks" });
   const draw = () => {
     const { attention, head } = get(), layers = ofKind(doc, kindOf(attention));
-    const heads = [["mean", t("mean")], ...attention.heads.map((_, number) => [number, String(number)])];
+    const heads = headsOf(attention).map((one) => [one, one === "mean" ? t("mean") : String(one)]);
     const focused = [...row.querySelectorAll("select")].indexOf(document.activeElement);
     clear(row).append(
       list(t("layer"), layers.map((one) => [one, String(one.layer)]), attention, (one) => set(one, head)),

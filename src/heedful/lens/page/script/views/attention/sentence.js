@@ -11,7 +11,7 @@ const LINES_FROM = 560;
 export function createChips({ doc, state, t }) {
   const curves = svg("g", {}), layer = svg("g", {});
   const drawing = svg("svg", { role: "group", class: "sentence" }, curves, layer);
-  const node = el("div", { class: "scroll" }, drawing);
+  const node = el("div", { class: "sentence-frame" }, drawing); // a long text scrolls within it, and its story stays in sight
   let shown = {}, attention = null, withLines = true, seenWidth = 0, spoken = null, resized = () => {};
 
   const tokenOf = (target) => {

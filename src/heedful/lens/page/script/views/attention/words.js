@@ -17,7 +17,8 @@ export function kindName({ state, t }, kind) {
   return t(state.get("level") === "deep" ? `${kind}.deep` : kind);
 }
 
-/** "Layer 2 · Head 5" or "Layer 2 · Mean". */
+/** "Layer 2 · Head 5", "Layer 2 · Mean", or of an only head "Layer 2". */
 export function headName({ t }, { attention, head }) {
+  if (attention.heads.length === 1) return t("layerName", attention);
   return `${t("layerName", attention)} · ${head === "mean" ? t("mean") : `${t("head")} ${head}`}`;
 }

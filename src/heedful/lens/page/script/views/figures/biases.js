@@ -2,15 +2,16 @@
 import { diverging, hue } from "../../colour.js";
 import { svg } from "../../dom.js";
 import { extent, feet, line, rules, scale, ticks } from "./chart.js";
-import { largest, plane, row } from "./grid.js";
+import { plane, row, usual } from "./grid.js";
 import { matrix } from "./matrix.js";
 import { label, number } from "./text.js";
 
 export function biases(bias, chosen, room, { t, note }) {
   const heads = Array.from({ length: bias.shape[0] }, (_, head) => plane(bias, head));
-  const most = Math.max(...heads.map(largest));
-  const fitting = Math.max(2, Math.min(6, Math.floor(room / 96)));
-  const side = room / fitting - 12;
+  const most = Math.max(...heads.map(usual));
+  const lines = Math.ceil(heads.length / Math.max(2, Math.min(6, Math.floor(room / 96))));
+  const fitting = Math.ceil(heads.length / lines);
+  const side = Math.min(150, room / fitting - 12);
   const node = svg("g");
   heads.forEach((source, head) => {
     const unit = side / source.columns;
@@ -25,7 +26,7 @@ export function biases(bias, chosen, room, { t, note }) {
     const [x, y] = [(head % fitting) * (side + 12), Math.floor(head / fitting) * (side + 34) + block.top];
     node.append(svg("g", { transform: `translate(${x} ${y})` }, block.node));
   });
-  return { node, height: Math.ceil(heads.length / fitting) * (side + 34) - 8 };
+  return { node, height: lines * (side + 34) - 8 };
 }
 
 export function fading(bias, chosen, room, { t }) {

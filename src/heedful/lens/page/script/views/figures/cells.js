@@ -42,7 +42,7 @@ export function cells({ rows, columns, width, height, name, look, leave, choose,
   node.addEventListener("keydown", (event) => {
     const move = MOVES[event.key];
     if (move) show((at[0] + move[0] + rows) % rows, (at[1] + move[1] + columns) % columns);
-    else if (event.key === "Enter" && choose) choose(...at);
+    else if (choose && (event.key === "Enter" || event.key === " ")) choose(...at);
     else return;
     event.preventDefault();
     event.stopPropagation(); // the page's own arrow keys stay out of a map that has the focus

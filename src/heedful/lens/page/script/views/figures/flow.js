@@ -2,8 +2,9 @@
 import { svg } from "../../dom.js";
 import { label, paragraph } from "./text.js";
 
-const WORDS = 250;
+const WORDS = 236;
 const GUTTER = 34;
+const APART = 28; // between words and drawing
 const GAP = 34;
 
 function numbered(index, y) {
@@ -15,7 +16,7 @@ function numbered(index, y) {
 export function flow(width, steps, name) {
   const beside = width >= 760;
   const words = beside ? WORDS : width - GUTTER;
-  const room = beside ? width - GUTTER - WORDS - 40 : width;
+  const room = beside ? width - GUTTER - WORDS - APART : width;
   const node = svg("svg", { width, role: "group", "aria-label": name });
   const rail = svg("path", { stroke: "var(--line)", "stroke-width": 1.2, fill: "none" });
   node.append(rail);
@@ -29,7 +30,7 @@ export function flow(width, steps, name) {
     const text = paragraph(step.text, GUTTER, foot + title.height + 1, words);
     const said = 17 + title.height + text.height - 8;
     const drawing = step.draw(room);
-    const [x, top] = beside ? [GUTTER + WORDS + 40, y + 4] : [0, y + said + 8];
+    const [x, top] = beside ? [GUTTER + WORDS + APART, y + 4] : [0, y + said + 8];
     node.append(title.node, text.node, svg("g", { transform: `translate(${x} ${top})` }, drawing.node));
     y += (beside ? Math.max(said, drawing.height + 4) : said + 8 + drawing.height) + GAP;
   });

@@ -14,16 +14,14 @@ export function row(source, index) {
   return Array.from({ length: source.columns }, (_, column) => source.at(index, column));
 }
 
-// The largest size of any number that is one, and never zero, so that it can divide.
-export function largest(source) {
-  let most = 0;
+// The size that all but one number in a hundred stay within: a giant does not make all others pale.
+export function usual(source) {
+  const sizes = new Float32Array(source.rows * source.columns);
   for (let r = 0; r < source.rows; r += 1) {
-    for (let c = 0; c < source.columns; c += 1) {
-      const size = Math.abs(source.at(r, c));
-      if (Number.isFinite(size) && size > most) most = size;
-    }
+    for (let c = 0; c < source.columns; c += 1) sizes[r * source.columns + c] = Math.abs(source.at(r, c));
   }
-  return most || 1;
+  const real = sizes.filter(Number.isFinite).sort();
+  return real[Math.ceil(0.99 * (real.length - 1))] || real.at(-1) || 1;
 }
 
 // One pixel a number, as an address an <image> can show; a number without a colour (null) stays clear.

@@ -1,19 +1,25 @@
 // A matrix as a heat map, and equations of such maps.
 import { diverging, shade } from "../../colour.js";
 import { svg } from "../../dom.js";
+import { columnNames } from "../attention/labels.js";
 import { cells } from "./cells.js";
-import { largest, pixels } from "./grid.js";
+import { pixels, usual } from "./grid.js";
 import { fitted, label, widthOf } from "./text.js";
 
 const SIGN = 30;
 const TITLE = 20;
+const NAME = 11; // size of a token's name
+const LEAST = 4; // a smaller cell has none
 
-// Colours for numbers of both signs, as far as the largest; and for shares.
+// Colours for numbers of both signs, and for shares.
 export function signed(source) {
-  const most = largest(source);
+  const most = usual(source);
   return (value) => (Number.isFinite(value) ? diverging(value / most) : null);
 }
-export const shares = (value) => (value === null ? null : shade(value));
+export function shares(source) {
+  const most = usual(source);
+  return (value) => shade(value / most);
+}
 
 function hatch(width, height) {
   const lines = [];
@@ -31,26 +37,32 @@ function partings(count, unit, along) {
   return [svg("path", { d: way, stroke: "var(--paper)", "stroke-width": 1, fill: "none", "pointer-events": "none" })];
 }
 
-const longest = (texts) => Math.max(...texts.map((text) => widthOf(text, 11)));
+const longest = (texts) => Math.max(...texts.map((text) => widthOf(text, NAME)));
+
+// Names stand at every row or column, or at as many as are read apart.
+function rowNames(rows, unit) {
+  const every = Math.ceil((NAME - 1) / unit);
+  const size = Math.min(NAME, every * unit - 1);
+  const foot = (text) => (text === "␣" ? 1 : 4); // a space hangs below its line
+  return rows.map((text, n) => n % every === 0
+    && label(fitted(text, 64, NAME), -7, (n + 0.5) * unit + foot(text), { size, anchor: "end" }));
+}
 
 // { name, source, unit: [x, y], colour, rows, columns: labels, span: [from, to] columns framed, mark: [row, column] };
 // `watch`: what `cells` may be told. The node's origin is the map's corner; `left` and `top` is what stands before it.
 export function matrix({ name, source, unit, colour, rows, columns, span, mark, watch }) {
   const [width, height] = [source.columns * unit[0], source.rows * unit[1]];
-  const side = rows && unit[1] >= 9 ? Math.min(72, longest(rows) + 8) : 0;
-  const slant = columns && unit[0] >= 12 ? 0.78 * Math.min(56, longest(columns)) + 8 : 0;
+  const side = rows && unit[1] >= LEAST ? Math.min(72, longest(rows) + 8) : 0;
+  const over = columns && unit[0] >= LEAST ? columnNames(columns.map((text) => ({ text })), unit[0], NAME) : null;
+  const above = over ? over.height : 0;
   const node = svg("g", {}, hatch(width, height));
   const image = { href: pixels(source, colour), width, height, preserveAspectRatio: "none" };
   node.append(svg("image", { ...image, "image-rendering": "pixelated" }));
   node.append(...partings(source.rows, unit[1], (y) => `M0 ${y}H${width}`));
   if (columns) node.append(...partings(source.columns, unit[0], (x) => `M${x} 0V${height}`));
-  if (side) rows.forEach((text, n) => {
-    node.append(label(fitted(text, 64, 11), -7, (n + 0.5) * unit[1] + 4, { size: Math.min(11, unit[1]), anchor: "end" }));
-  });
-  if (slant) columns.forEach((text, n) => {
-    const [x, y] = [(n + 0.5) * unit[0], -5];
-    node.append(label(fitted(text, 56, 11), x, y, { size: 11, transform: `rotate(-50 ${x} ${y})` }));
-  });
+  if (side) node.append(svg("g", {}, rowNames(rows, unit[1])));
+  if (over) node.append(svg("g", { fill: "var(--soft)" },
+    columns.map((_, n) => n % over.every === 0 && over.write(n, (n + 0.5) * unit[0], 0))));
   const frame = { fill: "none", stroke: "var(--accent-2)", "stroke-width": 1.5, "pointer-events": "none" };
   if (span) node.append(svg("rect", {
     ...frame, x: span[0] * unit[0], y: -2, width: (span[1] - span[0]) * unit[0], height: height + 4,
@@ -59,14 +71,13 @@ export function matrix({ name, source, unit, colour, rows, columns, span, mark, 
     ...frame, x: mark[1] * unit[0], y: mark[0] * unit[1], width: unit[0], height: unit[1],
   }));
   const shape = `${source.rows}×${source.columns}`;
-  const head = svg("text", { x: 0, y: -8 - slant, "font-size": 13, fill: "var(--ink)" });
+  const head = svg("text", { x: 0, y: -8 - above, "font-size": 13, fill: "var(--ink)" });
   head.append(svg("tspan", { "font-weight": 650 }, name));
   head.append(svg("tspan", { fill: "var(--soft)", dx: 6, "font-size": 12 }, shape));
   const size = { rows: source.rows, columns: source.columns, width, height };
   node.append(head, cells({ ...size, name: `${name} ${shape}`, key: name, start: mark, ...watch }));
   const titled = widthOf(name, 13, 650) + 6 + widthOf(shape, 12);
-  const over = slant ? Math.min(40, widthOf(columns.at(-1), 11) * 0.6) : 0;
-  return { node, left: side, top: TITLE + slant, width: Math.max(width + over, titled), height };
+  return { node, left: side, top: TITLE + above, width: Math.max(width + (over?.overhang ?? 0), titled), height };
 }
 
 // Blocks in a row with signs between them ([sign, block], …; the first sign may be null), wrapped where there is no

@@ -4,7 +4,7 @@ import { el, svg } from "../../dom.js";
 import { flow } from "./flow.js";
 import { row } from "./grid.js";
 import { bands, bars } from "./strips.js";
-import { fitted, label, number, percent } from "./text.js";
+import { fitted, label, number, percent, small } from "./text.js";
 import { scaling } from "./way.js";
 
 const SHOWN = 12;
@@ -28,7 +28,7 @@ function ledger(path, { query, key }) {
 function rowFigure(book, { key, names, deep, t }, room) {
   const columns = deep ? [["score", 134], ["exp", 196]] : [];
   const start = deep ? 214 : 92;
-  const width = room - start - 52;
+  const width = room - start - 56;
   const node = svg("g");
   columns.forEach(([word, x]) => node.append(label(word === "exp" ? "exp" : t(word), x, 10, { size: 11, anchor: "end" })));
   node.append(label(t("share"), start, 10, { size: 11 }));
@@ -40,20 +40,20 @@ function rowFigure(book, { key, names, deep, t }, room) {
     node.append(label(fitted(names[place], 74, 12), 0, y + 11, look));
     if (deep) node.append(
       label(number(book.scores[place]), 134, y + 11, { anchor: "end", fill: "var(--ink)" }),
-      label(number(book.powers[place]), 196, y + 11, { anchor: "end", fill: "var(--ink)" }),
+      label(small(book.powers[place]), 196, y + 11, { anchor: "end", fill: "var(--ink)" }),
     );
     const bar = { y: y + 1, height: 12, rx: 1.5 };
     node.append(
       svg("rect", { ...bar, x: start, width, fill: "var(--line)", opacity: 0.45 }),
       svg("rect", { ...bar, x: start, width: Math.max(share > 0 ? 1 : 0, share * width), fill: shade(0.35 + share * 0.5) }),
-      label(deep ? number(share) : percent(share), start + width + 8, y + 11, look),
+      label(deep ? small(share) : percent(share), start + width + 8, y + 11, look),
     );
   };
   book.strongest.forEach(line);
   const foot = 20 + book.strongest.length * 20 + 12;
   if (book.others > 0) {
     const left = 1 - book.strongest.reduce((sum, place) => sum + book.shares[place], 0);
-    const told = deep ? number : percent;
+    const told = deep ? small : percent;
     node.append(label(`${t("others", { n: book.others })}: ${told(Math.max(0, left))}`, 0, foot));
   }
   return { node, height: foot - (book.others > 0 ? 0 : 16) };
@@ -72,7 +72,7 @@ function everyNumber(t, book, path, pair, names) {
   const mixed = row(path.mixed, pair.query);
   const value = row(path.value, pair.key);
   const dimensions = book.q.map((q, n) => [String(n), q, book.k[n], book.products[n], value[n], mixed[n]]);
-  const tokens = names.map((name, n) => [name, book.scores[n], book.powers[n], book.shares[n]]);
+  const tokens = names.map((name, n) => [name, book.scores[n], small(book.powers[n]), small(book.shares[n])]);
   return el("details", { class: "figure-all" }, el("summary", { "data-keep": "all" }, t("all")),
     el("p", {}, t("rounded")),
     el("div", { class: "figure-tables" },
@@ -89,8 +89,9 @@ export function pairOf({ context, width, attention, path, pair, note, tokens }) 
   const scaled = scaling(attention.numbers, K);
   const at = (source) => number(source.at(pair.query, pair.key));
   const facts = {
-    a, b, K, i: pair.query, j: pair.key, score: at(path.scores), result: at(path.scaled), biased: at(path.biased),
-    bias: path.bias ? at(path.bias) : "", sum: number(book.total), ...scaled,
+    a, b, K, i: pair.query, j: pair.key, score: at(path.scores), result: at(path.scaled),
+    bias: path.bias ? at(path.bias) : "", biased: at(path.biased), share: (deep ? small : percent)(book.shares[pair.key]),
+    sum: number(book.total), ...scaled,
   };
   facts.by = t(`by.${scaled.name}`, scaled);
   const say = (key, ...more) => ({
@@ -111,7 +112,7 @@ export function pairOf({ context, width, attention, path, pair, note, tokens }) 
       { name: `q · ${a}`, values: book.q }, { name: `k · ${b}`, values: book.k },
       { name: t("products"), values: book.products },
     ], room, note) },
-    { ...say("sum", ...added), draw: (room) => tally(facts, path, pair, room, t) },
+    { ...say("sum", ...added), draw: (room) => tally(stations(path, pair, facts, t), room) },
     { ...say("row"), draw: (room) => rowFigure(book, { key: pair.key, names: tokens.keys, deep, t }, room) },
     { ...take, draw: (room) => bands([...taken, { name: "z", values: mixed, share: 1, apart: true }], room, note, most) },
   ];
@@ -119,16 +120,24 @@ export function pairOf({ context, width, attention, path, pair, note, tokens }) 
   return deep ? [figure, everyNumber(t, book, path, pair, tokens.keys)] : [figure];
 }
 
-// The score on its way, as one line of large figures.
-function tally(facts, path, pair, room, t) {
-  const ways = [["Σ", facts.score], [facts.sign, facts.result]];
-  if (path.bias) ways.push(["+ B", facts.biased]);
-  if (path.hidden(pair.query, pair.key)) ways.push([t("masked"), "−∞"]);
+// The score on its way from the sum to the share: [what is done, what comes out].
+function stations(path, pair, { score, sign, result, biased, share }, t) {
+  const hidden = path.hidden(pair.query, pair.key);
+  return [
+    ["Σ q × k", score], [sign, result], path.bias && ["+ B", biased],
+    path.masking !== "none" && [t("mask"), hidden ? "−∞" : biased], ["softmax", share],
+  ].filter(Boolean);
+}
+
+// In large figures, as many in a line as there is room for.
+function tally(ways, room) {
   const node = svg("g");
-  const unit = Math.min(150, room / ways.length);
+  const fitting = Math.min(ways.length, Math.floor(room / 104));
+  const unit = Math.min(150, room / fitting);
   ways.forEach(([sign, value], n) => {
-    node.append(label(sign, n * unit, 14), label(value, n * unit, 40, { size: 22, weight: 600, fill: "var(--ink)" }));
-    if (n) node.append(label("→", n * unit - 26, 39, { size: 16 }));
+    const [x, y] = [(n % fitting) * unit, Math.floor(n / fitting) * 54];
+    node.append(label(n ? `→ ${sign}` : sign, x, y + 14));
+    node.append(label(value, x, y + 38, { size: 20, weight: 600, fill: "var(--ink)" }));
   });
-  return { node, height: 48 };
+  return { node, height: Math.ceil(ways.length / fitting) * 54 - 6 };
 }

@@ -18,7 +18,8 @@ function kept(source) {
 // Float32 can round a share to 0 only when its score lies this far below the row's best; other zeros were masked.
 const ROUNDED = -85;
 
-function masking(scores, weights, causal) {
+function masking(scores, weights, causal, rounded) {
+  if (rounded) return (r, c) => causal && c > r;
   const best = Array.from({ length: scores.rows }, (_, r) => {
     let most = -Infinity;
     for (let c = 0; c < scores.columns; c += 1) if (weights.at(r, c) > 0) most = Math.max(most, scores.at(r, c));
@@ -34,7 +35,8 @@ function maskingOf({ scores, hidden }, causal) {
 }
 
 // Grids of one head: x, query, key, value (T × K), scores, scaled, biased, masked, weights (Tq × Tk), mixed, joined.
-export async function pathOf(arrays, attention, head) {
+// `rounded`: the weights of a long input have few digits, and their zeros say nothing.
+export async function pathOf(arrays, attention, head, rounded) {
   const { numbers, heads } = attention;
   const names = [numbers.x, numbers.query, numbers.key, numbers.value, numbers.mixed, heads[head].weights];
   const [x, query, key, value, mixed, weights] = await Promise.all(names.map((name) => arrays.get(name)));
@@ -48,7 +50,7 @@ export async function pathOf(arrays, attention, head) {
   way.scaled = pairs((r, c) => way.scores.at(r, c) * numbers.scale);
   way.bias = bias && plane(bias, ...(bias.shape.length > 2 ? [head % bias.shape[0]] : []));
   way.biased = bias ? pairs((r, c) => way.scaled.at(r, c) + way.bias.at(r, c)) : way.scaled;
-  way.hidden = masking(way.biased, way.weights, attention.causal);
+  way.hidden = masking(way.biased, way.weights, attention.causal, rounded);
   way.masked = kept(pairs((r, c) => (way.hidden(r, c) ? -Infinity : way.biased.at(r, c))));
   way.masking = maskingOf(way, attention.causal);
   way.groups = key.shape[0];

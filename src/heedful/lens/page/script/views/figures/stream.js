@@ -2,7 +2,7 @@
 import { hue } from "../../colour.js";
 import { svg } from "../../dom.js";
 import { extent, line, rules, scale, ticks } from "./chart.js";
-import { brief, fitted, label } from "./text.js";
+import { brief, label, widthOf } from "./text.js";
 
 const HIGH = 190;
 const SIDE = 36;
@@ -31,14 +31,14 @@ export function stream(residual, parts, room, { t, note, tokens, look: told, dee
   });
   const mean = (part) => tokens.reduce((sum, _, n) => sum + residual.at(n, part), 0) / tokens.length;
   node.append(line(points(mean), { stroke: "var(--ink)", "stroke-width": 3, "pointer-events": "none" }));
+  const crowded = parts.some((part) => widthOf(part, 12) > wide / parts.length - 4); // then every second stands lower
   parts.forEach((part, n) => {
     const anchor = n === 0 ? "start" : n === parts.length - 1 ? "end" : "middle";
     const at = n === 0 ? SIDE : n === parts.length - 1 ? SIDE + wide : x(n);
-    const text = fitted(part, wide / parts.length - 4, 12);
-    node.append(label(text, at, HIGH + 26, { anchor }));
+    node.append(label(part, at, HIGH + 26 + (crowded && n % 2 ? 16 : 0), { anchor }));
     node.append(svg("circle", { cx: x(n), cy: y(mean(n)), r: 4.5, fill: "var(--ink)", "pointer-events": "none" }));
     const bold = { anchor: "middle", weight: 600, fill: "var(--ink)" };
     if (deep) node.append(label(brief(mean(n)), x(n), y(mean(n)) - 10, bold));
   });
-  return { node, height: HIGH + 32 };
+  return { node, height: HIGH + (crowded ? 48 : 32) };
 }

@@ -17,12 +17,12 @@ export function fitted(text, width, size) {
   return `${letters.join("")}…`;
 }
 
-function linesOf(text, width, size) {
+function linesOf(text, width, size, weight) {
   const lines = [];
   let line = "";
   for (const word of text.split(" ")) {
     const longer = line ? `${line} ${word}` : word;
-    if (line && widthOf(longer, size) > width) {
+    if (line && widthOf(longer, size, weight) > width) {
       lines.push(line);
       line = word;
     } else {
@@ -39,7 +39,7 @@ export function label(text, x, y, { size = 12, fill = "var(--soft)", weight = 40
 
 // A paragraph whose first line's foot stands at y; its height says where the next may begin.
 export function paragraph(text, x, y, width, { size = 13, leading = 1.5, ...look } = {}) {
-  const lines = linesOf(text, width, size);
+  const lines = linesOf(text, width, size, look.weight);
   const node = svg("g", {}, ...lines.map((line, n) => label(line, x, y + n * size * leading, { size, ...look })));
   return { node, height: lines.length * size * leading };
 }
@@ -55,7 +55,12 @@ export function brief(value) {
   return String(Number(value.toPrecision(3))).replace("-", "−");
 }
 
+// A probability as a number: what is not nothing does not look like it.
+export function small(share) {
+  return share > 0 && share < 0.0005 ? "<0.001" : number(share);
+}
+
 export function percent(share) {
-  if (share < 0.001) return share < 1e-6 ? "0%" : "<0.1%";
+  if (share < 0.001) return share > 0 ? "<0.1%" : "0%";
   return `${(100 * share).toFixed(share < 0.1 ? 1 : 0)}%`;
 }

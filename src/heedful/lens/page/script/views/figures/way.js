@@ -28,23 +28,26 @@ export function way({ context, width, attention, head, path, pair, note, tokens 
   const offering = tokens.keys;
   const masked = path.masking !== "none";
 
-  // A token is as high everywhere, a number as wide everywhere: the maps compare by eye.
-  const units = (room) => ({
-    token: Math.min(18, Math.max(2.2, (room < 480 ? 105 : 180) / Math.max(T, S))),
-    number: Math.min(2.5, (room - 76) / Math.max(D, J)),
-  });
+  // A token is as high and as wide everywhere, and so is a number: the maps compare by eye. Where there is room, two
+  // maps of scores and one of queries stand side by side, with their signs and names (180).
+  const units = (room) => {
+    const number = Math.min(3, (room - 76) / Math.max(D, J));
+    const most = Math.max(T, S);
+    const token = Math.min(30, (room < 480 ? 200 : (room - 180 - K * number) / 2) / most);
+    return { number, token, high: Math.max(token, Math.min(13, 240 / most)) }; // 13: room for a name
+  };
   const watched = (source, rowName, columnName, more = {}) => ({
     look: (r, c, box) => note.show(box, `${rowName(r)} · ${columnName(c)}: ${number(source.at(r, c))}`),
     leave: () => note.hide(),
     ...more,
   });
   const wide = (name, source, names, unit, more = {}) => matrix({
-    name, source, colour: signed(source), unit: [unit.number, unit.token],
+    name, source, colour: signed(source), unit: [unit.number, unit.high],
     watch: watched(source, (r) => names[r], (c) => c), ...more,
   });
   const choose = (query, key) => state.set({ pair: { query, key } });
   const square = (name, source, unit, colour, more = {}) => matrix({
-    name, source, colour, unit: [unit.token, unit.token], rows: asking, columns: offering, mark: [pair.query, pair.key],
+    name, source, colour, unit: [unit.token, unit.high], rows: asking, columns: offering, mark: [pair.query, pair.key],
     watch: watched(source, (r) => asking[r], (c) => offering[c], { choose }),
     ...more,
   });
@@ -66,7 +69,8 @@ export function way({ context, width, attention, head, path, pair, note, tokens 
     [sign, square(after, to, unit, colour, { rows: undefined })],
   ];
   const asBefore = signed(path.biased); // what is left unmasked keeps its colour
-  const open = (value) => (value === 0 && masked ? null : shares(value));
+  const share = shares(path.weights);
+  const open = (value) => (value === 0 && masked ? null : share(value));
   const notes = [attention.kind === "cross" && "qkv.cross", path.groups < H && "qkv.shared"].filter(Boolean);
   const span = [head * K, (head + 1) * K];
   const steps = [
@@ -86,7 +90,7 @@ export function way({ context, width, attention, head, path, pair, note, tokens 
     masked && step(path.masking, becomes("→", ["S  ", path.biased], [t("masked"), path.masked, asBefore])),
     step("softmax", becomes("softmax →", ["S   ", path.masked], ["A", path.weights, open])),
     step("mix", (unit) => [
-      [null, square("A ", path.weights, unit, shares, { columns: undefined })],
+      [null, square("A ", path.weights, unit, open, { columns: undefined })],
       ["·", wide("V ", path.value, offering, unit)],
       ["=", wide("Z", path.mixed, asking, unit)],
     ]),

@@ -1,6 +1,5 @@
 // The beam's nodes as a tree: pure functions, no page.
-import { joined } from "./rows.js";
-import { visible } from "./words.js";
+import { joined, visible } from "./words.js";
 
 // { byId, children, columns, chosen }: columns[step] holds that step's nodes, survivors first, each by its score;
 // chosen[step] is the node on the way to the answer.

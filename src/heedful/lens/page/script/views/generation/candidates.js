@@ -1,7 +1,7 @@
 // The candidates of a step and what can be said of them: pure functions, no page.
 import { furthest, instead, textOf } from "./branches.js";
-import { firstRow, joined, stepAt, textBefore } from "./rows.js";
-import { tail, visible } from "./words.js";
+import { firstRow, stepAt, textBefore } from "./rows.js";
+import { PART, joined, tail, visible } from "./words.js";
 
 // { list, written, rest }: the likeliest, the written one among them even where it is not likely, and all others' share.
 export function candidatesOf(doc, row) {
@@ -30,11 +30,26 @@ export function logShare(share) {
   return Math.max(0, 1 + Math.log10(Math.max(share, 1e-12)) / 6);
 }
 
+// The few likeliest, and among them the one that was written.
+export function fewest(list, count) {
+  const few = list.slice(0, count);
+  return few.some((candidate) => candidate.written) ? few : [...few.slice(0, -1), list.find((candidate) => candidate.written)];
+}
+
+// Several tokens may spell one letter, and each shows all of it: what stands before the row that completes it.
+function before(doc, row) {
+  const [read, came] = doc.sequences.target.slice(row, row + 2);
+  const halfway = came && read.text === came.text && read.word === came.word && read.piece !== came.piece;
+  const text = textBefore(doc, row);
+  return halfway ? [...text].slice(0, -1).join("") : text;
+}
+
 // What an alternative would have meant: what the beam made of it, or how the text would read.
 export function meaningOf(doc, tree, row, { text, share }) {
   const node = tree && instead(tree, row - firstRow(doc) + 1, text, share);
   if (node?.fate === "pruned") return { key: "pruned", text: "" };
   const end = node && furthest(tree, node);
   if (node) return { key: end === node ? "once" : "kept", text: textOf(tree, end) };
-  return { key: "instead", text: joined([tail(textBefore(doc, row)), visible(text)].filter(Boolean)) };
+  if (visible(text) === PART) return { key: "part", text: "" };
+  return { key: "instead", text: joined([tail(before(doc, row)), text]) };
 }

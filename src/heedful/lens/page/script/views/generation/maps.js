@@ -1,31 +1,42 @@
 // The weights between words as a map: source words across, target words down, a ring on each link.
 import { shade } from "../../colour.js";
 import { svg } from "../../dom.js";
+import { columnNames, rowName, short, textWidth } from "../attention/labels.js";
+import { largest } from "../attention/measure.js";
 import { plane, pixels } from "../figures/grid.js";
-import { fitted, label, widthOf } from "../figures/text.js";
+import { label } from "../figures/text.js";
 
-const LARGEST = 36;
-const NAMED = 11; // a smaller cell has no room for names and rings
+const [SMALLEST, LARGEST] = [15, 34]; // of a cell with names and a ring
+const MOST = 60; // words: more have no names
+const HIGH = 460;
+
+// How large a cell is in this room, and what its names take: if need be wider than the room, to be read.
+export function cellSize({ source, target, width }) {
+  const words = [source, target].map((texts) => texts.map((text) => ({ text })));
+  const side = Math.max(...words[1].map((word) => textWidth(short(word), 12))) + 14;
+  const within = (overhang) => (width - side - overhang - 4) / source.length;
+  const free = within(columnNames(words[0], Math.max(SMALLEST, within(0)), 12).overhang);
+  return { words, side, cell: Math.max(SMALLEST, Math.min(LARGEST, free, Math.max(18, HIGH / target.length))) };
+}
 
 export function mapOf({ source, target, links, weights, width, watch, t }) {
-  const named = width / (source.length + 4) >= NAMED && target.length <= 60;
-  const side = named ? Math.min(110, width * 0.26, Math.max(...target.map((text) => widthOf(text, 12)))) + 8 : 18;
-  const slant = named ? Math.min(80, 0.72 * Math.max(...source.map((text) => widthOf(text, 12))) + 16) : 22;
-  const cell = Math.min(LARGEST, (width - side - (named ? 34 : 0)) / source.length, named ? LARGEST : 1100 / target.length);
+  const named = Math.max(source.length, target.length) <= MOST;
+  const sizes = cellSize({ source, target, width });
+  const cell = named ? sizes.cell : Math.min((width - 18) / source.length, 1100 / target.length);
+  const above = named && columnNames(sizes.words[0], cell, 12);
+  const [side, slant] = named ? [sizes.side, above.height] : [18, 22];
   const [wide, high] = [cell * source.length, cell * target.length];
   const node = svg("g");
   const inner = svg("g", { transform: `translate(${side} ${slant})` });
   const area = { width: wide, height: high };
-  const image = { href: pixels(plane(weights), shade), preserveAspectRatio: "none", style: "image-rendering:pixelated" };
+  const most = largest(weights.data);
+  const image = { href: pixels(plane(weights), (share) => shade(share / most)), preserveAspectRatio: "none", "image-rendering": "pixelated" };
   inner.append(svg("image", { ...image, ...area }), svg("rect", { ...area, fill: "none", stroke: "var(--line)" }));
   if (named) {
-    target.forEach((text, row) => {
-      inner.append(label(fitted(text, side - 8, 12), -7, (row + 0.5) * cell + 4, { anchor: "end", fill: "var(--ink)" }));
-    });
-    source.forEach((text, column) => {
-      const x = (column + 0.5) * cell;
-      inner.append(label(fitted(text, 94, 12), x, -6, { fill: "var(--ink)", transform: `rotate(-42 ${x} -6)` }));
-    });
+    const names = svg("g", { fill: "var(--ink)" });
+    sizes.words[1].forEach((word, row) => names.append(rowName(short(word), -8, (row + 0.5) * cell, 12)));
+    source.forEach((_, column) => column % above.every || names.append(above.write(column, (column + 0.5) * cell, 0)));
+    inner.append(names);
     for (const [from, to] of links) {
       const ring = { cx: (from + 0.5) * cell, cy: (to + 0.5) * cell, r: cell * 0.2, fill: "none", "stroke-width": 2 };
       inner.append(svg("circle", { ...ring, stroke: "var(--paper)", "stroke-width": 4 }));
@@ -56,5 +67,5 @@ export function mapOf({ source, target, links, weights, width, watch, t }) {
     cursor.setAttribute("x", pair[0] * cell);
     cursor.setAttribute("y", pair[1] * cell);
   }
-  return { node, light, height: slant + high + 4 };
+  return { node, light, width: side + wide + (above ? above.overhang : 0), height: slant + high + 4 };
 }

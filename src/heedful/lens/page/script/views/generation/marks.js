@@ -26,6 +26,12 @@ export function mark(fate, end = false) {
   return svg("path", { d: cross, stroke: "var(--soft)", "stroke-width": 1.5, "stroke-linecap": "round" });
 }
 
+// A line and its sign, for a legend.
+export function sample(fate, end) {
+  const sign = svg("g", { transform: "translate(30 8)" }, mark(fate, end));
+  return svg("svg", { width: 40, height: 16, "aria-hidden": "true" }, line(fate, "M1 8H23"), sign);
+}
+
 function square(half, look) {
   return svg("rect", { x: -half, y: -half, width: 2 * half, height: 2 * half, rx: 1, ...look });
 }

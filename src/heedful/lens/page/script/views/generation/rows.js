@@ -14,12 +14,6 @@ export function stepAt(doc, row) {
   return steps[row - (doc.written.length - steps.length)] ?? null;
 }
 
-// Tokens' texts in a row: with their own spaces where they have them, else with one between any two.
-export function joined(texts) {
-  if (texts.some((text) => /^\s|\s$/.test(text))) return texts.join("").trim();
-  return texts.filter((text) => !/^␣+$/.test(text)).join(" ");
-}
-
 // What stands before the token of this row: cut from the text where that is possible, else put together from tokens.
 export function textBefore(doc, row) {
   const read = doc.sequences.target.slice(0, row + 1).filter((token) => !token.special);

@@ -2,7 +2,7 @@
 import { clear, svg } from "../../dom.js";
 import { fitted, label, number, widthOf } from "../figures/text.js";
 import { FATES, line, mark } from "./marks.js";
-import { visible } from "./words.js";
+import { marked, spelled } from "./words.js";
 
 const COLUMN = { simple: 122, deep: 156 }; // the narrowest; a short tree takes the width there is
 const WIDEST = 190;
@@ -71,7 +71,7 @@ export function treePicture(tree, { choose, watch }) {
     const look = node.id === shown ? { fill: "var(--paper)", stroke: "var(--ink)" } : { fill: "transparent" };
     group.append(svg("rect", { ...frame, ...look }));
     group.append(mark(node.fate, chosen && tree.children.get(node.id).length === 0));
-    group.append(label(shortText(node), 12, 4.5, { size: 13, ...(chosen ? { fill: "var(--ink)", weight: 650 } : {}) }));
+    group.append(label(marked(shortText(node)), 12, 4.5, { size: 13, ...(chosen ? { fill: "var(--ink)", weight: 650 } : {}) }));
     if (deep) group.append(label(number(node.score, 2), right - x - 5, 4, { size: 10, anchor: "end" }));
     group.addEventListener("pointerenter", () => watch(node));
     group.addEventListener("click", () => choose(node));
@@ -82,7 +82,7 @@ export function treePicture(tree, { choose, watch }) {
   return { picture, draw, whole, columnAt, height };
 }
 
-const shortText = (node) => fitted(visible(node.text), LETTERS, 13);
+const shortText = (node) => fitted(spelled(node.text), LETTERS, 13);
 
 // { x: the sign's middle, left and right: where lines end and begin, y } of every node.
 function placed(tree, columnAt, deep) {
