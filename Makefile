@@ -9,7 +9,7 @@ demo: .venv/installed
 	$(BIN)/heedful demo --out runs/demo
 
 test: .venv/installed-dev lint browser
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # For the tests of the page. Where it is missing and cannot be installed, they are skipped.
 browser:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from torch.distributed import TCPStore  # type: ignore[attr-defined]  # it does, without saying so
@@ -78,6 +79,21 @@ def made_once(factory: pytest.TempPathFactory, name: str) -> Iterator[tuple[Path
         mark.seek(0)
         yield folder, not mark.read()
         mark.write("yes")
+
+
+def printed_once(factory: pytest.TempPathFactory, script: Path) -> Any:
+    """The JSON that a script prints, run once for all workers, without a GPU: its forks could not use one."""
+    with made_once(factory, script.stem) as (folder, empty):
+        found = folder / "found.json"
+        if empty:
+            here = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+            environment = os.environ | {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "PYTHONPATH": here}
+            done = subprocess.run(
+                [sys.executable, script], capture_output=True, text=True, env=environment, check=False
+            )
+            assert done.returncode == 0, done.stderr
+            found.write_text(done.stdout)
+        return json.loads(found.read_text())
 
 
 def run_together(*command: str, given: bytes = b"") -> list[Ended]:

@@ -153,8 +153,8 @@ class Lab:
 
 
 def killed_while_saving(folder: Path) -> Any:
-    """At every call that changes the disk, over three checkpoints of which the second and third remove another."""
-    lab = Lab(folder, steps=3, validate_every=0, save_every=1, keep_last=1)
+    """At every call that changes the disk, over two checkpoints of which the second removes the first."""
+    lab = Lab(folder, steps=2, validate_every=0, save_every=1, keep_last=1)
     count = folder / "count"
     lab.run(folder / "counted", on_disk=lambda number: note(count, number))
     calls = int(count.read_text())

@@ -82,7 +82,7 @@ def go_on(
 
 
 def everything(out: Path) -> None:
-    """What two processes do; in `one-MODE` lie runs that one process began."""
+    """What two processes do; in `one-MODE` lie runs that one process began, in `killed` one that two did not end."""
     for mode in MODES:
         learn(out, mode)
         rounded = config(parallel=mode, precision="bf16-weights", log_every=1, save_every=0)
@@ -92,6 +92,7 @@ def everything(out: Path) -> None:
     assert go_on(out / "undisturbed", dropout=0.1) is not None
     assert go_on(out / "disturbed", dropout=0.1, stop=STOP) is None
     assert go_on(out / "disturbed", dropout=0.1) is not None
+    assert go_on(out / "killed", dropout=0.1) is not None
 
 
 if __name__ == "__main__":
@@ -101,5 +102,4 @@ if __name__ == "__main__":
         everything(Path(sys.argv[2]))
     else:
         world().advice = "; resume it"
-        stop, rank = (0, 0) if sys.argv[1] == "go on" else (STOP, int(sys.argv[1]))
-        go_on(Path(sys.argv[2]), dropout=0.1, stop=stop, by=signal.SIGKILL, rank=rank)
+        go_on(Path(sys.argv[2]), dropout=0.1, stop=STOP, by=signal.SIGKILL, rank=int(sys.argv[1]))

@@ -22,11 +22,12 @@ SCRIPT = parallel_worker.__file__
 
 @pytest.fixture(scope="module")
 def together(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All runs by two processes, and some that one began."""
+    """All runs by two processes, some that one began, and one in which one of two was killed."""
     with made_once(tmp_path_factory, "together") as (out, empty):
         if empty:
             for mode in MODES:
                 assert parallel_worker.go_on(out / f"one-{mode}", stop=STOP) is None
+            (out / "last words").write_text(killed(1, out / "killed"))
             for ended in run_together(SCRIPT, "everything", str(out)):
                 assert (ended.code, ended.err) == (0, "")
     return out
@@ -35,9 +36,10 @@ def together(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same by this one."""
-    out = tmp_path_factory.mktemp("alone")
-    parallel_worker.learn(out, "replicate")
-    parallel_worker.go_on(out / "replicate" / "undisturbed")
+    with made_once(tmp_path_factory, "alone") as (out, empty):
+        if empty:
+            parallel_worker.learn(out, "replicate")
+            parallel_worker.go_on(out / "replicate" / "undisturbed")
     return out / "replicate"
 
 
@@ -115,12 +117,10 @@ def killed(rank: int, run: Path, environment: dict[str, str] | None = None) -> s
     return ended[1 - rank].err.splitlines()[-1]  # torch may say something before
 
 
-def test_a_killed_process_ends_the_other_and_the_run_goes_on(together: Path, tmp_path: Path) -> None:
+def test_a_killed_process_ends_the_other_and_the_run_goes_on(together: Path) -> None:
     words = f"process 1 of 2 on {socket.gethostname()} has gone (no sign of life for 2 s); resume it"
-    assert killed(1, tmp_path) == words
-    for process in run_together(SCRIPT, "go on", str(tmp_path)):
-        assert (process.code, process.err) == (0, "")
-    ours, theirs = tensors(tmp_path), tensors(together / "undisturbed")
+    assert (together / "last words").read_text() == words
+    ours, theirs = tensors(together / "killed"), tensors(together / "undisturbed")
     assert all(torch.equal(ours[name], tensor) for name, tensor in theirs.items())
 
 
