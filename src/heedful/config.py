@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, replace
+from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
@@ -33,7 +34,7 @@ class Config:
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
-        hints = get_type_hints(type(self))
+        hints = _hints(type(self))
         for field in fields(self):
             value = _convert(getattr(self, field.name), hints[field.name], f"{self.title}.{field.name}")
             object.__setattr__(self, field.name, value)
@@ -111,6 +112,12 @@ def _refuse_unknown_keys(cls: type[Config], given: Mapping[str, Any]) -> None:
     for key in given:
         if key not in known:
             raise ConfigError(f"{cls.title}: {unknown('key', key, known)}")
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    """What its fields may be; to find out takes longer than all checks."""
+    return get_type_hints(kind)
 
 
 def _convert(value: Any, kind: Any, where: str) -> Any:

@@ -55,13 +55,14 @@ def test_a_page_and_the_same_as_data_and_as_a_picture(models: Path, tmp_path: Pa
     done = shell("look", models / "translator", TEXT, "--out", page, *words)
     assert done.code == 0, done.err
     said = done.out.splitlines()
-    assert [line.split(" (")[0] for line in said] == [f"wrote {path}" for path in (picture, data, page)]
-    assert all(line.endswith((" kB)", " MB)")) for line in said)
-
     document = json.loads(data.read_text(encoding="utf-8"))
+    assert [line.split(" (")[0] for line in said[:3]] == [f"wrote {path}" for path in (picture, data, page)]
+    assert all(line.endswith((" kB)", " MB)")) for line in said[:3])
+    assert "\n".join(said[3:]) == document["answer"]
+
     model = heedful.load(models / "translator")
     assert document["answer"] == model.predict([TEXT], beam=3)[0]
-    assert (document["model"]["name"], document["language"]) == (str(models / "translator"), "ko")
+    assert (document["model"]["name"], document["language"]) == ("translator", "ko")
     assert all(array["data"] for array in document["arrays"].values())
     text = page.read_text(encoding="utf-8")
     assert "alert('책')" in text
@@ -84,7 +85,7 @@ def test_without_words_the_page_is_here_and_data_alone_need_none(
 
     monkeypatch.setattr(webbrowser, "open", browser)
     done = shell("look", models / "translator", "책을", "--target", "I read", "--layers", "0,1", "--open")
-    assert (done.code, done.out.split(" (")[0]) == (0, "wrote look.html")
+    assert (done.code, done.out.split(" (")[0], len(done.out.splitlines())) == (0, "wrote look.html", 1)
     assert opened == [(tmp_path / "look.html").as_uri()]
 
 
@@ -118,7 +119,10 @@ def test_images_and_series_are_files(models: Path, tmp_path: Path) -> None:
         ("translator", [TEXT, "--png", "a.png", "--layer", "5"], 1, "there is no layer 5 to draw; there are 0, 1"),
         ("translator", [TEXT, "--png", "a.png", "--head", "9"], 1, "layer 1 has heads 0 to 3, not 9"),
         ("translator", [TEXT, "--png", "a.gif"], 1, "a picture is written as .png or .svg"),
-        ("translator", [TEXT, "--column", "close"], 2, "column"),
+        ("translator", [TEXT, "--column", "close"], 2, "--column choose what is shown of a --series"),
+        ("translator", [TEXT, "--device", "foo"], 2, "--device is auto, cpu, cuda"),
+        ("translator", [TEXT, "--target", "I", "--beam", "3"], 2, "a given target excludes searching"),
+        ("translator", [TEXT, "--target", "I", "--max-new-tokens", "3"], 2, "leave out --max-new-tokens"),
         ("images", ["a cat"], 2, "a model for images reads --image, not TEXT"),
         ("images", ["--image", "none.png"], 1, "none.png: there is no such file"),
         ("series", ["--series", "none.csv"], 1, "none.csv: there is no such file"),

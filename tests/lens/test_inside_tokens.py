@@ -12,7 +12,8 @@ import published_folders as published
 from heedful.data.published_tokenizer import PublishedTokenizer
 from heedful.data.text_tokenizers import of_characters
 from heedful.data.tokenizer import BYTE, END, START, Tokenizer
-from heedful.lens.inside import TokenDict, spelt, tokens_of
+from heedful.lens.inside import PART, TokenDict, spelt, tokens_of
+from heedful.lens.inside.tokens import visible
 
 MAKES = {
     "wordpiece": published.wordpiece,
@@ -35,9 +36,8 @@ def composed(text: str) -> str:
 
 
 def read(tokens: list[TokenDict]) -> str:
-    """What they show, together. No character that is spelt by several tokens comes twice in a row in these texts."""
-    texts = [token["text"] for token in tokens]
-    return "".join(text for text, last in zip(texts, ["", *texts], strict=False) if text != last or text.isascii())
+    """What they show, together, without the signs for parts of a letter."""
+    return "".join(token["text"].removesuffix(PART) if token["part"] else token["text"] for token in tokens)
 
 
 @pytest.mark.parametrize("make", ["house", *MAKES])
@@ -58,13 +58,16 @@ def test_there_is_a_token_for_each_id_and_a_word_reads_as_in_the_text(make: str)
 
 
 @pytest.mark.parametrize("make", ["house", "byte_level", "byte_fallback"])
-def test_every_byte_of_a_character_shows_the_character(make: str) -> None:
+def test_a_character_in_several_bytes_is_shown_once_by_the_last(make: str) -> None:
     tokenizer = named(make)
     tokens = tokens_of(tokenizer, tokenizer.encode("cat 뷁🙂"))
+    texts = [token["text"] for token in tokens]
     for character in "뷁🙂":
-        spelt = [token for token in tokens if token["text"] == character]
-        assert len(spelt) == len(character.encode())
-        assert len({token["word"] for token in spelt}) == 1
+        last = texts.index(character)
+        spelt = tokens[last + 1 - len(character.encode()) : last + 1]
+        assert [token["text"] for token in spelt[:-1]] == [PART] * (len(spelt) - 1)
+        assert [token["part"] for token in spelt] == [True] * (len(spelt) - 1) + [False]
+        assert {token["word"] for token in spelt} == {1}
         assert len({token["piece"] for token in spelt}) > 1
 
 
@@ -110,7 +113,15 @@ def test_syllables_written_in_letters_are_whole() -> None:
     fast.decoder = decoders.Fuse()
     tokenizer = PublishedTokenizer(fast.to_str())
     ids = [alphabet[letter] for letter in unicodedata.normalize("NFD", "학생a이다")]
-    assert [token["text"] for token in tokens_of(tokenizer, ids)] == [*"학학학생생생a이이다다"]
+    assert [token["text"] for token in tokens_of(tokenizer, ids)] == [*"◌◌학◌◌생a◌이◌다"]
+
+
+def test_what_a_token_completes_before_a_part_is_shown_there() -> None:
+    alphabet = {piece: place for place, piece in enumerate(["나ᄒ", "ᅡᆨ생", "a"])}
+    fast = FastTokenizer(models.WordLevel(alphabet, unk_token="a"))
+    fast.decoder = decoders.Fuse()
+    tokens = tokens_of(PublishedTokenizer(fast.to_str()), [0, 1])
+    assert [(token["text"], token["part"]) for token in tokens] == [("나◌", True), ("학생", False)]
 
 
 def test_start_and_end_are_marked_and_others_have_their_names() -> None:
@@ -143,11 +154,13 @@ def test_a_special_token_ends_a_word() -> None:
 
 
 def test_what_cannot_be_seen_has_a_sign() -> None:
-    tokenizer = of_characters("ab \n\t\u200d", end=False)
-    tokens = tokens_of(tokenizer, tokenizer.encode("a b\n\t\u200d"))
-    assert [token["text"] for token in tokens] == ["a", "␣", "b", "⏎", "⇥", r"\u200d"]
-    assert [token["word"] for token in tokens] == [0, None, 1, None, None, 2]
+    tokenizer = of_characters("ab \n\t\u200d\u202e", end=False)
+    tokens = tokens_of(tokenizer, tokenizer.encode("a b\n\t\u200d\u202e"))
+    assert [token["text"] for token in tokens] == ["a", "␣", "b", "⏎", "⇥", "‹ZWJ›", "‹U+202E›"]
+    assert [token["word"] for token in tokens] == [0, None, 1, None, None, 2, 2]
     assert not any(token["special"] for token in tokens)
+    joined = "👩\u200d💻"  # between letters it is needed, to draw them as one
+    assert visible(joined) == joined
 
 
 def test_a_row_that_is_no_token_and_a_byte_on_its_own_are_shown_too() -> None:
@@ -155,4 +168,4 @@ def test_a_row_that_is_no_token_and_a_byte_on_its_own_are_shown_too() -> None:
     (nameless,) = tokens_of(published_one, [100_000])
     assert (nameless["text"], nameless["piece"], nameless["special"]) == ("<100000>", "<100000>", True)
     (byte,) = tokens_of(house(), [BYTE + 0xEB])
-    assert (byte["text"], byte["piece"], byte["special"]) == ("\ufffd", "<0xEB>", False)
+    assert (byte["text"], byte["piece"], byte["special"], byte["part"]) == (PART, "<0xEB>", False, True)

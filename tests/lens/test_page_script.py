@@ -176,6 +176,24 @@ def test_choices_stay_together_and_within_what_there_is(changes: dict[str, Any],
     assert {key: state[key] for key in expected} == expected
 
 
+def test_a_part_of_a_letter_is_told_in_words_and_its_letter_is_there_once() -> None:
+    code = """import { translator } from "./words.js";
+import { textBefore } from "./views/generation/rows.js";
+const t = translator({ en: { read: "“{a}” came before “{b}”." }, ko: {} }, { get: () => "en" });
+const target = [["", true], ["◌", true], ["뷁", false], ["고◌", true], ["양", false]];
+const tokens = target.map(([text, part], place) => ({ text, part, word: place < 3 ? 0 : 1, special: place === 0 }));
+const doc = { answer: "", question: "", sequences: { target: tokens } };
+console.log(JSON.stringify([t("read", { a: "◌", b: "◌" }), [1, 2, 3, 4].map((row) => textBefore(doc, row))]));"""
+    assert run(code) == ["A part of a letter came before a part of a letter.", ["", "뷁", "뷁 고", "뷁 고양"]]
+
+
+def test_numbers_that_were_left_out_are_said_to_be_and_a_recurrent_model_has_none() -> None:
+    code = """import { fits } from "./views/numbers.js";
+const attentions = [{ numbers: null }];
+console.log(JSON.stringify([fits({ attentions, layers: [{}] }), fits({ attentions, layers: [] })]));"""
+    assert run(code) == [True, False]
+
+
 def test_every_view_says_all_its_words_in_both_languages() -> None:
     code = """import { views } from "./views.js";
 const said = (words) => Object.keys(words).filter((key) => words[key] !== "").sort();

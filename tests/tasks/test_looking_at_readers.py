@@ -157,6 +157,11 @@ def test_of_several_gaps_each_has_its_own(readers: dict[str, Any]) -> None:
     assert {one["label"]: one["probability"] for one in document["classes"]} == wanted
 
 
+def test_another_model_s_sign_for_a_gap_is_no_word(readers: dict[str, Any]) -> None:
+    with pytest.raises(DataError, match=r"<mask> is another model's sign for a gap; write \[MASK\]"):
+        look_at(readers["masked"], "the <mask> reads")
+
+
 def test_a_text_without_a_gap_is_read_all_the_same(readers: dict[str, Any]) -> None:
     model = readers["masked"]
     document = look_at(model, TEXT)

@@ -19,11 +19,12 @@ from heedful.errors import ConfigError, DataError, HeedfulError
 from heedful.families import GenerationDefaults, config_of
 from heedful.generation import GenerationConfig, generate
 from heedful.lens.alignment import Head
+from heedful.lens.inside import PART
 from heedful.lens.inside.tokens import visible
 from heedful.tasks.importing import import_model
 from heedful.tasks.language_model import Continuer
 from heedful.tasks.language_model.continuer import ContinuerSettings
-from heedful.tasks.looking import look_at
+from heedful.tasks.looking import assembling, look_at
 from heedful.tasks.looking.alignment import agreement
 from heedful.tasks.looking.beams import beam_tree, end_of
 from heedful.tasks.translation.looking import look
@@ -107,7 +108,9 @@ def test_the_answer_is_that_of_predict_and_looking_changes_nothing(
 
     steps, read = document["generation"]["steps"], document["sequences"]["target"]
     assert len(read) == len(document["written"]) == len(steps)
-    assert [visible(step["token"]) for step in steps] == document["written"]
+    told = [visible(step["token"]) for step in steps]
+    assert [text == "\ufffd" for text in told] == [text.endswith(PART) for text in document["written"]]
+    assert "".join(told).replace("\ufffd", "") == "".join(document["written"]).replace(PART, "")
     assert [token["text"] for token in read[1:]] == document["written"][:-1]
     assert (document["written"][-1] == "■") is wanted.finished
     own = steps[document.get("prompt", 1) - 1 :]
@@ -193,6 +196,7 @@ def test_a_given_target_is_seen_as_if_it_had_been_written() -> None:
     model = translator()
     document = look_at(model, SOURCE, target=TARGET)
     assert (document["answer"], document["written"][-1]) == (TARGET, "■")
+    assert (document["given"], look_at(model, SOURCE)["given"]) == (True, False)
     assert "".join(token["piece"] for token in document["sequences"]["target"][1:]) == "▁I▁read▁books."
     assert document["generation"]["beam"] is None
     wanted, found = look(model, SOURCE, TARGET), document["alignment"]
@@ -233,6 +237,13 @@ def test_the_recurrent_model_shows_its_alignment_and_nothing_it_does_not_have(wr
     assert [(one["layer"], one["head"]) for one in document["alignment"]["maps"]] == [(0, 0)]
 
 
+def test_numbers_that_found_no_room_come_for_a_layer_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = translator()
+    monkeypatch.setattr(assembling, "ROOM", 0)
+    assert not any(one["numbers"] for one in look_at(model, SOURCE)["attentions"])
+    assert all(one["numbers"] for one in look_at(model, SOURCE, layers=[0])["attentions"])
+
+
 def test_only_the_layers_asked_for() -> None:
     document = look_at(translator(), SOURCE, layers=[1])
     assert {one["layer"] for one in (*document["attentions"], *document["layers"])} == {1}
@@ -247,7 +258,7 @@ def test_only_the_layers_asked_for() -> None:
         ("\ud800", {}, DataError, "half a surrogate pair"),
         ("책을 " * 400, {}, DataError, "401|tokens"),
         (SOURCE, {"bean": 2}, ConfigError, "bean"),
-        (SOURCE, {"target": TARGET, "beam": 2}, ConfigError, "without 'beam'"),
+        (SOURCE, {"target": TARGET, "beam": 2}, ConfigError, "excludes searching for an answer: leave out 'beam'"),
         (SOURCE, {"layers": [0, 7]}, DataError, "there is no layer 7"),
     ],
 )
@@ -276,6 +287,8 @@ def test_an_answer_that_outgrows_the_context_is_refused_and_one_that_just_fits_i
     document = look_at(model, "bad egg", max_new_tokens=6)
     assert len(document["sequences"]["target"]) == 12
     assert document["answer"] == model.predict(["bad egg"], max_new_tokens=6)[0]
+    with pytest.warns(UserWarning, match="sees 12 tokens at once, and the text has 7 .* cut after 6 new ones"):
+        assert look_at(model, "bad egg") == document  # its own number, 8, is more than fits
     with pytest.raises(ConfigError, match="without 'target'"):
         look_at(model, "bad egg", target="a")
 

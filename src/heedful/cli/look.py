@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import webbrowser
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from ..errors import ConfigError, DataError
+from ..errors import ConfigError, DataError, HeedfulError
 from ..files import write_text
 from ..lens.page import write_page
 from ..tasks import load
@@ -23,6 +24,7 @@ from .words import say
 
 PAGE = Path("look.html")
 PICTURE = "Picture"
+DEVICES = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 
 
 def look(
@@ -83,11 +85,19 @@ def look(
     for path in (page, json_file, png):
         if path is not None and path.is_dir():
             raise DataError(f"{path} is a folder; name the file to write in it")
+    if not DEVICES.fullmatch(device):
+        raise ConfigError(f"--device is auto, cpu, cuda or one of several such as cuda:1, not {device!r}")
     used = load(model, device=device)
     item = _item(used, text, image, series)
     chosen = {"series": series_name, "column": column}
+    if series is None and any(chosen.values()):
+        raise ConfigError("--series-name and --column choose what is shown of a --series; leave them out")
     words = given(context) | {name: value for name, value in chosen.items() if value is not None}
-    document = look_at(used, item, name=str(model), language=language, target=target, layers=_numbers(layers), **words)
+    about: dict[str, Any] = {"name": model.resolve().name, "language": language}
+    try:
+        document = look_at(used, item, target=target, layers=_numbers(layers), **about, **words)
+    except (ConfigError, DataError) as error:
+        raise _in_flags(error, context) from None
     if png is not None:  # first, since more can be wrong with it
         _wrote(draw(document, png, layer=layer, head=head))
     if json_file is not None:
@@ -96,6 +106,8 @@ def look(
     if page is not None:
         write_page(page, document)
         _wrote(page)
+    if document["answer"] is not None and not document.get("given"):
+        say(document["answer"])
     if page is not None and open_it and not webbrowser.open(page.resolve().as_uri()):
         raise DataError(f"no browser could be opened; open the page yourself: {page}")
 
@@ -131,6 +143,16 @@ def _standard_input() -> str:
         return sys.stdin.buffer.read().decode("utf-8").removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError as error:
         raise DataError(f"<stdin>: not UTF-8 at byte {error.start}") from None
+
+
+def _in_flags(error: HeedfulError, context: typer.Context) -> HeedfulError:
+    """The same with the names that Python has for options as they are written here."""
+    options = [option for option in context.command.params if option.opts[0].startswith("-")]
+    flags = {str(option.name): max(option.opts, key=len) for option in options}
+    flags |= {"series": "--series-name"}  # a word of `look_at`; the file has no name there
+    pattern = "|".join(f"'{name}'" + (rf"|\b{name}\b" if "_" in name else "") for name in flags)
+    said = re.sub(pattern, lambda found: flags[found[0].strip("'")], str(error))
+    return (ConfigError if isinstance(error, ConfigError) else DataError)(said)
 
 
 def _numbers(layers: str | None) -> list[int] | None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from . import demo, doctor, evaluate, export, imports, look, predict, report, tour, train
+from . import demo, doctor, evaluate, export, imports, look, predict, report, serve, tour, train
 from .help import Command, Group
 from .words import say
 
@@ -23,6 +23,7 @@ app.command(cls=Command, epilog="Example: heedful demo --direction en-ko --out r
 app.add_typer(train.app, name="train", epilog=train.EXAMPLE)
 app.command(cls=Command, epilog='Example: heedful predict runs/demo "고양이가 물을 마셔요."')(predict.predict)
 app.command(cls=Command, epilog='Example: heedful look runs/demo "고양이가 물을 마셔요." --out page.html')(look.look)
+app.command(cls=Command, epilog="Example: heedful serve runs/en-ko runs/ko-en --port 8000")(serve.serve)
 app.command(cls=Command, epilog="Example: heedful evaluate runs/ko-en --data test.tsv")(evaluate.evaluate)
 app.command("import", cls=Command, epilog="Example: heedful import all-MiniLM-L6-v2 --out minilm")(imports.import_)
 app.command(cls=Command, epilog="Example: heedful export runs/ko-en --to ctranslate2 --out ko-en-ct2")(export.export)

@@ -154,8 +154,8 @@ def _too_many(size: str) -> DataError:
 
 def _is_pillow(source: object) -> bool:
     """Without importing Pillow: who has such an image has done so."""
-    module = sys.modules.get("PIL.Image")
-    return module is not None and isinstance(source, module.Image)
+    kind = getattr(sys.modules.get("PIL.Image"), "Image", None)  # another thread may just be importing it
+    return kind is not None and isinstance(source, kind)
 
 
 def _pillow() -> Any:

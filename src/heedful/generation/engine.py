@@ -21,7 +21,7 @@ from .native.rows import NativeRows
 from .prepare import prepare
 from .queue import Queue
 from .rules import Rules
-from .search import Starting, search
+from .search import Starting, Waiting, search
 from .sentence import Drawn, Fate, Request, Searched, Sentence
 from .strategies import strategy_of
 from .streams import Stream
@@ -53,16 +53,10 @@ def generate(
 
     >>> generate(model, [[5, 9, 2]], beam=4, length_penalty=0.6)
     """
-    asked = _Asked.of(module, inputs, config, changes, (start, end), banned, boosted, prefixes)
-    if histories is not None:
-        histories[:] = [[] for _ in inputs]
-        for request, history in zip(asked.requests, histories, strict=True):
-            request.history = history
-    answers: list[list[Hypothesis]] = [[] for _ in inputs]
-    for sentences in asked.written():
-        for sentence in sentences:
-            answers[sentence.request.index] = sentence.best
-    return answers
+    asked = Asked.of(
+        module, inputs, config, start=start, end=end, banned=banned, boosted=boosted, prefixes=prefixes, **changes
+    )
+    return asked.found(histories)
 
 
 def stream(
@@ -81,25 +75,25 @@ def stream(
 
     When the last has come, the stream's `answer` is the whole one.
     """
-    asked = _Asked.of(module, [ids], config, changes, (start, end), banned, boosted, [prefix])
-    if asked.config.sample and asked.config.n_best > 1:
-        raise ConfigError("several samples cannot be streamed as one; leave n_best at 1")
+    asked = Asked.of(
+        module, [ids], config, start=start, end=end, banned=banned, boosted=boosted, prefixes=[prefix], **changes
+    ).as_stream()
     return Stream(_stream(asked))
 
 
-def _stream(asked: _Asked) -> Generator[int, None, Hypothesis]:
+def _stream(asked: Asked) -> Generator[int, None, Hypothesis]:
     sent = 0
     best: list[Hypothesis] = []
     for (sentence,) in asked.written():
         best = sentence.best
-        sure = best[0].tokens if sentence.settled else sentence.certain()
+        sure = sentence.certain()
         yield from sure[sent:]
         sent = len(sure)
     return best[0]
 
 
 @dataclass(frozen=True)
-class _Asked:
+class Asked:
     """A checked call: the model, its config, and a request for each input."""
 
     module: Any
@@ -113,15 +107,18 @@ class _Asked:
         cls,
         module: Any,
         inputs: Sequence[Sequence[int]],
-        config: GenerationConfig | None,
-        changes: Mapping[str, Any],
-        start_end: tuple[int, int | Sequence[int]],
-        banned: Sequence[int],
-        boosted: Mapping[int, float] | None,
-        prefixes: Sequence[Sequence[int]] | None,
-    ) -> _Asked:
-        start, end = start_end
-        config = (GenerationConfig() if config is None else config).changed(**changes)
+        config: GenerationConfig | None = None,
+        *,
+        start: int = 1,
+        end: int | Sequence[int] = 2,
+        banned: Sequence[int] = (),
+        boosted: Mapping[int, float] | None = None,
+        prefixes: Sequence[Sequence[int]] | None = None,
+        **changes: Any,
+    ) -> Asked:
+        """What `generate` is given; nothing is written yet."""
+        config = GenerationConfig() if config is None else config
+        config = config.changed(**changes) if changes else config
         ends = (whole(end),) if hasattr(end, "__index__") else tuple(map(whole, end))
         rules = Rules(config, ends, tuple(banned), dict(boosted or {}))
         requests = _requests(module, inputs, config, rules, prefixes)
@@ -130,17 +127,42 @@ class _Asked:
             raise DataError(f"start is one of this model's tokens, which go from 0 to {size - 1}, but is {start}")
         return cls(module, config, rules, requests, start)
 
-    def written(self) -> Iterator[list[Sentence]]:
-        """Write every answer; after each step come the sentences that took it.
+    def found(self, histories: list[list[list[Fate]]] | None = None) -> list[list[Hypothesis]]:
+        """Write it all: `generate`."""
+        if histories is not None:
+            histories[:] = [[] for _ in self.requests]
+            for request, history in zip(self.requests, histories, strict=True):
+                request.history = history
+        answers: list[list[Hypothesis]] = [[] for _ in self.requests]
+        for sentences in self.written():
+            for sentence in sentences:
+                answers[sentence.request.index] = sentence.best
+        return answers
 
-        What does not fit the memory of a GPU is begun again, half as much at once.
+    def as_stream(self) -> Asked:
+        """The same, where its answer can come token by token."""
+        if self.config.sample and self.config.n_best > 1:
+            raise ConfigError("several samples cannot be streamed as one; leave n_best at 1")
+        return self
+
+    @property
+    def budget(self) -> int:
+        """How many input tokens, times the answers written at the same time, are read at once."""
+        return self.config.batch_tokens or (ON_GPU if _device_of(self.module).type == "cuda" else ON_CPU)
+
+    def sentence(self, request: Request) -> Sentence:
+        """One of its requests, before it is written."""
+        kind = Searched if self.config.beam > 1 else Drawn
+        return kind(self.config, self.rules.ends, request)
+
+    def steps(self, waiting: Waiting) -> Iterator[list[Sentence]]:
+        """Write those that wait; after each step come the sentences that took it.
+
+        They may be another's, if that one asked this model for the same way to write.
         """
         wiring, ready = wiring_of(self.module), prepare(self.module, self.config.precision)
         device = _device_of(self.module)
         as_it_is = self.module if ready.module is self.module else None  # what was prepared has no dropout left
-        kind = Searched if self.config.beam > 1 else Drawn
-        settled: set[int] = set()
-        budget = self.config.batch_tokens or (ON_GPU if device.type == "cuda" else ON_CPU)
 
         def begin(sentences: Sequence[Sentence]) -> Starting:
             inputs = [sentence.request.ids for sentence in sentences]
@@ -150,12 +172,21 @@ class _Asked:
                 else NativeRows(ready.native, inputs, self.start)
             )
 
+        strategy = strategy_of(self.config, len(self.rules.ends))
+        return _quietly(search(begin, strategy, self.rules, waiting), as_it_is)
+
+    def written(self) -> Iterator[list[Sentence]]:
+        """Write every answer; after each step come the sentences that took it.
+
+        What does not fit the memory of a GPU is begun again, half as much at once.
+        """
+        settled: set[int] = set()
+        budget = self.budget
         while True:
-            left = [kind(self.config, self.rules.ends, ask) for ask in self.requests if ask.index not in settled]
+            left = [self.sentence(request) for request in self.requests if request.index not in settled]
             queue = Queue(left, budget, self.config.width)
-            steps = search(begin, strategy_of(self.config, len(self.rules.ends)), self.rules, queue)
             try:
-                for sentences in _quietly(steps, as_it_is):
+                for sentences in self.steps(queue):
                     settled.update(sentence.request.index for sentence in sentences if sentence.settled)
                     yield sentences
                 return

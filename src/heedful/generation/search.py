@@ -146,19 +146,24 @@ class Batch:
         width = self._totals.shape[1]
         for index, (sentence, candidates) in enumerate(zip(self.sentences, _read(choice, plain, width), strict=True)):
             if any(isnan(candidate.total) for candidate in candidates):
-                raise GenerationError(
-                    f"the logits for input {sentence.request.index} are not numbers (NaN); "
-                    "the model's weights or this input hold NaN or inf"
+                sentence.fail(
+                    GenerationError(
+                        f"the logits for input {sentence.request.index} are not numbers (NaN); "
+                        "the model's weights or this input hold NaN or inf"
+                    )
                 )
+                continue
             going = sentence.advance(candidates)
             if going:
                 staying.append(index)
                 places += [index * len(candidates) + place for place in going]
                 rows += [index * width + candidates[place].beam for place in going]
             elif not sentence.best:
-                raise GenerationError(
-                    f"every next token for input {sentence.request.index} is impossible or banned, "
-                    "so there is no answer; ban fewer tokens"
+                sentence.fail(
+                    GenerationError(
+                        f"every next token for input {sentence.request.index} is impossible or banned, "
+                        "so there is no answer; ban fewer tokens"
+                    )
                 )
         return staying, places, rows
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 from .config import GenerationConfig
 from .hypothesis import PENALTIES, Hypothesis
@@ -52,6 +52,8 @@ class Request:
     past: Sequence[int] = ()  # what was written before the answer: a prompt
     key: str = ""  # what its random draws are made from, beside the seed
     history: list[list[Fate]] | None = None  # filled step by step where it is wanted
+    told: Callable[[Sentence], None] | None = None  # called after each step, where others share the batch
+    unwanted: bool = False  # nobody waits for it any more: it leaves at its next step
 
 
 class Sentence(Protocol):
@@ -61,12 +63,22 @@ class Sentence(Protocol):
     best: list[Hypothesis]  # the n best that reached an end, best first
     length: int  # tokens written so far
     settled: bool  # nothing more will be written
+    error: Exception | None  # why there is no answer
 
     def advance(self, candidates: Sequence[Candidate]) -> list[int]:
         """Take a step's candidates, best first; the places of those that go on, none once all is settled."""
 
+    def fail(self, error: Exception) -> None:
+        """There will be no answer. Where nobody is told, the error is raised, and ends the others of its batch too."""
+
+    def afresh(self) -> Sentence:
+        """The same, before its first step."""
+
     def certain(self) -> tuple[int, ...]:
-        """The tokens that the best answer is sure to begin with."""
+        """The tokens that the best answer is sure to begin with; all of them once it is settled."""
+
+    def logprobs(self, count: int) -> tuple[float, ...]:
+        """What the model gives the first of these."""
 
     def written(self) -> Iterator[tuple[int, ...]]:
         """The tokens of every open prefix."""
@@ -85,12 +97,16 @@ class _Books:
     best: list[Hypothesis] = field(default_factory=list)
     length: int = 0
     settled: bool = False
+    error: Exception | None = None
     open: list[Prefix | None] = field(default_factory=lambda: [None])
 
     def __post_init__(self) -> None:
         self._random = Random(f"{self.config.seed} {self.request.key}")
 
     def advance(self, candidates: Sequence[Candidate]) -> list[int]:
+        if self.request.unwanted:
+            self.settled = True
+            return []
         self.length += 1
         if self.request.history is not None:
             self.request.history.append([])
@@ -102,17 +118,32 @@ class _Books:
         """The places of the candidates that go on."""
         raise NotImplementedError
 
+    def fail(self, error: Exception) -> None:
+        if self.request.told is None:
+            raise error
+        self.error, self.settled = error, True
+
     def draws(self) -> list[float]:
         return [self._random.random() for _ in range(self.config.width)]
 
     def written(self) -> Iterator[tuple[int, ...]]:
         return (_tokens(prefix) for prefix in self.open)
 
+    def afresh(self) -> Self:
+        return type(self)(self.config, self.ends, self.request)
+
     def certain(self) -> tuple[int, ...]:
+        if self.settled:
+            return self.best[0].tokens
         possible = [*self.written(), *(answer.tokens for answer in self.best[:1])]
         shortest = min(possible, key=len)
         common = (n for n, token in enumerate(shortest) if any(other[n] != token for other in possible))
         return shortest[: next(common, len(shortest))]
+
+    def logprobs(self, count: int) -> tuple[float, ...]:
+        if self.settled:
+            return self.best[0].token_logprobs[:count]
+        return tuple(part.logprob for part in _parts(self.open[0])[:count])
 
     def finish(self, candidate: Candidate) -> None:
         """An answer that has ended, or that the limit cuts; it is kept while it is among the best."""

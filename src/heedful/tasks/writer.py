@@ -100,10 +100,10 @@ class Writer(ABC):
         """The model's own words of generation, changed. Its beam is wide enough for what is asked, and no matter to
         sampling.
         """
-        own = self.generation.changed(n_best=1)
+        own = self.generation
         sample = changes.get("sample", own.sample and "beam" not in changes)
         beam = 1 if sample else max(own.beam, changes.get("n_best", 1))
-        return own.changed(**{"sample": sample, "beam": beam, **({} if sample else SEARCHING), **changes})
+        return own.changed(**{"n_best": 1, "sample": sample, "beam": beam, **({} if sample else SEARCHING), **changes})
 
     def rounds(self, inputs: Sequence[list[int]], words: GenerationConfig) -> Rounds[Found]:
         """The calls that answer all inputs: one, unless a task needs more."""

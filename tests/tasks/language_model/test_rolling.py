@@ -10,9 +10,10 @@ import torch
 import heedful
 from heedful.data.text_tokenizers import of_characters, of_pieces
 from heedful.families import GenerationDefaults, config_of
-from heedful.generation import GenerationConfig, generate
+from heedful.generation import GenerationConfig, Hypothesis, generate
 from heedful.tasks.language_model import Continuer, ContinuerSettings
-from heedful.tasks.language_model.rolling import generate_on, stream_on
+from heedful.tasks.language_model.rolling import rounds, stream_on
+from heedful.tasks.rounds import played
 
 LIMIT = 16
 TOKENS: dict[str, Any] = {"start": 0, "end": (10,)}
@@ -22,6 +23,12 @@ TOKENS: dict[str, Any] = {"start": 0, "end": (10,)}
 def module() -> Any:
     torch.manual_seed(1)
     return heedful.build("gpt2-tiny", vocab_size=11, d_model=32, n_layers=2, d_ff=64, max_length=LIMIT).eval()
+
+
+def generate_on(
+    module: Any, prompts: list[list[int]], words: GenerationConfig, limit: int | None, **tokens: Any
+) -> list[list[Hypothesis]]:
+    return played(rounds(prompts, words, limit), lambda call: generate(module, *call, **tokens))
 
 
 def greedy(module: Any, prompt: list[int], count: int) -> tuple[list[int], float]:

@@ -26,6 +26,7 @@ from .rolling import rounds, stream_on
 from .scoring import TextScore, nats_of, usual_stride
 
 LENGTH = 100  # tokens of an answer, unless told otherwise
+NEAR = 16  # tokens before an answer that decide about its first space, and complete a character
 USUAL = 1024  # tokens at once, for a model that says nothing of its own
 
 
@@ -83,7 +84,7 @@ class Continuer(Writer):
 
     def text(self, ids: Sequence[int], tokens: Sequence[int]) -> str:
         """What follows, with the space that separates it."""
-        return self.tokenizer.continuation(ids, tokens)
+        return self.tokenizer.continuation(ids[-NEAR:], tokens)
 
     def answer(self, ids: Sequence[int], found: Hypothesis) -> Answer:
         """With its end, where it came to one."""

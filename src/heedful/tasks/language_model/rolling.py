@@ -11,9 +11,9 @@ from typing import Any
 
 from torch import nn
 
-from ...generation import GenerationConfig, Hypothesis, Stream, generate, stream
+from ...generation import GenerationConfig, Hypothesis, Stream, stream
 from ...generation.hypothesis import PENALTIES
-from ..rounds import Call, Done, Found, Rounds, after, played
+from ..rounds import Call, Done, Found, Rounds, after
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,6 @@ def rounds(prompts: Sequence[Sequence[int]], words: GenerationConfig, limit: int
         for (row, place), (draft,) in zip(going, further, strict=True):
             found[row][place] = draft
     return [sorted((draft.written for draft in drafts), key=lambda answer: -answer.score) for drafts in found]
-
-
-def generate_on(
-    module: nn.Module, prompts: Sequence[Sequence[int]], words: GenerationConfig, limit: int | None, **tokens: Any
-) -> Found:
-    """As `generate`, however many tokens are asked for."""
-    return played(rounds(prompts, words, limit), lambda call: generate(module, *call, **tokens))
 
 
 def stream_on(

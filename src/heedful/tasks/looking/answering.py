@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ...data.cleaning import tidy
-from ...errors import DataError
+from ...errors import ConfigError, DataError
 from ...generation import GenerationConfig, Hypothesis
 from ...generation.models import wiring_of
 from ..language_model import Continuer
@@ -76,20 +77,36 @@ def answered(writer: Translator | Rewriter, ids: list[int], given: Mapping[str, 
 
 
 def continued(continuer: Continuer, ids: list[int], given: Mapping[str, Any]) -> Written:
-    """The best that follows a text. It must fit what the model sees at once: beyond, it forgets what it has read."""
+    """The best that follows a text. It must fit what the model sees at once: beyond, it forgets what it has read.
+
+    Where nobody has said how long it is to be, it is as long as fits.
+    """
     search = Search.of(continuer, ids, given)
     limit, n_read = continuer.limit, len(ids) + len(search.found.tokens) - (not search.found.finished)
-    if limit is not None and n_read > limit:
-        raise DataError(
-            f"text and answer have {n_read:,} tokens together, and this model sees {limit:,} at once, so no page could "
-            f"show all it did; ask for at most {limit - len(ids) + 1:,} new ones (max_new_tokens)"
+    if limit is None or n_read <= limit:
+        return Written.of(continuer, ids, search)
+    fitting = limit - len(ids) + 1
+    if "max_new_tokens" not in given and fitting > 0:
+        warnings.warn(
+            f"this model sees {limit:,} tokens at once, and the text has {len(ids):,} of them: the answer is cut after "
+            f"{fitting:,} new ones, so that the page shows all that the model did",
+            stacklevel=2,
         )
-    return Written.of(continuer, ids, search)
+        return Written.of(continuer, ids, Search.of(continuer, ids, {**given, "max_new_tokens": fitting}))
+    raise DataError(
+        f"text and answer have {n_read:,} tokens together, and this model sees {limit:,} at once, so no page could "
+        f"show all it did; ask for at most {fitting:,} new ones (max_new_tokens)"
+    )
 
 
-def given_to(writer: Translator | Rewriter, ids: list[int], target: Any) -> Written:
-    """A person's answer, in the tokens that training would have had."""
-    text = tidy(plain(target))
+def given_to(writer: Translator | Rewriter, ids: list[int], words: Mapping[str, Any]) -> Written:
+    """A person's answer, the `target`, in the tokens that training would have had."""
+    if strange := [word for word in words if word != "target"]:
+        raise ConfigError(
+            f"a given target excludes searching for an answer: leave out {' and '.join(map(repr, strange))}, "
+            "or leave out 'target'"
+        )
+    text = tidy(plain(words["target"]))
     tokens, (_, ends) = writer.target_tokenizer.encode(text), start_and_ends(writer)
     tokens = tokens if tokens[-1:] and tokens[-1] in ends else [*tokens, ends[0]]
     forced = writer.forced()

@@ -10,7 +10,19 @@ from typing import Any, TypeVar
 from torch import nn
 
 from ...errors import ConfigError, DataError, unknown
-from ...lens.inside import DIGITS, Arrays, TokenDict, Trace, attentions, kind_of_weights, layers, positions_of, twin
+from ...lens.inside import (
+    DIGITS,
+    ROOM,
+    ROOM_ASKED,
+    Arrays,
+    TokenDict,
+    Trace,
+    attentions,
+    kind_of_weights,
+    layers,
+    positions_of,
+    twin,
+)
 from ...lens.recorder import Recording
 from ..predictor import Predictor
 
@@ -31,7 +43,7 @@ class Notes:
         seen = seen if self.layers is None else _about(seen, self.layers)
         return {
             "digits": DIGITS.get(kind_of_weights(seen)),
-            "attentions": attentions(seen, self.arrays),
+            "attentions": attentions(seen, self.arrays, ROOM if self.layers is None else ROOM_ASKED),
             "layers": layers(seen, self.arrays),
             "positions": positions_of(module, self.arrays),
         }
@@ -56,7 +68,7 @@ def apart(predictor: P) -> P:
 
 def token(text: str, *, special: bool = False) -> TokenDict:
     """One that is no piece of a text: a patch."""
-    return {"text": text, "piece": text, "word": None, "special": special}
+    return {"text": text, "piece": text, "word": None, "special": special, "part": False}
 
 
 def classes_of(shares: Mapping[str, float]) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from ..reader import Reader, Row
 from .assembling import EMPTY, Notes, apart, classes_of, only
 
 GUESSES, GUESSES_OF_SEVERAL = 10, 5  # for a gap alone, and for each of several
+SIGNS = ("[MASK]", "<mask>", "<extra_id_0>")  # of gaps, in one model or another
 
 
 def see_classes(classifier: Classifier, item: Any, notes: Notes, words: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,6 +48,7 @@ def see_gaps(filler: Filler, item: Any, notes: Notes, words: Mapping[str, Any]) 
     only(words, filler)
     filler = apart(filler)
     if not isinstance(item, str) or filler.settings.mask not in item:
+        _refuse_others_signs(item, filler.settings.mask)
         row = Reader.prepared(filler, item)
         return _read(filler, item, row, _passed(filler, row), notes)
     row, several = filler.prepared(item), item.count(filler.settings.mask) > 1
@@ -58,6 +60,12 @@ def see_gaps(filler: Filler, item: Any, notes: Notes, words: Mapping[str, Any]) 
         for guess in reversed(gap)  # of two that look alike, the likelier stays
     }
     return _read(filler, item, row, seen, notes, filler.filled(item, gaps), classes_of(shares))
+
+
+def _refuse_others_signs(item: Any, mask: str) -> None:
+    for sign in SIGNS:
+        if isinstance(item, str) and sign in item:
+            raise DataError(f"{sign} is another model's sign for a gap; write {mask} where a word is missing")
 
 
 @torch.inference_mode()

@@ -28,11 +28,8 @@ TOP = 10  # tokens that might have come next
 def see_translation(writer: Translator | Rewriter, item: Any, notes: Notes, words: Mapping[str, Any]) -> dict[str, Any]:
     """Of the answer to a text; or of the `target` that is given, as if the model had written it."""
     source = only_part(writer, item)
-    if (target := words.get("target")) is None:
-        answer = answered(writer, source, words)
-    else:
-        only(words, writer, "target")
-        answer = given_to(writer, source, target)
+    target = words.get("target")
+    answer = answered(writer, source, words) if target is None else given_to(writer, source, words)
     start, ends = start_and_ends(writer)
     ids = [start, *answer.tokens]
     with torch.inference_mode(), trace(module := twin(writer.module)) as seen:
@@ -45,10 +42,11 @@ def see_translation(writer: Translator | Rewriter, item: Any, notes: Notes, word
         "kind": "translation",
         "question": item,
         "answer": answer.text,
+        "given": target is not None,
         "sequences": {"source": sources, "target": tokens[:-1]},
         "written": _texts(tokens[1:]),
         "generation": {
-            "steps": _steps(logits, ids, tokens, spell := partial(spelt, writer.target_tokenizer, ends=ends)),
+            "steps": _steps(logits, ids, spell := partial(spelt, writer.target_tokenizer, ends=ends)),
             "beam": answer.beam(spell),
         },
         "alignment": alignment(rows, *both, notes.arrays, kind_of_weights(seen)),
@@ -74,14 +72,14 @@ def see_continuation(continuer: Continuer, item: Any, notes: Notes, words: Mappi
         "written": _texts(tokens[1:]),
         "prompt": len(prompt),
         "generation": {
-            "steps": _steps(logits, ids, tokens, spell := partial(spelt, continuer.tokenizer, ends=ends)),
+            "steps": _steps(logits, ids, spell := partial(spelt, continuer.tokenizer, ends=ends)),
             "beam": answer.beam(lambda written: spell([*prompt, *written])),
         },
         **notes.inside(continuer.module, seen),
     }
 
 
-def _steps(logits: Tensor, ids: Sequence[int], tokens: Sequence[TokenDict], spell: Spell) -> list[dict[str, Any]]:
+def _steps(logits: Tensor, ids: Sequence[int], spell: Spell) -> list[dict[str, Any]]:
     """What each row (T, V) gave to the token that came after it, and to those that might have."""
     logprobs = logits.float().log_softmax(dim=-1).cpu()
     top = logprobs.exp().topk(min(TOP, logprobs.shape[-1]))
@@ -89,8 +87,6 @@ def _steps(logits: Tensor, ids: Sequence[int], tokens: Sequence[TokenDict], spel
     for row, (indices, shares) in enumerate(zip(top.indices.tolist(), top.values.tolist(), strict=True)):
         read, came = ids[: row + 1], ids[row + 1]
         texts = {index: spell([*read, index]) for index in (came, *indices)}
-        if "\ufffd" in texts[came]:  # what it is a part of is known by now
-            texts[came] = tokens[row + 1]["text"]
         steps.append(
             {
                 "token": texts[came],

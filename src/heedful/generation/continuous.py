@@ -1,0 +1,202 @@
+"""A batch that never ends: whoever asks, at any time, joins what is being written.
+
+Those who ask for the same way to write share a batch; where there are several ways, their batches take turns, step
+by step. Who came first begins first. One thread takes the steps; asking and leaving are for any.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import fields
+from threading import Lock
+from typing import NamedTuple
+
+import torch
+
+from .config import GenerationConfig
+from .engine import Asked
+from .queue import SHORT
+from .sentence import Sentence
+
+Told = Callable[[Sentence], None]
+
+# Of a config, what a sentence keeps for itself; of the rest all who share a batch have the same.
+OWN = {"seed", "max_new_tokens", "length_penalty", "penalty", "n_best"}
+SHARED = [field.name for field in fields(GenerationConfig) if field.name not in OWN]
+WORTH, PATIENCE = 4, 4  # newcomers are read when they are one in so many, or have waited for so many steps
+
+
+class Continuous:
+    """All that one model is writing, and those that wait for it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._waiting: deque[_Waiter] = deque()
+        self._batches: dict[Hashable, _Batch] = {}
+        self._most: int | None = None  # that fits the memory, once that has run out
+        self.running = 0  # sentences that have begun
+
+    @property
+    def waiting(self) -> int:
+        """Sentences that have not begun."""
+        return len(self._waiting)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a step would do anything."""
+        return bool(self._waiting or self._batches)
+
+    def put(self, asked: Asked, told: Told) -> None:
+        """Write these. `told` is called in the writing thread after every step of each, and with the error of one
+        that fails: it must be quick, and raise nothing.
+        """
+        way = _way(asked)
+        for request in asked.requests:
+            request.told = told
+        with self._lock:
+            self._waiting.extend(_Waiter(way, asked, asked.sentence(request)) for request in asked.requests)
+
+    def leave(self, asked: Asked) -> None:
+        """Nobody waits for these any more. Those that run leave at their next step."""
+        for request in asked.requests:
+            request.unwanted = True
+        with self._lock:
+            self._waiting = deque(waiter for waiter in self._waiting if not waiter.sentence.request.unwanted)
+
+    def step(self) -> None:
+        """A step of every batch."""
+        self._admit()
+        stepped = [sentence for way, batch in [*self._batches.items()] for sentence in self._advanced(way, batch)]
+        self.running = sum(not sentence.settled for batch in self._batches.values() for sentence in batch.running)
+        for sentence in stepped:
+            _tell(sentence)
+
+    def close(self, error: Exception) -> None:
+        """Write nothing more; everyone is told why."""
+        with self._lock:
+            left = [waiter.sentence for waiter in self._waiting]
+            self._waiting.clear()
+        left += [sentence for batch in self._batches.values() for sentence in batch.all]
+        self._batches.clear()
+        self.running = 0
+        for sentence in _failed(left, error):
+            _tell(sentence)
+
+    def _admit(self) -> None:
+        """In the order they came, as many as fit beside those that run; one at least when nothing does."""
+        used = sum(batch.cost for batch in self._batches.values())
+        with self._lock:
+            while self._waiting:
+                way, asked, sentence = self._waiting[0]
+                cost = _cost(sentence, asked.config.width)
+                if used and used + cost > min(asked.budget, self._most or asked.budget):
+                    return
+                used += cost
+                self._waiting.popleft()
+                if way not in self._batches:
+                    self._batches[way] = _Batch(asked)
+                self._batches[way].arriving.append(sentence)
+
+    def _advanced(self, way: Hashable, batch: _Batch) -> list[Sentence]:
+        """Those who took a step, or will never take another."""
+        try:
+            sentences = batch.step()
+        except Exception as error:  # whatever it is, those who wait must know
+            del self._batches[way]
+            if isinstance(error, torch.OutOfMemoryError) and len(batch.all) > 1:
+                self._begin_again(way, batch)
+                return []
+            return _failed(batch.all, error)
+        if not sentences:
+            del self._batches[way]
+        return sentences
+
+    def _begin_again(self, way: Hashable, batch: _Batch) -> None:
+        """Half as much at once, where it did not fit the memory of a GPU."""
+        self._most = max(1, batch.cost // 2)
+        with self._lock:
+            self._waiting.extendleft(_Waiter(way, batch.asked, sentence.afresh()) for sentence in reversed(batch.all))
+        torch.cuda.empty_cache()
+
+
+class _Waiter(NamedTuple):
+    way: Hashable
+    asked: Asked
+    sentence: Sentence
+
+
+class _Batch:
+    """What is written in one way: the search asks it who joins."""
+
+    capacity = 0
+
+    def __init__(self, asked: Asked) -> None:
+        self.asked = asked
+        self.running: list[Sentence] = []
+        self.arriving: list[Sentence] = []
+        self._steps: Iterator[list[Sentence]] | None = None
+        self._waited = 0  # steps, since the first of them arrived
+
+    @property
+    def all(self) -> list[Sentence]:
+        """Those that are not done."""
+        return [sentence for sentence in (*self.running, *self.arriving) if not sentence.settled]
+
+    @property
+    def cost(self) -> int:
+        return sum(_cost(sentence, self.asked.config.width) for sentence in self.all)
+
+    def step(self) -> list[Sentence]:
+        """The sentences that took it; none once all are settled."""
+        if self._steps is None:
+            self._steps = self.asked.steps(self)
+        return next(self._steps, [])
+
+    def next_for(self, running: Sequence[Sentence], vacancies: int | None) -> list[Sentence]:
+        """Those that have arrived, as far as there are places. Where most would find none, or one is too long for
+        them, it is better to begin again with all, once those that run are settled.
+        """
+        self.running = [*running]
+        self.arriving = [sentence for sentence in self.arriving if not sentence.request.unwanted]
+        longest = max(map(_length, self.arriving), default=0)
+        if not running:
+            self.capacity = longest
+        elif vacancies is not None and (longest > self.capacity or len(self.arriving) > len(running) + vacancies):
+            return []
+        elif len(self.arriving) * WORTH < len(running) and self._waited < PATIENCE:
+            self._waited += bool(self.arriving)
+            return []
+        self._waited = 0
+        arrived = self.arriving[:vacancies]
+        del self.arriving[:vacancies]
+        self.running += arrived
+        return arrived
+
+
+def _way(asked: Asked) -> Hashable:
+    """What those who share a batch have in common: everything but what each sentence keeps for itself."""
+    config, rules = asked.config, asked.rules
+    shared = (getattr(config, name) for name in SHARED)
+    return (*shared, config.width, asked.start, rules.ends, rules.banned, tuple(rules.boosted.items()))
+
+
+def _cost(sentence: Sentence, width: int) -> int:
+    """What it takes of the budget."""
+    return width * max(len(sentence.request.ids), SHORT)
+
+
+def _length(sentence: Sentence) -> int:
+    """The most tokens it may have."""
+    return len(sentence.request.past) + sentence.request.limit + 1
+
+
+def _tell(sentence: Sentence) -> None:
+    if sentence.request.told is not None and not sentence.request.unwanted:
+        sentence.request.told(sentence)
+
+
+def _failed(sentences: list[Sentence], error: Exception) -> list[Sentence]:
+    for sentence in sentences:
+        sentence.fail(error)
+    return sentences

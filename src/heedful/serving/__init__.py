@@ -1,0 +1,1 @@
+"""Models behind HTTP, for clients that people already have. Needs the extra: pip install 'heedful[serve]'."""

@@ -1,0 +1,121 @@
+"""The schema at /openapi.json, and a page at /docs that lists the routes from it and loads nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import HTMLResponse
+
+from .guards import is_open
+
+router = APIRouter(include_in_schema=False)
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+STYLE = """
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 0 auto; padding: 1rem; }
+h2 { font: 600 1rem ui-monospace, monospace; margin: 2rem 0 0; overflow-wrap: anywhere; }
+p, ul { margin: .25rem 0; }
+ul { padding-left: 1.25rem; }
+code { font-family: ui-monospace, monospace; }
+"""
+VERSION = "1"  # of the routes, which outlive releases
+AUTOMATIC = "422"  # FastAPI documents this status for what we refuse with 400
+KEYS = {
+    "bearer": {"type": "http", "scheme": "bearer"},
+    "api_key": {"type": "apiKey", "in": "query", "name": "api_key"},
+}
+
+Schema = dict[str, Any]
+
+
+@router.get("/docs", response_class=HTMLResponse)
+async def docs(request: Request) -> HTMLResponse:
+    """The routes, for people."""
+    return HTMLResponse(page(request.app.openapi()), headers={"Content-Security-Policy": POLICY})
+
+
+def describe(app: FastAPI) -> None:
+    """Let an app's schema say what its guards and refusals do."""
+
+    def schema() -> Schema:
+        if app.openapi_schema is None:
+            made = get_openapi(title=app.title, version=VERSION, routes=app.routes)
+            app.openapi_schema = _true(made, locked=bool(app.state.house.settings.api_keys))
+        return app.openapi_schema
+
+    app.openapi = schema  # type: ignore[method-assign]  # as FastAPI's own documentation does it
+
+
+def _true(schema: Schema, *, locked: bool) -> Schema:
+    for path, _, operation in _operations(schema):
+        operation["responses"].pop(AUTOMATIC, None)
+        for status, answer in operation["responses"].items():
+            if status >= "4":  # whatever the route gives, what it refuses is JSON
+                answer["content"] = {"application/json": next(iter(answer["content"].values()))}
+        if locked and not is_open(path):
+            operation["security"] = [{name: []} for name in KEYS]
+    if locked:
+        schema["components"]["securitySchemes"] = KEYS
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schema["components"]["schemas"].pop(unused, None)
+    return schema
+
+
+def page(schema: Schema) -> str:
+    """A schema as HTML."""
+    title = escape(schema["info"]["title"])
+    routes = "".join(_route(schema, *found) for found in _operations(schema))
+    statuses = {
+        status: answer["description"]
+        for _, _, operation in _operations(schema)
+        for status, answer in operation["responses"].items()
+    }
+    meanings = _list(f"<code>{escape(status)}</code> {escape(told)}" for status, told in sorted(statuses.items()))
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f"<title>{title}</title><style>{STYLE}</style><h1>{title}</h1>"
+        f'<p>What this server answers; programs read <a href="openapi.json">openapi.json</a>.</p>'
+        f"{routes}<h2>Statuses</h2>{meanings}</html>"
+    )
+
+
+def _route(schema: Schema, path: str, method: str, operation: Schema) -> str:
+    told = operation.get("description") or operation.get("summary", "")
+    statuses = " ".join(sorted(operation["responses"]))
+    return (
+        f"<h2>{escape(method.upper())} {escape(path)}</h2><p>{escape(told)}</p>"
+        f"{_list(_fields(schema, operation))}<p><small>Answers {escape(statuses)}</small></p>"
+    )
+
+
+def _fields(schema: Schema, operation: Schema) -> Iterator[str]:
+    """What may be sent: each by its name, and what it is for where that is said."""
+    for one in operation.get("parameters", []):
+        yield _field(one["name"], one, needed=one.get("required", False))
+    forms: list[Schema] = list(operation.get("requestBody", {}).get("content", {}).values())
+    body: Schema = forms[0]["schema"] if forms else {}
+    if "$ref" in body:
+        body = schema["components"]["schemas"][body["$ref"].rpartition("/")[2]]
+    for name, one in body.get("properties", {}).items():
+        yield _field(name, one, needed=name in body.get("required", []))
+
+
+def _field(name: str, told: Schema, *, needed: bool) -> str:
+    words = " ".join(filter(None, ["(required)" if needed else "", told.get("description", "")]))
+    return f"<code>{escape(name)}</code> {escape(words)}"
+
+
+def _list(lines: Iterator[str]) -> str:
+    inside = "".join(f"<li>{line}</li>" for line in lines)
+    return f"<ul>{inside}</ul>" if inside else ""
+
+
+def _operations(schema: Schema) -> Iterator[tuple[str, str, Schema]]:
+    for path, operations in schema["paths"].items():
+        for method, operation in operations.items():
+            yield path, method, operation

@@ -1,0 +1,186 @@
+"""What a request passes before its route: in time, not too large, with a key, and only while there is room.
+
+In plain ASGI, so that a stream stays a stream and a client that leaves is noticed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Self
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from .house import House
+from .keys import Keys
+from .leaving import LEFT
+from .metrics import Metrics
+from .refusals import Refusal, as_refusal, response
+
+log = logging.getLogger("heedful.serving")
+
+# These touch no model: they need no key and are answered however much the models have to do.
+OPEN = ("/", "/health", "/metrics", "/docs", "/openapi.json", "/languages", "/frontend/settings")
+OPEN_BELOW = "/page/"  # what the page at / is made of
+
+
+class Guarded:
+    """Around all routes."""
+
+    def __init__(self, app: ASGIApp, house: House) -> None:
+        self._app, self._house = app, house
+        self._keys = Keys(house.settings.api_keys)
+        self._bodies = Bodies(house)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        begun = False
+
+        async def sending(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            async with asyncio.timeout(self._house.settings.seconds) as time:
+                return await self._let_in(scope, receive, sending)
+        except Exception as error:
+            refusal = _too_late() if time.expired() else as_refusal(error) or _unforeseen(scope, error)
+        except asyncio.CancelledError:
+            if not self._house.draining.is_set():
+                raise
+            refusal = _stopping()
+        if begun:  # too late for words: the server closes a connection whose answer does not end
+            return log.warning(f"broken off, request {scope['state']['request_id']}: {refusal.message}")
+        return await response(scope["path"], refusal)(scope, receive, send)
+
+    async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if is_open(scope["path"]):
+            async with self._bodies.arriving(scope, receive) as body:
+                return await self._app(scope, again(body, receive), send)
+        self._check_room()  # before a byte of the body is read: refusing must cost nothing
+        async with self._bodies.arriving(scope, receive) as body:
+            await self._keys.check(Request(scope, again(body, receive)))
+            self._check_room()
+            with Place(self._house.metrics) as place:
+                return await self._app(scope, again(body, receive), place.left_before_the_end_of(send))
+
+    def _check_room(self) -> None:
+        if self._house.draining.is_set():
+            raise _stopping()
+        if self._house.metrics.running >= self._house.settings.max_concurrency:
+            raise _busy()
+
+
+class Place:
+    """One of the places for requests that are being answered."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics, self._taken = metrics, False
+
+    def __enter__(self) -> Self:
+        self._metrics.running += 1
+        self._taken = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        self._metrics.running -= self._taken
+        self._taken = False
+
+    def left_before_the_end_of(self, send: Send) -> Send:
+        """A client that has its answer asks again at once, and must find the place free that it has had."""
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.body" and not message.get("more_body", False):
+                self.leave()
+            await send(message)
+
+        return sending
+
+
+class Bodies:
+    """Reads a request's body whole, within its limits; of all that are here, as much as there may be requests."""
+
+    def __init__(self, house: House) -> None:
+        self._settings = house.settings
+        self._held = 0
+
+    @asynccontextmanager
+    async def arriving(self, scope: Scope, receive: Receive) -> AsyncIterator[bytes]:
+        """The body; its memory is counted until the request is over."""
+        body = bytearray()
+        try:
+            await self._fill(body, scope, receive)
+            yield bytes(body)
+        finally:
+            self._held -= len(body)
+
+    async def _fill(self, body: bytearray, scope: Scope, receive: Receive) -> None:
+        most, seconds = self._settings.max_body, self._settings.receive_seconds
+        if int(Headers(scope=scope).get("content-length", 0)) > most:
+            raise _too_large(most)
+        try:
+            async with asyncio.timeout(seconds):
+                more = True
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise Refusal(LEFT, "the client has left")
+                    part, more = message.get("body", b""), message.get("more_body", False)
+                    body += part
+                    self._held += len(part)
+                    if len(body) > most:
+                        raise _too_large(most)
+                    if self._held > most * self._settings.max_concurrency:
+                        raise _busy()
+        except TimeoutError:
+            raise Refusal(408, f"the request did not arrive within {seconds:g} seconds") from None
+
+
+def is_open(path: str) -> bool:
+    """Whether a route answers whatever there is to do, and whoever asks."""
+    return path in OPEN or path.startswith(OPEN_BELOW)
+
+
+def again(body: bytes, receive: Receive) -> Receive:
+    """What has arrived, as if it were arriving; after that, what comes: that the client leaves."""
+    first = True
+
+    async def receiving() -> Message:
+        nonlocal first
+        if not first:
+            return await receive()
+        first = False
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return receiving
+
+
+def _busy() -> Refusal:
+    return Refusal(503, "the server has too much to do; try again soon", code="busy")
+
+
+def _stopping() -> Refusal:
+    return Refusal(503, "the server is stopping", code="stopping")
+
+
+def _too_late() -> Refusal:
+    return Refusal(503, "the answer took too long; ask for less, or try again", code="timeout")
+
+
+def _too_large(most: int) -> Refusal:
+    return Refusal(413, f"the request is too large: a body has at most {most:,} bytes", code="too_large")
+
+
+def _unforeseen(scope: Scope, error: Exception) -> Refusal:
+    name = scope["state"]["request_id"]
+    log.error(f"internal error, request {name}", exc_info=error)
+    return Refusal(500, f"internal error; the server's log knows more: request {name}", code="internal_error")

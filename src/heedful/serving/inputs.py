@@ -1,0 +1,102 @@
+"""What a client may send as an input of each task, as the model takes it; never a path.
+
+A small body can claim to be a great deal: a compressed image its pixels, a list of texts an array of the longest one.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Sequence
+from io import BytesIO
+from typing import Any
+
+from ..errors import DataError, MissingDependencyError
+from ..tasks.predictor import ItemError
+from .settings import Settings
+
+PAIRED = ("classification", "embedding")  # two texts may belong together
+FORMATS = ("PNG", "JPEG")
+PIXELS = 16_777_216  # of all images in a request
+
+_DATA_URL = re.compile(r"data:image/(?:png|jpeg);base64,")
+
+
+def as_inputs(task: str, given: Sequence[Any], settings: Settings) -> list[Any]:
+    """All of them, or an ItemError that names one."""
+    if len(given) > settings.max_items:
+        raise DataError(f"inputs: at most {settings.max_items} at once, not {len(given)}; send several requests")
+    taken: list[Any] = []
+    pixels = 0
+    for index, one in enumerate(given):
+        try:
+            if task == "images":
+                image, size = _image(one)
+                pixels += size
+                if pixels > PIXELS:
+                    raise DataError(f"the images of a request have at most {PIXELS:,} pixels together")
+                taken.append(image)
+            elif task == "forecasting":
+                taken.append(_numbers(one, depth=2))
+            else:
+                taken.append(_text(one, settings.max_characters, paired=task in PAIRED))
+        except DataError as error:
+            raise ItemError("input", index, str(error)) from None
+    return taken
+
+
+def _text(given: Any, longest: int, *, paired: bool) -> str | tuple[str, str]:
+    if paired and isinstance(given, list) and len(given) == 2:
+        first, second = (_text(one, longest, paired=False) for one in given)
+        return str(first), str(second)
+    if not isinstance(given, str):
+        pair = " or a pair of them" if paired else ""
+        raise DataError(f"this model reads text: give a string{pair}, not {_kind(given)}")
+    if len(given) > longest:
+        raise DataError(f"it has {len(given):,} characters, and at most {longest:,} are read; split it")
+    return given
+
+
+def _image(given: Any) -> tuple[Any, int]:
+    """The bytes of a file or nested lists, and how many pixels that is."""
+    if isinstance(given, str):
+        return _file(given)
+    rows = _numbers(given, depth=3)
+    return rows, sum(len(row) if isinstance(row, list) else 1 for row in rows)
+
+
+def _file(text: str) -> tuple[bytes, int]:
+    wanted = "an image is a PNG or JPEG file in base64, or nested lists of pixels"
+    try:
+        content = base64.b64decode(_DATA_URL.sub("", text, count=1), validate=True)
+    except ValueError:
+        raise DataError(f"it is not valid base64; {wanted}") from None
+    try:
+        from PIL import Image
+    except ImportError as missing:
+        raise MissingDependencyError(
+            "reading images needs Pillow on the server: pip install 'heedful[images]'"
+        ) from missing
+    try:
+        with Image.open(BytesIO(content), formats=FORMATS) as image:  # reads its head alone
+            width, height = image.size
+    except Exception:  # each decoder complains in its own way
+        raise DataError(f"it cannot be read; {wanted}") from None
+    return content, width * height
+
+
+def _numbers(given: Any, depth: int) -> list[Any]:
+    """Nested lists of numbers and gaps, so deep at most: numpy would make room for the longest of whatever it finds."""
+    if not isinstance(given, list):
+        raise DataError(f"give a list of numbers, not {_kind(given)}")
+    for one in given:
+        if isinstance(one, list) and depth > 1:
+            _numbers(one, depth - 1)
+        elif one is not None and (isinstance(one, bool) or not isinstance(one, int | float)):
+            raise DataError(f"it holds {_kind(one)} where a number belongs")
+    return given
+
+
+def _kind(given: Any) -> str:
+    names = {str: "text", list: "a list", dict: "an object", bool: "true or false", type(None): "null"}
+    return names.get(type(given), "a number")

@@ -1,0 +1,130 @@
+"""What a request asks for, however it was sent: as JSON, as a form, or in its query."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import Request
+from starlette.datastructures import ImmutableMultiDict
+
+from ..refusals import Refusal
+from ..settings import Settings
+
+JSON = "application/json"
+FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+FORMATS = ("text", "html")
+
+
+@dataclass(frozen=True)
+class Texts:
+    """One text, or several in an array: the answer has the same form."""
+
+    texts: list[str]
+    several: bool
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What /translate is asked for."""
+
+    q: Texts
+    source: str
+    target: str
+    html: bool
+    alternatives: int
+
+
+async def given(request: Request) -> dict[str, Any]:
+    """All parameters by name; those of the body win. One that is null is not given."""
+    found = _fields(request.query_params)
+    if body := await request.body():
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind == JSON or kind.endswith("+json"):
+            found |= _members(body)
+        elif kind in FORMS:
+            async with request.form(max_files=0) as form:
+                found |= _fields(form)
+        else:
+            raise Refusal(415, f"a body is {JSON}, {FORMS[0]} or {FORMS[1]}, not {kind[:60]!r}")
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def wish_of(found: Mapping[str, Any], limits: Settings) -> Wish:
+    """Checked, but for the languages."""
+    q = texts_of(found, limits)
+    source, target = _word(found, "source"), _word(found, "target")
+    alternatives = _count(found.get("alternatives", 0), limits.max_alternatives)
+    form = _string("format", found.get("format", "")) or "text"
+    if form not in FORMATS:
+        raise Refusal(400, f"{form[:40]!r} format is not supported; the formats are: {', '.join(FORMATS)}")
+    return Wish(q, source, target, form == "html", alternatives)
+
+
+def texts_of(found: Mapping[str, Any], limits: Settings) -> Texts:
+    """The texts, not too many and none too long."""
+    q = found.get("q")
+    if q is None or q in ("", []):
+        raise _missing("q")
+    if not isinstance(q, str | list):
+        raise Refusal(400, f"Invalid request: q is a string or an array of strings, not {_kind(q)}")
+    texts = [_string("q", text) for text in ([q] if isinstance(q, str) else q)]
+    if len(texts) > limits.max_items:
+        raise Refusal(400, f"Invalid request: request ({len(texts)} texts) exceeds the limit ({limits.max_items})")
+    for text in texts:
+        if len(text) > limits.max_characters:
+            size = f"{len(text)} characters"
+            raise Refusal(400, f"Invalid request: request ({size}) exceeds text limit ({limits.max_characters})")
+    return Texts(texts, isinstance(q, list))
+
+
+def _fields(sent: ImmutableMultiDict[str, Any]) -> dict[str, Any]:
+    """A field that was sent several times is an array."""
+    return {name: values[0] if len(values := sent.getlist(name)) == 1 else values for name in sent}
+
+
+def _members(body: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        raise Refusal(400, "Invalid JSON format: this is not JSON") from None
+    if not isinstance(found, dict):
+        raise Refusal(400, f"Invalid JSON format: the parameters are members of an object, not of {_kind(found)}")
+    return found
+
+
+def _word(found: Mapping[str, Any], name: str) -> str:
+    word = _string(name, found.get(name, ""))
+    if not word:
+        raise _missing(name)
+    return word
+
+
+def _string(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise Refusal(400, f"Invalid request: {name} is a string, not {_kind(value)}")
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        raise Refusal(400, f"Invalid request: {name} has half a surrogate pair in it, which is no character")
+    return value
+
+
+def _count(value: object, most: int) -> int:
+    if isinstance(value, str) and value.isdecimal() and len(value) < 10:
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise Refusal(400, "Invalid request: alternatives parameter is not a number")
+    if not 0 <= value <= most:
+        raise Refusal(400, f"Invalid request: alternatives parameter must be >= 0 and <= {most}")
+    return value
+
+
+def _missing(name: str) -> Refusal:
+    return Refusal(400, f"Invalid request: missing {name} parameter")
+
+
+def _kind(value: object) -> str:
+    """What JSON calls it."""
+    kinds = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
+    return kinds.get(type(value), "a number")

@@ -1,0 +1,97 @@
+"""The models that are served, by name."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import ConfigError
+from ..tasks import load
+from ..tasks.writer import Writer
+from .desk import Desk
+from .reading_desk import ReadingDesk
+from .settings import Settings
+from .writing_desk import WritingDesk
+
+NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+@dataclass(frozen=True)
+class Served:
+    """One of them: what `heedful.load` gives, the desk where it is asked, and when it was loaded (unix seconds)."""
+
+    name: str
+    predictor: Any
+    desk: Desk
+    created: int
+
+    @classmethod
+    def of(cls, name: str, predictor: Any, settings: Settings) -> Served:
+        """Open a desk for a model."""
+        kind = WritingDesk if isinstance(predictor, Writer) else ReadingDesk
+        return cls(name, predictor, kind(predictor, settings), int(time.time()))
+
+    @property
+    def task(self) -> str:
+        """What it was trained for."""
+        task: str = self.predictor.task
+        return task
+
+
+class Models(Mapping[str, Served]):
+    """All of them, in the order given. What a client names is looked up here, and nowhere near a path."""
+
+    def __init__(self, served: Sequence[Served]) -> None:
+        self._served = {one.name: one for one in served}
+
+    @classmethod
+    def load(cls, given: Sequence[str], settings: Settings) -> Models:
+        """From folders: "runs/en-ko", or "name=runs/en-ko" for another name than the folder's own."""
+        folders = _named(given)
+        loaded = {name: load(folder) for name, folder in folders.items()}  # all of them, before a thread begins
+        return cls([Served.of(name, predictor, settings) for name, predictor in loaded.items()])
+
+    def of_task(self, *tasks: str) -> list[Served]:
+        """Those of one or several tasks."""
+        return [one for one in self.values() if one.task in tasks]
+
+    def close(self) -> None:
+        """End the threads."""
+        for one in self.values():
+            one.desk.close()
+
+    def __getitem__(self, name: str) -> Served:
+        return self._served[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._served)
+
+    def __len__(self) -> int:
+        return len(self._served)
+
+
+def _named(given: Sequence[str]) -> dict[str, str]:
+    """Each folder by its name."""
+    if not given:
+        raise ConfigError("no model to serve; give the folder of one: heedful serve runs/en-ko")
+    folders: dict[str, str] = {}
+    for one in given:
+        name, equals, folder = one.partition("=")
+        if not equals or "/" in name:
+            name, folder = Path(one).resolve().name, one
+        if not NAME.fullmatch(name):
+            raise ConfigError(
+                f"{name!r} cannot be a model's name: letters, digits, '.', '_' and '-', at most 64; "
+                f"give it another: heedful serve NAME={folder}"
+            )
+        if name in folders:
+            raise ConfigError(
+                f"two models have the name {name!r}: {folders[name]} and {folder}; "
+                f"give one another name: heedful serve NAME={folder}"
+            )
+        folders[name] = folder
+    return folders

@@ -1,0 +1,90 @@
+// The server's public routes. What it refuses comes as a Refused, with a kind that words.js has a sentence for.
+
+import { askForKey } from "./key.js";
+
+export class Refused extends Error {
+  constructor(kind, message = "", retryAfter = null) {
+    super(message);
+    this.kind = kind;
+    this.retryAfter = retryAfter;
+  }
+}
+
+const KINDS = { 401: "refusedKey", 403: "refusedKey", 413: "refusedSize", 429: "refusedBusy", 503: "refusedBusy" };
+
+async function refusal(response) {
+  const kind = KINDS[response.status] ?? (response.status < 500 ? "refusedInput" : "refusedServer");
+  const body = await response.json().catch(() => ({}));
+  const message = body.error?.message ?? body.error ?? "";
+  return new Refused(kind, String(message), Number(response.headers.get("Retry-After")) || null);
+}
+
+// The data lines of a stream of server-sent events, each a JSON value, until [DONE].
+async function* events(response) {
+  let rest = "";
+  for await (const text of chunks(response.body.pipeThrough(new TextDecoderStream()))) {
+    const lines = (rest + text).split(/\r?\n/);
+    rest = lines.pop();
+    for (const line of lines.filter((one) => one.startsWith("data:"))) {
+      const data = line.slice(5).trim();
+      if (data === "[DONE]") return;
+      const event = JSON.parse(data);
+      if (event.error) throw new Refused("refusedServer", String(event.error.message ?? event.error));
+      yield event;
+    }
+  }
+}
+
+// Not every browser lets one loop over a stream.
+async function* chunks(stream) {
+  const reader = stream.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+export function createApi({ state, speech }) {
+  const key = askForKey({ state, speech });
+
+  async function fetched(path, options) {
+    const headers = { ...options.headers, ...(key.known() ? { Authorization: `Bearer ${key.known()}` } : {}) };
+    try {
+      return await fetch(path, { ...options, headers });
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      throw new Refused("refusedAway");
+    }
+  }
+
+  // Where a key is needed it is asked for once, and again only if it was wrong.
+  async function asked(path, options = {}) {
+    let response = await fetched(path, options);
+    while ([401, 403].includes(response.status) && (await key.ask())) response = await fetched(path, options);
+    if (!response.ok) throw await refusal(response);
+    return response;
+  }
+
+  const posted = (path, body, signal) => asked(path, {
+    method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" }, signal,
+  });
+  const model = encodeURIComponent;
+
+  return {
+    get: async (path) => (await asked(path)).json(),
+    post: async (path, body, signal) => (await posted(path, body, signal)).json(),
+    predict: async (name, item, signal) =>
+      (await (await posted(`v1/predict/${model(name)}`, { inputs: [item] }, signal)).json()).outputs[0],
+    predictAll: async (name, items, signal) =>
+      (await (await posted(`v1/predict/${model(name)}`, { inputs: items }, signal)).json()).outputs,
+    look: async (name, body, signal) => (await posted(`look/${model(name)}`, body, signal)).blob(),
+    async *complete(body, signal) {
+      yield* events(await posted("v1/completions", { ...body, stream: true }, signal));
+    },
+  };
+}

@@ -1,0 +1,94 @@
+// Compare sentences: how near in direction their vectors are.
+
+import { asking } from "./asking.js";
+import { inside } from "./inside.js";
+import { ink, shade } from "./look/colour.js";
+import { clear, el } from "./look/dom.js";
+import { head, icon } from "./parts.js";
+
+const MOST = 8;
+const FEWEST = 2;
+
+function cosine(one, other) {
+  let product = 0, first = 0, second = 0;
+  for (let place = 0; place < one.length; place += 1) {
+    product += one[place] * other[place];
+    first += one[place] ** 2;
+    second += other[place] ** 2;
+  }
+  return product / Math.sqrt(first * second || 1);
+}
+
+// Each with each, as a table: darker is nearer.
+function matrix({ speech }, texts, vectors) {
+  const written = (value) => speech.number(value, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+  const cell = (row, column) => {
+    const near = cosine(vectors[row], vectors[column]);
+    const colour = shade(Math.max(0, near));
+    return el("td", { style: { background: colour, color: ink(colour) } }, written(near));
+  };
+  return el("div", { class: "scroll" }, el("table", { class: "matrix" },
+    el("thead", {}, el("tr", {}, el("td", {}), texts.map((text, place) => el("th", { scope: "col", title: text }, place + 1)))),
+    el("tbody", {}, texts.map((text, row) => el("tr", {},
+      el("th", { scope: "row" }, el("b", {}, row + 1), el("span", { dir: "auto" }, ` ${text}`)),
+      texts.map((_, column) => cell(row, column)))))));
+}
+
+function rows({ speech }) {
+  const root = el("ol", { class: "lines" });
+  const add = speech.say("button", "addLine", {}, { type: "button", class: "small", onclick: () => put("").focus() });
+  const inputs = () => [...root.querySelectorAll("input")];
+
+  function put(text) {
+    const input = el("input", { type: "text", dir: "auto", "data-say-aria-label": "sentence", "aria-label": speech.t("sentence") });
+    input.value = text;
+    const remove = speech.named(el("button", { type: "button", class: "icon" }, icon("M6 6l8 8M14 6l-8 8")), "removeLine");
+    const line = el("li", {}, input, remove);
+    remove.addEventListener("click", () => {
+      if (inputs().length > FEWEST) line.remove();
+      else input.value = "";
+      add.hidden = false;
+      (inputs()[0] ?? add).focus();
+    });
+    root.append(line);
+    add.hidden = inputs().length >= MOST;
+    return input;
+  }
+
+  function fill(texts) {
+    clear(root);
+    for (const text of texts) put(text);
+    while (inputs().length < FEWEST) put("");
+  }
+  return { root, add, fill, texts: () => inputs().map((input) => input.value.trim()).filter(Boolean), focus: () => inputs()[0].focus() };
+}
+
+export function mount(root, context) {
+  const { api, model, models, speech, state } = context;
+  const lines = rows(context);
+  const answer = el("div", { class: "answer", "aria-live": "polite" });
+  const look = inside(context);
+  let known = null;
+  lines.fill(model.examples[0] ?? []);
+
+  const draw = () => known && clear(answer).append(matrix(context, ...known));
+  async function ask(signal) {
+    const texts = lines.texts();
+    if (!texts.length) return lines.focus();
+    const found = await api.predictAll(model.name, texts, signal);
+    known = [texts, found.map(({ vector }) => vector)];
+    draw();
+    look.offer(texts.map((input) => ({ label: input, name: model.name, body: { input } })));
+  }
+
+  state.on(["theme", "language"], draw);
+  const form = asking(context, "compare", ask);
+  root.append(
+    head(context, "embedding", models),
+    form.listen(el("form", { class: "card" },
+      el("div", { class: "halves" },
+        el("div", { class: "half" }, speech.say("h2", "sentences", {}, { class: "quiet" }), lines.root,
+          el("div", { class: "foot" }, form.row, lines.add), form.trouble),
+        el("div", { class: "half answers" }, speech.say("h2", "nearness", {}, { class: "quiet" }), answer)))),
+    look.root);
+}

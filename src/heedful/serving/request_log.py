@@ -1,0 +1,128 @@
+"""One line for each request, as text or as JSON, and the headers that every answer has."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import secrets
+import sys
+import time
+from datetime import UTC, datetime
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import quote
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from .house import House
+from .leaving import LEFT
+
+log = logging.getLogger("heedful.serving")
+
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",  # pages bring their own
+}
+LONGEST = 200  # characters of a path
+UNKNOWN = "unknown"  # the route of what no route takes
+
+# What would move the cursor, end the line or turn the writing round.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def configure() -> None:
+    """Lines go to the standard error, as they are."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    log.handlers[:] = [handler]
+    log.setLevel(logging.INFO)
+    log.propagate = False
+
+
+class Reported:
+    """The outermost guard: every request has an id, an answer's headers, a line and a count, however it ended."""
+
+    def __init__(self, app: ASGIApp, house: House) -> None:
+        self._app, self._house = app, house
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        began, status = time.perf_counter(), LEFT
+        state = scope.setdefault("state", {})
+        state["request_id"] = secrets.token_hex(8)
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                headers["X-Request-ID"] = state["request_id"]
+            await send(message)
+
+        try:
+            return await self._app(scope, receive, sending)
+        finally:
+            seconds = time.perf_counter() - began
+            self._house.metrics.request(route_of(scope), scope["method"], status, seconds)
+            log.info(self._line(scope, status, seconds))
+
+    def _line(self, scope: Scope, status: int, seconds: float) -> str:
+        state = scope["state"]
+        told: dict[str, Any] = {
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "peer": self._peer(scope),
+            "method": escaped(scope["method"]),
+            "path": path_of(scope),
+            "status": status,
+            "ms": round(seconds * 1000, 1),
+            "model": state.get("model"),
+            "id": state["request_id"],
+        }
+        if self._house.settings.json_log:
+            return json.dumps(told)
+        return " ".join("-" if value is None else f"{value}" for value in told.values())
+
+    def _peer(self, scope: Scope) -> str:
+        """Who asks: the address at the other end, or, if that is a proxy we trust, the last one that is not."""
+        peer: str = (scope.get("client") or ("-", 0))[0]
+        trusts = self._house.settings.trusts
+        named = ",".join(Headers(scope=scope).getlist("x-forwarded-for")).split(",")
+        while named and trusts(peer):
+            before = named.pop().strip()
+            if not _is_address(before):
+                break
+            peer = before
+        return peer
+
+
+def path_of(scope: Scope) -> str:
+    """As it came over the wire, where it has neither spaces nor control characters; never the query."""
+    raw = scope.get("raw_path") or quote(scope["path"]).encode()
+    path = escaped(raw.decode("ascii", "backslashreplace"))
+    return path if len(path) <= LONGEST else f"{path[:LONGEST]}…"
+
+
+def route_of(scope: Scope) -> str:
+    """The template of the route that took it."""
+    return getattr(scope.get("route"), "path", UNKNOWN)
+
+
+def escaped(text: str) -> str:
+    """Without a character that does anything."""
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,82 @@
+"""Every limit of the server, in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
+from typing import ClassVar, Literal
+
+from ..config import Config
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(Config):
+    """How a server listens, whom it answers, and how much it takes on.
+
+    Of one request: at most `max_body` bytes, arrived within `receive_seconds`; `max_items` texts, images or series of
+    `max_characters` each; `max_new_tokens` to write, `max_n` completions, `max_alternatives` translations; all within
+    `seconds`. Of all together: `max_connections` open, `max_concurrency` requests being answered, `max_waiting` items
+    before one model: more are refused at once. `keep_alive` is how long an idle connection stays open, `drain_seconds`
+    how long running requests have to end when the server is asked to stop.
+
+    Without `api_keys` everyone may ask. `trusted_proxies`, addresses or networks, are believed when they say for whom
+    they ask. `look` lets clients look inside a model.
+    """
+
+    title: ClassVar[str] = "serving"
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    max_body: int = 1_048_576
+    max_items: int = 128
+    max_characters: int = 20_000
+    max_new_tokens: int = 1024
+    max_n: int = 8
+    max_alternatives: int = 5
+    max_connections: int = 2048
+    max_concurrency: int = 64
+    max_waiting: int = 256
+    seconds: float = 60.0
+    receive_seconds: float = 10.0
+    keep_alive: int = 5
+    drain_seconds: float = 12.0
+    api_keys: tuple[str, ...] = ()
+    trusted_proxies: tuple[str, ...] = ()
+    json_log: bool = False
+    precision: Literal["float32", "int8", "bf16"] = "float32"
+    look: bool = True
+
+    def check(self) -> None:
+        self.require(bool(self.host.strip()), "host is empty; 127.0.0.1 is this machine alone, 0.0.0.0 everyone")
+        self.require(0 <= self.port <= 65535, f"port goes from 0 (any that is free) to 65535, not {self.port}")
+        self.require_positive(
+            *("max_body", "max_items", "max_characters", "max_new_tokens", "max_n", "max_connections"),
+            *("max_concurrency", "max_waiting", "keep_alive"),
+        )
+        self.require(
+            self.max_connections >= self.max_concurrency,
+            f"{self.max_concurrency} requests at once need as many connections, but max_connections is "
+            f"{self.max_connections}",
+        )
+        self.require(self.max_alternatives >= 0, f"max_alternatives cannot be negative: {self.max_alternatives}")
+        for name in ("seconds", "receive_seconds", "drain_seconds"):
+            self.require(getattr(self, name) > 0, f"{name} must be more than 0, not {getattr(self, name)}")
+        self.require(all(key.strip() for key in self.api_keys), "an API key is empty")
+        for proxy in self.trusted_proxies:
+            self.require(_is_network(proxy), f"a trusted proxy is an address such as 10.0.0.1 or 10.0.0.0/8: {proxy!r}")
+
+    def trusts(self, peer: str) -> bool:
+        """Whether a peer may say for whom it asks."""
+        try:
+            address = ip_address(peer)
+        except ValueError:
+            return False
+        return any(address in ip_network(proxy, strict=False) for proxy in self.trusted_proxies)
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return True

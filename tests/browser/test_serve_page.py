@@ -1,0 +1,272 @@
+"""The server's own page, in a real browser: it answers, it shows the way inside, it keeps what was typed."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import pytest
+from browsing import expect
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Locator, Page
+
+HANGUL = re.compile("[가-힣]")
+TEXT = "The cat reads a book."
+SCRIPT = "<img src=x onerror=window.harmed=1>"
+REFUSED = re.compile("Failed to load resource")  # what a browser says of every refusal, whatever a page makes of it
+ASKS = {"en-ko": TEXT, "writer": TEXT, "feelings": TEXT, "gaps": "The [MASK] reads a book.", "vectors": None}
+# An answer that does not end: events that are cut anywhere, also within a letter.
+ENDLESS = r"""() => {
+  const bytes = new TextEncoder().encode(
+    'data: {"choices":[{"text":" 하나"}]}\r\n\r\ndata: {"choices":[{"text":" two"}]}\n\ndata: {"cho');
+  window.fetch = async (path, { signal }) => new Response(new ReadableStream({
+    start(stream) {
+      for (const byte of bytes) stream.enqueue(Uint8Array.of(byte));
+      signal.addEventListener("abort", () => {
+        window.stopped = true;
+        stream.error(new DOMException("stopped", "AbortError"));
+      });
+    },
+  }));
+}"""
+# What reaches beyond the window, seen or cut off; a box that scrolls by itself may hold more.
+TOO_WIDE = """() => [document.documentElement, ...document.querySelectorAll("section.tool:not([hidden]) *")]
+  .filter((node) => !node.closest(".scroll") && Math.max(node.getBoundingClientRect().right, node.scrollWidth) > 361)
+  .map((node) => node.className || node.tagName)"""
+Opens = Callable[..., "Page"]
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Any]]:
+    """Servers over the tiny models of the tests of serving."""
+    pytest.importorskip("fastapi", reason="the server is missing: pip install 'heedful[serve]'")
+    sys.path.append(str(Path(__file__).parents[1] / "serving"))
+    from running import start as run
+    from served_models import TINY
+
+    from heedful.serving.models import Models
+    from heedful.serving.settings import Settings
+
+    folder, started = tmp_path_factory.mktemp("served"), []
+
+    def starts(*names: str, **limits: Any) -> Any:
+        for name in names or TINY:
+            if not (folder / name).exists():
+                TINY[name]().save(folder / name)
+        settings = Settings(port=0, **limits)
+        started.append(run(Models.load([str(folder / name) for name in names or TINY], settings), settings))
+        return started[-1]
+
+    yield starts
+    for running in started:
+        running.stop()
+
+
+@pytest.fixture(scope="module")
+def served(start: Callable[..., Any]) -> Any:
+    """All models, without a key."""
+    return start()
+
+
+@pytest.fixture
+def opens(browser: Browser) -> Iterator[Opens]:
+    """Opens the page at an address. The browser has no complaint, and asks nobody but that server."""
+    opened: list[tuple[Any, str, list[str], list[str]]] = []
+
+    def open_page(url: str, tool: str = "", **window: Any) -> Page:
+        usual = {"viewport": {"width": 1280, "height": 900}, "locale": "en-US", "color_scheme": "light"}
+        context = browser.new_context(**usual | window)
+        context.set_default_timeout(10_000)
+        page = context.new_page()
+        troubles: list[str] = []
+        asked: list[str] = []
+        opened.append((context, url, troubles, asked))
+        page.on("console", lambda said: troubles.append(f"{said.type}: {said.text}"))
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(f"{url}/#{tool}")
+        expect(page.locator("section.tool:visible form").first).to_be_visible()
+        return page
+
+    yield open_page
+    for context, url, troubles, asked in opened:
+        context.close()
+        assert [trouble for trouble in troubles if not REFUSED.search(trouble)] == []
+        assert {urlsplit(one).netloc for one in asked if not one.startswith(("blob:", "data:"))} == {
+            urlsplit(url).netloc
+        }
+
+
+def form(page: Page) -> Locator:
+    return page.locator("section.tool:visible form.card")
+
+
+def ask(page: Page, text: str | None) -> None:
+    if text is not None:
+        form(page).locator("textarea").first.fill(text)
+    form(page).locator("button.go").click()
+
+
+def answer(page: Page) -> Locator:
+    return form(page).locator(".answer")
+
+
+def look(page: Page) -> Any:
+    """The page inside the page."""
+    page.locator("section.tool:visible form.inside button.go").click()
+    frame = page.frame_locator("section.tool:visible iframe")
+    expect(frame.locator("h1")).to_be_visible()
+    return frame
+
+
+def test_it_translates_both_ways_and_offers_alternatives(served: Any, opens: Opens) -> None:
+    page = opens(served.url)
+    forth, back = (served.house.models[name].predictor for name in ("en-ko", "ko-en"))
+    (expected,) = forth.predict([TEXT])
+    form(page).locator("textarea").fill(TEXT)
+    form(page).locator("textarea").press("Control+Enter")
+    expect(answer(page)).to_have_text(expected)
+    expect(answer(page)).to_have_attribute("lang", "ko")
+
+    page.get_by_role("button", name="Swap languages").click()  # and the answer becomes the question
+    expect(form(page).locator("textarea")).to_have_value(expected.strip())
+    expect(answer(page)).to_have_text(back.predict([expected])[0])
+    expect(page.get_by_label("From", exact=True)).to_have_value("ko")
+
+    page.get_by_label("Alternatives").select_option("2")
+    ask(page, "고양이는 책을 읽었다.")
+    best, *others = back.candidates(["고양이는 책을 읽었다."], n_best=3)[0]
+    expect(answer(page)).to_have_text(best.text)
+    expect(form(page).locator(".others li")).to_have_text([other.text for other in others if other.text != best.text])
+
+
+def test_the_language_changes_everywhere_and_nothing_typed_is_lost(served: Any, opens: Opens) -> None:
+    page = opens(served.url)
+    ask(page, TEXT)
+    expect(answer(page)).not_to_be_empty()
+    page.locator('[data-set="language:ko"]').click()
+    expect(page.locator("html")).to_have_attribute("lang", "ko")
+    for said in page.locator("[data-say]:visible").all_inner_texts():
+        assert HANGUL.search(said), said
+    expect(form(page).locator("textarea")).to_have_value(TEXT)
+    assert HANGUL.search(look(page).locator(".panel-head h2").first.inner_text())
+    page.reload()
+    expect(page.locator("nav a").first).to_have_text("번역")  # remembered
+    korean = opens(served.url, locale="ko-KR", color_scheme="dark")
+    expect(korean.locator("nav a").first).to_have_text("번역")  # as the browser asks for
+    expect(korean.locator("html")).to_have_attribute("data-theme", "dark")
+
+
+def test_a_look_shows_the_tokens_of_the_very_answer(served: Any, opens: Opens) -> None:
+    page = opens(served.url, "writer")
+    page.get_by_label("Temperature").fill("1.5")
+    ask(page, TEXT)
+    expect(page.locator("section.tool:visible form.inside")).to_be_visible()  # it has come to its end
+    written = answer(page).text_content()
+    frame = look(page)
+    expect(frame.locator(".question")).to_have_text(TEXT)
+    assert written == TEXT + frame.locator(".answer").text_content()  # drawn once more, by the same seed
+    assert written != TEXT
+    tokens = frame.locator('section[data-view="tokens"] .chip')
+    expect(tokens.first).to_be_visible()
+    assert TEXT.replace(" ", "") in "".join(tokens.locator("text").all_text_contents()).replace(" ", "")
+    with page.expect_download() as saving:
+        page.get_by_role("link", name="Save as a file").click()
+    saved = saving.value.path().read_text(encoding="utf-8")
+    assert saved.startswith("<!DOCTYPE html>")
+    assert TEXT in saved
+
+
+def test_words_come_one_by_one_until_they_are_stopped(served: Any, opens: Opens) -> None:
+    page = opens(served.url, "writer")
+    page.evaluate(ENDLESS)
+    ask(page, TEXT)
+    expect(answer(page)).to_have_text(f"{TEXT} 하나 two")  # while it still writes
+    form(page).get_by_role("button", name="Stop").click()
+    expect(form(page).get_by_role("button", name="Stop")).to_be_hidden()
+    assert page.evaluate("() => window.stopped")  # the server hears of it
+    expect(answer(page)).to_have_text(f"{TEXT} 하나 two")
+    expect(form(page).get_by_role("alert")).to_have_count(0)
+
+
+def test_script_text_stays_text(served: Any, opens: Opens) -> None:
+    page = opens(served.url)
+    page.route("**/translate", lambda route: route.fulfill(json={"translatedText": SCRIPT, "alternatives": [SCRIPT]}))
+    ask(page, SCRIPT)
+    expect(answer(page)).to_have_text(SCRIPT)
+    frame = look(page)
+    expect(frame.locator(".question")).to_have_text(SCRIPT)
+    assert page.evaluate("() => window.harmed") is None
+    assert frame.locator("html").evaluate("() => window.harmed") is None
+    assert frame.locator("html").evaluate("() => window.origin") == "null"  # a world of its own
+    assert page.locator("main script, main img[src=x]").count() == 0
+
+
+def test_every_tool_answers_and_fits_a_phone(served: Any, opens: Opens) -> None:
+    page = opens(served.url, viewport={"width": 360, "height": 740}, has_touch=True)
+    for place, link in enumerate(page.locator("nav a").all()):
+        link.click()
+        expect(page.locator("section.tool").nth(place)).to_be_visible()
+        name = page.evaluate("() => decodeURIComponent(location.hash.slice(1))")
+        if name == "pictures":
+            box = form(page).locator("canvas").bounding_box()
+            assert box
+            page.mouse.move(box["x"] + 40, box["y"] + 40)
+            page.mouse.down()
+            page.mouse.move(box["x"] + 120, box["y"] + 160, steps=4)
+            page.mouse.up()
+        elif name == "sales":
+            form(page).locator("textarea").fill("day,sold\n" + "\n".join(f"{day},{day % 7}" for day in range(60)))
+            ask(page, None)
+        elif name == "vectors":
+            for line, text in zip(form(page).locator("input").all(), (TEXT, "I drink water"), strict=False):
+                line.fill(text)
+            ask(page, None)
+        else:
+            ask(page, ASKS[name])
+        expect(answer(page)).not_to_be_empty()
+        expect(page.locator("section.tool:visible form.inside")).to_be_visible()
+        assert page.evaluate(TOO_WIDE) == [], name
+        assert form(page).locator(".complaint").count() == 0
+
+
+def test_a_refusal_is_told_beside_the_form(served: Any, opens: Opens) -> None:
+    page = opens(served.url)
+    busy = {"status": 503, "headers": {"Retry-After": "7"}, "json": {"error": "the model has too much to do"}}
+    page.route("**/translate", lambda route: route.fulfill(**busy))
+    ask(page, TEXT)
+    expect(form(page).get_by_role("alert")).to_have_text(re.compile(r"busy.*7 s.*too much to do"))
+    page.unroute("**/translate")
+    ask(page, "a" * 20_001)
+    expect(form(page).get_by_role("alert")).to_contain_text(re.compile("20,?000"))
+    expect(form(page).locator("textarea")).to_have_value("a" * 20_001)
+    page.route("**/translate", lambda route: route.abort())
+    ask(page, TEXT)
+    expect(form(page).get_by_role("alert")).to_contain_text("cannot be reached")
+    page.unroute("**/translate")
+    ask(page, TEXT)
+    expect(answer(page)).not_to_be_empty()
+    expect(form(page).get_by_role("alert")).to_have_count(0)
+
+
+def test_a_key_is_asked_for_once_and_kept_in_this_tab(start: Callable[..., Any], opens: Opens) -> None:
+    page = opens(start("en-ko", api_keys=("open sesame",)).url)
+    for key in ("wrong", "open sesame"):
+        if key == "wrong":
+            ask(page, TEXT)
+        page.get_by_role("dialog").get_by_label("API key").fill(key)
+        page.get_by_role("dialog").get_by_role("button", name="Use this key").click()
+    expect(answer(page)).not_to_be_empty()
+    look(page)  # asks no more
+    page.reload()
+    ask(page, TEXT)
+    expect(answer(page)).not_to_be_empty()
+    kept = page.evaluate("() => [JSON.stringify(localStorage), document.cookie, JSON.stringify(sessionStorage)]")
+    assert ["open sesame" in one for one in kept] == [False, False, True]
+    assert "sesame" not in json.dumps(page.url)

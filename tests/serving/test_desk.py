@@ -1,0 +1,325 @@
+"""A model's queue and thread: answers as if everyone were alone, limits that hold, places that are freed."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import cycle
+from typing import Any
+
+import pytest
+import torch
+from served_models import classifier, embedder, forecaster, image_classifier, language_model, translator
+
+from heedful.errors import ConfigError, HeedfulError
+from heedful.generation import GenerationConfig
+from heedful.serving.desk import Busy, Closed, Desk, TooLate
+from heedful.serving.models import Served
+from heedful.serving.settings import Settings
+from heedful.tasks.predictor import ItemError
+from heedful.tasks.writer import Writer
+
+ENOUGH = 30.0  # seconds for what takes none
+WORDS = ["the", "cat", "reads", "a", "book", "by", "sea", "I", "drink", "water", "in", "garden", "and", "she", "plays"]
+TEXTS = [" ".join(WORDS[(5 * n + step) % 15] for step in range(1 + n % 12)) for n in range(50)]
+WAYS: list[dict[str, Any]] = [
+    {},
+    {"beam": 1},
+    {"beam": 3, "n_best": 2},
+    {"sample": True, "seed": 3, "top_p": 0.9},
+    {"sample": True, "seed": 4, "top_p": 0.9, "max_new_tokens": 5},
+]
+
+
+@contextmanager
+def opened(predictor: Any, **limits: Any) -> Iterator[Desk]:
+    desk = Served.of("model", predictor, Settings(**limits)).desk
+    try:
+        yield desk
+    finally:
+        desk.close()
+
+
+class Held:
+    """The model's thread stands still until it is let go."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.entered, self.released = threading.Event(), threading.Event()
+        self._task = asyncio.create_task(desk.call(self._stand_still))
+
+    def _stand_still(self) -> bool:
+        self.entered.set()
+        return self.released.wait(ENOUGH)
+
+    async def __aenter__(self) -> None:
+        assert await asyncio.to_thread(self.entered.wait, ENOUGH)
+
+    async def __aexit__(self, *error: object) -> None:
+        self.released.set()
+        await asyncio.wait([self._task])
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(ENOUGH):
+        while not holds():
+            await asyncio.sleep(0)
+
+
+def translating() -> Any:
+    """A translator whose answers have different lengths."""
+    model: Any = translator("en", "ko")
+    model.settings = replace(model.settings, generation=GenerationConfig(max_new_tokens=30, beam=2))
+    with torch.no_grad():
+        model.module.head.weight[model.target_tokenizer.end] *= -6
+    return model
+
+
+def continuing() -> Any:
+    """A language model whose answers have different lengths: many tokens end them."""
+    model = language_model()
+    model.settings = replace(model.settings, tokens=replace(model.settings.tokens, end=(2, *range(60, 90))))
+    return model
+
+
+def rolling() -> Any:
+    """A language model that writes past its context: each answer takes several rounds."""
+    model = endless()
+    model.settings = replace(model.settings, context=32, generation=GenerationConfig(max_new_tokens=40))
+    return model
+
+
+def endless() -> Any:
+    """A language model whose answers end at their limit only."""
+    model = language_model()
+    model.settings = replace(model.settings, tokens=replace(model.settings.tokens, end=()))
+    return model
+
+
+@pytest.mark.parametrize("make", [translating, continuing, rolling])
+def test_fifty_at_once_are_answered_as_each_alone_while_some_leave(make: Callable[[], Writer]) -> None:
+    predictor = make()
+    asks = list(zip(TEXTS, cycle(WAYS)))
+    alone = [predictor.candidates([text], **words)[0] for text, words in asks]
+
+    async def crowd(desk: Desk) -> list[Any]:
+        tasks = [asyncio.create_task(desk.candidates([text], **words)) for text, words in asks]
+        await until(lambda: desk.running > 0)
+        for task in tasks[::7]:
+            task.cancel()
+        found = await asyncio.gather(*tasks, return_exceptions=True)
+        await until(lambda: (desk.waiting, desk.running) == (0, 0))
+        return found
+
+    with opened(predictor) as desk:
+        found = asyncio.run(crowd(desk))
+        together = asyncio.run(desk.candidates(TEXTS[:9], sample=True, seed=1))
+    assert together == predictor.candidates(TEXTS[:9], sample=True, seed=1)
+    gone = sum(isinstance(one, asyncio.CancelledError) for one in found)
+    assert 0 < gone <= 8
+    for one, answers in zip(found, alone, strict=True):
+        assert isinstance(one, asyncio.CancelledError) or one == [answers]
+    lengths = {answers[0].n_tokens for answers in alone}
+    assert max(lengths) > 32 if make is rolling else len(lengths) > 3
+
+
+@pytest.mark.parametrize("make", [translating, continuing, rolling])
+def test_a_stream_spells_the_answer_token_by_token(make: Callable[[], Any]) -> None:
+    predictor = make()
+    if predictor.task == "translation":
+        predictor.settings = predictor.settings.changed(one_sentence=True)
+    texts = ["The cat reads. I drink water in the garden. She plays!", "a book", "고양이"]
+
+    async def streamed(desk: Desk, text: str, **words: Any) -> tuple[list[Any], Any]:
+        stream = desk.stream(text, **words)
+        return [token async for token in stream], stream.answer
+
+    async def all_of_them(desk: Desk) -> list[Any]:
+        return await asyncio.gather(*(streamed(desk, text, **words) for text in texts for words in WAYS[1:]))
+
+    with opened(predictor) as desk:
+        found = asyncio.run(all_of_them(desk))
+    asks = [(text, words) for text in texts for words in WAYS[1:]]
+    for (text, words), (tokens, answer) in zip(asks, found, strict=True):
+        own = predictor.stream(text, **words)
+        assert "".join(token.text for token in tokens) == "".join(own)
+        assert answer == own.answer
+        written: list[tuple[int, float]] = []
+        for ids in predictor.inputs(text):
+            part = predictor.writing(ids, predictor.words(words))
+            shown = [*part]
+            assert part.answer is not None
+            written += zip(shown, part.answer.token_logprobs, strict=False)  # an end is not shown
+        assert [token.id for token in tokens] == [token for token, _ in written]
+        assert [token.logprob for token in tokens] == pytest.approx([logprob for _, logprob in written], abs=1e-5)
+
+
+def ids_of(predictor: Writer, text: str, **words: Any) -> list[int]:
+    """Of one answer, alone."""
+    ((best, *_),) = predictor.written(predictor.inputs(text), predictor.words(words))
+    return list(best.tokens)
+
+
+def test_a_stream_that_is_closed_frees_its_place_and_a_slow_reader_holds_nobody() -> None:
+    predictor = endless()
+
+    async def leaving(desk: Desk) -> list[Any]:
+        slow, leaves = desk.stream("the cat", max_new_tokens=40), desk.stream("a book", max_new_tokens=40)
+        tokens = [await anext(slow)]
+        await anext(leaves)
+        await leaves.aclose()
+        others = await asyncio.gather(*(desk.candidates([text], max_new_tokens=40) for text in TEXTS[:5]))
+        assert len(others) == 5
+        await until(lambda: (desk.waiting, desk.running) == (0, 0))  # the slow one's answer is there and waits for it
+        return tokens + [token async for token in slow]
+
+    with opened(predictor) as desk:
+        tokens = asyncio.run(leaving(desk))
+    assert [token.id for token in tokens] == ids_of(predictor, "the cat", max_new_tokens=40)
+
+
+READERS: dict[str, tuple[Callable[[], Any], list[Any], Any]] = {
+    "classifier": (classifier, TEXTS, 7),
+    "embedder": (embedder, TEXTS, None),
+    "images": (image_classifier, [torch.rand(16, 16, 1).numpy() for _ in range(12)], torch.rand(4, 4, 7).numpy()),
+    "forecaster": (forecaster, [[float((n * m) % 17) for m in range(48 + n)] for n in range(12)], [1.0, 2.0]),
+}
+
+
+def nearly(found: Any, wanted: Any) -> None:
+    if isinstance(wanted, dict):
+        assert found == pytest.approx(wanted, abs=1e-5)
+        assert list(found) == list(wanted)
+    else:
+        torch.testing.assert_close(torch.tensor(found), torch.tensor(wanted), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_readers_answer_everyone_their_own_whatever_others_send(name: str) -> None:
+    make, items, bad = READERS[name]
+    predictor = make()
+    calls: list[int] = []
+    predict = predictor.predict
+
+    def noted(given: list[Any]) -> list[Any]:
+        calls.append(len(given))
+        found: list[Any] = predict(given)
+        return found
+
+    predictor.predict = noted
+    asks = [items[first : first + 1 + first % 3] for first in range(len(items) - 2)]
+
+    async def crowd(desk: Desk) -> list[Any]:
+        async with Held(desk):
+            tasks = [asyncio.create_task(desk.predict(ask)) for ask in asks]
+            refused = asyncio.create_task(desk.predict([items[0], bad]))
+            with pytest.raises(ItemError) as error:
+                await refused
+            assert error.value.index == 1
+            assert error.value.reason == predictor.why_not(bad)
+            await until(lambda: desk._n_queued() == desk.waiting == sum(map(len, asks)))
+            tasks[0].cancel()
+            await asyncio.wait([tasks[0]])
+            assert desk.waiting == sum(map(len, asks[1:]))
+        found = await asyncio.gather(*tasks[1:])
+        assert (desk.waiting, desk.running) == (0, 0)
+        return found
+
+    with opened(predictor) as desk:
+        found = asyncio.run(crowd(desk))
+    assert len(calls) <= 1 + sum(calls) // 32
+    for answers, ask in zip(found, asks[1:], strict=True):
+        for answer, wanted in zip(answers, predict(ask), strict=True):
+            nearly(answer, wanted)
+
+
+def test_what_fails_only_when_it_is_read_fails_alone() -> None:
+    predictor = forecaster()
+    fine, huge = [float(n % 5) for n in range(48)], [(-1.0) ** n * 1e308 for n in range(48)]
+    assert predictor.why_not(huge) is None
+
+    async def both(desk: Desk) -> list[Any]:
+        async with Held(desk):
+            tasks = [asyncio.create_task(desk.predict([fine, one])) for one in (fine, huge, fine)]
+            await until(lambda: desk._n_queued() == 6)
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    with opened(predictor) as desk:
+        first, failed, last = asyncio.run(both(desk))
+    assert isinstance(failed, ItemError)
+    assert failed.index == 1
+    assert first == last == predictor.predict([fine, fine])
+
+
+@pytest.mark.parametrize("make", [translating, classifier])
+def test_too_many_are_refused_at_once_and_too_slow_is_too_late(make: Callable[[], Any]) -> None:
+    async def full(desk: Desk) -> None:
+        async with Held(desk):
+            inside = [asyncio.create_task(desk.predict(TEXTS[n : n + 2])) for n in range(3)]
+            await until(lambda: desk.waiting == 6)
+            for count in (1, 3):
+                with pytest.raises(Busy) as busy:
+                    await desk.predict(TEXTS[:count])
+                assert busy.value.retry_after >= 1
+            with pytest.raises(Busy):
+                await desk.call(lambda: None)
+        assert [len(answers) for answers in await asyncio.gather(*inside)] == [2, 2, 2]
+        assert len(await desk.predict(TEXTS[:9])) == 9  # more than may wait, but nothing else does
+
+    async def late(desk: Desk) -> None:
+        held = Held(desk)
+        with pytest.raises(TooLate):
+            await desk.predict(TEXTS[:1])
+        with pytest.raises(TooLate):
+            await desk.call(lambda: None)
+        assert desk.waiting == 0
+        held.released.set()
+
+    with opened(make(), max_waiting=6) as desk:
+        asyncio.run(full(desk))
+    with opened(make(), seconds=0.05) as desk:
+        asyncio.run(late(desk))
+
+
+@pytest.mark.parametrize("make", [translating, classifier])
+def test_closing_ends_the_thread_and_tells_who_waits(make: Callable[[], Any]) -> None:
+    async def closed(desk: Desk) -> list[Any]:
+        async with Held(desk):
+            tasks: list[Awaitable[Any]] = [asyncio.create_task(desk.predict([text])) for text in TEXTS[:4]]
+            await until(lambda: desk.waiting == 4)
+            tasks.append(asyncio.create_task(desk.call(lambda: None)))
+            await until(lambda: desk.waiting == 5)
+            closing = asyncio.create_task(asyncio.to_thread(desk.close))
+            await until(lambda: desk._closed)
+        await closing
+        with pytest.raises(Closed):
+            await desk.predict(TEXTS[:1])
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    with opened(make()) as desk:
+        found = asyncio.run(closed(desk))
+        assert not desk._thread.is_alive()
+    assert [type(one) for one in found] == [Closed] * 5
+
+
+def test_mistakes_are_told_before_anything_is_queued() -> None:
+    async def mistakes(desk: Desk, reading: Desk) -> None:
+        with pytest.raises(ItemError, match="text 2"):
+            await desk.candidates(["a", "the cat " * 40])
+        with pytest.raises(ConfigError, match="did you mean 'beam'"):
+            await desk.candidates(["a"], beams=3)
+        with pytest.raises(ConfigError, match="several samples"):
+            await anext(desk.stream("a", sample=True, n_best=2))
+        with pytest.raises(HeedfulError, match="does not write"):
+            await reading.candidates(["a"])
+        with pytest.raises(ZeroDivisionError):
+            await desk.call(lambda: 1 / 0)
+        assert await desk.call(lambda: threading.current_thread() is not threading.main_thread())
+        assert await desk.candidates([]) == []
+        assert await reading.predict([]) == []
+        assert (desk.waiting, desk.running) == (0, 0)
+
+    with opened(language_model()) as desk, opened(classifier()) as reading:
+        asyncio.run(mistakes(desk, reading))

@@ -1,0 +1,46 @@
+"""The models of a server: which they are, and by what names."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from heedful.errors import ConfigError, HeedfulError
+from heedful.serving.models import Models
+from heedful.serving.settings import Settings
+
+
+def test_models_go_by_their_folders_names_or_by_others_in_the_order_given(bundles: Path) -> None:
+    before = int(time.time())
+    models = Models.load([f"Korean.1={bundles / 'en-ko'}", str(bundles / "writer"), f"{bundles}/feelings/"], Settings())
+    try:
+        assert list(models) == ["Korean.1", "writer", "feelings"]
+        assert [one.task for one in models.values()] == ["translation", "language_model", "classification"]
+        assert [one.name for one in models.of_task("classification", "translation")] == ["Korean.1", "feelings"]
+        assert all(before <= one.created <= time.time() for one in models.values())
+        assert str(bundles / "en-ko") not in models
+        threads = [one.desk._thread for one in models.values()]
+        assert all(thread.is_alive() for thread in threads)
+    finally:
+        models.close()
+    assert not any(thread.is_alive() for thread in threads)
+
+
+def test_a_name_that_cannot_be_is_refused_with_a_way_out(bundles: Path, tmp_path: Path) -> None:
+    one = str(bundles / "en-ko")
+    (tmp_path / "en-ko").symlink_to(one)
+    cases: list[tuple[list[str], str]] = [
+        ([], "no model to serve"),
+        ([one, str(tmp_path / "en-ko" / ".." / "en-ko")], "two models have the name 'en-ko'.* NAME="),
+        ([f"a={one}", f"a={one}"], "two models have the name 'a'"),
+        ([f"a b={one}"], "'a b' cannot be a model's name.* NAME="),
+        ([f"{'a' * 65}={one}"], "cannot be a model's name"),
+        ([f"={one}"], "'' cannot be a model's name"),
+    ]
+    for given, said in cases:
+        with pytest.raises(ConfigError, match=said):
+            Models.load(given, Settings())
+    with pytest.raises(HeedfulError, match="nowhere"):
+        Models.load([one, str(tmp_path / "nowhere")], Settings())

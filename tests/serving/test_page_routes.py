@@ -1,0 +1,169 @@
+"""The page's routes: what they give out, what a look shows, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from running import Running
+from served_models import TINY
+
+import heedful
+from heedful.serving.page.routes import FILES, HERE
+
+TEXT = "The cat reads a book."
+SERIES = [float(step % 7) for step in range(48)]
+GREY = [[(row * 16 + column) % 256 for column in range(16)] for row in range(16)]
+
+
+def document(page: str) -> dict[str, Any]:
+    """What a look was made from."""
+    found = re.search(r'<script type="application/json" id="document">(.*?)</script>', page, re.DOTALL)
+    assert found
+    parsed: dict[str, Any] = json.loads(found[1])
+    return parsed
+
+
+def said(answer: requests.Response) -> str:
+    return str(answer.json()["error"])
+
+
+def test_the_page_needs_no_file_but_those_it_gives_out(server: Running) -> None:
+    page = requests.get(server.url + "/", timeout=30)
+    wanted = set(re.findall(r'(?:src|href)="page/([^"]+)"', page.text))
+    waiting = sorted(wanted)
+    while waiting:
+        name = waiting.pop()
+        answer = requests.get(f"{server.url}/page/{name}", timeout=30)
+        assert answer.status_code == 200, name
+        assert answer.headers["content-type"].startswith(("text/javascript", "text/css"))
+        for found in re.findall(r'from "\./([^"]+)"', answer.text):
+            full = f"{name.rpartition('/')[0]}/{found}".lstrip("/")
+            if full not in wanted:
+                wanted.add(full)
+                waiting.append(full)
+    assert wanted == set(FILES)
+
+
+@pytest.mark.parametrize("name", ["routes.py", "../routes.py", "..%2froutes.py", "index.html", "look/main.js", "%00"])
+def test_no_other_name_leads_to_a_file(server: Running, name: str) -> None:
+    answer = requests.get(f"{server.url}/page/{name}", timeout=30)
+    assert answer.status_code in (400, 404)
+    assert "import" not in answer.text
+
+
+def test_pages_run_no_script_but_ours(server: Running) -> None:
+    page = requests.get(server.url + "/", timeout=30)
+    look = requests.get(f"{server.url}/look/en-ko", params={"text": TEXT}, timeout=30)
+    for answer in (page, look):
+        policy = dict(part.strip().split(" ", 1) for part in answer.headers["content-security-policy"].split(";"))
+        assert policy["default-src"] == "'none'"
+        assert re.fullmatch(r"('self' )?'sha256-[\w+/]+='", policy["script-src"])
+        assert policy["frame-ancestors"] == policy["base-uri"] == "'none'"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+    for path in (*HERE.glob("*.js"), HERE / "index.html"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|\son\w+=\"|style=\"", text
+        )
+        assert "://" not in text.replace("http://www.w3.org", "")
+        assert len(text.splitlines()) <= 150, path
+
+
+def test_every_sentence_is_in_both_languages() -> None:
+    text = (HERE / "words.js").read_text(encoding="utf-8")
+    english, korean = text.split("\n  ko: {")
+    keys = [re.findall(r'(?:^|[{,]\s*|\s)"?([\w.-]+)"?: "', part) for part in (english, korean)]
+    assert sorted(keys[0]) == sorted(keys[1])
+    assert len(keys[0]) == len(set(keys[0])) > 100
+    shown = re.findall(r'"[\w.-]+": "([^"]*)"|\w: "([^"]*)"', korean)
+    assert all(re.search("[가-힣]", "".join(one)) for one in shown)
+
+
+def test_the_page_is_told_what_each_model_takes(server: Running) -> None:
+    offer = requests.get(server.url + "/page/models", timeout=30).json()
+    models = {one["name"]: one for one in offer["models"]}
+    assert list(models) == list(TINY)
+    assert (models["en-ko"]["source"], models["en-ko"]["target"]) == ("en", "ko")
+    assert models["feelings"]["labels"] == ["glad", "sad", "neither"]
+    assert models["gaps"]["mask"] == "[MASK]"
+    assert models["pictures"]["image"] == {"height": 16, "width": 16, "channels": 1, "bright": False}
+    assert models["sales"]["series"] == {"context": 48, "horizon": 7, "columns": ["sold"]}
+    assert models["writer"]["parameters"] == sum(
+        parameter.numel() for parameter in server.house.models["writer"].predictor.module.parameters()
+    )
+    assert models["ko-en"]["examples"]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "kind"),
+    [
+        ("en-ko", TEXT, "translation"),
+        ("writer", TEXT, "writing"),
+        ("feelings", TEXT, "reading"),
+        ("vectors", TEXT, "reading"),
+        ("gaps", "The [MASK] reads a book.", "reading"),
+        ("pictures", GREY, "image"),
+        ("sales", SERIES, "series"),
+    ],
+)
+def test_a_look_is_the_page_of_the_answer(server: Running, bundles: Path, name: str, given: Any, kind: str) -> None:
+    answer = requests.post(f"{server.url}/look/{name}", json={"input": given, "language": "ko"}, timeout=30)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    found = document(answer.text)
+    assert (found["kind"], found["language"], found["model"]["name"]) == (kind, "ko", name)
+    (predicted,) = heedful.load(bundles / name).predict([given])
+    if kind in ("translation", "writing"):
+        assert (found["question"], found["answer"]) == (TEXT, predicted)
+    if found["classes"] and name != "gaps":
+        shares = {one["label"]: one["probability"] for one in found["classes"]}
+        assert shares == pytest.approx(predicted, abs=1e-5)
+    if kind == "series":
+        assert found["series"]["forecast"] == pytest.approx(predicted, rel=1e-5)
+
+
+def test_a_look_draws_the_words_that_its_seed_draws(server: Running, bundles: Path) -> None:
+    words = {"temperature": 1.5, "seed": 11, "max_new_tokens": 12}
+    answer = requests.post(f"{server.url}/look/writer", json={"input": TEXT, **words}, timeout=30)
+    (predicted,) = heedful.load(bundles / "writer").predict([TEXT], sample=True, **words)
+    assert document(answer.text)["answer"] == predicted
+    (surest,) = heedful.load(bundles / "writer").predict([TEXT], sample=False, max_new_tokens=12)
+    assert predicted != surest
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "why"),
+    [
+        ("en-ko", {"input": "cat " * 500}, "at most 400 tokens"),
+        ("en-ko", {"input": "a" * 20_001}, "20,000"),
+        ("en-ko", {"input": " "}, "empty"),
+        ("en-ko", {"input": [TEXT, TEXT]}, "text"),
+        ("writer", {"input": TEXT, "max_new_tokens": 399}, "ask for fewer"),
+        ("writer", {"input": TEXT, "max_new_tokens": 5000}, "1,024"),
+        ("feelings", {"input": TEXT, "beam": 2}, "beam"),
+        ("pictures", {"input": "/etc/passwd"}, "base64"),
+        ("sales", {"input": "/etc/passwd"}, "list of numbers"),
+        ("en-ko", {"input": TEXT, "language": "xx"}, "language"),
+    ],
+)
+def test_what_cannot_be_looked_at_is_said_in_words(server: Running, name: str, given: Any, why: str) -> None:
+    answer = requests.post(f"{server.url}/look/{name}", json=given, timeout=30)
+    assert answer.status_code == 400
+    assert why in said(answer)
+
+
+def test_looks_are_given_only_where_they_may_be(server: Running, serving: Callable[..., Running]) -> None:
+    assert requests.get(f"{server.url}/look/other", params={"text": TEXT}, timeout=30).status_code == 404
+    closed = serving("en-ko", look=False, api_keys=("secret",))
+    assert requests.get(closed.url + "/page/models", timeout=30).json()["look"] is False
+    address, key = f"{closed.url}/look/en-ko", {"Authorization": "Bearer secret"}
+    refused = [requests.post(address, json={"input": TEXT}, headers=headers, timeout=30) for headers in ({}, key)]
+    assert [answer.status_code for answer in refused] == [403, 403]
+    assert "key" in said(refused[0])
+    assert "look inside" in said(refused[1])
