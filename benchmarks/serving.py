@@ -1,7 +1,7 @@
 """`heedful serve` beside a server that takes one request at a time and one of CTranslate2, the same API and model.
 
     python benchmarks/serving.py                     speed, overload and memory; keeps the figures as JSON
-    python benchmarks/serving.py --small             the same with a small model, in a minute: for a look
+    python benchmarks/serving.py --small             the same with a small model, in two minutes: for a look
     python benchmarks/serving.py --model runs/en-ko --texts input.txt
 
 A base translator (6 + 6 layers, d 512, vocabulary 16,000) of random weights answers sentences of 8 to 40 tokens with 25

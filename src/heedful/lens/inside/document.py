@@ -20,6 +20,7 @@ from .tracing import Layer, Numbers, Trace
 
 EXACT, FOUR_DIGITS = 1_500_000, 8_000_000  # weights that are not 0: a page of 300 tokens stays below 12 MB
 ROOM = 1_200_000  # bytes for the numbers of all attentions, before they are packed: the page stays below 3 MB
+ROOM_ASKED = 8 * ROOM  # where a reader has chosen the layers, their numbers are what is looked for
 NEURONS = 128  # of a feed-forward that are shown
 FAINT = 0.01  # of the layer's largest activation: below, a neuron that is never exactly zero counts as silent
 SEQUENCES = {"encoder": "source", "decoder": "target"}

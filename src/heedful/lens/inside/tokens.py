@@ -1,7 +1,7 @@
 """Tokens as a person reads them: whole characters, whole syllables, and names for what is no text.
 
-Several tokens may spell one character, in bytes or in the letters of a syllable. Each of them shows all of it: a row
-of a map has a label that can be read, and the tokens stay as many as the model saw.
+Several tokens may spell one character, in bytes or in the letters of a syllable. The last of them shows it, those
+before it a sign for a part of one: every character is there once, and the tokens stay as many as the model saw.
 """
 
 from __future__ import annotations
@@ -16,18 +16,21 @@ from ...data.tokenizer import BYTE, FIRST_PIECE, Piece, Tokenizer
 from ...errors import DataError
 
 START_MARK, END_MARK = "▶", "■"
+PART = "◌"  # of a letter: dotted, as fonts draw what a mark is to be put on
 SPACES = {" ": "␣", "\n": "⏎", "\t": "⇥"}
+JOINERS = {"\u200c": "‹ZWNJ›", "\u200d": "‹ZWJ›", "\ufe0e": "‹VS15›", "\ufe0f": "‹VS16›"}  # unseen between letters
 SPACE_NAMES = " ▁Ġ"  # how tokenisers write a space
 NEAR = 5  # tokens that decide how the last is spelt: a character has four bytes at most, and what is before it a space
 
 
 class TokenDict(TypedDict):
-    """One token of a document. `piece` is the token's own name, `text` what it shows."""
+    """One token of a document. `piece` is the token's own name, `text` what it shows, `part` that a letter goes on."""
 
     text: str
     piece: str
     word: int | None
     special: bool
+    part: bool
 
 
 def tokens_of(
@@ -52,10 +55,11 @@ def tokens_of(
         inside = inside and not special and not text[0].isspace()
         if not special and not blank:
             word, inside = word + (not inside), True
-        shown = mark or (text if special else visible(text))
-        for index in ids[first:stop]:
-            number = None if special or blank else word
-            tokens.append({"text": shown, "piece": _name(tokenizer, index), "word": number, "special": special})
+        number = None if special or blank else word
+        shares = [(mark or text, False)] if special else _shares(tokenizer, ids[first:stop], text)
+        for index, (shown, part) in zip(ids[first:stop], shares, strict=True):
+            name = _name(tokenizer, index)
+            tokens.append({"text": shown, "piece": name, "word": number, "special": special, "part": part})
     return tokens
 
 
@@ -73,20 +77,41 @@ def spelt(tokenizer: Tokenizer | PublishedTokenizer, ids: Sequence[int], *, ends
         return " " * len(text)
     if _name(tokenizer, ids[-1]).startswith(tuple(SPACE_NAMES)) and not text[0].isspace():
         text = " " + text  # a decoder drops it at the beginning of a text
-    composed = unicodedata.normalize("NFC", text)
-    return "".join(letter if letter in SPACES else _letter(letter) for letter in composed)
+    return _seen(unicodedata.normalize("NFC", text), SPACES)
 
 
 def visible(text: str) -> str:
-    """Without the spaces around it; what cannot be seen has a sign, or its escape."""
+    """Without the spaces around it; what cannot be seen has a sign, or its number."""
     bare = text.strip(" ")
-    return "".join(map(_letter, bare)) if bare else SPACES[" "] * len(text)
+    return _seen(bare) if bare else SPACES[" "] * len(text)
+
+
+def _seen(text: str, kept: Collection[str] = ()) -> str:
+    """What joins letters is needed as it is to draw them; alone it has a name."""
+    kept = {*kept, *JOINERS} if any(letter not in JOINERS for letter in text) else kept
+    return "".join(letter if letter in kept else _letter(letter) for letter in text)
 
 
 def _letter(letter: str) -> str:
-    if letter.isprintable():
-        return letter
-    return SPACES.get(letter) or letter.encode("unicode_escape").decode("ascii")
+    named = SPACES.get(letter) or JOINERS.get(letter)
+    return letter if letter == " " else named or (letter if letter.isprintable() else f"‹U+{ord(letter):04X}›")
+
+
+def _shares(tokenizer: Tokenizer | PublishedTokenizer, ids: Sequence[int], text: str) -> Iterator[tuple[str, bool]]:
+    """What each of some tokens that spell a text together adds to it, and whether it ends within a letter."""
+    bare, done = text.strip(" "), 0
+    for n in range(1, len(ids)):
+        so_far = unicodedata.normalize("NFC", tokenizer.decode(ids[:n])).strip(" ")
+        before, done = done, max(done, _agreeing(so_far, bare))
+        yield visible(bare[before:done]) * (done > before) + PART, True
+    broken = len(ids) == 1 and BROKEN in tokenizer.decode(ids)  # the rest of the letter never came
+    yield (PART if broken else visible(bare[done:] if bare else text)), broken
+
+
+def _agreeing(one: str, other: str) -> int:
+    """How many letters both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _whole(pieces: Sequence[Piece]) -> Iterator[Piece]:

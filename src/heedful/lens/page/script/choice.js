@@ -20,16 +20,22 @@ function opening(doc) {
   return (cross.length ? cross : doc.attentions).at(-1);
 }
 
+// The row that wrote the last word: what only ends a sentence says little.
+function tellingRow({ written }, rows) {
+  const last = written?.findLastIndex((text) => /\p{L}/u.test(text)) ?? -1;
+  return last < 0 ? rows - 2 : last;
+}
+
 export function firstChoice(doc) {
   const attention = opening(doc);
   const rows = doc.sequences.target?.length ?? doc.sequences.source?.length ?? 1;
   const given = doc.kind === "writing" ? (doc.prompt ?? 1) - 1 : 0;
   return {
     attention: attention?.id ?? null,
-    head: attention?.kind === "cross" ? headsOf(attention)[0] : 0,
+    head: attention ? headsOf(attention)[0] : 0, // of a single head nearly all may go to one token
     compare: null,
     view: null, // the one that was gone to
-    step: Math.max(given, rows - 2, 0), // the row that wrote the last word
+    step: Math.max(given, tellingRow(doc, rows), 0),
     token: null,
     pinned: null,
     pair: { query: Math.min(1, rows - 1), key: 0 },

@@ -12,6 +12,7 @@ export const shellWords = {
     toDark: "Dark page", toLight: "Light page", help: "Keyboard", close: "Close",
     contents: "On this page", skip: "Skip to the views", more: "Show all", less: "Show less",
     saveSvg: "Save “{title}” as SVG", savePng: "Save “{title}” as PNG",
+    part: "a part of a letter", given: "Given to it, not its own answer",
     failed: "This view could not be drawn: {reason}",
     footer: "Written by Heedful. This page is one file and needs no network.",
     keyStep: "a step back or on in the writing", keyLayer: "the layer above or below",
@@ -29,6 +30,7 @@ export const shellWords = {
     toDark: "어두운 화면", toLight: "밝은 화면", help: "키보드", close: "닫기",
     contents: "이 페이지에는", skip: "본문으로 건너뛰기", more: "모두 보기", less: "줄여 보기",
     saveSvg: "‘{title}’ SVG로 저장", savePng: "‘{title}’ PNG로 저장",
+    part: "글자의 일부", given: "모델의 답이 아니라 모델에게 준 글",
     failed: "이 그림을 그리지 못했습니다: {reason}",
     footer: "Heedful이 만든 페이지입니다. 파일 하나로 되어 있어 네트워크가 필요 없습니다.",
     keyStep: "한 단계 앞이나 뒤로", keyLayer: "위층이나 아래층으로",
@@ -37,12 +39,17 @@ export const shellWords = {
   },
 };
 
+// Of a token that is only a part of a letter a sentence says so: its sign in quotes would read as text.
+function withParts(sentence, part) {
+  return sentence.replace(/[“‘]◌[”’]/g, (_, place) => (place ? part : part[0].toUpperCase() + part.slice(1)));
+}
+
 // t("layerOf", { n: 3 }) puts 3 where the text says {n}. A word that is missing is looked for in the shell's.
 export function translator(words, state) {
   return (key, values = {}) => {
     const language = state.get("language");
     const text = words[language]?.[key] ?? shellWords[language]?.[key] ?? words.en?.[key] ?? shellWords.en[key] ?? key;
     if (typeof text !== "string") return text;
-    return text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
+    return withParts(text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole), shellWords[language].part);
   };
 }

@@ -22,7 +22,7 @@ export function contents(panels, { state, t }) {
   function draw() {
     label.textContent = t("contents");
     root.setAttribute("aria-label", t("contents"));
-    for (const each of panels) links.get(each.root).textContent = each.t("title");
+    for (const each of panels) links.get(each.root).textContent = each.title();
   }
   draw();
   state.on("language", draw);

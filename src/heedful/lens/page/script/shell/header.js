@@ -38,9 +38,9 @@ function facts(doc, state, t) {
 }
 
 function asked({ question, series }, t) {
-  if (question || !series) return question;
+  if (!series) return question;
   const named = [series.name, series.column].filter(Boolean).join(" · ");
-  return named || t("continued", { read: series.context.length, written: series.forecast.length });
+  return named || question || t("continued", { read: series.context.length, written: series.forecast.length });
 }
 
 // A text, or the likeliest class with its share.
@@ -58,6 +58,7 @@ function exchange(doc, t) {
   if (!lines.length) lines.push([doc.model.name, "question alone"]);
   const nodes = lines.map(([text, className], place) => folded(place ? "p" : "h1", text, className, t));
   if (share) nodes.at(-1)[0].append(el("small", {}, share));
+  if (doc.given) nodes.splice(-1, 0, el("p", { class: "given" }, t("given")));
   return el("div", { class: "exchange" },
     doc.image && el("img", { src: doc.image.png, alt: t("image") }), el("div", {}, nodes));
 }

@@ -6,22 +6,29 @@ import { translator } from "../words.js";
 
 const AHEAD = "500px 0px";
 
-function headed(view, section, { state, t }) {
+// A view's word, in the variant that fits this document and what is chosen, where there is one.
+function varied(view, { doc, state, t }) {
+  return (key) => {
+    const special = `${key}.${view.variant?.(doc, state)}`;
+    return t(special in view.words.en ? special : key);
+  };
+}
+
+function headed(view, section, { state, t }, said) {
   const title = el("h2", { id: `title-${view.name}` });
   const sentence = el("p", { class: "sentence" });
   const saves = downloadable(section, `heedful-${view.name}`);
   function draw() {
-    title.textContent = t("title");
-    const said = t(state.get("level"));
+    title.textContent = said("title");
     const own = view.words[state.get("language")]?.[state.get("level")];
-    sentence.textContent = own ? said : "";
+    sentence.textContent = own ? said(state.get("level")) : "";
     [...saves.children].forEach((button, index) => {
-      button.setAttribute("aria-label", t(index ? "savePng" : "saveSvg", { title: t("title") }));
+      button.setAttribute("aria-label", t(index ? "savePng" : "saveSvg", { title: said("title") }));
       button.title = button.getAttribute("aria-label");
     });
   }
   draw();
-  state.on(["language", "level"], draw);
+  state.on(["language", "level", "attention"], draw);
   return el("div", { class: "panel-head" }, el("div", {}, title, sentence), saves);
 }
 
@@ -51,7 +58,8 @@ export function panel(view, shared) {
   const t = translator(view.words, shared.state);
   const { state, come, leave } = patient(shared.state);
   const section = el("section", { class: "view", "data-view": view.name, "aria-labelledby": `title-${view.name}` });
-  const head = headed(view, section, { ...shared, t });
+  const said = varied(view, { ...shared, t });
+  const head = headed(view, section, { ...shared, t }, said);
   const root = el("article", { class: "panel waiting", id: `view-${view.name}` }, head, section);
   let mounted = null;
 
@@ -69,7 +77,7 @@ export function panel(view, shared) {
     come();
     return (mounted ??= mount());
   }
-  return { name: view.name, root, t, arrive, leave };
+  return { name: view.name, root, title: () => said("title"), arrive, leave };
 }
 
 // Let each panel arrive as it comes near; all at once where a browser cannot tell, and before printing.

@@ -6,6 +6,7 @@ import { createMap } from "./attention/map.js";
 import { difference, jensenShannon, largest, rowOf } from "./attention/measure.js";
 import { picker } from "./attention/picker.js";
 import { createLegend, SCALES } from "./attention/scales.js";
+import { crossVariant, tokensAt } from "./attention/sides.js";
 import { headName, shared } from "./attention/words.js";
 
 export const name = "compare";
@@ -16,6 +17,7 @@ export const words = {
     title: "Two heads compared",
     simple: "Heads of the same model often look at different things. Blue is where the first looks more, orange where the second does.",
     deep: "A, B and A − B on the same tokens, with the Jensen–Shannon distance of each row (0: the same, 1: nothing in common).",
+    "deep.cross": "A, B and A − B on the same tokens, with the Jensen–Shannon distance of each row (0: the same, 1: nothing in common). A row goes by the token it predicts; it has read the one before.",
     first: "A", second: "B", minus: "A − B", bars: "JS distance", with: "Compare with",
     label: "{a} beside {b}, and their difference",
     hint: "Two attention maps and their difference. Arrow keys move the cell.",
@@ -31,6 +33,7 @@ export const words = {
     title: "두 헤드 견주기",
     simple: "같은 모델의 헤드라도 서로 다른 곳을 볼 때가 많습니다. 파란색은 첫째 헤드가, 주황색은 둘째 헤드가 더 많이 보는 곳입니다.",
     deep: "같은 토큰에 대한 A, B, A − B와 행마다의 옌센–섀넌 거리(Jensen–Shannon distance)입니다. 0이면 같고 1이면 겹치는 것이 없습니다.",
+    "deep.cross": "같은 토큰에 대한 A, B, A − B와 행마다의 옌센–섀넌 거리(Jensen–Shannon distance)입니다. 0이면 같고 1이면 겹치는 것이 없습니다. 행의 이름은 그 행이 예측하는 토큰이며, 그 행은 그 앞의 토큰까지 읽었습니다.",
     first: "A", second: "B", minus: "A − B", bars: "JS 거리", with: "견줄 헤드",
     label: "{a}, {b}, 그리고 둘의 차이",
     hint: "두 어텐션 지도와 그 차이. 화살표 키로 칸을 옮깁니다.",
@@ -46,6 +49,8 @@ export const words = {
 export function fits(doc) {
   return doc.attentions.some((attention) => attention.heads.length > 1) || doc.attentions.length > 1;
 }
+
+export const variant = crossVariant;
 
 export function mount(root, context) {
   const { doc, state, t } = context;
@@ -66,7 +71,7 @@ export function mount(root, context) {
 
   const draw = latest(([a, b]) => {
     const one = chosen(context), two = comparedWith(context);
-    const rows = doc.sequences[one.attention.queries], columns = doc.sequences[one.attention.keys];
+    const { rows, columns } = tokensAt(doc, one.attention);
     const minus = difference(a, b), most = Math.max(largest(a.data), largest(b.data)), gap = largest(minus.data);
     const distances = rows.map((_, row) => jensenShannon(rowOf(a, row), rowOf(b, row)));
     const names = [one, two].map((each) => headName(context, each));

@@ -6,7 +6,7 @@ import { number, percent } from "./figures/text.js";
 import { onWidth, sized } from "./generation/flow.js";
 import { crossChoice, crossLists } from "./generation/crosschoice.js";
 import { LEAST, river } from "./generation/river.js";
-import { currentRow } from "./generation/rows.js";
+import { currentRow, givenVariant } from "./generation/rows.js";
 import { visible } from "./generation/words.js";
 
 export const name = "cross";
@@ -16,6 +16,8 @@ export const words = {
     title: "From source to target",
     simple: "Above stands what the model reads, below what it writes. The lines show from which words it mixed in information to write the marked one: the thicker, the more. It is a view of what was mixed, not an explanation.",
     deep: "Cross-attention: the queries of target row i, which predicts written[i], over the encoder's keys. Weights of a row sum to 1. A view of what was mixed, not an explanation.",
+    "simple.given": "Above stands what the model reads, below the answer it was given. The lines show from which words it mixed in information where it would have had to write the marked one: the thicker, the more. It is a view of what was mixed, not an explanation.",
+    "told.given": "It would have had to write “{word}” here. It mixed in most from {best}.",
     label: "Cross-attention of step {step}, {word}: most from {best}",
     told: "To write “{word}”, the model mixed in most from {best}.",
     one: "“{word}” ({share})",
@@ -28,6 +30,8 @@ export const words = {
     title: "원문에서 번역문으로",
     simple: "위는 모델이 읽는 원문, 아래는 모델이 쓰는 글입니다. 표시된 낱말을 쓸 때 어느 낱말의 정보를 섞었는지 선으로 보입니다. 굵을수록 많이 섞은 것입니다. 무엇을 섞었는지 보여 줄 뿐, 이유를 설명하지는 않습니다.",
     deep: "교차 어텐션(cross-attention): written[i]를 예측하는 타깃 i행의 쿼리가 인코더의 키를 봅니다. 한 행의 가중치를 모두 더하면 1입니다. 무엇을 섞었는지 보여 줄 뿐, 설명은 아닙니다.",
+    "simple.given": "위는 모델이 읽는 원문, 아래는 모델에게 주어진 답입니다. 표시된 낱말 차례에 모델이 어느 낱말의 정보를 섞었는지 선으로 보입니다. 굵을수록 많이 섞은 것입니다. 무엇을 섞었는지 보여 줄 뿐, 이유를 설명하지는 않습니다.",
+    "told.given": "주어진 “{word}” 차례에 모델이 가장 많이 섞은 것: {best}",
     label: "{step}단계의 교차 어텐션, {word}: 가장 많이 섞은 것은 {best}",
     told: "“{word}” 차례에 모델이 가장 많이 섞은 것: {best}",
     one: "“{word}” ({share})",
@@ -41,6 +45,8 @@ export const words = {
 export function fits(doc) {
   return Boolean(doc.written) && doc.attentions.some((attention) => attention.kind === "cross");
 }
+
+export const variant = givenVariant;
 
 export function mount(root, context) {
   const { doc, state, t } = context;
@@ -86,7 +92,7 @@ export function mount(root, context) {
   function tell(now, reads, drawn) {
     const best = strongest(reads, 3).filter((index, rank) => rank === 0 || reads[index] >= 0.1);
     const named = best.map((index) => t("one", { word: source[index], share: percent(reads[index]) })).join(", ");
-    told = t("told", { word: target[now], best: named });
+    told = t(doc.given ? "told.given" : "told", { word: target[now], best: named });
     picture.setAttribute("aria-label", t("label", { step: now + 1, word: target[now], best: named }));
     numbers.hidden = state.get("level") !== "deep";
     const { attention, head } = choice();

@@ -6,6 +6,7 @@ import { evenly, habit, largest, shrunk } from "./attention/measure.js";
 import { kindTabs } from "./attention/picker.js";
 import { raster } from "./attention/raster.js";
 import { SCALES } from "./attention/scales.js";
+import { crossVariant } from "./attention/sides.js";
 import { headName, kindName, shared } from "./attention/words.js";
 
 const SIDE = 48;
@@ -18,6 +19,7 @@ export const words = {
     title: "All heads at a glance",
     simple: "Every layer has several heads, and each looks in its own way. Choose one to see it large.",
     deep: "Rows of each small map are queries, columns keys; each is scaled to its own largest weight. Below: mean distance |key − query| in tokens, and entropy in bits.",
+    "deep.cross": "Rows of each small map are queries, columns keys; each is scaled to its own largest weight. A row is that of the token it predicts; it has read the one before. Below: entropy in bits.",
     label: "Small maps of all heads, {kind}", order: "Order", byPlace: "layer and head", byEntropy: "entropy", byDistance: "distance",
     spread: "spreads|out", near: "looks|nearby", one: "looks at|one token", few: "looks at|a few",
     place: "L{layer} · H{head}", distance: "{value} tokens", entropy: "{value} bits",
@@ -29,6 +31,7 @@ export const words = {
     title: "모든 헤드 한눈에 보기",
     simple: "층마다 헤드가 여럿 있고, 헤드마다 보는 방식이 다릅니다. 하나를 고르면 크게 볼 수 있습니다.",
     deep: "작은 지도의 행은 쿼리, 열은 키이며 저마다 가장 큰 가중치에 맞추어 칠했습니다. 아래는 평균 거리 |키 − 쿼리|(토큰)와 엔트로피(비트)입니다.",
+    "deep.cross": "작은 지도의 행은 쿼리, 열은 키이며 저마다 가장 큰 가중치에 맞추어 칠했습니다. 한 행은 그 행이 예측하는 토큰의 것이며, 그 앞의 토큰까지 읽었습니다. 아래는 엔트로피(비트)입니다.",
     label: "모든 헤드의 작은 지도, {kind}", order: "정렬", byPlace: "층과 헤드", byEntropy: "엔트로피", byDistance: "거리",
     spread: "고루 봄", near: "가까이 봄", one: "한 토큰만", few: "몇 토큰만",
     place: "{layer}층 · {head}번", distance: "{value}토큰", entropy: "{value}비트",
@@ -40,6 +43,8 @@ export const words = {
 export function fits(doc) {
   return doc.attentions.flatMap((attention) => attention.heads).length > 1;
 }
+
+export const variant = crossVariant;
 
 export function mount(root, context) {
   const { doc, state, t } = context;

@@ -2,6 +2,7 @@
 import { ink } from "../colour.js";
 import { el } from "../dom.js";
 import { attentionOf, headOf, kindOf } from "./attention/chosen.js";
+import { tokensAt } from "./attention/sides.js";
 import { kindName, shared } from "./attention/words.js";
 import { drawn } from "./figures/drawn.js";
 import { shares } from "./figures/matrix.js";
@@ -17,8 +18,9 @@ export const words = { en: { ...shared.en, ...en }, ko: { ...shared.ko, ...ko } 
 
 const MANY = 48; // tokens, of which one is chosen from a list
 
+// A recurrent model has neither layers nor these numbers; of any other they may have been left out, which is said.
 export function fits(doc) {
-  return doc.attentions.some((attention) => attention.numbers);
+  return doc.attentions.length > 0 && (doc.layers.length > 0 || doc.attentions.some((attention) => attention.numbers));
 }
 
 // Which layers have numbers, to be chosen with a click.
@@ -70,8 +72,9 @@ export function mount(root, context) {
     const head = asked === "mean" ? 0 : asked;
     const path = await pathOf(arrays, attention, head, Boolean(doc.digits));
     const pair = state.get("pair");
-    const texts = (sequence) => doc.sequences[sequence].map((token) => visible(token.text));
-    const tokens = { queries: texts(attention.queries), keys: texts(attention.keys) };
+    const { rows, columns } = tokensAt(doc, attention);
+    const texts = (tokens) => tokens.map((token) => visible(token.text));
+    const tokens = { queries: texts(rows), keys: texts(columns) };
     const all = { context, width, attention, head, path, pair, note, tokens };
     return [
       asked === "mean" ? el("p", { class: "figure-note" }, t("oneHead", { head })) : "",

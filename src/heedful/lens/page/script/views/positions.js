@@ -36,18 +36,21 @@ export async function mount(root, { doc, arrays, state, t }) {
   const read = async (id) => (id ? arrays.get(id) : null);
   const [values, alike, bias] = await Promise.all([read(ids.table), read(ids.similarity), read(ids.bias)]);
   const dimensions = values && choice(values.shape[1], () => again());
-  const said = (part) => ({ title: t(`${part}.title`), text: t(`${part}.${state.get("level")}`, { table: scheme === "learned" ? "E" : "PE" }) });
+  const said = (part, ...more) => ({
+    title: t(`${part}.title`), text: [`${part}.${state.get("level")}`, ...more].map((word) => t(word, { table: "PE" })).join(" "),
+  });
+  const course = { learned: "courses", rotary: "turns" }[scheme] ?? "waves";
 
   const again = drawn(root, state, ["head"], (width, note) => {
     const shared = { t, note, column: t(scheme === "rotary" ? "pair" : "dimension") };
     const head = state.get("head");
     const turning = scheme === "rotary";
-    const step = (part, draw) => ({ ...said(part), draw });
+    const step = (part, draw, ...more) => ({ ...said(part, ...more), draw });
     const steps = [
       values && step(scheme, (room) => table(plane(values), dimensions, room, shared)),
-      values && step(turning ? "turns" : "waves", (room) => waves(plane(values), dimensions.get(), room, shared)),
+      values && step(course, (room) => waves(plane(values), dimensions.get(), room, shared)),
       turning && step("dials", (room) => dials(plane(values), dimensions.get(), room, shared)),
-      alike && step(turning ? "turned" : "alike", (room) => likeness(plane(alike), room, shared)),
+      alike && step(turning ? "turned" : "alike", (room) => likeness(plane(alike), room, shared), ...(doc.image ? ["alike.image"] : [])),
       bias && step(scheme, (room) => biases(bias, head, room, shared)),
       bias && step("fading", (room) => fading(bias, head, room, shared)),
     ];

@@ -45,7 +45,7 @@ export function chip(token, box, { sequence, index, font }) {
   const node = svg("g", {
     role: "button", tabindex: "-1", "aria-label": token.text,
     "data-sequence": sequence, "data-index": index,
-  }, ground, tint, bar, text);
+  }, token.part && svg("title", {}, token.piece), ground, tint, bar, text);
   const [putTint, putBar, putNode] = [tint, bar, node].map(sparing);
   return {
     node, box,
@@ -55,7 +55,7 @@ export function chip(token, box, { sequence, index, font }) {
       putTint("fill-opacity", (0.55 * out).toFixed(2));
       putBar("fill", colours[1]);
       putBar("width", String(Math.round((width - 10) * into)));
-      putNode("class", `chip${token.special ? " special" : ""}${active ? " active" : ""}`);
+      putNode("class", `chip${token.special ? " special" : ""}${token.part ? " part" : ""}${active ? " active" : ""}`);
       putNode("aria-pressed", String(pinned));
     },
   };

@@ -1,6 +1,6 @@
 // Controls of the attention views: tabs for the kind, lists for a second head.
 import { clear, el } from "../../dom.js";
-import { headsOf } from "../../choice.js";
+import { attentionOf as byId, headsOf } from "../../choice.js";
 import { chosen, kindOf, kindsOf, ofKind } from "./chosen.js";
 
 function list(label, options, value, choose) {
@@ -17,7 +17,7 @@ export function picker({ doc, state, t }, { get, set }) {
     const heads = headsOf(attention).map((one) => [one, one === "mean" ? t("mean") : String(one)]);
     const focused = [...row.querySelectorAll("select")].indexOf(document.activeElement);
     clear(row).append(
-      list(t("layer"), layers.map((one) => [one, String(one.layer)]), attention, (one) => set(one, head)),
+      list(t("layer"), layers.map((one) => [one.id, String(one.layer)]), attention.id, (id) => set(byId(doc, id), head)),
       list(t("head"), heads, head, (number) => set(attention, number)));
     row.querySelectorAll("select")[focused]?.focus();
   };

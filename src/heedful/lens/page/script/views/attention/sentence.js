@@ -4,6 +4,7 @@ import { clear, el, svg } from "../../dom.js";
 import { chip, chipSizes, placed } from "./chips.js";
 import { resize } from "./labels.js";
 import { link } from "./links.js";
+import { sidesOf, tokensOf } from "./sides.js";
 
 const LINES_FROM = 560;
 
@@ -45,16 +46,16 @@ export function createChips({ doc, state, t }) {
 
   const build = () => {
     seenWidth = node.clientWidth;
-    const plan = planned(sequencesOf(attention).map((sequence) => doc.sequences[sequence]), seenWidth);
+    const plan = planned(sequencesOf(doc, attention).map((sequence) => tokensOf(doc, sequence)), seenWidth);
     withLines = plan.lines;
     let top = plan.above;
     shown = {};
     clear(layer);
-    for (const sequence of sequencesOf(attention)) {
-      const tokens = doc.sequences[sequence], first = top + (plan.left ? 0 : 20);
+    for (const sequence of sequencesOf(doc, attention)) {
+      const tokens = tokensOf(doc, sequence), first = top + (plan.left ? 0 : 20);
       const place = placed(tokens, plan.sizes, { ...plan, top: first });
       const caption = plan.left ? first + plan.sizes.height / 2 + 4 : first - 8;
-      const called = t(doc.kind === "writing" ? "text" : sequence);
+      const called = t(doc.kind === "writing" ? "text" : sequence === "written" && doc.given ? "written.given" : sequence);
       layer.append(svg("text", { x: 0, y: caption, "font-size": 12, class: "quiet" }, called));
       shown[sequence] = place.boxes.map((box, index) => chip(tokens[index], box, { sequence, index, font: plan.sizes.font }));
       layer.append(...shown[sequence].map((one) => one.node));
@@ -77,9 +78,9 @@ export function createChips({ doc, state, t }) {
     onResize: (callback) => (resized = callback),
     /** Chips are set anew only for other sequences or another language. */
     draw(next) {
-      const before = attention && sequencesOf(attention).join(), language = state.get("language");
+      const before = attention && sequencesOf(doc, attention).join(), language = state.get("language");
       attention = next;
-      if (before === sequencesOf(next).join() && language === spoken) return;
+      if (before === sequencesOf(doc, next).join() && language === spoken) return;
       spoken = language;
       build();
     },
@@ -106,8 +107,9 @@ export function createChips({ doc, state, t }) {
 }
 
 /** Keys stand above, queries below. */
-function sequencesOf(attention) {
-  return [...new Set([attention.keys, attention.queries])];
+function sequencesOf(doc, attention) {
+  const { queries, keys } = sidesOf(doc, attention);
+  return [...new Set([keys, queries])];
 }
 
 /** How large chips are and how far apart: a short sentence is set large, a long one close, a phone has no lines. */

@@ -23,7 +23,7 @@ export function way({ context, width, attention, head, path, pair, note, tokens 
   const [T, D, K, S] = [path.x.rows, path.x.columns, path.query.columns, path.key.rows];
   const [H, J] = [attention.heads.length, path.joined.columns];
   const scaled = scaling(attention.numbers, K);
-  const facts = { T, D, K, S, H, J, last: lowered(H - 1), G: path.groups, ...scaled };
+  const facts = { T, D, K, S, H, J, last: lowered(H - 1), G: path.groups, S2: path.bias ? "S″" : "S′", ...scaled };
   const asking = tokens.queries;
   const offering = tokens.keys;
   const masked = path.masking !== "none";
@@ -74,7 +74,7 @@ export function way({ context, width, attention, head, path, pair, note, tokens 
   const notes = [attention.kind === "cross" && "qkv.cross", path.groups < H && "qkv.shared"].filter(Boolean);
   const span = [head * K, (head + 1) * K];
   const steps = [
-    step("x", (unit) => [[null, wide("X", path.x, asking, unit, { rows: asking })]]),
+    step("x", (unit) => [[null, wide("X", path.x, asking, unit, { rows: asking })]], attention.kind === "cross" ? ["x.cross"] : []),
     step("qkv", (unit) => [
       [null, wide("Q", path.query, asking, unit, { rows: asking })],
       [null, wide("K", path.key, offering, unit, { rows: attention.kind === "cross" ? offering : undefined })],
@@ -85,10 +85,10 @@ export function way({ context, width, attention, head, path, pair, note, tokens 
       ["·", transposed("Kᵀ", path.key, unit)],
       ["=", square("S", path.scores, unit, signed(path.scores), { rows: undefined })],
     ]),
-    step(scaled.name, becomes(`${scaled.sign} =`, ["S ", path.scores], [`S ${scaled.sign}`, path.scaled])),
-    path.bias && step("bias", becomes("+ B =", [`S ${scaled.sign} `, path.scaled], [t("biased"), path.biased])),
-    masked && step(path.masking, becomes("→", ["S  ", path.biased], [t("masked"), path.masked, asBefore])),
-    step("softmax", becomes("softmax →", ["S   ", path.masked], ["A", path.weights, open])),
+    step(scaled.name, becomes(`${scaled.sign} =`, ["S ", path.scores], ["S′", path.scaled])),
+    path.bias && step("bias", becomes("+ B =", ["S′ ", path.scaled], ["S″", path.biased])),
+    masked && step(path.masking, becomes("→", [`${facts.S2}  `, path.biased], [`${facts.S2} (${t("masked")})`, path.masked, asBefore])),
+    step("softmax", becomes("softmax →", [`${facts.S2}   `, path.masked], ["A", path.weights, open])),
     step("mix", (unit) => [
       [null, square("A ", path.weights, unit, open, { columns: undefined })],
       ["·", wide("V ", path.value, offering, unit)],

@@ -36,14 +36,6 @@ export function fewest(list, count) {
   return few.some((candidate) => candidate.written) ? few : [...few.slice(0, -1), list.find((candidate) => candidate.written)];
 }
 
-// Several tokens may spell one letter, and each shows all of it: what stands before the row that completes it.
-function before(doc, row) {
-  const [read, came] = doc.sequences.target.slice(row, row + 2);
-  const halfway = came && read.text === came.text && read.word === came.word && read.piece !== came.piece;
-  const text = textBefore(doc, row);
-  return halfway ? [...text].slice(0, -1).join("") : text;
-}
-
 // What an alternative would have meant: what the beam made of it, or how the text would read.
 export function meaningOf(doc, tree, row, { text, share }) {
   const node = tree && instead(tree, row - firstRow(doc) + 1, text, share);
@@ -51,5 +43,5 @@ export function meaningOf(doc, tree, row, { text, share }) {
   const end = node && furthest(tree, node);
   if (node) return { key: end === node ? "once" : "kept", text: textOf(tree, end) };
   if (visible(text) === PART) return { key: "part", text: "" };
-  return { key: "instead", text: joined([tail(before(doc, row)), text]) };
+  return { key: "instead", text: joined([tail(textBefore(doc, row)), text]) };
 }

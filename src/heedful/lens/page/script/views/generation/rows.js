@@ -4,6 +4,16 @@ export function firstRow(doc) {
   return Math.max(0, (doc.prompt ?? 1) - 1); // the rows before it only read what was given
 }
 
+// Whether what this row predicted was there already: a text to go on from, or a person's answer.
+export function isGiven(doc, row) {
+  return Boolean(doc.given) || row < firstRow(doc);
+}
+
+// For the words above a view: "given" where a person wrote the answer.
+export function givenVariant(doc) {
+  return doc.given ? "given" : "";
+}
+
 export function currentRow(doc, state) {
   const row = state.get("step") ?? firstRow(doc);
   return Math.min(Math.max(row, 0), doc.written.length - 1);
@@ -23,7 +33,7 @@ export function textBefore(doc, row) {
 const bare = (text) => text.replace(/[\s␣]/g, ""); // ␣ is a space that is a token of its own
 
 function cut(doc, read) {
-  const letters = bare(read.map((token) => token.text).join(""));
+  const letters = bare(spelling(read));
   for (const text of [doc.answer ?? "", `${doc.question} ${doc.answer}`]) {
     if (!bare(text).startsWith(letters)) continue;
     let end = 0;
@@ -33,12 +43,13 @@ function cut(doc, read) {
   return null;
 }
 
-// Tokens of one word are written together; several that spell one letter each show all of it, and it is written once.
+// What the tokens add up to: a letter is there once it is complete.
+function spelling(tokens) {
+  return tokens.map(({ text, part }) => (part ? text.replace(/◌$/, "") : text)).join("");
+}
+
+// Tokens of one word are written together.
 function glued(read) {
-  const apart = read.filter((token, place) => {
-    const before = read[place - 1];
-    return !before || token.text !== before.text || token.word !== before.word || token.piece === before.piece;
-  });
-  const space = (token, place) => (place && (token.word === null || token.word !== apart[place - 1].word) ? " " : "");
-  return apart.map((token, place) => space(token, place) + token.text).join("").trim();
+  const space = (token, place) => (place && (token.word === null || token.word !== read[place - 1].word) ? " " : "");
+  return read.map((token, place) => space(token, place) + spelling([token])).join("").trim();
 }
