@@ -34,7 +34,7 @@ class Config:
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
-        hints = _hints(type(self))
+        hints = _hints(type(self))  # type: ignore[arg-type]  # a class has the hash of classes, not that of its objects
         for field in fields(self):
             value = _convert(getattr(self, field.name), hints[field.name], f"{self.title}.{field.name}")
             object.__setattr__(self, field.name, value)
