@@ -122,12 +122,13 @@ def test_a_request_has_only_so_much_time(serving: Serving) -> None:
     assert running.house.metrics.running == 0
 
 
-def test_what_nobody_foresaw_is_told_to_the_log_alone(server: Running, lines: Lines) -> None:
+def test_what_nobody_foresaw_is_told_to_the_log_alone(serving: Callable[..., Running], lines: Lines) -> None:
     def broken() -> None:
         raise ZeroDivisionError("a secret")
 
-    server.app.add_api_route("/broken", broken, methods=["GET"])
-    answer = server.ask("/broken")
+    running = serving("feelings")
+    running.app.add_api_route("/broken", broken, methods=["GET"])
+    answer = running.ask("/broken")
     assert (answer.status, b"secret" in answer.body, b"Traceback" in answer.body) == (500, False, False)
     name = answer.headers["x-request-id"]
     assert name in answer.json["error"]

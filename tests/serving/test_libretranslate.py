@@ -233,3 +233,13 @@ def test_without_a_translator_there_is_no_language(serving: Callable[..., Runnin
     assert requests.get(f"{url}/frontend/settings", timeout=30).json()["language"]["target"] == {"code": "", "name": ""}
     refused = requests.post(f"{url}/translate", json={"q": "a", "source": "auto", "target": "ko"}, timeout=30)
     assert (refused.status_code, "no translator is served" in refused.json()["error"]) == (400, True)
+
+
+def test_a_form_that_is_not_escaped_is_read_as_utf_8(server: Running) -> None:
+    sent = {"content_type": "application/x-www-form-urlencoded"}
+    escaped, plain = (
+        server.ask("/translate", body, **sent).json
+        for body in (b"q=%EA%B3%A0%EC%96%91%EC%9D%B4&source=ko&target=en", "q=고양이&source=ko&target=en".encode())
+    )
+    assert plain == escaped
+    assert server.ask("/translate", b"q=%ff&source=ko&target=en", **sent).status == 400

@@ -15,6 +15,7 @@ from heedful.serving.libretranslate.parameters import Texts, Wish
 from heedful.serving.libretranslate.placing import made_from, placed, trimmed
 from heedful.serving.libretranslate.translating import TOGETHER, Part, parts, translated
 from heedful.serving.libretranslate.translators import Translators
+from heedful.serving.metrics import Metrics
 from heedful.serving.refusals import Refusal
 from heedful.tasks.answers import Answer
 from heedful.tasks.predictor import ItemError
@@ -46,7 +47,7 @@ def translators(*models: Any) -> Translators:
 
 def shouted(model: Any, *texts: str, alternatives: int = 0) -> list[Any]:
     part = Part(model, list(range(len(texts))), list(texts), [plain(text) for text in texts])
-    return asyncio.run(translated(part, alternatives))
+    return asyncio.run(translated(part, alternatives, Metrics()))
 
 
 def wish(*texts: str, target: str) -> Wish:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from abc import ABC, abstractmethod
 from collections import deque
@@ -18,6 +19,8 @@ from .cores import CORES
 from .settings import Settings
 
 T = TypeVar("T")
+
+log = logging.getLogger("heedful.serving")
 
 PROMPTLY = 5.0  # seconds for a thread to end; what takes longer ends with the process
 
@@ -207,13 +210,21 @@ class Desk(ABC):
                         if job := self._next_job():
                             job.run()
                         if self._has_work() and not self._closed:
-                            self._step()
+                            self._step_or_tell()
         finally:
             with self._bell:
                 self._closed = True
             while job := self._next_job():
                 job._replace(function=_refused).run()
             self._refuse(Closed())
+
+    def _step_or_tell(self) -> None:
+        """A step. What nobody foresaw ends it for those who wait, not for those who come later."""
+        try:
+            self._step()
+        except Exception as error:
+            log.exception("the model for %s could not go on", self._predictor.task)
+            self._refuse(error)
 
     def _awake(self) -> bool:
         """Sleep until there is something to do; False once there never will be."""

@@ -16,9 +16,8 @@ from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException
 from starlette.requests import Request
 
+from .forms import FORMS, MOST, form_of, kind_of
 from .refusals import Refusal
-
-FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
 class Keys:
@@ -58,11 +57,9 @@ async def _given(request: Request) -> AsyncIterator[str]:
 
 async def _in_body(request: Request) -> str | None:
     """What cannot be read has none; its route will say what is wrong with it."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     try:
-        if kind in FORMS:
-            async with request.form() as form:
-                key = form.get("api_key")
+        if kind_of(request) in FORMS:
+            key = (await form_of(request, max_files=MOST)).get("api_key")
         else:
             body = json.loads(await request.body() or b"null")
             key = body.get("api_key") if isinstance(body, dict) else None

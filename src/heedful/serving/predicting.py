@@ -34,6 +34,8 @@ class Asked(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
+    api_key: str | None = None  # the guard has read it
+
     inputs: list[str | list[Any]] = Field(
         description="Texts, or pairs of texts for models that compare them; images as PNG or JPEG in base64 or as "
         "nested lists of pixels; series as lists of numbers or of rows, null where nothing was observed."
@@ -55,7 +57,7 @@ class Asked(BaseModel):
 
     def words(self) -> dict[str, Any]:
         """Of generation, those that were given."""
-        return self.model_dump(exclude={"inputs"}, exclude_none=True)
+        return self.model_dump(exclude={"inputs", "api_key"}, exclude_none=True)
 
 
 class Alternative(BaseModel):

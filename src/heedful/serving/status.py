@@ -19,6 +19,7 @@ class Health(BaseModel):
     status: str
 
 
+@router.head("/health", include_in_schema=False)
 @router.get("/health", response_model=Health, responses={503: {"model": Health, "description": "It is stopping."}})
 async def health(request: Request) -> Json:
     """Whether the server takes requests."""

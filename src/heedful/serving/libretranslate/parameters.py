@@ -10,11 +10,11 @@ from typing import Any
 from fastapi import Request
 from starlette.datastructures import ImmutableMultiDict
 
+from ..forms import FORMS, form_of, kind_of
 from ..refusals import Refusal
 from ..settings import Settings
 
 JSON = "application/json"
-FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 FORMATS = ("text", "html")
 
 
@@ -41,12 +41,14 @@ async def given(request: Request) -> dict[str, Any]:
     """All parameters by name; those of the body win. One that is null is not given."""
     found = _fields(request.query_params)
     if body := await request.body():
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        kind = kind_of(request)
         if kind == JSON or kind.endswith("+json"):
             found |= _members(body)
         elif kind in FORMS:
-            async with request.form(max_files=0) as form:
-                found |= _fields(form)
+            try:
+                found |= _fields(await form_of(request))
+            except ValueError:
+                raise Refusal(400, "Invalid request: a form is in UTF-8, with a thousand fields at most") from None
         else:
             raise Refusal(415, f"a body is {JSON}, {FORMS[0]} or {FORMS[1]}, not {kind[:60]!r}")
     return {name: value for name, value in found.items() if value is not None}

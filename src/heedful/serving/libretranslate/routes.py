@@ -84,13 +84,14 @@ async def frontend_settings(request: Request) -> FrontendSettings:
 
 
 async def _translation(request: Request, wish: Wish) -> Translation:
-    apart, detected = await asyncio.to_thread(parts, wish, Translators.of(house_of(request).models))
+    house = house_of(request)
+    apart, detected = await asyncio.to_thread(parts, wish, Translators.of(house.models))
     found: dict[int, Translated] = {}
     for part in apart:
         if part.model is not None:
             asks(request, part.model)
         try:
-            found |= zip(part.places, await translated(part, wish.alternatives), strict=True)
+            found |= zip(part.places, await translated(part, wish.alternatives, house.metrics), strict=True)
         except ItemError as error:
             raise Refusal(400, str(error) if wish.q.several else error.reason) from None
     answers = [found[place] for place in range(len(found))]

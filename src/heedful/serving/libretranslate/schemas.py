@@ -7,7 +7,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from .parameters import FORMATS, FORMS, JSON
+from ..forms import FORMS
+from .parameters import FORMATS, JSON
 
 
 class _Shown(BaseModel):

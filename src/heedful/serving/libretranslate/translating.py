@@ -9,6 +9,7 @@ from functools import partial
 from ...tasks.answers import Answer
 from ...tasks.predictor import ItemError
 from ..desk import Desk
+from ..metrics import Metrics
 from ..models import Served
 from .detecting import Detected, detect
 from .documents import Document, Marked, Run, filled, plain, runs
@@ -77,7 +78,7 @@ def _taken(document: Document, model: Served) -> Document:
     return tuple(found)
 
 
-async def translated(part: Part, alternatives: int) -> list[Translated]:
+async def translated(part: Part, alternatives: int, metrics: Metrics) -> list[Translated]:
     """Its texts; an ItemError says which text of the request cannot be translated."""
     if part.model is None:
         return [Translated(text, []) for text in part.texts]
@@ -85,6 +86,8 @@ async def translated(part: Part, alternatives: int) -> list[Translated]:
     await answers.ask(part.documents, part.places)
     settled = [await _settled(document, part.model, answers) for document in part.documents]
     await answers.ask(settled, part.places)
+    written = sum(answer.n_tokens for found in answers.to.values() for answer in found)
+    metrics.answered(part.model.name, items=len(part.places), tokens=written)
     return [_whole(document, [answers.to[text] for text in runs(document)], alternatives) for document in settled]
 
 

@@ -55,6 +55,8 @@ class Request(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
+    api_key: str | None = None  # the guard has read it
+
     model: str
     user: str | None = Field(None, description="Accepted, and neither used nor kept.")
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import unicodedata
 from typing import Any
 
+from ...data.text_tokenizers import encode
+from ...errors import DataError
+
 SENTENCES = {
     "en": (
         "I am a student.",
@@ -71,7 +74,10 @@ def _read(predictor: Any, offered: list[list[str]]) -> list[list[str]]:
 
 def _knows(tokenizer: Any, text: str) -> bool:
     """Whether a tokeniser has pieces for a text: it comes back, and does not fall apart into bytes."""
-    ids = tokenizer.encode(text)
+    try:
+        ids = encode(tokenizer, text)
+    except DataError:
+        return False
     return len(ids) <= len(text) + 3 and _letters(text) <= _letters(tokenizer.decode(ids))
 
 

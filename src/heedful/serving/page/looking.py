@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from ...data.text_tokenizers import encode
 from ...lens.page import render
 from ...tasks.looking import look_at
 from ...tasks.predictor import ItemError
@@ -75,7 +76,7 @@ def _check_tokens(predictor: Any, item: Any, words: dict[str, Any]) -> None:
     if not isinstance(item, str | tuple):
         return
     texts = item if isinstance(item, tuple) else (item,)
-    n_read = sum(len(predictor.tokenizer.encode(text)) for text in texts)
+    n_read = sum(len(encode(predictor.tokenizer, text)) for text in texts)
     if n_read > MOST_TOKENS:
         raise Refusal(400, f"a look shows at most {MOST_TOKENS} tokens, and this text has {n_read:,}; shorten it")
     if predictor.task == "language_model":

@@ -22,6 +22,7 @@ export function numbersOf(text, columns) {
     if (!rest.length || rest.includes(undefined)) return null;
     return { series: rest, column: rest, name: columns[0] ?? "" };
   }
+  if (!lines.length) return null;
   const table = lines.map(cellsOf);
   const names = isData(table[0]) ? null : table.shift().map((cell) => cell.trim().replace(/^"|"$/g, ""));
   const rows = table.map((row) => row.map(value));
