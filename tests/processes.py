@@ -41,7 +41,9 @@ class Several:
             "WORLD_SIZE": str(size),
             "LOCAL_WORLD_SIZE": str(size),
             "OMP_NUM_THREADS": "1",
-            "PYTHONPATH": f"{here}{os.pathsep}{here / 'training'}",
+            "PYTHONPATH": os.pathsep.join([str(here), str(here / "training"), os.environ.get("PYTHONPATH", "")]).rstrip(
+                os.pathsep
+            ),
             **(environment or {}),
         }
         self.processes = [

@@ -48,8 +48,8 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., An
     pytest.importorskip("fastapi", reason="the server is missing: pip install 'heedful[serve]'")
     sys.path.append(str(Path(__file__).parents[1] / "serving"))
     from running import start as run
-    from served_models import TINY
 
+    from every_task import TINY
     from heedful.serving.models import Models
     from heedful.serving.settings import Settings
 

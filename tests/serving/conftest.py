@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from running import Lines, Running, start
-from served_models import TINY, write_all
 
+from every_task import TINY, write_all
 from heedful.serving.models import Models
 from heedful.serving.settings import Settings
 

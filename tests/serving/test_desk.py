@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 import torch
-from served_models import classifier, embedder, forecaster, image_classifier, language_model, translator
 
+from every_task import classifier, embedder, forecaster, image_classifier, language_model, translator
 from heedful.errors import ConfigError, HeedfulError
 from heedful.generation import GenerationConfig
 from heedful.serving.desk import Busy, Closed, Desk, TooLate

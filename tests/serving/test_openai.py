@@ -14,8 +14,8 @@ import openai
 import pytest
 import torch
 from running import Running
-from served_models import language_model
 
+from every_task import language_model
 from heedful.families import GenerationDefaults
 from heedful.generation import GenerationConfig
 from heedful.serving.openai.replaying import Replay

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import requests
 from running import Running
-from served_models import TINY
 
 import heedful
+from every_task import TINY
 from heedful.serving.page.routes import FILES, HERE
 
 TEXT = "The cat reads a book."

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from PIL import Image
 from running import Running
-from served_models import TINY
 
 import heedful
+from every_task import TINY
 from heedful.serving.inputs import PIXELS
 
 TEXTS = ["The cat reads.", "나는 물을 마셔요, and she plays in the garden.", "x"]

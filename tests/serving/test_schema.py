@@ -18,7 +18,8 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
-from served_models import TINY
+
+from every_task import TINY
 
 CHECKS = [
     not_a_server_error,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
 
 import pytest
@@ -85,6 +86,17 @@ def test_one_that_ended_in_order_is_no_longer_watched() -> None:
     ring.rounds(0, seconds=34)  # beyond the one that ended
     assert list(ring.said) == [0]
     assert "process 2 of 3" in ring.said[0]
+
+
+def test_nothing_runs_on_under_an_interpreter_that_ends() -> None:
+    before = threading.enumerate()
+    ring = Ring(2)
+    for heart in ring.hearts:
+        heart.start()
+    assert len(threading.enumerate()) == len(before) + 4
+    for heart in ring.hearts:
+        heart.stop()
+    assert threading.enumerate() == before
 
 
 def test_the_first_news_is_believed() -> None:

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from ..data.share import Share
-from ..generation import GenerationConfig, Hypothesis
+from ..generation import Hypothesis
 from ..tasks.images import ImageClassifier
 from ..tasks.reader import Reader, Text
+from ..tasks.rounds import Call, Found
 from ..tasks.writer import Writer
 from ..training.parallel import Alone, world
 from .words import console, errors
@@ -39,7 +40,7 @@ def deal(model: Any, here: Alone) -> None:
         return
     # Of this one object alone: the tasks know nothing of processes, and nothing is asked of it in another way.
     if isinstance(model, Writer):
-        model.written = _writing(model, here)  # type: ignore[method-assign]  # meant
+        model.found = _writing(model, here)  # type: ignore[method-assign]  # meant
     elif isinstance(model, Reader):
         model.outputs = _reading(model, here)  # type: ignore[method-assign]  # meant
     elif isinstance(model, ImageClassifier):
@@ -47,16 +48,19 @@ def deal(model: Any, here: Alone) -> None:
         model.look = lambda prepared: _dealt(here, prepared, look)  # type: ignore[method-assign]  # meant
 
 
-def _writing(model: Writer, here: Alone) -> Callable[..., list[list[Hypothesis]]]:
-    own = model.written
+def _writing(model: Writer, here: Alone) -> Callable[..., Found]:
+    own = model.found
 
-    def written(inputs: Sequence[list[int]], words: GenerationConfig) -> list[list[Hypothesis]]:
-        if words.sample:  # chance falls as it does for one process
-            return own(inputs, words)
-        found = _dealt(here, inputs, lambda share: [[asdict(one) for one in several] for several in own(share, words)])
-        return [[_hypothesis(**one) for one in several] for several in found]
+    def found(call: Call) -> Found:
+        if call.words.sample:  # chance falls as it does for one process
+            return own(call)
 
-    return written
+        def work(share: Sequence[Sequence[int]]) -> list[list[dict[str, Any]]]:
+            return [[asdict(one) for one in several] for several in own(Call(share, call.words))]
+
+        return [[_hypothesis(**one) for one in several] for several in _dealt(here, call.inputs, work)]
+
+    return found
 
 
 def _hypothesis(tokens: list[int], token_logprobs: list[float], **values: Any) -> Hypothesis:

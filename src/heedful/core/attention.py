@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -21,8 +22,8 @@ from .rules import Grid
 Keep = Mask | Bound | Tensor | None  # what attention may be given
 Rotate = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]  # queries and keys, turned by their positions
 
-# All kernels but cuDNN's, whose gradients with a mask are wrong in some releases (pytorch/pytorch#196678 is one way).
-TRUSTED_WITH_A_MASK = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+# cuDNN's kernel is fast over long rows, but with a mask its gradients may be NaN (pytorch/pytorch#196678).
+WITHOUT_CUDNN = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
 def attend(
@@ -44,7 +45,7 @@ def attend(
     bound, key, value = _bound(query, key, value, keep, bias)
     if bound.order is not None:
         query, key, value = (_moved(part, bound.order[0]) for part in (query, key, value))
-    with _kernels(query, bound.additive):
+    with sdpa_kernel(WITHOUT_CUDNN) if query.is_cuda and bound.additive is not None else nullcontext():
         mixed = F.scaled_dot_product_attention(
             query,
             key,
@@ -55,9 +56,11 @@ def attend(
             scale=scale,
             enable_gqa=query.shape[1] != key.shape[1],
         )
+    if query.is_cuda and not torch.compiler.is_compiling():
+        mixed = _Laid.apply(mixed)  # type: ignore[no-untyped-call]  # torch's
     if bound.order is not None:
         mixed = _moved(mixed, bound.order[1])
-    return mixed if bound.dead is None else mixed.masked_fill(bound.dead, 0.0)
+    return mixed if bound.dead is None else torch.where(bound.dead, 0.0, mixed)
 
 
 def attention_weights(
@@ -87,9 +90,26 @@ def attention_weights(
     return scores.masked_fill(blind, 0.0).softmax(dim=-1).masked_fill(blind, 0.0)
 
 
-def _kernels(query: Tensor, mask: Tensor | None) -> AbstractContextManager[None]:
-    """Torch's own choice, unless that could be one that is not to be trusted."""
-    return sdpa_kernel(TRUSTED_WITH_A_MASK) if query.is_cuda and mask is not None else nullcontext()
+class _Laid(torch.autograd.Function):
+    """The value itself; its gradient comes back in the value's own memory layout.
+
+    cuDNN's backward pass plans once for each shape, and takes every later gradient as laid out like the first one:
+    another layout gives wrong numbers, silently (torch 2.11).
+    """
+
+    @staticmethod
+    def forward(value: Tensor) -> Tensor:
+        return value.view_as(value)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.strides = output.stride()
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> Tensor:
+        if slope.stride() == ctx.strides:
+            return slope
+        return slope.new_empty_strided(slope.shape, ctx.strides).copy_(slope)
 
 
 def _moved(x: Tensor, order: Tensor) -> Tensor:

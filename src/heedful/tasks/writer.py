@@ -62,7 +62,7 @@ class Writer(ABC):
 
     def candidates(self, texts: Sequence[str], **generation: Any) -> list[list[Answer]]:
         """For each text its `n_best` answers, or as many samples, best first."""
-        return played(self.asking(texts, generation), lambda call: self.asked(call).found())
+        return played(self.asking(texts, generation), self.found)
 
     def asking(self, texts: Sequence[str], generation: Mapping[str, Any]) -> Rounds[list[list[Answer]]]:
         """`candidates`, for whoever makes the calls."""
@@ -116,9 +116,13 @@ class Writer(ABC):
         prefixes = [forced] * len(call.inputs) if forced else None
         return Asked.of(self.module, *call, prefixes=prefixes, **self.tokens())
 
-    def written(self, inputs: Sequence[list[int]], words: GenerationConfig, **more: Any) -> list[list[Hypothesis]]:
-        """The answers to all inputs, in ids; `more` is for `generate`, such as its `histories`."""
-        return played(self.rounds(inputs, words), lambda call: self.asked(call).found(**more))
+    def found(self, call: Call, **more: Any) -> Found:
+        """The answers to one, in ids; `more` is for `generate`, such as its `histories`."""
+        return self.asked(call).found(**more)
+
+    def written(self, inputs: Sequence[list[int]], words: GenerationConfig, **more: Any) -> Found:
+        """The answers to all inputs, in ids."""
+        return played(self.rounds(inputs, words), partial(self.found, **more))
 
     def writing(self, ids: Sequence[int], words: GenerationConfig) -> Stream[int, Hypothesis]:
         """The answer to one, as it is written."""

@@ -12,8 +12,9 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
-from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention import sdpa_kernel
 
+from ...core.attention import WITHOUT_CUDNN
 from ...data.batch import tensors_of
 from ..errors import EngineError
 from ..parallel import Rounded
@@ -21,7 +22,6 @@ from ..quick import quicken
 from .engine import Engine
 
 SHORT = 128  # tokens in a row
-PLANLESS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 MOST = 64  # graphs; what has still other shapes is run as it comes
 
 
@@ -97,7 +97,7 @@ class Graph:
 def _attention_for(batch: Any) -> AbstractContextManager[None]:
     """CuDNN's attention is the fastest over long rows without a mask, but it takes long to plan for each new shape."""
     widths = [tensor.shape[1] for tensor in tensors_of(batch).values() if tensor.dim() == 2]
-    return sdpa_kernel(PLANLESS) if widths and max(widths) <= SHORT else nullcontext()
+    return sdpa_kernel(WITHOUT_CUDNN) if widths and max(widths) <= SHORT else nullcontext()
 
 
 def _shapes(batch: Any) -> tuple[Any, ...]:

@@ -17,6 +17,7 @@ from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]  
 
 INTERVAL = 2.0  # seconds between two beats
 LIMIT = 30.0  # seconds of silence after which a process counts as gone
+FAREWELL = 5.0  # seconds that a thread may take to end
 
 
 def end_at_once(words: str) -> NoReturn:
@@ -67,13 +68,15 @@ class Heartbeat:
         self._heard: dict[int, tuple[bytes, float]] = {}  # of each neighbour: its last new beat, and when it came
         self._last = clock()  # when the store last answered
         self._over = threading.Event()
+        self._threads: list[threading.Thread] = []
         self.store.set(f"host/{rank}", socket.gethostname())
         self._beat()
 
     def start(self) -> None:
         """From here on, in the background; every process must have its heartbeat by now."""
         for work in (self._go_round, self._watch_the_store):
-            threading.Thread(target=work, daemon=True).start()
+            self._threads.append(threading.Thread(target=work, daemon=True))
+            self._threads[-1].start()
 
     def fail(self, why: str) -> None:
         """Say that this process ends before its work is done; the others will end too.
@@ -90,14 +93,17 @@ class Heartbeat:
 
     def stop(self, *, without: int | None = None) -> None:
         """End in order: say so, and watch no longer. Nobody waits for a process that has gone."""
-        if self._over.is_set():
-            return
-        self._over.set()
-        others = [f"ended/{rank}" for rank in range(self.size) if rank not in (self.rank, without)]
-        with suppress(RuntimeError):  # nobody is left who could miss a word
-            self.store.set(f"ended/{self.rank}", "")
-            if self.keeps_store and others:
-                self.store.wait(others, timedelta(seconds=3 * self.interval))
+        if not self._over.is_set():
+            self._over.set()
+            others = [f"ended/{rank}" for rank in range(self.size) if rank not in (self.rank, without)]
+            with suppress(RuntimeError):  # nobody is left who could miss a word
+                self.store.set(f"ended/{self.rank}", "")
+                if self.keeps_store and others:
+                    self.store.wait(others, timedelta(seconds=3 * self.interval))
+        # The interpreter must not end under a thread that waits in the store: it would abort the process.
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(FAREWELL)
 
     def end_with_another(self, why: str) -> None:
         """When a connection broke: the threads find out who has gone, and end this process."""
