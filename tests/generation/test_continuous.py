@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import cycle
 from typing import Any
@@ -75,6 +76,47 @@ def test_whoever_joins_whenever_is_answered_as_if_alone(name: str) -> None:
             lengths.add(len(found[0].tokens))
     assert len(lengths) > 3
     assert most > 6
+
+
+def test_several_hands_write_what_one_writes() -> None:
+    torch.manual_seed(1)
+    model, inputs = build("sinusoidal"), sentences(*range(1, 31))
+    words: dict[str, Any] = {"beam": 2, "max_new_tokens": 12, "boosted": {END: 2.5}}
+    writing, steps = Continuous(hands=2), [0, 0]
+    asked = [put(writing, model, row, row, **words) for row in inputs]
+
+    def write(hand: int) -> None:
+        while writing.has_work:
+            if writing.has_work_for(hand):
+                writing.step(hand)
+                steps[hand] += 1
+
+    with ThreadPoolExecutor(2) as threads:
+        assert [*threads.map(write, range(2))] == [None, None]
+    assert all(steps)
+    assert (writing.waiting, writing.running) == (0, 0)
+    for row, answers in zip(inputs, asked, strict=True):
+        for place, found in enumerate(generate(model, [row, row], **words)):
+            same(answers.found[place], found)
+
+
+def test_another_hand_begins_only_when_one_has_enough() -> None:
+    model, writing = build("sinusoidal"), Continuous(hands=2)
+    words: dict[str, Any] = {"end": (), "max_new_tokens": 9}
+    put(writing, model, *sentences(3, 3, 3), **words)
+    assert writing.has_work_for(1)  # whoever comes first
+    writing.step(0)
+    put(writing, model, *sentences(*[3] * 10), **words)
+    assert not writing.has_work_for(1)
+    writing.step(1)
+    assert (writing.running, writing.waiting) == (3, 10)
+    writing.step(0)
+    put(writing, model, *sentences(*[3] * 19), **words)  # 32: each may have 16
+    writing.step(0)
+    assert writing.waiting == 16
+    assert writing.has_work_for(1)
+    writing.step(1)
+    assert (writing.running, writing.waiting) == (32, 0)
 
 
 def test_those_who_ask_for_the_same_way_share_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:

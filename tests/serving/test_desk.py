@@ -16,6 +16,7 @@ import torch
 from every_task import classifier, embedder, forecaster, image_classifier, language_model, translator
 from heedful.errors import ConfigError, HeedfulError
 from heedful.generation import GenerationConfig
+from heedful.serving.cores import CORES
 from heedful.serving.desk import Busy, Closed, Desk, TooLate
 from heedful.serving.models import Served
 from heedful.serving.settings import Settings
@@ -283,6 +284,35 @@ def test_too_many_are_refused_at_once_and_too_slow_is_too_late(make: Callable[[]
         asyncio.run(late(desk))
 
 
+def test_several_hands_answer_as_one_does_and_leave_the_model_to_who_asks_for_it_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(CORES, "total", 3)
+    model, texts = translating(), [f"{text} {number}" for number in range(9) for text in TEXTS[:4]]
+    alone = model.predict(texts)
+    stepping, seen, steps = [0], [], set()
+
+    async def crowd(desk: Desk) -> list[list[str]]:
+        step = desk._step
+
+        def counted(hand: int) -> None:
+            stepping[0] += 1
+            steps.add(hand)
+            step(hand)
+            stepping[0] -= 1
+
+        monkeypatch.setattr(desk, "_step", counted)
+        asked = [asyncio.create_task(desk.predict([text])) for text in texts]
+        for _ in range(5):
+            await desk.call(lambda: seen.extend([stepping[0], model.predict(texts[:1]) and stepping[0]]))
+        return await asyncio.gather(*asked)
+
+    with opened(model) as desk:
+        assert [answer for (answer,) in asyncio.run(crowd(desk))] == alone
+    assert len(steps) > 1
+    assert seen == [0] * 10
+
+
 @pytest.mark.parametrize("make", [translating, classifier])
 def test_closing_ends_the_thread_and_tells_who_waits(make: Callable[[], Any]) -> None:
     async def closed(desk: Desk) -> list[Any]:
@@ -300,7 +330,7 @@ def test_closing_ends_the_thread_and_tells_who_waits(make: Callable[[], Any]) ->
 
     with opened(make()) as desk:
         found = asyncio.run(closed(desk))
-        assert not desk._thread.is_alive()
+        assert not any(thread.is_alive() for thread in desk._threads)
     assert [type(one) for one in found] == [Closed] * 5
 
 

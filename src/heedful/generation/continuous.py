@@ -1,7 +1,10 @@
 """A batch that never ends: whoever asks, at any time, joins what is being written.
 
 Those who ask for the same way to write share a batch; where there are several ways, their batches take turns, step
-by step. Who came first begins first. One thread takes the steps; asking and leaving are for any.
+by step. Who came first begins first. Asking and leaving are for any thread.
+
+Several hands may write, each in a thread of its own: while one does its books, another computes. Few rows are written
+by one hand, since every hand reads all weights in every step.
 """
 
 from __future__ import annotations
@@ -24,18 +27,18 @@ Told = Callable[[Sentence], None]
 # Of a config, what a sentence keeps for itself; of the rest all who share a batch have the same.
 OWN = {"seed", "max_new_tokens", "length_penalty", "penalty", "n_best"}
 SHARED = [field.name for field in fields(GenerationConfig) if field.name not in OWN]
+ENOUGH = 16  # rows for one hand, before another takes some
 WORTH, PATIENCE = 4, 4  # newcomers are read when they are one in so many, or have waited for so many steps
 
 
 class Continuous:
     """All that one model is writing, and those that wait for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, hands: int = 1) -> None:
         self._lock = Lock()
         self._waiting: deque[_Waiter] = deque()
-        self._batches: dict[Hashable, _Batch] = {}
+        self._hands = [_Hand() for _ in range(hands)]
         self._most: int | None = None  # that fits the memory, once that has run out
-        self.running = 0  # sentences that have begun
 
     @property
     def waiting(self) -> int:
@@ -43,9 +46,19 @@ class Continuous:
         return len(self._waiting)
 
     @property
+    def running(self) -> int:
+        """Sentences that have begun."""
+        return sum(hand.running for hand in self._hands)
+
+    @property
     def has_work(self) -> bool:
-        """Whether a step would do anything."""
-        return bool(self._waiting or self._batches)
+        """Whether anything is left to write."""
+        return bool(self._waiting or any(hand.batches for hand in self._hands))
+
+    def has_work_for(self, hand: int) -> bool:
+        """Whether a step of this hand would do anything."""
+        own = self._hands[hand]
+        return bool(own.batches or (self._waiting and self._may_begin(own)))
 
     def put(self, asked: Asked, told: Told) -> None:
         """Write these. `told` is called in the writing thread after every step of each, and with the error of one
@@ -64,52 +77,64 @@ class Continuous:
         with self._lock:
             self._waiting = deque(waiter for waiter in self._waiting if not waiter.sentence.request.unwanted)
 
-    def step(self) -> None:
-        """A step of every batch."""
-        self._admit()
-        stepped = [sentence for way, batch in [*self._batches.items()] for sentence in self._advanced(way, batch)]
-        self.running = sum(not sentence.settled for batch in self._batches.values() for sentence in batch.running)
+    def step(self, hand: int = 0) -> None:
+        """A step of every batch in this hand."""
+        own = self._hands[hand]
+        self._admit(own)
+        stepped = [sentence for way, batch in [*own.batches.items()] for sentence in self._advanced(own, way, batch)]
+        own.count()
         for sentence in stepped:
             _tell(sentence)
 
-    def close(self, error: Exception) -> None:
-        """Write nothing more; everyone is told why."""
+    def close(self, error: Exception, hand: int = 0) -> None:
+        """Write nothing more with this hand; everyone who waits for it, or for any, is told why."""
+        own = self._hands[hand]
         with self._lock:
             left = [waiter.sentence for waiter in self._waiting]
             self._waiting.clear()
-        left += [sentence for batch in self._batches.values() for sentence in batch.all]
-        self._batches.clear()
-        self.running = 0
+        left += [sentence for batch in own.batches.values() for sentence in batch.all]
+        own.batches.clear()
+        own.count()
         for sentence in _failed(left, error):
             _tell(sentence)
 
-    def _admit(self) -> None:
-        """In the order they came, as many as fit beside those that run; one at least when nothing does."""
-        used = sum(batch.cost for batch in self._batches.values())
+    def _may_begin(self, own: _Hand) -> bool:
+        """Another hand begins only when those at work have enough."""
+        return bool(own.rows) or all(hand.rows >= ENOUGH for hand in self._hands if hand.rows)
+
+    def _admit(self, own: _Hand) -> None:
+        """In the order they came, as many as fit beside those that run, and not more than this hand's share; one at
+        least when nothing runs.
+        """
         with self._lock:
+            if not self._may_begin(own):
+                return
+            rows = sum(hand.rows for hand in self._hands) + sum(waiter.rows for waiter in self._waiting)
+            share = max(ENOUGH, -(-rows // len(self._hands)))
+            used = sum(hand.cost for hand in self._hands)
             while self._waiting:
-                way, asked, sentence = self._waiting[0]
-                cost = _cost(sentence, asked.config.width)
-                if used and used + cost > min(asked.budget, self._most or asked.budget):
+                waiter = self._waiting[0]
+                budget, cost = waiter.asked.budget, _cost(waiter.sentence, waiter.rows)
+                if own.rows and own.rows + waiter.rows > share:
+                    return
+                if used and used + cost > min(budget, self._most or budget):
                     return
                 used += cost
                 self._waiting.popleft()
-                if way not in self._batches:
-                    self._batches[way] = _Batch(asked)
-                self._batches[way].arriving.append(sentence)
+                own.take(waiter, cost)
 
-    def _advanced(self, way: Hashable, batch: _Batch) -> list[Sentence]:
+    def _advanced(self, own: _Hand, way: Hashable, batch: _Batch) -> list[Sentence]:
         """Those who took a step, or will never take another."""
         try:
             sentences = batch.step()
         except Exception as error:  # whatever it is, those who wait must know
-            del self._batches[way]
+            del own.batches[way]
             if isinstance(error, torch.OutOfMemoryError) and len(batch.all) > 1:
                 self._begin_again(way, batch)
                 return []
             return _failed(batch.all, error)
         if not sentences:
-            del self._batches[way]
+            del own.batches[way]
         return sentences
 
     def _begin_again(self, way: Hashable, batch: _Batch) -> None:
@@ -124,6 +149,34 @@ class _Waiter(NamedTuple):
     way: Hashable
     asked: Asked
     sentence: Sentence
+
+    @property
+    def rows(self) -> int:
+        """How many it takes in a batch."""
+        return self.asked.config.width
+
+
+class _Hand:
+    """The batches that one thread writes. Others read its counts."""
+
+    def __init__(self) -> None:
+        self.batches: dict[Hashable, _Batch] = {}
+        self.rows = self.cost = self.running = 0
+
+    def take(self, waiter: _Waiter, cost: int) -> None:
+        """Write this one, too."""
+        if waiter.way not in self.batches:
+            self.batches[waiter.way] = _Batch(waiter.asked)
+        self.batches[waiter.way].arriving.append(waiter.sentence)
+        self.rows += waiter.rows
+        self.cost += cost
+
+    def count(self) -> None:
+        """What is left after a step."""
+        batches = self.batches.values()
+        self.rows = sum(batch.asked.config.width * len(batch.all) for batch in batches)
+        self.cost = sum(batch.cost for batch in batches)
+        self.running = sum(not sentence.settled for batch in batches for sentence in batch.running)
 
 
 class _Batch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -55,13 +56,15 @@ def prepare(module: Any, precision: str = "float32") -> Ready:
     """
     if not isinstance(module, nn.Module) or not _device(module) or _watched(module):
         return Ready(module)
-    now = _fingerprint(module)
-    made = _known.setdefault(module, {}).get(precision)
-    if made is None or made[0] != now:
-        made = _known[module][precision] = now, _make(module, precision)
-    return made[1]
+    with _lock:  # several threads may ask for the first time
+        now = _fingerprint(module)
+        made = _known.setdefault(module, {}).get(precision)
+        if made is None or made[0] != now:
+            made = _known[module][precision] = now, _make(module, precision)
+        return made[1]
 
 
+_lock = Lock()
 _known: WeakKeyDictionary[nn.Module, dict[str, tuple[object, Ready]]] = WeakKeyDictionary()
 
 

@@ -13,7 +13,7 @@ class Cores:
     """Threads of torch's, so many in all: more of them than cores would wait for each other, and burn time doing so."""
 
     def __init__(self, total: int) -> None:
-        self._total = total
+        self.total = total
         self._at_work = 0
         self._lock = Lock()
 
@@ -30,7 +30,7 @@ class Cores:
 
     def take(self) -> None:
         """This thread's share, as things stand."""
-        torch.set_num_threads(max(1, self._total // max(1, self._at_work)))
+        torch.set_num_threads(max(1, self.total // max(1, self._at_work)))
 
 
 CORES = Cores(torch.get_num_threads())

@@ -89,8 +89,43 @@ class Job(NamedTuple):
             self.future.set_result(result)
 
 
+class SharedOrAlone:
+    """Something that many may use at once, or one alone; who wants it alone goes before those who share it."""
+
+    def __init__(self) -> None:
+        self._bell = Condition()
+        self._sharing = self._alone = 0  # who have it, and who have it alone or wait for that
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        """Beside others."""
+        with self._bell:
+            self._bell.wait_for(lambda: not self._alone)
+            self._sharing += 1
+        try:
+            yield
+        finally:
+            with self._bell:
+                self._sharing -= 1
+                self._bell.notify_all()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """While nobody else has it. One at a time asks for this: the bell is held."""
+        with self._bell:
+            self._alone += 1
+            self._bell.wait_for(lambda: not self._sharing)
+            try:
+                yield
+            finally:
+                self._alone -= 1
+                self._bell.notify_all()
+
+
 class Desk(ABC):
-    """A model's queue and its thread. What is public is for the event loop."""
+    """A model's queue and its threads, the hands. What is public is for the event loop."""
+
+    _hands = 1
 
     def __init__(self, predictor: Any, settings: Settings) -> None:
         self._predictor, self._settings = predictor, settings
@@ -99,8 +134,11 @@ class Desk(ABC):
         self._jobs: deque[Job] = deque()
         self._at_the_door = 0  # items that are being checked
         self._usual = 0.0  # seconds that a request takes of late
-        self._thread = Thread(target=self._work, name=f"{predictor.task} desk", daemon=True)
-        self._thread.start()
+        self._module = SharedOrAlone()
+        name = f"{predictor.task} desk"
+        self._threads = [Thread(target=self._work, args=[hand], name=name, daemon=True) for hand in range(self._hands)]
+        for thread in self._threads:
+            thread.start()
 
     @abstractmethod
     async def predict(self, items: Sequence[Any]) -> list[Any]:
@@ -115,7 +153,7 @@ class Desk(ABC):
         raise HeedfulError(f"a model for {self._predictor.task} does not write")
 
     async def call(self, function: Callable[[], T]) -> T:
-        """Anything else that needs the model: it runs in the desk's thread, between two steps of what others ask."""
+        """Anything else that needs the model: it runs in a thread of the desk, between the steps of what others ask."""
         job = Job(function, Future())
         async with self._in_time():
             with self._door(1):
@@ -137,29 +175,30 @@ class Desk(ABC):
         """Items that the model is working on."""
 
     def close(self) -> None:
-        """End the thread. Who still waits gets an error."""
+        """End the threads. Who still waits gets an error."""
         with self._bell:
             self._closed = True
-            self._bell.notify()
-        self._thread.join(PROMPTLY)
+            self._bell.notify_all()
+        for thread in self._threads:
+            thread.join(PROMPTLY)
 
-    # What a kind of desk brings: a queue of its own, and how the thread works on it
+    # What a kind of desk brings: a queue of its own, and how a hand works on it
 
     @abstractmethod
     def _n_queued(self) -> int:
         """Items in it."""
 
     @abstractmethod
-    def _has_work(self) -> bool:
+    def _has_work(self, hand: int) -> bool:
         """Whether there is something for `_step` to do."""
 
     @abstractmethod
-    def _step(self) -> None:
-        """In the thread: a part of it, short enough for others to wait."""
+    def _step(self, hand: int) -> None:
+        """In the hand's thread: a part of it, short enough for others to wait."""
 
     @abstractmethod
-    def _refuse(self, error: Exception) -> None:
-        """In the thread, when it ends: tell everyone who waits."""
+    def _refuse(self, error: Exception, hand: int) -> None:
+        """In the hand's thread, when it ends: tell everyone who waits."""
 
     # What it finds here
 
@@ -178,12 +217,12 @@ class Desk(ABC):
             self._at_the_door -= count
 
     def _queue(self, put: Callable[[], None]) -> None:
-        """Put something where the thread will see it."""
+        """Put something where a thread will see it."""
         with self._bell:
             if self._closed:
                 raise Closed
             put()
-            self._bell.notify()
+            self._bell.notify_all()
 
     @asynccontextmanager
     async def _in_time(self) -> AsyncIterator[None]:
@@ -199,38 +238,48 @@ class Desk(ABC):
         finally:
             self._usual += 0.1 * (time.monotonic() - began - self._usual)
 
-    # The thread
+    # The threads
 
-    def _work(self) -> None:
+    def _work(self, hand: int) -> None:
         try:
-            while self._awake():
+            while self._awake(hand):
                 with CORES.at_work():
-                    while not self._closed and (self._jobs or self._has_work()):
+                    while not self._closed and (self._jobs or self._has_work(hand)):
                         CORES.take()
                         if job := self._next_job():
-                            job.run()
-                        if self._has_work() and not self._closed:
-                            self._step_or_tell()
+                            with self._module.alone():
+                                job.run()
+                        if self._has_work(hand) and not self._closed:
+                            with self._module.shared():
+                                self._step_or_tell(hand)
+                            self._ring()
         finally:
             with self._bell:
                 self._closed = True
+                self._bell.notify_all()
             while job := self._next_job():
                 job._replace(function=_refused).run()
-            self._refuse(Closed())
+            self._refuse(Closed(), hand)
 
-    def _step_or_tell(self) -> None:
+    def _step_or_tell(self, hand: int) -> None:
         """A step. What nobody foresaw ends it for those who wait, not for those who come later."""
         try:
-            self._step()
+            self._step(hand)
         except Exception as error:
             log.exception("the model for %s could not go on", self._predictor.task)
-            self._refuse(error)
+            self._refuse(error, hand)
 
-    def _awake(self) -> bool:
+    def _awake(self, hand: int) -> bool:
         """Sleep until there is something to do; False once there never will be."""
         with self._bell:
-            self._bell.wait_for(lambda: self._closed or self._jobs or self._has_work())
+            self._bell.wait_for(lambda: self._closed or self._jobs or self._has_work(hand))
             return not self._closed
+
+    def _ring(self) -> None:
+        """What this hand has left to others may be theirs now."""
+        if self._hands > 1 and self._n_queued():
+            with self._bell:
+                self._bell.notify_all()
 
     def _next_job(self) -> Job | None:
         with self._bell:

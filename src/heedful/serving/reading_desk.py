@@ -57,10 +57,10 @@ class ReadingDesk(Desk):
     def _n_queued(self) -> int:
         return sum(len(ask.items) for ask in [*self._asks])
 
-    def _has_work(self) -> bool:
+    def _has_work(self, hand: int) -> bool:
         return bool(self._asks)
 
-    def _step(self) -> None:
+    def _step(self, hand: int) -> None:
         asks = self._taken()
         self._running = sum(len(ask.items) for ask in asks)
         given = self._answered(asks)
@@ -96,7 +96,7 @@ class ReadingDesk(Desk):
             if ask in self._asks:
                 self._asks.remove(ask)
 
-    def _refuse(self, error: Exception) -> None:
+    def _refuse(self, error: Exception, hand: int) -> None:
         while asks := self._taken():
             for ask in asks:
                 ask.future.set_exception(error)

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import aclosing
 from functools import partial
+from threading import Lock
 from typing import Any, TypeVar
 
 from ..generation import Hypothesis
@@ -17,6 +18,7 @@ from ..tasks.answers import Answer, joined
 from ..tasks.predictor import listed
 from ..tasks.rounds import Done, Found, Rounds, after
 from ..tasks.writer import Spelling, Writer
+from .cores import CORES
 from .desk import AnswerStream, Desk, Token, TooLate
 from .settings import Settings
 
@@ -26,11 +28,12 @@ NONE = (-1, 0.0)  # text that no token wrote
 
 
 class WritingDesk(Desk):
-    """The thread takes a step for all who are being answered, and another, and another."""
+    """A hand takes a step for all whom it answers, and another, and another. On a CPU there is one for each core."""
 
     def __init__(self, predictor: Writer, settings: Settings) -> None:
         self._writer = predictor
-        self._writing = Continuous()
+        self._hands = 1 if any(weight.is_cuda for weight in predictor.module.parameters()) else CORES.total
+        self._writing = Continuous(self._hands)
         super().__init__(predictor, settings)
 
     async def predict(self, items: Sequence[str]) -> list[str]:
@@ -123,27 +126,33 @@ class WritingDesk(Desk):
     def _n_queued(self) -> int:
         return self._writing.waiting
 
-    def _has_work(self) -> bool:
-        return self._writing.has_work
+    def _has_work(self, hand: int) -> bool:
+        return self._writing.has_work_for(hand)
 
-    def _step(self) -> None:
-        self._writing.step()
+    def _step(self, hand: int) -> None:
+        self._writing.step(hand)
 
-    def _refuse(self, error: Exception) -> None:
-        self._writing.close(error)
+    def _refuse(self, error: Exception, hand: int) -> None:
+        self._writing.close(error, hand)
 
 
 class _Whole:
-    """Answers to one call, once all of them are there. It is told in the writing thread."""
+    """Answers to one call, once all of them are there. It is told in the writing threads."""
 
     def __init__(self, asked: Asked) -> None:
         self.asked = asked
         self.future: Future[Found] = Future()
         self.future.set_running_or_notify_cancel()  # who waits leaves by another way
         self._found: dict[int, list[Hypothesis]] = {}
+        self._lock = Lock()
 
     def told(self, sentence: Sentence) -> None:
-        if not sentence.settled or self.future.done():
+        if sentence.settled:
+            with self._lock:
+                self._settle(sentence)
+
+    def _settle(self, sentence: Sentence) -> None:
+        if self.future.done():
             return
         if sentence.error is not None:
             self.future.set_exception(sentence.error)
