@@ -290,27 +290,33 @@ def test_several_hands_answer_as_one_does_and_leave_the_model_to_who_asks_for_it
     monkeypatch.setattr(CORES, "total", 3)
     model, texts = translating(), [f"{text} {number}" for number in range(9) for text in TEXTS[:4]]
     alone = model.predict(texts)
-    stepping, seen, steps = [0], [], set()
+    begun: list[int] = []  # steps, by the hand that took them
+    during: list[int] = []  # how many began or ended while somebody had the model alone
+    ended: list[int] = []
+
+    def moment() -> None:
+        before = len(begun) + len(ended)
+        threading.Event().wait(0.02)  # time enough for several
+        during.append(len(begun) + len(ended) - before)
 
     async def crowd(desk: Desk) -> list[list[str]]:
         step = desk._step
 
         def counted(hand: int) -> None:
-            stepping[0] += 1
-            steps.add(hand)
+            begun.append(hand)
             step(hand)
-            stepping[0] -= 1
+            ended.append(hand)
 
         monkeypatch.setattr(desk, "_step", counted)
         asked = [asyncio.create_task(desk.predict([text])) for text in texts]
         for _ in range(5):
-            await desk.call(lambda: seen.extend([stepping[0], model.predict(texts[:1]) and stepping[0]]))
+            await desk.call(moment)
         return await asyncio.gather(*asked)
 
     with opened(model) as desk:
         assert [answer for (answer,) in asyncio.run(crowd(desk))] == alone
-    assert len(steps) > 1
-    assert seen == [0] * 10
+    assert len({*begun}) > 1
+    assert during == [0] * 5
 
 
 @pytest.mark.parametrize("make", [translating, classifier])

@@ -6,12 +6,13 @@ import asyncio
 import socket
 from collections.abc import Callable
 from http.client import HTTPConnection
+from select import select
 
 import pytest
 from running import ENOUGH, Lines, Running, hold, later, received
 from starlette.types import Message, Scope
 
-from heedful.serving import protocol
+from heedful.serving import guards, protocol
 from heedful.serving.guards import Bodies
 from heedful.serving.house import House
 from heedful.serving.metrics import Metrics
@@ -20,7 +21,7 @@ from heedful.serving.refusals import Refusal
 from heedful.serving.settings import Settings
 
 Serving = Callable[..., Running]
-HEAD = b"POST /v1/predict/feelings HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n"
+HEAD = b"POST /v1/predict/feelings HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
 def test_a_body_that_is_too_large_is_refused_and_the_connection_goes_on(serving: Serving) -> None:
@@ -75,6 +76,24 @@ def _send_for_ever(connection: socket.socket) -> None:
         connection.sendall(b"6\r\nxxxxxx\r\n")
 
 
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        *((name, 200) for name in ("localhost", "localhost:8000", "127.0.0.1:1", "[::1]:8000", "")),
+        *((name, 421) for name in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "[::", "localhost.x")),
+    ],
+)
+def test_another_sites_name_that_leads_here_is_refused(host: str, status: int, server: Running) -> None:
+    found = server.ask("/languages", Host=host)
+    assert found.status == status
+    assert status == 200 or "--trusted-proxy" in found.json["error"]
+
+
+def test_behind_a_proxy_or_for_others_a_server_goes_by_any_name(serving: Serving) -> None:
+    assert serving("feelings", trusted_proxies=("127.0.0.1",)).ask("/languages", Host="a.example").status == 200
+    assert serving("feelings", host="0.0.0.0").ask("/languages", Host="a.example").status == 200
+
+
 def test_those_for_whom_there_is_no_room_are_told_at_once(serving: Serving) -> None:
     running = serving("feelings", max_concurrency=1)
     held = hold(running)
@@ -106,7 +125,7 @@ def test_a_client_that_leaves_frees_its_place(serving: Serving, lines: Lines) ->
     running = serving("feelings", max_concurrency=1)
     held = hold(running)
     with running.connect() as connection:
-        connection.sendall(b"POST /hold HTTP/1.1\r\nHost: here\r\nContent-Length: 2\r\n\r\n{}")
+        connection.sendall(b"POST /hold HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
         held.wait()
     assert " POST /hold 499 " in lines.next()
     assert running.ask("/v1/predict/feelings", {"inputs": ["a"]}).status == 200
@@ -164,9 +183,25 @@ def test_the_docs_list_every_route_and_load_nothing(server: Running) -> None:
     assert not [path for path, found in schema["paths"].items() for one in found.values() if "422" in one["responses"]]
 
 
+def test_strangers_do_not_take_the_room_of_those_who_have_a_key(
+    serving: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guards, "STRANGERS", 1)
+    running = serving("feelings", max_body=100, api_keys=("key",))
+    with running.connect() as first, running.connect() as second:
+        first.sendall(HEAD + b"Content-Length: 90\r\nExpect: 100-continue\r\n\r\n")
+        assert first.recv(100).startswith(b"HTTP/1.1 100 ")
+        first.sendall(b" " * 80)
+        second.sendall(HEAD + b"Content-Length: 90\r\n\r\n" + b" " * 80)
+        (refused,) = select([first, second], [], [], ENOUGH)[0]  # whichever came later
+        assert refused.recv(100).startswith(b"HTTP/1.1 503 ")
+        asked = running.ask("/v1/predict/feelings", {"inputs": ["a"]}, Authorization="Bearer key")
+        assert asked.status == 200
+
+
 def test_bodies_together_take_no_more_room_than_was_promised() -> None:
-    settings = Settings(max_body=10, max_concurrency=2)
-    bodies = Bodies(House(Models([]), settings, Metrics()))
+    settings = Settings(max_body=10)
+    bodies = Bodies(House(Models([]), settings, Metrics()), together=2)
     scope: Scope = {"type": "http", "headers": []}
 
     async def receive() -> Message:

@@ -13,6 +13,9 @@ import requests
 from libretranslatepy import LibreTranslateAPI  # type: ignore[import-untyped]
 from running import Running
 
+from heedful.serving.libretranslate import translating
+from heedful.serving.libretranslate.placing import placed
+
 HELLO = "The cat reads a book."
 SEA = "I drink water by the sea."
 KOREAN = "고양이는 책을 읽었다."
@@ -136,6 +139,23 @@ def test_a_tag_inside_of_a_sentence_does_not_cut_it(server: Running, ask: Callab
     before, marked, after = re.fullmatch("<p>(.*)<b>(.+)</b>(.*)</p>", answer).groups()  # type: ignore[union-attr]
     assert before + marked + after == cat
     assert ask(q="I <b> drink </b> water.", format="html")["translatedText"].count("</b>") == 1
+
+
+def test_a_sentence_that_comes_again_is_looked_into_once(
+    ask: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+
+    def noted(translator: Any, source: str, *more: Any) -> Any:
+        looked.append(source)
+        return placed(translator, source, *more)
+
+    monkeypatch.setattr(translating, "placed", noted)
+    sentences = [HELLO.replace("cat", "<b>cat</b>"), HELLO.replace("book", "<b>book</b>")]
+    answer = ask(q=[f"<p>{' '.join(sentences * 3)}</p>", *sentences], format="html")["translatedText"]
+    assert looked == [HELLO, HELLO]  # for each place of the tag
+    once, twice = (re.escape(one) for one in answer[1:])
+    assert re.fullmatch(f"<p>(?:{once} {twice} ?){{3}}</p>", answer[0])
 
 
 def test_a_code_with_a_region_is_answered_by_its_language(ask: Callable[..., Any]) -> None:

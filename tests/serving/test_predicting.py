@@ -153,6 +153,12 @@ def test_numbers_that_are_none_go_in_as_gaps_and_never_come_out(server: Running)
     assert (answer.status, b"NaN" in answer.body) == (200, False)
 
 
+def test_a_body_that_does_not_say_it_is_json_is_told_how(server: Running) -> None:
+    answer = server.ask("/v1/predict/feelings", b'{"inputs": ["a"]}', Content_Type="text/plain")
+    assert (answer.status, answer.json["error"]["code"]) == (415, "invalid_content_type")
+    assert "Content-Type: application/json" in answer.json["error"]["message"]
+
+
 def test_a_model_is_found_by_its_name_alone(server: Running) -> None:
     for name in ("nobody", "..%2Fen-ko", "en-ko%00", "EN-KO", "%EA%B0%80" * 50):
         answer = server.ask(f"/v1/predict/{name}", {"inputs": []})

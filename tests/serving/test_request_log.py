@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
+import sys
 from collections.abc import Callable
 
 import pytest
 from running import Lines, Running
 from starlette.types import Scope
 
-from heedful.serving.request_log import escaped, path_of
+from heedful.serving.request_log import JsonLines, escaped, path_of
 from heedful.serving.settings import Settings
 
 Serving = Callable[..., Running]
@@ -39,6 +41,18 @@ def test_lines_of_json_and_proxies_that_are_trusted(serving: Serving, lines: Lin
         told = json.loads(lines.next())
         assert (told["peer"], told["path"], told["status"], told["model"]) == (peer, "/health", 200, None)
         assert set(told) == {"time", "peer", "method", "path", "status", "ms", "model", "id"}
+
+
+def test_every_line_is_json_where_json_was_asked_for() -> None:
+    lines = JsonLines()
+    assert lines.format(logging.makeLogRecord({"levelno": logging.INFO, "msg": '{"path": "/"}'})) == '{"path": "/"}'
+    try:
+        raise OSError("no\nmore")
+    except OSError:
+        broken = {"levelno": logging.ERROR, "levelname": "ERROR", "msg": "it %s", "args": ("broke",)}
+        told = json.loads(lines.format(logging.makeLogRecord({**broken, "exc_info": sys.exc_info()})))
+    assert (told["level"], told["message"]) == ("error", "it broke")
+    assert told["traceback"].endswith("OSError: no\nmore")
 
 
 @pytest.mark.parametrize(("peer", "trusted"), [("10.9.9.9", True), ("11.0.0.1", False), ("::1", True), ("-", False)])

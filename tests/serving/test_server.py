@@ -69,7 +69,7 @@ def test_what_does_not_end_in_time_is_told_so(serving: Serving) -> None:
 def test_too_many_connections_are_told_so(serving: Serving) -> None:
     running = serving("feelings", max_connections=1, max_concurrency=1)
     with running.connect() as first:
-        first.sendall(b"GET /health HTTP/1.1\r\nHost: here\r\n\r\n")
+        first.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert first.recv(100).startswith(b"HTTP/1.1 200 ")
         answer = running.ask("/health")
         assert (answer.status, answer.headers["retry-after"]) == (503, "1")

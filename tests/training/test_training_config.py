@@ -60,4 +60,6 @@ def test_a_device_that_is_not_there() -> None:
         torch_device("cuda:99")
     with pytest.raises(ConfigError, match="'gpu' cannot be used here"):
         torch_device("gpu")
+    with pytest.raises(ConfigError, match="'meta' cannot be used here"):
+        torch_device("meta")
     assert torch_device("cpu").type == "cpu"

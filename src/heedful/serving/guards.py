@@ -9,7 +9,9 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from ipaddress import ip_address
 from typing import Self
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -20,12 +22,14 @@ from .keys import Keys
 from .leaving import LEFT
 from .metrics import Metrics
 from .refusals import Refusal, as_refusal, response
+from .settings import Settings
 
 log = logging.getLogger("heedful.serving")
 
 # These touch no model: they need no key and are answered however much the models have to do.
 OPEN = ("/", "/health", "/metrics", "/docs", "/openapi.json", "/languages", "/frontend/settings")
 OPEN_BELOW = "/page/"  # what the page at / is made of
+STRANGERS = 8  # bodies of the largest size, of those whose key, if they have one, is in the body
 
 
 class Guarded:
@@ -34,7 +38,9 @@ class Guarded:
     def __init__(self, app: ASGIApp, house: House) -> None:
         self._app, self._house = app, house
         self._keys = Keys(house.settings.api_keys)
-        self._bodies = Bodies(house)
+        self._bodies = Bodies(house, house.settings.max_concurrency)
+        self._of_strangers = Bodies(house, STRANGERS)
+        self._names = names_of(house.settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -60,15 +66,27 @@ class Guarded:
         return await response(scope["path"], refusal)(scope, receive, send)
 
     async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._check_name(scope)
         if is_open(scope["path"]):
             async with self._bodies.arriving(scope, receive) as body:
                 return await self._app(scope, again(body, receive), send)
         self._check_room()  # before a byte of the body is read: refusing must cost nothing
-        async with self._bodies.arriving(scope, receive) as body:
+        bodies = self._bodies if self._keys.in_head(Request(scope)) else self._of_strangers
+        async with bodies.arriving(scope, receive) as body:
             await self._keys.check(Request(scope, again(body, receive)))
             self._check_room()
             with Place(self._house.metrics) as place:
                 return await self._app(scope, again(body, receive), place.left_before_the_end_of(send))
+
+    def _check_name(self, scope: Scope) -> None:
+        """Another site's name may be made to lead here, and its pages would then read what is said here."""
+        asked = _hostname(Headers(scope=scope).get("host", ""))
+        if self._names and asked and asked not in self._names:
+            raise Refusal(
+                421,
+                f"this server is {' or '.join(sorted(self._names))}, not {asked[:64]!r}; "
+                "behind a proxy, start it with --trusted-proxy",
+            )
 
     def _check_room(self) -> None:
         if self._house.draining.is_set():
@@ -107,10 +125,11 @@ class Place:
 
 
 class Bodies:
-    """Reads a request's body whole, within its limits; of all that are here, as much as there may be requests."""
+    """Reads a request's body whole, within its limits; of all that are here, no more than so many of the largest."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: House, together: int) -> None:
         self._settings = house.settings
+        self._most = together * house.settings.max_body
         self._held = 0
 
     @asynccontextmanager
@@ -139,10 +158,29 @@ class Bodies:
                     self._held += len(part)
                     if len(body) > most:
                         raise _too_large(most)
-                    if self._held > most * self._settings.max_concurrency:
+                    if self._held > self._most:
                         raise _busy()
         except TimeoutError:
             raise Refusal(408, f"the request did not arrive within {seconds:g} seconds") from None
+
+
+def names_of(settings: Settings) -> frozenset[str]:
+    """What a server of this machine alone may be called; nothing where others may come, or a proxy speaks for them."""
+    try:
+        is_alone = settings.host == "localhost" or ip_address(settings.host).is_loopback
+    except ValueError:
+        is_alone = False
+    if not is_alone or settings.trusted_proxies:
+        return frozenset()
+    return frozenset({"localhost", "127.0.0.1", "::1", settings.host})
+
+
+def _hostname(given: str) -> str | None:
+    """Without its port."""
+    try:
+        return urlsplit(f"//{given}").hostname
+    except ValueError:  # no name that anything has
+        return given
 
 
 def is_open(path: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 
 from starlette.exceptions import HTTPException
@@ -26,18 +26,21 @@ class Keys:
     def __init__(self, keys: Iterable[str]) -> None:
         self._hashes = [_hash(key) for key in keys]
 
+    def in_head(self, request: Request) -> bool:
+        """Whether a request has a good key, or needs none, before its body is there."""
+        return not self._hashes or any(map(self._holds, _of_head(request)))
+
     async def check(self, request: Request) -> None:
         """Refuse a request without a good key: 401 under /v1/, as OpenAI does, 403 elsewhere. Reads its body."""
-        if not self._hashes:
+        if self.in_head(request):
             return
-        path, found = request.url.path, False
-        async for key in _given(request):
-            found = True
-            if self._holds(key):
-                return
-        status, code = (401, "invalid_api_key") if path.startswith("/v1/") else (403, None)
+        key = await _in_body(request)
+        if key and self._holds(key):
+            return
+        status, code = (401, "invalid_api_key") if request.url.path.startswith("/v1/") else (403, None)
         missing = "this server wants an API key: as Authorization: Bearer KEY, or as api_key"
-        raise Refusal(status, "the API key is wrong" if found else missing, code=code)
+        wrong = key or [*_of_head(request)]
+        raise Refusal(status, "the API key is wrong" if wrong else missing, code=code)
 
     def _holds(self, key: str) -> bool:
         """In a time that says nothing about the key: all hashes are compared, whole."""
@@ -45,13 +48,11 @@ class Keys:
         return sum(hmac.compare_digest(given, known) for known in self._hashes) > 0
 
 
-async def _given(request: Request) -> AsyncIterator[str]:
+def _of_head(request: Request) -> Iterator[str]:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         yield token.encode("latin-1").decode("utf-8", "replace").strip()  # a header's bytes come as Latin-1
     if key := request.query_params.get("api_key"):
-        yield key
-    if key := await _in_body(request):
         yield key
 
 

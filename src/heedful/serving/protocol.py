@@ -33,7 +33,7 @@ class Punctual(H11Protocol):
         """The class, as uvicorn takes it."""
         return partial(cls, settings=settings)
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
         if len(self.connections) > self._settings.max_connections:
             transport.write(answer(503, "there are too many connections; try again soon", "Retry-After: 1"))

@@ -64,8 +64,9 @@ STATUSES = {
     408: "The request did not arrive in time.",
     413: "The request is too large.",
     415: "The body is of a kind that the route does not read.",
-    429: "Too much is waiting; try again after the seconds in Retry-After.",
+    421: "The server goes by another name.",
     500: "Something went wrong here; the log knows more, by the id in X-Request-ID.",
+    501: "The server lacks a package for this.",
     503: "The server is busy or stopping, or the time was over; try again after the seconds in Retry-After.",
 }
 # For `responses=` of a route, so that the schema tells the truth.
@@ -134,6 +135,8 @@ async def _answer(request: Request, error: Exception) -> Json:
 def _invalid(error: RequestValidationError) -> Refusal:
     """The first fault by its place; what was given is not repeated, for it may be long, or a key."""
     fault = error.errors()[0]
+    if isinstance(error.body, bytes):  # nobody has read it as JSON
+        return Refusal(415, "send JSON, and say so: Content-Type: application/json", code="invalid_content_type")
     if fault["type"] == "json_invalid":
         return Refusal(400, "the body is not valid JSON", code="invalid_json")
     names = [str(name) for name in fault["loc"] if name not in ("body", "query", "path")]

@@ -35,13 +35,26 @@ UNKNOWN = "unknown"  # the route of what no route takes
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def configure() -> None:
-    """Lines go to the standard error, as they are."""
+def configure(*, as_json: bool) -> None:
+    """Lines go to the standard error, what uvicorn warns of among them."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(message)s"))
-    log.handlers[:] = [handler]
-    log.setLevel(logging.INFO)
-    log.propagate = False
+    handler.setFormatter(JsonLines() if as_json else logging.Formatter("%(message)s"))
+    for logger, level in ((log, logging.INFO), (logging.getLogger("uvicorn.error"), logging.WARNING)):
+        logger.handlers[:] = [handler]
+        logger.setLevel(level)
+        logger.propagate = False
+
+
+class JsonLines(logging.Formatter):
+    """Every line an object: a request's is one already, anything else becomes one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        if record.levelno == logging.INFO:
+            return record.getMessage()
+        told = {"time": now(), "level": record.levelname.lower(), "message": record.getMessage()}
+        if record.exc_info:
+            told["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(told)
 
 
 class Reported:
@@ -77,7 +90,7 @@ class Reported:
     def _line(self, scope: Scope, status: int, seconds: float) -> str:
         state = scope["state"]
         told: dict[str, Any] = {
-            "time": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "time": now(),
             "peer": self._peer(scope),
             "method": escaped(scope["method"]),
             "path": path_of(scope),
@@ -101,6 +114,11 @@ class Reported:
                 break
             peer = before
         return peer
+
+
+def now() -> str:
+    """In UTC."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def path_of(scope: Scope) -> str:

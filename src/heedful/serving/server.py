@@ -103,7 +103,7 @@ class Server(uvicorn.Server):
 
 def serve(app: FastAPI, listening: socket.socket) -> None:
     """Answer until a signal comes, and end the models' threads."""
-    request_log.configure()
+    request_log.configure(as_json=app.state.house.settings.json_log)
     app.openapi()  # kept; made when first asked for, it would keep everyone waiting
     _open_files(app.state.house.settings.max_connections)
     # What is here now stays. Looked through for garbage with every so many requests, it would stop everyone for 150 ms.

@@ -13,11 +13,13 @@ from typing import Any, TypeVar
 from ..generation import Hypothesis
 from ..generation.continuous import Continuous
 from ..generation.engine import Asked
+from ..generation.prepare import prepare
 from ..generation.sentence import Sentence
 from ..tasks.answers import Answer, joined
 from ..tasks.predictor import listed
 from ..tasks.rounds import Done, Found, Rounds, after
 from ..tasks.writer import Spelling, Writer
+from .aside import aside
 from .cores import CORES
 from .desk import AnswerStream, Desk, Token, TooLate
 from .settings import Settings
@@ -32,6 +34,7 @@ class WritingDesk(Desk):
 
     def __init__(self, predictor: Writer, settings: Settings) -> None:
         self._writer = predictor
+        prepare(predictor.module, settings.precision)  # now: the first who asks need not wait for it
         self._hands = 1 if any(weight.is_cuda for weight in predictor.module.parameters()) else CORES.total
         self._writing = Continuous(self._hands)
         super().__init__(predictor, settings)
@@ -43,11 +46,12 @@ class WritingDesk(Desk):
     async def candidates(self, texts: Sequence[str], **generation: Any) -> list[list[Answer]]:
         """What the writer's `candidates` gives."""
         rounds = self._writer.asking(listed(texts, "text"), self._asked_for(generation))
+        size = sum(map(len, map(str, texts)))
         async with self._in_time():
             with self._door(len(texts)):
-                asks = await asyncio.to_thread(self._after, rounds, None)
+                asks = await aside(size, self._after, rounds, None)
             while not isinstance(asks, Done):
-                asks = await asyncio.to_thread(self._after, rounds, await self._found(asks))
+                asks = await aside(size, self._after, rounds, await self._found(asks))
         return asks.result
 
     def stream(self, text: str, **generation: Any) -> AnswerStream:

@@ -12,7 +12,7 @@ def torch_device(name: str = "auto") -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        torch.empty(0, device=name)
+        torch.ones(1, device=name).item()  # "meta" would make it, but has nothing in it
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).splitlines()[0]
         raise ConfigError(f'device: {name!r} cannot be used here ({reason}); try "auto"') from None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from fastapi import APIRouter, Request
 
 from ...tasks.predictor import ItemError
+from ..aside import aside
 from ..house import asks, house_of
 from ..leaving import while_here
 from ..refusals import PLAIN_REFUSALS, Refusal
@@ -85,7 +85,8 @@ async def frontend_settings(request: Request) -> FrontendSettings:
 
 async def _translation(request: Request, wish: Wish) -> Translation:
     house = house_of(request)
-    apart, detected = await asyncio.to_thread(parts, wish, Translators.of(house.models))
+    size = sum(map(len, wish.q.texts))
+    apart, detected = await aside(size, parts, wish, Translators.of(house.models))
     found: dict[int, Translated] = {}
     for part in apart:
         if part.model is not None:

@@ -12,7 +12,7 @@ from ..desk import Desk
 from ..metrics import Metrics
 from ..models import Served
 from .detecting import Detected, detect
-from .documents import Document, Marked, Run, filled, plain, runs
+from .documents import Document, Marked, Run, Span, filled, plain, runs
 from .html import html
 from .parameters import Wish
 from .placing import can_place, placed
@@ -84,7 +84,8 @@ async def translated(part: Part, alternatives: int, metrics: Metrics) -> list[Tr
         return [Translated(text, []) for text in part.texts]
     answers = Answers(part.model.desk, {"n_best": alternatives + 1} if alternatives else {})
     await answers.ask(part.documents, part.places)
-    settled = [await _settled(document, part.model, answers) for document in part.documents]
+    places = Places(part.model)
+    settled = [await _settled(document, places, answers) for document in part.documents]
     await answers.ask(settled, part.places)
     written = sum(answer.n_tokens for found in answers.to.values() for answer in found)
     metrics.answered(part.model.name, items=len(part.places), tokens=written)
@@ -112,14 +113,29 @@ class Answers:
                 raise ItemError("text", owners[some[error.index]], error.reason) from None
 
 
-async def _settled(document: Document, model: Served, answers: Answers) -> tuple[str | Run, ...]:
+class Places:
+    """Where tags belong in translations: the same sentence is looked into once."""
+
+    def __init__(self, model: Served) -> None:
+        self._model = model
+        self._known: dict[tuple[str, tuple[Span, ...]], list[Span] | None] = {}
+
+    async def of(self, part: Marked, translation: str) -> list[Span] | None:
+        """Those of one sentence; None where that cannot be told."""
+        key = part.text, part.spans
+        if key not in self._known:
+            place = partial(placed, self._model.predictor, part.text, translation, part.spans)
+            self._known[key] = await self._model.desk.call(place)
+        return self._known[key]
+
+
+async def _settled(document: Document, places: Places, answers: Answers) -> tuple[str | Run, ...]:
     """With tags where they belong in the translation; a sentence where that cannot be told is in pieces again."""
     found: list[str | Run] = []
     for part in document:
         if isinstance(part, Marked):
             translation = answers.to[part.text][0].text
-            place = partial(placed, model.predictor, part.text, translation, part.spans)
-            spans = await model.desk.call(place)
+            spans = await places.of(part, translation)
             found += part.pieces if spans is None else [part.spell(translation, spans)]
         else:
             found.append(part)

@@ -16,12 +16,11 @@ def page_headers() -> dict[str, str]:
     """Of the page at `/`.
 
     It shows the looks it has fetched in a sandboxed frame, and such a frame inherits this policy: so the one inline
-    script and the one style sheet that a look is made of are named by their hashes. Nothing else inline may run. A look
-    styles a few of its own elements by attribute, which no hash can name.
+    script and the one style sheet that a look is made of are named by their hashes. Nothing else inline may run.
     """
     policy = (
         f"default-src 'none'; script-src 'self' {_hash(script())}; style-src 'self' {_hash(style())}; "
-        "style-src-attr 'unsafe-inline'; connect-src 'self'; img-src 'self' data: blob:; frame-src blob:; "
+        "connect-src 'self'; img-src 'self' data: blob:; frame-src blob:; "
         "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
     )
     return {"Content-Security-Policy": policy, "Cache-Control": "no-cache", **COMMON}

@@ -104,7 +104,7 @@ function told({ doc, state, t }, { attention, received: sums, weights }, active,
     });
     return deep || named.length < 2 ? named.join(", ") : named.slice(0, -1).join(", ") + t("and") + named.at(-1);
   };
-  const line = (number, text) => el("p", {}, el("i", { class: "swatch", style: `background:${hue(number)}` }), text);
+  const line = (number, text) => el("p", {}, el("i", { class: "swatch", style: { background: hue(number) } }), text);
   const lines = [];
   if (out) lines.push(line(0, t(`out${cross}`, { token, list: list(out, keys) })));
   else lines.push(line(0, t("outNone", { token })));

@@ -94,7 +94,7 @@ export function mount(root, context) {
     const narrow = widthOf("99%", 10) > wide;
     const value = label(narrow ? Math.round(100 * share) : percent(share), x + wide / 2, y + 12, { size: 10, anchor: "middle" });
     const title = svg("title", {}, `${texts[row]} · ${percent(share)}`);
-    const group = svg("g", { style: "cursor:pointer" }, title, ground, text, track, bar, value);
+    const group = svg("g", { style: { cursor: "pointer" } }, title, ground, text, track, bar, value);
     if (given) track.setAttribute("stroke-dasharray", "1 5");
     group.addEventListener("click", () => state.set({ step: row }));
     return { group, ground, text, track, bar, value, given };

@@ -49,7 +49,7 @@ function grid({ rows, columns }, [width, height]) {
 
 function thumbnail({ image, shares, look, name, chosen, size, choose }) {
   const button = { tabindex: 0, role: "button", "aria-label": name, "aria-pressed": String(chosen), "data-keep": name };
-  const node = svg("g", { ...button, style: "cursor:pointer" },
+  const node = svg("g", { ...button, style: { cursor: "pointer" } },
     picture(image, size), overlay(image, shares, size, look.style));
   const frame = chosen ? { stroke: "var(--accent-2)", "stroke-width": 2.5 } : { stroke: "var(--line)", "stroke-width": 1 };
   node.append(svg("rect", { width: size[0], height: size[1], fill: "none", ...frame }));

@@ -52,7 +52,7 @@ function patchBars({ patches, looking, x, y, nameOf, choose, note }) {
     const edge = own ? { stroke: "var(--accent-2)", "stroke-width": 2.5 } : { stroke: "var(--line)", "stroke-width": 1 };
     const bar = svg("rect", {
       x: x(patch[0]), y: y + lanes[n] * LANE, width: Math.max(3, x(patch[1] - 1) - x(patch[0])), height: LANE - 4, rx: 3,
-      fill: shade(0.06 + (0.8 * share) / most), style: "cursor:pointer", ...edge,
+      fill: shade(0.06 + (0.8 * share) / most), style: { cursor: "pointer" }, ...edge,
     });
     bar.addEventListener("click", () => choose(n));
     bar.addEventListener("pointerenter", () => note.show(bar.getBoundingClientRect(), `${nameOf(n)}: ${percent(share)}`));

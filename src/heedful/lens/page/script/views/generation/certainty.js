@@ -27,7 +27,7 @@ export function certaintyStrip({ doc, state, t }) {
     });
     const middle = (now + 0.5) * wide - gap / 2;
     bars.append(svg("path", { d: `M${middle} ${HIGH + 3}l5 8h-10z`, fill: "var(--accent)" }));
-    const touch = { fill: "transparent", style: "cursor:pointer;touch-action:pan-y" };
+    const touch = { fill: "transparent", style: { cursor: "pointer", "touch-action": "pan-y" } };
     const ground = svg("rect", { x: 0, y: -4, width: all, height: HIGH + 18, ...touch });
     const said = `${now + 1}: ${visible(doc.written[now])} ${percent(shares[now])}`;
     bars.append(ground);

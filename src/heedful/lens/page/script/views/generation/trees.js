@@ -66,7 +66,7 @@ export function treePicture(tree, { choose, watch }) {
   function sign(node, shown, deep) {
     const { x, y, right } = places.get(node.id);
     const chosen = node.fate === "chosen";
-    const group = svg("g", { transform: `translate(${x} ${y})`, style: "cursor:pointer" });
+    const group = svg("g", { transform: `translate(${x} ${y})`, style: { cursor: "pointer" } });
     const frame = { x: -11, y: -12, width: right - x + 11, height: 24, rx: 7, "stroke-width": 1.4 };
     const look = node.id === shown ? { fill: "var(--paper)", stroke: "var(--ink)" } : { fill: "transparent" };
     group.append(svg("rect", { ...frame, ...look }));
