@@ -119,6 +119,17 @@ def test_another_hand_begins_only_when_one_has_enough() -> None:
     assert (writing.running, writing.waiting) == (32, 0)
 
 
+def test_a_hand_has_no_work_with_those_for_whom_there_is_no_room() -> None:
+    model, writing = build("sinusoidal"), Continuous(hands=2)
+    put(writing, model, *sentences(*[3] * 20), end=(), max_new_tokens=9, batch_tokens=16 * 16)
+    writing.step(0)
+    assert (writing.running, writing.waiting) == (16, 4)
+    assert not writing.has_work_for(1)
+    while writing.running:
+        writing.step(0)
+    assert writing.has_work_for(1)
+
+
 def test_those_who_ask_for_the_same_way_share_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     model = build("sinusoidal")
     rows: list[int] = []

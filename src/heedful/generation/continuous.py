@@ -58,7 +58,8 @@ class Continuous:
     def has_work_for(self, hand: int) -> bool:
         """Whether a step of this hand would do anything."""
         own = self._hands[hand]
-        return bool(own.batches or (self._waiting and self._may_begin(own)))
+        with self._lock:
+            return bool(own.batches or self._next_for(own, self._share()))
 
     def put(self, asked: Asked, told: Told) -> None:
         """Write these. `told` is called in the writing thread after every step of each, and with the error of one
@@ -98,30 +99,28 @@ class Continuous:
         for sentence in _failed(left, error):
             _tell(sentence)
 
-    def _may_begin(self, own: _Hand) -> bool:
-        """Another hand begins only when those at work have enough."""
-        return bool(own.rows) or all(hand.rows >= ENOUGH for hand in self._hands if hand.rows)
-
     def _admit(self, own: _Hand) -> None:
-        """In the order they came, as many as fit beside those that run, and not more than this hand's share; one at
-        least when nothing runs.
-        """
+        """In the order they came, as many as fit beside those that run; one at least when nothing does."""
         with self._lock:
-            if not self._may_begin(own):
-                return
-            rows = sum(hand.rows for hand in self._hands) + sum(waiter.rows for waiter in self._waiting)
-            share = max(ENOUGH, -(-rows // len(self._hands)))
-            used = sum(hand.cost for hand in self._hands)
-            while self._waiting:
-                waiter = self._waiting[0]
-                budget, cost = waiter.asked.budget, _cost(waiter.sentence, waiter.rows)
-                if own.rows and own.rows + waiter.rows > share:
-                    return
-                if used and used + cost > min(budget, self._most or budget):
-                    return
-                used += cost
+            share = self._share()
+            while waiter := self._next_for(own, share):
                 self._waiting.popleft()
-                own.take(waiter, cost)
+                own.take(waiter)
+
+    def _share(self) -> int:
+        """Rows of each hand."""
+        rows = sum(hand.rows for hand in self._hands) + sum(waiter.rows for waiter in self._waiting)
+        return max(ENOUGH, -(-rows // len(self._hands)))
+
+    def _next_for(self, own: _Hand, share: int) -> _Waiter | None:
+        """The first that waits, if this hand may begin it now. Another hand begins when those at work have enough."""
+        if not self._waiting or not (own.rows or all(hand.rows >= ENOUGH for hand in self._hands if hand.rows)):
+            return None
+        waiter, used = self._waiting[0], sum(hand.cost for hand in self._hands)
+        budget = min(waiter.asked.budget, self._most or waiter.asked.budget)
+        too_many = own.rows and own.rows + waiter.rows > share
+        too_much = used and used + waiter.cost > budget
+        return None if too_many or too_much else waiter
 
     def _advanced(self, own: _Hand, way: Hashable, batch: _Batch) -> list[Sentence]:
         """Those who took a step, or will never take another."""
@@ -155,6 +154,11 @@ class _Waiter(NamedTuple):
         """How many it takes in a batch."""
         return self.asked.config.width
 
+    @property
+    def cost(self) -> int:
+        """What it takes of the budget."""
+        return _cost(self.sentence, self.rows)
+
 
 class _Hand:
     """The batches that one thread writes. Others read its counts."""
@@ -163,13 +167,13 @@ class _Hand:
         self.batches: dict[Hashable, _Batch] = {}
         self.rows = self.cost = self.running = 0
 
-    def take(self, waiter: _Waiter, cost: int) -> None:
+    def take(self, waiter: _Waiter) -> None:
         """Write this one, too."""
         if waiter.way not in self.batches:
             self.batches[waiter.way] = _Batch(waiter.asked)
         self.batches[waiter.way].arriving.append(waiter.sentence)
         self.rows += waiter.rows
-        self.cost += cost
+        self.cost += waiter.cost
 
     def count(self) -> None:
         """What is left after a step."""
