@@ -119,6 +119,17 @@ def test_another_hand_begins_only_when_one_has_enough() -> None:
     assert (writing.running, writing.waiting) == (32, 0)
 
 
+@pytest.mark.parametrize("beam", [1, 3, 5, 10])
+def test_nobody_waits_for_a_hand_that_waits_for_another(beam: int) -> None:
+    model, writing = build("sinusoidal"), Continuous(hands=4)
+    for _ in range(12):
+        put(writing, model, *sentences(3), end=(), max_new_tokens=9, beam=beam)
+        for hand in range(4):
+            if writing.has_work_for(hand):
+                writing.step(hand)
+        assert writing.waiting == 0
+
+
 def test_a_hand_has_no_work_with_those_for_whom_there_is_no_room() -> None:
     model, writing = build("sinusoidal"), Continuous(hands=2)
     put(writing, model, *sentences(*[3] * 20), end=(), max_new_tokens=9, batch_tokens=16 * 16)

@@ -79,7 +79,7 @@ def _send_for_ever(connection: socket.socket) -> None:
 @pytest.mark.parametrize(
     ("host", "status"),
     [
-        *((name, 200) for name in ("localhost", "localhost:8000", "127.0.0.1:1", "[::1]:8000", "")),
+        *((name, 200) for name in ("localhost", "localhost:8000", "127.0.0.1:1", "[::1]:8000", "LocalHost.", "")),
         *((name, 421) for name in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "[::", "localhost.x")),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 from running import Lines, Running
 from starlette.types import Scope
 
-from heedful.serving.request_log import JsonLines, escaped, path_of
+from heedful.serving.request_log import A_LINE, JsonLines, escaped, path_of
 from heedful.serving.settings import Settings
 
 Serving = Callable[..., Running]
@@ -45,7 +45,8 @@ def test_lines_of_json_and_proxies_that_are_trusted(serving: Serving, lines: Lin
 
 def test_every_line_is_json_where_json_was_asked_for() -> None:
     lines = JsonLines()
-    assert lines.format(logging.makeLogRecord({"levelno": logging.INFO, "msg": '{"path": "/"}'})) == '{"path": "/"}'
+    assert lines.format(logging.makeLogRecord({A_LINE: True, "msg": '{"path": "/"}'})) == '{"path": "/"}'
+    assert json.loads(lines.format(logging.makeLogRecord({"msg": "a word"})))["message"] == "a word"
     try:
         raise OSError("no\nmore")
     except OSError:

@@ -51,9 +51,9 @@ def deal(model: Any, here: Alone) -> None:
 def _writing(model: Writer, here: Alone) -> Callable[..., Found]:
     own = model.found
 
-    def found(call: Call) -> Found:
-        if call.words.sample:  # chance falls as it does for one process
-            return own(call)
+    def found(call: Call, **more: Any) -> Found:
+        if call.words.sample or more:  # chance falls as it does for one process, and whoever wants more sees it all
+            return own(call, **more)
 
         def work(share: Sequence[Sequence[int]]) -> list[list[dict[str, Any]]]:
             return [[asdict(one) for one in several] for several in own(Call(share, call.words))]

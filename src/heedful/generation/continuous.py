@@ -118,7 +118,8 @@ class Continuous:
             return None
         waiter, used = self._waiting[0], sum(hand.cost for hand in self._hands)
         budget = min(waiter.asked.budget, self._most or waiter.asked.budget)
-        too_many = own.rows and own.rows + waiter.rows > share
+        others_have_less = any(hand.rows < own.rows for hand in self._hands)  # and will take it
+        too_many = own.rows >= ENOUGH and own.rows + waiter.rows > share and others_have_less
         too_much = used and used + waiter.cost > budget
         return None if too_many or too_much else waiter
 

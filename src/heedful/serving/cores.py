@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from threading import Lock
 
@@ -10,27 +11,34 @@ import torch
 
 
 class Cores:
-    """Threads of torch's, so many in all: more of them than cores would wait for each other, and burn time doing so."""
+    """Threads of torch's: a model at work has as many as any other, and divides them among its hands.
+
+    More of them than cores would wait for each other, and burn time doing so.
+    """
 
     def __init__(self, total: int) -> None:
         self.total = total
-        self._at_work = 0
+        self._at_work: Counter[Hashable] = Counter()  # hands, by whose they are
         self._lock = Lock()
 
     @contextmanager
-    def at_work(self) -> Iterator[None]:
-        """While this thread has something to compute."""
+    def at_work(self, owner: Hashable) -> Iterator[None]:
+        """While this thread, a hand of the owner's, has something to compute."""
         with self._lock:
-            self._at_work += 1
+            self._at_work[owner] += 1
         try:
             yield
         finally:
             with self._lock:
-                self._at_work -= 1
+                self._at_work[owner] -= 1
+                self._at_work += Counter()  # who has none at work is not counted
 
-    def take(self) -> None:
-        """This thread's share, as things stand."""
-        torch.set_num_threads(max(1, self.total // max(1, self._at_work)))
+    def take(self, owner: Hashable, *, alone: bool = False) -> None:
+        """This thread's share, as things stand; the owner's whole share where its other hands must wait."""
+        with self._lock:
+            hands = 1 if alone else max(1, self._at_work[owner])
+            share = self.total // max(1, len(self._at_work))
+        torch.set_num_threads(max(1, share // hands))
 
 
 CORES = Cores(torch.get_num_threads())

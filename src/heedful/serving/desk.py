@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 log = logging.getLogger("heedful.serving")
 
-PROMPTLY = 5.0  # seconds for a thread to end; what takes longer ends with the process
+PROMPTLY = 5.0  # seconds for the threads to end; what takes longer ends with the process
 
 
 class Busy(Exception):  # noqa: N818  (nobody made a mistake)
@@ -94,13 +94,15 @@ class SharedOrAlone:
 
     def __init__(self) -> None:
         self._bell = Condition()
-        self._sharing = self._alone = 0  # who have it, and who have it alone or wait for that
+        self._sharing = 0  # who have it
+        self._asking = 0  # who want it alone
+        self._taken = False  # by one alone
 
     @contextmanager
     def shared(self) -> Iterator[None]:
         """Beside others."""
         with self._bell:
-            self._bell.wait_for(lambda: not self._alone)
+            self._bell.wait_for(lambda: not self._taken and not self._asking)
             self._sharing += 1
         try:
             yield
@@ -111,14 +113,17 @@ class SharedOrAlone:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """While nobody else has it. One at a time asks for this: the bell is held."""
+        """While nobody else has it."""
         with self._bell:
-            self._alone += 1
-            self._bell.wait_for(lambda: not self._sharing)
-            try:
-                yield
-            finally:
-                self._alone -= 1
+            self._asking += 1
+            self._bell.wait_for(lambda: not self._taken and not self._sharing)
+            self._asking -= 1
+            self._taken = True
+        try:
+            yield
+        finally:
+            with self._bell:
+                self._taken = False
                 self._bell.notify_all()
 
 
@@ -179,8 +184,9 @@ class Desk(ABC):
         with self._bell:
             self._closed = True
             self._bell.notify_all()
+        until = time.monotonic() + PROMPTLY
         for thread in self._threads:
-            thread.join(PROMPTLY)
+            thread.join(max(0.0, until - time.monotonic()))
 
     # What a kind of desk brings: a queue of its own, and how a hand works on it
 
@@ -243,14 +249,15 @@ class Desk(ABC):
     def _work(self, hand: int) -> None:
         try:
             while self._awake(hand):
-                with CORES.at_work():
+                with CORES.at_work(self):
                     while not self._closed and (self._jobs or self._has_work(hand)):
-                        CORES.take()
                         if job := self._next_job():
                             with self._module.alone():
+                                CORES.take(self, alone=True)
                                 job.run()
                         if self._has_work(hand) and not self._closed:
                             with self._module.shared():
+                                CORES.take(self)
                                 self._step_or_tell(hand)
                             self._ring()
         finally:

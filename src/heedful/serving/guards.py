@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from ipaddress import ip_address
+from socket import getaddrinfo
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -71,12 +72,18 @@ class Guarded:
             async with self._bodies.arriving(scope, receive) as body:
                 return await self._app(scope, again(body, receive), send)
         self._check_room()  # before a byte of the body is read: refusing must cost nothing
-        bodies = self._bodies if self._keys.in_head(Request(scope)) else self._of_strangers
-        async with bodies.arriving(scope, receive) as body:
-            await self._keys.check(Request(scope, again(body, receive)))
-            self._check_room()
-            with Place(self._house.metrics) as place:
-                return await self._app(scope, again(body, receive), place.left_before_the_end_of(send))
+        if self._keys.in_head(Request(scope)):
+            async with self._bodies.arriving(scope, receive) as body:
+                return await self._answered(scope, body, receive, send)
+        async with self._of_strangers.arriving(scope, receive) as body:
+            await self._keys.check_body(Request(scope, again(body, receive)))
+            with self._of_strangers.moved(len(body), self._bodies):
+                return await self._answered(scope, body, receive, send)
+
+    async def _answered(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+        self._check_room()
+        with Place(self._house.metrics) as place:
+            return await self._app(scope, again(body, receive), place.left_before_the_end_of(send))
 
     def _check_name(self, scope: Scope) -> None:
         """Another site's name may be made to lead here, and its pages would then read what is said here."""
@@ -142,6 +149,15 @@ class Bodies:
         finally:
             self._held -= len(body)
 
+    @contextmanager
+    def moved(self, size: int, others: Bodies) -> Iterator[None]:
+        """So much of it is counted among others."""
+        self._held, others._held = self._held - size, others._held + size
+        try:
+            yield
+        finally:
+            self._held, others._held = self._held + size, others._held - size
+
     async def _fill(self, body: bytearray, scope: Scope, receive: Receive) -> None:
         most, seconds = self._settings.max_body, self._settings.receive_seconds
         if int(Headers(scope=scope).get("content-length", 0)) > most:
@@ -167,18 +183,18 @@ class Bodies:
 def names_of(settings: Settings) -> frozenset[str]:
     """What a server of this machine alone may be called; nothing where others may come, or a proxy speaks for them."""
     try:
-        is_alone = settings.host == "localhost" or ip_address(settings.host).is_loopback
-    except ValueError:
-        is_alone = False
-    if not is_alone or settings.trusted_proxies:
+        address = getaddrinfo(settings.host, None)[0][4][0]
+    except (OSError, UnicodeError):  # nobody can listen there
         return frozenset()
-    return frozenset({"localhost", "127.0.0.1", "::1", settings.host})
+    if not ip_address(address).is_loopback or settings.trusted_proxies:
+        return frozenset()
+    return frozenset({"localhost", "127.0.0.1", "::1", settings.host.lower()})
 
 
-def _hostname(given: str) -> str | None:
-    """Without its port."""
+def _hostname(given: str) -> str:
+    """Without its port, in small letters."""
     try:
-        return urlsplit(f"//{given}").hostname
+        return (urlsplit(f"//{given}").hostname or "").rstrip(".")
     except ValueError:  # no name that anything has
         return given
 

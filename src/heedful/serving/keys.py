@@ -30,10 +30,8 @@ class Keys:
         """Whether a request has a good key, or needs none, before its body is there."""
         return not self._hashes or any(map(self._holds, _of_head(request)))
 
-    async def check(self, request: Request) -> None:
-        """Refuse a request without a good key: 401 under /v1/, as OpenAI does, 403 elsewhere. Reads its body."""
-        if self.in_head(request):
-            return
+    async def check_body(self, request: Request) -> None:
+        """Refuse a request without a good key in its body: 401 under /v1/, as OpenAI does, 403 elsewhere."""
         key = await _in_body(request)
         if key and self._holds(key):
             return

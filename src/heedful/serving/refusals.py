@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from ..errors import HeedfulError, MissingDependencyError
 from .desk import Busy, TooLate
 
-TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}  # as OpenAI calls them
+TYPES = {401: "authentication_error", 403: "permission_error"}  # as OpenAI calls them
 AGAIN = 1.0  # seconds until another try, where nobody knows better
 
 
@@ -96,7 +96,7 @@ def response(path: str, refusal: Refusal) -> Json:
         kind = TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
         error = {"message": refusal.message, "type": kind, "param": refusal.param, "code": refusal.code}
     headers = {401: {"WWW-Authenticate": "Bearer"}, 408: {"Connection": "close"}}.get(status, {})
-    if refusal.retry_after is not None or status in (429, 503):
+    if refusal.retry_after is not None or status == 503:
         headers["Retry-After"] = str(max(1, math.ceil(refusal.retry_after or AGAIN)))
     return Json({"error": error}, status, headers)
 

@@ -29,6 +29,7 @@ HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",  # pages bring their own
 }
 LONGEST = 200  # characters of a path
+A_LINE = "is_a_requests_line"  # of a log's record
 UNKNOWN = "unknown"  # the route of what no route takes
 
 # What would move the cursor, end the line or turn the writing round.
@@ -36,20 +37,21 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u206
 
 
 def configure(*, as_json: bool) -> None:
-    """Lines go to the standard error, what uvicorn warns of among them."""
+    """Lines go to the standard error, what others warn of among them."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if as_json else logging.Formatter("%(message)s"))
-    for logger, level in ((log, logging.INFO), (logging.getLogger("uvicorn.error"), logging.WARNING)):
+    logging.captureWarnings(True)
+    for logger, level in ((log, logging.INFO), (logging.root, logging.WARNING)):
         logger.handlers[:] = [handler]
         logger.setLevel(level)
-        logger.propagate = False
+    log.propagate = False
 
 
 class JsonLines(logging.Formatter):
-    """Every line an object: a request's is one already, anything else becomes one."""
+    """Everything that is logged as an object: a request's line is one already, anything else becomes one."""
 
     def format(self, record: logging.LogRecord) -> str:
-        if record.levelno == logging.INFO:
+        if getattr(record, A_LINE, False):
             return record.getMessage()
         told = {"time": now(), "level": record.levelname.lower(), "message": record.getMessage()}
         if record.exc_info:
@@ -85,7 +87,7 @@ class Reported:
         finally:
             seconds = time.perf_counter() - began
             self._house.metrics.request(route_of(scope), scope["method"], status, seconds)
-            log.info(self._line(scope, status, seconds))
+            log.info(self._line(scope, status, seconds), extra={A_LINE: True})
 
     def _line(self, scope: Scope, status: int, seconds: float) -> str:
         state = scope["state"]

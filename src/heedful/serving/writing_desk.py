@@ -27,6 +27,7 @@ from .settings import Settings
 T = TypeVar("T")
 Certain = tuple[int, float]  # a token and its logprob
 NONE = (-1, 0.0)  # text that no token wrote
+LETTERS = 4  # of a token, more or less
 
 
 class WritingDesk(Desk):
@@ -35,7 +36,8 @@ class WritingDesk(Desk):
     def __init__(self, predictor: Writer, settings: Settings) -> None:
         self._writer = predictor
         prepare(predictor.module, settings.precision)  # now: the first who asks need not wait for it
-        self._hands = 1 if any(weight.is_cuda for weight in predictor.module.parameters()) else CORES.total
+        on_cpu = all(weight.device.type == "cpu" for weight in predictor.module.parameters())
+        self._hands = CORES.total if on_cpu else 1
         self._writing = Continuous(self._hands)
         super().__init__(predictor, settings)
 
@@ -51,7 +53,9 @@ class WritingDesk(Desk):
             with self._door(len(texts)):
                 asks = await aside(size, self._after, rounds, None)
             while not isinstance(asks, Done):
-                asks = await aside(size, self._after, rounds, await self._found(asks))
+                found = await self._found(asks)
+                size = sum(len(one.tokens) for call in found for answers in call for one in answers)
+                asks = await aside(LETTERS * size, self._after, rounds, found)
         return asks.result
 
     def stream(self, text: str, **generation: Any) -> AnswerStream:

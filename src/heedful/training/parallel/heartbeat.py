@@ -17,7 +17,7 @@ from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]  
 
 INTERVAL = 2.0  # seconds between two beats
 LIMIT = 30.0  # seconds of silence after which a process counts as gone
-FAREWELL = 5.0  # seconds that a thread may take to end
+FAREWELL = 5.0  # seconds that a thread may take to end, once it has told the others
 
 
 def end_at_once(words: str) -> NoReturn:
@@ -103,7 +103,7 @@ class Heartbeat:
         # The interpreter must not end under a thread that waits in the store: it would abort the process.
         for thread in self._threads:
             if thread is not threading.current_thread():
-                thread.join(FAREWELL)
+                thread.join(3 * self.interval + FAREWELL)
 
     def end_with_another(self, why: str) -> None:
         """When a connection broke: the threads find out who has gone, and end this process."""
