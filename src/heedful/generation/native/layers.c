@@ -39,7 +39,8 @@ typedef struct {
     const float *bias;           /* (R, H, bias_width) added to the scores, or none */
     int64_t bias_width, longest; /* no row sees more slots, or source tokens, than the longest */
     const float *cosines, *sines; /* (R, n_turned / 2) */
-    const float *const *memory;   /* of each layer: (tokens, 2 G K), the keys and the values of the sources */
+    const float *const *memory;   /* of each layer: (2 G, tokens, K), the keys and the values of the sources */
+    int64_t n_memory;             /* so many tokens */
     const int64_t *source, *n_source; /* of each sentence: its first token there, and how many */
 } Rows;
 
@@ -85,13 +86,21 @@ static inline float sigmoid(float x)
     return x >= 0 ? 1.0f / (1.0f + e) : e / (1.0f + e);
 }
 
-static inline float activate(float x, int64_t kind)
+/* Each kind in a loop of its own, which the compiler can make wide. */
+static void activate(float *x, int64_t n, int64_t kind)
 {
     switch (kind) {
-    case 0: return x > 0 ? x : x != x ? x : 0.0f;
-    case 1: return 0.5f * x * (1.0f + erff(x * 0.70710678f));
-    case 2: return x * sigmoid(1.59576912f * (x + 0.044715f * x * x * x));
-    default: return x * sigmoid(x);
+    case 0:
+        for (int64_t i = 0; i < n; i++) x[i] = x[i] < 0.0f ? 0.0f : x[i]; /* NaN stays NaN */
+        break;
+    case 1:
+        for (int64_t i = 0; i < n; i++) x[i] = 0.5f * x[i] * (1.0f + erff(x[i] * 0.70710678f));
+        break;
+    case 2:
+        for (int64_t i = 0; i < n; i++) x[i] *= sigmoid(1.59576912f * (x[i] + 0.044715f * x[i] * x[i] * x[i]));
+        break;
+    default:
+        for (int64_t i = 0; i < n; i++) x[i] *= sigmoid(x[i]);
     }
 }
 
@@ -108,9 +117,23 @@ static inline int64_t place(const Seen *seen, int64_t t)
     return t * seen->slot + (seen->columns ? seen->columns[t * seen->sequences] * seen->column : 0);
 }
 
+/* n lanes of the values, whose sums the registers hold, mixed by the scores. */
+static inline __attribute__((always_inline)) void mix(
+    const Seen *seen, const float *values, const float *scores, float sum, float *mixed, const int n)
+{
+    lanes sums[BLOCKS];
+    for (int b = 0; b < n; b++) sums[b] = (lanes){0};
+    for (int64_t t = seen->first; t < seen->end; t++) {
+        const float *value = values + place(seen, t), part = scores[t - seen->first];
+        for (int b = 0; b < n; b++) sums[b] += *(const lanes *)(value + b * LANES) * part;
+    }
+    for (int b = 0; b < n; b++) *(lanes *)(mixed + b * LANES) = sums[b] / sum;
+}
+
 /* One head: softmax(q k · scale + bias) v. */
-static void attend(const Seen *seen, int64_t head, const float *query, int64_t width, float scale, const float *bias,
-                   float *scores, float *mixed)
+static inline __attribute__((always_inline)) void attend_as_wide(
+    const Seen *seen, int64_t head, const float *query, const int64_t width, float scale, const float *bias,
+    float *scores, float *mixed)
 {
     const int64_t n = seen->end - seen->first;
     const float *keys = seen->keys + head * seen->head, *values = seen->values + head * seen->head;
@@ -120,19 +143,28 @@ static void attend(const Seen *seen, int64_t head, const float *query, int64_t w
         float dot = 0.0f;
 #pragma omp simd reduction(+ : dot)
         for (int64_t i = 0; i < width; i++) dot += query[i] * key[i];
-        dot = dot * scale + (bias ? bias[seen->first + t] : 0.0f);
-        scores[t] = dot;
-        largest = dot > largest || dot != dot ? dot : largest;
+        scores[t] = dot * scale + (bias ? bias[seen->first + t] : 0.0f);
     }
-    for (int64_t t = 0; t < n; t++) scores[t] = exponential(scores[t] - largest);
-    for (int64_t t = 0; t < n; t++) sum += scores[t];
-    memset(mixed, 0, width * sizeof(float));
-    for (int64_t t = 0; t < n; t++) {
-        const float *value = values + place(seen, seen->first + t), part = scores[t];
-#pragma omp simd
-        for (int64_t i = 0; i < width; i++) mixed[i] += part * value[i];
+#pragma omp simd reduction(max : largest)
+    for (int64_t t = 0; t < n; t++) largest = scores[t] > largest ? scores[t] : largest;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t t = 0; t < n; t++) sum += scores[t] = exponential(scores[t] - largest); /* NaN stays NaN */
+    int64_t i = 0;
+    for (; i + BLOCKS * LANES <= width; i += BLOCKS * LANES) mix(seen, values + i, scores, sum, mixed + i, BLOCKS);
+    for (; i + LANES <= width; i += LANES) mix(seen, values + i, scores, sum, mixed + i, 1);
+    for (; i < width; i++) {
+        float one = 0.0f;
+        for (int64_t t = 0; t < n; t++) one += scores[t] * values[place(seen, seen->first + t) + i];
+        mixed[i] = one / sum;
     }
-    for (int64_t i = 0; i < width; i++) mixed[i] /= sum;
+}
+
+/* The usual width as a constant, so that the query stays in registers. */
+static void attend(const Seen *seen, int64_t head, const float *query, int64_t width, float scale, const float *bias,
+                   float *scores, float *mixed)
+{
+    if (width == 64) attend_as_wide(seen, head, query, 64, scale, bias, scores, mixed);
+    else attend_as_wide(seen, head, query, width, scale, bias, scores, mixed);
 }
 
 /* Turn a head by its position: pairs (i, i + half) or (2 i, 2 i + 1). */
@@ -210,14 +242,14 @@ static void cross_attention(const Run *run, int64_t index, const float *x)
 {
     const Stack *s = run->stack;
     const Rows *rows = run->rows;
-    const int64_t h = s->n_heads, g = s->n_kv_heads, k = s->d_head, stride = 2 * g * k, n = rows->n_rows * h;
+    const int64_t h = s->n_heads, g = s->n_kv_heads, k = s->d_head, apart = rows->n_memory * k, n = rows->n_rows * h;
     const Scratch *room = run->room;
     product(run->team, &s->layers[index].cross_query, x, rows->n_rows, room->wide, &room->small);
     for (int64_t i = share(run->team, n, 0); i < share(run->team, n, 1); i++) {
         const int64_t sentence = rows->sequence[i / h] / rows->n_beams;
-        const float *memory = rows->memory[index] + rows->source[sentence] * stride;
+        const float *memory = rows->memory[index] + rows->source[sentence] * k;
         const Seen seen = {
-            .keys = memory, .values = memory + g * k, .end = rows->n_source[sentence], .head = k, .slot = stride,
+            .keys = memory, .values = memory + g * apart, .end = rows->n_source[sentence], .head = apart, .slot = k,
         };
         attend(&seen, i % h / (h / g), room->wide + i * k, k, s->cross_scale, NULL,
                room->scores + run->team->index * rows->longest, room->mixed + i * k);
@@ -232,14 +264,15 @@ static void feed_forward(const Run *run, int64_t index, const float *x)
     const int64_t n_rows = run->rows->n_rows, n = s->layers[index].wide.n_out, half = n / 2;
     product(run->team, &s->layers[index].wide, x, n_rows, room->wide, &room->small);
     if (!s->gated) {
-        for (int64_t i = share(run->team, n_rows * n, 0); i < share(run->team, n_rows * n, 1); i++)
-            room->wide[i] = activate(room->wide[i], s->activation);
+        const int64_t begin = share(run->team, n_rows * n, 0), end = share(run->team, n_rows * n, 1);
+        activate(room->wide + begin, end - begin, s->activation);
         meet(run->team);
         return;
     }
     for (int64_t r = share(run->team, n_rows, 0); r < share(run->team, n_rows, 1); r++) {
         float *own = room->wide + r * n;
-        for (int64_t i = 0; i < half; i++) own[i] = activate(own[i], s->activation) * own[half + i];
+        activate(own, half, s->activation);
+        for (int64_t i = 0; i < half; i++) own[i] *= own[half + i];
     }
     meet(run->team);
     if (!run->team->index) /* close up the rows, which are half as wide now */

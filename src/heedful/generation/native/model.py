@@ -151,8 +151,11 @@ class NativeModel:
         return self._product(self._head, x if self.scale == 1.0 else x * self.scale)
 
     def memories(self, x: Tensor) -> list[Tensor]:
-        """The memory's rows (tokens, D) → their keys and values in each layer, (tokens, 2 G K)."""
-        return [self._product(matrix, x) for matrix in self._memory]
+        """The memory's rows (tokens, D) → their keys and values in each layer, (2 G, tokens, K)."""
+        heads = 2 * self.decoder.n_kv_heads
+        return [
+            self._product(matrix, x).unflatten(1, (heads, -1)).transpose(0, 1).contiguous() for matrix in self._memory
+        ]
 
     def _product(self, matrix: CMatrix, x: Tensor) -> Tensor:
         x = x.float().contiguous()

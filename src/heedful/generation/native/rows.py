@@ -126,6 +126,7 @@ def run(
         cosines=None if turned is None else _at(turned[0]),
         sines=None if turned is None else _at(turned[1]),
         memory=_at(memories),
+        n_memory=0 if memory is None else memory.layers[0].shape[1],
         source=None if memory is None else _at(memory.first),
         n_source=None if memory is None else _at(memory.lengths),
     )
@@ -148,7 +149,7 @@ class Memory:
     def join(self, other: Memory) -> None:
         """Sources that nobody reads any more are left behind."""
         places = torch.cat([torch.arange(int(n)) + f for n, f in zip(self.lengths, self.first, strict=True)])
-        self.layers = [torch.cat([own[places], more]) for own, more in zip(self.layers, other.layers, strict=True)]
+        self.layers = [torch.cat([own[:, places], more], 1) for own, more in zip(self.layers, other.layers, strict=True)]
         offset = int(self.lengths.sum())
         own_first = self.lengths.cumsum(0) - self.lengths
         self.first = torch.cat([own_first, other.first + offset])

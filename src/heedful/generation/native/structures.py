@@ -81,6 +81,7 @@ class CRows(Structure):
         ("cosines", c_void_p),
         ("sines", c_void_p),
         ("memory", c_void_p),
+        ("n_memory", c_int64),
         ("source", c_void_p),
         ("n_source", c_void_p),
     )
