@@ -117,6 +117,16 @@ static inline int64_t place(const Seen *seen, int64_t t)
     return t * seen->slot + (seen->columns ? seen->columns[t * seen->sequences] * seen->column : 0);
 }
 
+static inline float dot_product(const float *a, const float *b, const int64_t n)
+{
+    lanes parts = {0};
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) parts += *(const lanes *)(a + i) * *(const lanes *)(b + i);
+    float sum = total(parts);
+    for (; i < n; i++) sum += a[i] * b[i];
+    return sum;
+}
+
 /* n lanes of the values, whose sums the registers hold, mixed by the scores. */
 static inline __attribute__((always_inline)) void mix(
     const Seen *seen, const float *values, const float *scores, float sum, float *mixed, const int n)
@@ -139,11 +149,9 @@ static inline __attribute__((always_inline)) void attend_as_wide(
     const float *keys = seen->keys + head * seen->head, *values = seen->values + head * seen->head;
     float largest = -INFINITY, sum = 0.0f;
     for (int64_t t = 0; t < n; t++) {
-        const float *key = keys + place(seen, seen->first + t);
-        float dot = 0.0f;
-#pragma omp simd reduction(+ : dot)
-        for (int64_t i = 0; i < width; i++) dot += query[i] * key[i];
-        scores[t] = dot * scale + (bias ? bias[seen->first + t] : 0.0f);
+        const int64_t at = place(seen, seen->first + t);
+        for (int64_t i = 0; i < width; i += 16) __builtin_prefetch(values + at + i); /* they come next, from afar */
+        scores[t] = dot_product(query, keys + at, width) * scale + (bias ? bias[seen->first + t] : 0.0f);
     }
 #pragma omp simd reduction(max : largest)
     for (int64_t t = 0; t < n; t++) largest = scores[t] > largest ? scores[t] : largest;
