@@ -9,9 +9,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from heedful.core import LayerNorm
+from heedful.core import DotProduct, LayerNorm, TokenEmbedding, attend, causal, everything, padding
+from heedful.core.binding import bind
+from heedful.core.rules import Grid
 from heedful.training.loss import _CrossEntropy, cross_entropy
-from heedful.training.quick import QuickLayerNorm, QuickLinear, quicken
+from heedful.training.quick import QuickDotProduct, QuickLayerNorm, QuickLinear, QuickTokenEmbedding, quicken
 from heedful.training.r_drop import _Agreeing, agreeing_cross_entropy
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -73,3 +75,56 @@ def test_layer_norm_and_linear(dtype: torch.dtype, shape: tuple[int, ...]) -> No
     mine = torch.autograd.grad((found.float() * slope).sum(), (x, *module.parameters()))
     for one, other in zip(mine, theirs, strict=True):
         assert apart(one, other) < 3 * DTYPES[dtype]
+
+
+@pytest.mark.parametrize("kind", ["all", "causal", "padding", "both", "bias"])
+@pytest.mark.parametrize(("heads", "shared"), [(4, 4), (6, 2)])
+@pytest.mark.parametrize(("n_queries", "n_keys", "width"), [(12, 12, 64), (52, 31, 64), (1, 64, 24), (33, 5, 128)])
+def test_attention_over_short_rows(kind: str, heads: int, shared: int, n_queries: int, n_keys: int, width: int) -> None:
+    torch.manual_seed(0)
+    if "causal" in kind or kind == "both":
+        n_keys = n_queries
+    batch, dtype = 3, torch.bfloat16
+    shapes = (n_queries, heads), (n_keys, shared), (n_keys, shared)
+    values = [torch.randn(batch, n, h, width, device="cuda").to(dtype).transpose(1, 2) for n, h in shapes]
+    lengths = [n_keys, 0, (n_keys + 1) // 2]  # one row is nothing but padding
+    real = padding(lengths)
+    rules = {"causal": causal(), "padding": real, "both": causal() & real}.get(kind)
+    grid = Grid(batch, n_queries, n_keys, n_keys - n_queries, torch.device("cuda"))
+    bias = torch.randn(heads, n_queries, n_keys, device="cuda").to(dtype) if kind == "bias" else None
+    bound = bind(everything() if rules is None else rules, grid, bias=bias, dtype=dtype)
+    part = DotProduct()
+    quicken(part)
+    assert type(part) is QuickDotProduct
+    mine = [value.clone().requires_grad_() for value in values]
+    exact = [value.double().requires_grad_() for value in values]
+    found = part(*mine, bound)
+    assert type(found.grad_fn).__name__ == "ShortAttentionBackward"
+    wanted = attend(*exact, keep=rules, bias=None if bias is None else bias.double())
+    slope = torch.randn(found.shape, device="cuda").to(dtype)
+    if kind == "both":  # what a query gives that is itself padding is nobody's
+        counts = (torch.arange(n_queries) < torch.tensor(lengths)[:, None]).cuda()[:, None, :, None]
+        found, wanted, slope = found * counts, wanted * counts, slope * counts
+    assert apart(found, wanted) < 1e-2
+    theirs = torch.autograd.grad((wanted * slope.double()).sum(), exact)
+    for one, other in zip(torch.autograd.grad((found * slope).sum(), mine), theirs, strict=True):
+        assert apart(one, other) < 2e-2
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_token_embedding(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    part = TokenEmbedding(500, 96).cuda().to(dtype)
+    ids = torch.randint(500, (40, 30), device="cuda")
+    ids[:, 20:] = 0  # an id that many share
+    slope = torch.randn(40, 30, 96, device="cuda")
+    slope[::2, 20:] = 0
+    exact = part.weight.detach().double().requires_grad_()
+    wanted = F.embedding(ids, exact) * part.scale
+    quicken(part)
+    assert type(part) is QuickTokenEmbedding
+    found, _ = part(ids)
+    assert apart(found, wanted) < DTYPES[dtype]
+    (mine,) = torch.autograd.grad((found.float() * slope).sum(), [part.weight])
+    (theirs,) = torch.autograd.grad((wanted * slope.double()).sum(), [exact])
+    assert apart(mine, theirs) < DTYPES[dtype]

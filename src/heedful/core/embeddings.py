@@ -31,7 +31,7 @@ class TokenEmbedding(nn.Module):
 
     def forward(self, tokens: Tensor, keep: Padded = None, *, segments: Tensor | None = None) -> Embedded:
         ids = _ids(tokens, self.weight.shape[0], "token ids")
-        x = F.embedding(ids, self.weight) * self.scale
+        x = self.look_up(ids) * self.scale
         if self.segments is not None:
             parts = torch.zeros_like(ids) if segments is None else _ids(segments, self.segments.shape[0], "segments")
             if parts.shape != ids.shape:
@@ -40,6 +40,10 @@ class TokenEmbedding(nn.Module):
         elif segments is not None:
             raise ValueError("this model has no segments; build it with n_segments, or leave segments out")
         return x, as_padding(keep)
+
+    def look_up(self, ids: Tensor) -> Tensor:
+        """(B, T) → (B, T, D), before they are scaled."""
+        return F.embedding(ids, self.weight)
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]}, {self.weight.shape[1]}, scale={self.scale:g}"

@@ -6,16 +6,19 @@ fuses them by itself; where steps are only recorded, these stand in.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..core import LayerNorm
+from ..core import DotProduct, LayerNorm, TokenEmbedding
+from ..core.binding import Bound
 from .kernels import available
 
-WIDEST = 4096  # features of a norm, so that one program can hold them
+SHORT, WIDEST_HEAD = 64, 128  # of what attention's kernel holds: tokens, and numbers in a head
+WIDEST = 4096  # features of a norm or of a token, so that one program can hold them
 
 
 def quicken(module: nn.Module) -> None:
@@ -25,17 +28,21 @@ def quicken(module: nn.Module) -> None:
             part.__class__ = QuickLinear
         elif type(part) is LayerNorm and part.bias is not None and part.weight.shape[0] <= WIDEST:
             part.__class__ = QuickLayerNorm
+        elif type(part) is TokenEmbedding and part.weight.shape[1] <= WIDEST:
+            part.__class__ = QuickTokenEmbedding
+        elif type(part) is DotProduct:
+            part.__class__ = QuickDotProduct
 
 
-def _pays() -> bool:
-    return torch.is_grad_enabled() and not torch.compiler.is_compiling()
+def _pays(x: Tensor) -> bool:
+    return torch.is_grad_enabled() and not torch.compiler.is_compiling() and available(x)
 
 
 class QuickLinear(nn.Linear):
-    """The gradient of its bias is a matrix product, with ones."""
+    """The gradient of its bias is added up by many programs."""
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002  # torch's name
-        if not (_pays() and input.is_cuda) or input.dtype != self.weight.dtype:
+        if not _pays(input) or input.dtype != self.weight.dtype:
             return super().forward(input)
         made: Any = _Mapped.apply
         out: Tensor = made(input.reshape(-1, self.in_features), self.weight, self.bias)
@@ -52,18 +59,19 @@ class _Mapped(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
+        from .kernels.sums import column_sums
+
         x, weight = ctx.saved_tensors
         slope = slopes[0]
         by_x = slope @ weight if ctx.needs_input_grad[0] else None
-        ones = slope.new_ones(1, slope.shape[0])
-        return by_x, slope.mT @ x, (ones @ slope).squeeze(0)
+        return by_x, slope.mT @ x, column_sums(slope)
 
 
 class QuickLayerNorm(LayerNorm):
     """Both directions in one kernel each."""
 
     def forward(self, x: Tensor) -> Tensor:
-        if not (_pays() and available(x)) or self.bias is None:
+        if not _pays(x) or self.bias is None:
             return super().forward(x)
         from .kernels.layer_norm import LayerNormed
 
@@ -71,3 +79,40 @@ class QuickLayerNorm(LayerNorm):
         rows = x.reshape(-1, x.shape[-1]).contiguous()  # the kernel knows no strides
         out: Tensor = made(rows, self.weight, self.bias, self.eps)
         return out.view(x.shape)
+
+
+class QuickTokenEmbedding(TokenEmbedding):
+    """The gradient of its table is added up without sorting the ids."""
+
+    def look_up(self, ids: Tensor) -> Tensor:
+        if not _pays(self.weight):
+            return super().look_up(ids)
+        from .kernels.embedding import LookedUp
+
+        made: Any = LookedUp.apply
+        out: Tensor = made(ids.flatten(), self.weight)
+        return out.view(*ids.shape, -1)
+
+
+class QuickDotProduct(DotProduct):
+    """Over rows as short as sentences, a kernel that holds a whole head."""
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, keep: Bound) -> Tensor:
+        if not self._is_short(query, key, value, keep):
+            return super().forward(query, key, value, keep)
+        from .kernels.short_attention import ShortAttention
+
+        keep.check(query, key)
+        made: Any = ShortAttention.apply
+        mask = query.new_zeros(1, 1, 1, 1) if keep.additive is None else keep.additive
+        dead = query.new_zeros(1, 1, 1, 1, dtype=torch.bool) if keep.dead is None else keep.dead
+        scale = 1 / math.sqrt(query.shape[-1]) if self.scale is None else self.scale
+        out: Tensor = made(query, key, value, mask, dead, keep.is_causal, scale)
+        return out
+
+    def _is_short(self, query: Tensor, key: Tensor, value: Tensor, keep: Bound) -> bool:
+        if not _pays(query) or query.dtype == torch.float32 or (self.training and self.dropout):
+            return False
+        learned = keep.additive is not None and keep.additive.requires_grad
+        short = max(query.shape[2], key.shape[2]) <= SHORT and query.shape[3] <= WIDEST_HEAD
+        return short and not learned and keep.order is None and query.dtype == key.dtype == value.dtype

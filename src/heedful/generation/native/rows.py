@@ -149,7 +149,9 @@ class Memory:
     def join(self, other: Memory) -> None:
         """Sources that nobody reads any more are left behind."""
         places = torch.cat([torch.arange(int(n)) + f for n, f in zip(self.lengths, self.first, strict=True)])
-        self.layers = [torch.cat([own[:, places], more], 1) for own, more in zip(self.layers, other.layers, strict=True)]
+        self.layers = [
+            torch.cat([own[:, places], more], 1) for own, more in zip(self.layers, other.layers, strict=True)
+        ]
         offset = int(self.lengths.sum())
         own_first = self.lengths.cumsum(0) - self.lengths
         self.first = torch.cat([own_first, other.first + offset])

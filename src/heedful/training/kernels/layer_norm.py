@@ -15,13 +15,14 @@ import triton.language as tl
 from torch import Tensor
 
 from . import block_of
+from .sums import totals
 
-PROGRAMS = 264  # two for each multiprocessor of a large GPU
-TILE = 2048  # numbers that a program holds at once
+PROGRAMS = 132  # one for each multiprocessor of a large GPU
+TILE = 4096  # numbers that a program holds at once
 
 
-@triton.jit
-def _forward(x, weight, bias, y, mean, scale, n, d, eps, height: tl.constexpr, width: tl.constexpr):
+@triton.jit(do_not_specialize=("n",))
+def _norm_forward(x, weight, bias, y, mean, scale, n, d, eps, height: tl.constexpr, width: tl.constexpr):
     rows = tl.program_id(0).to(tl.int64) * height + tl.arange(0, height)
     lanes = tl.arange(0, width)
     inside = (rows < n)[:, None] & (lanes < d)[None, :]
@@ -38,8 +39,8 @@ def _forward(x, weight, bias, y, mean, scale, n, d, eps, height: tl.constexpr, w
     tl.store(scale + rows, shrink, mask=rows < n)
 
 
-@triton.jit
-def _backward(x, weight, mean, scale, slope, out, sums, n, d, turns, height: tl.constexpr, width: tl.constexpr):
+@triton.jit(do_not_specialize=("n", "turns"))
+def _norm_backward(x, weight, mean, scale, slope, out, sums, n, d, turns, height: tl.constexpr, width: tl.constexpr):
     own, programs = tl.program_id(0).to(tl.int64), tl.num_programs(0)
     lanes = tl.arange(0, width)
     w = tl.load(weight + lanes, mask=lanes < d, other=0.0).to(tl.float32)
@@ -73,7 +74,7 @@ class LayerNormed(torch.autograd.Function):
         y, (mean, scale) = torch.empty_like(x), (x.new_empty(n, dtype=torch.float32) for _ in range(2))
         height, width = _tile(d)
         if n:
-            _forward[(-(-n // height),)](x, weight, bias, y, mean, scale, n, d, eps, height=height, width=width)
+            _norm_forward[(-(-n // height),)](x, weight, bias, y, mean, scale, n, d, eps, height=height, width=width)
         ctx.save_for_backward(x, weight, mean, scale)
         return y
 
@@ -86,8 +87,8 @@ class LayerNormed(torch.autograd.Function):
         programs = min(PROGRAMS, tiles)
         out, sums = torch.empty_like(x), x.new_empty(2, programs, d, dtype=torch.float32)
         given = x, weight, mean, scale, slopes[0].contiguous(), out, sums
-        _backward[(programs,)](*given, n, d, -(-tiles // programs), height=height, width=width)
-        by_weight, by_bias = sums.sum(dim=1).to(weight.dtype)
+        _norm_backward[(programs,)](*given, n, d, -(-tiles // programs), height=height, width=width)
+        by_weight, by_bias = totals(sums, weight)
         return out, by_weight, by_bias, None
 
 

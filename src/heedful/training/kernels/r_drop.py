@@ -39,7 +39,7 @@ def _together(largest, total, cross):
     return peak + tl.log(whole), tl.sum(cross * weight, 0) / whole
 
 
-@triton.jit
+@triton.jit(do_not_specialize=("n",))
 def _forward(logits, target, keep, kept, loss, plain, n, v, smoothing, weight, block: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     one, other = logits + row * v, logits + (row + n) * v
@@ -71,7 +71,7 @@ def _forward(logits, target, keep, kept, loss, plain, n, v, smoothing, weight, b
     tl.store(loss + row, tl.where(real, found, 0.0))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=("n",))
 def _backward(logits, target, keep, kept, slope, out, n, v, smoothing, weight, block: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     places = tl.program_id(1) * block + tl.arange(0, block)
