@@ -11,6 +11,7 @@ import pytest
 import torch
 from slow_search import same
 
+import heedful
 from every_model import DECODERS, build, sentences
 from heedful.core import MultiHeadAttention, PostNorm, PreNorm, Relative, causal, window
 from heedful.generation import GenerationConfig, GenerationError, generate
@@ -94,6 +95,21 @@ def test_published_families_run_in_c(name: str) -> None:
     inputs = sentences(*LENGTHS)
     tokens = torch.randint(3, 9, (len(inputs), 6), generator=torch.Generator().manual_seed(0))
     close(logits(model, inputs, tokens), expected(model, inputs, tokens), 1e-5)
+
+
+@pytest.mark.parametrize("width", [8, 20, 64, 88, 144])  # of fewer lanes than a vector has, of one and a part, of many
+@pytest.mark.parametrize("shape", [{"family": "llama", "n_kv_heads": 2}, {"family": "t5"}])
+def test_heads_of_any_width(shape: dict[str, Any], width: int) -> None:
+    layers = ("n_encoder_layers", "n_decoder_layers") if shape["family"] == "t5" else ("n_layers",)
+    config = {"vocab_size": 40, "d_model": 24, "n_heads": 4, "d_ff": 40, "d_head": width, **dict.fromkeys(layers, 2)}
+    torch.manual_seed(width)
+    model, inputs = heedful.build({**config, **shape}).float().eval(), sentences(*LENGTHS)
+    tokens = torch.randint(3, 9, (len(inputs), 40), generator=torch.Generator().manual_seed(0))
+    together = logits(model, inputs, tokens)
+    close(together, expected(model, inputs, tokens), 1e-5)
+    for row, ids in enumerate(inputs):
+        alone = logits(model, [ids], tokens[row : row + 1])
+        assert all(torch.equal(one[0], other[row]) for one, other in zip(alone, together, strict=True))
 
 
 @pytest.mark.parametrize("beam", [1, 4])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -359,3 +361,12 @@ def test_mistakes_are_told_before_anything_is_queued() -> None:
 
     with opened(language_model()) as desk, opened(classifier()) as reading:
         asyncio.run(mistakes(desk, reading))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a niceness for each thread")
+def test_the_thread_of_a_model_comes_after_the_one_that_answers() -> None:
+    own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    with opened(classifier()) as desk:
+        theirs = asyncio.run(desk.call(lambda: os.getpriority(os.PRIO_PROCESS, threading.get_native_id())))
+    assert theirs == min(19, own + 10)
+    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == own

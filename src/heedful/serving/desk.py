@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from ..errors import HeedfulError
 from ..tasks.answers import Answer
-from .cores import CORES
+from .cores import CORES, give_way
 from .settings import Settings
 
 T = TypeVar("T")
@@ -247,6 +247,7 @@ class Desk(ABC):
     # The threads
 
     def _work(self, hand: int) -> None:
+        give_way()
         try:
             while self._awake(hand):
                 with CORES.at_work(self):

@@ -27,6 +27,7 @@ REASONS = {
 
 LAST = 2.0  # seconds after the drain in which everything else must end
 OTHER_FILES = 256
+TURN = 0.0005  # seconds of Python before a model's thread lets another one go on
 
 
 class ListenError(HeedfulError, OSError):
@@ -109,6 +110,7 @@ def serve(app: FastAPI, listening: socket.socket) -> None:
     # What is here now stays. Looked through for garbage with every so many requests, it would stop everyone for 150 ms.
     gc.collect()
     gc.freeze()
+    sys.setswitchinterval(TURN)
     try:
         Server(app).run(sockets=[listening])
     finally:

@@ -1,7 +1,7 @@
-"""Parts of a module that compute the same with a quicker backward pass, for small models on a GPU.
+"""Parts of a module that compute the same in less time, for small models on a GPU.
 
-Over many short rows, torch's sums for the gradients of biases and norms take as long as the matrix products. A compiler
-fuses them by itself; where steps are only recorded, these stand in.
+Over many short rows, torch's attention and its sums for the gradients of biases, norms and token tables take longer
+than the matrix products. A compiler fuses some of it by itself; where steps are only recorded, these stand in.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from .kernels import available
 
 SHORT, WIDEST_HEAD = 64, 128  # of what attention's kernel holds: tokens, and numbers in a head
 WIDEST = 4096  # features of a norm or of a token, so that one program can hold them
+LARGEST = 2**26  # numbers in a token table, whose gradient is added up in a float32 copy
 
 
 def quicken(module: nn.Module) -> None:
@@ -28,7 +29,7 @@ def quicken(module: nn.Module) -> None:
             part.__class__ = QuickLinear
         elif type(part) is LayerNorm and part.bias is not None and part.weight.shape[0] <= WIDEST:
             part.__class__ = QuickLayerNorm
-        elif type(part) is TokenEmbedding and part.weight.shape[1] <= WIDEST:
+        elif type(part) is TokenEmbedding and part.weight.shape[1] <= WIDEST and part.weight.numel() <= LARGEST:
             part.__class__ = QuickTokenEmbedding
         elif type(part) is DotProduct:
             part.__class__ = QuickDotProduct
@@ -82,16 +83,16 @@ class QuickLayerNorm(LayerNorm):
 
 
 class QuickTokenEmbedding(TokenEmbedding):
-    """The gradient of its table is added up without sorting the ids."""
+    """The gradient of its table is added up without sorting the ids: in another order each time, by a rounding."""
 
     def look_up(self, ids: Tensor) -> Tensor:
-        if not _pays(self.weight):
+        if not _pays(self.weight) or torch.are_deterministic_algorithms_enabled():
             return super().look_up(ids)
         from .kernels.embedding import LookedUp
 
         made: Any = LookedUp.apply
         out: Tensor = made(ids.flatten(), self.weight)
-        return out.view(*ids.shape, -1)
+        return out.view(*ids.shape, self.weight.shape[1])
 
 
 class QuickDotProduct(DotProduct):
@@ -111,8 +112,17 @@ class QuickDotProduct(DotProduct):
         return out
 
     def _is_short(self, query: Tensor, key: Tensor, value: Tensor, keep: Bound) -> bool:
+        """Whether the kernel knows how; what is malformed is left to those who say what is wrong with it."""
         if not _pays(query) or query.dtype == torch.float32 or (self.training and self.dropout):
             return False
+        if not (query.dim() == key.dim() == 4 and key.shape == value.shape and query.dtype == key.dtype == value.dtype):
+            return False
+        fits = max(query.shape[2], key.shape[2]) <= SHORT and query.shape[3] <= WIDEST_HEAD and key.shape[2] > 0
+        known = query.shape[3] == key.shape[3] and query.shape[1] % key.shape[1] == 0 and _multiplies_bf16(query.device)
         learned = keep.additive is not None and keep.additive.requires_grad
-        short = max(query.shape[2], key.shape[2]) <= SHORT and query.shape[3] <= WIDEST_HEAD
-        return short and not learned and keep.order is None and query.dtype == key.dtype == value.dtype
+        by_head = keep.dead is not None and keep.dead.shape[1] != 1
+        return fits and known and not learned and not by_head and keep.order is None
+
+
+def _multiplies_bf16(device: torch.device) -> bool:
+    return torch.cuda.get_device_capability(device)[0] >= 8

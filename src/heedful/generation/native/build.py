@@ -1,4 +1,4 @@
-"""From layers.c and products.h to a library: compiled once for this machine, kept in the user's cache."""
+"""From layers.c and what it includes to a library: compiled once for this machine, kept in the user's cache."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _key(compiler: str) -> str:
     if Path("/proc/cpuinfo").exists():
         lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
         flags = next((line for line in lines if line.startswith(("flags", "Features"))), "")
-    sources = [path.read_text() for path in (SOURCE, SOURCE.with_name("products.h"))]
+    sources = [path.read_text() for path in (SOURCE, *sorted(SOURCE.parent.glob("*.h")))]
     parts = (*sources, *FLAGS, compiler, platform.machine(), platform.processor(), flags)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 

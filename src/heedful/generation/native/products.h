@@ -52,16 +52,16 @@ enum { LANES = 4, BLOCKS = 2, ROWS = 6 };
 #endif
 
 typedef float lanes __attribute__((vector_size(4 * LANES), aligned(4)));
-typedef float four __attribute__((vector_size(16)));
+typedef float few __attribute__((vector_size(16)));
 
-/* The sum of all lanes: half of them to the other half, again and again. */
-static inline float total(lanes parts)
+/* Half of the lanes added to the other half, again and again. */
+static inline float sum_of_lanes(lanes all)
 {
-    four fours[LANES / 4];
-    memcpy(fours, &parts, sizeof fours);
+    few parts[LANES / 4];
+    memcpy(parts, &all, sizeof parts);
     for (int n = LANES / 8; n; n /= 2)
-        for (int j = 0; j < n; j++) fours[j] += fours[j + n];
-    return (fours[0][0] + fours[0][2]) + (fours[0][1] + fours[0][3]);
+        for (int j = 0; j < n; j++) parts[j] += parts[j + n];
+    return (parts[0][0] + parts[0][2]) + (parts[0][1] + parts[0][3]);
 }
 
 /* Packed (out / LANES, in, LANES) in float, or (out / LANES, in / 4, LANES, 4) in 8 bits, raised by 128 each. */

@@ -13,11 +13,12 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from . import block_of
 
 LEAST = 16  # that the matrix units take
-# One kernel for all values of these, each would take a second to compile.
+# One kernel for all values of these: each kind of them would take half a second to compile.
 FREE = (
     *("n_heads", "group", "n_queries", "n_keys", "width", "causal"),
     *("m_row", "m_head", "m_query", "m_key", "d_row", "d_query"),
@@ -127,13 +128,14 @@ class ShortAttention(torch.autograd.Function):
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
         query, key, value, mask, dead = ctx.saved_tensors
         slope = slopes[0] if slopes[0].stride(3) == 1 else slopes[0].contiguous()
         by_query, by_key, by_value = _by_token(query), _by_token(key), _by_token(key)
         rest, tile = _sizes(query, key, ctx.causal), _tile(query, key)
-        if by_query.numel():
-            parts = query, key, value, slope, by_query, by_key
+        parts = query, key, value, slope, by_query, by_key
+        if query.shape[0]:
             _attention_backward[(query.shape[0] * key.shape[1],)](
                 query, key, value, slope, by_query, by_key, by_value, mask, dead, ctx.scale, *rest,
                 *(size for part in parts for size in part.stride()[:3]), *_strides(query, key, mask, dead), **tile,
