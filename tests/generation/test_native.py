@@ -112,6 +112,21 @@ def test_heads_of_any_width(shape: dict[str, Any], width: int) -> None:
         assert all(torch.equal(one[0], other[row]) for one, other in zip(alone, together, strict=True))
 
 
+@pytest.mark.parametrize("kind", ["relu", "gelu", "silu", "gated-gelu", "gated-silu"])
+@pytest.mark.parametrize("width", [37, 700])  # whose rows end within a vector
+def test_activations_are_the_same_to_the_last_bit_alone_and_in_company(kind: str, width: int) -> None:
+    torch.manual_seed(0)
+    config = {"family": "t5", "vocab_size": 40, "d_model": 24, "n_heads": 4, "d_head": 6, "feed_forward": kind}
+    model = heedful.build({**config, "d_ff": width, "n_encoder_layers": 2, "n_decoder_layers": 2}).float().eval()
+    inputs = sentences(*LENGTHS)
+    tokens = torch.randint(3, 9, (len(inputs), 6), generator=torch.Generator().manual_seed(0))
+    together = logits(model, inputs, tokens)
+    close(together, expected(model, inputs, tokens), 1e-5)
+    for row, ids in enumerate(inputs):
+        alone = logits(model, [ids], tokens[row : row + 1])
+        assert all(torch.equal(one[0], other[row]) for one, other in zip(alone, together, strict=True))
+
+
 @pytest.mark.parametrize("beam", [1, 4])
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 @pytest.mark.parametrize("name", KNOWN)

@@ -40,12 +40,12 @@ def deal(model: Any, here: Alone) -> None:
         return
     # Of this one object alone: the tasks know nothing of processes, and nothing is asked of it in another way.
     if isinstance(model, Writer):
-        model.found = _writing(model, here)  # type: ignore[method-assign]  # meant
+        model.found = _writing(model, here)  # type: ignore[method-assign]  # of this object alone
     elif isinstance(model, Reader):
-        model.outputs = _reading(model, here)  # type: ignore[method-assign]  # meant
+        model.outputs = _reading(model, here)  # type: ignore[method-assign]  # of this object alone
     elif isinstance(model, ImageClassifier):
         look = model.look
-        model.look = lambda prepared: _dealt(here, prepared, look)  # type: ignore[method-assign]  # meant
+        model.look = lambda prepared: _dealt(here, prepared, look)  # type: ignore[method-assign]  # of this object alone
 
 
 def _writing(model: Writer, here: Alone) -> Callable[..., Found]:

@@ -69,7 +69,10 @@ static inline float sigmoid(float x)
     return x >= 0 ? 1.0f / (1.0f + e) : e / (1.0f + e);
 }
 
-/* Each kind in a loop of its own, which the compiler can make wide. */
+/* Each kind in a loop of its own, which the compiler can make wide. A row is cut into pieces where its threads are
+ * many, at the same places in every batch: a number at the end of a loop may be computed in another way. */
+enum { PIECE = 256 };
+
 static void activate(float *x, int64_t n, int64_t kind)
 {
     switch (kind) {
@@ -184,8 +187,11 @@ static void feed_forward(const Run *run, int64_t index, const float *x)
     const int64_t n_rows = run->rows->n_rows, n = s->layers[index].wide.n_out, half = n / 2;
     product(run->team, &s->layers[index].wide, x, n_rows, room->wide, &room->small);
     if (!s->gated) {
-        const int64_t begin = share(run->team, n_rows * n, 0), end = share(run->team, n_rows * n, 1);
-        activate(room->wide + begin, end - begin, s->activation);
+        const int64_t pieces = (n + PIECE - 1) / PIECE, all = n_rows * pieces;
+        for (int64_t i = share(run->team, all, 0); i < share(run->team, all, 1); i++) {
+            const int64_t first = i % pieces * PIECE, left = n - first;
+            activate(room->wide + i / pieces * n + first, left < PIECE ? left : PIECE, s->activation);
+        }
         meet(run->team);
         return;
     }
