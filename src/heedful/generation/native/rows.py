@@ -39,13 +39,8 @@ class Store:
 
     def make_room(self, length: int, n_sequences: int) -> None:
         """For one more slot after the first `length`, and a column there for each sequence."""
-        n_columns, heads, n_slots, width = self.keys[0].shape
-        if length >= n_slots or n_sequences > n_columns:
-            shape = max(n_columns, n_sequences), heads, 2 * (length + 1) if length >= n_slots else n_slots, width
-            for parts in (self.keys, self.values):
-                for index, held in enumerate(parts):
-                    parts[index] = _empty(shape)
-                    parts[index][:n_columns, :, :length] = held[:, :, :length]
+        n_slots = self.keys[0].shape[2]
+        self._widen(n_sequences, 2 * (length + 1) if length >= n_slots else n_slots, length)
         if len(self.origin) < self.keys[0].shape[2] or self.origin.shape[1] != n_sequences:
             origin = torch.empty(self.keys[0].shape[2], n_sequences, dtype=torch.int32)
             origin[:length] = self.origin[:length]
@@ -58,6 +53,26 @@ class Store:
 
     def join(self, other: Store, length: int, other_length: int) -> None:
         """The sequences of another store come after these. Both end at the same slot."""
+        if other_length <= length:
+            self._append(other, length, other_length)
+        else:
+            self._merge(other, length, other_length)
+
+    def _append(self, other: Store, length: int, other_length: int) -> None:
+        """What is here stays where it is: in the last slots, the newcomers take columns that nobody has there."""
+        first, n_own, n_other = length - other_length, self.origin.shape[1], other.origin.shape[1]
+        taken = int(self.origin[first:length].max()) + 1
+        self._widen(taken + n_other, self.keys[0].shape[2], length)
+        for own, others in ((self.keys, other.keys), (self.values, other.values)):
+            for held, more in zip(own, others, strict=True):
+                held[taken : taken + n_other, :, first:length] = other._compact(more, other_length)
+        origin = torch.zeros(length, n_own + n_other, dtype=torch.int32)  # before they came, they see nothing
+        origin[:, :n_own] = self.origin[:length]
+        origin[first:, n_own:] = torch.arange(taken, taken + n_other, dtype=torch.int32)
+        self.origin = origin
+
+    def _merge(self, other: Store, length: int, other_length: int) -> None:
+        """In a new place, every sequence in a column of its own."""
         longest = max(length, other_length)
         n_own, n_other = self.origin.shape[1], other.origin.shape[1]
         for own, others in ((self.keys, other.keys), (self.values, other.values)):
@@ -66,6 +81,16 @@ class Store:
                 own[index][:n_own, :, longest - length : longest] = self._compact(held, length)
                 own[index][n_own:, :, longest - other_length : longest] = other._compact(others[index], other_length)
         self.origin = torch.arange(n_own + n_other, dtype=torch.int32).repeat(longest, 1)
+
+    def _widen(self, n_columns: int, n_slots: int, length: int) -> None:
+        """So many columns and slots at least; what is in the first `length` slots is kept."""
+        columns, heads, slots, width = self.keys[0].shape
+        if n_columns <= columns and n_slots <= slots:
+            return
+        for parts in (self.keys, self.values):
+            for index, held in enumerate(parts):
+                parts[index] = _empty((max(columns, n_columns), heads, max(slots, n_slots), width))
+                parts[index][:columns, :, :length] = held[:, :, :length]
 
     def drop(self, n: int) -> None:
         """Forget the first n slots."""
