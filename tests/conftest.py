@@ -7,9 +7,22 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch, whose threads rea
 import pytest
 import torch
 
+from heedful.errors import MissingDependencyError
+
 torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)
 def _seed() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def hangul_font() -> str:
+    """The family that draws Korean on this machine."""
+    from heedful.lens import fonts
+
+    try:
+        return fonts.Lettering(["각힣"]).families[-1]
+    except MissingDependencyError:
+        pytest.skip("no installed font has Hangul; apt install fonts-nanum to run this test")

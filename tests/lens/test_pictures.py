@@ -50,15 +50,6 @@ def ticks(axis: Any) -> list[str]:
 
 
 @pytest.fixture
-def hangul_font() -> str:
-    """The family that draws Korean on this machine."""
-    try:
-        return fonts.Lettering(["각힣"]).families[-1]
-    except MissingDependencyError:
-        pytest.skip("no installed font has Hangul; apt install fonts-nanum to run this test")
-
-
-@pytest.fixture
 def no_hangul_font(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fonts, "installed_families", lambda: ["DejaVu Sans", "DejaVu Serif"])
     monkeypatch.setattr(fonts, "notice_new_fonts", lambda: None)

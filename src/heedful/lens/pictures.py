@@ -140,13 +140,19 @@ def save(figure: Figure, path: str | Path) -> Path:
     from matplotlib import rc_context
 
     path = Path(path)
-    suffix = path.suffix.lower()
-    if suffix not in (".png", ".svg"):
-        raise PictureError(f"a picture is written as .png or .svg, by the end of its name; got {path.name!r}")
+    suffix = suffix_of(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with rc_context({"svg.hashsalt": "heedful", "svg.fonttype": "path"}):
         figure.savefig(path, format=suffix[1:], dpi=figure.dpi, metadata={"Date": None})
     return path
+
+
+def suffix_of(path: Path) -> str:
+    """What kind of picture a name asks for."""
+    suffix = path.suffix.lower()
+    if suffix not in (".png", ".svg"):
+        raise PictureError(f"a picture is written as .png or .svg, by the end of its name; got {path.name!r}")
+    return suffix
 
 
 def _attention(

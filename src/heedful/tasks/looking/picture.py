@@ -30,6 +30,7 @@ def draw(document: Mapping[str, Any], path: str | Path, *, layer: int | None = N
     Of the last layer and the mean of its heads, unless others are asked for. A row of the map between source and target
     has the token that was written there as its label.
     """
+    pictures.suffix_of(Path(path))  # before anything is drawn
     kind = "cross" if any(one["kind"] == "cross" for one in document["attentions"]) else "self"
     maps = {one["layer"]: one for one in document["attentions"] if one["kind"] == kind}
     layer = max(maps) if layer is None else layer
