@@ -111,7 +111,8 @@ def test_each_shape_is_recorded_once(tmp_path: Path) -> None:
         training.close()
 
 
-def test_a_recorded_run_that_was_stopped_goes_on_with_its_dropout(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("precision", "near"), [("float32", 1e-3), ("bf16-weights", 1e-2)])
+def test_a_recorded_run_that_was_stopped_goes_on_with_its_dropout(tmp_path: Path, precision: str, near: float) -> None:
     class Stop(Exception):  # noqa: N818
         pass
 
@@ -122,12 +123,12 @@ def test_a_recorded_run_that_was_stopped_goes_on_with_its_dropout(tmp_path: Path
     def job(**given: Any) -> Copying:
         return Copying(tiny(dropout=0.3), data=Data(10), **given)
 
-    settings = config(steps=20, validate_every=10, device="cuda", engine="graph", log_every=1)
+    settings = config(steps=20, validate_every=10, device="cuda", engine="graph", log_every=1, precision=precision)
     fit(job(), settings, tmp_path / "whole")
     with pytest.raises(Stop):
         fit(job(on_validation=stop), settings, tmp_path / "parts")
     fit(job(), settings, tmp_path / "parts", resume=True)
-    assert losses(tmp_path / "parts") == pytest.approx(losses(tmp_path / "whole"), rel=1e-3)
+    assert losses(tmp_path / "parts") == pytest.approx(losses(tmp_path / "whole"), rel=near)
 
 
 def test_the_weights_that_are_delivered_are_float32(tmp_path: Path) -> None:

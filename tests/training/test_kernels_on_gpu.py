@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -9,12 +11,31 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from heedful.core import DotProduct, LayerNorm, Mask, TokenEmbedding, attend, causal, everything, padding
+from heedful.core import (
+    ACTIVATIONS,
+    DotProduct,
+    FeedForward,
+    LayerNorm,
+    Mask,
+    MultiHeadAttention,
+    PostNorm,
+    PreNorm,
+    TokenEmbedding,
+    VocabularyHead,
+    attend,
+    causal,
+    everything,
+    padding,
+)
 from heedful.core.binding import bind
 from heedful.core.masks import as_mask
 from heedful.core.rules import Grid
+from heedful.training.adamw import MaskedAdamW, QuickAdamW
 from heedful.training.loss import _CrossEntropy, cross_entropy
-from heedful.training.quick import QuickDotProduct, QuickLayerNorm, QuickLinear, QuickTokenEmbedding, quicken
+from heedful.training.parallel import Rounded
+from heedful.training.quick import Beside, quicken
+from heedful.training.quick.layers import QuickPostNorm, QuickPreNorm
+from heedful.training.quick.parts import QuickDotProduct, QuickLayerNorm, QuickLinear, QuickTokenEmbedding
 from heedful.training.r_drop import _Agreeing, agreeing_cross_entropy
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -69,7 +90,7 @@ def test_layer_norm_and_linear(dtype: torch.dtype, shape: tuple[int, ...], outpu
     exact = [value.detach().double().requires_grad_() for value in (x, *module.parameters())]
     given, weight, bias, matrix, offset = exact
     wanted = F.linear(F.layer_norm(given, (width,), weight, bias, module[0].eps), matrix, offset)  # type: ignore[arg-type]
-    quicken(module)
+    quicken(module, torch.device("cuda"))
     assert [type(part) for part in module] == [QuickLayerNorm, QuickLinear]
     found = module(x)
     assert apart(found, wanted) < DTYPES[dtype]
@@ -77,6 +98,12 @@ def test_layer_norm_and_linear(dtype: torch.dtype, shape: tuple[int, ...], outpu
     mine = torch.autograd.grad((found.float() * slope).sum(), (x, *module.parameters()))
     for one, other in zip(mine, theirs, strict=True):
         assert apart(one, other) < 3 * DTYPES[dtype]
+
+
+def made_by(x: Tensor) -> list[str]:
+    """The last two steps that made it."""
+    assert x.grad_fn is not None
+    return [type(step).__name__ for step in (x.grad_fn, x.grad_fn.next_functions[0][0])]
 
 
 LENGTHS = 3, 0, 2  # thirds of a row's keys that are real: one row is nothing but padding
@@ -105,12 +132,12 @@ def test_attention_over_short_rows(kind: str, heads: int, shared: int, n_queries
     grid = Grid(batch, n_queries, n_keys, n_keys - n_queries, torch.device("cuda"))
     bias = torch.randn(heads, n_queries, n_keys, device="cuda").to(dtype) if kind == "bias" else None
     part = DotProduct(scale=0.3 if kind == "bias" else None)
-    quicken(part)
+    quicken(part, torch.device("cuda"))
     assert type(part) is QuickDotProduct
     mine = [value.clone().requires_grad_() for value in values]
     exact = [value.double().requires_grad_() for value in values]
     found = part(*mine, bind(rules, grid, bias=bias, dtype=dtype))
-    assert type(found.grad_fn).__name__ == "ShortAttentionBackward"
+    assert "ShortAttentionBackward" in made_by(found)
     wanted = attend(*exact, keep=rules, bias=None if bias is None else bias.double(), scale=part.scale)
     slope = torch.randn(found.shape, device="cuda").to(dtype)
     if kind == "both":  # what a query gives that is itself padding is nobody's
@@ -135,9 +162,9 @@ def test_what_its_kernel_does_not_know_is_left_to_attention(what: str) -> None:
     some = torch.tensor([[False] * 3 + [True] * (n - 3)] * 2, device="cuda")
     rules = {"by head": as_mask(seen), "order": causal() & padding(some)}.get(what, everything())
     part = DotProduct(dropout=0.1 if what == "dropout" else 0.0)
-    quicken(part)
+    quicken(part, torch.device("cuda"))
     found = part(query, key, value, bind(rules, Grid(2, n, n, 0, torch.device("cuda")), bias=bias, dtype=dtype))
-    assert type(found.grad_fn).__name__ != "ShortAttentionBackward"
+    assert "ShortAttentionBackward" not in made_by(found)
     inputs = [query, key, value, *([] if bias is None else [bias])]
     assert all(bool(slope.isfinite().all()) for slope in torch.autograd.grad(found.sum(), inputs))
 
@@ -152,7 +179,7 @@ def test_token_embedding(dtype: torch.dtype) -> None:
     slope[::2, 20:] = 0
     exact = part.weight.detach().double().requires_grad_()
     wanted = F.embedding(ids, exact) * part.scale
-    quicken(part)
+    quicken(part, torch.device("cuda"))
     assert type(part) is QuickTokenEmbedding
     assert part(torch.zeros(0, 5, dtype=torch.long, device="cuda"))[0].shape == (0, 5, 96)
     found, _ = part(ids)
@@ -160,3 +187,204 @@ def test_token_embedding(dtype: torch.dtype) -> None:
     (mine,) = torch.autograd.grad((found.float() * slope).sum(), [part.weight])
     (theirs,) = torch.autograd.grad((wanted * slope.double()).sum(), [exact])
     assert apart(mine, theirs) < DTYPES[dtype]
+
+
+def layer(kind: str, residual: type, width: int) -> torch.nn.Module:
+    parts: dict[str, Callable[[], torch.nn.Module]] = {
+        name: lambda name=name: FeedForward(width, 3 * width, activation=name)  # type: ignore[misc]
+        for name in ("relu", "gelu", "gelu_tanh", "silu")
+    }
+    parts |= {
+        "self": lambda: MultiHeadAttention(width, 4),
+        "cross": lambda: MultiHeadAttention(width, 4),
+        "grouped": lambda: MultiHeadAttention(width, 4, n_kv_heads=2),
+        "long": lambda: MultiHeadAttention(width, 4),
+        "turned": lambda: MultiHeadAttention(width, 4),
+    }
+    return residual(parts[kind](), LayerNorm(width), 0.0).cuda()
+
+
+def turn(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
+    return query.flip(-1), key * 0.5
+
+
+@pytest.mark.parametrize("residual", [PostNorm, PreNorm])
+@pytest.mark.parametrize("kind", ["relu", "gelu", "gelu_tanh", "silu", "self", "cross", "grouped", "long", "turned"])
+def test_a_layer_and_all_its_gradients(residual: type, kind: str) -> None:
+    """Of several calls one after the other, so that weights are used twice, and once."""
+    torch.manual_seed(0)
+    width, n = 64, 70 if kind == "long" else 20
+    outer, inner = layer(kind, residual, width), layer(kind, residual, width)
+    module = torch.nn.ModuleList([outer, inner])
+    for parameter in module.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    module = module.to(torch.bfloat16)
+    plain, exact = deepcopy(module), deepcopy(module).double()
+    quicken(module, torch.device("cuda"))
+    assert {type(part) for part in module} == {QuickPostNorm if residual is PostNorm else QuickPreNorm}
+    x, memory = (torch.randn(5, length, width, device="cuda").to(torch.bfloat16).requires_grad_() for length in (n, 14))
+    context: dict[str, Any] = {}
+    if kind not in ACTIVATIONS:
+        grid = Grid(5, n, 14 if kind == "cross" else n, 0, torch.device("cuda"))
+        rules = padding([14, 3, 9, 1, 14]) if kind == "cross" else causal()
+        context["keep"] = rules, grid
+    slope = torch.randn(5, n, width, device="cuda")
+
+    def run(parts: Any, given: list[Tensor], dtype: torch.dtype) -> list[Tensor]:
+        bound = {"keep": bind(*context["keep"], dtype=dtype)} if context else {}
+        more = {"rotate": turn} if kind == "turned" else {}
+        others = given[1:] if kind == "cross" else []
+        y = given[0]
+        for part in (parts[0], parts[1], parts[1]):
+            y = part(y, *others, **bound, **more)
+        used = given if kind == "cross" else given[:1]
+        return [y, *torch.autograd.grad((y * slope.to(y.dtype)).sum(), [*used, *parts.parameters()])]
+
+    theirs = run(exact, [value.detach().double().requires_grad_() for value in (x, memory)], torch.float64)
+    rounded, mine = (run(parts, [x, memory], torch.bfloat16) for parts in (plain, module))
+    names = ["output", "x", *(["memory"] if kind == "cross" else []), *(name for name, _ in module.named_parameters())]
+    for name, *values in zip(names, mine, rounded, theirs, strict=True):
+        if name.endswith("key_value.bias"):  # a key's bias has no gradient but roundings
+            values = [value.chunk(2)[1] for value in values]
+        one, same, other = values
+        assert apart(one, other) < 1.5 * apart(same, other) + 5e-3, name  # torch's own are as far off
+
+
+def test_dropout_without_a_mask() -> None:
+    from heedful.training.kernels.dropping import Dropping
+    from heedful.training.kernels.residual import Added
+
+    beside = Beside(torch.device("cuda"))
+    seed = beside.seed
+    x, part = torch.zeros(999, 96, device="cuda"), torch.ones(999, 96, device="cuda", requires_grad=True)
+    bias = torch.zeros(96, device="cuda", requires_grad=True)
+    made: Any = Added.apply
+
+    def dropped(share: float, number: int) -> Tensor:
+        out: Tensor = made(beside, x, part, bias, Dropping(share, seed, number))
+        return out
+
+    once, again, other = dropped(0.3, 1), dropped(0.3, 1), dropped(0.3, 2)
+    assert torch.equal(once, again)
+    assert once.unique().tolist() == pytest.approx([0.0, 1 / 0.7])
+    gone, gone_there = (once == 0).double(), (other == 0).double()
+    deviation = (0.3 * 0.7 / once.numel()) ** 0.5
+    for share, wanted in (
+        (gone.mean(), 0.3),
+        ((gone * gone_there).mean(), 0.09),  # of another draw, it says nothing
+        ((gone[1:] * gone[:-1]).mean(), 0.09),  # nor of its neighbours
+        ((gone[:, 1:] * gone[:, :-1]).mean(), 0.09),
+    ):
+        assert float(share) == pytest.approx(wanted, abs=5 * deviation)
+    by_part, by_bias = torch.autograd.grad((once * 2).sum(), (part, bias))
+    assert torch.equal(by_part, 2 * once.detach())
+    assert torch.allclose(by_bias, 2 * once.sum(0))
+    beside.begin()
+    assert not torch.equal(dropped(0.3, 1), once)
+    assert torch.equal(dropped(0.0, 1), part)
+
+
+@pytest.mark.parametrize("residual", [PostNorm, PreNorm])
+def test_dropout_in_a_layer(residual: type) -> None:
+    """Where everything but the residual is the identity, what was dropped can be seen, and its gradient known."""
+    width = 32
+    torch.manual_seed(0)
+    part = FeedForward(width, 64, activation="relu")
+    for parameter in part.parameters():
+        torch.nn.init.zeros_(parameter)
+    torch.nn.init.ones_(part.narrow.bias)  # the part gives 1 everywhere, or 0 where that is dropped
+    module = residual(part, LayerNorm(width), 0.4).cuda().to(torch.bfloat16)
+    quicken(module, torch.device("cuda"))
+    x = torch.zeros(50, 4, width, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+    y = module(x)
+    kept = (y > 0.3 if residual is PreNorm else y > y.mean(dim=-1, keepdim=True)).double()
+    assert float(1 - kept.mean()) == pytest.approx(0.4, abs=0.05)
+    if residual is PreNorm:
+        assert torch.allclose(y.double(), kept / 0.6, rtol=1e-2)
+    exact = [value.detach().double().requires_grad_() for value in (x, part.narrow.bias)]
+    total = exact[0] + exact[1] * kept / 0.6
+    wanted = F.layer_norm(total, (width,), eps=module.norm.eps) if residual is PostNorm else total
+    slope = torch.randn(y.shape, device="cuda", dtype=torch.bfloat16)
+    mine = torch.autograd.grad((y * slope).sum(), [x, part.narrow.bias])
+    theirs = torch.autograd.grad((wanted * slope.double()).sum(), exact)
+    assert apart(mine[1], theirs[1]) < 2e-2
+    assert residual is PreNorm or apart(mine[0], theirs[0]) < 2e-2
+
+
+class Tied(torch.nn.Module):
+    """A table that is read and written with, a part that two residuals share, and a norm that is not trained."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = TokenEmbedding(300, 64)
+        shared = FeedForward(64, 128, activation="gelu")
+        self.layers = torch.nn.ModuleList([PostNorm(shared, LayerNorm(64)), PostNorm(shared, LayerNorm(64))])
+        self.frozen = PostNorm(FeedForward(64, 128, activation="gelu"), LayerNorm(64))
+        self.frozen.requires_grad_(False)
+        self.head = VocabularyHead(64, 300, table=self.embedding, bias=True)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x, _ = self.embedding(ids)
+        for part in (*self.layers, self.frozen):
+            x = part(x)
+        out: Tensor = self.head(x)
+        return out
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_what_is_computed_beside_is_waited_for(deterministic: bool) -> None:
+    """The other stream has a long way to go; memory that it will write is not given to others, and sums are right."""
+    torch.manual_seed(0)
+    module = Tied().cuda().to(torch.bfloat16)
+    exact, ids = deepcopy(module).double(), torch.randint(300, (40, 30), device="cuda")
+    beside = quicken(module, torch.device("cuda"))
+    names = [name for name, parameter in module.named_parameters() if parameter.requires_grad]
+    wanted = torch.autograd.grad(exact(ids).logsumexp(-1).sum(), [dict(exact.named_parameters())[n] for n in names])
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(deterministic, warn_only=True)
+    try:
+        beside.begin()
+        loss = module(ids).float().logsumexp(-1).sum()
+        with torch.cuda.stream(beside.stream):
+            torch.cuda._sleep(10**8)
+        found = torch.autograd.grad(loss, [dict(module.named_parameters())[name] for name in names])
+    finally:
+        torch.use_deterministic_algorithms(before)
+    for name, one, other in zip(names, found, wanted, strict=True):
+        assert apart(one, other) < 0.1, name  # memory that others wrote into is off by more than its size
+
+
+@pytest.mark.parametrize("sizes", [[(3,), (256,), (70, 65), (2048,), (5, 4096), (1,)], [(256,), (70, 64), (5, 4096)]])
+def test_adamw_and_rounding_of_many_tensors(sizes: list[tuple[int, ...]]) -> None:
+    """Beside torch's own, with a factor, a decay for some, a step that is skipped, and sizes of all kinds."""
+    torch.manual_seed(0)
+    starts = [torch.randn(size, device="cuda") for size in sizes]
+    sets = [[torch.nn.Parameter(start.clone()) for start in starts] for _ in range(2)]
+    rate = torch.tensor(0.01, device="cuda")
+    settings: dict[str, Any] = {"lr": rate, "betas": (0.9, 0.98), "eps": 1e-9, "fused": True, "capturable": True}
+    kinds = QuickAdamW, MaskedAdamW
+    groups = [[{"params": w[:2], "weight_decay": 0.1}, {"params": w[2:], "weight_decay": 0.0}] for w in sets]
+    mine, theirs = (kind(group, **settings) for kind, group in zip(kinds, groups, strict=True))
+    for step in range(6):
+        rate.fill_(0.01 * (step + 1))
+        for one, other in zip(*sets, strict=True):
+            one.grad = torch.randn_like(one)
+            other.grad = one.grad * 0.3
+        for optimiser in (mine, theirs):
+            optimiser.found_inf = torch.tensor(float(step == 3), device="cuda")
+        mine.factor = torch.tensor(0.3, device="cuda")  # type: ignore[attr-defined]
+        mine.step()
+        theirs.step()
+    for one, other in zip(*sets, strict=True):
+        assert torch.allclose(one, other, rtol=1e-5, atol=1e-6)
+        for name in mine.keeps:
+            assert torch.allclose(mine.state[one][name], theirs.state[other][name], rtol=1e-5, atol=1e-7), name
+    module = torch.nn.ParameterList(torch.zeros(size) for size in sizes).cuda()
+    held = Rounded(module)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.normal_()
+    held.refresh()
+    assert all(
+        torch.equal(copy, weight.bfloat16()) for copy, weight in zip(held.copies, module.parameters(), strict=True)
+    )

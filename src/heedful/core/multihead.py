@@ -68,8 +68,23 @@ class MultiHeadAttention(nn.Module):
         the rows of the memory (the beams of one sentence), they are folded into the query length and the
         memory is never copied. Caches come from a stack.
         """
+        found = self.mixed(x, memory, keep=keep, bias=bias, rotate=rotate, cache=cache, layer=layer)
+        out: Tensor = self.out(found)
+        return out.reshape(x.shape)
+
+    def mixed(
+        self,
+        x: Tensor,
+        memory: Tensor | None = None,
+        *,
+        keep: Keep = None,
+        bias: Tensor | None = None,
+        rotate: Rotate | None = None,
+        cache: Cache | None = None,
+        layer: int = 0,
+    ) -> Tensor:
+        """What the heads find, side by side, before they are projected: (B, Tq, H · K)."""
         self._check_widths(x, memory)
-        shape = x.shape
         if memory is None:
             x, bound = bind_self(x, keep, bias=bias, cache=cache)
         else:
@@ -87,8 +102,7 @@ class MultiHeadAttention(nn.Module):
         else:
             key, value = self.keys_values(memory)
         mixed = self.attention(query, key, value, bound)  # (B, H, Tq, K)
-        out: Tensor = self.out(mixed.transpose(1, 2).flatten(2))
-        return out.reshape(shape)
+        return mixed.transpose(1, 2).flatten(2)
 
     def _check_widths(self, x: Tensor, memory: Tensor | None) -> None:
         for name, given, width in (("x", x, self.query.in_features), ("memory", memory, self.key_value.in_features)):

@@ -88,6 +88,8 @@ class Training:
         self.identity = identity_of(job, config)
         self.world = world()
         self.device = self.world.device(config.device)
+        if self.device.type == "cuda" and self.device.index is not None:
+            torch.cuda.set_device(self.device)  # where kernels are launched
         if not computes_in_bf16(self.device):
             config = config.changed(precision="float32")
         self.job, self.config, self.folder, self.signals = job, config, folder, signals

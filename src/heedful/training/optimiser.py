@@ -9,18 +9,13 @@ from torch import Tensor, nn
 
 from ..core import PatchEmbedding, Positions, TokenEmbedding
 from ..errors import ConfigError
+from .adamw import MaskedAdamW, QuickAdamW
 from .config import TrainingConfig
+from .kernels import available
 from .muon import Muon, matrices_of
 from .parallel import Replica
 
 TABLES = (nn.Embedding, TokenEmbedding, PatchEmbedding, Positions)
-
-
-class MaskedAdamW(torch.optim.AdamW):
-    """AdamW in one fused kernel, which leaves everything as it is, the step count too, where `found_inf` is 1."""
-
-    keeps = ("step", "exp_avg", "exp_avg_sq")  # of each weight
-    found_inf: Tensor | None = None  # a float on the device; the kernel reads it there
 
 
 Optimiser = MaskedAdamW | Muon
@@ -41,9 +36,13 @@ class Paced:
         """The schedule's rate for the next step."""
         self.rate.fill_(rate * self.pace)
 
-    def step(self, found_inf: Tensor) -> None:
-        """Update the weights, unless `found_inf` is 1."""
+    def step(self, found_inf: Tensor, factor: Tensor) -> None:
+        """Update the weights by their gradients times a factor, unless `found_inf` is 1."""
         self.optimiser.found_inf = found_inf
+        if isinstance(self.optimiser, QuickAdamW):
+            self.optimiser.factor = factor.float()
+        elif gradients := [weight.grad for weight in self.weights if weight.grad is not None]:
+            torch._foreach_mul_(gradients, factor.to(gradients[0].dtype))  # of another dtype, it would be slow
         self.optimiser.step()
 
 
@@ -73,7 +72,8 @@ def optimisers(held: Replica, config: TrainingConfig) -> list[Paced]:
         {"params": [weights[name] for name in weights if name not in spared], "weight_decay": config.weight_decay},
         {"params": [weights[name] for name in weights if name in spared], "weight_decay": 0.0},
     ]
-    adamw = MaskedAdamW(
+    kind = QuickAdamW if not held.divided and all(map(_is_plain, weights.values())) else MaskedAdamW
+    adamw = kind(
         [group for group in groups if group["params"]],
         lr=rate,
         betas=(config.betas[0], config.betas[1]),
@@ -82,6 +82,11 @@ def optimisers(held: Replica, config: TrainingConfig) -> list[Paced]:
         capturable=device.type == "cuda",
     )
     return [*found, Paced(adamw, rate)]
+
+
+def _is_plain(weight: Tensor) -> bool:
+    """Numbers in float32, one behind the other, where our own kernels run."""
+    return weight.dtype == torch.float32 and weight.is_contiguous() and available(weight)
 
 
 def state_of(optimisers: Sequence[Paced], weights: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -38,9 +38,8 @@ class Update:
         norm = self.held.norm(gradients) / n
         finite = norm.isfinite() & loss.isfinite()
         shorten = (self.clip / (norm + 1e-6)).clamp(max=1.0) if self.clip else torch.ones_like(norm)
-        torch._foreach_mul_(gradients, (shorten / n).to(gradients[0].dtype))  # of another dtype, it would be slow
         for optimiser in self.optimisers:
-            optimiser.step((~finite).float())
+            optimiser.step((~finite).float(), shorten / n)
         if self.ema is not None:
             self.ema.follow(self.share * finite)
         self.held.refresh()

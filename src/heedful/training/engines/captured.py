@@ -33,10 +33,11 @@ class Captured(Engine):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         if isinstance(self.held, Rounded):
-            quicken(self.held.module)
+            self.held.beside = quicken(self.held.module, self.device)
         self.graphs: dict[Any, Graph] = {}
         self.seen: set[Any] = set()
         self.pool = torch.cuda.graph_pool_handle()
+        self.stream = torch.cuda.Stream(self.device, priority=-1)  # before what is computed beside it
 
     def add(self, batch: Any, *, first: bool) -> None:
         key = (_shapes(batch), first)
@@ -46,7 +47,7 @@ class Captured(Engine):
                 if not self._worth(key):
                     self._add(fixed, first=first)
                     return
-                self.graphs[key] = Graph(self.pool, lambda: self._add(fixed, first=first), fixed)
+                self.graphs[key] = Graph(self, lambda: self._add(fixed, first=first), fixed)
         self.graphs[key].run(batch)
 
     def take(self) -> None:
@@ -54,12 +55,13 @@ class Captured(Engine):
             if not self._worth("take"):
                 self._take()
                 return
-            self.graphs["take"] = Graph(self.pool, self._take)
+            self.graphs["take"] = Graph(self, self._take)
         self.graphs["take"].run()
 
     def grown(self) -> None:
-        """The step that was recorded does not know of it."""
+        """The step that was recorded does not know of it; the next one runs as it comes."""
         self.graphs.pop("take", None)
+        self.seen.discard("take")
 
     @property
     def shapes(self) -> int:
@@ -75,11 +77,13 @@ class Captured(Engine):
 class Graph:
     """What `work` does with a batch, for any batch of its shapes."""
 
-    def __init__(self, pool: Any, work: Callable[[], None], batch: Any = None) -> None:
+    def __init__(self, engine: Captured, work: Callable[[], None], batch: Any = None) -> None:
         self.inputs = {} if batch is None else tensors_of(batch)
         self.graph = torch.cuda.CUDAGraph()
         try:  # another thread may pin the next batches meanwhile
-            with torch.cuda.graph(self.graph, pool=pool, capture_error_mode="thread_local"):
+            with torch.cuda.graph(
+                self.graph, pool=engine.pool, stream=engine.stream, capture_error_mode="thread_local"
+            ):
                 work()
         except (torch.OutOfMemoryError, EngineError):
             raise

@@ -13,6 +13,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
+SIDES = 32, 64  # of a tile of short attention; a third size would take longer to compile than it saves
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from . import block_of
 
-BLOCK = 4096  # logits that a program holds at once
+BLOCK, WARPS = 2048, 4  # logits that a program holds at once, and groups of threads that share them
 
 
 @triton.jit
@@ -23,23 +23,19 @@ def _forward(logits, target, keep, lse, smoothed, plain, v, smoothing, block: tl
     row = tl.program_id(0).to(tl.int64)
     start = logits + row * v
     lanes = tl.arange(0, block)
-    largest = tl.full((block,), -float("inf"), tl.float32)
-    total = tl.zeros((block,), tl.float32)  # of exp(x − largest), lane by lane
-    straight = tl.zeros((block,), tl.float32)  # of x itself
+    real = tl.load(keep + row) != 0  # of what does not count, nothing is read
+    peak, total, straight = -float("inf"), 0.0, 0.0  # the largest logit, and sums of exp(x − peak) and of x
     for first in range(0, v, block):
-        inside = first + lanes < v
+        inside = (first + lanes < v) & real
         x = tl.load(start + first + lanes, mask=inside, other=-float("inf")).to(tl.float32)
-        higher = tl.maximum(largest, x)
-        fall = tl.where(largest == -float("inf"), 0.0, tl.exp(largest - higher))
-        total = total * fall + tl.where(x == -float("inf"), 0.0, tl.exp(x - higher))
-        largest = higher
-        straight += tl.where(inside, x, 0.0)
-    peak = tl.max(largest, 0)
-    rest = tl.where(largest == -float("inf"), 0.0, tl.exp(largest - peak))
-    log = peak + tl.log(tl.sum(total * rest, 0))
-    right = log - tl.load(start + tl.load(target + row)).to(tl.float32)
-    even = log - tl.sum(straight, 0) / v
-    real = tl.load(keep + row) != 0
+        higher = tl.maximum(peak, tl.max(x, 0))
+        level = tl.where(higher == -float("inf"), 0.0, higher)
+        total = total * tl.exp(peak - level) + tl.sum(tl.exp(x - level), 0)
+        straight += tl.sum(tl.where(inside, x, 0.0), 0)
+        peak = higher
+    log = peak + tl.log(total)
+    right = log - tl.load(start + tl.load(target + row), mask=real, other=0.0).to(tl.float32)
+    even = log - straight / v
     tl.store(lse + row, log)
     tl.store(plain + row, tl.where(real, right, 0.0))
     tl.store(smoothed + row, tl.where(real, right + smoothing * (even - right), 0.0))
@@ -50,10 +46,11 @@ def _backward(logits, target, keep, lse, slope, out, v, smoothing, block: tl.con
     row = tl.program_id(0).to(tl.int64)
     places = tl.program_id(1) * block + tl.arange(0, block)
     inside = places < v
-    x = tl.load(logits + row * v + places, mask=inside, other=0.0).to(tl.float32)
+    real = tl.load(keep + row) != 0
+    x = tl.load(logits + row * v + places, mask=inside & real, other=0.0).to(tl.float32)
     wanted = smoothing / v + tl.where(places == tl.load(target + row), 1.0 - smoothing, 0.0)
     found = (tl.exp(x - tl.load(lse + row)) - wanted) * tl.load(slope + row)
-    found = tl.where(tl.load(keep + row) != 0, found, 0.0)  # what does not count may be NaN
+    found = tl.where(real, found, 0.0)  # what does not count may be NaN
     tl.store(out + row * v + places, found.to(out.dtype.element_ty), mask=inside)
 
 
@@ -62,7 +59,9 @@ def _costs(logits: Tensor, target: Tensor, keep: Tensor, smoothing: float) -> tu
     n, v = logits.shape
     lse, smoothed, plain = (logits.new_empty(n, dtype=torch.float32) for _ in range(3))
     if n:
-        _forward[(n,)](logits, target, keep, lse, smoothed, plain, v, smoothing, block=block_of(v, BLOCK), num_warps=8)
+        _forward[(n,)](
+            logits, target, keep, lse, smoothed, plain, v, smoothing, block=block_of(v, BLOCK), num_warps=WARPS
+        )
     return smoothed, plain, lse
 
 
@@ -73,7 +72,7 @@ def _slopes(logits: Tensor, target: Tensor, keep: Tensor, lse: Tensor, slope: Te
     if n:
         block = block_of(v, BLOCK)
         _backward[(n, triton.cdiv(v, block))](
-            logits, target, keep, lse, slope, out, v, smoothing, block=block, num_warps=8
+            logits, target, keep, lse, slope, out, v, smoothing, block=block, num_warps=WARPS
         )
     return out
 

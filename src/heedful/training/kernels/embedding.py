@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from . import block_of
 
-TILE = 1024  # numbers that a program holds at once
+TILE = 256  # numbers that a program holds at once
 
 
 @triton.jit(do_not_specialize=("n",))

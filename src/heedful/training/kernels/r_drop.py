@@ -22,21 +22,12 @@ KEPT = 4  # numbers a token: the two log-sums, the two means
 
 
 @triton.jit
-def _risen(largest, total, cross, x, apart):
-    """Sums of exp(x − largest), and of the same times `apart`, moved to what is now the largest."""
-    higher = tl.maximum(largest, x)
-    fall = tl.where(largest == -float("inf"), 0.0, tl.exp(largest - higher))
-    rise = tl.where(x == -float("inf"), 0.0, tl.exp(x - higher))
-    return higher, total * fall + rise, cross * fall + rise * apart
-
-
-@triton.jit
-def _together(largest, total, cross):
-    """Over all lanes: the log of the sum, and the mean."""
-    peak = tl.max(largest, 0)
-    weight = tl.where(largest == -float("inf"), 0.0, tl.exp(largest - peak))
-    whole = tl.sum(total * weight, 0)
-    return peak + tl.log(whole), tl.sum(cross * weight, 0) / whole
+def _risen(peak, total, cross, x, apart):
+    """Sums of exp(x − peak), and of the same times `apart`, with more numbers, and moved to what is now the largest."""
+    higher = tl.maximum(peak, tl.max(x, 0))
+    level = tl.where(higher == -float("inf"), 0.0, higher)
+    fall, rise = tl.exp(peak - level), tl.exp(x - level)
+    return higher, total * fall + tl.sum(rise, 0), cross * fall + tl.sum(rise * apart, 0)
 
 
 @triton.jit(do_not_specialize=("n",))
@@ -44,24 +35,24 @@ def _forward(logits, target, keep, kept, loss, plain, n, v, smoothing, weight, b
     row = tl.program_id(0).to(tl.int64)
     one, other = logits + row * v, logits + (row + n) * v
     lanes = tl.arange(0, block)
-    low = tl.full((block,), -float("inf"), tl.float32)
-    none = tl.zeros((block,), tl.float32)
-    x_high, x_total, x_cross, y_high, y_total, y_cross, straight = low, none, none, low, none, none, none
+    real = tl.load(keep + row) != 0  # of what does not count, nothing is read
+    x_peak, x_total, x_cross, y_peak, y_total, y_cross = -float("inf"), 0.0, 0.0, -float("inf"), 0.0, 0.0
+    straight = 0.0
     for first in range(0, v, block):
-        inside = first + lanes < v
+        inside = (first + lanes < v) & real
         x = tl.load(one + first + lanes, mask=inside, other=-float("inf")).to(tl.float32)
         y = tl.load(other + first + lanes, mask=inside, other=-float("inf")).to(tl.float32)
         apart = tl.where(inside, x - y, 0.0)
-        x_high, x_total, x_cross = _risen(x_high, x_total, x_cross, x, apart)
-        y_high, y_total, y_cross = _risen(y_high, y_total, y_cross, y, apart)
-        straight += tl.where(inside, x + y, 0.0)
-    x_log, x_mean = _together(x_high, x_total, x_cross)
-    y_log, y_mean = _together(y_high, y_total, y_cross)
+        x_peak, x_total, x_cross = _risen(x_peak, x_total, x_cross, x, apart)
+        y_peak, y_total, y_cross = _risen(y_peak, y_total, y_cross, y, apart)
+        straight += tl.sum(tl.where(inside, x + y, 0.0), 0)
+    x_log, y_log = x_peak + tl.log(x_total), y_peak + tl.log(y_total)
+    x_mean, y_mean = x_cross / x_total, y_cross / y_total
     wanted = tl.load(target + row)
-    both = tl.load(one + wanted).to(tl.float32) + tl.load(other + wanted).to(tl.float32)
+    both = tl.load(one + wanted, mask=real, other=0.0).to(tl.float32)
+    both += tl.load(other + wanted, mask=real, other=0.0).to(tl.float32)
     right = (x_log + y_log - both) / 2
-    even = (x_log + y_log - tl.sum(straight, 0) / v) / 2
-    real = tl.load(keep + row) != 0
+    even = (x_log + y_log - straight / v) / 2
     tl.store(kept + row, x_log)
     tl.store(kept + n + row, y_log)
     tl.store(kept + 2 * n + row, x_mean)
@@ -77,13 +68,14 @@ def _backward(logits, target, keep, kept, slope, out, n, v, smoothing, weight, b
     places = tl.program_id(1) * block + tl.arange(0, block)
     inside = places < v
     here, there = row * v + places, (row + n) * v + places
-    x = tl.load(logits + here, mask=inside, other=0.0).to(tl.float32)
-    y = tl.load(logits + there, mask=inside, other=0.0).to(tl.float32)
+    real = tl.load(keep + row) != 0
+    x = tl.load(logits + here, mask=inside & real, other=0.0).to(tl.float32)
+    y = tl.load(logits + there, mask=inside & real, other=0.0).to(tl.float32)
     p, q = tl.exp(x - tl.load(kept + row)), tl.exp(y - tl.load(kept + n + row))
     wanted = smoothing / v + tl.where(places == tl.load(target + row), 1.0 - smoothing, 0.0)
     by_x = (p - wanted) / 2 + weight * (p - q + p * (x - y - tl.load(kept + 2 * n + row)))
     by_y = (q - wanted) / 2 + weight * (q - p + q * (y - x + tl.load(kept + 3 * n + row)))
-    real, times = tl.load(keep + row) != 0, tl.load(slope + row)
+    times = tl.load(slope + row)
     tl.store(out + here, tl.where(real, by_x * times, 0.0).to(out.dtype.element_ty), mask=inside)
     tl.store(out + there, tl.where(real, by_y * times, 0.0).to(out.dtype.element_ty), mask=inside)
 

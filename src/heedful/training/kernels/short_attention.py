@@ -1,13 +1,14 @@
-"""Attention over short rows on a GPU: a program holds all queries and keys of a head, so nothing is read twice.
+"""Attention over short rows on a GPU: a tile holds all queries and keys of a head, so nothing is read twice.
 
 Kernels for long rows cut them into tiles that a sentence does not fill, and in the gradient add up pieces that are
-none here. `core/attention.py` says what is computed. Shapes: B batch, H heads, G key/value heads, Tq queries, Tk keys,
-K head width.
+none here. Where several rows fit into a tile, it holds several, each of which sees itself alone. `core/attention.py`
+says what is computed. Shapes: B batch, H heads, G key/value heads, Tq queries, Tk keys, K head width.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 import triton
@@ -15,153 +16,198 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from . import block_of
+from . import SIDES, block_of
 
 LEAST = 16  # that the matrix units take
-# One kernel for all values of these: each kind of them would take half a second to compile.
+WARPS = {32: 2, 64: 4}  # groups of threads that share a tile
+# One kernel for all values of these: each kind of them would take half a second to compile. Not the width: that it is a
+# multiple of 16 is what lets a thread read several numbers at once.
 FREE = (
-    *("n_heads", "group", "n_queries", "n_keys", "width", "causal"),
+    *("n_rows", "pack", "n_queries", "n_keys", "causal"),
     *("m_row", "m_head", "m_query", "m_key", "d_row", "d_query"),
 )
 
 
 @triton.jit
-def _head(x, row, head, by_row, by_head, by_token, n_tokens, width, side: tl.constexpr, wide: tl.constexpr):
-    """Pointers to a head's tokens, and which of them are there."""
-    tokens, lanes = tl.arange(0, side), tl.arange(0, wide)
-    at = x + row * by_row + head * by_head
-    return at + tokens[:, None] * by_token + lanes[None, :], (tokens < n_tokens)[:, None] & (lanes < width)[None, :]
+def _lines(first, n_rows, pack, n_tokens, side: tl.constexpr):
+    """What the lines of a tile hold: which of its rows, the token in it, and whether there is one."""
+    line = tl.arange(0, side)
+    own = line // n_tokens
+    return own, line % n_tokens, (own < pack) & (first + own < n_rows)
 
 
 @triton.jit
-def _shares(query, key, mask, m_query, m_key, n_queries, n_keys, scale, causal, side: tl.constexpr):
-    """softmax(q kᵀ · scale + mask): (side, side), zero beyond the last key."""
-    rows, columns = tl.arange(0, side)[:, None], tl.arange(0, side)[None, :]
-    scores = tl.dot(query, tl.trans(key)) * scale
-    inside = (rows < n_queries) & (columns < n_keys)
-    scores += tl.load(mask + rows * m_query + columns * m_key, mask=inside, other=0.0).to(tl.float32)
-    seen = (columns < n_keys) & ((columns <= rows) | (causal == 0))
+def _head(x, head, row, token, there, by_row, by_token, by_head, width, wide: tl.constexpr):
+    """Pointers to a head's numbers in a tile, and which of them are there."""
+    lanes = tl.arange(0, wide)
+    at = x + row.to(tl.int64)[:, None] * by_row + token[:, None] * by_token + head * by_head + lanes[None, :]
+    return at, there[:, None] & (lanes < width)[None, :]
+
+
+@triton.jit
+def _masked(
+    mask, head, token, k_row, k_token, k_there, m_row, m_head, m_query, m_key, by_query: tl.constexpr
+):  # fmt: skip
+    """The mask over a tile. If it is the same for all queries, of its keys alone."""
+    at = mask + head * m_head + k_row.to(tl.int64) * m_row + k_token * m_key
+    if by_query:
+        found = tl.load(at[None, :] + token[:, None] * m_query, mask=k_there[None, :], other=0.0)
+    else:
+        found = tl.load(at, mask=k_there, other=0.0)[None, :]
+    return found.to(tl.float32)
+
+
+@triton.jit
+def _shares(scores, seen):
+    """The softmax over what is seen: (side, side); nothing in a line that sees nothing."""
     scores = tl.where(seen, scores, float("-inf"))
-    parts = tl.exp(scores - tl.max(scores, 1)[:, None])
-    return parts / tl.sum(parts, 1)[:, None]
+    top = tl.max(scores, 1)
+    parts = tl.exp(scores - tl.where(top == float("-inf"), 0.0, top)[:, None])
+    return parts / tl.maximum(tl.sum(parts, 1), 1e-30)[:, None]
 
 
 @triton.jit(do_not_specialize=FREE)
 def _attention_forward(
-    q, k, v, out, mask, dead, scale, n_heads, group, n_queries, n_keys, width, causal,
-    q_row, q_head, q_token, k_row, k_head, k_token, v_row, v_head, v_token, o_row, o_head, o_token,
+    q, k, v, out, mask, dead, scale, n_rows, pack, n_queries, n_keys, width, causal,
+    q_row, q_token, q_head, k_row, k_token, k_head, v_row, v_token, v_head, o_row, o_token, o_head,
     m_row, m_head, m_query, m_key, d_row, d_query,
-    side: tl.constexpr, wide: tl.constexpr,
+    group: tl.constexpr, by_query: tl.constexpr, side: tl.constexpr, wide: tl.constexpr,
 ):  # fmt: skip
-    row, head = (tl.program_id(0) // n_heads).to(tl.int64), tl.program_id(0) % n_heads
-    at, there = _head(q, row, head, q_row, q_head, q_token, n_queries, width, side, wide)
-    query = tl.load(at, mask=there, other=0.0)
-    at, there = _head(k, row, head // group, k_row, k_head, k_token, n_keys, width, side, wide)
-    key = tl.load(at, mask=there, other=0.0)
-    at, there = _head(v, row, head // group, v_row, v_head, v_token, n_keys, width, side, wide)
-    value = tl.load(at, mask=there, other=0.0)
-    own = mask + row * m_row + head * m_head
-    shares = _shares(query, key, own, m_query, m_key, n_queries, n_keys, scale, causal, side)
-    mixed = tl.dot(shares.to(value.dtype), value)
-    tokens = tl.arange(0, side)
-    blind = tl.load(dead + row * d_row + tokens * d_query, mask=tokens < n_queries, other=0)
-    mixed = tl.where(blind[:, None] != 0, 0.0, mixed)
-    at, there = _head(out, row, head, o_row, o_head, o_token, n_queries, width, side, wide)
-    tl.store(at, mixed.to(out.dtype.element_ty), mask=there)
+    first, head = tl.program_id(0) * pack, tl.program_id(1)
+    own, token, there = _lines(first, n_rows, pack, n_queries, side)
+    k_own, k_tokens, k_there = _lines(first, n_rows, pack, n_keys, side)
+    row, k_rows = first + own, first + k_own
+    at, inside = _head(q, head, row, token, there, q_row, q_token, q_head, width, wide)
+    query = tl.load(at, mask=inside, other=0.0)
+    at, inside = _head(k, head // group, k_rows, k_tokens, k_there, k_row, k_token, k_head, width, wide)
+    key = tl.load(at, mask=inside, other=0.0)
+    at, inside = _head(v, head // group, k_rows, k_tokens, k_there, v_row, v_token, v_head, width, wide)
+    value = tl.load(at, mask=inside, other=0.0)
+    seen = there[:, None] & k_there[None, :] & (own[:, None] == k_own[None, :])
+    seen = seen & ((k_tokens[None, :] <= token[:, None]) | (causal == 0))
+    scores = tl.dot(query, tl.trans(key)) * scale
+    if mask is not None:
+        scores += _masked(mask, head, token, k_rows, k_tokens, k_there, m_row, m_head, m_query, m_key, by_query)
+    mixed = tl.dot(_shares(scores, seen).to(value.dtype), value)
+    if dead is not None:
+        blind = tl.load(dead + row * d_row + token * d_query, mask=there, other=0)
+        mixed = tl.where(blind[:, None] != 0, 0.0, mixed)
+    at, inside = _head(out, head, row, token, there, o_row, o_token, o_head, width, wide)
+    tl.store(at, mixed.to(out.dtype.element_ty), mask=inside)
 
 
 @triton.jit(do_not_specialize=FREE)
 def _attention_backward(
-    q, k, v, slope, by_q, by_k, by_v, mask, dead, scale, n_heads, group, n_queries, n_keys, width, causal,
-    q_row, q_head, q_token, k_row, k_head, k_token, v_row, v_head, v_token, s_row, s_head, s_token,
-    gq_row, gq_head, gq_token, gk_row, gk_head, gk_token,
+    q, k, v, slope, by_q, by_k, by_v, mask, dead, scale, n_rows, pack, n_queries, n_keys, width, causal,
+    q_row, q_token, q_head, k_row, k_token, k_head, v_row, v_token, v_head, s_row, s_token, s_head,
+    gq_row, gq_token, gq_head, gk_row, gk_token, gk_head, gv_row, gv_token, gv_head,
     m_row, m_head, m_query, m_key, d_row, d_query,
-    side: tl.constexpr, wide: tl.constexpr,
+    group: tl.constexpr, by_query: tl.constexpr, side: tl.constexpr, wide: tl.constexpr,
 ):  # fmt: skip
-    shared = n_heads // group
-    row, kept = (tl.program_id(0) // shared).to(tl.int64), tl.program_id(0) % shared
-    at, there = _head(k, row, kept, k_row, k_head, k_token, n_keys, width, side, wide)
-    key = tl.load(at, mask=there, other=0.0)
-    at, there = _head(v, row, kept, v_row, v_head, v_token, n_keys, width, side, wide)
-    value = tl.load(at, mask=there, other=0.0)
-    tokens = tl.arange(0, side)
-    blind = tl.load(dead + row * d_row + tokens * d_query, mask=tokens < n_queries, other=0)
+    first, kept = tl.program_id(0) * pack, tl.program_id(1)
+    own, token, there = _lines(first, n_rows, pack, n_queries, side)
+    k_own, k_tokens, k_there = _lines(first, n_rows, pack, n_keys, side)
+    row, k_rows = first + own, first + k_own
+    at, k_inside = _head(k, kept, k_rows, k_tokens, k_there, k_row, k_token, k_head, width, wide)
+    key = tl.load(at, mask=k_inside, other=0.0)
+    at, k_inside = _head(v, kept, k_rows, k_tokens, k_there, v_row, v_token, v_head, width, wide)
+    value = tl.load(at, mask=k_inside, other=0.0)
+    seen = there[:, None] & k_there[None, :] & (own[:, None] == k_own[None, :])
+    seen = seen & ((k_tokens[None, :] <= token[:, None]) | (causal == 0))
+    to_k, k_inside = _head(by_k, kept, k_rows, k_tokens, k_there, gk_row, gk_token, gk_head, width, wide)
+    to_v, k_inside = _head(by_v, kept, k_rows, k_tokens, k_there, gv_row, gv_token, gv_head, width, wide)
     for_key, for_value = tl.zeros((side, wide), tl.float32), tl.zeros((side, wide), tl.float32)
-    for head in range(kept * group, kept * group + group):
-        place, inside = _head(q, row, head, q_row, q_head, q_token, n_queries, width, side, wide)
-        query = tl.load(place, mask=inside, other=0.0)
-        place, inside = _head(slope, row, head, s_row, s_head, s_token, n_queries, width, side, wide)
-        given = tl.load(place, mask=inside & (blind[:, None] == 0), other=0.0)
-        own = mask + row * m_row + head * m_head
-        shares = _shares(query, key, own, m_query, m_key, n_queries, n_keys, scale, causal, side)
+    for turn in tl.static_range(group):  # queries that share a key: each has its part in the key's gradient
+        head = kept * group + turn
+        at, inside = _head(q, head, row, token, there, q_row, q_token, q_head, width, wide)
+        query = tl.load(at, mask=inside, other=0.0)
+        at, inside = _head(slope, head, row, token, there, s_row, s_token, s_head, width, wide)
+        if dead is not None:
+            blind = tl.load(dead + row * d_row + token * d_query, mask=there, other=0)
+            inside = inside & (blind[:, None] == 0)
+        given = tl.load(at, mask=inside, other=0.0)
+        scores = tl.dot(query, tl.trans(key)) * scale
+        if mask is not None:
+            scores += _masked(mask, head, token, k_rows, k_tokens, k_there, m_row, m_head, m_query, m_key, by_query)
+        shares = _shares(scores, seen)
         for_value += tl.dot(tl.trans(shares.to(given.dtype)), given)
+        if turn == group - 1:
+            tl.store(to_v, for_value.to(by_v.dtype.element_ty), mask=k_inside)
         by_share = tl.dot(given, tl.trans(value))
         by_score = (shares * (by_share - tl.sum(shares * by_share, 1)[:, None]) * scale).to(key.dtype)
-        place, inside = _head(by_q, row, head, gq_row, gq_head, gq_token, n_queries, width, side, wide)
-        tl.store(place, tl.dot(by_score, key).to(by_q.dtype.element_ty), mask=inside)
         for_key += tl.dot(tl.trans(by_score), query)
-    at, there = _head(by_k, row, kept, gk_row, gk_head, gk_token, n_keys, width, side, wide)
-    tl.store(at, for_key.to(by_k.dtype.element_ty), mask=there)
-    at, there = _head(by_v, row, kept, gk_row, gk_head, gk_token, n_keys, width, side, wide)
-    tl.store(at, for_value.to(by_v.dtype.element_ty), mask=there)
+        if turn == group - 1:
+            tl.store(to_k, for_key.to(by_k.dtype.element_ty), mask=k_inside)
+        at, inside = _head(by_q, head, row, token, there, gq_row, gq_token, gq_head, width, wide)
+        tl.store(at, tl.dot(by_score, key).to(by_q.dtype.element_ty), mask=inside)
+
+
+class Seen(NamedTuple):
+    """What of the keys a query sees. The mask broadcasts to (B, H, Tq, Tk), dead to (B, 1, Tq, 1): queries that see
+    nothing. Neither has a gradient."""
+
+    mask: Tensor | None
+    dead: Tensor | None
+    causal: bool
+    scale: float
 
 
 class ShortAttention(torch.autograd.Function):
-    """softmax(q kᵀ · scale + mask) v: (B, H, Tq, K), zero where a query is dead. The mask broadcasts to
-    (B, H, Tq, Tk), dead to (B, 1, Tq, 1); neither has a gradient."""
+    """softmax(q kᵀ · scale + mask) v: (B, Tq, H, K), zero where a query is dead.
+
+    H heads of queries, G of keys and G of values come in one, two or three tensors (B, T, heads, K), stacked in this
+    order as whatever made them left them; so their gradients need no copies either.
+    """
 
     @staticmethod
-    def forward(
-        ctx: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor, dead: Tensor, causal: bool, scale: float
-    ) -> Tensor:
-        query, key, value = (part if part.stride(3) == 1 else part.contiguous() for part in (query, key, value))
-        out = _by_token(query)
-        ctx.save_for_backward(query, key, value, mask, dead)
-        ctx.causal, ctx.scale = causal, scale
-        rest, tile = _sizes(query, key, causal), _tile(query, key)
+    def forward(ctx: Any, seen: Seen, heads: tuple[int, int], *stacked: Tensor) -> Tensor:
+        stacked = tuple(part if part.stride(3) == 1 else part.contiguous() for part in stacked)
+        query, key, value = unstacked(stacked, heads)
+        out = query.new_empty(query.shape)
+        ctx.save_for_backward(*stacked)
+        ctx.seen, ctx.heads = seen, heads
         if out.numel():
-            _attention_forward[(query.shape[0] * query.shape[1],)](
-                query, key, value, out, mask, dead, scale, *rest,
-                *(size for part in (query, key, value, out) for size in part.stride()[:3]),
-                *_strides(query, key, mask, dead), **tile,
-            )  # fmt: skip
+            _launch(_attention_forward, heads[0], (query, key, value, out), seen)
         return out
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
-        query, key, value, mask, dead = ctx.saved_tensors
-        slope = slopes[0] if slopes[0].stride(3) == 1 else slopes[0].contiguous()
-        by_query, by_key, by_value = _by_token(query), _by_token(key), _by_token(key)
-        rest, tile = _sizes(query, key, ctx.causal), _tile(query, key)
-        parts = query, key, value, slope, by_query, by_key
-        if query.shape[0]:
-            _attention_backward[(query.shape[0] * key.shape[1],)](
-                query, key, value, slope, by_query, by_key, by_value, mask, dead, ctx.scale, *rest,
-                *(size for part in parts for size in part.stride()[:3]), *_strides(query, key, mask, dead), **tile,
-            )  # fmt: skip
-        return by_query, by_key, by_value, None, None, None, None
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
+        stacked = ctx.saved_tensors
+        given = slope if slope.stride(3) == 1 else slope.contiguous()
+        by_stacked = [torch.empty_like(part, memory_format=torch.contiguous_format) for part in stacked]
+        query, key, value = unstacked(stacked, ctx.heads)
+        if not slope.numel():
+            by_stacked = [part.zero_() for part in by_stacked]
+        else:
+            parts = query, key, value, given, *unstacked(by_stacked, ctx.heads)
+            _launch(_attention_backward, ctx.heads[1], parts, ctx.seen)
+        return None, None, *by_stacked
 
 
-def _by_token(x: Tensor) -> Tensor:
-    """As (B, T, heads, K) in memory, so that what comes before and after needs no copy."""
-    rows, heads, tokens, width = x.shape
-    return x.new_empty(rows, tokens, heads, width).transpose(1, 2)
+def unstacked(stacked: Sequence[Tensor], heads: tuple[int, int]) -> list[Tensor]:
+    """Queries, keys and values."""
+    left, parts = [heads[0], heads[1], heads[1]], []
+    for tensor in stacked:
+        while tensor.shape[2]:
+            parts.append(tensor[:, :, : left[0]])
+            tensor = tensor[:, :, left.pop(0) :]
+    return parts
 
 
-def _sizes(query: Tensor, key: Tensor, causal: bool) -> tuple[int, ...]:
-    (_, n_heads, n_queries, width), (n_shared, n_keys) = query.shape, key.shape[1:3]
-    return n_heads, n_heads // n_shared, n_queries, n_keys, width, int(causal)
-
-
-def _strides(query: Tensor, key: Tensor, mask: Tensor, dead: Tensor) -> tuple[int, ...]:
-    rows, heads, n_queries, _ = query.shape
-    spread, blind = mask.expand(rows, heads, n_queries, key.shape[2]), dead.expand(rows, 1, n_queries, 1)
-    return (*spread.stride(), blind.stride(0), blind.stride(2))
-
-
-def _tile(query: Tensor, key: Tensor) -> dict[str, int]:
-    """A square of one of two sizes: a third would take longer to compile than it saves."""
-    side = 32 if max(query.shape[2], key.shape[2]) <= 32 else 64
-    width = query.shape[3]
-    return {"side": side, "wide": max(LEAST, block_of(width, width)), "num_warps": side // 16}
+def _launch(kernel: Any, n_heads: int, parts: Sequence[Tensor], seen: Seen) -> None:
+    """A program for every head of every tile."""
+    (rows, n_queries, heads, width), (_, n_keys, shared, _) = parts[0].shape, parts[1].shape
+    longest = max(n_queries, n_keys)
+    side = SIDES[0] if longest <= SIDES[0] else SIDES[1]
+    pack = side // longest
+    mask = None if seen.mask is None else seen.mask.expand(rows, heads, n_queries, n_keys)
+    dead = None if seen.dead is None else seen.dead.expand(rows, 1, n_queries, 1)
+    by_mask = (0, 0, 0, 0) if mask is None else mask.stride()
+    by_dead = (0, 0, 0, 0) if dead is None else dead.stride()
+    kernel[-(-rows // pack), n_heads](
+        *parts, mask, dead, seen.scale, rows, pack, n_queries, n_keys, width, int(seen.causal),
+        *(size for part in parts for size in part.stride()[:3]), *by_mask, by_dead[0], by_dead[2],
+        group=heads // shared, by_query=by_mask[2] != 0,
+        side=side, wide=max(LEAST, block_of(width, width)), num_warps=WARPS[side],
+    )  # fmt: skip

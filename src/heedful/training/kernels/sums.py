@@ -10,9 +10,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-PROGRAMS = 264  # two for each multiprocessor of a large GPU
+PROGRAMS = 1056  # eight for each multiprocessor of a large GPU
 HEIGHT, WIDTH = 32, 64  # what a program holds at first
-MANY, FEW = 512, 8  # and in the end
+MANY, FEW = 128, 8  # and in the end
 
 
 @triton.jit(do_not_specialize=("n", "turns"))
@@ -40,20 +40,23 @@ def _total(parts, out, n_parts, d, height: tl.constexpr, width: tl.constexpr):
     tl.store(out + which * d + lanes, tl.sum(sums, 0).to(out.dtype.element_ty), mask=lanes < d)
 
 
-def column_sums(x: Tensor) -> Tensor:
+def column_sums(x: Tensor, out: Tensor) -> None:
     """(N, D) → (D,)."""
     n, d = x.shape
-    columns, tiles = -(-d // WIDTH), max(1, -(-n // HEIGHT))
-    programs = min(tiles, max(1, PROGRAMS // columns))
-    parts = x.new_empty(1, programs, d, dtype=torch.float32)
-    turns = -(-tiles // programs)
-    _partial[(columns, programs)](x.contiguous(), parts, n, d, turns, height=HEIGHT, width=WIDTH)
-    return totals(parts, x)[0]
+    grid, turns = spread(n, d, HEIGHT, WIDTH, PROGRAMS)
+    parts = x.new_empty(1, grid[1], d, dtype=torch.float32)
+    _partial[grid](x.contiguous(), parts, n, d, turns, height=HEIGHT, width=WIDTH)
+    totals(parts, out[None])
 
 
-def totals(parts: Tensor, like: Tensor) -> Tensor:
-    """What programs have added up, (M, P, D), over all of them: (M, D), in the dtype of another tensor."""
+def spread(n: int, d: int, height: int, width: int, most: int) -> tuple[tuple[int, int], int]:
+    """At most so many programs for N rows and D columns: a grid; and how many tiles each walks over."""
+    columns, tiles = -(-d // width), max(1, -(-n // height))
+    programs = min(tiles, max(1, most // columns))
+    return (columns, programs), -(-tiles // programs)
+
+
+def totals(parts: Tensor, out: Tensor) -> None:
+    """What programs have added up, (M, P, D), over all of them: (M, D)."""
     m, programs, d = parts.shape
-    out = like.new_empty(m, d)
     _total[(-(-d // FEW), m)](parts, out, programs, d, height=MANY, width=FEW)
-    return out

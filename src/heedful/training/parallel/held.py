@@ -7,12 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from ...core import BatchNorm
 from ...families.weights import put_weights, weights_of
+from ..kernels import available
+
+if TYPE_CHECKING:
+    from ..kernels.many import Table
+    from ..quick.beside import Beside
 
 
 class Replica:
@@ -20,6 +26,7 @@ class Replica:
     it may be exchanged for quicker ones."""
 
     divided = False
+    beside: Beside | None = None  # what the quick parts of `module` share, where it has some
 
     def __init__(self, origin: nn.Module) -> None:
         self.origin = origin
@@ -90,6 +97,10 @@ class Rounded(Replica):
         self.copies: list[Tensor] = [
             parameter for name, parameter in self.module.named_parameters() if name in self.weights
         ]
+        exact, rounded = self.weights.values(), (copy.dtype == torch.bfloat16 for copy in self.copies)
+        plain = (weight.dtype == torch.float32 and weight.is_contiguous() and available(weight) for weight in exact)
+        self._plain = all(plain) and all(rounded)  # a BatchNorm's are not rounded
+        self._table: Table | None = None
 
     def _computing(self, origin: nn.Module) -> nn.Module:
         module = deepcopy(origin, {id(buffer): buffer for buffer in origin.buffers()})  # one set of running means
@@ -104,4 +115,11 @@ class Rounded(Replica):
 
     @torch.no_grad()
     def refresh(self) -> None:
-        torch._foreach_copy_(self.copies, list(self.weights.values()))
+        exact: list[Tensor] = list(self.weights.values())
+        if not self._plain:
+            torch._foreach_copy_(self.copies, exact)
+            return
+        from ..kernels.many import Table, round_to_bf16
+
+        self._table = Table.of(exact, self.copies, old=self._table)
+        round_to_bf16(self._table)

@@ -1,0 +1,96 @@
+"""Linear maps on a GPU, whose weights' gradients are computed beside the backward pass. Shapes: x (…, D) → (…, E)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
+
+from .beside import Beside
+
+
+class Map(NamedTuple):
+    """A weight (E, D) and a bias (E) or none, and the parameters they are made of: one behind the other."""
+
+    weight: Tensor
+    bias: Tensor | None
+    weights: tuple[Tensor, ...]
+    biases: tuple[Tensor, ...] = ()
+
+    @classmethod
+    def of(cls, layer: nn.Linear, *, bias: bool = True) -> Map:
+        """A layer's own; or without its bias, which somebody else adds."""
+        biases = (layer.bias,) if bias and layer.bias is not None else ()
+        return cls(layer.weight, biases[0] if biases else None, (layer.weight,), biases)
+
+    @classmethod
+    def stacked(cls, *layers: nn.Linear) -> Map:
+        """Several layers as one map: from now on, their weights and biases lie in one piece of memory."""
+        weights, biases = tuple(layer.weight for layer in layers), tuple(layer.bias for layer in layers)
+        return cls(_laid_together(weights), _laid_together(biases), weights, biases)
+
+    def __call__(self, beside: Beside, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The product; and x itself, for whoever adds it to something later: what comes back for it is added to its
+        gradient in place, so that nobody else may have it."""
+        own, made = (*self.weights, *self.biases), _Mapped.apply
+        given = beside.counting(*own), rows_of(x), self.weight.detach(), self.bias, len(self.weights)
+        out, kept = made(*given, *own)  # type: ignore[no-untyped-call]
+        return out.view(*x.shape[:-1], self.weight.shape[0]), kept.view(x.shape)
+
+
+def rows_of(x: Tensor) -> Tensor:
+    """(…, D) → (N, D): kernels know no strides."""
+    return x.reshape(-1, x.shape[-1]).contiguous()
+
+
+def _laid_together(parameters: Sequence[Tensor]) -> Tensor:
+    whole = torch.cat([parameter.data for parameter in parameters])
+    pieces = whole.split([len(parameter) for parameter in parameters])
+    for parameter, piece in zip(parameters, pieces, strict=True):
+        parameter.data = piece
+    return whole
+
+
+class _Mapped(torch.autograd.Function):
+    """Of x (N, D)."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, beside: Beside, x: Tensor, weight: Tensor, bias: Tensor | None, n: int, *own: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        ctx.save_for_backward(x, weight)
+        ctx.beside, ctx.n, ctx.own = beside, n, own
+        ctx.set_materialize_grads(False)
+        return F.linear(x, weight, bias), x
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, slope: Tensor | None, kept: Tensor | None) -> tuple[Tensor | None, ...]:
+        if slope is None:
+            return None, kept, None, None, None, *(None for _ in ctx.own)
+        (x, weight), given = ctx.saved_tensors, slope.contiguous()
+        found: list[Tensor | None] = [None] * len(ctx.own)
+        if any(ctx.needs_input_grad[5:]):
+            found = _beside(ctx.beside, x, given, ctx.own, ctx.n)
+        by_x = kept
+        if ctx.needs_input_grad[1]:
+            by_x = given @ weight if kept is None else kept.addmm_(given, weight)
+        return None, by_x, None, None, None, *found
+
+
+def _beside(beside: Beside, x: Tensor, slope: Tensor, own: Sequence[Tensor], n: int) -> list[Tensor | None]:
+    """Gradients of weights, and of biases where there are any; all of one kind in one piece."""
+    sizes = [len(part) for part in own[:n]]
+    by_weight = slope.new_empty(slope.shape[1], x.shape[1])
+    beside.run(own[:n], (x, slope, by_weight), lambda: torch.mm(slope.mT, x, out=by_weight))
+    if len(own) == n:
+        return list(by_weight.split(sizes))
+    from ..kernels.sums import column_sums
+
+    by_bias = slope.new_empty(slope.shape[1])
+    beside.run(own[n:], (slope, by_bias), lambda: column_sums(slope, by_bias))
+    return [*by_weight.split(sizes), *by_bias.split(sizes)]
