@@ -11,7 +11,7 @@ from ..core import PatchEmbedding, Positions, TokenEmbedding
 from ..errors import ConfigError
 from .adamw import MaskedAdamW, QuickAdamW
 from .config import TrainingConfig
-from .kernels import available
+from .kernels import over_tables
 from .muon import Muon, matrices_of
 from .parallel import Replica
 
@@ -72,7 +72,7 @@ def optimisers(held: Replica, config: TrainingConfig) -> list[Paced]:
         {"params": [weights[name] for name in weights if name not in spared], "weight_decay": config.weight_decay},
         {"params": [weights[name] for name in weights if name in spared], "weight_decay": 0.0},
     ]
-    kind = QuickAdamW if not held.divided and all(map(_is_plain, weights.values())) else MaskedAdamW
+    kind = QuickAdamW if not held.divided and all(map(over_tables, weights.values())) else MaskedAdamW
     adamw = kind(
         [group for group in groups if group["params"]],
         lr=rate,
@@ -82,11 +82,6 @@ def optimisers(held: Replica, config: TrainingConfig) -> list[Paced]:
         capturable=device.type == "cuda",
     )
     return [*found, Paced(adamw, rate)]
-
-
-def _is_plain(weight: Tensor) -> bool:
-    """Numbers in float32, one behind the other, where our own kernels run."""
-    return weight.dtype == torch.float32 and weight.is_contiguous() and available(weight)
 
 
 def state_of(optimisers: Sequence[Paced], weights: Mapping[str, Tensor]) -> dict[str, Tensor]:

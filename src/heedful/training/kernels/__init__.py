@@ -22,6 +22,11 @@ def available(tensor: Tensor) -> bool:
     return tensor.is_cuda and tensor.dtype in DTYPES and _have_triton()
 
 
+def over_tables(weight: Tensor) -> bool:
+    """Whether kernels over many tensors can work on it, which take plain numbers, one behind the other."""
+    return weight.dtype == torch.float32 and weight.is_contiguous() and available(weight)
+
+
 @cache
 def _have_triton() -> bool:
     try:

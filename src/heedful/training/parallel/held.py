@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ...core import BatchNorm
 from ...families.weights import put_weights, weights_of
-from ..kernels import available
+from ..kernels import over_tables
 
 if TYPE_CHECKING:
     from ..kernels.many import Table
@@ -97,9 +97,8 @@ class Rounded(Replica):
         self.copies: list[Tensor] = [
             parameter for name, parameter in self.module.named_parameters() if name in self.weights
         ]
-        exact, rounded = self.weights.values(), (copy.dtype == torch.bfloat16 for copy in self.copies)
-        plain = (weight.dtype == torch.float32 and weight.is_contiguous() and available(weight) for weight in exact)
-        self._plain = all(plain) and all(rounded)  # a BatchNorm's are not rounded
+        rounded = all(copy.dtype == torch.bfloat16 for copy in self.copies)  # a BatchNorm's are not
+        self._over_tables = rounded and all(map(over_tables, self.weights.values()))
         self._table: Table | None = None
 
     def _computing(self, origin: nn.Module) -> nn.Module:
@@ -116,7 +115,7 @@ class Rounded(Replica):
     @torch.no_grad()
     def refresh(self) -> None:
         exact: list[Tensor] = list(self.weights.values())
-        if not self._plain:
+        if not self._over_tables:
             torch._foreach_copy_(self.copies, exact)
             return
         from ..kernels.many import Table, round_to_bf16
