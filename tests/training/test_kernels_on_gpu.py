@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from twins import DTYPES, apart, made_by
 
 from heedful.core import (
     ACTIVATIONS,
@@ -42,11 +43,6 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a C
 
 written_out: Any = _CrossEntropy.apply
 agreeing: Any = _Agreeing.apply
-DTYPES = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
-
-
-def apart(found: Tensor, wanted: Tensor) -> float:
-    return float((found.double() - wanted.double()).norm() / wanted.double().norm().clamp(min=1e-9))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -98,12 +94,6 @@ def test_layer_norm_and_linear(dtype: torch.dtype, shape: tuple[int, ...], outpu
     mine = torch.autograd.grad((found.float() * slope).sum(), (x, *module.parameters()))
     for one, other in zip(mine, theirs, strict=True):
         assert apart(one, other) < 3 * DTYPES[dtype]
-
-
-def made_by(x: Tensor) -> list[str]:
-    """The last two steps that made it."""
-    assert x.grad_fn is not None
-    return [type(step).__name__ for step in (x.grad_fn, x.grad_fn.next_functions[0][0])]
 
 
 LENGTHS = 3, 0, 2  # thirds of a row's keys that are real: one row is nothing but padding

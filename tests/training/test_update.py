@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from copying import V, config, tiny
-from torch import nn
+from torch import Tensor, nn
 
 import heedful
 from heedful import core
@@ -60,6 +60,10 @@ def gradients_for(module: nn.Module, seed: int) -> None:
         parameter.grad = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
 
 
+def sums(total: float, n: int) -> Tensor:
+    return torch.tensor([total, total, n], dtype=torch.float64)
+
+
 @pytest.mark.parametrize("clip", [0.0, 0.05, 1e9])
 def test_update_is_torchs_clip_and_adamw(clip: float) -> None:
     settings = config(clip=clip, weight_decay=0.1, ema=0.9, schedule="cosine")
@@ -75,11 +79,12 @@ def test_update_is_torchs_clip_and_adamw(clip: float) -> None:
         foreach=False,
     )
     average = {name: weight.clone() for name, weight in weights_of(theirs).items()}
-    n = torch.tensor(17)
+    n = 17
     for step in range(1, 5):
         update.prepare(step)
         gradients_for(ours, step)
-        norm, finite = update(torch.tensor(1.0), n)
+        total, plain, counted, norm, finite = update(sums(1.0, n))
+        assert (float(total), float(plain), float(counted)) == (1.0, 1.0, 17.0)
         assert finite
 
         gradients_for(theirs, step)
@@ -107,11 +112,10 @@ def test_what_is_not_finite_changes_nothing(what: str, first: bool) -> None:
     module = tiny()
     update = Update(Replica(module), config(), 10)
     assert update.ema is not None
-    loss, n = torch.tensor(1.0), torch.tensor(3)
     if not first:
         update.prepare(1)
         gradients_for(module, 1)
-        update(loss, n)
+        update(sums(1.0, 3))
     before = [weights_of(module), update.ema.means, state_of(update.optimisers, update.held.weights)]
     before = [{name: tensor.clone() for name, tensor in tensors.items()} for tensors in before]
 
@@ -121,9 +125,9 @@ def test_what_is_not_finite_changes_nothing(what: str, first: bool) -> None:
     assert parameter.grad is not None
     if what != "loss":
         parameter.grad.view(-1)[3] = float("nan") if what == "gradient" else float("inf")
-    _, finite = update(loss * float("nan") if what == "loss" else loss, n)
+    values = update(sums(float("nan") if what == "loss" else 1.0, 3))
 
-    assert not finite
+    assert not values[-1]
     after = [weights_of(module), update.ema.means, state_of(update.optimisers, update.held.weights)]
     for old, new in zip(before, after, strict=True):
         for name, tensor in new.items():
@@ -137,7 +141,7 @@ def test_frozen_parameters_stay_and_unused_ones_do_no_harm() -> None:
     update = Update(Replica(module), config(weight_decay=0.5), 10)
     update.prepare(1)
     module["frozen"](module["used"](torch.ones(1, 2))).sum().backward()
-    update(torch.tensor(1.0), torch.tensor(1))
+    update(sums(1.0, 1))
     changed = {name for name, weight in weights_of(module).items() if not torch.equal(weight, before[name])}
     assert changed == {"used.weight", "used.bias"}
 
@@ -148,13 +152,13 @@ def test_the_optimisers_state_travels_by_name() -> None:
     for step in (1, 2):
         update.prepare(step)
         gradients_for(module, step)
-        update(torch.tensor(1.0), torch.tensor(1))
+        update(sums(1.0, 1))
     put_weights(other, weights_of(module))
     put_state(fresh.optimisers, fresh.held.weights, state_of(update.optimisers, update.held.weights))
     for each, owner in ((update, module), (fresh, other)):
         each.prepare(3)
         gradients_for(owner, 3)
-        each(torch.tensor(1.0), torch.tensor(1))
+        each(sums(1.0, 1))
     assert all(torch.equal(a, b) for a, b in zip(module.parameters(), other.parameters(), strict=True))
 
 

@@ -31,7 +31,7 @@ class TokenEmbedding(nn.Module):
 
     def forward(self, tokens: Tensor, keep: Padded = None, *, segments: Tensor | None = None) -> Embedded:
         ids = _ids(tokens, self.weight.shape[0], "token ids")
-        x = self.look_up(ids) * self.scale
+        x = self.look_up(ids)
         if self.segments is not None:
             parts = torch.zeros_like(ids) if segments is None else _ids(segments, self.segments.shape[0], "segments")
             if parts.shape != ids.shape:
@@ -42,8 +42,8 @@ class TokenEmbedding(nn.Module):
         return x, as_padding(keep)
 
     def look_up(self, ids: Tensor) -> Tensor:
-        """(B, T) → (B, T, D), before they are scaled."""
-        return F.embedding(ids, self.weight)
+        """(B, T) → (B, T, D), scaled."""
+        return F.embedding(ids, self.weight) * self.scale
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]}, {self.weight.shape[1]}, scale={self.scale:g}"

@@ -38,6 +38,15 @@ class Grid:
     def key_slots(self) -> Tensor:
         return torch.arange(self.n_keys, device=self.device)
 
+    @property
+    def queries_at(self) -> Tensor:
+        """Their positions, (Tq,) or (B, Tq)."""
+        return self.query_slots if self.query_positions is None else self.query_positions
+
+    @property
+    def keys_at(self) -> Tensor:
+        return self.key_slots if self.key_positions is None else self.key_positions
+
 
 class Part:
     """One rule of a mask."""
@@ -90,8 +99,7 @@ class Window(Part):
         return max(grid.n_queries, grid.n_keys) <= self.size and grid.key_positions is None
 
     def dense(self, grid: Grid) -> Tensor:
-        q = grid.query_slots if grid.query_positions is None else grid.query_positions
-        k = grid.key_slots if grid.key_positions is None else grid.key_positions
+        q, k = grid.queries_at, grid.keys_at
         near = (q[..., :, None] - k[..., None, :]).abs() < self.size
         return near if near.dim() == 2 else near[:, None]  # (Tq, Tk) or (B, 1, Tq, Tk)
 

@@ -78,11 +78,9 @@ class Stack(nn.Module):
             self._check_length(start, length)
         placed = new if cache is None else cache.key_positions(new)
         grid = replace(grid, query_positions=new, key_positions=placed)
-        q_pos = grid.query_slots if new is None else new
-        k_pos = grid.key_slots if placed is None else placed
+        q_pos, k_pos = grid.queries_at, grid.keys_at
 
-        x = zero_padding(x, None if real is None else newest(real, grid))
-        x = self.dropout(self.entry(self.positions.embed(x, q_pos)))
+        x = self.enter(x, None if real is None else newest(real, grid), grid)
         bound = bind(self.mask & padding, grid, bias=self.positions.bias(q_pos, k_pos), dtype=x.dtype)
         rotate = self.positions.rotation(q_pos, q_pos)  # keys in the cache were turned when they came in
         again = self.recompute and self.training and torch.is_grad_enabled()
@@ -92,6 +90,10 @@ class Stack(nn.Module):
         if cache is not None:
             cache.advance(length, placed, padded=bool(padding.parts), given=positions is not None)
         return self.norm(x)
+
+    def enter(self, x: Tensor, real: Tensor | None, grid: Grid) -> Tensor:
+        """What the first layer is given, of new tokens of which some are `real` (B, T), or all."""
+        return self.dropout(self.entry(self.positions.embed(zero_padding(x, real), grid.queries_at)))
 
     def _begin(self, cache: Cache, padding: Mask, positions: Tensor | None, length: int) -> tuple[int | Tensor, int]:
         """Where the first new token stands among the keys, and how many keys there will be."""

@@ -5,7 +5,7 @@ B rows, S source and T target places.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..errors import DataError
+from .packing import cut, pinned_together, whole_of
 from .sequences import Ids, Sequences
 from .tokenizer import END, PAD, START
 
@@ -110,13 +111,22 @@ class Batch:
 
 def moved(batch: D, device: torch.device | str) -> D:
     """A batch of any kind with its tensors on a device; the host does not wait for the copy."""
-    to_gpu = torch.device(device).type == "cuda"  # only from pinned memory can a GPU copy by itself
-    return _each_tensor(pinned(batch) if to_gpu else batch, lambda tensor: tensor.to(device, non_blocking=True))
+    if torch.device(device).type == "cuda":  # only from pinned memory can a GPU copy by itself
+        batch = pinned(batch)
+    tensors = list(tensors_of(batch).values())
+    whole = whole_of(tensors)
+    if whole is not None:
+        return _with(batch, cut(whole.to(device, non_blocking=True), tensors))
+    return _with(batch, [tensor.to(device, non_blocking=True) for tensor in tensors])
 
 
 def pinned(batch: D) -> D:
-    """A batch of any kind with its tensors in pinned memory; those that are there already, or on a GPU, stay."""
-    return _each_tensor(batch, lambda tensor: tensor.pin_memory() if tensor.device.type == "cpu" else tensor)
+    """A batch of any kind with its tensors in pinned memory, all in one piece; those that are there already, or on a
+    GPU, stay."""
+    tensors = list(tensors_of(batch).values())
+    if all(tensor.device.type == "cpu" and not tensor.is_pinned() for tensor in tensors):
+        return _with(batch, pinned_together(tensors))
+    return _with(batch, [tensor.pin_memory() if tensor.device.type == "cpu" else tensor for tensor in tensors])
 
 
 def tensors_of(batch: DataclassInstance) -> dict[str, Tensor]:
@@ -125,8 +135,9 @@ def tensors_of(batch: DataclassInstance) -> dict[str, Tensor]:
     return {name: value for name, value in values.items() if isinstance(value, Tensor)}
 
 
-def _each_tensor(batch: D, change: Callable[[Tensor], Tensor]) -> D:
-    return replace(batch, **{name: change(tensor) for name, tensor in tensors_of(batch).items()})
+def _with(batch: D, tensors: Sequence[Tensor]) -> D:
+    """The same with other tensors, in the order of its own."""
+    return replace(batch, **dict(zip(tensors_of(batch), tensors, strict=True)))
 
 
 def _needed(source: Sequences, target: Sequences) -> tuple[int, int, int]:

@@ -48,8 +48,6 @@ class QuickAdamW(MaskedAdamW):
             if not self.state[weight]:
                 zeros = (torch.zeros_like(weight) for _ in range(2))
                 self.state[weight] = dict(zip(self.keeps, (weight.new_zeros(()), *zeros), strict=True))
-        steps = [self.state[weight]["step"] for weight, _ in given]
-        torch._foreach_add_(steps, [1 - self.found_inf] * len(steps))  # one alone would be read by the host
         self.tables = self._tables(given)
         group = self.param_groups[0]  # they differ in their decay alone
         adamw(*self.tables, group["lr"], self.factor, self.found_inf, group["betas"], group["eps"])

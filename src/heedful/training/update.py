@@ -29,18 +29,16 @@ class Update:
         """What depends on the step, brought to the device."""
         for optimiser in self.optimisers:
             optimiser.go_at(self.schedule(step))
-        self.share.fill_(ema_share(step, self.decay))
+        if self.ema is not None:
+            self.share.fill_(ema_share(step, self.decay))
 
     @torch.no_grad()
-    def __call__(self, loss: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:
-        """Use the gradients of `loss`, a sum over n tokens. Returns their norm and whether all was finite."""
-        gradients = [weight.grad for weight in self.held.weights.values() if weight.grad is not None]
-        norm = self.held.norm(gradients) / n
-        finite = norm.isfinite() & loss.isfinite()
-        shorten = (self.clip / (norm + 1e-6)).clamp(max=1.0) if self.clip else torch.ones_like(norm)
+    def __call__(self, sums: Tensor) -> Tensor:
+        """Use the gradients of the sums' total. Returns the verdict's values: total, plain, n, norm, finite."""
+        verdict = self.held.verdict(sums, self.clip)
         for optimiser in self.optimisers:
-            optimiser.step((~finite).float(), shorten / n)
+            optimiser.step(verdict.skip, verdict.factor)
         if self.ema is not None:
-            self.ema.follow(self.share * finite)
+            self.ema.follow(self.share * (1 - verdict.skip))
         self.held.refresh()
-        return norm, finite
+        return verdict.values

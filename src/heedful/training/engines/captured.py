@@ -12,14 +12,17 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn.attention import sdpa_kernel
 
 from ...core.attention import WITHOUT_CUDNN
 from ...data.batch import tensors_of
+from ...data.packing import whole_of
 from ..errors import EngineError
 from ..parallel import Rounded
 from ..quick import quicken
 from .engine import Engine
+from .widening import Widening
 
 SHORT = 128  # tokens in a row
 MOST = 64  # graphs; what has still other shapes is run as it comes
@@ -36,6 +39,7 @@ class Captured(Engine):
             self.held.beside = quicken(self.held.module, self.device)
         self.graphs: dict[Any, Graph] = {}
         self.seen: set[Any] = set()
+        self.widening = Widening(self.device)
         self.pool = torch.cuda.graph_pool_handle()
         self.stream = torch.cuda.Stream(self.device, priority=-1)  # before what is computed beside it
 
@@ -63,6 +67,10 @@ class Captured(Engine):
         self.graphs.pop("take", None)
         self.seen.discard("take")
 
+    def _put(self, have: list[Tensor], given: list[Tensor]) -> None:
+        if not self.widening(given, have):
+            super()._put(have, given)
+
     @property
     def shapes(self) -> int:
         """How many shapes of batches were recorded."""
@@ -78,11 +86,13 @@ class Graph:
     """What `work` does with a batch, for any batch of its shapes."""
 
     def __init__(self, engine: Captured, work: Callable[[], None], batch: Any = None) -> None:
-        self.inputs = {} if batch is None else tensors_of(batch)
+        self.inputs = [] if batch is None else list(tensors_of(batch).values())
         self.graph = torch.cuda.CUDAGraph()
+        settings: dict[str, Any] = {"pool": engine.pool, "stream": engine.stream}
         try:  # another thread may pin the next batches meanwhile
-            with torch.cuda.graph(
-                self.graph, pool=engine.pool, stream=engine.stream, capture_error_mode="thread_local"
+            with (
+                engine.widening.recorded() as self.table,
+                torch.cuda.graph(self.graph, **settings, capture_error_mode="thread_local"),
             ):
                 work()
         except (torch.OutOfMemoryError, EngineError):
@@ -93,9 +103,15 @@ class Graph:
     def run(self, batch: Any = None) -> None:
         """Do it for this batch."""
         if batch is not None:
-            for name, value in tensors_of(batch).items():
-                self.inputs[name].copy_(value, non_blocking=True)
+            self._put(list(tensors_of(batch).values()))
         self.graph.replay()
+
+    def _put(self, given: list[Tensor]) -> None:
+        """Where the graph reads; in one copy, if what is given lies in one piece."""
+        own, whole = whole_of(self.inputs), whole_of(given)
+        pairs = zip(self.inputs, given, strict=True) if own is None or whole is None else [(own, whole)]
+        for mine, other in pairs:
+            mine.copy_(other, non_blocking=True)
 
 
 def _attention_for(batch: Any) -> AbstractContextManager[None]:

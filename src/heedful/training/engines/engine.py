@@ -68,11 +68,15 @@ class Engine:
             given = [gradient for gradient in fresh if gradient is not None]
             if first:
                 self.sums.copy_(sums)
-                torch._foreach_copy_(have, given)
+                self._put(have, given)
                 self._forget(fresh)
             else:
                 self.sums.add_(sums)
                 torch._foreach_add_(have, given)
+
+    def _put(self, have: list[Tensor], given: list[Tensor]) -> None:
+        """Gradients where the weights keep them."""
+        torch._foreach_copy_(have, given)
 
     def _gradients(self, fresh: Sequence[Tensor | None]) -> list[Tensor]:
         """Where the weights keep the gradients that are given: always the same tensors, so that graphs find them.
@@ -98,6 +102,4 @@ class Engine:
 
     @torch.no_grad()
     def _take(self) -> None:
-        total, _, n = self.sums
-        norm, finite = self.update(total, n)
-        self.values.copy_(torch.cat([self.sums, torch.stack([norm, finite]).to(self.sums.dtype)]))
+        self.values.copy_(self.update(self.sums))

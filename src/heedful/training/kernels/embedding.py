@@ -1,4 +1,4 @@
-"""The gradient of a table of vectors on a GPU. Torch's own sorts the ids first, which takes longer than all adding.
+"""A table of vectors on a GPU. For its gradient torch sorts the ids first, which takes longer than all adding.
 
 Shapes: N ids, V vectors, D features.
 """
@@ -12,7 +12,6 @@ import triton
 import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn import functional as F
 
 from . import block_of
 
@@ -20,32 +19,53 @@ TILE = 256  # numbers that a program holds at once
 
 
 @triton.jit(do_not_specialize=("n",))
-def _scatter(slope, ids, sums, n, d, height: tl.constexpr, width: tl.constexpr):
+def _gather(table, ids, out, scale, n, v, d, height: tl.constexpr, width: tl.constexpr):
     rows = tl.program_id(0).to(tl.int64) * height + tl.arange(0, height)
     lanes = tl.arange(0, width)
     inside = (rows < n)[:, None] & (lanes < d)[None, :]
-    given = tl.load(slope + rows[:, None] * d + lanes[None, :], mask=inside, other=0.0).to(tl.float32)
-    places = tl.load(ids + rows, mask=rows < n, other=0)[:, None] * d + lanes[None, :]
-    tl.atomic_add(sums + places, given, mask=inside & (given != 0), sem="relaxed")  # padding's are zero, and many
+    token = tl.load(ids + rows, mask=rows < n, other=0)[:, None]
+    known = inside & (token >= 0) & (token < v)
+    found = tl.load(table + token * d + lanes[None, :], mask=known, other=float("nan")).to(tl.float32) * scale
+    tl.store(out + rows[:, None] * d + lanes[None, :], found.to(out.dtype.element_ty), mask=inside)
+
+
+@triton.jit(do_not_specialize=("n",))
+def _scatter(slope, ids, sums, scale, n, v, d, height: tl.constexpr, width: tl.constexpr):
+    rows = tl.program_id(0).to(tl.int64) * height + tl.arange(0, height)
+    lanes = tl.arange(0, width)
+    inside = (rows < n)[:, None] & (lanes < d)[None, :]
+    given = tl.load(slope + rows[:, None] * d + lanes[None, :], mask=inside, other=0.0).to(tl.float32) * scale
+    token = tl.load(ids + rows, mask=rows < n, other=0)[:, None]
+    known = inside & (token >= 0) & (token < v)
+    tl.atomic_add(
+        sums + token * d + lanes[None, :], given, mask=known & (given != 0), sem="relaxed"
+    )  # padding's are zero
 
 
 class LookedUp(torch.autograd.Function):
-    """Vectors (V, D) by their ids (N,), added up in float32."""
+    """Vectors (V, D) by their ids (N,), times a scale; an id that the table does not have gives NaN, which a run
+    reports. Their gradients are added up in float32."""
 
     @staticmethod
-    def forward(ctx: Any, ids: Tensor, table: Tensor) -> Tensor:
+    def forward(ctx: Any, ids: Tensor, table: Tensor, scale: float) -> Tensor:
         ctx.save_for_backward(ids)
-        ctx.shape, ctx.dtype = table.shape, table.dtype
-        return F.embedding(ids, table)
+        ctx.shape, ctx.dtype, ctx.scale = table.shape, table.dtype, scale
+        out = table.new_empty(len(ids), table.shape[1])
+        _over_rows(_gather, table.contiguous(), ids, out, scale, len(table))
+        return out
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *slopes: Tensor) -> tuple[None, Tensor]:
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
         (ids,) = ctx.saved_tensors
-        slope, d = slopes[0].contiguous(), ctx.shape[1]
         sums = slope.new_zeros(ctx.shape, dtype=torch.float32)
-        width = block_of(d, d)
-        height = max(1, TILE // width)
-        if len(ids):
-            _scatter[(-(-len(ids) // height),)](slope, ids, sums, len(ids), d, height=height, width=width)
-        return None, sums.to(ctx.dtype)
+        _over_rows(_scatter, slope.contiguous(), ids, sums, ctx.scale, len(sums))
+        return None, sums.to(ctx.dtype), None
+
+
+def _over_rows(kernel: Any, given: Tensor, ids: Tensor, out: Tensor, scale: float, v: int) -> None:
+    n, d = len(ids), given.shape[1]
+    width = block_of(d, d)
+    height = max(1, TILE // width)
+    if n:
+        kernel[(-(-n // height),)](given, ids, out, scale, n, v, d, height=height, width=width)

@@ -12,7 +12,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from ..verdict import SMALL, Verdict
+
 PIECE = 2048  # numbers that a program works on
+PARTS = 1024  # numbers, one from each program, that the last one works on at once
 ALIGNED = 16  # bytes, and numbers: then a program reads several at once
 
 
@@ -29,14 +32,27 @@ class Table(NamedTuple):
         addresses = tuple(tensor.data_ptr() for tensors in lists for tensor in tensors)
         if old is not None and old.addresses == addresses:
             return old
-        rows = [
-            [*(tensor.data_ptr() + first * tensor.element_size() for tensor in alike), min(PIECE, size - first), place]
-            for place, alike in enumerate(zip(*lists, strict=True))
-            for size in [alike[0].numel()]
-            for first in range(0, size, PIECE)
-        ]
-        aligned = all(number % ALIGNED == 0 for row in rows for number in row[:-1])
-        return cls(torch.tensor(rows, device=lists[0][0].device), aligned, addresses)
+        rows = _rows(lists)
+        return cls(torch.tensor(rows, device=lists[0][0].device), _is_aligned(rows), addresses)
+
+    @classmethod
+    def promised(cls, room: Tensor, *lists: Sequence[Tensor]) -> tuple[Table, Tensor]:
+        """A table in some room on the device, and what is yet to be put there."""
+        rows = _rows(lists)
+        return cls(room, _is_aligned(rows), ()), torch.tensor(rows)
+
+
+def _rows(lists: Sequence[Sequence[Tensor]]) -> list[list[int]]:
+    return [
+        [*(tensor.data_ptr() + first * tensor.element_size() for tensor in alike), min(PIECE, size - first), place]
+        for place, alike in enumerate(zip(*lists, strict=True))
+        for size in [alike[0].numel()]
+        for first in range(0, size, PIECE)
+    ]
+
+
+def _is_aligned(rows: list[list[int]]) -> bool:
+    return all(number % ALIGNED == 0 for row in rows for number in row[:-1])
 
 
 @triton.jit
@@ -57,16 +73,68 @@ def _count(place, aligned: tl.constexpr):
 
 
 @triton.jit
-def _round(table, piece: tl.constexpr, aligned: tl.constexpr):
+def _copy(table, given: tl.constexpr, kind: tl.constexpr, piece: tl.constexpr, aligned: tl.constexpr):
     row, lanes = table + tl.program_id(0) * 4, tl.arange(0, piece)
     inside = lanes < _count(row + 2, aligned)
-    exact = tl.load(_at(row, tl.float32, aligned) + lanes, mask=inside)
-    tl.store(_at(row + 1, tl.bfloat16, aligned) + lanes, exact.to(tl.bfloat16), mask=inside)
+    found = tl.load(_at(row, given, aligned) + lanes, mask=inside)
+    tl.store(_at(row + 1, kind, aligned) + lanes, found.to(kind), mask=inside)
 
 
 def round_to_bf16(table: Table) -> None:
     """Of tensors in float32 and their copies in bf16."""
-    _round[(len(table.rows),)](table.rows, piece=PIECE, aligned=table.aligned)
+    _copy[(len(table.rows),)](table.rows, tl.float32, tl.bfloat16, piece=PIECE, aligned=table.aligned)
+
+
+def widen_to_float32(table: Table) -> None:
+    """Of tensors in bf16 and their copies in float32."""
+    _copy[(len(table.rows),)](table.rows, tl.bfloat16, tl.float32, piece=PIECE, aligned=table.aligned)
+
+
+@triton.jit
+def _squares(table, parts, piece: tl.constexpr, aligned: tl.constexpr):
+    row, lanes = table + tl.program_id(0) * 3, tl.arange(0, piece)
+    given = tl.load(_at(row, tl.float32, aligned) + lanes, mask=lanes < _count(row + 1, aligned), other=0.0)
+    tl.store(parts + tl.program_id(0), tl.sum(given * given, 0))
+
+
+@triton.jit
+def _judge(parts, n_parts, sums, values, skip, factor, clip, small, block: tl.constexpr):
+    lanes = tl.arange(0, block)
+    squares = tl.zeros((block,), tl.float32)
+    for first in range(0, n_parts, block):
+        squares += tl.load(parts + first + lanes, mask=first + lanes < n_parts, other=0.0)
+    total, plain, n = tl.load(sums), tl.load(sums + 1), tl.load(sums + 2)
+    norm = tl.sqrt(tl.sum(squares, 0)).to(tl.float64) / n
+    finite = (tl.abs(norm) < float("inf")) & (tl.abs(total) < float("inf"))
+    shorten = norm * 0 + 1
+    if clip != 0:
+        shorten = tl.where(norm + small > clip, clip / (norm + small), shorten)
+    tl.store(values, total)
+    tl.store(values + 1, plain)
+    tl.store(values + 2, n)
+    tl.store(values + 3, norm)
+    tl.store(values + 4, finite.to(tl.float64))
+    tl.store(skip, 1.0 - finite.to(tl.float32))
+    tl.store(factor, (shorten / n).to(tl.float32))
+
+
+def judged_over_table(table: Table, sums: Tensor, clip: float) -> Verdict:
+    """Of gradients in float32; `training/verdict.py` says in torch what is found."""
+    parts = sums.new_empty(len(table.rows), dtype=torch.float32)
+    values = sums.new_empty(5)
+    skip, factor = (sums.new_empty((), dtype=torch.float32) for _ in range(2))
+    _squares[(len(parts),)](table.rows, parts, piece=PIECE, aligned=table.aligned)
+    _judge[(1,)](parts, len(parts), sums, values, skip, factor, clip, SMALL, block=PARTS)
+    return Verdict(values, skip, factor)
+
+
+@triton.jit
+def _count_on(steps, n, skip, block: tl.constexpr):
+    more = 1 - tl.load(skip)
+    for first in range(0, n, block):
+        places = first + tl.arange(0, block)
+        found = tl.load(steps + places, mask=places < n, other=0).to(tl.pointer_type(tl.float32))
+        tl.store(found, tl.load(found, mask=places < n, other=0.0) + more, mask=places < n)
 
 
 @triton.jit
@@ -108,6 +176,7 @@ def adamw(
 ) -> None:
     """One step over weights, gradients (which are multiplied by `factor`), means and squares, all in float32, by a rate
     on the device; none where `skip` is 1. `steps`: the address of each weight's count; `decays`: each weight's."""
+    _count_on[(1,)](steps, len(steps), skip, block=PARTS)
     _adamw[(len(table.rows),)](
         table.rows, steps, decays, rate, factor, skip, *betas, eps, piece=PIECE, aligned=table.aligned
     )

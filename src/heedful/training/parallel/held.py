@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from ...core import BatchNorm
 from ...families.weights import put_weights, weights_of
 from ..kernels import over_tables
+from ..verdict import Verdict, judged
 
 if TYPE_CHECKING:
     from ..kernels.many import Table
@@ -35,6 +36,7 @@ class Replica:
             name: parameter for name, parameter in origin.named_parameters() if parameter.requires_grad
         }
         self._spare: nn.Module | None = None
+        self._gradients: Table | None = None
 
     def _computing(self, origin: nn.Module) -> nn.Module:
         return deepcopy(origin, {id(tensor): tensor for tensor in (*origin.parameters(), *origin.buffers())})
@@ -49,6 +51,16 @@ class Replica:
 
     def refresh(self) -> None:
         """The weights have changed."""
+
+    def verdict(self, sums: Tensor, clip: float) -> Verdict:
+        """On the gradients of all that the processes hold, which belong to these sums."""
+        gradients = [weight.grad for weight in self.weights.values() if weight.grad is not None]
+        if self.divided or not gradients or not all(map(over_tables, gradients)):
+            return judged(self.norm(gradients), sums, clip)
+        from ..kernels.many import Table, judged_over_table
+
+        self._gradients = Table.of(gradients, old=self._gradients)
+        return judged_over_table(self._gradients, sums, clip)
 
     def norm(self, gradients: list[Tensor]) -> Tensor:
         """Of tensors that are shaped like the weights, over all that the processes hold."""

@@ -11,7 +11,9 @@ import torch
 from torch import nn
 
 from ...core import (
+    Decoder,
     DotProduct,
+    Encoder,
     FeedForward,
     LayerNorm,
     MultiHeadAttention,
@@ -23,6 +25,7 @@ from ...core import (
 from .beside import Beside
 from .layers import QuickFeedForward, QuickMultiHeadAttention, QuickPostNorm, QuickPreNorm
 from .parts import Quick, QuickDotProduct, QuickLayerNorm, QuickLinear, QuickTokenEmbedding, QuickVocabularyHead
+from .stacks import QuickDecoder, QuickEncoder
 
 __all__ = ["Beside", "quicken"]
 
@@ -36,6 +39,8 @@ QUICKER: dict[type, type[Quick]] = {
     MultiHeadAttention: QuickMultiHeadAttention,
     PreNorm: QuickPreNorm,
     PostNorm: QuickPostNorm,
+    Encoder: QuickEncoder,
+    Decoder: QuickDecoder,
 }
 
 

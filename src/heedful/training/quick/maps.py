@@ -12,6 +12,9 @@ from torch.nn import functional as F
 
 from .beside import Beside
 
+MANY = 8  # outputs for every input: a vocabulary's
+ALIGNED = 8  # numbers that a matrix is widened by, so that its rows begin where products are fast
+
 
 class Map(NamedTuple):
     """A weight (E, D) and a bias (E) or none, and the parameters they are made of: one behind the other."""
@@ -84,13 +87,25 @@ class _Mapped(torch.autograd.Function):
 
 def _beside(beside: Beside, x: Tensor, slope: Tensor, own: Sequence[Tensor], n: int) -> list[Tensor | None]:
     """Gradients of weights, and of biases where there are any; all of one kind in one piece."""
+    d, e = x.shape[1], slope.shape[1]
     sizes = [len(part) for part in own[:n]]
-    by_weight = slope.new_empty(slope.shape[1], x.shape[1])
-    beside.run(own[:n], (x, slope, by_weight), lambda: torch.mm(slope.mT, x, out=by_weight))
+    by_weight = slope.new_empty(e, d)
     if len(own) == n:
+        beside.run(own, (x, slope, by_weight), lambda: torch.mm(slope.mT, x, out=by_weight))
         return list(by_weight.split(sizes))
-    from ..kernels.sums import column_sums
+    by_bias = slope.new_empty(e)
+    if e >= MANY * d:
+        beside.run(own, (x, slope, by_weight, by_bias), lambda: _by_ones(x, slope, by_weight, by_bias))
+    else:
+        from ..kernels.sums import column_sums
 
-    by_bias = slope.new_empty(slope.shape[1])
-    beside.run(own[n:], (slope, by_bias), lambda: column_sums(slope, by_bias))
+        beside.run(own[:n], (x, slope, by_weight), lambda: torch.mm(slope.mT, x, out=by_weight))
+        beside.run(own[n:], (slope, by_bias), lambda: column_sums(slope, by_bias))
     return [*by_weight.split(sizes), *by_bias.split(sizes)]
+
+
+def _by_ones(x: Tensor, slope: Tensor, by_weight: Tensor, by_bias: Tensor) -> None:
+    """A bias is the weight of an input that is always 1. So the slope, which is large, is read once for both."""
+    wide = slope.mT @ F.pad(x, (0, ALIGNED), value=1.0)
+    by_weight.copy_(wide[:, : x.shape[1]])
+    by_bias.copy_(wide[:, -1])

@@ -94,7 +94,7 @@ class QuickTokenEmbedding(Quick, TokenEmbedding):
         from ..kernels.embedding import LookedUp
 
         made: Any = LookedUp.apply
-        out: Tensor = made(ids.flatten(), self.weight)
+        out: Tensor = made(ids.flatten(), self.weight, self.scale)
         return out.view(*ids.shape, self.weight.shape[1])
 
 
