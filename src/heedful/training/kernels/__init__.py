@@ -8,32 +8,24 @@ which change from batch to batch, are not.
 
 from __future__ import annotations
 
-from functools import cache
+from importlib.util import find_spec
 
 import torch
 from torch import Tensor
 
 SIDES = 32, 64  # of a tile of short attention; a third size would take longer to compile than it saves
+HAVE_TRITON = getattr(find_spec("triton"), "origin", None) is not None  # a folder of that name is none
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 
 
 def available(tensor: Tensor) -> bool:
     """Whether a kernel can work on this tensor."""
-    return tensor.is_cuda and tensor.dtype in DTYPES and _have_triton()
+    return tensor.is_cuda and tensor.dtype in DTYPES and HAVE_TRITON
 
 
 def over_tables(weight: Tensor) -> bool:
     """Whether kernels over many tensors can work on it, which take plain numbers, one behind the other."""
     return weight.dtype == torch.float32 and weight.is_contiguous() and available(weight)
-
-
-@cache
-def _have_triton() -> bool:
-    try:
-        import triton.language  # noqa: F401
-    except ImportError:
-        return False
-    return True
 
 
 def block_of(n: int, most: int) -> int:
