@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 import heedful
 from heedful.core import padding
+from heedful.data.batch import moved
 from heedful.data.share import WHOLE, Share
 from heedful.families.weights import weights_of
 from heedful.training import Goal, Loss, TrainingConfig, cross_entropy
@@ -44,10 +45,7 @@ class Numbers:
         return cls(source, real, tuple(lengths), tuple(rows))
 
     def to(self, device: torch.device) -> Self:
-        if device.type == "cpu":
-            return self
-        source, real = (tensor.pin_memory().to(device, non_blocking=True) for tensor in (self.source, self.real))
-        return type(self)(source, real, self.lengths, self.rows)
+        return moved(self, device)
 
     def fixed(self) -> Self:
         return replace(self, lengths=None, rows=())

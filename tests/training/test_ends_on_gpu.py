@@ -9,6 +9,7 @@ import torch
 from twins import DTYPES, apart, made_by
 
 from heedful.core import Decoder, Encoder, Learned, Positions, Sinusoidal, TokenEmbedding, VocabularyHead, padding
+from heedful.training.engines.widening import Widening
 from heedful.training.loss import costs
 from heedful.training.quick import quicken
 from heedful.training.verdict import judged
@@ -91,9 +92,18 @@ def test_ids_that_a_table_does_not_have_are_not_finite() -> None:
     ids = torch.tensor([[0, 49, 50, -1, 2**40]], device="cuda")
     found = part.look_up(ids)
     assert "LookedUpBackward" in made_by(found)
-    assert found.isnan().any(dim=-1).tolist() == [[False, False, True, True, True]]
+    assert found.isnan().all(dim=-1).tolist() == [[False, False, True, True, True]]
+    assert not found[:, :2].isnan().any()
     (slope,) = torch.autograd.grad(found.sum(), part.weight)
     assert slope.sum(dim=1).ne(0).nonzero().flatten().tolist() == [0, 49]
+
+
+def test_ids_that_do_not_lie_one_behind_the_other() -> None:
+    part = TokenEmbedding(50, 24).cuda()
+    ids = torch.arange(20, device="cuda").view(10, 2)
+    wanted = part.look_up(ids[:, :1])
+    quicken(part, torch.device("cuda"))
+    assert torch.allclose(part.look_up(ids[:, :1]), wanted)
 
 
 def test_a_head_with_many_outputs() -> None:
@@ -113,20 +123,49 @@ def test_a_head_with_many_outputs() -> None:
 
 
 @pytest.mark.parametrize("clip", [0.0, 0.05, 1e9])
-@pytest.mark.parametrize("what", ["all is well", "an infinite gradient", "no number in the loss"])
-def test_the_verdict_on_many_gradients(clip: float, what: str) -> None:
+@pytest.mark.parametrize("what", ["all is well", "an infinite gradient", "a gradient of no number", "such a loss"])
+@pytest.mark.parametrize("aligned", [True, False])
+def test_the_verdict_on_many_gradients(clip: float, what: str, aligned: bool) -> None:
     from heedful.training.kernels.many import Table, judged_over_table
 
     torch.manual_seed(0)
-    gradients = [torch.randn(size, device="cuda") for size in ((3,), (256,), (70, 65), (1,), (500, 4096))]
+    sizes: list[tuple[int, ...]] = [(256,), (32, 48), (1500, 4096)]  # of more pieces than are added up at once
+    gradients = [torch.randn(size, device="cuda") for size in (sizes if aligned else [(3,), *sizes, (70, 65)])]
     sums = torch.tensor([3.0, 2.5, 17.0], dtype=torch.float64, device="cuda")
-    if what == "an infinite gradient":
-        gradients[2][1, 1] = float("inf")
-    if what == "no number in the loss":
+    if "gradient" in what:
+        gradients[-1][1, 1] = float("inf" if "infinite" in what else "nan")
+    if what == "such a loss":
         sums[0] = float("nan")
-    found = judged_over_table(Table.of(gradients), sums, clip)
+    table = Table.of(gradients)
+    assert table.aligned == aligned
+    found = judged_over_table(table, sums, clip)
     wanted = judged(torch.nn.utils.get_total_norm([gradient.double() for gradient in gradients]), sums, clip)
     assert torch.allclose(found.values, wanted.values, rtol=1e-6, equal_nan=True)
     assert float(found.skip) == float(wanted.skip) == float(what != "all is well")
     if what == "all is well":
         assert torch.allclose(found.factor.double(), wanted.factor, rtol=1e-6)
+
+
+def test_gradients_are_widened_where_a_step_is_recorded() -> None:
+    torch.manual_seed(0)
+    sizes: list[tuple[int, ...]] = [(256,), (70, 64), (300, 4096)]
+    source = [torch.randn(size, device="cuda").bfloat16() for size in sizes]
+    have = [torch.zeros(size, device="cuda") for size in sizes]
+    widening = Widening(torch.device("cuda"))
+    assert widening(source, have)  # as it comes, once
+    assert all(torch.equal(mine, given.float()) for mine, given in zip(have, source, strict=True))
+    assert not widening(source, have)
+    graph = torch.cuda.CUDAGraph()
+    with widening.recorded() as table, torch.cuda.graph(graph):
+        for part in source:  # which leaves memory behind, to be used and written again
+            part.float().exp()
+        given = [part * 2 for part in source]
+        assert not widening(given[1:], have[1:])
+        assert widening(given, have)
+        del given
+    assert table is not None
+    for _ in range(3):
+        for part in source:
+            part.normal_()
+        graph.replay()
+        assert all(torch.equal(mine, (part * 2).float()) for mine, part in zip(have, source, strict=True))

@@ -56,6 +56,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "accumulated": {"accumulate": 2},
     "muon": {"optimiser": "muon", "muon_rate": 0.01},
     "bf16 weights": {"precision": "bf16-weights"},
+    "bf16 weights, accumulated": {"precision": "bf16-weights", "accumulate": 2},
 }
 
 
@@ -102,12 +103,14 @@ def test_dropout_stays_random_in_a_graph(tmp_path: Path, precision: str) -> None
 def test_each_shape_is_recorded_once(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     with folder.held():
-        settings = config(steps=99, device="cuda", engine="graph")
+        settings = config(steps=99, device="cuda", engine="graph", precision="bf16-weights")
         training = Training(Copying(data=TwoShapes(20)), settings, folder, Signals())
         for _ in range(10):
             training.step()
         assert isinstance(training.engine, Captured)
         assert len(training.engine.graphs) == 3  # two shapes, and the step itself
+        shapes = [graph for key, graph in training.engine.graphs.items() if key != "take"]
+        assert all(graph.whole is not None and graph.table is not None for graph in shapes)
         training.close()
 
 

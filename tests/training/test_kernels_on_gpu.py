@@ -306,12 +306,12 @@ class Tied(torch.nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.embedding = TokenEmbedding(300, 64)
+        self.embedding = TokenEmbedding(600, 64)
         shared = FeedForward(64, 128, activation="gelu")
         self.layers = torch.nn.ModuleList([PostNorm(shared, LayerNorm(64)), PostNorm(shared, LayerNorm(64))])
         self.frozen = PostNorm(FeedForward(64, 128, activation="gelu"), LayerNorm(64))
         self.frozen.requires_grad_(False)
-        self.head = VocabularyHead(64, 300, table=self.embedding, bias=True)
+        self.head = VocabularyHead(64, 600, table=self.embedding, bias=True)
 
     def forward(self, ids: Tensor) -> Tensor:
         x, _ = self.embedding(ids)
@@ -326,7 +326,7 @@ def test_what_is_computed_beside_is_waited_for(deterministic: bool) -> None:
     """The other stream has a long way to go; memory that it will write is not given to others, and sums are right."""
     torch.manual_seed(0)
     module = Tied().cuda().to(torch.bfloat16)
-    exact, ids = deepcopy(module).double(), torch.randint(300, (40, 30), device="cuda")
+    exact, ids = deepcopy(module).double(), torch.randint(600, (40, 30), device="cuda")
     beside = quicken(module, torch.device("cuda"))
     names = [name for name, parameter in module.named_parameters() if parameter.requires_grad]
     wanted = torch.autograd.grad(exact(ids).logsumexp(-1).sum(), [dict(exact.named_parameters())[n] for n in names])

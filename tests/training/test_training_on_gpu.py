@@ -22,7 +22,11 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("changes", [{}, {"precision": "bf16", "accumulate": 2}], ids=["float32", "bf16"])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"precision": "bf16", "accumulate": 2}, {"precision": "bf16-weights"}],
+    ids=["float32", "bf16", "bf16-weights"],
+)
 def test_a_step_does_not_wait_for_the_device(tmp_path: Path, changes: dict[str, Any]) -> None:
     run = RunFolder(tmp_path)
     with run.held():

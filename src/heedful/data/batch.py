@@ -111,19 +111,23 @@ class Batch:
 
 def moved(batch: D, device: torch.device | str) -> D:
     """A batch of any kind with its tensors on a device; the host does not wait for the copy."""
+    whole = None
     if torch.device(device).type == "cuda":  # only from pinned memory can a GPU copy by itself
         batch = pinned(batch)
+        whole = whole_of(list(tensors_of(batch).values()))
     tensors = list(tensors_of(batch).values())
-    whole = whole_of(tensors)
     if whole is not None:
         return _with(batch, cut(whole.to(device, non_blocking=True), tensors))
     return _with(batch, [tensor.to(device, non_blocking=True) for tensor in tensors])
 
 
 def pinned(batch: D) -> D:
-    """A batch of any kind with its tensors in pinned memory, all in one piece; those that are there already, or on a
-    GPU, stay."""
+    """A batch of any kind with its tensors in pinned memory; all in one piece, unless some are there already, or on a
+    GPU: those stay."""
     tensors = list(tensors_of(batch).values())
+    whole = whole_of(tensors)
+    if whole is not None and whole.is_pinned():
+        return batch
     if all(tensor.device.type == "cpu" and not tensor.is_pinned() for tensor in tensors):
         return _with(batch, pinned_together(tensors))
     return _with(batch, [tensor.pin_memory() if tensor.device.type == "cpu" else tensor for tensor in tensors])

@@ -28,7 +28,8 @@ class _Tables(NamedTuple):
 
 
 class QuickAdamW(MaskedAdamW):
-    """Of weights in float32, in one launch: torch's kernel takes a list of small ones in several, one after another."""
+    """Of weights in float32, in one launch, and one for their counts: torch's kernel takes a list of small weights in
+    several, one after another."""
 
     factor: Tensor  # of the gradients, on the device
     tables: _Tables | None = None

@@ -66,6 +66,7 @@ class Captured(Engine):
         """The step that was recorded does not know of it; the next one runs as it comes."""
         self.graphs.pop("take", None)
         self.seen.discard("take")
+        self.widening = Widening(self.device)
 
     def _put(self, have: list[Tensor], given: list[Tensor]) -> None:
         if not self.widening(given, have):
@@ -87,6 +88,7 @@ class Graph:
 
     def __init__(self, engine: Captured, work: Callable[[], None], batch: Any = None) -> None:
         self.inputs = [] if batch is None else list(tensors_of(batch).values())
+        self.whole = whole_of(self.inputs)
         self.graph = torch.cuda.CUDAGraph()
         settings: dict[str, Any] = {"pool": engine.pool, "stream": engine.stream}
         try:  # another thread may pin the next batches meanwhile
@@ -108,9 +110,11 @@ class Graph:
 
     def _put(self, given: list[Tensor]) -> None:
         """Where the graph reads; in one copy, if what is given lies in one piece."""
-        own, whole = whole_of(self.inputs), whole_of(given)
-        pairs = zip(self.inputs, given, strict=True) if own is None or whole is None else [(own, whole)]
-        for mine, other in pairs:
+        whole = None if self.whole is None else whole_of(given)
+        if self.whole is not None and whole is not None:
+            self.whole.copy_(whole, non_blocking=True)
+            return
+        for mine, other in zip(self.inputs, given, strict=True):
             mine.copy_(other, non_blocking=True)
 
 

@@ -33,7 +33,7 @@ class Widening:
         try:
             yield self._room
             if self._room is not None and self._promised is not None:
-                self._room.copy_(self._promised)
+                self._room.copy_(self._promised.pin_memory(), non_blocking=True)
         finally:
             self._room = self._promised = None
 
@@ -44,14 +44,16 @@ class Widening:
             return False
         from ..kernels.many import Table, widen_to_float32
 
-        if self._size is None:
-            table = Table.of(given, have)
-            self._size = tuple(table.rows.shape)
-        elif self._room is not None:
+        if torch.cuda.is_current_stream_capturing():
+            if self._room is None:
+                return False
             table, promised = Table.promised(self._room, given, have)
-            if promised.shape != self._room.shape:  # another weight has a gradient
+            if promised.shape != self._room.shape:  # a weight has no gradient in this step
                 return False
             self._promised = promised
+        elif self._size is None:
+            table = Table.of(given, have)
+            self._size = tuple(table.rows.shape)
         else:
             return False
         widen_to_float32(table)

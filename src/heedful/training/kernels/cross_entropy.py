@@ -1,5 +1,5 @@
-"""Cross-entropy over a vocabulary on a GPU: the logits are read once if a program can hold a token's, and if it cannot,
-once more for their gradient.
+"""Cross-entropy over a vocabulary on a GPU: the logits are read once, and once more for their gradient; or in all once,
+where that is wanted at once and a program can hold a token's.
 
 Nothing of their size is made but the gradient itself, in their own dtype. `training/loss.py` says in torch what is
 computed. Shapes: N tokens, V vocabulary.
@@ -112,11 +112,14 @@ class _Held(torch.autograd.Function):
             _both[(n,)](*given, most=most, rest=rest, num_warps=max(1, most // EACH))
         ctx.save_for_backward(slopes)
         ctx.mark_non_differentiable(plain)
+        ctx.set_materialize_grads(False)
         return smoothed, plain
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, slope: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, slope: Tensor | None, _: Tensor | None) -> tuple[Tensor | None, ...]:
+        if slope is None:
+            return (None,) * 4
         (slopes,) = ctx.saved_tensors
         if len(slopes):
             _scale[(len(slopes),)](slopes, slope.contiguous(), slopes.shape[1], block=BLOCK, num_warps=WARPS)

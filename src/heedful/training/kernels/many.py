@@ -24,16 +24,16 @@ class Table(NamedTuple):
 
     rows: Tensor
     aligned: bool
-    addresses: tuple[int, ...]  # of the tensors it was made for
+    known_by: tuple[int, ...]  # addresses and sizes of the tensors it was made for
 
     @classmethod
     def of(cls, *lists: Sequence[Tensor], old: Table | None = None) -> Table:
         """Tensors at the same place in their lists have the same size. An old table will do if it is theirs."""
-        addresses = tuple(tensor.data_ptr() for tensors in lists for tensor in tensors)
-        if old is not None and old.addresses == addresses:
+        known_by = tuple(number for tensors in lists for part in tensors for number in (part.data_ptr(), part.numel()))
+        if old is not None and old.known_by == known_by:
             return old
         rows = _rows(lists)
-        return cls(torch.tensor(rows, device=lists[0][0].device), _is_aligned(rows), addresses)
+        return cls(torch.tensor(rows, device=lists[0][0].device), _is_aligned(rows), known_by)
 
     @classmethod
     def promised(cls, room: Tensor, *lists: Sequence[Tensor]) -> tuple[Table, Tensor]:
@@ -106,7 +106,7 @@ def _judge(parts, n_parts, sums, values, skip, factor, clip, small, block: tl.co
     total, plain, n = tl.load(sums), tl.load(sums + 1), tl.load(sums + 2)
     norm = tl.sqrt(tl.sum(squares, 0)).to(tl.float64) / n
     finite = (tl.abs(norm) < float("inf")) & (tl.abs(total) < float("inf"))
-    shorten = norm * 0 + 1
+    shorten = tl.full((), 1.0, tl.float64)
     if clip != 0:
         shorten = tl.where(norm + small > clip, clip / (norm + small), shorten)
     tl.store(values, total)

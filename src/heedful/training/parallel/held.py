@@ -36,7 +36,7 @@ class Replica:
             name: parameter for name, parameter in origin.named_parameters() if parameter.requires_grad
         }
         self._spare: nn.Module | None = None
-        self._gradients: Table | None = None
+        self._gradient_table: Table | None = None
 
     def _computing(self, origin: nn.Module) -> nn.Module:
         return deepcopy(origin, {id(tensor): tensor for tensor in (*origin.parameters(), *origin.buffers())})
@@ -59,8 +59,8 @@ class Replica:
             return judged(self.norm(gradients), sums, clip)
         from ..kernels.many import Table, judged_over_table
 
-        self._gradients = Table.of(gradients, old=self._gradients)
-        return judged_over_table(self._gradients, sums, clip)
+        self._gradient_table = Table.of(gradients, old=self._gradient_table)
+        return judged_over_table(self._gradient_table, sums, clip)
 
     def norm(self, gradients: list[Tensor]) -> Tensor:
         """Of tensors that are shaped like the weights, over all that the processes hold."""

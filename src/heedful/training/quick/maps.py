@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from .beside import Beside
 
 MANY = 8  # outputs for every input: a vocabulary's
-ALIGNED = 8  # numbers that a matrix is widened by, so that its rows begin where products are fast
+ALIGNED = 8  # numbers that a matrix is widened by, so that its rows still begin where products are fast
 
 
 class Map(NamedTuple):
@@ -94,7 +94,7 @@ def _beside(beside: Beside, x: Tensor, slope: Tensor, own: Sequence[Tensor], n: 
         beside.run(own, (x, slope, by_weight), lambda: torch.mm(slope.mT, x, out=by_weight))
         return list(by_weight.split(sizes))
     by_bias = slope.new_empty(e)
-    if e >= MANY * d:
+    if e >= MANY * d and d % ALIGNED == 0:
         beside.run(own, (x, slope, by_weight, by_bias), lambda: _by_ones(x, slope, by_weight, by_bias))
     else:
         from ..kernels.sums import column_sums

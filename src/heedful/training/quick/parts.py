@@ -82,7 +82,8 @@ class QuickLayerNorm(Quick, LayerNorm):
 
 
 class QuickTokenEmbedding(Quick, TokenEmbedding):
-    """The gradient of its table is added up without sorting the ids: in another order each time, by a rounding."""
+    """With its scale in one kernel. The gradient is added up without sorting the ids: in another order each time, by a
+    rounding. An id that the table does not have gives NaN."""
 
     @classmethod
     def fits(cls, part: TokenEmbedding) -> bool:
@@ -94,7 +95,7 @@ class QuickTokenEmbedding(Quick, TokenEmbedding):
         from ..kernels.embedding import LookedUp
 
         made: Any = LookedUp.apply
-        out: Tensor = made(ids.flatten(), self.weight, self.scale)
+        out: Tensor = made(ids.flatten().contiguous(), self.weight, self.scale)
         return out.view(*ids.shape, self.weight.shape[1])
 
 
