@@ -82,24 +82,49 @@ static inline __attribute__((always_inline)) void write_lanes(const Matrix *m, l
     for (int64_t j = 0; j < left; j++) y[n + j] = sums[j] + (m->bias ? m->bias[n + j] : 0.0f);
 }
 
+/* One input of each row times its weights, added to the sums. */
+static inline __attribute__((always_inline)) void add_input(
+    lanes sums[ROWS][BLOCKS], const float *w, const float *x, int64_t k, int64_t i, const int n_rows)
+{
+    lanes part[BLOCKS];
+    for (int b = 0; b < BLOCKS; b++) part[b] = *(const lanes *)(w + (b * k + i) * LANES);
+    for (int r = 0; r < n_rows; r++) {
+        const float factor = x[r * k + i];
+        for (int b = 0; b < BLOCKS; b++) sums[r][b] += part[b] * factor;
+    }
+}
+
+/* Where many rows share the weights, their sums take as long as the weights that come next take to arrive from
+ * memory. So a tile fetches a piece of those, AT_ONCE lines for so many inputs, and the places it will write to. */
+enum { LINE = 64, INPUTS = 4, AT_ONCE = 2, MANY = 3 * ROWS };
+
 static inline __attribute__((always_inline)) void block_float(
-    const Matrix *m, const float *x, float *y, int64_t n0, const int n_rows)
+    const Matrix *m, const float *x, float *y, int64_t n0, const char *ahead, const int n_rows)
 {
     const int64_t k = m->n_in;
     const float *w = (const float *)m->weights + n0 * k;
+    int64_t i = 0;
     lanes sums[ROWS][BLOCKS];
     for (int r = 0; r < n_rows; r++)
         for (int b = 0; b < BLOCKS; b++) sums[r][b] = (lanes){0};
-    for (int64_t i = 0; i < k; i++) {
-        lanes part[BLOCKS];
-        for (int b = 0; b < BLOCKS; b++) part[b] = *(const lanes *)(w + (b * k + i) * LANES);
-        for (int r = 0; r < n_rows; r++) {
-            const float factor = x[r * k + i];
-            for (int b = 0; b < BLOCKS; b++) sums[r][b] += part[b] * factor;
+    if (ahead) {
+        for (int r = 0; r < n_rows; r++)
+            for (int b = 0; b < BLOCKS; b++) __builtin_prefetch(y + r * m->n_out + n0 + b * LANES, 1);
+        for (; i + INPUTS <= k; i += INPUTS, ahead += AT_ONCE * LINE) {
+            for (int line = 0; line < AT_ONCE; line++) __builtin_prefetch(ahead + line * LINE);
+            for (int j = 0; j < INPUTS; j++) add_input(sums, w, x, k, i + j, n_rows);
         }
     }
+    for (; i < k; i++) add_input(sums, w, x, k, i, n_rows);
     for (int r = 0; r < n_rows; r++)
         for (int b = 0; b < BLOCKS; b++) write_lanes(m, sums[r][b], y + r * m->n_out, n0 + b * LANES);
+}
+
+/* What the tile of this number fetches: a piece of the next group of outputs, or once that is here, what is here. */
+static inline const char *ahead_of(const Matrix *m, int64_t group, int64_t tile)
+{
+    const int64_t whole = LANES * BLOCKS * m->n_in * sizeof(float), at = tile * (m->n_in / INPUTS * AT_ONCE * LINE);
+    return (const char *)m->weights + group * whole + (at < whole ? whole + at : 0);
 }
 
 typedef int32_t counts __attribute__((vector_size(4 * LANES), aligned(4)));
@@ -200,19 +225,22 @@ typedef struct {
 static void product(const Team *team, const Matrix *m, const float *x, int64_t rows, float *y, const Small *small)
 {
     const int64_t group = LANES * BLOCKS, n_groups = (m->n_out + group - 1) / group, k = (m->n_in + 3) / 4 * 4;
+    const int64_t n_tiles = (rows + ROWS - 1) / ROWS;
     if (m->bits == 8) {
         for (int64_t r = share(team, rows, 0); r < share(team, rows, 1); r++)
             to_int8(x + r * m->n_in, m->n_in, small->levels + r * k, small->steps + r, small->totals + r);
         meet(team);
     }
     for (int64_t i = share(team, n_groups, 0); i < share(team, n_groups, 1); i++)
-        for (int64_t r = 0; r < rows; r += ROWS) {
-            const int n_rows = rows - r < ROWS ? (int)(rows - r) : ROWS;
+        for (int64_t tile = 0; tile < n_tiles; tile++) { /* as tall as each other: a low one takes as long as a taller */
+            const int64_t r = (rows * tile + n_tiles - 1) / n_tiles;
+            const int n_rows = (int)((rows * (tile + 1) + n_tiles - 1) / n_tiles - r);
             float *out = y + r * m->n_out;
             if (m->bits == 8) {
                 EVERY_SIZE(block_int8, m, small->levels + r * k, small->steps + r, small->totals + r, out, i * group)
             } else {
-                EVERY_SIZE(block_float, m, x + r * m->n_in, out, i * group)
+                const char *ahead = rows > MANY ? ahead_of(m, i, tile) : NULL;
+                EVERY_SIZE(block_float, m, x + r * m->n_in, out, i * group, ahead)
             }
         }
     meet(team);
