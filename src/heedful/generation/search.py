@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ..errors import HeedfulError
+from .native.choosing import log_softmax
 from .rules import Rules, indices
 from .sentence import Candidate, Sentence
 from .strategies import Choice, Strategy
@@ -124,7 +125,7 @@ class Batch:
 
     def _choose(self, logits: Tensor) -> None:
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-        plain = logits.log_softmax(dim=-1)  # (R, V)
+        plain = log_softmax(logits)  # (R, V)
         scores = self._rules.scores(logits, plain, self.sentences)
         choice = self._strategy.choose(scores, self._totals, self.sentences)
         staying, places, rows = self._advance(choice, plain)

@@ -15,9 +15,8 @@ from torch.nn import functional as F
 
 from . import sampling
 from .config import GenerationConfig
+from .native.choosing import top
 from .sentence import Sentence
-
-BLOCK = 128  # tokens
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,23 +55,6 @@ class Greedy:
     def choose(self, scores: Tensor, totals: Tensor, sentences: Sequence[Sentence]) -> Choice:
         tokens = _best(scores)
         return Choice(totals + scores.gather(1, tokens), tokens, tokens.new_zeros(1, 1).expand_as(tokens))
-
-
-def top(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k largest of each row, in order, and their places: (R, k).
-
-    On a CPU in a quarter of the time that torch takes: they stand in the k blocks whose largest are the largest.
-    """
-    n_blocks = scores.shape[-1] // BLOCK
-    if scores.device.type != "cpu" or n_blocks <= 4 * k:
-        found = scores.topk(k)
-        return found.values, found.indices
-    blocks = scores[:, : n_blocks * BLOCK].unflatten(1, (n_blocks, BLOCK))
-    chosen = blocks.amax(dim=-1).topk(k).indices[..., None]  # (R, k, 1)
-    rest = torch.arange(n_blocks * BLOCK, scores.shape[-1]).expand(len(scores), -1)  # what fills no block
-    places = torch.cat([(chosen * BLOCK + torch.arange(BLOCK)).flatten(1), rest], dim=1)  # (R, candidates)
-    found = scores.gather(1, places).topk(k)
-    return found.values, places.gather(1, found.indices)
 
 
 class Beam:

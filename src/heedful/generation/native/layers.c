@@ -7,7 +7,7 @@
  */
 #include <omp.h>
 
-#include "attention.h"
+#include "choosing.h"
 
 typedef struct {
     int64_t kind; /* 0 none, 1 layer, 2 root mean square */
@@ -309,4 +309,20 @@ int run_product(const Matrix *m, const float *x, int64_t rows, float *y, int n_t
     }
     free_small(&small);
     return !enough;
+}
+
+enum { FEW = 8 }; /* rows that are done before another thread is awake */
+
+/* y (R, N) = the logprobs that logits x (R, N) are. */
+void run_log_softmax(const float *x, int64_t rows, int64_t n, float *y, int n_threads)
+{
+#pragma omp parallel for num_threads(n_threads) if (rows > FEW)
+    for (int64_t r = 0; r < rows; r++) log_softmax(x + r * n, n, y + r * n);
+}
+
+/* Of each row of x (R, N) the k largest, in order, and their places: (R, k). */
+void run_top(const float *x, int64_t rows, int64_t n, int64_t k, float *values, int64_t *places, int n_threads)
+{
+#pragma omp parallel for num_threads(n_threads) if (rows > FEW)
+    for (int64_t r = 0; r < rows; r++) top(x + r * n, n, k, values + r * k, places + r * k);
 }
