@@ -12,8 +12,9 @@ MIB = 1 << 20
 def keep_memory() -> None:
     """Give back only what is free beyond 256 MiB.
 
-    The C library gives back every block of a megabyte as soon as it is free, and the system clears it, page by page,
-    when it is asked for again: 4 % of what serving a beam costs. Where there is no such library, nothing happens.
+    Left to itself, the C library gives large blocks back when they are free, and the system clears them, page by page,
+    when they are asked for again: 1 to 5 % of what writing with a beam costs. Where there is no such library, nothing
+    happens.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is not None:

@@ -225,16 +225,14 @@ typedef struct {
 static void product(const Team *team, const Matrix *m, const float *x, int64_t rows, float *y, const Small *small)
 {
     const int64_t group = LANES * BLOCKS, n_groups = (m->n_out + group - 1) / group, k = (m->n_in + 3) / 4 * 4;
-    const int64_t n_tiles = (rows + ROWS - 1) / ROWS;
     if (m->bits == 8) {
         for (int64_t r = share(team, rows, 0); r < share(team, rows, 1); r++)
             to_int8(x + r * m->n_in, m->n_in, small->levels + r * k, small->steps + r, small->totals + r);
         meet(team);
     }
     for (int64_t i = share(team, n_groups, 0); i < share(team, n_groups, 1); i++)
-        for (int64_t tile = 0; tile < n_tiles; tile++) { /* as tall as each other: a low one takes as long as a taller */
-            const int64_t r = (rows * tile + n_tiles - 1) / n_tiles;
-            const int n_rows = (int)((rows * (tile + 1) + n_tiles - 1) / n_tiles - r);
+        for (int64_t tile = 0, r = 0; r < rows; tile++, r += ROWS) {
+            const int n_rows = rows - r < ROWS ? (int)(rows - r) : ROWS;
             float *out = y + r * m->n_out;
             if (m->bits == 8) {
                 EVERY_SIZE(block_int8, m, small->levels + r * k, small->steps + r, small->totals + r, out, i * group)
