@@ -16,7 +16,6 @@ from fastapi import FastAPI
 from ..errors import HeedfulError
 from . import request_log
 from .house import House
-from .memory import keep_memory
 from .protocol import MAX_HEAD, Punctual
 from .settings import Settings
 
@@ -112,7 +111,6 @@ def serve(app: FastAPI, listening: socket.socket) -> None:
     gc.collect()
     gc.freeze()
     sys.setswitchinterval(TURN)
-    keep_memory()
     try:
         Server(app).run(sockets=[listening])
     finally:
