@@ -111,11 +111,9 @@ class Batch:
 
 def moved(batch: D, device: torch.device | str) -> D:
     """A batch of any kind with its tensors on a device; the host does not wait for the copy."""
-    whole = None
-    if torch.device(device).type == "cuda":  # only from pinned memory can a GPU copy by itself
-        batch = pinned(batch)
-        whole = whole_of(list(tensors_of(batch).values()))
-    tensors = list(tensors_of(batch).values())
+    to_gpu = torch.device(device).type == "cuda"  # only from pinned memory can a GPU copy by itself
+    tensors = list(tensors_of(pinned(batch) if to_gpu else batch).values())
+    whole = whole_of(tensors) if to_gpu else None
     if whole is not None:
         return _with(batch, cut(whole.to(device, non_blocking=True), tensors))
     return _with(batch, [tensor.to(device, non_blocking=True) for tensor in tensors])
