@@ -1,6 +1,7 @@
 """One thread per worker and one seed per test, so that a run is the same every time."""
 
 import os
+import signal
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch, whose threads read it; two workers share two cores
 
@@ -10,6 +11,8 @@ import torch
 from heedful.errors import MissingDependencyError
 
 torch.set_num_threads(1)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell; what tests start would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
