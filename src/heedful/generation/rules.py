@@ -25,18 +25,19 @@ class Rules:
     banned: Sequence[int] = ()
     boosted: Mapping[int, float] = field(default_factory=dict)
 
-    def scores(self, logits: Tensor, plain: Tensor, sentences: Sequence[Sentence]) -> Tensor:
-        """From logits and the model's own logprobs (R, V), what the strategy chooses by.
+    def swayed(self, logits: Tensor, sentences: Sequence[Sentence]) -> Tensor | None:
+        """Other logprobs to choose by than the model's own, from its logits (R, V); None where it is those."""
+        if not self.boosted and self.config.repetition_penalty == 1:
+            return None
+        return self._swayed(logits, sentences).log_softmax(dim=-1)
 
-        What is hidden is hidden in place: nobody asks for the logprob of a token that cannot be chosen.
+    def hide(self, scores: Tensor, sentences: Sequence[Sentence]) -> None:
+        """What may not be written, in the logprobs (R, V) that the strategy chooses by.
+
+        It is hidden in place: nobody asks for the logprob of a token that cannot be chosen.
         """
-        scores = plain
-        if self.boosted or self.config.repetition_penalty != 1:
-            scores = self._swayed(logits, sentences).log_softmax(dim=-1)
-        hidden = self._hidden(sentences, len(logits) // len(sentences))
-        forced = self._forced(sentences, len(logits) // len(sentences))
-        if not (self.banned or hidden or forced):
-            return scores
+        hidden = self._hidden(sentences, len(scores) // len(sentences))
+        forced = self._forced(sentences, len(scores) // len(sentences))
         if forced:  # read before anything is hidden: a prefix that was asked for outranks the other rules
             asked = _places(forced, scores.device)
             kept = scores[asked]
@@ -47,7 +48,6 @@ class Rules:
         if forced:
             scores[asked[0]] = -torch.inf
             scores[asked] = kept
-        return scores
 
     def _swayed(self, logits: Tensor, sentences: Sequence[Sentence]) -> Tensor:
         logits = logits.clone()

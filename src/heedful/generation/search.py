@@ -27,7 +27,7 @@ class Decoding(Protocol):
     """A batch that is being written: what the loop needs of a model."""
 
     def step(self, tokens: Tensor) -> Tensor:
-        """A new token for each row (R,) → logits (R, V) for the one after it."""
+        """A new token for each row (R,) → logits (R, V) for the one after it, which the loop may write over."""
 
     def go_on(self, rows: Sequence[int], sentences: Sequence[int] | None) -> None:
         """Row i goes on from what row rows[i] held. Of the sentences only these stay; None: all."""
@@ -125,8 +125,10 @@ class Batch:
 
     def _choose(self, logits: Tensor) -> None:
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        swayed = self._rules.swayed(logits, self.sentences)  # before its logits are gone
         plain = log_softmax(logits)  # (R, V)
-        scores = self._rules.scores(logits, plain, self.sentences)
+        scores = plain if swayed is None else swayed
+        self._rules.hide(scores, self.sentences)
         choice = self._strategy.choose(scores, self._totals, self.sentences)
         staying, places, rows = self._advance(choice, plain)
         if not staying:

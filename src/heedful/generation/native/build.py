@@ -127,6 +127,6 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
     pointer, whole = ctypes.c_void_p, ctypes.c_int64
     loaded.run_layers.argtypes = [pointer, pointer, pointer, ctypes.c_int]
     loaded.run_product.argtypes = [pointer, pointer, whole, pointer, ctypes.c_int]
-    loaded.run_log_softmax.argtypes = [pointer, whole, whole, pointer, ctypes.c_int]
+    loaded.run_log_softmax.argtypes = [pointer, whole, whole, ctypes.c_int]
     loaded.run_top.argtypes = [pointer, whole, whole, whole, pointer, pointer, ctypes.c_int]
     return loaded

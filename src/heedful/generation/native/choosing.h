@@ -1,14 +1,22 @@
 /* What comes after the logits: their logprobs, and the largest of a row. Every row by itself. */
 #include "attention.h"
 
-static void log_softmax(const float *x, int64_t n, float *y)
+/* In place. */
+static void log_softmax(float *x, int64_t n)
 {
-    float largest = -INFINITY;
+    float largest = -INFINITY, sum;
+    lanes parts = {0};
+    int64_t i = 0;
 #pragma omp simd reduction(max : largest)
-    for (int64_t i = 0; i < n; i++) largest = x[i] > largest ? x[i] : largest;
-    for (int64_t i = 0; i < n; i++) y[i] = exponential(x[i] - largest); /* NaN stays NaN */
-    const float rest = logf(sum_of(y, n));
-    for (int64_t i = 0; i < n; i++) y[i] = (x[i] - largest) - rest; /* exact where it is near 0 */
+    for (int64_t j = 0; j < n; j++) largest = x[j] > largest ? x[j] : largest;
+    for (; i + LANES <= n; i += LANES) {
+        float some[LANES];
+        for (int j = 0; j < LANES; j++) some[j] = exponential(x[i + j] - largest); /* NaN stays NaN */
+        parts += *(const lanes *)some;
+    }
+    for (sum = sum_of_lanes(parts); i < n; i++) sum += exponential(x[i] - largest);
+    const float rest = logf(sum);
+    for (int64_t j = 0; j < n; j++) x[j] = (x[j] - largest) - rest; /* exact where it is near 0 */
 }
 
 /* NaN is larger than any number, so that it is seen. */

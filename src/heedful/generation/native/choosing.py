@@ -11,13 +11,13 @@ from .build import library
 
 
 def log_softmax(logits: Tensor) -> Tensor:
-    """The logprobs of each row (R, V)."""
+    """The logprobs of each row (R, V); in C they take the place of the logits."""
     found = _library_for(logits)
     if found is None:
         return logits.log_softmax(dim=-1)
-    logits, made = logits.contiguous(), torch.empty(logits.shape, dtype=torch.float32, device="cpu")
-    found.run_log_softmax(logits.data_ptr(), *logits.shape, made.data_ptr(), torch.get_num_threads())
-    return made
+    logits = logits.contiguous()
+    found.run_log_softmax(logits.data_ptr(), *logits.shape, torch.get_num_threads())
+    return logits
 
 
 def top(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:

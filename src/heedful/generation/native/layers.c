@@ -313,11 +313,11 @@ int run_product(const Matrix *m, const float *x, int64_t rows, float *y, int n_t
 
 enum { FEW = 8 }; /* rows that are done before another thread is awake */
 
-/* y (R, N) = the logprobs that logits x (R, N) are. */
-void run_log_softmax(const float *x, int64_t rows, int64_t n, float *y, int n_threads)
+/* Logits x (R, N) become logprobs. */
+void run_log_softmax(float *x, int64_t rows, int64_t n, int n_threads)
 {
 #pragma omp parallel for num_threads(n_threads) if (rows > FEW)
-    for (int64_t r = 0; r < rows; r++) log_softmax(x + r * n, n, y + r * n);
+    for (int64_t r = 0; r < rows; r++) log_softmax(x + r * n, n);
 }
 
 /* Of each row of x (R, N) the k largest, in order, and their places: (R, k). */

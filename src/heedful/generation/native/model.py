@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import threading
 from collections.abc import Sequence
 from ctypes import c_int64
 from typing import Any
@@ -135,6 +136,7 @@ class NativeModel:
     def __init__(self, module: Any, library: ctypes.CDLL, bits: int) -> None:
         packer = self._packer = Packer(library, bits)
         self._library = library
+        self._room = _Room()
         self.reads_source = hasattr(module, "encode")
         self.embedding = module.target_embedding if self.reads_source else module.embedding
         self.decoder = NativeStack(module.decoder, packer, library)
@@ -147,22 +149,43 @@ class NativeModel:
             self._memory = [packer.matrix(linear.weight, linear.bias) for linear in kept]
 
     def logits(self, x: Tensor) -> Tensor:
-        """(R, D) → (R, V)."""
-        return self._product(self._head, x if self.scale == 1.0 else x * self.scale)
+        """(R, D) → (R, V), where this thread has them in every step: they are there until its next one."""
+        y = self._room.of(len(x), self._head.n_out)
+        return self._product(self._head, x if self.scale == 1.0 else x * self.scale, y)
 
     def memories(self, x: Tensor) -> list[Tensor]:
         """The memory's rows (tokens, D) → their keys and values in each layer, (2 G, tokens, K)."""
         heads = 2 * self.decoder.n_kv_heads
-        return [
-            self._product(matrix, x).unflatten(1, (heads, -1)).transpose(0, 1).contiguous() for matrix in self._memory
-        ]
+        every = (self._product(matrix, x, _empty(len(x), matrix.n_out)) for matrix in self._memory)
+        return [made.unflatten(1, (heads, -1)).transpose(0, 1).contiguous() for made in every]
 
-    def _product(self, matrix: CMatrix, x: Tensor) -> Tensor:
+    def _product(self, matrix: CMatrix, x: Tensor, y: Tensor) -> Tensor:
         x = x.float().contiguous()
-        y = torch.empty(len(x), matrix.n_out, dtype=torch.float32, device="cpu")
         if self._library.run_product(ctypes.byref(matrix), x.data_ptr(), len(x), y.data_ptr(), torch.get_num_threads()):
             raise MemoryError(f"there is no memory for {len(x)} rows")
         return y
+
+
+class _Room(threading.local):
+    """A thread's own, for its logits. They are the largest of what a step makes, and memory that is new in every step
+    costs more time than it takes to choose among them."""
+
+    MOST = 1 << 24  # numbers that are kept
+
+    def __init__(self) -> None:
+        self._kept = _empty(0)
+
+    def of(self, n_rows: int, width: int) -> Tensor:
+        n = n_rows * width
+        if n > self.MOST:
+            return _empty(n_rows, width)
+        if len(self._kept) < n:
+            self._kept = _empty(n)
+        return self._kept[:n].view(n_rows, width)
+
+
+def _empty(*shape: int) -> Tensor:
+    return torch.empty(shape, dtype=torch.float32, device="cpu")
 
 
 def _scale(part: MultiHeadAttention) -> float:
