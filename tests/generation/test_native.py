@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import torch
 from slow_search import same
 
 import heedful
-from every_model import DECODERS, build, sentences
+from every_model import DECODERS, D, build, sentences
 from heedful.core import MultiHeadAttention, PostNorm, PreNorm, Relative, causal, window
 from heedful.generation import GenerationConfig, GenerationError, generate
 from heedful.generation import prepare as preparing
@@ -148,6 +149,28 @@ def test_answers_are_those_of_the_modules(name: str, beam: int, without: Any) ->
     in_c = generate(model, inputs, config)
     for answers, wanted in zip(in_c, without(lambda: generate(model, inputs, config)), strict=True):
         same(answers, wanted, tolerance=1e-4)
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_what_sways_the_choice_is_told_the_logits_though_logprobs_take_their_place(beam: int) -> None:
+    model, inputs = build("sinusoidal"), sentences(*LENGTHS)
+    config = GenerationConfig(beam=beam, n_best=beam, max_new_tokens=11, repetition_penalty=1.7)
+    in_doubles = generate(model, inputs, config)
+    in_c = generate(model.float(), inputs, config)
+    for answers, wanted in zip(in_c, in_doubles, strict=True):
+        same(answers, wanted, tolerance=1e-4)
+
+
+def test_the_logits_of_one_thread_are_not_those_of_another() -> None:
+    library = building.library()
+    assert library is not None
+    model, x = NativeModel(build("sinusoidal").float(), library, 32), torch.randn(3, D)
+    mine = model.logits(x)
+    before = mine.clone()
+    with ThreadPoolExecutor(1) as other:
+        theirs = other.submit(model.logits, -x).result()
+    assert torch.equal(mine, before)
+    assert not torch.equal(mine, theirs)
 
 
 @pytest.mark.parametrize("beam", [1, 3])
