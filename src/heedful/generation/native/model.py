@@ -156,7 +156,7 @@ class NativeModel:
     def memories(self, x: Tensor) -> list[Tensor]:
         """The memory's rows (tokens, D) → their keys and values in each layer, (2 G, tokens, K)."""
         heads = 2 * self.decoder.n_kv_heads
-        every = (self._product(matrix, x, _empty(len(x), matrix.n_out)) for matrix in self._memory)
+        every = (self._product(matrix, x, empty(len(x), matrix.n_out)) for matrix in self._memory)
         return [made.unflatten(1, (heads, -1)).transpose(0, 1).contiguous() for made in every]
 
     def _product(self, matrix: CMatrix, x: Tensor, y: Tensor) -> Tensor:
@@ -173,18 +173,19 @@ class _Room(threading.local):
     MOST = 1 << 24  # numbers that are kept
 
     def __init__(self) -> None:
-        self._kept = _empty(0)
+        self._kept = empty(0)
 
     def of(self, n_rows: int, width: int) -> Tensor:
         n = n_rows * width
         if n > self.MOST:
-            return _empty(n_rows, width)
+            return empty(n_rows, width)
         if len(self._kept) < n:
-            self._kept = _empty(n)
+            self._kept = empty(n)
         return self._kept[:n].view(n_rows, width)
 
 
-def _empty(*shape: int) -> Tensor:
+def empty(*shape: int) -> Tensor:
+    """Room for what C writes."""
     return torch.empty(shape, dtype=torch.float32, device="cpu")
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ...core import ALiBi, Learned, Relative, Rotary, Sinusoidal
 from ..rules import indices
-from .model import NativeModel, NativeStack
+from .model import NativeModel, NativeStack, empty
 from .structures import CRows
 
 CPU = torch.device("cpu")
@@ -28,8 +28,8 @@ class Store:
 
     def __init__(self, stack: NativeStack, n_slots: int, n_columns: int) -> None:
         shape = n_columns, stack.n_kv_heads, n_slots, stack.d_head
-        self.keys = [_empty(shape) for _ in range(stack.n_layers)]
-        self.values = [_empty(shape) for _ in range(stack.n_layers)]
+        self.keys = [empty(*shape) for _ in range(stack.n_layers)]
+        self.values = [empty(*shape) for _ in range(stack.n_layers)]
         self.origin = torch.arange(n_columns, dtype=torch.int32).repeat(n_slots, 1)  # (C, R)
 
     @property
@@ -77,7 +77,7 @@ class Store:
         n_own, n_other = self.origin.shape[1], other.origin.shape[1]
         for own, others in ((self.keys, other.keys), (self.values, other.values)):
             for index, held in enumerate(own):
-                own[index] = _empty((n_own + n_other, held.shape[1], longest + SLOTS, held.shape[3]))
+                own[index] = empty(n_own + n_other, held.shape[1], longest + SLOTS, held.shape[3])
                 own[index][:n_own, :, longest - length : longest] = self._compact(held, length)
                 own[index][n_own:, :, longest - other_length : longest] = other._compact(others[index], other_length)
         self.origin = torch.arange(n_own + n_other, dtype=torch.int32).repeat(longest, 1)
@@ -89,7 +89,7 @@ class Store:
             return
         for parts in (self.keys, self.values):
             for index, held in enumerate(parts):
-                parts[index] = _empty((max(columns, n_columns), heads, max(slots, n_slots), width))
+                parts[index] = empty(max(columns, n_columns), heads, max(slots, n_slots), width)
                 parts[index][:columns, :, :length] = held[:, :, :length]
 
     def drop(self, n: int) -> None:
@@ -101,10 +101,6 @@ class Store:
         """(R, G, length, K): every sequence in a column of its own."""
         columns = self.origin[:length].long().t()  # (R, length)
         return held[columns, :, torch.arange(length)].transpose(1, 2)
-
-
-def _empty(shape: tuple[int, ...]) -> Tensor:
-    return torch.empty(shape, dtype=torch.float32, device=CPU)
 
 
 def run(
