@@ -34,10 +34,11 @@ from heedful.core.rules import Grid
 from heedful.training.adamw import MaskedAdamW, QuickAdamW
 from heedful.training.loss import _CrossEntropy, cross_entropy
 from heedful.training.parallel import Rounded
-from heedful.training.quick import Beside, quicken
+from heedful.training.quick import Pass, quicken
 from heedful.training.quick.layers import QuickPostNorm, QuickPreNorm
 from heedful.training.quick.parts import QuickDotProduct, QuickLayerNorm, QuickLinear, QuickTokenEmbedding
 from heedful.training.r_drop import _Agreeing, agreeing_cross_entropy
+from heedful.training.tables import Tables
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -244,14 +245,14 @@ def test_dropout_without_a_mask() -> None:
     from heedful.training.kernels.dropping import Dropping
     from heedful.training.kernels.residual import Added
 
-    beside = Beside(torch.device("cuda"))
-    seed = beside.seed
+    shared = Pass(torch.device("cuda"), Tables(torch.device("cuda")))
+    seed = shared.seed
     x, part = torch.zeros(999, 96, device="cuda"), torch.ones(999, 96, device="cuda", requires_grad=True)
     bias = torch.zeros(96, device="cuda", requires_grad=True)
     made: Any = Added.apply
 
     def dropped(share: float, number: int) -> Tensor:
-        out: Tensor = made(beside, x, part, bias, Dropping(share, seed, number))
+        out: Tensor = made(shared, x, part, bias, Dropping(share, seed, number))
         return out
 
     once, again, other = dropped(0.3, 1), dropped(0.3, 1), dropped(0.3, 2)
@@ -269,7 +270,7 @@ def test_dropout_without_a_mask() -> None:
     by_part, by_bias = torch.autograd.grad((once * 2).sum(), (part, bias))
     assert torch.equal(by_part, 2 * once.detach())
     assert torch.allclose(by_bias, 2 * once.sum(0))
-    beside.begin()
+    shared.begin()
     assert not torch.equal(dropped(0.3, 1), once)
     assert torch.equal(dropped(0.0, 1), part)
 
@@ -322,26 +323,69 @@ class Tied(torch.nn.Module):
 
 
 @pytest.mark.parametrize("deterministic", [False, True])
-def test_what_is_computed_beside_is_waited_for(deterministic: bool) -> None:
-    """The other stream has a long way to go; memory that it will write is not given to others, and sums are right."""
+def test_what_is_left_for_the_end_is_done(deterministic: bool) -> None:
+    """Memory that will be read and written then is not given to others; what is used twice is added up before."""
     torch.manual_seed(0)
     module = Tied().cuda().to(torch.bfloat16)
     exact, ids = deepcopy(module).double(), torch.randint(600, (40, 30), device="cuda")
-    beside = quicken(module, torch.device("cuda"))
+    shared = quicken(module, torch.device("cuda"))
     names = [name for name, parameter in module.named_parameters() if parameter.requires_grad]
     wanted = torch.autograd.grad(exact(ids).logsumexp(-1).sum(), [dict(exact.named_parameters())[n] for n in names])
     before = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(deterministic, warn_only=True)
     try:
-        beside.begin()
+        shared.begin()
         loss = module(ids).float().logsumexp(-1).sum()
-        with torch.cuda.stream(beside.stream):
-            torch.cuda._sleep(10**8)
         found = torch.autograd.grad(loss, [dict(module.named_parameters())[name] for name in names])
     finally:
         torch.use_deterministic_algorithms(before)
     for name, one, other in zip(names, found, wanted, strict=True):
         assert apart(one, other) < 0.1, name  # memory that others wrote into is off by more than its size
+
+
+class Apart(torch.nn.Module):
+    """Maps that have nothing to do with each other: rows, inputs and outputs of each are given."""
+
+    def __init__(self, sizes: list[tuple[int, int, int]]) -> None:
+        super().__init__()
+        self.maps = torch.nn.ModuleList([torch.nn.Linear(d, e) for _, d, e in sizes])
+
+    def forward(self, given: list[tuple[Tensor, Tensor]]) -> Tensor:
+        pairs = zip(self.maps, given, strict=True)
+        return torch.stack([(part(x * 1.0) * slope).sum().double() for part, (x, slope) in pairs]).sum()
+
+
+WIDE = [(700, 256, 768), (333, 256, 256), (1, 512, 8), (128, 1024, 256)]
+ALL = [*WIDE, (64, 24, 1024), (5000, 40, 72), (9, 5, 7), (40, 128, 128)]
+
+
+@pytest.mark.parametrize("sizes", [WIDE, ALL, ALL[-3:]])
+@pytest.mark.parametrize("way", ["as it comes", "recorded", "recorded without room"])
+def test_gradients_of_many_maps(sizes: list[tuple[int, int, int]], way: str) -> None:
+    torch.manual_seed(0)
+    device = torch.device("cuda")
+    module = Apart(sizes).to(device, torch.bfloat16)
+    given = [[torch.randn(n, size, device=device).bfloat16() for size in (d, e)] for n, d, e in sizes]
+    exact, tables = deepcopy(module).double(), Tables(device)
+    shared = quicken(module, device, tables)
+
+    def found() -> tuple[Tensor, ...]:
+        shared.begin()
+        return torch.autograd.grad(module(given), list(module.parameters()))
+
+    mine = found()
+    if way != "as it comes":
+        graph, tables._most = torch.cuda.CUDAGraph(), tables._most if way == "recorded" else 10
+        with tables.recorded() as room, torch.cuda.graph(graph):
+            mine = found()
+        for part in [part for pair in given for part in pair]:
+            part.normal_()
+        graph.replay()
+        assert bool(room.any()) == (way == "recorded")
+    doubles = [[part.double() for part in pair] for pair in given]
+    theirs = torch.autograd.grad(exact(doubles), list(exact.parameters()))
+    for one, other in zip(mine, theirs, strict=True):
+        assert apart(one, other) < 1e-2
 
 
 @pytest.mark.parametrize("sizes", [[(3,), (256,), (70, 65), (2048,), (5, 4096), (1,)], [(256,), (70, 64), (5, 4096)]])

@@ -21,6 +21,7 @@ from ...data.packing import whole_of
 from ..errors import EngineError
 from ..parallel import Rounded
 from ..quick import quicken
+from ..tables import Tables
 from .engine import Engine
 from .widening import Widening
 
@@ -35,13 +36,14 @@ class Captured(Engine):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
+        self.tables = Tables(self.device)
         if isinstance(self.held, Rounded):
-            self.held.beside = quicken(self.held.module, self.device)
+            self.held.shared = quicken(self.held.module, self.device, self.tables)
         self.graphs: dict[Any, Graph] = {}
         self.seen: set[Any] = set()
-        self.widening = Widening(self.device)
+        self.widening = Widening(self.tables)
         self.pool = torch.cuda.graph_pool_handle()
-        self.stream = torch.cuda.Stream(self.device, priority=-1)  # before what is computed beside it
+        self.stream = torch.cuda.Stream(self.device)
 
     def add(self, batch: Any, *, first: bool) -> None:
         key = (_shapes(batch), first)
@@ -66,7 +68,7 @@ class Captured(Engine):
         """The step that was recorded does not know of it; the next one runs as it comes."""
         self.graphs.pop("take", None)
         self.seen.discard("take")
-        self.widening = Widening(self.device)
+        self.widening = Widening(self.tables)
 
     def _put(self, have: list[Tensor], given: list[Tensor]) -> None:
         if not self.widening(given, have):
@@ -93,7 +95,7 @@ class Graph:
         settings: dict[str, Any] = {"pool": engine.pool, "stream": engine.stream}
         try:  # another thread may pin the next batches meanwhile
             with (
-                engine.widening.recorded() as self.table,
+                engine.tables.recorded() as self.table,
                 torch.cuda.graph(self.graph, **settings, capture_error_mode="thread_local"),
             ):
                 work()

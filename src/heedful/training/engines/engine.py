@@ -58,8 +58,8 @@ class Engine:
             return self.job.loss(self.held.module, batch)
 
     def _add(self, batch: Any, *, first: bool) -> None:
-        if self.held.beside is not None:
-            self.held.beside.begin()
+        if self.held.shared is not None:
+            self.held.shared.begin()
         loss = self.loss(batch)
         fresh = self.held.gradients(loss.total)
         sums = torch.stack([value.detach().to(self.sums.dtype) for value in loss])

@@ -13,13 +13,11 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .sums import spread
-
 if TYPE_CHECKING:
-    from ..quick.beside import Beside
+    from ..quick.passes import Pass
 
 PROGRAMS = 2112  # sixteen for each multiprocessor of a large GPU
-HEIGHT, WIDTH = 2, 256  # what a program holds at once
+FORTH, BACK, WIDTH = 4, 2, 256  # rows, each way, and columns that a program holds at once
 WARPS = 1  # groups of threads that share it: column sums of several would go through their common memory
 
 
@@ -104,14 +102,14 @@ class Activated(torch.autograd.Function):
     """kind(x + bias), of x (N, D)."""
 
     @staticmethod
-    def forward(ctx: Any, beside: Beside, x: Tensor, bias: Tensor, kind: str) -> Tensor:
+    def forward(ctx: Any, shared: Pass, x: Tensor, bias: Tensor, kind: str) -> Tensor:
         n, d = x.shape
         y = torch.empty_like(x)
         if n:
-            grid = -(-n // HEIGHT), -(-d // WIDTH)
-            _forward[grid](x, bias, y, n, d, kind=kind, height=HEIGHT, width=WIDTH, num_warps=WARPS)
+            grid = -(-n // FORTH), -(-d // WIDTH)
+            _forward[grid](x, bias, y, n, d, kind=kind, height=FORTH, width=WIDTH, num_warps=WARPS)
         ctx.save_for_backward(x, bias)
-        ctx.beside, ctx.bias, ctx.kind = beside.counting(bias), bias, kind
+        ctx.shared, ctx.bias, ctx.kind = shared.counting(bias), bias, kind
         return y
 
     @staticmethod
@@ -120,9 +118,16 @@ class Activated(torch.autograd.Function):
         x, bias = ctx.saved_tensors
         n, d = x.shape
         by_x, slope = torch.empty_like(x), slope.contiguous()
-        grid, turns = spread(n, d, HEIGHT, WIDTH, PROGRAMS)
+        grid, turns = _spread(n, d)
         sums = x.new_empty(1, grid[1], d, dtype=torch.float32)
         _backward[grid](
-            x, bias, slope, by_x, sums, n, d, turns, kind=ctx.kind, height=HEIGHT, width=WIDTH, num_warps=WARPS
+            x, bias, slope, by_x, sums, n, d, turns, kind=ctx.kind, height=BACK, width=WIDTH, num_warps=WARPS
         )
-        return None, by_x, *ctx.beside.totals(sums, ctx.bias), None
+        return None, by_x, *ctx.shared.totals(sums, ctx.bias), None
+
+
+def _spread(n: int, d: int) -> tuple[tuple[int, int], int]:
+    """Programs that share N rows and D columns: a grid; and how many tiles each walks over."""
+    columns, tiles = -(-d // WIDTH), max(1, -(-n // BACK))
+    programs = min(tiles, max(1, PROGRAMS // columns))
+    return (columns, programs), -(-tiles // programs)

@@ -12,6 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from ..tables import Tables
 from ..verdict import SMALL, Verdict
 
 PIECE = 2048  # numbers that a program works on
@@ -36,10 +37,11 @@ class Table(NamedTuple):
         return cls(torch.tensor(rows, device=lists[0][0].device), _is_aligned(rows), known_by)
 
     @classmethod
-    def promised(cls, room: Tensor, *lists: Sequence[Tensor]) -> tuple[Table, Tensor]:
-        """A table in some room on the device, and what is yet to be put there."""
+    def put(cls, tables: Tables, *lists: Sequence[Tensor]) -> Table | None:
+        """A table among others; None if there is no room for it."""
         rows = _rows(lists)
-        return cls(room, _is_aligned(rows), ()), torch.tensor(rows)
+        place = tables.put(rows)
+        return None if place is None else cls(place, _is_aligned(rows), ())
 
 
 def _rows(lists: Sequence[Sequence[Tensor]]) -> list[list[int]]:
@@ -56,7 +58,7 @@ def _is_aligned(rows: list[list[int]]) -> bool:
 
 
 @triton.jit
-def _at(address, kind: tl.constexpr, aligned: tl.constexpr):
+def at(address, kind: tl.constexpr, aligned: tl.constexpr):
     """A pointer, from a place in a table."""
     found = tl.load(address).to(tl.pointer_type(kind))
     if aligned:
@@ -65,7 +67,8 @@ def _at(address, kind: tl.constexpr, aligned: tl.constexpr):
 
 
 @triton.jit
-def _count(place, aligned: tl.constexpr):
+def count(place, aligned: tl.constexpr):
+    """A number, from such a place."""
     n = tl.load(place)
     if aligned:
         n = tl.multiple_of(n, 16)
@@ -75,9 +78,9 @@ def _count(place, aligned: tl.constexpr):
 @triton.jit
 def _copy(table, given: tl.constexpr, kind: tl.constexpr, piece: tl.constexpr, aligned: tl.constexpr):
     row, lanes = table + tl.program_id(0) * 4, tl.arange(0, piece)
-    inside = lanes < _count(row + 2, aligned)
-    found = tl.load(_at(row, given, aligned) + lanes, mask=inside)
-    tl.store(_at(row + 1, kind, aligned) + lanes, found.to(kind), mask=inside)
+    inside = lanes < count(row + 2, aligned)
+    found = tl.load(at(row, given, aligned) + lanes, mask=inside)
+    tl.store(at(row + 1, kind, aligned) + lanes, found.to(kind), mask=inside)
 
 
 def round_to_bf16(table: Table) -> None:
@@ -93,7 +96,7 @@ def widen_to_float32(table: Table) -> None:
 @triton.jit
 def _squares(table, parts, piece: tl.constexpr, aligned: tl.constexpr):
     row, lanes = table + tl.program_id(0) * 3, tl.arange(0, piece)
-    given = tl.load(_at(row, tl.float32, aligned) + lanes, mask=lanes < _count(row + 1, aligned), other=0.0)
+    given = tl.load(at(row, tl.float32, aligned) + lanes, mask=lanes < count(row + 1, aligned), other=0.0)
     tl.store(parts + tl.program_id(0), tl.sum(given * given, 0))
 
 
@@ -144,15 +147,15 @@ def _adamw(
     if tl.load(skip) != 0:
         return
     row, lanes = table + tl.program_id(0) * 6, tl.arange(0, piece)
-    inside = lanes < _count(row + 4, aligned)
+    inside = lanes < count(row + 4, aligned)
     place = tl.load(row + 5)
-    weights, means = _at(row, tl.float32, aligned) + lanes, _at(row + 2, tl.float32, aligned) + lanes
-    squares = _at(row + 3, tl.float32, aligned) + lanes
-    slope = tl.load(_at(row + 1, tl.float32, aligned) + lanes, mask=inside, other=0.0) * tl.load(factor)
+    weights, means = at(row, tl.float32, aligned) + lanes, at(row + 2, tl.float32, aligned) + lanes
+    squares = at(row + 3, tl.float32, aligned) + lanes
+    slope = tl.load(at(row + 1, tl.float32, aligned) + lanes, mask=inside, other=0.0) * tl.load(factor)
     mean = tl.load(means, mask=inside, other=0.0)
     square = tl.load(squares, mask=inside, other=0.0)
     weight = tl.load(weights, mask=inside, other=0.0)
-    pace, step = tl.load(rate), tl.load(_at(steps + place, tl.float32, False))
+    pace, step = tl.load(rate), tl.load(at(steps + place, tl.float32, False))
     mean += (slope - mean) * (1 - fall)
     square = square * square_fall + slope * slope * (1 - square_fall)
     begun = 1 - tl.exp2(step * tl.log2(fall))

@@ -22,10 +22,10 @@ from . import block_of
 from .dropping import Dropping, stays
 
 if TYPE_CHECKING:
-    from ..quick.beside import Beside
+    from ..quick.passes import Pass
 
 PROGRAMS = 1056  # eight for each multiprocessor of a large GPU
-TILE = 512  # numbers that a program holds at once
+FORTH, BACK = 512, 1024  # numbers that a program holds at once, each way
 WIDE = 512  # numbers of a row for each group of threads: one if it can be, since column sums of several are slow
 NOTHING = None, 0, 0, 1.0  # to drop
 
@@ -105,11 +105,11 @@ class Added(torch.autograd.Function):
     """x + dropout(part + bias), of x and part (N, D)."""
 
     @staticmethod
-    def forward(ctx: Any, beside: Beside, x: Tensor, part: Tensor, bias: Tensor, dropping: Dropping) -> Tensor:
+    def forward(ctx: Any, shared: Pass, x: Tensor, part: Tensor, bias: Tensor, dropping: Dropping) -> Tensor:
         total = torch.empty_like(x)
-        tile, grid = _tiles(*x.shape)
+        tile, grid = _tiles(FORTH, *x.shape)
         _forward[grid](part, bias, x, None, None, total, None, None, None, *dropping.given, *x.shape, 0.0, **tile)
-        ctx.beside, ctx.vectors, ctx.dropping = beside.counting(bias), (bias,), dropping
+        ctx.shared, ctx.vectors, ctx.dropping = shared.counting(bias), (bias,), dropping
         return total
 
     @staticmethod
@@ -125,14 +125,12 @@ class Normed(torch.autograd.Function):
     """norm(x) of x (N, D), and x itself: whoever adds it to something later has its gradient added here."""
 
     @staticmethod
-    def forward(
-        ctx: Any, beside: Beside, x: Tensor, weight: Tensor, offset: Tensor, eps: float
-    ) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, shared: Pass, x: Tensor, weight: Tensor, offset: Tensor, eps: float) -> tuple[Tensor, Tensor]:
         y, mean, scale = _made(x)
-        tile, grid = _tiles(*x.shape)
+        tile, grid = _tiles(FORTH, *x.shape)
         _forward[grid](None, None, x, weight, offset, None, y, mean, scale, *NOTHING, *x.shape, eps, **tile)
         ctx.save_for_backward(x, weight, mean, scale)
-        ctx.beside, ctx.vectors = beside.counting(weight, offset), (weight, offset)
+        ctx.shared, ctx.vectors = shared.counting(weight, offset), (weight, offset)
         ctx.set_materialize_grads(False)
         return y, x
 
@@ -153,7 +151,7 @@ class AddedAndNormed(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        beside: Beside,
+        shared: Pass,
         x: Tensor,
         part: Tensor,
         bias: Tensor,
@@ -163,11 +161,11 @@ class AddedAndNormed(torch.autograd.Function):
         dropping: Dropping,
     ) -> Tensor:
         total, (y, mean, scale) = torch.empty_like(x), _made(x)
-        tile, grid = _tiles(*x.shape)
+        tile, grid = _tiles(FORTH, *x.shape)
         given = part, bias, x, weight, offset, total, y, mean, scale, *dropping.given
         _forward[grid](*given, *x.shape, eps, **tile)
         ctx.save_for_backward(total, weight, mean, scale)
-        ctx.beside, ctx.vectors, ctx.dropping = beside.counting(bias, weight, offset), (bias, weight, offset), dropping
+        ctx.shared, ctx.vectors, ctx.dropping = shared.counting(bias, weight, offset), (bias, weight, offset), dropping
         return y
 
     @staticmethod
@@ -195,16 +193,16 @@ def _walk(
 ) -> Sequence[Tensor]:
     """Fill the gradients, and return those of the vectors: of the bias, and of the norm's two."""
     n, d = slope.shape
-    tile, (tiles,) = _tiles(n, d)
+    tile, (tiles,) = _tiles(BACK, n, d)
     programs = min(PROGRAMS, tiles)
     parts = slope.new_empty(len(ctx.vectors), programs, d, dtype=torch.float32)
     drops = NOTHING if dropping is None else dropping.given
     _backward[(programs,)](slope, *norm, by_x, by_part, parts, *drops, n, d, -(-tiles // programs), **tile)
-    return ctx.beside.totals(parts, *ctx.vectors)
+    return ctx.shared.totals(parts, *ctx.vectors)
 
 
-def _tiles(n: int, d: int) -> tuple[dict[str, int], tuple[int]]:
+def _tiles(numbers: int, n: int, d: int) -> tuple[dict[str, int], tuple[int]]:
     """Rows and columns of one, and how many there are."""
     width = block_of(d, d)
-    height = max(1, TILE // width)
+    height = max(1, numbers // width)
     return {"height": height, "width": width, "num_warps": max(1, width // WIDE)}, (max(1, -(-n // height)),)

@@ -19,7 +19,7 @@ from torch.autograd.function import once_differentiable
 from . import SIDES, block_of
 
 LEAST = 16  # that the matrix units take
-WARPS = {32: 2, 64: 4}  # groups of threads that share a tile
+FORTH, BACK = {32: 2, 64: 4}, {32: 4, 64: 8}  # groups of threads that share a tile, each way
 # One kernel for all values of these: each kind of them would take half a second to compile. Not the width: that it is a
 # multiple of 16 is what lets a thread read several numbers at once.
 FREE = (
@@ -167,7 +167,7 @@ class ShortAttention(torch.autograd.Function):
         ctx.save_for_backward(*stacked)
         ctx.seen, ctx.heads = seen, heads
         if out.numel():
-            _launch(_attention_forward, heads[0], (query, key, value, out), seen)
+            _launch(_attention_forward, FORTH, heads[0], (query, key, value, out), seen)
         return out
 
     @staticmethod
@@ -181,7 +181,7 @@ class ShortAttention(torch.autograd.Function):
             by_stacked = [part.zero_() for part in by_stacked]
         else:
             parts = query, key, value, given, *unstacked(by_stacked, ctx.heads)
-            _launch(_attention_backward, ctx.heads[1], parts, ctx.seen)
+            _launch(_attention_backward, BACK, ctx.heads[1], parts, ctx.seen)
         return None, None, *by_stacked
 
 
@@ -195,7 +195,7 @@ def unstacked(stacked: Sequence[Tensor], heads: tuple[int, int]) -> list[Tensor]
     return parts
 
 
-def _launch(kernel: Any, n_heads: int, parts: Sequence[Tensor], seen: Seen) -> None:
+def _launch(kernel: Any, warps: dict[int, int], n_heads: int, parts: Sequence[Tensor], seen: Seen) -> None:
     """A program for every head of every tile."""
     (rows, n_queries, heads, width), (_, n_keys, shared, _) = parts[0].shape, parts[1].shape
     longest = max(n_queries, n_keys)
@@ -209,5 +209,5 @@ def _launch(kernel: Any, n_heads: int, parts: Sequence[Tensor], seen: Seen) -> N
         *parts, mask, dead, seen.scale, rows, pack, n_queries, n_keys, width, int(seen.causal),
         *(size for part in parts for size in part.stride()[:3]), *by_mask, by_dead[0], by_dead[2],
         group=heads // shared, by_query=by_mask[2] != 0,
-        side=side, wide=max(LEAST, block_of(width, width)), num_warps=WARPS[side],
+        side=side, wide=max(LEAST, block_of(width, width)), num_warps=warps[side],
     )  # fmt: skip

@@ -1,62 +1,72 @@
-"""Sums over many short rows on a GPU, in two readings: by programs that share the rows, then over the programs.
+"""Sums over the rows of many tensors on a GPU: by programs that share the rows, then over the programs.
 
 Shapes: N rows, D features, P programs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-PROGRAMS = 1056  # eight for each multiprocessor of a large GPU
+from ..tables import Tables
+from .many import ALIGNED, at, count
+
+SHARES = 64  # programs for some columns of a tensor
 HEIGHT, WIDTH = 32, 64  # what a program holds at first
 MANY, FEW = 128, 8  # and in the end
+KINDS = {torch.float32: tl.float32, torch.bfloat16: tl.bfloat16, torch.float16: tl.float16}
 
 
-@triton.jit(do_not_specialize=("n", "turns"))
-def _partial(x, parts, n, d, turns, height: tl.constexpr, width: tl.constexpr):
-    own, programs = tl.program_id(1).to(tl.int64), tl.num_programs(1)
-    lanes = tl.program_id(0) * width + tl.arange(0, width)
-    sums = tl.zeros((height, width), tl.float32)
-    for turn in range(turns):
-        rows = (own + turn * programs) * height + tl.arange(0, height)
-        inside = (rows < n)[:, None] & (lanes < d)[None, :]
-        sums += tl.load(x + rows[:, None] * d + lanes[None, :], mask=inside, other=0.0).to(tl.float32)
-    tl.store(parts + own * d + lanes, tl.sum(sums, 0), mask=lanes < d)
-
-
-@triton.jit(do_not_specialize=("n_parts",))
-def _total(parts, out, n_parts, d, height: tl.constexpr, width: tl.constexpr):
-    which = tl.program_id(1).to(tl.int64)
-    lanes = tl.program_id(0) * width + tl.arange(0, width)
-    sums = tl.zeros((height, width), tl.float32)
-    for first in range(0, n_parts, height):
+@triton.jit
+def _sums(
+    table, given: tl.constexpr, kind: tl.constexpr, aligned: tl.constexpr, height: tl.constexpr, width: tl.constexpr
+):
+    """Rows of the table: a tensor (N, D) and room for the sums (P, D), then N and D."""
+    row, own, programs = table + tl.program_id(2) * 4, tl.program_id(0), tl.num_programs(0)
+    n, d = tl.load(row + 2), count(row + 3, aligned)
+    lanes = tl.program_id(1) * width + tl.arange(0, width)
+    if tl.program_id(1) * width >= d:
+        return
+    x = at(row, given, aligned)
+    found = tl.zeros((height, width), tl.float32)
+    for first in range(own * height, n, programs * height):
         rows = first + tl.arange(0, height)
-        inside = (rows < n_parts)[:, None] & (lanes < d)[None, :]
-        at = parts + (which * n_parts + rows[:, None]) * d + lanes[None, :]
-        sums += tl.load(at, mask=inside, other=0.0)
-    tl.store(out + which * d + lanes, tl.sum(sums, 0).to(out.dtype.element_ty), mask=lanes < d)
+        inside = (rows < n)[:, None] & (lanes < d)[None, :]
+        found += tl.load(x + rows[:, None] * d + lanes[None, :], mask=inside, other=0.0).to(tl.float32)
+    out = at(row + 1, kind, aligned) + own * d
+    tl.store(out + lanes, tl.sum(found, 0).to(kind), mask=lanes < d)
 
 
-def column_sums(x: Tensor, out: Tensor) -> None:
-    """(N, D) → (D,)."""
-    n, d = x.shape
-    grid, turns = spread(n, d, HEIGHT, WIDTH, PROGRAMS)
-    parts = x.new_empty(1, grid[1], d, dtype=torch.float32)
-    _partial[grid](x.contiguous(), parts, n, d, turns, height=HEIGHT, width=WIDTH)
-    totals(parts, out[None])
+def column_sums(tables: Tables, given: Sequence[tuple[Tensor, Tensor]]) -> list[tuple[Tensor, Tensor]]:
+    """Of tensors (N, D) whose sums (D) shall be filled: what programs have added up, (1, P, D), for `totals`."""
+    parts = [(x.new_empty(1, SHARES, x.shape[1], dtype=torch.float32), out) for x, out in given]
+    for dtype in {x.dtype for x, _ in given}:
+        alike = [(x, part) for (x, _), (part, _) in zip(given, parts, strict=True) if x.dtype == dtype]
+        _launch(tables, alike, SHARES, HEIGHT, WIDTH)
+    return [(part, out[None]) for part, out in parts]
 
 
-def spread(n: int, d: int, height: int, width: int, most: int) -> tuple[tuple[int, int], int]:
-    """At most so many programs for N rows and D columns: a grid; and how many tiles each walks over."""
-    columns, tiles = -(-d // width), max(1, -(-n // height))
-    programs = min(tiles, max(1, most // columns))
-    return (columns, programs), -(-tiles // programs)
-
-
-def totals(parts: Tensor, out: Tensor) -> None:
+def totals(tables: Tables, given: Sequence[tuple[Tensor, Tensor]]) -> None:
     """What programs have added up, (M, P, D), over all of them: (M, D)."""
-    m, programs, d = parts.shape
-    _total[(-(-d // FEW), m)](parts, out, programs, d, height=MANY, width=FEW)
+    each = [pair for parts, out in given for pair in zip(parts, out, strict=True)]
+    for dtype in {out.dtype for _, out in each}:
+        _launch(tables, [(part, out) for part, out in each if out.dtype == dtype], 1, MANY, FEW)
+
+
+def _launch(tables: Tables, pairs: Sequence[tuple[Tensor, Tensor]], shares: int, height: int, width: int) -> None:
+    """Pairs (N, D) and (shares, D), or (D) for one share; all of the same two dtypes."""
+    rows = [[x.data_ptr(), out.data_ptr(), *x.shape] for x, out in pairs]
+    place = tables.put(rows)
+    if place is None:
+        for x, out in pairs:
+            out.view(-1, x.shape[1]).zero_()[0].copy_(x.sum(0, dtype=torch.float32))
+        return
+    kinds: list[Any] = [KINDS[tensor.dtype] for tensor in pairs[0]]
+    grid = shares, max(-(-x.shape[1] // width) for x, _ in pairs), len(pairs)
+    aligned = all(number % ALIGNED == 0 for x, out, _, d in rows for number in (x, out, d))
+    _sums[grid](place, *kinds, aligned, height=height, width=width)

@@ -19,7 +19,7 @@ from ..verdict import Verdict, judged
 
 if TYPE_CHECKING:
     from ..kernels.many import Table
-    from ..quick.beside import Beside
+    from ..quick.passes import Pass
 
 
 class Replica:
@@ -27,7 +27,7 @@ class Replica:
     it may be exchanged for quicker ones."""
 
     divided = False
-    beside: Beside | None = None  # what the quick parts of `module` share, where it has some
+    shared: Pass | None = None  # what the quick parts of `module` share, where it has some
 
     def __init__(self, origin: nn.Module) -> None:
         self.origin = origin

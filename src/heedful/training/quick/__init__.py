@@ -22,12 +22,13 @@ from ...core import (
     TokenEmbedding,
     VocabularyHead,
 )
-from .beside import Beside
+from ..tables import Tables
 from .layers import QuickFeedForward, QuickMultiHeadAttention, QuickPostNorm, QuickPreNorm
 from .parts import Quick, QuickDotProduct, QuickLayerNorm, QuickLinear, QuickTokenEmbedding, QuickVocabularyHead
+from .passes import Pass
 from .stacks import QuickDecoder, QuickEncoder
 
-__all__ = ["Beside", "quicken"]
+__all__ = ["Pass", "quicken"]
 
 QUICKER: dict[type, type[Quick]] = {
     nn.Linear: QuickLinear,
@@ -44,14 +45,14 @@ QUICKER: dict[type, type[Quick]] = {
 }
 
 
-def quicken(module: nn.Module, device: torch.device) -> Beside:
+def quicken(module: nn.Module, device: torch.device, tables: Tables | None = None) -> Pass:
     """Let a copy that only computes have them. What they share is to be begun before every pass."""
-    beside = Beside(device)
+    shared = Pass(device, tables or Tables(device))
     for part in list(module.modules()):  # from the outside in: who surrounds a part looks at what it was
         kind = QUICKER.get(type(part))
         if kind is not None and kind.fits(part):
             part.__class__ = kind  # type: ignore[assignment]  # which is also a module
             kind.settle(part)  # type: ignore[arg-type]
         if isinstance(part, Quick):
-            part.beside = beside
-    return beside
+            part.shared = shared
+    return shared

@@ -36,9 +36,9 @@ class QuickFeedForward(Quick, FeedForward):
         from ..kernels.activation import Activated
 
         made: Any = Activated.apply
-        wide, kept = Map.of(self.wide, bias=False)(self.beside, x)
-        hidden = made(self.beside, rows_of(wide), self.wide.bias, _kind(self.activation)).view(wide.shape)
-        return Map.of(self.narrow, bias=False)(self.beside, self.dropout(hidden))[0], kept
+        wide, kept = Map.of(self.wide, bias=False)(self.shared, x)
+        hidden = made(self.shared, rows_of(wide), self.wide.bias, _kind(self.activation)).view(wide.shape)
+        return Map.of(self.narrow, bias=False)(self.shared, self.dropout(hidden))[0], kept
 
 
 def _are_plain(*maps: nn.Linear) -> bool:
@@ -77,16 +77,16 @@ class QuickMultiHeadAttention(Quick, MultiHeadAttention):
             mixed, kept = self._found(x, memory, keep, context.get("rotate") if memory is None else None)
         else:
             mixed, kept = self.mixed(x, memory, **context), x
-        return Map.of(self.out, bias=False)(self.beside, mixed)[0].view(x.shape), kept
+        return Map.of(self.out, bias=False)(self.shared, mixed)[0].view(x.shape), kept
 
     def _found(self, x: Tensor, memory: Tensor | None, keep: Bound, rotate: Any) -> tuple[Tensor, Tensor]:
         """What the heads found, (B, T, H·K), and x."""
         self._check_widths(x, memory)
         if memory is None and self.joined is not None:
-            joined, kept = self.joined(self.beside, x)
+            joined, kept = self.joined(self.shared, x)
             stacked = [joined.unflatten(-1, (-1, self.d_head))]  # (B, T, H + 2G, K)
         else:
-            query, kept = Map.of(self.query)(self.beside, x)
+            query, kept = Map.of(self.query)(self.shared, x)
             source = self.key_value(x if memory is None else memory)
             stacked = [part.unflatten(-1, (-1, self.d_head)) for part in (query, source)]
         heads = self.n_heads, self.n_kv_heads
@@ -129,7 +129,7 @@ class QuickPreNorm(Quick, PreNorm):
         normed, kept = self.norm.with_itself(x)
         found, _ = self.part.unbiased(normed, *args, **context)
         made: Any = Added.apply
-        out: Tensor = made(self.beside, rows_of(kept), rows_of(found), self.part.last.bias, self.dropping(self.dropout))
+        out: Tensor = made(self.shared, rows_of(kept), rows_of(found), self.part.last.bias, self.dropping(self.dropout))
         return out.view(x.shape)
 
 
@@ -151,5 +151,5 @@ class QuickPostNorm(Quick, PostNorm):
         found, kept = self.part.unbiased(x, *args, **context)
         made: Any = AddedAndNormed.apply
         norm, bias = (self.norm.weight, self.norm.bias, self.norm.eps), self.part.last.bias
-        out: Tensor = made(self.beside, rows_of(kept), rows_of(found), bias, *norm, self.dropping(self.dropout))
+        out: Tensor = made(self.shared, rows_of(kept), rows_of(found), bias, *norm, self.dropping(self.dropout))
         return out.view(x.shape)

@@ -1,4 +1,4 @@
-"""Linear maps on a GPU, whose weights' gradients are computed beside the backward pass. Shapes: x (…, D) → (…, E)."""
+"""Linear maps on a GPU, whose weights' gradients are left for the end of a pass. Shapes: x (…, D) → (…, E)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from .beside import Beside
+from .passes import Pass
 
 MANY = 8  # outputs for every input: a vocabulary's
 ALIGNED = 8  # numbers that a matrix is widened by, so that its rows still begin where products are fast
@@ -36,11 +36,11 @@ class Map(NamedTuple):
         weights, biases = tuple(layer.weight for layer in layers), tuple(layer.bias for layer in layers)
         return cls(_laid_together(weights), _laid_together(biases), weights, biases)
 
-    def __call__(self, beside: Beside, x: Tensor) -> tuple[Tensor, Tensor]:
+    def __call__(self, shared: Pass, x: Tensor) -> tuple[Tensor, Tensor]:
         """The product; and x itself, for whoever adds it to something later: what comes back for it is added to its
         gradient in place, so that nobody else may have it."""
         own, made = (*self.weights, *self.biases), _Mapped.apply
-        given = beside.counting(*own), rows_of(x), self.weight.detach(), self.bias, len(self.weights)
+        given = shared.counting(*own), rows_of(x), self.weight.detach(), self.bias, len(self.weights)
         out, kept = made(*given, *own)  # type: ignore[no-untyped-call]
         return out.view(*x.shape[:-1], self.weight.shape[0]), kept.view(x.shape)
 
@@ -63,10 +63,10 @@ class _Mapped(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, beside: Beside, x: Tensor, weight: Tensor, bias: Tensor | None, n: int, *own: Tensor
+        ctx: Any, shared: Pass, x: Tensor, weight: Tensor, bias: Tensor | None, n: int, *own: Tensor
     ) -> tuple[Tensor, Tensor]:
         ctx.save_for_backward(x, weight)
-        ctx.beside, ctx.n, ctx.own = beside, n, own
+        ctx.shared, ctx.n, ctx.own = shared, n, own
         ctx.set_materialize_grads(False)
         return F.linear(x, weight, bias), x
 
@@ -78,34 +78,27 @@ class _Mapped(torch.autograd.Function):
         (x, weight), given = ctx.saved_tensors, slope.contiguous()
         found: list[Tensor | None] = [None] * len(ctx.own)
         if any(ctx.needs_input_grad[5:]):
-            found = _beside(ctx.beside, x, given, ctx.own, ctx.n)
+            found = _gradients(ctx.shared, x, given, ctx.own, ctx.n)
         by_x = kept
         if ctx.needs_input_grad[1]:
             by_x = given @ weight if kept is None else kept.addmm_(given, weight)
         return None, by_x, None, None, None, *found
 
 
-def _beside(beside: Beside, x: Tensor, slope: Tensor, own: Sequence[Tensor], n: int) -> list[Tensor | None]:
-    """Gradients of weights, and of biases where there are any; all of one kind in one piece."""
-    d, e = x.shape[1], slope.shape[1]
-    sizes = [len(part) for part in own[:n]]
-    by_weight = slope.new_empty(e, d)
-    if len(own) == n:
-        beside.run(own, (x, slope, by_weight), lambda: torch.mm(slope.mT, x, out=by_weight))
-        return list(by_weight.split(sizes))
-    by_bias = slope.new_empty(e)
-    if e >= MANY * d and d % ALIGNED == 0:
-        beside.run(own, (x, slope, by_weight, by_bias), lambda: _by_ones(x, slope, by_weight, by_bias))
-    else:
-        from ..kernels.sums import column_sums
-
-        beside.run(own[:n], (x, slope, by_weight), lambda: torch.mm(slope.mT, x, out=by_weight))
-        beside.run(own[n:], (slope, by_bias), lambda: column_sums(slope, by_bias))
-    return [*by_weight.split(sizes), *by_bias.split(sizes)]
+def _gradients(shared: Pass, x: Tensor, slope: Tensor, own: Sequence[Tensor], n: int) -> list[Tensor | None]:
+    """Of weights, and of biases where there are any; all of one kind in one piece."""
+    weights, biases, d, e = own[:n], own[n:], x.shape[1], slope.shape[1]
+    sizes = [len(weight) for weight in weights]
+    if biases and e >= MANY * d and d % ALIGNED == 0:
+        by_weight, by_bias = _by_ones(x, slope)
+        return [*by_weight.split(sizes), *by_bias.split(sizes)]
+    found: list[Tensor | None] = [*shared.product(weights, x, slope).split(sizes)]
+    if biases:
+        found += shared.sums(biases, slope).split(sizes)
+    return found
 
 
-def _by_ones(x: Tensor, slope: Tensor, by_weight: Tensor, by_bias: Tensor) -> None:
+def _by_ones(x: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
     """A bias is the weight of an input that is always 1. So the slope, which is large, is read once for both."""
     wide = slope.mT @ F.pad(x, (0, ALIGNED), value=1.0)
-    by_weight.copy_(wide[:, : x.shape[1]])
-    by_bias.copy_(wide[:, -1])
+    return wide[:, : x.shape[1]].contiguous(), wide[:, -1].contiguous()

@@ -13,8 +13,8 @@ from ...core import DotProduct, LayerNorm, Mask, TokenEmbedding, VocabularyHead
 from ...core.binding import Bound
 from ...core.heads import Table
 from ..kernels import SIDES, available
-from .beside import Beside
 from .maps import Map, rows_of
+from .passes import Pass
 
 if TYPE_CHECKING:
     from ..kernels.dropping import Dropping
@@ -25,9 +25,9 @@ LARGEST = 2**26  # numbers in a token table, whose gradient is added up in a flo
 
 
 class Quick:
-    """Beside the class of a part: one that may take its place."""
+    """Pass the class of a part: one that may take its place."""
 
-    beside: Beside
+    shared: Pass
 
     @classmethod
     def fits(cls, part: Any) -> bool:
@@ -41,7 +41,7 @@ class Quick:
         """What a kernel shall drop, which nobody else does."""
         from ..kernels.dropping import Dropping
 
-        return Dropping(dropout.p if dropout.training else 0.0, *self.beside.draw())
+        return Dropping(dropout.p if dropout.training else 0.0, *self.shared.draw())
 
 
 def pays(x: Tensor) -> bool:
@@ -59,7 +59,7 @@ class QuickLinear(Quick, nn.Linear):
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002  # torch's name
         if not pays(input) or input.dtype != self.weight.dtype:
             return super().forward(input)
-        return Map.of(self)(self.beside, input)[0]
+        return Map.of(self)(self.shared, input)[0]
 
 
 class QuickLayerNorm(Quick, LayerNorm):
@@ -77,7 +77,7 @@ class QuickLayerNorm(Quick, LayerNorm):
         from ..kernels.residual import Normed
 
         made: Any = Normed.apply
-        y, kept = made(self.beside, rows_of(x), self.weight, self.bias, self.eps)
+        y, kept = made(self.shared, rows_of(x), self.weight, self.bias, self.eps)
         return y.view(x.shape), kept.view(x.shape)
 
 
@@ -107,9 +107,9 @@ class QuickVocabularyHead(Quick, VocabularyHead):
             return super().forward(x, keep)
         x = self.transform(x)
         if type(self.table) is not Table:  # but an embedding, whose own use is not counted
-            self.beside.counting(self.weight)
+            self.shared.counting(self.weight)
         own = Map(self.weight, self.bias, (self.weight,), () if self.bias is None else (self.bias,))
-        return own(self.beside, x if self.scale == 1.0 else x * self.scale)[0]
+        return own(self.shared, x if self.scale == 1.0 else x * self.scale)[0]
 
 
 class QuickDotProduct(Quick, DotProduct):
