@@ -381,7 +381,7 @@ def test_gradients_of_many_maps(sizes: list[tuple[int, int, int]], way: str) -> 
         for part in [part for pair in given for part in pair]:
             part.normal_()
         graph.replay()
-        assert bool(room.any()) == (way == "recorded")
+        assert len(room) == tables._most
     doubles = [[part.double() for part in pair] for pair in given]
     theirs = torch.autograd.grad(exact(doubles), list(exact.parameters()))
     for one, other in zip(mine, theirs, strict=True):
