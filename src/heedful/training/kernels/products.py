@@ -56,7 +56,7 @@ def suits(x: Tensor, slope: Tensor) -> bool:
     return plain and n > 0 and d * e <= LARGEST and torch.cuda.get_device_capability(x.device)[0] >= 9
 
 
-def grouped(tables: Tables, products: Sequence[tuple[Tensor, Tensor, Tensor]]) -> None:
+def weight_gradients(tables: Tables, products: Sequence[tuple[Tensor, Tensor, Tensor]]) -> None:
     """Of inputs and slopes that suit, fill the gradients."""
     if not products:
         return

@@ -26,10 +26,10 @@ class Left(NamedTuple):
 
     def do(self, tables: Tables) -> None:
         """All of it."""
-        from ..kernels.products import grouped
+        from ..kernels.products import weight_gradients
         from ..kernels.sums import column_sums, totals
 
-        grouped(tables, self.products)
+        weight_gradients(tables, self.products)
         totals(tables, [*self.totals, *column_sums(tables, self.sums)])
 
 
