@@ -95,8 +95,22 @@ static inline __attribute__((always_inline)) void add_input(
 }
 
 /* Where many rows share the weights, their sums take as long as the weights that come next take to arrive from
- * memory. So a tile fetches a piece of those, AT_ONCE lines for so many inputs, and the places it will write to. */
-enum { LINE = 64, INPUTS = 4, AT_ONCE = 2, MANY = 3 * ROWS };
+ * memory. So a tile fetches a piece of those, some lines for so many inputs, and the places it will write to. */
+enum { LINE = 64, INPUTS = 4, AT_ONCE = 2, AT_ONCE_IN_8_BITS = 1, MANY = 3 * ROWS };
+
+/* What the tile of this number fetches: a piece of the next group of outputs, which takes `whole` bytes, or once that is
+ * here, what is here. */
+static inline const char *ahead_of(const Matrix *m, int64_t whole, int64_t lines, int64_t group, int64_t tile)
+{
+    const int64_t at = tile * (m->n_in / INPUTS * lines * LINE);
+    return (const char *)m->weights + group * whole + (at < whole ? whole + at : 0);
+}
+
+static inline __attribute__((always_inline)) void fetch_outputs(const Matrix *m, float *y, int64_t n0, const int n_rows)
+{
+    for (int r = 0; r < n_rows; r++)
+        for (int b = 0; b < BLOCKS; b++) __builtin_prefetch(y + r * m->n_out + n0 + b * LANES, 1);
+}
 
 static inline __attribute__((always_inline)) void block_float(
     const Matrix *m, const float *x, float *y, int64_t n0, const char *ahead, const int n_rows)
@@ -108,8 +122,7 @@ static inline __attribute__((always_inline)) void block_float(
     for (int r = 0; r < n_rows; r++)
         for (int b = 0; b < BLOCKS; b++) sums[r][b] = (lanes){0};
     if (ahead) {
-        for (int r = 0; r < n_rows; r++)
-            for (int b = 0; b < BLOCKS; b++) __builtin_prefetch(y + r * m->n_out + n0 + b * LANES, 1);
+        fetch_outputs(m, y, n0, n_rows);
         for (; i + INPUTS <= k; i += INPUTS, ahead += AT_ONCE * LINE) {
             for (int line = 0; line < AT_ONCE; line++) __builtin_prefetch(ahead + line * LINE);
             for (int j = 0; j < INPUTS; j++) add_input(sums, w, x, k, i + j, n_rows);
@@ -118,13 +131,6 @@ static inline __attribute__((always_inline)) void block_float(
     for (; i < k; i++) add_input(sums, w, x, k, i, n_rows);
     for (int r = 0; r < n_rows; r++)
         for (int b = 0; b < BLOCKS; b++) write_lanes(m, sums[r][b], y + r * m->n_out, n0 + b * LANES);
-}
-
-/* What the tile of this number fetches: a piece of the next group of outputs, or once that is here, what is here. */
-static inline const char *ahead_of(const Matrix *m, int64_t group, int64_t tile)
-{
-    const int64_t whole = LANES * BLOCKS * m->n_in * sizeof(float), at = tile * (m->n_in / INPUTS * AT_ONCE * LINE);
-    return (const char *)m->weights + group * whole + (at < whole ? whole + at : 0);
 }
 
 typedef int32_t counts __attribute__((vector_size(4 * LANES), aligned(4)));
@@ -152,14 +158,16 @@ static inline __attribute__((always_inline)) counts multiply_add(counts sum, cou
 
 static inline __attribute__((always_inline)) void block_int8(
     const Matrix *m, const int8_t *x, const float *steps, const int32_t *totals, float *y, int64_t n0,
-    const int n_rows)
+    const char *ahead, const int n_rows)
 {
     const int64_t k = (m->n_in + 3) / 4 * 4;
     const uint8_t *w = (const uint8_t *)m->weights + n0 * k;
     counts sums[ROWS][BLOCKS];
     for (int r = 0; r < n_rows; r++)
         for (int b = 0; b < BLOCKS; b++) sums[r][b] = (counts){0};
-    for (int64_t i = 0; i < k; i += 4) {
+    fetch_outputs(m, y, n0, n_rows);
+    for (int64_t i = 0; i < k; i += INPUTS, ahead += AT_ONCE_IN_8_BITS * LINE) {
+        __builtin_prefetch(ahead);
         counts part[BLOCKS];
         for (int b = 0; b < BLOCKS; b++) part[b] = *(const counts *)(w + (b * k + i) * LANES);
         for (int r = 0; r < n_rows; r++) {
@@ -235,9 +243,12 @@ static void product(const Team *team, const Matrix *m, const float *x, int64_t r
             const int n_rows = rows - r < ROWS ? (int)(rows - r) : ROWS;
             float *out = y + r * m->n_out;
             if (m->bits == 8) {
-                EVERY_SIZE(block_int8, m, small->levels + r * k, small->steps + r, small->totals + r, out, i * group)
+                const char *ahead = ahead_of(m, group * k, AT_ONCE_IN_8_BITS, i, tile);
+                const int8_t *levels = small->levels + r * k;
+                EVERY_SIZE(block_int8, m, levels, small->steps + r, small->totals + r, out, i * group, ahead)
             } else {
-                const char *ahead = rows > MANY ? ahead_of(m, i, tile) : NULL;
+                const int64_t whole = group * m->n_in * (int64_t)sizeof(float);
+                const char *ahead = rows > MANY ? ahead_of(m, whole, AT_ONCE, i, tile) : NULL;
                 EVERY_SIZE(block_float, m, x + r * m->n_in, out, i * group, ahead)
             }
         }
