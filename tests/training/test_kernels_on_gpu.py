@@ -307,12 +307,12 @@ class Tied(torch.nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.embedding = TokenEmbedding(600, 64)
+        self.embedding = TokenEmbedding(400, 64)
         shared = FeedForward(64, 128, activation="gelu")
         self.layers = torch.nn.ModuleList([PostNorm(shared, LayerNorm(64)), PostNorm(shared, LayerNorm(64))])
         self.frozen = PostNorm(FeedForward(64, 128, activation="gelu"), LayerNorm(64))
         self.frozen.requires_grad_(False)
-        self.head = VocabularyHead(64, 600, table=self.embedding, bias=True)
+        self.head = VocabularyHead(64, 400, table=self.embedding, bias=True)
 
     def forward(self, ids: Tensor) -> Tensor:
         x, _ = self.embedding(ids)
@@ -327,7 +327,7 @@ def test_what_is_left_for_the_end_is_done(deterministic: bool) -> None:
     """Memory that will be read and written then is not given to others; what is used twice is added up before."""
     torch.manual_seed(0)
     module = Tied().cuda().to(torch.bfloat16)
-    exact, ids = deepcopy(module).double(), torch.randint(600, (40, 30), device="cuda")
+    exact, ids = deepcopy(module).double(), torch.randint(400, (40, 30), device="cuda")
     shared = quicken(module, torch.device("cuda"))
     names = [name for name, parameter in module.named_parameters() if parameter.requires_grad]
     wanted = torch.autograd.grad(exact(ids).logsumexp(-1).sum(), [dict(exact.named_parameters())[n] for n in names])
@@ -381,7 +381,7 @@ def test_gradients_of_many_maps(sizes: list[tuple[int, int, int]], way: str) -> 
         for part in [part for pair in given for part in pair]:
             part.normal_()
         graph.replay()
-        assert len(room) == tables._most
+        assert tables._used == (len(room) if way == "recorded" else 0)
     doubles = [[part.double() for part in pair] for pair in given]
     theirs = torch.autograd.grad(exact(doubles), list(exact.parameters()))
     for one, other in zip(mine, theirs, strict=True):

@@ -42,10 +42,11 @@ class Tables:
     def put(self, rows: list[list[int]]) -> Tensor | None:
         """Rows of the same length; None where a step is recorded that needs more room than any that has run."""
         given = torch.tensor(rows)
+        assert given.numel() % 2 == 0  # so that the next table begins at 16 bytes, too, for which kernels are compiled
         begin, end = self._used, self._used + given.numel()
         if not torch.cuda.is_current_stream_capturing():
             self._used, self._most = end, max(end, self._most)
-            return given.to(self.device)
+            return given.pin_memory().to(self.device, non_blocking=True)
         if self._room is None or end > len(self._room):
             return None
         self._used = end

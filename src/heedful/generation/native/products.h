@@ -95,14 +95,15 @@ static inline __attribute__((always_inline)) void add_input(
 }
 
 /* Where many rows share the weights, their sums take as long as the weights that come next take to arrive from
- * memory. So a tile fetches a piece of those, some lines for so many inputs, and the places it will write to. */
-enum { LINE = 64, INPUTS = 4, AT_ONCE = 2, AT_ONCE_IN_8_BITS = 1, MANY = 3 * ROWS };
+ * memory. So a tile fetches a piece of those, AT_ONCE lines for so many inputs, and the places it will write to. In
+ * 8 bits it is a line for each four inputs; few rows neither gain nor lose by it there. */
+enum { LINE = 64, INPUTS = 4, AT_ONCE = 2, MANY = 3 * ROWS };
 
-/* What the tile of this number fetches: a piece of the next group of outputs, which takes `whole` bytes, or once that is
- * here, what is here. */
-static inline const char *ahead_of(const Matrix *m, int64_t whole, int64_t lines, int64_t group, int64_t tile)
+/* Where the tile of this number fetches its piece of the next group of outputs, or once that is here, what is here;
+ * both in bytes. */
+static inline const char *ahead_of(const Matrix *m, int64_t whole, int64_t piece, int64_t group, int64_t tile)
 {
-    const int64_t at = tile * (m->n_in / INPUTS * lines * LINE);
+    const int64_t at = tile * piece;
     return (const char *)m->weights + group * whole + (at < whole ? whole + at : 0);
 }
 
@@ -166,7 +167,7 @@ static inline __attribute__((always_inline)) void block_int8(
     for (int r = 0; r < n_rows; r++)
         for (int b = 0; b < BLOCKS; b++) sums[r][b] = (counts){0};
     fetch_outputs(m, y, n0, n_rows);
-    for (int64_t i = 0; i < k; i += INPUTS, ahead += AT_ONCE_IN_8_BITS * LINE) {
+    for (int64_t i = 0; i < k; i += 4, ahead += LINE) {
         __builtin_prefetch(ahead);
         counts part[BLOCKS];
         for (int b = 0; b < BLOCKS; b++) part[b] = *(const counts *)(w + (b * k + i) * LANES);
@@ -243,12 +244,12 @@ static void product(const Team *team, const Matrix *m, const float *x, int64_t r
             const int n_rows = rows - r < ROWS ? (int)(rows - r) : ROWS;
             float *out = y + r * m->n_out;
             if (m->bits == 8) {
-                const char *ahead = ahead_of(m, group * k, AT_ONCE_IN_8_BITS, i, tile);
+                const char *ahead = ahead_of(m, group * k, k / 4 * LINE, i, tile);
                 const int8_t *levels = small->levels + r * k;
                 EVERY_SIZE(block_int8, m, levels, small->steps + r, small->totals + r, out, i * group, ahead)
             } else {
-                const int64_t whole = group * m->n_in * (int64_t)sizeof(float);
-                const char *ahead = rows > MANY ? ahead_of(m, whole, AT_ONCE, i, tile) : NULL;
+                const int64_t whole = group * m->n_in * 4, piece = m->n_in / INPUTS * AT_ONCE * LINE;
+                const char *ahead = rows > MANY ? ahead_of(m, whole, piece, i, tile) : NULL;
                 EVERY_SIZE(block_float, m, x + r * m->n_in, out, i * group, ahead)
             }
         }

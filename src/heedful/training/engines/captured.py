@@ -95,7 +95,7 @@ class Graph:
         settings: dict[str, Any] = {"pool": engine.pool, "stream": engine.stream}
         try:  # another thread may pin the next batches meanwhile
             with (
-                engine.tables.recorded() as self.table,
+                engine.tables.recorded() as self.room,
                 torch.cuda.graph(self.graph, **settings, capture_error_mode="thread_local"),
             ):
                 work()

@@ -21,6 +21,7 @@ LARGEST = 2**20  # numbers of a gradient that is taken in; of larger ones, each 
 TALL, DEEP = 128, 64  # outputs of a tile, and rows that are read at once
 WIDE, NARROW = (256, 8), (128, 4)  # inputs of a tile, and groups of threads that share it
 STAGES = 3  # readings that are under way
+ABLE = 9, 10  # capabilities of GPUs that fetch tiles by themselves, and hold as many as are under way
 
 
 @triton.jit
@@ -53,7 +54,7 @@ def suits(x: Tensor, slope: Tensor) -> bool:
         and part.shape[1] * part.element_size() % ALIGNED == 0
         for part in (x, slope)
     )
-    return plain and n > 0 and d * e <= LARGEST and torch.cuda.get_device_capability(x.device)[0] >= 9
+    return plain and n > 0 and d * e <= LARGEST and torch.cuda.get_device_capability(x.device)[0] in ABLE
 
 
 def weight_gradients(tables: Tables, products: Sequence[tuple[Tensor, Tensor, Tensor]]) -> None:

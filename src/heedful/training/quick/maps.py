@@ -1,4 +1,4 @@
-"""Linear maps on a GPU, whose weights' gradients are left for the end of a pass. Shapes: x (…, D) → (…, E)."""
+"""Linear maps on a GPU, whose gradients wait for the end of a pass where they are small. Shapes: x (…, D) → (…, E)."""
 
 from __future__ import annotations
 

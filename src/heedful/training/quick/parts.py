@@ -25,7 +25,7 @@ LARGEST = 2**26  # numbers in a token table, whose gradient is added up in a flo
 
 
 class Quick:
-    """Pass the class of a part: one that may take its place."""
+    """Beside the class of a part: one that may take its place."""
 
     shared: Pass
 
@@ -50,7 +50,7 @@ def pays(x: Tensor) -> bool:
 
 
 class QuickLinear(Quick, nn.Linear):
-    """Its weight's gradient is not waited for, and its bias's is added up by many programs."""
+    """The gradients of its weight, where that is small, and of its bias are left for the end of a pass."""
 
     @classmethod
     def fits(cls, part: nn.Linear) -> bool:
@@ -100,7 +100,7 @@ class QuickTokenEmbedding(Quick, TokenEmbedding):
 
 
 class QuickVocabularyHead(Quick, VocabularyHead):
-    """The gradient of its bias, a sum over all logits, is not waited for; nor that of a table of its own."""
+    """The gradient of its bias, a sum over all logits, comes from the product that its table's needs."""
 
     def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
         if not pays(x) or x.dtype != self.weight.dtype:

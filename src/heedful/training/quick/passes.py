@@ -67,8 +67,8 @@ class Pass:
         from ..kernels.products import suits
 
         out = slope.new_empty(slope.shape[1], x.shape[1])
-        if suits(x, slope):
-            self._leave(weights, Left([(x, slope, out)], [], []))
+        if suits(x, slope) and self._may_wait(weights, x, slope, out):
+            self._left.products.append((x, slope, out))
         else:
             torch.mm(slope.mT, x, out=out)
         return out
@@ -76,27 +76,30 @@ class Pass:
     def sums(self, vectors: Sequence[Tensor], slope: Tensor) -> Tensor:
         """The gradient (E) of what was added to every row, from the slope of what came of it (N, E)."""
         out = slope.new_empty(slope.shape[1])
-        self._leave(vectors, Left([], [(slope, out)], []))
+        if self._may_wait(vectors, slope, out):
+            self._left.sums.append((slope, out))
+        else:
+            Left([], [(slope, out)], []).do(self.tables)
         return out
 
     def totals(self, parts: Tensor, *vectors: Tensor) -> Sequence[Tensor]:
         """The gradients of vectors (D,), one each, of which every program has its sums: (M, P, D)."""
         out = vectors[0].new_empty(len(vectors), parts.shape[2])
-        self._leave(vectors, Left([], [], [(parts, out)]))
+        if self._may_wait(vectors, parts, out):
+            self._left.totals.append((parts, out))
+        else:
+            Left([], [], [(parts, out)]).do(self.tables)
         return out.unbind()
 
-    def _leave(self, weights: Sequence[Tensor], work: Left) -> None:
-        """For the end, unless autograd needs it before, or too much would be held."""
-        numbers = self._numbers + sum(tensor.numel() for kind in work for tensors in kind for tensor in tensors)
+    def _may_wait(self, weights: Sequence[Tensor], *tensors: Tensor) -> bool:
+        """Whether autograd does not need their gradient before the end, and there is room to hold this until then."""
+        numbers = self._numbers + sum(tensor.numel() for tensor in tensors)
         if numbers > MOST or any(self.uses[id(weight)] > 1 for weight in weights):
-            work.do(self.tables)
-            return
+            return False
         if not self._numbers:
             torch.autograd.Variable._execution_engine.queue_callback(self._end)
         self._numbers = numbers
-        self._left.products.extend(work.products)
-        self._left.sums.extend(work.sums)
-        self._left.totals.extend(work.totals)
+        return True
 
     def _end(self) -> None:
         left, self._left, self._numbers = self._left, Left([], [], []), 0
