@@ -11,6 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful.data import packing
 from heedful.data.batch import Batch, moved, pinned
 from heedful.data.text_batch import TextBatch
 from heedful.data.windows import Windows
@@ -96,15 +97,15 @@ def test_every_kind_of_batch_moves_to_a_gpu_in_one_copy_from_pinned_memory(
 ) -> None:
     steps: list[str] = []
 
-    def pin(tensor: torch.Tensor) -> torch.Tensor:
+    def pinned_room(size: int) -> torch.Tensor:
         steps.append("pinned")
-        return tensor.clone()
+        return torch.empty(size, dtype=torch.uint8)
 
     def copy(tensor: torch.Tensor, device: str, *, non_blocking: bool = False) -> torch.Tensor:
         steps.append(f"{device}, {non_blocking}")
         return tensor.clone()
 
-    monkeypatch.setattr(torch.Tensor, "pin_memory", pin)
+    monkeypatch.setattr(packing, "_pinned", pinned_room)
     monkeypatch.setattr(torch.Tensor, "to", copy)
     given = [torch.tensor(n) if str(field.type).startswith("Tensor") else (n,) for n, field in enumerate(fields(kind))]
     tensors = [value for value in given if isinstance(value, torch.Tensor)]

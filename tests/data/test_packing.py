@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 
+from heedful.data import packing
 from heedful.data.packing import cut, pinned_together, whole_of
 
 
 @pytest.fixture
 def kinds(monkeypatch: pytest.MonkeyPatch) -> list[torch.Tensor]:
-    monkeypatch.setattr(torch.Tensor, "pin_memory", torch.Tensor.clone)  # which needs no GPU
+    monkeypatch.setattr(packing, "_pinned", lambda size: torch.empty(size, dtype=torch.uint8))  # which needs no GPU
     return [
         torch.arange(7),
         torch.tensor([[True, False, True]]),

@@ -214,6 +214,19 @@ def test_validation_sees_the_running_average_and_leaves_no_trace(tmp_path: Path)
     assert scored[-1] == digest(module)
 
 
+@pytest.mark.parametrize("ema", [0.0, 0.9])
+def test_every_part_drops_at_every_step_whatever_was_judged_before(tmp_path: Path, ema: float) -> None:
+    steps = []
+
+    class Watched(Copying):
+        def loss(self, module: nn.Module, batch: Numbers) -> Loss:
+            steps.append(all(part.training for part in module.modules()))
+            return super().loss(module, batch)
+
+    fit(Watched(tiny().eval()), config(steps=4, validate_every=2, ema=ema), tmp_path)
+    assert steps == [True] * 4
+
+
 def test_a_damaged_best_checkpoint_is_named(tmp_path: Path) -> None:
     def damage(event: Event) -> None:
         if isinstance(event, Saved) and event.step == 2:

@@ -12,10 +12,10 @@ ALIGNED = 16  # bytes, at a multiple of which every tensor begins
 
 def pinned_together(tensors: Sequence[Tensor]) -> list[Tensor]:
     """Copies of tensors on the CPU, in one piece of memory that a GPU can read by itself."""
-    whole = torch.zeros(_places(tensors)[1], dtype=torch.uint8)
-    for part, tensor in zip(cut(whole, tensors), tensors, strict=True):
+    parts = cut(_pinned(_places(tensors)[1]), tensors)
+    for part, tensor in zip(parts, tensors, strict=True):
         part.copy_(tensor)
-    return cut(whole.pin_memory(), tensors)
+    return parts
 
 
 def cut(whole: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
@@ -35,6 +35,10 @@ def whole_of(tensors: Sequence[Tensor]) -> Tensor | None:
     if memory.nbytes() != end or not all(_lies_at(tensor, base, start) for start, tensor in places):
         return None
     return torch.empty(0, dtype=torch.uint8, device=tensors[0].device).set_(memory)
+
+
+def _pinned(size: int) -> Tensor:
+    return torch.empty(size, dtype=torch.uint8, pin_memory=True)
 
 
 def _lies_at(tensor: Tensor, base: int, start: int) -> bool:

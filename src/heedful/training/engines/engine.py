@@ -36,7 +36,6 @@ class Engine:
 
     def step(self, step: int, batches: Sequence[Any]) -> Tensor:
         """The step numbered `step`. Its values (total, plain, n, norm, finite) are overwritten by the next."""
-        self.held.module.train()
         self.update.prepare(step)
         for index, batch in enumerate(batches):
             self.add(batch, first=index == 0)

@@ -31,7 +31,7 @@ class Replica:
 
     def __init__(self, origin: nn.Module) -> None:
         self.origin = origin
-        self.module = self._computing(origin)
+        self.module = self._computing(origin).train()  # for good: what is judged is another
         self.weights: dict[str, nn.Parameter] = {
             name: parameter for name, parameter in origin.named_parameters() if parameter.requires_grad
         }

@@ -31,7 +31,7 @@ class Shards(Replica):
     def __init__(self, origin: nn.Module, world: Together, *, rounded: bool = False) -> None:
         self.origin, self.world = origin, world
         self.device = next(origin.parameters()).device
-        self.module = deepcopy(origin)
+        self.module = deepcopy(origin).train()
         self.origin.to("cpu")
         self._divide(rounded)
         self.shapes = {name: parameter.shape for name, parameter in origin.named_parameters()}
