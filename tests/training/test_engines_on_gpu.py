@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -137,3 +139,24 @@ def test_a_recorded_run_that_was_stopped_goes_on_with_its_dropout(tmp_path: Path
 def test_the_weights_that_are_delivered_are_float32(tmp_path: Path) -> None:
     job = run(tmp_path, "graph", precision="bf16-weights")
     assert {weight.dtype for weight in weights_of(job.module).values()} == {torch.float32}
+
+
+RECORDED = """
+import sys
+import torch
+from copying import Copying, config
+from heedful.training import fit
+from heedful.training.r_drop import agreeing_cross_entropy
+settings = {"device": "cuda", "engine": "graph", "precision": "bf16-weights", "optimiser": "muon", "muon_rate": 0.01}
+fit(Copying(), config(steps=8, validate_every=4, **settings), sys.argv[1])
+logits = torch.randn(4, 3, 40, device="cuda", requires_grad=True)
+agreeing_cross_entropy(logits, torch.zeros(2, 3, device="cuda", dtype=torch.long), alpha=1.0).total.backward()
+print("torch._dynamo" in sys.modules)
+"""
+
+
+def test_a_run_that_compiles_nothing_does_not_import_the_compiler(tmp_path: Path) -> None:
+    """Which takes seconds."""
+    command = [sys.executable, "-c", RECORDED, str(tmp_path)]
+    ended = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+    assert ended.stdout.strip() == "False", ended.stdout + ended.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import unwrap
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -31,6 +32,7 @@ class QuickAdamW(MaskedAdamW):
     """Of weights in float32, in one launch, and one for their counts: torch's kernel takes a list of small weights in
     several, one after another."""
 
+    add_param_group = unwrap(torch.optim.Optimizer.add_param_group)  # torch's wrapper imports its compiler: seconds
     factor: Tensor  # of the gradients, on the device
     tables: _Tables | None = None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from inspect import unwrap
 from typing import Any
 
 import torch
@@ -41,6 +42,7 @@ class Muon(torch.optim.Optimizer):
     """
 
     keeps = ("momentum",)  # of each weight
+    add_param_group = unwrap(torch.optim.Optimizer.add_param_group)  # torch's wrapper imports its compiler: seconds
     found_inf: Tensor | None = None
 
     def __init__(

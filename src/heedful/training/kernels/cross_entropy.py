@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from . import block_of
+from .operators import with_gradient
 
 BLOCK, WARPS = 2048, 4  # logits that a program holds at once, and groups of threads that share them
 HELD, EACH = 16384, 1024  # the most where it holds all of a token's, and how many of them a group of threads has
@@ -127,10 +128,14 @@ class _Held(torch.autograd.Function):
         return slopes, None, None, None
 
 
-@torch.library.custom_op("heedful::cross_entropy", mutates_args=())
+def _room(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    smoothed, plain, lse = (logits.new_empty(logits.shape[0], dtype=torch.float32) for _ in range(3))
+    return smoothed, plain, lse
+
+
 def _costs(logits: Tensor, target: Tensor, keep: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
     n, v = logits.shape
-    lse, smoothed, plain = (logits.new_empty(n, dtype=torch.float32) for _ in range(3))
+    smoothed, plain, lse = _room(logits)
     if n:
         _forward[(n,)](
             logits, target, keep, lse, smoothed, plain, v, smoothing, block=block_of(v, BLOCK), num_warps=WARPS
@@ -138,7 +143,6 @@ def _costs(logits: Tensor, target: Tensor, keep: Tensor, smoothing: float) -> tu
     return smoothed, plain, lse
 
 
-@torch.library.custom_op("heedful::cross_entropy_gradient", mutates_args=())
 def _slopes(logits: Tensor, target: Tensor, keep: Tensor, lse: Tensor, slope: Tensor, smoothing: float) -> Tensor:
     n, v = logits.shape
     out = torch.empty_like(logits)
@@ -150,37 +154,14 @@ def _slopes(logits: Tensor, target: Tensor, keep: Tensor, lse: Tensor, slope: Te
     return out
 
 
-@_costs.register_fake
-def _(logits: Tensor, target: Tensor, keep: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
-    each = logits.new_empty(logits.shape[0], dtype=torch.float32)
-    return each, torch.empty_like(each), torch.empty_like(each)
-
-
-@_slopes.register_fake
-def _(logits: Tensor, target: Tensor, keep: Tensor, lse: Tensor, slope: Tensor, smoothing: float) -> Tensor:
-    return torch.empty_like(logits)
-
-
-def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    logits, target, keep, ctx.smoothing = inputs
-    ctx.save_for_backward(logits, target, keep, output[2])
-
-
-def _back(ctx: Any, slope: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-    logits, target, keep, lse = ctx.saved_tensors
-    return _slopes(logits, target, keep, lse, slope.contiguous(), ctx.smoothing), None, None, None
-
-
-_costs.register_autograd(_back, setup_context=_remember)
+_read_twice = with_gradient("cross_entropy", _costs, _slopes, _room)
 
 
 def costs(logits: Tensor, target: Tensor, keep: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
     """Cross-entropies (N) with smoothing and without, zero where a token does not count."""
-    given = logits.contiguous(), target.contiguous(), keep.contiguous(), smoothing
     learns = torch.is_grad_enabled() and logits.requires_grad and not torch.compiler.is_compiling()
     if learns and logits.shape[1] <= HELD:
         made: Any = _Held.apply
-        smoothed, plain = made(*given)
+        smoothed, plain = made(logits.contiguous(), target.contiguous(), keep.contiguous(), smoothing)
         return smoothed, plain
-    smoothed, plain, _ = _costs(*given)
-    return smoothed, plain.detach()
+    return _read_twice(logits, target, keep, smoothing)

@@ -8,14 +8,13 @@ Shapes: N tokens, V vocabulary.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from . import block_of
+from .operators import with_gradient
 
 BLOCK = 2048  # pairs of logits that a program holds at once
 KEPT = 4  # numbers a token: the two log-sums, the two means
@@ -80,13 +79,17 @@ def _backward(logits, target, keep, kept, slope, out, n, v, smoothing, weight, b
     tl.store(out + there, tl.where(real, by_y * times, 0.0).to(out.dtype.element_ty), mask=inside)
 
 
-@torch.library.custom_op("heedful::agreeing_cross_entropy", mutates_args=())
+def _room(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    n = logits.shape[1]
+    loss, plain = (logits.new_empty(n, dtype=torch.float32) for _ in range(2))
+    return loss, plain, logits.new_empty(KEPT, n, dtype=torch.float32)
+
+
 def _costs(
     logits: Tensor, target: Tensor, keep: Tensor, smoothing: float, weight: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     _, n, v = logits.shape
-    loss, plain = (logits.new_empty(n, dtype=torch.float32) for _ in range(2))
-    kept = logits.new_empty(KEPT, n, dtype=torch.float32)
+    loss, plain, kept = _room(logits)
     if n:
         _forward[(n,)](
             logits, target, keep, kept, loss, plain, n, v, smoothing, weight, block=block_of(v, BLOCK), num_warps=8
@@ -94,7 +97,6 @@ def _costs(
     return loss, plain, kept
 
 
-@torch.library.custom_op("heedful::agreeing_cross_entropy_gradient", mutates_args=())
 def _slopes(
     logits: Tensor, target: Tensor, keep: Tensor, kept: Tensor, slope: Tensor, smoothing: float, weight: float
 ) -> Tensor:
@@ -108,34 +110,5 @@ def _slopes(
     return out
 
 
-@_costs.register_fake
-def _(logits: Tensor, target: Tensor, keep: Tensor, smoothing: float, weight: float) -> tuple[Tensor, Tensor, Tensor]:
-    each = logits.new_empty(logits.shape[1], dtype=torch.float32)
-    return each, torch.empty_like(each), logits.new_empty(KEPT, logits.shape[1], dtype=torch.float32)
-
-
-@_slopes.register_fake
-def _(
-    logits: Tensor, target: Tensor, keep: Tensor, kept: Tensor, slope: Tensor, smoothing: float, weight: float
-) -> Tensor:
-    return torch.empty_like(logits)
-
-
-def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    logits, target, keep, ctx.smoothing, ctx.weight = inputs
-    ctx.save_for_backward(logits, target, keep, output[2])
-
-
-def _back(ctx: Any, slope: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-    logits, target, keep, kept = ctx.saved_tensors
-    gradient = _slopes(logits, target, keep, kept, slope.contiguous(), ctx.smoothing, ctx.weight)
-    return gradient, None, None, None, None
-
-
-_costs.register_autograd(_back, setup_context=_remember)
-
-
-def costs(logits: Tensor, target: Tensor, keep: Tensor, smoothing: float, weight: float) -> tuple[Tensor, Tensor]:
-    """Of logits (2, N, V): what each token costs (N), and its plain cross-entropy; zero where it does not count."""
-    loss, plain, _ = _costs(logits.contiguous(), target.contiguous(), keep.contiguous(), smoothing, weight)
-    return loss, plain.detach()
+# Of logits (2, N, V).
+costs = with_gradient("agreeing_cross_entropy", _costs, _slopes, _room)
