@@ -10,7 +10,8 @@ DTYPES = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
 
 def apart(found: Tensor, wanted: Tensor) -> float:
     """Relative to what is wanted."""
-    return float((found.double() - wanted.double()).norm() / wanted.double().norm().clamp(min=1e-9))
+    found, wanted = found.detach().double(), wanted.detach().double()
+    return float((found - wanted).norm() / wanted.norm().clamp(min=1e-9))
 
 
 def made_by(x: Tensor) -> list[str]:
