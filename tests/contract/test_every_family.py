@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 import heedful
-from heedful.core import EncoderDecoder
+from heedful.core import DecoderOnly, EncoderDecoder
 from heedful.errors import RecordingError
-from heedful.families import FAMILIES
+from heedful.families import FAMILIES, config_of
 from heedful.families.weights import read_weights, write_weights
 
 V = 30
@@ -147,6 +147,11 @@ def step(model: Any, tokens: Tensor, cache: Any, source: Tensor, source_keep: Te
 
 def test_every_family_is_here() -> None:
     assert {config["family"] for config in EVERY.values()} == FAMILIES.keys()
+
+
+@every_family
+def test_a_config_knows_whether_its_model_is_a_decoder_alone(name: str) -> None:
+    assert config_of(EVERY[name]).continues_text == isinstance(made(name), DecoderOnly)
 
 
 @every_family

@@ -62,9 +62,16 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.filterwarnings("default")  # the compiler's own warnings differ from version to version
+COMPILING = pytest.mark.filterwarnings("default")  # the compiler's own warnings differ from version to version
+
+
 @pytest.mark.parametrize(
-    ("engine", "name"), [*(("graph", name) for name in CHANGES), ("auto", "plain"), ("compile", "bf16 weights")]
+    ("engine", "name"),
+    [
+        *(("graph", name) for name in CHANGES),
+        ("auto", "plain"),
+        pytest.param("compile", "bf16 weights", marks=COMPILING),
+    ],
 )
 def test_an_engine_learns_what_the_eager_one_does(tmp_path: Path, engine: str, name: str) -> None:
     changes = CHANGES[name]
@@ -140,6 +147,27 @@ def test_a_recorded_run_that_was_stopped_goes_on_with_its_dropout(tmp_path: Path
 def test_the_weights_that_are_delivered_are_float32(tmp_path: Path) -> None:
     job = run(tmp_path, "graph", precision="bf16-weights")
     assert {weight.dtype for weight in weights_of(job.module).values()} == {torch.float32}
+
+
+class Held(Data):
+    """All batches lie on the device from the start, as views of one tensor."""
+
+    def __init__(self) -> None:
+        super().__init__(6)
+        self.all = torch.cat([batch.source for batch in super().epoch(0)]).cuda()
+
+    def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Numbers]:
+        for index, batch in enumerate(super().epoch(0, start, share), start):
+            source = self.all[self.rows * index : self.rows * (index + 1)]
+            yield Numbers(source, batch.real.cuda(), batch.lengths, batch.rows)
+
+
+def test_batches_that_lie_on_the_device_stay_as_they_are(tmp_path: Path) -> None:
+    """A graph writes every batch where it reads."""
+    data = Held()
+    before = data.all.clone()
+    fit(Copying(data=data), config(steps=12, device="cuda", engine="graph", validate_every=0), tmp_path)
+    assert torch.equal(data.all, before)
 
 
 RECORDED = """

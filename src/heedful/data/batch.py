@@ -131,6 +131,13 @@ def pinned(batch: D) -> D:
     return _with(batch, [tensor.pin_memory() if tensor.device.type == "cpu" else tensor for tensor in tensors])
 
 
+def copied(batch: D) -> D:
+    """A batch of any kind in memory of its own, in one piece if it was."""
+    tensors = list(tensors_of(batch).values())
+    whole = whole_of(tensors)
+    return _with(batch, [tensor.clone() for tensor in tensors] if whole is None else cut(whole.clone(), tensors))
+
+
 def tensors_of(batch: DataclassInstance) -> dict[str, Tensor]:
     """The tensors of a batch of any kind, by their names."""
     values = {field.name: getattr(batch, field.name) for field in fields(batch)}

@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-import torch
-
 from ...config import Config, FamilyConfig
-from ...core import DecoderOnly
 from ...data.tokenizer import FIRST_PIECE
-from ...families import build, config_of
+from ...families import config_of
 from ...generation import GenerationConfig
 from ...training.config import TrainingConfig
 from ..run import RunConfig
@@ -87,7 +84,7 @@ class LanguageModelConfig(RunConfig):
     def check(self) -> None:
         self.require_positive("context", "stride")
         self.require(
-            _continues(self.model),
+            self.model.continues_text,
             f"a model of the family {self.model.title!r} does not continue text; one that does is gpt2 or llama",
         )
         room: int | None = getattr(self.model, "max_length", None)
@@ -116,9 +113,3 @@ class LanguageModelConfig(RunConfig):
     def batch(self) -> int:
         """B, the windows of a batch."""
         return max(1, self.training.batch_tokens // self.window)
-
-
-def _continues(model: FamilyConfig) -> bool:
-    """Whether it is a decoder alone, without spending memory on it."""
-    with torch.device("meta"):
-        return isinstance(build(model), DecoderOnly)

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.attention import sdpa_kernel
 
 from ...core.attention import WITHOUT_CUDNN
-from ...data.batch import tensors_of
+from ...data.batch import copied, tensors_of
 from ...data.packing import whole_of
 from ..errors import EngineError
 from ..parallel import Rounded
@@ -48,7 +48,7 @@ class Captured(Engine):
     def add(self, batch: Any, *, first: bool) -> None:
         key = (_shapes(batch), first)
         if key not in self.graphs:
-            fixed = batch.to(self.device).fixed()
+            fixed = self._own(batch).fixed()
             with _attention_for(fixed):
                 if not self._worth(key):
                     self._add(fixed, first=first)
@@ -78,6 +78,11 @@ class Captured(Engine):
     def shapes(self) -> int:
         """How many shapes of batches were recorded."""
         return len({key[0] for key in self.graphs if key != "take"})
+
+    def _own(self, batch: Any) -> Any:
+        """On the device, and not where the job may have it: a graph writes other batches there."""
+        is_there = any(tensor.device == self.device for tensor in tensors_of(batch).values())
+        return copied(batch.to(self.device)) if is_there else batch.to(self.device)
 
     def _worth(self, key: Any) -> bool:
         again = key in self.seen

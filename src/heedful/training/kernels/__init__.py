@@ -1,6 +1,6 @@
 """What torch does in several readings of the memory, in one or two: Triton kernels for a GPU.
 
-Each stands for something that is written out in torch beside it, and is tested against that. The modules here need
+Each stands for something that is written out in torch beside it, and is tested against that. Modules of kernels need
 Triton, which torch brings along where there is CUDA: import them where `available` says so, and not before. Each
 kernel takes a third of a second to compile, once for every kind of number it is specialised for; so numbers of rows,
 which change from batch to batch, are not.

@@ -20,11 +20,11 @@ Back = Callable[..., tuple[Tensor | None, ...]]
 def with_gradient(
     name: str, costs: Callable[..., Found], slopes: Callable[..., Tensor], room: Callable[[Tensor], Found]
 ) -> Callable[..., tuple[Tensor, Tensor]]:
-    """What each token costs (N) and its plain cross-entropy, which has no gradient.
+    """What each token costs (N) and its plain cross-entropy, which has no gradient; zero where it does not count.
 
     `costs` takes logits, target, keep and some numbers, and fills what `room` makes for such logits: the two, and what
     it keeps for `slopes`. That takes logits, target, keep, what was kept, the slope of what each token costs and the
-    numbers, and gives the gradient of the logits.
+    numbers, and gives the gradient of the logits, which itself has none.
     """
     operator = torch.library.custom_op(f"heedful::{name}", costs, mutates_args=())
     gradient = torch.library.custom_op(f"heedful::{name}_gradient", slopes, mutates_args=())
@@ -46,8 +46,8 @@ def with_gradient(
 
 
 def _remember(ctx: Any, inputs: tuple[Any, ...], output: Found) -> None:
-    *tensors, ctx.numbers = *inputs[:3], inputs[3:]
-    ctx.save_for_backward(*tensors, output[2])
+    ctx.numbers = inputs[3:]
+    ctx.save_for_backward(*inputs[:3], output[2])
 
 
 def _remember_sparingly(ctx: Any, inputs: tuple[Any, ...], output: Found) -> None:

@@ -110,5 +110,5 @@ def _slopes(
     return out
 
 
-# Of logits (2, N, V).
+# Of logits (2, N, V), target (N) and keep (N), with smoothing and the weight of what the passes disagree by.
 costs = with_gradient("agreeing_cross_entropy", _costs, _slopes, _room)
