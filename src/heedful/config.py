@@ -93,11 +93,6 @@ class FamilyConfig(Config):
     def __init_subclass__(cls) -> None:
         cls.title = getattr(cls, "family", cls.__name__)
 
-    @property
-    def continues_text(self) -> bool:
-        """Whether its model is a decoder alone."""
-        return False
-
     def to_dict(self) -> dict[str, Any]:
         """Plain values, the family's tag first."""
         return {"family": self.family, **super().to_dict()}

@@ -15,6 +15,7 @@ from heedful.core import DecoderOnly, EncoderDecoder
 from heedful.errors import RecordingError
 from heedful.families import FAMILIES, config_of
 from heedful.families.weights import read_weights, write_weights
+from heedful.tasks.language_model.config import _continues
 
 V = 30
 SMALL = {"vocab_size": V, "d_model": 24}
@@ -150,8 +151,8 @@ def test_every_family_is_here() -> None:
 
 
 @every_family
-def test_a_config_knows_whether_its_model_is_a_decoder_alone(name: str) -> None:
-    assert config_of(EVERY[name]).continues_text == isinstance(made(name), DecoderOnly)
+def test_who_continues_text_is_a_decoder_alone(name: str) -> None:
+    assert _continues(config_of(EVERY[name])) == isinstance(made(name), DecoderOnly)
 
 
 @every_family

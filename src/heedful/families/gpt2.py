@@ -46,11 +46,6 @@ class GPT2Config(FamilyConfig):
     embedding_dropout: float = 0.1
     attention_dropout: float = 0.1
 
-    @property
-    def continues_text(self) -> bool:
-        """It is a decoder alone."""
-        return True
-
     def check(self) -> None:
         self.require_positive("vocab_size", "d_model", "n_heads", "d_ff", "n_layers", "max_length")
         self.require_share("dropout", "embedding_dropout", "attention_dropout")

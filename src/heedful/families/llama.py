@@ -68,11 +68,6 @@ class RotaryConfig(FamilyConfig):
     norm_eps: float = 1e-6
     attention_dropout: float = 0.0
 
-    @property
-    def continues_text(self) -> bool:
-        """It is a decoder alone."""
-        return True
-
     def check(self) -> None:
         self.require_positive("vocab_size", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff", "n_layers")
         self.require_positive("max_length")

@@ -44,11 +44,6 @@ class OPTConfig(FamilyConfig):
     dropout: float = 0.1
     attention_dropout: float = 0.0
 
-    @property
-    def continues_text(self) -> bool:
-        """It is a decoder alone."""
-        return True
-
     def check(self) -> None:
         self.require_positive("vocab_size", "d_model", "n_heads", "d_ff", "n_layers", "max_length")
         self.require_share("dropout", "attention_dropout")

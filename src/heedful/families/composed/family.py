@@ -43,11 +43,6 @@ class ComposedConfig(FamilyConfig):
     head_bias: bool = False
     head_scale: float = 1.0
 
-    @property
-    def continues_text(self) -> bool:
-        """Where it has no encoder."""
-        return self.encoder is None
-
     def check(self) -> None:
         self.require_positive("vocab_size", "target_vocab_size")
         reads = self.decoder.cross_attention is not None

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_type_hints
+
+import torch
 
 from ...config import Config, FamilyConfig
+from ...core import DecoderOnly
 from ...data.tokenizer import FIRST_PIECE
-from ...families import config_of
+from ...families import FAMILIES, build, config_of
 from ...generation import GenerationConfig
 from ...training.config import TrainingConfig
 from ..run import RunConfig
@@ -84,7 +87,7 @@ class LanguageModelConfig(RunConfig):
     def check(self) -> None:
         self.require_positive("context", "stride")
         self.require(
-            self.model.continues_text,
+            _continues(self.model),
             f"a model of the family {self.model.title!r} does not continue text; one that does is gpt2 or llama",
         )
         room: int | None = getattr(self.model, "max_length", None)
@@ -113,3 +116,13 @@ class LanguageModelConfig(RunConfig):
     def batch(self) -> int:
         """B, the windows of a batch."""
         return max(1, self.training.batch_tokens // self.window)
+
+
+def _continues(model: FamilyConfig) -> bool:
+    """Whether it is a decoder alone, as its family's builder says. One that makes several kinds makes it without
+    memory, for which torch imports its compiler: that takes seconds."""
+    made = get_type_hints(FAMILIES[model.family].build).get("return")
+    if isinstance(made, type):
+        return issubclass(made, DecoderOnly)
+    with torch.device("meta"):
+        return isinstance(build(model), DecoderOnly)
