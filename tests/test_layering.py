@@ -23,6 +23,7 @@ ORDER = [
     "training",
     "lens",
     "tasks",
+    "demo",
     "serving",
     "",  # the package itself, which gathers public names
     "cli",

@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 import typer
 
 from ..config import assign
+from ..demo.experiment import DemoResult, SetResult, recipe, run_demo
 from ..lens.report import Sample
 from ..lens.terminal import attention_text, fit
 from ..tasks.scoring import Score
 from ..tasks.translation.config import TranslationConfig
-from ..tasks.translation.demo import DemoResult, SetResult, recipe, run_demo
 from ..tasks.translation.looking import has_attention, look
 from .progress import watching
 from .tables import show_readings, show_samples, show_scores

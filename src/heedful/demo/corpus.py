@@ -1,0 +1,283 @@
+"""The corpus: a grammar that draws examples, with all accepted answers in both languages, alignment and features."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import islice, product
+from random import Random
+
+from ..errors import DataError, unknown
+from . import frames as f
+from . import splits
+from .english_realization import EnglishRealizer, Style, is_message
+from .frames import Clause, Negation, Phrase, SentenceFrame, SpeechLevel, Word
+from .inventory import inventory
+from .korean_realization import KoreanRealizer
+from .lexicon import FANCY, I, Level, lexicon
+from .sentences import SentenceSampler, is_topic, may_drop_particle, may_scramble
+from .splits import SPLITS, HeldOut, Split
+from .tables import read_rows
+
+TAGS: dict[SpeechLevel, str] = {"해요": "", "합쇼": "[formal] ", "해": "[casual] "}
+_MIN_SOURCES = 20
+_MAX_MISSES = 200_000  # draws without a new sentence before giving up
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelExample:
+    """A Korean sentence and its English, with gold word alignment (words are what spaces separate)."""
+
+    korean: str
+    english: str
+    alignment: tuple[tuple[int, int], ...]
+    constructions: frozenset[str]
+    features: frozenset[str]
+    held_out: tuple[str, ...]  # the features that put it into a held-out set
+    level: SpeechLevel
+    frame: SentenceFrame = field(repr=False, compare=False)
+
+    @property
+    def accepted(self) -> tuple[str, ...]:
+        """Every English answer that is right, the canonical one first."""
+        return english_variants(self.frame)
+
+    @property
+    def accepted_korean(self) -> tuple[str, ...]:
+        """Every Korean sentence of this level that is right for the English, this one first."""
+        return korean_variants(self.frame)
+
+    @property
+    def tagged_english(self) -> str:
+        """The English with the speech level the Korean has; 해요체 needs no tag."""
+        return TAGS[self.level] + self.english
+
+
+@lru_cache(1)
+def handwritten_sentences() -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """One hundred sentences apart from the grammar: (korean, accepted English answers)."""
+    rows = read_rows("handwritten.tsv", "korean", "answers")
+    return tuple((row["korean"], tuple(row["answers"].split(" | "))) for row in rows)
+
+
+class Grammar:
+    """Draws examples of a level: the demo's few hundred words, or all of them."""
+
+    def __init__(self, level: Level = "demo", seed: int = 0) -> None:
+        self.level, self.seed = level, seed
+        self.held_out = HeldOut(lexicon(level))
+
+    def vocabulary(self) -> tuple[str, ...]:
+        """Every Korean word of the level, in its dictionary form."""
+        return lexicon(self.level).lemmas
+
+    def n_sentences(self) -> int:
+        """An estimate from below: single events in their tenses, and the same done by two people to two things."""
+        choices = inventory(self.level)
+        actors, levels = len(choices.others.items) + 2, len(TAGS)
+        times = {tense: 1 + len(choice.items) for tense, choice in choices.times.items()}
+        tensed = 4 * times["past"] + 2 * times["future"] + 4 * times["habit"]  # with and without a negation
+        total = 0
+        for verb in choices.lexicon.verbs:
+            if not verb.marks & {"animals", "machines", "state", "done"}:
+                things = sum(1 + 9 * bool(n.counter) + len(choices.attributes.get(n, ())) for n in verb.objects)
+                variants = 3 * levels - 1 if things else levels  # scrambled; with the particle dropped
+                total += max(things, 1) * actors * tensed * (1 + len(verb.places) + len(verb.adverbs)) * variants
+                total += (actors * len(verb.objects)) ** 2 * 4 * levels  # -고 and -지만, habit and past
+        return total
+
+    def sample(self, n: int, split: Split = "train") -> Iterator[ParallelExample]:
+        """n examples of a split, the same for the same level, split and seed; all different, except in training.
+
+        Training sees short sentences as often as the grammar makes them, or rare shapes would be hard to learn.
+        No one word is behind more than a twentieth of T2 or T3, so that their scores are of many.
+        """
+        if split not in SPLITS:
+            raise DataError(unknown("split", split, SPLITS))
+        sampler = SentenceSampler(self.level, Random(f"{self.level} {split} {self.seed}"))
+        draw = sampler.draw_deeper if split == "T5" else sampler.draw
+        seen: set[str] = set()
+        behind: Counter[str] = Counter()
+        drawn = misses = 0
+        while drawn < n:
+            example = self._example(draw(), split)
+            if (
+                example is None
+                or example.korean in seen
+                or any(behind[x] * _MIN_SOURCES >= n for x in example.held_out)
+            ):
+                misses += 1
+                if misses > _MAX_MISSES:
+                    had = f"the {self.level} grammar has only {drawn} sentences for {split}"
+                    raise DataError(f"{had}, not {n}; ask for fewer")
+                continue
+            if split != "train":
+                seen.add(example.korean)
+                behind.update(example.held_out if split in ("T2", "T3") else ())
+            drawn, misses = drawn + 1, 0
+            yield example
+
+    def _example(self, sentence: SentenceFrame, split: Split) -> ParallelExample | None:
+        """The sentence in both languages, if it belongs to the split."""
+        korean = KoreanRealizer(sentence)
+        pairs, quantities = tuple(splits.word_pairs(sentence)), tuple(splits.quantities(sentence))
+        constructions = splits.constructions(sentence)
+        kinds = self.held_out.kinds(pairs, korean.forms, constructions, quantities)
+        trained_parts = split in ("train", "valid", "T1", "T5")
+        if kinds.keys() != (set() if trained_parts else {split}):
+            return None
+        english = EnglishRealizer(sentence)
+        text = english.text()
+        if trained_parts and split != "T5" and splits.split_of(text) != split:
+            return None
+        return ParallelExample(
+            korean.text(),
+            text,
+            _align(korean.words, english.words),
+            constructions,
+            frozenset((*pairs, *korean.forms, *quantities)),
+            tuple(kinds.get(split, ())),
+            sentence.level,
+            sentence,
+        )
+
+
+def _align(korean: list[Word], english: list[Word]) -> tuple[tuple[int, int], ...]:
+    """Words that express the same part of the frame; a part that one side does not say apart is looked for nearby."""
+    places, words = _by_key(korean), _by_key(english)
+    pairs = {(i, j) for j, (_, key) in enumerate(english) for i in _nearest(places, key)}
+    spoken = {i for i, _ in pairs}
+    pairs.update((i, j) for i, (_, key) in enumerate(korean) if i not in spoken for j in _nearest(words, key))
+    return tuple(sorted(pairs))
+
+
+def _by_key(words: list[Word]) -> dict[int, list[int]]:
+    places: dict[int, list[int]] = {}
+    for place, (_, key) in enumerate(words):
+        places.setdefault(key, []).append(place)
+    return places
+
+
+def _nearest(places: dict[int, list[int]], key: int) -> list[int]:
+    """Where a key stands, or its neighbour: in the verb, in the noun before 이다, in the number before a counter."""
+    if key in places or key < 0:
+        return places.get(key, [])
+    decade, clause = key - key % 10, key - key % f.CLAUSE
+    inside = (f.MODAL, f.NEGATION, f.TENSE, f.VERB, f.OBJECT) if decade == clause else (f.NUMBER, f.HEAD)
+    start = clause if decade == clause else decade
+    return next((places[start + part] for part in inside if start + part in places), places.get(clause + f.VERB, []))
+
+
+# Where more than one answer is right: the English ones of a frame, and the Korean ones on its speech level
+
+_MAX_VARIANTS = 64
+
+
+_STYLES = [Style(*flags) for flags in product((True, False), (False, True), (False, True), (False, True))]
+_CONTRACTIONS = {
+    "I am": "I'm", "You are": "You're", "It is": "It's", "it is": "it's", "he is": "he's", "she is": "she's",
+    "I will": "I'll", "he will": "he'll", "she will": "she'll", "(have|has) to": "must",
+}  # fmt: skip
+
+
+def english_variants(sentence: SentenceFrame) -> tuple[str, ...]:
+    """Every accepted English sentence, the canonical one first."""
+    readings = [sentence, *_progressive_reading(sentence)]
+    texts = [EnglishRealizer(reading, style).text() for reading in readings for style in _STYLES]
+    if sentence.mood == "command" and len(sentence.clauses) == 1:
+        texts += [f"Please {text[0].lower()}{text[1:]}" for text in texts]
+    if sentence.mood == "statement":
+        texts += [_contract(text) for text in texts]
+    return tuple(dict.fromkeys(texts))
+
+
+def _contract(text: str) -> str:
+    for written, spoken in _CONTRACTIONS.items():
+        text = re.sub(rf"\b{written} ", f"{spoken} ", text)
+    return text
+
+
+def _progressive_reading(sentence: SentenceFrame) -> list[SentenceFrame]:
+    """책을 읽어요 is read as a habit; it may also be going on now."""
+    clause = sentence.clauses[0]
+    marks, roles = clause.predicate.marks, [adjunct.role for adjunct in clause.adjuncts]
+    lasting = marks & {"state", "moment"} or clause.predicate.verb.adjective
+    if (
+        len(sentence.clauses) > 1
+        or not clause.habit
+        or lasting
+        or clause.negation == "못"
+        or {"when", "often"} & {*roles}
+    ):
+        return []
+    return [replace(sentence, clauses=[replace(clause, habit=False, now=True)])]
+
+
+def korean_variants(sentence: SentenceFrame) -> tuple[str, ...]:
+    """Every accepted Korean sentence, the given one first."""
+    choices = [_clause_variants(clause, sentence) for clause in sentence.clauses]
+    sentences = (replace(sentence, clauses=list(clauses)) for clauses in islice(product(*choices), _MAX_VARIANTS))
+    return tuple(dict.fromkeys(KoreanRealizer(variant).text() for variant in (sentence, *sentences)))
+
+
+def _clause_variants(clause: Clause, sentence: SentenceFrame) -> list[Clause]:
+    variants = [clause]
+    for vary in (_negations, _subjects, _progressives, _orders, _particles):
+        variants += [other for variant in variants for other in vary(variant, sentence)]
+    return variants
+
+
+def _negations(clause: Clause, _: SentenceFrame) -> list[Clause]:
+    """안 가요 and 가지 않아요; 못 가요 and 갈 수 없어요."""
+    if clause.modal == "can" and clause.negation == "못":
+        return [replace(clause, modal="")] if clause.predicate.lemma != "이해하다" else []
+    if clause.modal in ("", "want") and clause.negation == "못":
+        return [replace(clause, modal="can")]
+    swapped: dict[str, Negation] = {"안": "지", "지": "안"}
+    short = not clause.predicate.verb.adjective or len(clause.predicate.lemma) <= 3
+    return [replace(clause, negation=swapped[clause.negation])] if clause.negation in swapped and short else []
+
+
+def _subjects(clause: Clause, sentence: SentenceFrame) -> list[Clause]:
+    """저는 may be said or left out, unless a program speaks."""
+    told = sentence.level == "합쇼" and is_message(replace(clause, subject=None))
+    if (
+        clause.person != "I"
+        or clause.shares_subject
+        or clause.predicate is FANCY
+        or told
+        or sentence.mood != "statement"
+    ):
+        return []
+    if clause.subject is None:
+        return [replace(clause, subject=Phrase(I), topic=True)]
+    return [replace(clause, subject=None, topic=False, scrambled=False)]
+
+
+def _progressives(clause: Clause, _: SentenceFrame) -> list[Clause]:
+    """지금 읽어요 and 지금 읽고 있어요."""
+    return [replace(clause, modal="progressive")] if clause.now and not clause.negation else []
+
+
+def _orders(clause: Clause, sentence: SentenceFrame) -> list[Clause]:
+    if clause.scrambled:
+        plain = replace(clause, scrambled=False)
+        return [replace(plain, topic=is_topic(plain))]
+    movable = len(sentence.clauses) == 1 and clause.object and clause.predicate.particle == "을/를"
+    return (
+        [replace(clause, scrambled=True, topic=False, drops_particle=False)] if movable and may_scramble(clause) else []
+    )
+
+
+def _particles(clause: Clause, sentence: SentenceFrame) -> list[Clause]:
+    if clause.drops_particle:
+        return [replace(clause, drops_particle=False)]
+    marked = clause.object and clause.predicate.particle == "을/를" and not clause.scrambled
+    return (
+        [replace(clause, drops_particle=True)]
+        if marked and sentence.level != "합쇼" and may_drop_particle(clause)
+        else []
+    )

@@ -1,0 +1,165 @@
+"""English morphology: the forms of nouns, verbs and adjectives, numbers in words, and verb groups with auxiliaries."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from .frames import MODAL, NEGATION, TENSE, VERB, Word
+from .tables import read_yaml
+
+_DOUBLING = {"swim", "run", "get", "sit", "chat", "stop", "plan", "begin", "win", "forget", "jog", "cut", "occur"}
+_SILENT_H = ("hour", "honest")
+_LONG_U = ("uni", "use", "euro", "one")
+_ONES = [
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+]  # fmt: skip
+_TENS = ["zero", "ten", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+MONTHS = [
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+]  # fmt: skip
+
+
+def _irregular(form: str, word: str) -> str | None:
+    return read_yaml("english_irregular.yaml")[form].get(word)
+
+
+def _consonant_y(word: str) -> bool:
+    return word.endswith("y") and word[-2] not in "aeiou"
+
+
+def _with_s(word: str) -> str:
+    if _consonant_y(word):
+        return word[:-1] + "ies"
+    return word + ("es" if word.endswith(("s", "x", "z", "ch", "sh")) else "s")
+
+
+@lru_cache(4096)
+def third(verb: str) -> str:
+    """The third person singular: study → studies."""
+    return {"be": "is", "have": "has", "do": "does", "go": "goes"}.get(verb) or _with_s(verb)
+
+
+@lru_cache(4096)
+def past(verb: str) -> str:
+    """The simple past: chase → chased, go → went."""
+    if irregular := _irregular("past", verb):
+        return irregular
+    if verb in _DOUBLING:
+        return verb + verb[-1] + "ed"
+    if _consonant_y(verb):
+        return verb[:-1] + "ied"
+    return verb + ("d" if verb.endswith("e") else "ed")
+
+
+@lru_cache(4096)
+def participle(verb: str) -> str:
+    """The past participle: save → saved, write → written."""
+    return _irregular("participle", verb) or past(verb)
+
+
+@lru_cache(4096)
+def ing(verb: str) -> str:
+    """The present participle: make → making, swim → swimming."""
+    if verb in _DOUBLING:
+        return verb + verb[-1] + "ing"
+    return (verb[:-1] if verb.endswith("e") and verb not in ("be", "see") else verb) + "ing"
+
+
+@lru_cache(4096)
+def plural(noun: str) -> str:
+    """The plural; of several words the last one takes it: bus stop → bus stops."""
+    before, space, last = noun.rpartition(" ")
+    return before + space + (_irregular("plural", last) or _with_s(last))
+
+
+@lru_cache(4096)
+def article(word: str) -> str:
+    """A or an, by the sound the next word begins with: an apple, an hour, a university."""
+    vowel = word[0].lower() in "aeiou" and not word.startswith(_LONG_U)
+    return "an" if vowel or word.startswith(_SILENT_H) else "a"
+
+
+@lru_cache(1024)
+def comparative(adjective: str) -> list[str]:
+    """Words for more of it: taller; more expensive."""
+    return [_degree(adjective, "comparative", "er")] if _is_short(adjective) else ["more", adjective]
+
+
+@lru_cache(1024)
+def superlative(adjective: str) -> list[str]:
+    """Words for most of it: the tallest; the most expensive."""
+    return ["the", _degree(adjective, "superlative", "est")] if _is_short(adjective) else ["the", "most", adjective]
+
+
+def _is_short(adjective: str) -> bool:
+    syllables = sum(a in "aeiouy" and b not in "aeiouy" for a, b in zip(adjective, adjective[1:] + "x", strict=True))
+    irregular = _irregular("comparative", adjective) is not None
+    return irregular or syllables - adjective.endswith("e") <= 1 or _consonant_y(adjective)
+
+
+def _degree(adjective: str, form: str, ending: str) -> str:
+    if irregular := _irregular(form, adjective):
+        return irregular
+    stem = adjective[:-1] + "i" if _consonant_y(adjective) else adjective.removesuffix("e")
+    if len(stem) > 2 and stem[-1] in "bdgnt" and stem[-2] in "aeiou" and stem[-3] not in "aeiou":
+        stem += stem[-1]  # big → bigger
+    return stem + ending
+
+
+@lru_cache(256)
+def in_words(n: int) -> str:
+    """A number below a hundred: 23 → twenty-three."""
+    if not 0 <= n < 100:
+        raise ValueError(f"numbers in words are 0 to 99, not {n}")
+    if n < 20:
+        return _ONES[n]
+    return _TENS[n // 10] + (f"-{_ONES[n % 10]}" if n % 10 else "")
+
+
+# Verb groups: auxiliaries, negation and the form of the verb, with the keys of what they express
+
+_BE = {"I": ("am", "was"), "you": ("are", "were"), "they": ("are", "were")}
+_WITHOUT_S = ("I", "you", "they")  # as far as verbs can tell
+
+
+@lru_cache(200_000)
+def verb_words(
+    english: str, person: str, tense: str, modal: str, negated: bool, question: bool, contracted: bool
+) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
+    """An auxiliary (or none) and the rest of the verb group, with keys; a question puts the subject between them."""
+    head, *rest = english.split(" ")
+    after = [(word, VERB) for word in rest]
+    key = VERB
+    if modal in ("want", "must", "try"):
+        after = [(ing(head), VERB), *after] if modal == "try" else [("to", MODAL), (head, VERB), *after]
+        head, key = {"want": "want", "must": "have", "try": "try"}[modal], MODAL
+    if modal == "can":
+        auxiliary = "could" if tense == "past" else "can"
+        return with_not(auxiliary, MODAL, negated, contracted), ((head, VERB), *after)
+    if tense == "future":
+        return with_not("will", TENSE, negated, contracted), ((head, key), *after)
+    if modal == "progressive" or head == "be":
+        form = _BE.get(person, ("is", "was"))[tense == "past"]
+        if modal == "progressive":
+            after = [(ing(head), VERB), *after]
+        return with_not(form, MODAL if modal == "progressive" else VERB, negated, contracted), tuple(after)
+    simple = past(head) if tense == "past" else third(head) if person not in _WITHOUT_S else head
+    if not negated and not question:
+        return (), ((simple, key), *after)
+    does = past("do") if tense == "past" else third("do") if person not in _WITHOUT_S else "do"
+    return with_not(does, key, negated, contracted), ((head, key), *after)
+
+
+def with_not(auxiliary: str, key: int, negated: bool, contracted: bool) -> tuple[Word, ...]:
+    """An auxiliary, and perhaps not: is, isn't, is not, cannot."""
+    if not negated:
+        return ((auxiliary, key),)
+    if auxiliary == "am":
+        return ((auxiliary, key), ("not", NEGATION))
+    if contracted:
+        return (({"can": "can't", "will": "won't"}.get(auxiliary, auxiliary + "n't"), NEGATION),)
+    if auxiliary == "can":
+        return (("cannot", NEGATION),)
+    return ((auxiliary, key), ("not", NEGATION))

@@ -1,0 +1,347 @@
+"""English realization: from a frame to English words, by rules.
+
+The English is a function of the Korean; docs/corpus.md lists the rules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from . import frames as f
+from .english_morphology import article, comparative, in_words, participle, plural, superlative, verb_words, with_not
+from .frames import CLAUSE, MODAL, NEGATION, NOTHING, VERB, Adjunct, Clause, Phrase, SentenceFrame, Word
+from .lexicon import Adverb, Noun
+
+_POSITIONS = {"위": "on", "아래": "under", "옆": "next to", "안": "in", "앞": "in front of", "뒤": "behind"}
+_PREPOSITIONS = {"with": "with", "give": "to", "than": "than"}
+_ORDER = {
+    "than": 0, "to": 0, "give": 0, "from": 1, "until": 2, "how": 3, "with": 4, "by": 5, "at": 6, "in": 6, "when": 9,
+}  # fmt: skip
+_COORDINATING = ("-고", "-지만")
+_AFTER = {"-고": "and", "-지만": "but", "-아서/어서": "so"}
+_BEFORE = {"-(으)니까": "since", "-(으)면": "if"}
+_ORDERS: dict[str, tuple[Word, ...]] = {
+    "command": (),
+    "prohibition": (("don't", NEGATION),),
+    "request": (("please", MODAL),),
+    "suggestion": (("shall", VERB), ("we", NOTHING)),
+    "offer": (("do", VERB), ("you", NOTHING), ("want", VERB), ("to", VERB)),
+}
+
+
+@dataclass(frozen=True)
+class Style:
+    """Where more than one answer is right, which one to write; the default is the canonical answer."""
+
+    contracted: bool = True
+    the: bool = False
+    time_first: bool = False
+    since: bool = False
+
+
+CANONICAL = Style()
+
+
+class EnglishRealizer:
+    """Writes one sentence: the words with their keys."""
+
+    def __init__(self, sentence: SentenceFrame, style: Style = CANONICAL) -> None:
+        self.mood, self.style, self.formal = sentence.mood, style, sentence.level == "합쇼"
+        self.asking = self.mood in ("question", "suggestion", "offer")
+        self.words: list[Word] = []
+        self.late: list[Word] = []
+        before, actor = None, ""
+        for number, clause in enumerate(sentence.clauses):
+            actor = actor if clause.shares_subject else _actor(clause)
+            self.joint(before, clause, number * CLAUSE)
+            self.clause(clause, number * CLAUSE, actor, before)
+            before = clause
+        self.words += self.late
+
+    def text(self) -> str:
+        """The sentence, with a capital and its punctuation."""
+        line = " ".join([word for word, _ in self.words])
+        return line[0].upper() + line[1:] + ("?" if self.asking else ".")
+
+    def joint(self, before: Clause | None, clause: Clause, at: int) -> None:
+        """The comma and the conjunction between two clauses, and the one that opens a clause."""
+        words = self.words
+        link = before.link if before else ""
+        if link and not (clause.shares_subject and link in _COORDINATING):
+            words[-1] = (words[-1][0] + ",", words[-1][1])
+        if link in _AFTER and not (link == "-아서/어서" and self.style.since):
+            words.append((_AFTER[link], at - CLAUSE + VERB))
+        opening = _BEFORE.get(clause.link) or ("since" if clause.link == "-아서/어서" and self.style.since else "")
+        if opening:
+            words.append((opening, at + VERB))
+
+    def clause(self, clause: Clause, at: int, actor: str, before: Clause | None) -> None:
+        mood = self.mood if clause.link in ("", "-고") else "statement"
+        link = before.link if before else ""
+        inverted = mood == "question" and clause.wh_role != "subject"
+        actor = "we" if mood == "suggestion" else actor
+        auxiliary, main = self.group(clause, actor, inverted)
+        if mood in _ORDERS:
+            self.words += _ORDERS[mood] if before is None or link != "-고" else ()
+            auxiliary, main = (), self.bare(clause)
+        elif clause.shares_subject and link in _COORDINATING:
+            if before is not None and self.group(before, actor, False)[0] == auxiliary:
+                auxiliary = ()  # is small but clean; will eat and sleep
+        elif "exist" in clause.predicate.marks and not clause.topic:
+            self.there(clause, at, inverted)
+            return
+        elif self.formal and is_message(clause) and mood == "statement":
+            self.message(clause, at)
+            return
+        else:
+            subject = self.subject(clause, at, actor)
+            if inverted:
+                self.words += self.question_word(clause, at, actor)
+                self.words += _moved(auxiliary, at)
+                auxiliary = ()
+            elif self.style.time_first:
+                self.time(clause, at)
+            self.words += subject
+        self.rest(clause, at, auxiliary, main, actor)
+
+    def group(self, clause: Clause, actor: str, inverted: bool) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
+        predicate, modal = clause.predicate, clause.modal
+        if clause.negation == "못":
+            modal = "can"
+        elif clause.now:
+            modal = "progressive"
+        negated = clause.negation != ""
+        auxiliary, main = verb_words(
+            predicate.english, actor, clause.tense, modal, negated, inverted, self.style.contracted
+        )
+        if clause.degree:
+            words = comparative(predicate.quality) if clause.degree == "more" else superlative(predicate.quality)
+            main = tuple((word, MODAL if word in ("more", "most", "the") else VERB) for word in words)
+        return auxiliary, main
+
+    def bare(self, clause: Clause) -> tuple[Word, ...]:
+        return tuple((word, VERB) for word in clause.predicate.english.split(" "))
+
+    def there(self, clause: Clause, at: int, inverted: bool) -> None:
+        """There is a book on the desk; there is no book; are there three books?"""
+        assert clause.subject is not None
+        thing = clause.subject
+        many = thing.number > 1 or thing.noun.kind == "plural"
+        form = (("were" if many else "was") if clause.tense == "past" else ("are" if many else "is"), at + VERB)
+        self.words += [form, ("there", at + VERB)] if inverted else [("there", at + VERB), form]
+        if clause.negation:
+            self.words.append(("no", at + VERB))
+            self.words += [(word, at + f.SUBJECT) for word in thing.noun.english.split(" ")]
+        else:
+            self.words += self.phrase(thing, at + f.SUBJECT, "any" if inverted else "event", "it")
+        self.adjuncts(clause, at, "it")
+
+    def message(self, clause: Clause, at: int) -> None:
+        """The file cannot be saved; the file has been saved."""
+        assert clause.object is not None
+        thing = clause.object
+        many = "they" if thing.noun.kind == "plural" or thing.noun.pronoun == "they" or thing.number > 1 else "it"
+        done = participle(clause.predicate.english)
+        modal, negated = "can" if clause.negation == "못" else clause.modal, clause.negation != ""
+        self.words += self.phrase(thing, at + f.OBJECT, "subject", many)
+        if modal == "progressive":
+            auxiliary, main = verb_words("be being", many, clause.tense, "", negated, False, False)
+        elif modal != "can" and clause.tense == "past" and not clause.adjuncts:
+            auxiliary = with_not("have" if many == "they" else "has", VERB, negated, False)
+            main = (("been", VERB),)
+        else:
+            auxiliary, main = verb_words("be", many, clause.tense, modal, negated, False, False)
+        self.words += _moved((*auxiliary, *main, (done, VERB)), at)
+        self.adjuncts(clause, at, many)
+
+    def subject(self, clause: Clause, at: int, actor: str) -> list[Word]:
+        if clause.subject is None:
+            return [(actor, NOTHING)]
+        use = "event" if "arises" in clause.predicate.marks else "subject"  # an error occurred
+        return self.phrase(clause.subject, at + f.SUBJECT, use, actor)
+
+    def question_word(self, clause: Clause, at: int, actor: str) -> list[Word]:
+        """The question word comes first in English, wherever it stands in Korean."""
+        if clause.wh_role == "object" and clause.object:
+            return self.phrase(clause.object, at + f.OBJECT, "event", actor)
+        for place, adjunct in enumerate(clause.adjuncts):
+            if adjunct.role == clause.wh_role:
+                key = at + f.ADJUNCTS + 10 * place
+                if isinstance(adjunct.constituent, Adverb):
+                    return [(word, key) for word in adjunct.constituent.english.split(" ")]
+                return [(adjunct.constituent.noun.english, key)]
+        return []
+
+    def rest(self, clause: Clause, at: int, auxiliary: tuple[Word, ...], main: tuple[Word, ...], actor: str) -> None:
+        """Everything after the subject."""
+        words = self.words
+        words += _moved(auxiliary, at)
+        for place, adjunct in enumerate(clause.adjuncts):
+            if adjunct.role == "often" and isinstance(adjunct.constituent, Adverb):
+                words.append((adjunct.constituent.english, at + f.ADJUNCTS + 10 * place))
+        words += _moved(main, at)
+        if clause.object and clause.wh_role != "object":
+            words += self.phrase(clause.object, at + f.OBJECT, self.use(clause), actor)
+        self.adjuncts(clause, at, actor)
+
+    def use(self, clause: Clause) -> str:
+        """How the object is meant: in general, had, one's own, at hand, or one of a kind in a single event."""
+        marks = clause.predicate.marks
+        if "own" in marks:
+            return "own"
+        if "copula" in marks or "have" in marks:
+            return "have"
+        if clause.object and (marks & {"software", "at-hand"} or (clause.object.noun.at and "creates" not in marks)):
+            return "at hand"  # places, files and lights: clean the room
+        if (
+            clause.habit
+            or self.mood == "prohibition"
+            or clause.predicate.english in ("like", "love")
+            or "many" in marks
+        ):
+            return "general"
+        unreal = clause.negation or clause.now or clause.modal in ("progressive", "can", "try")
+        return "any" if unreal or (self.mood == "question" and not clause.link) else "event"
+
+    def adjuncts(self, clause: Clause, at: int, actor: str) -> None:
+        if not clause.adjuncts:
+            return
+        order = sorted(range(len(clause.adjuncts)), key=lambda place: _ORDER.get(clause.adjuncts[place].role, 6))
+        for place in order:
+            adjunct = clause.adjuncts[place]
+            front = adjunct.role == "when" and self.style.time_first and not self.asking
+            if adjunct.role != "often" and adjunct.role != clause.wh_role and not front:
+                self.adjunct(clause, adjunct, at + f.ADJUNCTS + 10 * place, actor)
+
+    def time(self, clause: Clause, at: int) -> None:
+        for place, adjunct in enumerate(clause.adjuncts):
+            if adjunct.role == "when" and isinstance(adjunct.constituent, Adverb):
+                self.words += [(word, at + f.ADJUNCTS + 10 * place) for word in adjunct.constituent.english.split(" ")]
+                self.words[-1] = (self.words[-1][0] + ",", self.words[-1][1])
+
+    def adjunct(self, clause: Clause, adjunct: Adjunct, key: int, actor: str) -> None:
+        thing, role = adjunct.constituent, adjunct.role
+        if isinstance(thing, Adverb):
+            words = thing.english
+            if clause.link == "-고" and role == "when":  # one time for both: I ate and slept yesterday
+                self.late = [(word, key) for word in words.split(" ")]
+                return
+        elif role in ("at", "in") or (role == "to" and "at" in clause.predicate.marks):
+            words = thing.noun.at
+        elif role == "to":
+            words = thing.noun.to
+        elif role == "until":
+            words = "to " + thing.noun.to.removeprefix("to ")
+        elif role == "from":
+            words = "from " + thing.noun.to.removeprefix("to ")
+        elif role == "by":
+            words = "by " + thing.noun.english
+        else:
+            where = key + f.POSITION if role in _POSITIONS else key
+            self.words += [(word, where) for word in _POSITIONS.get(role, _PREPOSITIONS.get(role, "")).split(" ")]
+            self.words += self.phrase(thing, key, "subject", actor)
+            return
+        self.words += [(word, key) for word in words.split(" ")]
+
+    def phrase(self, phrase: Phrase, key: int, use: str, actor: str) -> list[Word]:
+        """Determiner, adjective, noun, and its relative clause."""
+        words = noun_words(phrase, key, use, actor, asking=self.asking, the=self.style.the)
+        return words + self.relative(phrase.relative, key * f.NESTED, phrase.noun) if phrase.relative else words
+
+    def relative(self, clause: Clause, at: int, noun: Noun) -> list[Word]:
+        outer, self.words = self.words, []
+        of_subject = clause.subject is None and clause.person == "other"
+        self.words.append(("who" if of_subject and noun.animate and noun.pronoun != "it" else "that", NOTHING))
+        actor = (noun.pronoun or "he") if of_subject else _actor(clause)
+        if not of_subject:
+            self.words += self.subject(clause, at, actor)
+        self.rest(clause, at, *self.group(clause, actor, False), actor)
+        inner, self.words = self.words, outer
+        return inner
+
+
+def is_message(clause: Clause) -> bool:
+    """Whether this is what a program says: a software verb of which nobody is the subject."""
+    over = not clause.modal and (clause.tense != "present" or clause.negation == "못")
+    alone = clause.subject is None and not clause.link and not clause.shares_subject
+    return alone and "software" in clause.predicate.marks and (over or clause.modal in ("can", "progressive"))
+
+
+def _actor(clause: Clause) -> str:
+    """The pronoun for the subject: it decides the verb's person and whose hands are washed."""
+    if clause.subject is None:
+        return "it" if "weather" in clause.predicate.marks else "you" if clause.person == "you" else "I"
+    noun = clause.subject.noun
+    return noun.english if noun.kind == "pronoun" else noun.pronoun or "he"
+
+
+def _moved(words: tuple[Word, ...], at: int) -> list[Word] | tuple[Word, ...]:
+    return [(word, at + key) for word, key in words] if at else words
+
+
+# Noun phrases: which determiner, which number
+
+_POSSESSIVE = {
+    "who": "their",
+    "I": "my",
+    "you": "your",
+    "he": "his",
+    "she": "her",
+    "it": "its",
+    "they": "their",
+    "we": "our",
+}
+_MEASURES = {"잔": "cup"}
+
+
+def noun_words(phrase: Phrase, key: int, use: str, actor: str, *, asking: bool, the: bool) -> list[Word]:
+    """Determiner, adjective and noun; `the` makes an event's object definite, which is right as well."""
+    noun = phrase.noun
+    adjective = phrase.adjective.quality if phrase.adjective else ""
+    part, article_or_number, english = f.HEAD, "", noun.english
+    if phrase.possessor:
+        part, article_or_number = f.DETERMINER, f"{phrase.possessor.english}'s"
+    elif phrase.determiner == "how many":
+        part, article_or_number, english = f.NUMBER, "how many", plural(english)
+    elif phrase.determiner:
+        part, article_or_number = f.DETERMINER, phrase.determiner
+    elif phrase.number:
+        part, article_or_number, english = f.NUMBER, in_words(phrase.number), _counted(phrase)
+    elif phrase.relative:
+        article_or_number = "the"
+    else:
+        article_or_number = _determiner(phrase, use, actor, asking, the, adjective or english)
+        if use == "general" and noun.kind == "count":
+            english = plural(english)
+    words = [(word, key + part) for word in article_or_number.split(" ")] if article_or_number else []
+    if adjective:
+        words.append((adjective, key + f.ADJECTIVE))
+    if " of " in english:
+        measure, _, english = english.partition(" of ")
+        words += [(measure, key + f.COUNTER), ("of", key + f.COUNTER)]
+    return words + [(word, key + f.HEAD) for word in english.split(" ")]
+
+
+def _counted(phrase: Phrase) -> str:
+    noun, many = phrase.noun, phrase.number > 1
+    if noun.kind == "mass":
+        cup = _MEASURES[noun.counter]
+        return f"{plural(cup) if many else cup} of {noun.english}"
+    return plural(noun.english) if many else noun.english
+
+
+def _determiner(phrase: Phrase, use: str, actor: str, asking: bool, the: bool, following: str) -> str:
+    kind = phrase.noun.kind
+    if kind in ("name", "question", "pronoun") or (kind == "bare" and use != "at hand"):
+        return ""
+    if kind == "kin" and use != "have":
+        return "your" if asking else "my"
+    if use == "own" or (kind == "own" and use != "subject"):
+        return _POSSESSIVE[actor]
+    if kind in ("definite", "own") or use in ("subject", "at hand"):
+        return "the"
+    if use == "general" or kind in ("plural", "bare"):
+        return ""
+    if kind == "mass":
+        return "" if use != "event" else "the" if the else "some"
+    return "the" if the and use == "event" else article(following)

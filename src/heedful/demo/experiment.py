@@ -1,0 +1,263 @@
+"""The main job in a few minutes: the built-in corpus, a small Transformer, and honest held-out scores."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from ..config import read_mapping, write_mapping
+from ..data.tokenizer import TokenizerConfig
+from ..families import config_of
+from ..files import write_text
+from ..generation import GenerationConfig
+from ..lens.alignment import Gold
+from ..tasks.run import Files, asked, write_report
+from ..tasks.run.folder import ASKED, METRICS
+from ..tasks.scoring import exact_share
+from ..tasks.translation.config import DataConfig, TranslationConfig
+from ..tasks.translation.evaluation import Evaluation, evaluate
+from ..tasks.translation.job import TranslationJob
+from ..tasks.translation.looking import AlignmentScore, alignment_score, has_attention
+from ..tasks.translation.prepare import Readings
+from ..tasks.translation.task import TranslationTask
+from ..tasks.translation.train import train
+from ..tasks.translation.translator import Translator
+from ..training import FolderError, Observer, RunFolder
+from ..training.config import TrainingConfig
+from .corpus import Grammar, ParallelExample, handwritten_sentences
+from .splits import PROBES, Split
+from .template_lookup import TemplateLookup
+from .text_checks import out_of_vocabulary
+
+Direction = Literal["ko-en", "en-ko"]
+SETS: dict[Split, str] = {
+    "T1": "new sentences",
+    "T2": "unseen word pairs",
+    "T3": "unseen lemma with ending",
+    "T4": "unseen pairs of constructions",
+    "T5": "one clause deeper",
+    "T6": "unseen numbers and dates",
+}
+HANDWRITTEN_SET = "hand-written sentences"
+SAME_DEPTH = ("T1", "T2", "T3", "T4", "T6")  # the sets whose sentences have as many clauses as those in training
+MODELS: dict[str, dict[str, Any]] = {
+    "original": {"preset": "tiny", "n_encoder_layers": 2, "n_decoder_layers": 2, "dropout": 0.0},
+    "recurrent": {"preset": "recurrent", "d_model": 128, "dropout": 0.0},
+}
+OUT_OF_VOCABULARY = "코끼리가 피아노를 쳐요."  # of words that the demo's lexicon lacks
+
+
+@dataclass(frozen=True)
+class SetResult:
+    """How the model did on a held-out set, and how the template look-up did."""
+
+    name: str
+    evaluation: Evaluation
+    lookup: float | None  # in percent; from Korean only
+
+    @property
+    def title(self) -> str:
+        """The name with what it stands for."""
+        return f"{self.name} {meaning}" if (meaning := SETS.get(cast("Split", self.name))) else self.name
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """Everything the demo has to show."""
+
+    translator: Translator
+    sets: list[SetResult]
+    constructions: dict[str, tuple[int, int]]  # right and all, over the sets of the same depth
+    probes: dict[str, tuple[int, int]]  # the same for what one asks about a translator
+    alignment: AlignmentScore | None
+    report: Path
+
+
+def recipe(
+    direction: Direction,
+    family: Literal["original", "recurrent"] = "original",
+    model: dict[str, Any] | None = None,
+    **training: Any,
+) -> TranslationConfig:
+    """The demo's settings: chosen on validation sentences, for two cores. `model` and `training` change them."""
+    source, target = direction.split("-")
+    return TranslationConfig(
+        source=source,
+        target=target,
+        data=DataConfig(max_tokens=64),
+        tokenizer=TokenizerConfig(vocab_size=1500),
+        model=config_of({**MODELS[family], **(model or {})}),
+        training=TrainingConfig(
+            **{
+                "steps": 1600,
+                "batch_tokens": 1536,
+                "learning_rate": 4e-3,
+                "schedule": "cosine",
+                "warmup_steps": 150,
+                "ema": 0.99,
+                "validate_every": 200,
+                "save_every": 400,
+                "log_every": 10,
+                **training,
+            }
+        ),
+        generation=GenerationConfig(beam=1),
+    )
+
+
+class DirectionAdapter:
+    """An example seen from one direction: what goes in, what should come out, and what else is right."""
+
+    def __init__(self, direction: Direction) -> None:
+        self.to_english = direction == "ko-en"
+
+    def source(self, example: ParallelExample) -> str:
+        return example.korean if self.to_english else example.tagged_english
+
+    def target(self, example: ParallelExample) -> str:
+        return example.english if self.to_english else example.korean
+
+    def accepted(self, example: ParallelExample) -> tuple[str, ...]:
+        return example.accepted if self.to_english else example.accepted_korean
+
+    def row(self, example: ParallelExample) -> tuple[str, Sequence[str]]:
+        """The source and all its right answers."""
+        return self.source(example), self.accepted(example)
+
+    def probes(self, example: ParallelExample) -> list[str]:
+        """What one asks about a translator; whether it keeps the speech level, only where it speaks Korean."""
+        names = [name for name, constructions in PROBES.items() if example.constructions & set(constructions)]
+        return names if self.to_english else [*names, f"level {example.level}체"]
+
+    def gold(self, example: ParallelExample) -> Gold:
+        """Links as (source word, target word); the tag of a speech level is a word of its own."""
+        if self.to_english:
+            return Gold(frozenset(example.alignment))
+        shift = len(example.tagged_english.split()) - len(example.english.split())
+        return Gold(frozenset((english + shift, korean) for korean, english in example.alignment))
+
+
+def run_demo(
+    out: str | Path,
+    config: TranslationConfig,
+    *,
+    seed: int = 0,
+    overwrite: bool = False,
+    n_train: int = 60_000,
+    n_test: int = 500,
+    language: str = "en",
+    say: Callable[[str], None] = lambda _: None,
+    on_read: Callable[[Readings], None] = lambda _: None,
+    watch: Callable[[TranslationJob], Sequence[Observer]] = lambda _: (),
+) -> DemoResult:
+    """Make the data, train, evaluate on every held-out set, and write the bundle and its report.
+
+    What an earlier demo left in `out` is replaced; any other run only with `overwrite`.
+    """
+    direction: Direction = "ko-en" if config.source == "ko" else "en-ko"
+    adapter, out = DirectionAdapter(direction), Path(out)
+    files = Files((str(out / "corpus" / "train.tsv"),), (str(out / "corpus" / "valid.tsv"),))
+    if not overwrite and (out / ASKED).exists() and asked(TranslationTask(), out)[1] != files:
+        raise FolderError(f"{out} holds another run; choose another folder (--out), or replace it (--overwrite)")
+    say("Making the corpus …")
+    grammar = Grammar("demo", seed=seed)
+    examples: dict[str, list[ParallelExample]] = {name: list(grammar.sample(n_test, split=name)) for name in SETS}
+    examples["valid"] = list(grammar.sample(min(n_test, 300), split="valid"))
+    training = list(grammar.sample(n_train, split="train"))
+    with RunFolder(out).held():  # while no other demo writes there
+        for name, members in {"train": training, **examples}.items():
+            write_pairs(out / "corpus" / f"{name}.tsv", adapter, members)
+    accepted = dict(adapter.row(example) for example in examples["valid"])
+    translator = train(config, files, out, overwrite=True, accepted=accepted, on_read=on_read, watch=watch)
+    say("Translating the held-out sets …")
+    lookup = TemplateLookup() if adapter.to_english else None
+    if lookup is not None:
+        lookup.learn((example.korean, example.english) for example in training)
+    sets = [_result(translator, lookup, name, [adapter.row(example) for example in examples[name]]) for name in SETS]
+    by_hand = [
+        (korean, answers) if adapter.to_english else (answers[0], (korean,))
+        for korean, answers in handwritten_sentences()
+    ]
+    sets.append(_result(translator, lookup, HANDWRITTEN_SET, by_hand))
+    return _finish(translator, adapter, sets, examples, out, language)
+
+
+def write_pairs(path: Path, adapter: DirectionAdapter, examples: Iterable[ParallelExample]) -> None:
+    """A tab-separated file, as a user would bring one."""
+    rows = (f"{adapter.source(example)}\t{adapter.target(example)}\n" for example in examples)
+    write_text(path, "".join(rows))
+
+
+def _result(
+    translator: Translator, lookup: TemplateLookup | None, name: str, rows: Sequence[tuple[str, Sequence[str]]]
+) -> SetResult:
+    """Score sources against their accepted answers, of which the first is the reference."""
+    sources, accepted = [source for source, _ in rows], [answers for _, answers in rows]
+    references = [answers[0] for answers in accepted]
+    evaluation = evaluate(translator, sources, references, accepted=accepted)
+    looked_up = None if lookup is None else exact_share([lookup.answer(text) or "" for text in sources], accepted)
+    return SetResult(name, evaluation, looked_up)
+
+
+def _finish(
+    translator: Translator,
+    adapter: DirectionAdapter,
+    sets: Sequence[SetResult],
+    examples: dict[str, list[ParallelExample]],
+    out: Path,
+    language: str,
+) -> DemoResult:
+    """Add what only the demo knows to the run's metrics, and write its report again."""
+    constructions = _counts(sets, examples, lambda example: example.constructions)
+    probes = _counts(sets, examples, adapter.probes)
+    alignment = _alignment(translator, adapter, examples)
+    metrics = read_mapping(out / METRICS)
+    metrics["sets"] = {result.title: result.evaluation.to_dict() for result in sets}
+    metrics["lookup"] = {result.title: result.lookup for result in sets if result.lookup is not None}
+    metrics["constructions"] = constructions
+    if alignment is not None:
+        metrics["alignment"] = {**asdict(alignment), "head": str(alignment.head)}
+    metrics["samples"] = [asdict(sample) for result in sets for sample in result.evaluation.samples[:40]]
+    if adapter.to_english:
+        outside = ", ".join(out_of_vocabulary(OUT_OF_VOCABULARY))
+        guess = translator.predict([OUT_OF_VOCABULARY])[0]
+        metrics["notes"] = [
+            f"{OUT_OF_VOCABULARY} → {guess} ({outside}: not among the demo's words, so this is a guess)"
+        ]
+    write_mapping(out / METRICS, metrics)
+    page = write_report(TranslationTask(), [out], language=language)
+    return DemoResult(translator, list(sets), constructions, probes, alignment, page)
+
+
+def _counts(
+    sets: Sequence[SetResult],
+    examples: dict[str, list[ParallelExample]],
+    groups: Callable[[ParallelExample], Iterable[str]],
+) -> dict[str, tuple[int, int]]:
+    """How many sentences of each group are right, over the sets of known depth."""
+    right: Counter[str] = Counter()
+    total: Counter[str] = Counter()
+    for result in (result for result in sets if result.name in SAME_DEPTH):
+        for example, sample in zip(examples[result.name], result.evaluation.samples, strict=True):
+            total.update(groups(example))
+            right.update(groups(example) if sample.exact else ())
+    return {name: (right[name], total[name]) for name in sorted(total)}
+
+
+def _alignment(
+    translator: Translator, adapter: DirectionAdapter, examples: dict[str, list[ParallelExample]]
+) -> AlignmentScore | None:
+    """Choose the head on validation sentences, report it on new ones."""
+    if not has_attention(translator):
+        return None
+    triples = {
+        name: [
+            (adapter.source(example), adapter.target(example), adapter.gold(example))
+            for example in examples[name][:100]
+        ]
+        for name in ("valid", "T1")
+    }
+    return alignment_score(translator, triples["valid"], triples["T1"])

@@ -1,0 +1,103 @@
+"""Meaning frames: what a sentence says, before it is said in either language.
+
+Both realizers walk the same frame and mark every word with the key of the part it comes from; equal keys are aligned
+words. A clause has a range of keys: its predicate's parts first, then one decade for each of its phrases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from .lexicon import Adverb, Noun, Predicate
+
+SpeechLevel = Literal["해요", "합쇼", "해"]
+Mood = Literal["statement", "question", "command", "prohibition", "request", "suggestion", "offer"]
+Determiner = Literal["", "this", "that", "my", "how many"]
+Tense = Literal["present", "past", "future"]
+Modal = Literal["", "progressive", "can", "want", "must", "try"]
+Negation = Literal["", "안", "못", "지", "lexical"]
+Word = tuple[str, int]
+"""A word and the key of what it expresses; key -1 expresses nothing of its own."""
+
+VERB, MODAL, NEGATION, TENSE, LINK = 0, 1, 2, 3, 4  # parts of a predicate
+SUBJECT, OBJECT, ADJUNCTS = 10, 20, 30  # where phrases begin
+HEAD, DETERMINER, ADJECTIVE, NUMBER, COUNTER, POSITION = 0, 1, 2, 3, 4, 5  # parts of a phrase
+NOTHING = -1
+CLAUSE, NESTED = 100, 1000  # the width of a clause; a relative clause of the phrase with key k begins at NESTED * k
+
+
+@dataclass(slots=True)
+class Phrase:
+    """A noun and what stands before it."""
+
+    noun: Noun
+    determiner: Determiner = ""
+    adjective: Predicate | None = None
+    number: int = 0
+    relative: Clause | None = None
+    possessor: Noun | None = None
+
+
+@dataclass(slots=True)
+class Adjunct:
+    """A phrase or adverb in a role: at, to, from, with, by, …, when, often, how."""
+
+    role: str
+    constituent: Phrase | Adverb
+
+
+@dataclass(slots=True)
+class Clause:
+    """A predicate with its arguments; without a subject it speaks of I or you, or of the subject before it."""
+
+    predicate: Predicate
+    subject: Phrase | None = None
+    object: Phrase | None = None
+    adjuncts: list[Adjunct] = field(default_factory=list)
+    person: Literal["I", "you", "other"] = "other"
+    tense: Tense = "present"
+    modal: Modal = ""
+    negation: Negation = ""
+    habit: bool = False
+    now: bool = False
+    topic: bool = False
+    shares_subject: bool = False
+    scrambled: bool = False
+    drops_particle: bool = False
+    wh_role: str = ""
+    """The role that a question word has: subject, object, or that of an adjunct."""
+    has_tense: bool = False
+    degree: Literal["", "more", "most"] = ""
+    link: str = ""
+    """The connective that joins it to the next clause."""
+
+    def phrases(self) -> Iterator[Phrase]:
+        """The subject, the object, and the phrases among the adjuncts."""
+        if self.subject:
+            yield self.subject
+        if self.object:
+            yield self.object
+        for adjunct in self.adjuncts:
+            if isinstance(adjunct.constituent, Phrase):
+                yield adjunct.constituent
+
+    @property
+    def has_elder_subject(self) -> bool:
+        """Whether the subject is honored."""
+        return self.subject is not None and self.subject.noun.elder
+
+    @property
+    def is_of_animal_or_thing(self) -> bool:
+        """Whether English says *it* of the subject."""
+        return self.subject is not None and self.subject.noun.pronoun == "it"
+
+
+@dataclass(slots=True)
+class SentenceFrame:
+    """One or more clauses, spoken on one level."""
+
+    level: SpeechLevel
+    mood: Mood
+    clauses: list[Clause]

@@ -1,0 +1,193 @@
+"""What can be drawn, and how often: choices over the words of a level, balanced so that each is met often enough."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import accumulate
+from random import Random
+from typing import Generic, TypeVar
+
+from ..errors import DataError
+from .frames import Adjunct
+from .lexicon import Level, Noun, Predicate, lexicon
+from .semantics import ADJECTIVES
+from .tables import read_rows
+
+_T = TypeVar("_T")
+_MAX_DRAWS = 20_000
+_SHARES = {"name": 40, "elder kin": 22, "elder": 8, "kin": 14, "person": 20}
+_ANIMAL_OBJECTS = {
+    "eat": ("animal-food",),
+    "drink": ("animal-drink",),
+    "like": ("animal-food", "animal", "dear"),
+    "see": ("met", "seen"),
+    "chase": ("animal",),
+}
+
+
+class WeightedChoice(Generic[_T]):
+    """A weighted choice."""
+
+    def __init__(self, weights: Mapping[_T, float]) -> None:
+        self.items = list(weights)
+        self.sums = list(accumulate(weights.values()))
+
+    def shares(self) -> Iterator[tuple[_T, float]]:
+        """Each item and its probability."""
+        before = 0.0
+        for item, total in zip(self.items, self.sums, strict=True):
+            yield item, (total - before) / self.sums[-1]
+            before = total
+
+    def draw(self, random: Random) -> _T:
+        """One item, by its weight."""
+        return self.items[bisect_right(self.sums, random.random() * self.sums[-1])]
+
+
+def draw_until(fits: Callable[[_T], bool], draw: Callable[[], _T], what: str) -> _T:
+    """The first of many draws that fits; where none does, the words leave too little to choose from."""
+    for _ in range(_MAX_DRAWS):
+        if fits(drawn := draw()):
+            return drawn
+    raise DataError(f"{_MAX_DRAWS:,} draws gave no {what} that makes sense; widen the lists of semantics.yaml")
+
+
+@lru_cache(1)
+def sampling_weights() -> dict[str, float]:
+    """How many times as often the full level draws words that suit few others."""
+    return {row["word"]: float(row["weight"]) for row in read_rows("sampling_weights.tsv", "word", "weight")}
+
+
+Scene = tuple[str, tuple[Noun, ...], tuple[Noun, ...]]
+"""A position, the places it can be of, and what can be there."""
+
+
+class Inventory:
+    """The choices of one level."""
+
+    def __init__(self, level: Level) -> None:
+        self.lexicon, self.full = lexicon(level), level == "full"
+        words, among = self.lexicon, self.lexicon.in_classes
+        self._weights = sampling_weights() if self.full else {}
+        self.names, self.animals, self.machines = among("name"), among("animal"), among("machines")
+        self.companions = among("name", "kin", "elder kin")
+        self.others = WeightedChoice(
+            {
+                noun: self._weight(noun.korean) * share / len(among(group))
+                for group, share in _SHARES.items()
+                for noun in among(group)
+            }
+        )
+        self.scenes = self._scenes()
+        uses = Counter(noun for p in (*words.verbs, *words.adjectives) for noun in (*p.objects, *p.subjects))
+        only_here = {verb: sum(uses[noun] == 1 for noun in verb.objects) for verb in words.verbs}
+        least, fewest = (4.5, 9) if self.full else (2.6, 0)
+        self.verbs = WeightedChoice(
+            {
+                verb: self._weight(verb.lemma) * (least + len(verb.objects) ** 0.72 + only_here[verb])
+                for verb in words.verbs
+            }
+        )
+        self.motion = WeightedChoice({verb: len(verb.places) ** 0.5 for verb in words.motion})
+        self.adjectives = WeightedChoice(
+            {
+                adjective: self._weight(adjective.lemma) * (1 + (max(len(adjective.subjects), fewest) or 9) ** 0.5)
+                for adjective in words.adjectives
+            }
+        )
+        self.attributes: dict[Noun, list[Predicate]] = {}
+        for adjective in words.adjectives:
+            for noun in adjective.subjects if adjective.quality not in ADJECTIVES.not_attributive else ():
+                self.attributes.setdefault(noun, []).append(adjective)
+        self.animal_objects = {
+            verb: WeightedChoice(dict.fromkeys(among(*names), 1.0)) for verb, names in _ANIMAL_OBJECTS.items()
+        }
+        self.times = {
+            tense: WeightedChoice(
+                {t: self._weight(t.korean) / len(t.tenses) for t in words.times if tense in t.tenses}
+            )  # the more tenses a time has, the less it is drawn in each
+            for tense in ("past", "future", "habit")
+        }
+        self.now = Adjunct("when", next(time for time in words.times if "now" in time.tenses))
+        self.often = [adverb for adverb in words.adverbs.values() if adverb.slot == "often"]
+        self._balance()
+        self._choose_modes()
+
+    def _weight(self, word: str) -> float:
+        """Words that suit few others are drawn more often."""
+        return self._weights.get(word, 1)
+
+    def _scenes(self) -> list[Scene]:
+        among = self.lexicon.in_classes
+        furniture, small, pets = among("furniture")[:5], among("on-furniture"), self.animals[:4]
+        return [
+            ("위", furniture, small),
+            ("위", furniture, small),
+            ("아래", furniture, (*pets, *among("under-furniture"))),
+            ("옆", furniture, (*pets, *among("beside-furniture"))),
+            ("안", among("bag"), among("in-a-bag")),
+            ("안", among("refrigerator"), among("kept-cold")),
+            ("in", among("rooms"), among("in-places")),
+            ("in", among("pet-places"), pets),
+            *([("in", among("zoo"), self.animals[5:])] * 3 if self.full else []),
+        ]
+
+    def _balance(self) -> None:
+        """Words that few others go with come up more often there."""
+        words, expected, power = self.lexicon, defaultdict[str, float](float), -1.2 if self.full else -1
+        predicates = words.with_arguments
+        for share, choices in ((0.5, self.verbs), (0.15, self.motion), (0.16, self.adjectives)):
+            for predicate, weight in choices.shares():
+                at = 1 if "motion" in predicate.marks else 0.25
+                for part, nouns in ((1, predicate.objects), (1, predicate.subjects), (at, predicate.places)):
+                    for noun in nouns:
+                        expected[noun.korean] += share * weight * part / len(nouns)
+        for scene in self.scenes:
+            for noun in scene[2]:
+                expected[noun.korean] += 0.07 / len(self.scenes) / len(scene[2])
+
+        def choice(nouns: Sequence[Noun]) -> WeightedChoice[Noun]:
+            weights = {noun: (0.0002 + expected[noun.korean]) ** power for noun in nouns}
+            return WeightedChoice({noun: self._weight(noun.korean) * weight for noun, weight in weights.items()})
+
+        self.objects = {predicate: choice(predicate.objects) for predicate in predicates if predicate.objects}
+        self.subjects = {predicate: choice(predicate.subjects) for predicate in predicates if predicate.subjects}
+        self.places = {predicate: choice(predicate.places) for predicate in predicates if predicate.places}
+        self.owned, self.needed = choice(words.in_classes("owned")), choice(words.in_classes("needed"))
+        uses = Counter(adverb for predicate in predicates for adverb in predicate.adverbs)
+        self.manners = {
+            predicate: WeightedChoice({a: self._weight(a.korean) / uses[a] for a in predicate.adverbs})
+            for predicate in predicates
+            if predicate.adverbs
+        }
+
+    def _choose_modes(self) -> None:
+        """What may be said of a predicate: states do not go on, and what happens once is no habit."""
+        will = {"want": 6.0, "can": 6, **({"must": 6} if self.full else {})}
+        self.event_modes: WeightedChoice[str] = WeightedChoice(
+            {"habit": 26, "past": 36, "future": 16, "progressive": 9, "now": 4, **will}
+        )
+        self.modes_by_mark: dict[str, WeightedChoice[str]] = {
+            "weather": WeightedChoice({"habit": 50, "past": 30, "future": 20}),
+            "state": WeightedChoice({"habit": 75, "past": 25}),
+            "done": WeightedChoice({"past": 1}),
+            "due": WeightedChoice({"past": 70, "future": 30}),
+            "once": WeightedChoice({"past": 60, "future": 15, **will}),
+            "moment": WeightedChoice({"habit": 26, "past": 38, "future": 13, **will}),
+        }
+
+    def modes_of(self, predicate: Predicate) -> WeightedChoice[str]:
+        """The tenses and modals of a predicate, by its marks."""
+        for mark, modes in self.modes_by_mark.items():
+            if mark in predicate.marks or (mark == "state" and predicate.verb.adjective):
+                return modes
+        return self.event_modes
+
+
+@lru_cache(2)
+def inventory(level: Level) -> Inventory:
+    """The choices of a level, made once."""
+    return Inventory(level)

@@ -1,0 +1,428 @@
+"""Korean morphology: syllables, particles and conjugation.
+
+Endings and particles depend on the sound a word ends in, also for digits (3 is read 삼) and for Latin words (Python is
+read 파이썬). A word whose reading is not known is refused: a guess would be a wrong particle that nobody sees.
+
+Every ending joins one of three bases of a stem; all irregularity is in how the bases are made:
+
+    plain       before a consonant    춥고     듣고     만들고    부르고    하얗고    가고
+    linked      before -(으)-         추우면   들으면   만들면    부르면    하야면    가면
+    infinitive  before -아/어-        추워요   들어요   만들어요  불러요    하얘요    가요
+
+The honorific -(으)시- and the past -았/었- make new bases out of old ones.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, get_args
+
+from ..errors import unknown
+from .tables import read_rows
+
+# Syllables and their letters
+
+INITIALS = tuple("ㄱㄲㄴㄷㄸㄹㅁㅂㅃㅅㅆㅇㅈㅉㅊㅋㅌㅍㅎ")
+VOWELS = tuple("ㅏㅐㅑㅒㅓㅔㅕㅖㅗㅘㅙㅚㅛㅜㅝㅞㅟㅠㅡㅢㅣ")
+FINALS = ("", *"ㄱㄲㄳㄴㄵㄶㄷㄹㄺㄻㄼㄽㄾㄿㅀㅁㅂㅄㅅㅆㅇㅈㅊㅋㅌㅍㅎ")
+_FIRST, _LAST = ord("가"), ord("힣")
+
+_DIGITS = "영일이삼사오육칠팔구"
+_DIGITS_IN_NAMES = ("제로", "원", "투", "쓰리", "포", "파이브", "식스", "세븐", "에이트", "나인")  # A4, MP3, GPT-2
+_LETTERS = dict(zip("ABCDEFGHIJKLMNOPQRSTUVWXYZ", (
+    "에이", "비", "씨", "디", "이", "에프", "지", "에이치", "아이", "제이", "케이", "엘", "엠",
+    "엔", "오", "피", "큐", "알", "에스", "티", "유", "브이", "더블유", "엑스", "와이", "제트",
+), strict=True))  # fmt: skip
+_SYMBOLS = {"%": "퍼센트", "$": "달러", "₩": "원", "€": "유로", "℃": "도", "°": "도", "+": "플러스", "#": "샵"}
+
+_SILENT = " \t\"'“”‘’「」『』《》〈〉()[]{}<>`*_~.,!?…"
+_GLOSS = re.compile(r"(?<=\w)\s*\([^()]*\)$")  # 어텐션(attention): the gloss is not read
+_NUMBER_AT_END = re.compile(r"(?<![\d.,])\d[\d,]*(?:\.\d+)*$")
+_DIGIT_IN_NAME = re.compile(r"[A-Za-z]-?\d$")
+_LATIN_AT_END = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)*$")
+
+
+def compose(initial: str, vowel: str, final: str = "") -> str:
+    """The syllable of these letters: ㅎ, ㅏ, ㄴ → 한."""
+    try:
+        index = (INITIALS.index(initial) * len(VOWELS) + VOWELS.index(vowel)) * len(FINALS) + FINALS.index(final)
+    except ValueError:
+        raise ValueError(f"{initial!r}, {vowel!r}, {final!r} are not the letters of a Hangul syllable") from None
+    return chr(_FIRST + index)
+
+
+def decompose(syllable: str) -> tuple[str, str, str]:
+    """The initial, the vowel and the final ("" where there is none) of one syllable: 한 → ㅎ, ㅏ, ㄴ."""
+    if not is_syllable(syllable):
+        raise ValueError(f"{syllable!r} is not one Hangul syllable (가 to 힣)")
+    rest, final = divmod(ord(syllable) - _FIRST, len(FINALS))
+    initial, vowel = divmod(rest, len(VOWELS))
+    return INITIALS[initial], VOWELS[vowel], FINALS[final]
+
+
+def is_syllable(character: str) -> bool:
+    """Whether this is one composed Hangul syllable."""
+    return len(character) == 1 and _FIRST <= ord(character) <= _LAST
+
+
+def with_final(text: str, final: str) -> str:
+    """The text with the final of its last syllable replaced: 가 + ㅆ → 갔; with "" the final is dropped."""
+    initial, vowel, _ = decompose(text[-1:])
+    return text[:-1] + compose(initial, vowel, final)
+
+
+def final_sound(word: str) -> str:
+    """The final consonant the word ends in when read aloud, or "" after a vowel: 책 → ㄱ, 7 → ㄹ, GPU → ""."""
+    return decompose(_last_syllable(word))[2]
+
+
+def _last_syllable(word: str) -> str:
+    text = _GLOSS.sub("", word.rstrip(_SILENT.replace(")", ""))).rstrip(_SILENT)
+    last = text[-1:]
+    if is_syllable(last):
+        return last
+    if last in _SYMBOLS:
+        return _SYMBOLS[last][-1]
+    if _DIGIT_IN_NAME.search(text):
+        return _DIGITS_IN_NAMES[int(last)][-1]
+    if number := _NUMBER_AT_END.search(text):
+        return _end_of_number(number.group())
+    if latin := _LATIN_AT_END.search(text):
+        return _end_of_latin(latin.group())
+    raise ValueError(f"no reading for the end of {word!r}; allowed: Hangul, digits, {' '.join(_SYMBOLS)}, Latin words")
+
+
+def _end_of_number(number: str) -> str:
+    """The last syllable of the Sino-Korean reading: 35,000 → 천, 100,000 → 만, 2.5 → 오."""
+    whole, _, fraction = number.replace(",", "").partition(".")
+    whole = whole.lstrip("0")
+    if fraction or not whole:
+        return _DIGITS[int((fraction or "0")[-1])]
+    zeros = len(whole) - len(whole.rstrip("0"))
+    if zeros >= 16:
+        raise ValueError(f"{number} is too large to be read; allowed: below 10^16")
+    if zeros >= 4:
+        return "만억조"[zeros // 4 - 1]
+    return "십백천"[zeros - 1] if zeros else _DIGITS[int(whole[-1])]
+
+
+def _end_of_latin(word: str) -> str:
+    reading = latin_readings().get(word.lower())
+    if reading is None and "-" in word:
+        return _end_of_latin(word.rpartition("-")[2])
+    if reading is None and word.isupper():
+        reading = _LETTERS[word[-1]]
+    if reading is None:
+        raise ValueError(f"no reading for the Latin word {word!r}; add it to tables/latin_readings.tsv")
+    return reading[-1]
+
+
+@lru_cache(1)
+def latin_readings() -> dict[str, str]:
+    """How Koreans read Latin words, by their lower-case spelling."""
+    return {row["word"]: row["reading"] for row in read_rows("latin_readings.tsv", "word", "reading")}
+
+
+# Particles, in the form that the last sound of their word asks for
+
+_AFTER_CONSONANT_AND_VOWEL = {
+    name: tuple(name.split("/"))
+    for name in ("은/는", "이/가", "을/를", "과/와", "아/야", "이에요/예요", "이야/야", "이여/여")
+}
+_WITH_I = ("(이)나", "(이)랑", "(이)라도", "(이)든지", "(이)라고", "(이)라는", "(이)야말로", "(이)며")
+_WITH_EU = ("(으)로", "(으)로는", "(으)로도", "(으)로만", "(으)로부터", "(으)로서", "(으)로써")
+_INVARIANT = (
+    "의", "도", "만", "에", "에는", "에도", "에만", "에서", "에서는", "에서도", "에서만", "에서부터", "에게", "에게는",
+    "에게도", "에게서", "한테", "한테는", "한테도", "한테만", "한테서", "께", "께는", "께서", "께서는", "께서도",
+    "부터", "까지", "까지는", "까지도", "보다", "보다는", "보다도", "처럼", "같이", "만큼", "마다", "밖에", "하고",
+    "대로", "조차", "마저", "뿐", "만은", "만이", "요",
+)  # fmt: skip
+
+PARTICLES = (*_AFTER_CONSONANT_AND_VOWEL, *_WITH_I, *_WITH_EU, *_INVARIANT)
+"""Every particle `attach` knows, by the name it takes."""
+
+_FUSED = {
+    ("저", "이/가"): "제가", ("나", "이/가"): "내가", ("너", "이/가"): "네가", ("누구", "이/가"): "누가",
+    ("저", "의"): "제", ("나", "의"): "내", ("너", "의"): "네",
+}  # fmt: skip
+
+
+def attach(word: str, particle: str) -> str:
+    """The word with its particle: 책 + 은/는 → 책은, 서울 + (으)로 → 서울로, 저 + 이/가 → 제가."""
+    if particle not in PARTICLES:
+        raise ValueError(unknown("particle", particle, PARTICLES))
+    before, space, last = word.rpartition(" ")
+    if fused := _FUSED.get((last, particle)):
+        return before + space + fused
+    return word + _form(word, particle)
+
+
+def _form(word: str, particle: str) -> str:
+    if particle in _INVARIANT:
+        return particle
+    sound = final_sound(word)
+    if particle in _AFTER_CONSONANT_AND_VOWEL:
+        after_consonant, after_vowel = _AFTER_CONSONANT_AND_VOWEL[particle]
+        return after_consonant if sound else after_vowel
+    linked = sound not in ("", "ㄹ") if particle in _WITH_EU else sound != ""
+    return particle[1:].replace(")", "") if linked else particle[3:]
+
+
+# The bases of a stem
+
+_LIGHT = "ㅏㅑㅗ"  # the vowels that -아 follows; -어 follows the others
+_CONTRACTED = dict(zip("ㅏㅓㅐㅔㅕㅗㅜㅣㅚ", "ㅏㅓㅐㅔㅕㅘㅝㅕㅙ", strict=True))  # 가 + 아 → 가, 배우 + 어 → 배워
+_UNCONTRACTED = ("비", "피", "기", "띠", "아니")  # 비어요, 피어요, 아니었어요
+_EU_VERBS = "쓰크끄뜨트"  # verbs of their own at the end of compounds: 받아써요, 싹터요, though 모아요, 바빠요
+_BRIGHT_BIEUP = ("돕", "곱")  # 도와요, 고와요; all others take 워: 추워요, 가까워요
+_MERGED = {"ㅏ": "ㅐ", "ㅑ": "ㅒ", "ㅓ": "ㅔ", "ㅕ": "ㅖ"}  # 하얗다 → 하얘요, 퍼렇다 → 퍼레요
+_POINTING = ("이렇", "그렇", "저렇", "어떻")  # always ㅐ: 그래요, 어때요
+
+
+@dataclass(frozen=True)
+class Bases:
+    """What stands before a consonant, before -(으)- and before -아/어-."""
+
+    plain: str
+    linked: str
+    infinitive: str
+
+    def honorific(self) -> Bases:
+        """가 → 가시, 읽 → 읽으시, 만들 → 만드시."""
+        stem = join(self.linked, "시")
+        return Bases(stem, stem, stem[:-1] + "셔")
+
+    def past(self) -> Bases:
+        """가 → 갔, 읽 → 읽었, 가시 → 가셨."""
+        stem = with_final(self.infinitive, "ㅆ")
+        return Bases(stem, stem + "으", stem + "어")
+
+    def take(self, ending: str) -> str:
+        """Join an ending to the base that its name asks for: -(으)면, -아서/어서, -ㅂ니다/습니다, -고."""
+        tail = ending.removeprefix("-")
+        if tail.startswith("(으)"):
+            return join(self.linked, tail.removeprefix("(으)"))
+        if tail.startswith("아"):
+            return self.infinitive + tail.split("/")[0].removeprefix("아")
+        after_vowel, _, after_consonant = tail.partition("/")
+        if after_consonant and decompose(self.plain[-1])[2] not in ("", "ㄹ"):
+            return join(self.plain, after_consonant)
+        return join(self.plain, after_vowel)
+
+
+def join(base: str, tail: str) -> str:
+    """A tail after a base: a lone letter becomes the final (가 + ㄴ → 간); ㄹ falls before ㄴ, ㅂ, ㅅ, a lone ㄹ."""
+    first = tail[0]
+    fuses = not is_syllable(first)
+    if is_syllable(base[-1]) and decompose(base[-1])[2] == "ㄹ":
+        if fuses and first == "ㅁ":
+            return with_final(base, "ㄻ") + tail[1:]
+        if fuses or decompose(first)[0] in "ㄴㅅ":
+            base = with_final(base, "")
+    return with_final(base, first) + tail[1:] if fuses else base + tail
+
+
+def bases_of(stem: str, conjugation: str) -> Bases:
+    """The bases of a verb or adjective of this conjugation (see `Conjugation`)."""
+    return Bases(stem, _linked(stem, conjugation), _infinitive(stem, conjugation))
+
+
+def bases_of_copula(noun: str, *, keep_i: bool) -> Bases:
+    """The bases of 이다 after a noun: 학생이-, 학생이어-; after a vowel 이 may fall: 의사(이)-, 의사여-."""
+    if not noun or final_sound(noun):
+        return Bases(noun + "이", noun + "이", noun + "이어")
+    stem = noun + "이" if keep_i else noun
+    return Bases(stem, stem, noun + "여")
+
+
+def _linked(stem: str, conjugation: str) -> str:
+    match conjugation:
+        case "ㅂ":
+            return with_final(stem, "") + "우"
+        case "ㄷ":
+            return with_final(stem, "ㄹ") + "으"
+        case "ㅅ":
+            return with_final(stem, "") + "으"
+        case "ㅎ":
+            return with_final(stem, "")
+    return stem if decompose(stem[-1])[2] in ("", "ㄹ") else stem + "으"
+
+
+def _infinitive(stem: str, conjugation: str) -> str:
+    initial, vowel, final = decompose(stem[-1])
+    a = "아" if vowel in _LIGHT else "어"
+    match conjugation:
+        case "ㅂ":
+            return with_final(stem, "") + ("와" if _word(stem) in _BRIGHT_BIEUP else "워")
+        case "ㄷ":
+            return with_final(stem, "ㄹ") + a
+        case "ㅅ":
+            return with_final(stem, "") + a
+        case "ㅎ":
+            return stem[:-1] + compose(initial, "ㅐ" if stem.endswith(_POINTING) else _MERGED[vowel])
+        case "르":
+            return with_final(stem[:-1], "ㄹ") + ("라" if decompose(stem[-2])[1] in _LIGHT else "러")
+        case "러":
+            return stem + "러"
+        case "우":
+            return stem[:-1] + compose(initial, "ㅓ")
+    if final:
+        return stem + a
+    if stem.endswith("하"):
+        return stem[:-1] + "해"
+    if vowel == "ㅡ":
+        return stem[:-1] + compose(initial, _vowel_after_eu(_word(stem)))
+    if vowel in _CONTRACTED and _word(stem) not in _UNCONTRACTED:
+        return stem[:-1] + compose(initial, _CONTRACTED[vowel])
+    return stem + a
+
+
+def _vowel_after_eu(word: str) -> str:
+    """ㅡ falls; the syllable before it, if the word has one, chooses the vowel: 바빠, 예뻐, 써."""
+    if len(word) == 1 or word[-1] in _EU_VERBS:
+        return "ㅓ"
+    return "ㅏ" if decompose(word[-2])[1] in _LIGHT else "ㅓ"
+
+
+def _word(stem: str) -> str:
+    """The stem without the words before it: 안 쓰 → 쓰."""
+    return stem.rpartition(" ")[2]
+
+
+# Conjugation: a verb or adjective, an ending, the honorific and the past
+
+Conjugation = Literal["regular", "ㅂ", "ㄷ", "ㅅ", "ㅎ", "르", "러", "우", "이다"]
+_LAST_SYLLABLE = {"르": "르", "러": "르", "우": "푸", "이다": "이"}
+
+_WITH_TENSE = (
+    "-아요/어요", "-ㅂ니다/습니다", "-ㅂ니까/습니까", "-아/어", "-ㄴ다/는다", "-다", "-(으)ㄹ까요", "-네요", "-지요",
+    "-나요", "-는군요", "-겠어요", "-겠습니다", "-고", "-지만", "-는데", "-(으)니까", "-(으)면", "-(으)면서",
+    "-아야/어야", "-아도/어도", "-거나", "-다가", "-(으)ㄹ", "-던", "-지", "-기", "-(으)ㅁ",
+)  # fmt: skip
+_WITHOUT_TENSE = (
+    "-는", "-(으)ㄴ", "-아서/어서", "-(으)세요", "-(으)십시오", "-(으)ㅂ시다", "-자", "-(으)러", "-(으)려고",
+    "-(으)려면", "-(으)ㄹ게요", "-(으)ㄹ래요", "-게", "-도록", "-자마자",
+)  # fmt: skip
+_OF_SPEAKER = ("-(으)ㄹ게요", "-자")  # never honorific: they promise or join in oneself
+_OF_ACTIONS = ("-(으)ㅂ시다", "-자", "-(으)러", "-(으)려고", "-(으)려면", "-(으)ㄹ게요", "-(으)ㄹ래요", "-자마자")
+
+ENDINGS = (*_WITH_TENSE, *_WITHOUT_TENSE)
+"""Every ending `conjugate` knows, written as in grammars."""
+
+_OF_EXISTENCE = {"-는군요": "-군요", "-ㄴ다/는다": "-다"}  # also of the past, which has 있다 in it: 있군요, 갔군요
+_OF_ADJECTIVES = _OF_EXISTENCE | {"-는": "-(으)ㄴ", "-는데": "-(으)ㄴ데", "-나요": "-(으)ㄴ가요"}
+_OF_COMMANDS = {"-(으)세요": "-아요/어요", "-(으)십시오": "-(으)ㅂ시오"}  # with the honorific
+_OF_COPULA = {"-아요/어요": "에요", "-아/어": "야", "-아서/어서": "라서"}  # 학생이에요, 아니라서
+_OF_PROHIBITION = {"-아요/어요": "마요", "-아/어": "마"}  # 가지 마요
+
+_HONORIFIC_STEMS = ("계시", "드시", "주무시", "잡수시", "편찮으시", "돌아가시")  # their 시 is the honorific one
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A verb or adjective: its dictionary form without 다, and the class of its irregularity.
+
+    Stems in ㄹ and ㅡ, 하다, 되다, 아니다, 있다, 없다 and 계시다 are "regular": their shape says what to do. Words may
+    stand before the stem (안 듣). The stem of 이다 begins with its noun (학생이); `copula` is shorter.
+    """
+
+    stem: str
+    conjugation: Conjugation = "regular"
+    adjective: bool = False
+
+    def __post_init__(self) -> None:
+        if self.conjugation not in get_args(Conjugation):
+            raise ValueError(unknown("conjugation", self.conjugation, get_args(Conjugation)))
+        last = self.stem[-1:]
+        if not is_syllable(last) or last == "다":
+            raise ValueError(f"a stem ends in Hangul and is written without 다, not {self.stem!r}")
+        if self.conjugation not in ("regular", decompose(last)[2]) and last != _LAST_SYLLABLE.get(self.conjugation):
+            raise ValueError(f"{self.lemma} cannot be of the conjugation {self.conjugation!r}: its stem ends in {last}")
+
+    @property
+    def lemma(self) -> str:
+        """The dictionary form."""
+        return self.stem + "다"
+
+    @property
+    def word(self) -> str:
+        """The stem without the words before it: 안 듣 → 듣."""
+        return self.stem.rpartition(" ")[2]
+
+    @property
+    def is_copula(self) -> bool:
+        """Whether this is 이다 (after a noun or alone)."""
+        return self.conjugation == "이다" or self.stem == "이"
+
+    @property
+    def is_negative_copula(self) -> bool:
+        """Whether this is 아니다."""
+        return self.word == "아니"
+
+    @property
+    def describes(self) -> bool:
+        """Whether this conjugates as adjectives do."""
+        return self.adjective or self.is_copula or self.is_negative_copula
+
+    @property
+    def exists(self) -> bool:
+        """Whether this is 있다, 없다 or a compound (재미있다), which conjugate partly as verbs: 재미있는."""
+        return self.stem.endswith(("있", "없"))
+
+
+def conjugate(verb: Verb, ending: str, *, honorific: bool = False, past: bool = False) -> str:
+    """The form of a verb with one of `ENDINGS`: 듣 + -(으)면 → 들으면, honorific 들으시면, past 들었으면."""
+    if verb.stem.endswith(_HONORIFIC_STEMS):
+        verb, honorific = Verb(verb.stem.removesuffix("시"), adjective=verb.adjective), True
+    _check(verb, ending, honorific, past)
+    if ending in _OF_COMMANDS:
+        ending, honorific = _OF_COMMANDS[ending], True
+    if past or (verb.exists and not honorific):
+        ending = _OF_EXISTENCE.get(ending, ending)
+    elif verb.exists or verb.describes:  # 재미있는 책, but 시간이 있으신 분
+        ending = _OF_ADJECTIVES.get(ending, ending)
+
+    bases = _bases(verb, ending, honorific)
+    if not past and (form := _worn_form(verb, bases, ending, honorific)):
+        return form
+    bases = bases.honorific() if honorific else bases
+    bases = bases.past() if past else bases
+    return bases.take(ending)
+
+
+def copula(noun: str, ending: str, *, honorific: bool = False, past: bool = False) -> str:
+    """A noun with 이다: 학생이에요, 의사예요, GPU였어요, 선생님이세요."""
+    return conjugate(Verb(noun + "이", "이다"), ending, honorific=honorific, past=past)
+
+
+def _bases(verb: Verb, ending: str, honorific: bool) -> Bases:
+    if not verb.is_copula:
+        return bases_of(verb.stem, verb.conjugation)
+    fuses = not is_syllable(ending.removeprefix("-").removeprefix("(으)")[0])
+    keep_i = not honorific and (fuses or ending == "-기")  # 의사인, 의사이기, but 의사고, 의사셔
+    return bases_of_copula(verb.stem[:-1], keep_i=keep_i)
+
+
+def _worn_form(verb: Verb, bases: Bases, ending: str, honorific: bool) -> str | None:
+    """A form of the present that is shorter than its parts: 가세요, 의사예요, 아니야, 가지 마."""
+    if honorific:
+        return join(bases.linked, "세요") if ending == "-아요/어요" else None
+    if (verb.is_copula or verb.is_negative_copula) and ending in _OF_COPULA:
+        i_fell = bases.plain != verb.stem
+        return bases.plain + ("예요" if i_fell and ending == "-아요/어요" else _OF_COPULA[ending])
+    if verb.word == "말" and ending in _OF_PROHIBITION:
+        return verb.stem.removesuffix("말") + _OF_PROHIBITION[ending]
+    return None
+
+
+def _check(verb: Verb, ending: str, honorific: bool, past: bool) -> None:
+    if ending not in ENDINGS:
+        raise ValueError(unknown("ending", ending, ENDINGS))
+    if past and ending in _WITHOUT_TENSE:
+        raise ValueError(f"{ending} takes no past; allowed with the past: {', '.join(_WITH_TENSE)}")
+    if honorific and ending in _OF_SPEAKER:
+        raise ValueError(f"{ending} speaks of oneself and takes no honorific")
+    if verb.describes and ending in _OF_ACTIONS:
+        raise ValueError(f"{ending} is for actions, and {verb.lemma} describes a state")

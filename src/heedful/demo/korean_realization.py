@@ -1,0 +1,327 @@
+"""Korean realization: from a frame to Korean words: particles, order, and the predicate at the end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from . import frames as f
+from .frames import CLAUSE, MODAL, NEGATION, TENSE, VERB, Adjunct, Clause, Phrase, SentenceFrame, SpeechLevel, Word
+from .korean_morphology import Verb, conjugate, copula
+from .korean_morphology import attach as attach_particle
+from .lexicon import Adverb, Predicate
+from .numerals import counted
+
+_ROLES = {
+    "at": "에서", "in": "에", "to": "에", "by": "(으)로", "with": "과/와", "than": "보다", "from": "에서",
+    "until": "까지",
+}  # fmt: skip
+_POINTERS = {"this": "이", "that": "그"}
+_BEFORE_PLACES = ("항상", "가끔", "보통", "혼자", "같이", "왜")  # other adverbs stand before the verb
+_ORDER = {"with": 1, "at": 2, "from": 3, "until": 4, "by": 5, "give": 6, "to": 7, "in": 7}
+_ATTRIBUTIVE = {"past": "-(으)ㄴ", "present": "-는", "future": "-(으)ㄹ"}
+_UNTENSED = ("-고", "-아서/어서", "-(으)면", *_ATTRIBUTIVE.values())
+_NOT_BE, _DO_WELL = Verb("아니"), Verb("잘하")
+
+attach = lru_cache(20_000)(attach_particle)
+
+
+class KoreanRealizer:
+    """Writes one sentence: the words with their keys, and the form each predicate's stem takes."""
+
+    def __init__(self, sentence: SentenceFrame) -> None:
+        self.sentence, self.level = sentence, sentence.level
+        self.words: list[Word] = []
+        self.forms: list[str] = []
+        self.me = "나" if self.level == "해" else "저"
+        elder = False
+        for number, clause in enumerate(sentence.clauses):
+            elder = elder if clause.shares_subject else _is_elder(clause)
+            self.clause(clause, number * CLAUSE, clause.link or sentence.mood, elder)
+
+    def text(self) -> str:
+        """The sentence, with its punctuation."""
+        end = "?" if self.sentence.mood in ("question", "suggestion", "offer") else "."
+        return " ".join([word for word, _ in self.words]) + end
+
+    def clause(self, clause: Clause, at: int, ending: str, elder: bool) -> None:
+        front, middle, close = _by_place(clause.adjuncts)
+        subject, thing = clause.subject, clause.object
+        if subject and clause.topic:
+            self.subject(subject, at + f.SUBJECT, True)
+            subject = None
+        for place, adjunct in front:
+            self.adjunct(adjunct, at + f.ADJUNCTS + 10 * place)
+        if clause.scrambled and thing:
+            self.phrase(thing, at + f.OBJECT, clause.predicate.particle)
+        if subject and "exist" not in clause.predicate.marks:
+            self.subject(subject, at + f.SUBJECT, clause.topic)
+            subject = None
+        for place, adjunct in middle:
+            self.adjunct(adjunct, at + f.ADJUNCTS + 10 * place)
+        if subject:
+            self.subject(subject, at + f.SUBJECT, clause.topic)
+        if "copula" in clause.predicate.marks:
+            self.copula(clause, at, ending, elder)
+            return
+        if thing and not clause.scrambled:
+            self.phrase(thing, at + f.OBJECT, "" if clause.drops_particle else clause.predicate.particle)
+        start = len(self.words)
+        well = next((place for place, adjunct in close if _is_done_well(adjunct, clause)), None)
+        for place, adjunct in close:
+            if place != well:
+                self.adjunct(adjunct, at + f.ADJUNCTS + 10 * place)
+        end = len(self.words)
+        if well is None:
+            self.predicate(clause, at, ending, elder)
+        else:
+            self.do_well(clause, at, ending, elder, f.ADJUNCTS + 10 * well)
+        if close and " " in clause.predicate.lemma:  # 비가 많이 와요
+            self.words[start : end + 1] = [self.words[end], *self.words[start:end]]
+
+    def predicate(self, clause: Clause, at: int, ending: str, elder: bool) -> None:
+        honorific = elder or (self.level == "합쇼" and ending == "question" and clause.person == "you")
+        past = clause.tense == "past" and ending not in _UNTENSED
+        future = clause.tense == "future" and ending in ("statement", "question")
+        modal = "wants" if clause.modal == "want" and clause.person == "other" else clause.modal
+        predicate, negation = clause.predicate, str(clause.negation)
+        if predicate.light and clause.object and negation in ("안", "못") and modal != "can":
+            negation = "지" if negation == "안" else "지 못"  # 수학을 공부하지 않아요
+        if clause.degree:
+            self.words.append(("더" if clause.degree == "more" else "가장", at + MODAL))
+        if ending == "command" and predicate.honorific:
+            honorific = True
+        words, form = predicate_words(predicate, ending, self.level, past, future, modal, negation, honorific)
+        self.words += [(word, at + key) for word, key in words] if at else words
+        self.forms.append(form)
+
+    def do_well(self, clause: Clause, at: int, ending: str, elder: bool, adverb: int) -> None:
+        """축구를 잘해요, 수영을 잘해요: 잘 and 하다 are one word, which says *well* where a noun says the verb."""
+        predicate = clause.predicate
+        if predicate.light:
+            self.words.append((attach(predicate.light, "을/를"), at + VERB))
+        start = len(self.words)
+        self.predicate(replace(clause, predicate=_done_well(predicate)), at, ending, elder)
+        if predicate.light:
+            self.words[start] = (self.words[start][0], at + adverb)
+
+    def copula(self, clause: Clause, at: int, ending: str, elder: bool) -> None:
+        assert clause.object is not None
+        final = final_ending(ending, self.level)
+        past = clause.tense == "past" and ending not in _UNTENSED
+        honorific = elder or (self.level == "합쇼" and ending == "question" and clause.person == "you")
+        if clause.negation:
+            self.phrase(clause.object, at + f.OBJECT, "이/가")
+            self.words.append((conjugate(_NOT_BE, final, honorific=honorific, past=past), at + VERB))
+            return
+        self.phrase(clause.object, at + f.OBJECT, "")
+        noun, key = self.words[-1]
+        self.words[-1] = (copula(noun, final, honorific=honorific, past=past), key)
+
+    def subject(self, phrase: Phrase, key: int, topic: bool) -> None:
+        noun = phrase.noun
+        if noun.elder:
+            self.phrase(phrase, key, "께서는" if topic else "께서")
+        elif noun.kind == "pronoun":
+            word = self.me if noun.english == "I" else noun.korean
+            self.words.append((attach(word, "은/는" if topic else "이/가"), key))
+        else:
+            self.phrase(phrase, key, "은/는" if topic else "이/가")
+
+    def adjunct(self, adjunct: Adjunct, key: int) -> None:
+        thing = adjunct.constituent
+        if isinstance(thing, Adverb):
+            self.words += [(word, key) for word in thing.korean.split(" ")]
+        elif adjunct.role == "give":
+            self.phrase(thing, key, "께" if thing.noun.elder else "에게" if self.level == "합쇼" else "한테")
+        elif adjunct.role in _ROLES:
+            self.phrase(thing, key, _ROLES[adjunct.role])
+        else:  # a position: 책상 위에
+            self.phrase(thing, key, "")
+            self.words.append((adjunct.role + "에", key + f.POSITION))
+
+    def phrase(self, phrase: Phrase, key: int, particle: str) -> None:
+        """What stands before the noun, the noun, its number and counter; the particle on the last of them."""
+        noun, words = phrase.noun, self.words
+        if phrase.relative:
+            relative = phrase.relative
+            self.clause(relative, key * f.NESTED, _ATTRIBUTIVE[relative.tense], _is_elder(relative))
+        if phrase.possessor:
+            words.append((attach(phrase.possessor.korean, "의"), key + f.DETERMINER))
+        elif phrase.determiner and phrase.determiner != "how many":
+            mine = "내" if self.level == "해" else "제"
+            words.append((_POINTERS.get(phrase.determiner, mine), key + f.DETERMINER))
+        if phrase.adjective:
+            words.append((_attributive(phrase.adjective.verb), key + f.ADJECTIVE))
+        korean = _asking_what(self.level) if noun.korean == "무엇" else noun.korean
+        if phrase.number or phrase.determiner == "how many":
+            words += [(word, key + f.HEAD) for word in korean.split(" ")]
+            number = _number(phrase.number, noun.counter)
+            words.append((number, key + f.NUMBER))
+            words.append((attach(noun.counter, particle) if particle else noun.counter, key + f.COUNTER))
+            return
+        if korean == "뭐" and particle == "을/를":
+            particle = ""
+        text = attach(korean, particle) if particle else korean
+        words += [(word, key + f.HEAD) for word in text.split(" ")] if " " in text else [(text, key + f.HEAD)]
+
+
+@lru_cache(1000)
+def _number(n: int, counter: str) -> str:
+    return counted(n, counter).split(" ")[0] if n else "몇"
+
+
+@lru_cache(1000)
+def _done_well(predicate: Predicate) -> Predicate:
+    return replace(predicate, verb=_DO_WELL, light="")
+
+
+def _is_done_well(adjunct: Adjunct, clause: Clause) -> bool:
+    """잘 beside 하다, or beside a noun with 하다 that has no other object."""
+    plain = clause.predicate.lemma == "하다" or (clause.predicate.light != "" and clause.object is None)
+    return plain and isinstance(adjunct.constituent, Adverb) and adjunct.constituent.korean == "잘"
+
+
+@lru_cache(1000)
+def _attributive(verb: Verb) -> str:
+    return conjugate(verb, "-는")
+
+
+def _asking_what(level: str) -> str:
+    return "무엇" if level == "합쇼" else "뭐"
+
+
+def _is_elder(clause: Clause) -> bool:
+    return clause.subject is not None and clause.subject.noun.elder
+
+
+Placed = list[tuple[int, Adjunct]]
+
+
+def _by_place(adjuncts: list[Adjunct]) -> tuple[Placed, Placed, Placed]:
+    """The adjuncts that open the clause (times), those before the object, and those before the verb."""
+    front: Placed = []
+    middle: Placed = []
+    close: Placed = []
+    for place, adjunct in enumerate(adjuncts):
+        thing = adjunct.constituent
+        if not isinstance(thing, Adverb) or thing.korean in _BEFORE_PLACES:
+            middle.append((place, adjunct))
+        elif thing.slot == "when":
+            front.append((place, adjunct))
+        else:
+            close.append((place, adjunct))
+    if len(middle) > 1:
+        middle.sort(key=lambda placed: _ORDER.get(placed[1].role, 0))
+    return front, middle, close
+
+
+# Predicates: a stem, the auxiliaries after it, and the ending that the level and the mood ask for
+
+FINAL = {"해요": "-아요/어요", "합쇼": "-ㅂ니다/습니다", "해": "-아/어"}
+_COMMAND = {"해요": "-(으)세요", "합쇼": "-(으)십시오", "해": "-아/어"}
+_WILL = {"해요": "거예요", "합쇼": "겁니다", "해": "거야"}
+_LACK, _DO, _EXIST, _ELDER_EXIST, _SEE = (Verb(stem) for stem in ("없", "하", "있", "계시", "보"))
+_WISH, _GIVE, _NEGATE, _STOP = Verb("싶", adjective=True), Verb("주"), Verb("않"), Verb("말")
+_NEGATE_STATE, _FAIL = Verb("않", adjective=True), Verb("못하")
+
+
+def final_ending(ending: str, level: SpeechLevel) -> str:
+    """The ending of a statement or a question on this level; other endings stay as they are."""
+    if ending == "question" and level == "합쇼":
+        return "-ㅂ니까/습니까"
+    return FINAL[level] if ending in ("statement", "question") else ending
+
+
+@lru_cache(200_000)
+def predicate_words(
+    predicate: Predicate,
+    ending: str,
+    level: SpeechLevel,
+    past: bool,
+    future: bool,
+    modal: str,
+    negation: str,
+    honorific: bool,
+) -> tuple[tuple[Word, ...], str]:
+    """The eojeols of a predicate with their keys, and the name of the form its own stem takes (듣다 -(으)면).
+
+    `ending` is a connective or attributive ending, or a mood: statement, question, command, prohibition, request,
+    suggestion.
+    """
+    chain = _Chain(predicate, honorific)
+    if negation in ("안", "못") and modal != "can":
+        chain.negate(negation)
+    if modal == "progressive":
+        chain.link("-고", _ELDER_EXIST if honorific else _EXIST, MODAL)
+    elif modal == "can":
+        chain.link("-(으)ㄹ", _LACK if negation else _EXIST, MODAL, honorific=honorific)
+        chain.words.append(("수", MODAL))
+    elif modal == "want":
+        chain.link("-고", _WISH, MODAL)
+    elif modal == "wants":
+        chain.link("-고", _WISH, MODAL)
+        chain.link("-아/어", _DO, MODAL)
+    elif modal == "try":
+        chain.link("-아/어", _SEE, MODAL)
+    elif modal == "must":
+        chain.link("-아야/어야", _DO, MODAL, honorific=honorific)
+    if modal in ("can", "must"):
+        chain.honorific = False
+    if negation == "지":
+        chain.link("-지", _NEGATE_STATE if chain.verb.adjective else _NEGATE, NEGATION)
+    elif negation == "지 못":
+        chain.link("-지", _FAIL, NEGATION)
+    if ending == "prohibition":
+        chain.link("-지", _STOP, NEGATION)
+    elif ending == "request":
+        chain.link("-아/어", _GIVE, MODAL)
+    chain.finish(ending, level, past, future)
+    return tuple(chain.words), chain.form
+
+
+class _Chain:
+    """A stem and the auxiliaries that follow it, each asking for the ending of the one before."""
+
+    def __init__(self, predicate: Predicate, honorific: bool) -> None:
+        before, _, _ = predicate.lemma.rpartition(" ")
+        self.words: list[Word] = [(before, VERB)] if before else []
+        self.lemma, self.light = predicate.lemma, predicate.light
+        self.verb, self.key, self.honorific, self.form = predicate.verb, VERB, honorific, ""
+        if honorific and predicate.honorific:
+            self.verb, self.lemma = predicate.honorific, predicate.honorific.lemma
+
+    def negate(self, word: str) -> None:
+        if self.light:
+            self.words.append((self.light, VERB))
+            self.verb = _DO
+        self.words.append((word, NEGATION))
+
+    def put(self, ending: str, *, honorific: bool = False, past: bool = False) -> None:
+        self.words.append((conjugate(self.verb, ending, honorific=honorific, past=past), self.key))
+        if not self.form:
+            marks = ("-시-" if honorific else "") + ("-었-" if past else "")
+            self.form = f"{self.lemma} {marks}{ending}"
+
+    def link(self, ending: str, following: Verb, key: int, *, honorific: bool = False) -> None:
+        self.put(ending, honorific=honorific)
+        self.verb, self.key = following, key
+
+    def finish(self, ending: str, level: SpeechLevel, past: bool, future: bool) -> None:
+        if future:
+            self.put("-(으)ㄹ", honorific=self.honorific)
+            will = "겁니까" if (ending, level) == ("question", "합쇼") else _WILL[level]
+            self.words.append((will, TENSE))
+        elif ending == "prohibition" and level == "해":
+            self.words.append(("마", self.key))
+        elif ending in ("command", "prohibition", "request"):
+            self.put(_COMMAND[level])
+        elif ending == "offer":
+            self.put("-겠습니다", honorific=True)
+            self.words[-1] = (self.words[-1][0].removesuffix("다") + "까", self.words[-1][1])
+        elif ending == "suggestion":
+            self.put("-(으)ㄹ까요")
+            if level == "해":
+                self.words[-1] = (self.words[-1][0].removesuffix("요"), self.words[-1][1])
+        else:
+            self.put(final_ending(ending, level), honorific=self.honorific, past=past)

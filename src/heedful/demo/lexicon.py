@@ -1,0 +1,252 @@
+"""The words of the corpus with their classes, read from the tables, and the structural words of constructions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Literal, cast, get_args
+
+from ..errors import DataError, unknown
+from .korean_morphology import Conjugation, Verb
+from .tables import Row, read_rows, read_yaml, split_list
+
+Level = Literal["demo", "full"]
+Slot = Literal["how", "often", "when"]
+PredicateGroup = Literal["verbs", "motion", "transfer", "adjectives", "weather", "messages"]
+_PEOPLE = ("name", "elder kin", "elder", "kin", "person", "animal")
+_NOUN_KINDS = ("count", "mass", "bare", "plural", "definite", "own", "name", "kin")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Noun:
+    """A noun and how English treats it.
+
+    kind: count, mass (some bread), bare (music), plural (pants), definite (the door), own (my hands), name, kin; of
+    structural words also pronoun and question.
+    """
+
+    korean: str
+    english: str
+    kind: str = "count"
+    pronoun: str = "it"
+    elder: bool = False
+    animate: bool = False
+    counter: str = ""
+    at: str = ""
+    to: str = ""
+    quantity: str = ""
+    """A number, date or amount that this noun stands for, as the held-out sets name it."""
+
+    @property
+    def is_person(self) -> bool:
+        """Somebody, and not an animal; who? is somebody too."""
+        return self.animate and self.pronoun != "it"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Adverb:
+    """An adverb of manner, frequency or time; `tenses` says which tenses a time allows."""
+
+    korean: str
+    english: str
+    slot: Slot
+    tenses: frozenset[str] = frozenset()
+    quantity: str = ""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Predicate:
+    """A verb or adjective: its Korean, its English in the base form, and what it goes with."""
+
+    lemma: str
+    verb: Verb
+    english: str
+    objects: tuple[Noun, ...] = ()
+    subjects: tuple[Noun, ...] = ()
+    places: tuple[Noun, ...] = ()
+    adverbs: tuple[Adverb, ...] = ()
+    marks: frozenset[str] = frozenset()
+    particle: str = "을/를"
+    honorific: Verb | None = None
+    light: str = ""
+    """The noun of noun + 하다."""
+
+    @property
+    def quality(self) -> str:
+        """The English adjective of an adjective."""
+        return self.english.removeprefix("be ")
+
+
+@dataclass(frozen=True, eq=False)
+class Lexicon:
+    """All the words of one level."""
+
+    nouns: dict[str, Noun]
+    classes: dict[str, tuple[Noun, ...]]
+    adverbs: dict[str, Adverb]
+    times: tuple[Adverb, ...]
+    verbs: tuple[Predicate, ...]
+    motion: tuple[Predicate, ...]
+    transfer: tuple[Predicate, ...]
+    adjectives: tuple[Predicate, ...]
+    weather: tuple[Predicate, ...]
+    messages: tuple[Predicate, ...]
+
+    @cached_property
+    def predicates(self) -> tuple[Predicate, ...]:
+        """Every verb and adjective."""
+        return (*self.with_arguments, *self.weather, *self.messages)
+
+    @cached_property
+    def with_arguments(self) -> tuple[Predicate, ...]:
+        """The verbs and adjectives that choose their nouns."""
+        return (*self.verbs, *self.motion, *self.transfer, *self.adjectives)
+
+    @cached_property
+    def lemmas(self) -> tuple[str, ...]:
+        """Every word, in its dictionary form."""
+        times = (time.korean for time in self.times)
+        return tuple(dict.fromkeys([*self.nouns, *(p.lemma for p in self.predicates), *self.adverbs, *times]))
+
+    def in_classes(self, *names: str) -> tuple[Noun, ...]:
+        """The nouns of these classes, each once."""
+        return tuple(dict.fromkeys(noun for name in names for noun in self.classes.get(name, ())))
+
+    def motion_verb(self, lemma: str) -> Predicate:
+        """A verb of motion by its lemma."""
+        return next(verb for verb in self.motion if verb.lemma == lemma)
+
+
+class _LexiconReader:
+    """Reads the tables for one level; refuses a word that no table has."""
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
+        rows = read_rows(
+            "nouns.tsv", "korean", "english", "level", "group", "kind", "pronoun", "counter", "at", "to"
+        )  # fmt: skip
+        self.all_nouns = {row["korean"] for row in rows}
+        self.nouns: dict[str, Noun] = {}
+        groups: dict[str, dict[str, Noun]] = {group: {} for group in _PEOPLE}
+        for row in filter(self.has, rows):
+            noun, group = _noun(row), row.checked("group", (*_PEOPLE, "place", "thing"))
+            self.nouns[noun.korean] = noun
+            if group in groups:
+                groups[group][noun.korean] = noun
+        self.classes = {group: tuple(people.values()) for group, people in groups.items()}
+        for name, words in read_yaml("noun_classes.yaml").items():
+            self.classes[name] = self.nouns_of(split_list(words), f"noun_classes.yaml: {name}")
+        rows = read_rows("adverbs.tsv", "korean", "english", "level", "slot", "tenses")
+        self.all_adverbs = {row["korean"] for row in rows}
+        adverbs = [_adverb(row) for row in filter(self.has, rows)]
+        self.adverbs = {adverb.korean: adverb for adverb in adverbs if adverb.slot != "when"}
+        self.times = tuple(adverb for adverb in adverbs if adverb.slot == "when")
+
+    def has(self, row: Row) -> bool:
+        """Whether the level has the word of this row."""
+        return row.checked("level", get_args(Level)) == "demo" or self.level == "full"
+
+    def nouns_of(self, words: Iterable[str], place: str) -> tuple[Noun, ...]:
+        """The nouns that the level has of these; a word in brackets is the demo's only."""
+        return tuple(self.nouns[word] for word in self._words(words, self.all_nouns, place) if word in self.nouns)
+
+    def members(self, names: Iterable[str], place: str) -> tuple[Noun, ...]:
+        """The nouns of a cell that lists classes and single words."""
+        groups = (self.classes[name] if name in self.classes else self.nouns_of([name], place) for name in names)
+        return tuple(dict.fromkeys(noun for group in groups for noun in group))
+
+    def _words(self, words: Iterable[str], known_words: set[str], place: str) -> list[str]:
+        bare = {word: word.strip("()") for word in words}
+        if missing := [word for word in bare.values() if word not in known_words]:
+            raise DataError(f"{place}: no table of words has {', '.join(missing)}")
+        return [word for cell, word in bare.items() if cell == word or self.level == "demo"]
+
+    def predicate(self, row: Row) -> Predicate:
+        adverbs = self._words(row.listed("adverbs"), self.all_adverbs, row.place)
+        conjugation = cast("Conjugation", row.checked("conjugation", get_args(Conjugation)))
+        predicate = _predicate(
+            row["lemma"], row["english"], row.listed("marks"), conjugation, row.checked("pos", ("verb", "adjective"))
+        )
+        return replace(
+            predicate,
+            objects=self.members(row.listed("objects"), row.place),
+            subjects=self.members(row.listed("subjects"), row.place),
+            places=self.nouns_of(row.listed("places"), row.place),
+            adverbs=tuple(self.adverbs[word] for word in adverbs if word in self.adverbs),
+            honorific=Verb(row["honorific"].removesuffix("다")) if row["honorific"] else None,
+        )
+
+    def lexicon(self) -> Lexicon:
+        groups: dict[str, list[Predicate]] = {group: [] for group in get_args(PredicateGroup)}
+        for row in read_rows(
+            "predicates.tsv", "lemma", "english", "level", "group", "pos", "conjugation", "honorific", "objects",
+            "subjects", "places", "adverbs", "marks",
+        ):  # fmt: skip
+            if self.has(row):
+                groups[row.checked("group", tuple(groups))].append(self.predicate(row))
+        predicates = {group: tuple(members) for group, members in groups.items()}
+        return Lexicon(self.nouns, self.classes, self.adverbs, self.times, **predicates)
+
+
+def _noun(row: Row) -> Noun:
+    group = row["group"]
+    pronoun = row.checked("pronoun", ("", "it", "he", "she", "they"))
+    kind = row.checked("kind", _NOUN_KINDS)
+    names = row["korean"], row["english"], kind, pronoun
+    return Noun(*names, "elder" in group, group in _PEOPLE, row["counter"], row["at"], row["to"])
+
+
+def _adverb(row: Row) -> Adverb:
+    slot = cast("Slot", row.checked("slot", get_args(Slot)))
+    return Adverb(row["korean"], row["english"], slot, frozenset(row.listed("tenses")))
+
+
+def _predicate(
+    lemma: str, english: str, marks: Iterable[str], conjugation: Conjugation = "regular", pos: str = "verb"
+) -> Predicate:
+    verb = Verb(lemma.rpartition(" ")[2].removesuffix("다"), conjugation, pos == "adjective")
+    light = lemma.removesuffix("하다") if "noun" in marks else ""
+    return Predicate(lemma, verb, english, marks=frozenset(marks), light=light)
+
+
+@lru_cache(2)
+def lexicon(level: Level) -> Lexicon:
+    """The words of a level, read once."""
+    if level not in get_args(Level):
+        raise DataError(unknown("level of the grammar", level, get_args(Level)))
+    return _LexiconReader(level).lexicon()
+
+
+def _structural(lemma: str, english: str, marks: str, particle: str = "이/가", pos: str = "verb") -> Predicate:
+    return replace(_predicate(lemma, english, marks.split(), pos=pos), particle=particle)
+
+
+COPULA = _structural("이다", "be", "copula")
+CLOCK = _structural("이다", "be", "copula weather")
+EXIST = replace(_structural("있다", "be", "exist at state"), honorific=Verb("계시"))
+NOT_EXIST = _structural("없다", "be", "exist at state")
+HAVE = _structural("있다", "have", "have state")
+HAVE_NOT = _structural("없다", "have", "have state")
+NEED = _structural("필요하다", "need", "have state", pos="adjective")
+FANCY = _structural("좋다", "like", "state", pos="adjective")
+BECOME = _structural("되다", "become", "once have")
+KNOW_NOT = replace(_predicate("모르다", "know", ["state", "at-hand"], "르"), particle="을/를")
+GIVE_TO_ELDER = _structural("드리다", "give", "", "을/를")
+
+I = Noun("저", "I", "pronoun", "I", animate=True)  # noqa: E741
+YOU = Noun("너", "you", "pronoun", "you", animate=True)
+WHO = Noun("누구", "who", "question", "who", animate=True)
+WHAT = Noun("무엇", "what", "question")
+WHERE = Noun("어디", "where", "question")
+THIS = Noun("이것", "this", "name")
+THAT = Noun("그것", "that", "name")
+HOW_MUCH = Noun("얼마", "how much", "question")
+HOW_OLD = Noun("몇 살", "how old", "question")
+WHAT_TIME = Noun("몇 시", "what time", "question")
+WHICH_DAY = Noun("언제", "when", "question")
+TODAY = Noun("오늘", "today", "name")
+BIRTHDAY = Noun("생일", "birthday")
+WHEN = Adverb("언제", "when", "when")
+WHY = Adverb("왜", "why", "how")
+HOW = Adverb("어떻게", "how", "how")

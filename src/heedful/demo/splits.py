@@ -1,0 +1,247 @@
+"""What a sentence is made of, and the held-out sets: chosen by hash before anything is sampled, so that nothing of them
+can reach the training set.
+
+T1  new sentences; every part of them is known
+T2  a pair of words never seen together (읽다 + 신문)
+T3  a word with an ending it was never seen with (듣다 + -(으)면)
+T4  two constructions never seen in one sentence
+T5  one clause more than any training sentence has
+T6  a number, time, date or amount never seen
+
+What is held out must follow from what is seen: words of several meanings stay, and so does a pair whose verb goes with
+few other nouns of that kind.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from hashlib import blake2b
+from itertools import combinations
+from typing import Literal, get_args
+
+from .frames import Clause, Phrase, SentenceFrame
+from .korean_morphology import conjugate
+from .lexicon import Adverb, Lexicon, Predicate
+
+LINKS = {"-고": "and", "-지만": "but", "-아서/어서": "because", "-(으)니까": "since", "-(으)면": "if"}
+_NEGATIONS = {"안": "negation", "지": "long negation", "못": "inability", "lexical": "negation"}
+_ROLES = {
+    "at": "location", "in": "location", "with": "company", "by": "means", "give": "recipient", "than": "comparison",
+    "from": "from-to", "until": "from-to",
+}  # fmt: skip
+
+PROBES = {
+    "who did what under scrambling": ("scrambled",),
+    "polarity": ("negation", "long negation", "inability", "prohibition"),
+    "tense": ("past", "future", "progressive"),
+    "numbers": ("counting", "clock", "date", "money", "age"),
+    "question words": ("question word",),
+    "particle": ("scrambled", "transitive", "possession", "recipient"),
+    "honorific": ("honorific",),
+}
+"""What a report groups by: the constructions that each probe looks at."""
+
+
+def constructions(sentence: SentenceFrame) -> frozenset[str]:
+    """The names of the constructions in a sentence."""
+    names: set[str] = {sentence.mood}
+    if len(sentence.clauses) > 2:
+        names.add("three clauses")
+    for clause in _clauses(sentence):
+        names.update(_of_clause(clause))
+    return frozenset(names)
+
+
+def lemmas(sentence: SentenceFrame) -> Iterator[str]:
+    """The dictionary forms of the words in a sentence."""
+    for clause in _clauses(sentence):
+        yield clause.predicate.lemma
+        for phrase in clause.phrases():
+            yield phrase.noun.korean
+            if phrase.adjective:
+                yield phrase.adjective.lemma
+        for adjunct in clause.adjuncts:
+            if isinstance(adjunct.constituent, Adverb):
+                yield adjunct.constituent.korean
+
+
+def word_pairs(sentence: SentenceFrame) -> Iterator[str]:
+    """The pairs of words that depend on each other: 읽다+책, 크다+방, 가다+학교."""
+    for clause in _clauses(sentence):
+        lemma = clause.predicate.lemma
+        if clause.object and clause.object.noun.kind != "question":
+            yield f"{lemma}+{clause.object.noun.korean}"
+        elif clause.predicate.verb.adjective and clause.subject and clause.predicate.subjects:
+            yield f"{lemma}+{clause.subject.noun.korean}"
+        for adjunct in clause.adjuncts:
+            if isinstance(adjunct.constituent, Phrase) and adjunct.role in ("to", "at"):
+                yield f"{lemma}+{adjunct.constituent.noun.korean}"
+        for phrase in clause.phrases():
+            if phrase.adjective:
+                yield f"{phrase.adjective.lemma}+{phrase.noun.korean}"
+
+
+def quantities(sentence: SentenceFrame) -> Iterator[str]:
+    """Numbers with what they count, times, dates and amounts: 3 개, clock 3:15."""
+    for clause in _clauses(sentence):
+        for phrase in clause.phrases():
+            if phrase.number:
+                yield f"{phrase.number} {phrase.noun.counter}"
+            if phrase.noun.quantity:
+                yield phrase.noun.quantity
+        for adjunct in clause.adjuncts:
+            if isinstance(adjunct.constituent, Adverb) and adjunct.constituent.quantity:
+                yield adjunct.constituent.quantity
+
+
+def _clauses(sentence: SentenceFrame) -> Iterator[Clause]:
+    for clause in sentence.clauses:
+        yield clause
+        for phrase in clause.phrases():
+            if phrase.relative:
+                yield phrase.relative
+
+
+def _of_clause(clause: Clause) -> Iterator[str]:
+    predicate, marks = clause.predicate, clause.predicate.marks
+    if clause.object and predicate.particle == "을/를":
+        yield "transitive"
+    for mark, name in (("exist", "existence"), ("have", "possession"), ("copula", "copula"), ("weather", "weather")):
+        if mark in marks:
+            yield name
+    if "motion" in marks:
+        yield "direction"
+    if predicate.verb.adjective and predicate.english.startswith("be "):
+        yield "adjective"
+    if clause.tense != "present":
+        yield clause.tense
+    if clause.modal or clause.now:
+        yield clause.modal or "progressive"
+    if clause.negation:
+        yield "negation" if clause.modal == "can" else _NEGATIONS[clause.negation]
+    if clause.wh_role:
+        yield "question word"
+    if clause.scrambled:
+        yield "scrambled"
+    if clause.drops_particle:
+        yield "particle dropped"
+    if clause.degree == "most":
+        yield "superlative"
+    if clause.link:
+        yield LINKS[clause.link]
+    if clause.subject and clause.subject.noun.elder:
+        yield "honorific"
+    for adjunct in clause.adjuncts:
+        if adjunct.role in _ROLES:
+            yield _ROLES[adjunct.role]
+        elif adjunct.role == "when" and isinstance(adjunct.constituent, Adverb) and adjunct.constituent.quantity:
+            yield adjunct.constituent.quantity.split(" ")[0]
+    for phrase in clause.phrases():
+        if phrase.number:
+            yield "counting"
+        if phrase.adjective:
+            yield "attributive"
+        if phrase.relative:
+            yield "relative"
+        if phrase.noun.quantity:
+            yield phrase.noun.quantity.split(" ")[0]
+
+
+# Held-out sets
+
+Split = Literal["train", "valid", "T1", "T2", "T3", "T4", "T5", "T6"]
+SPLITS: tuple[Split, ...] = get_args(Split)
+
+_OF_A_THOUSAND = {"T2": 80, "T3": 45, "T4": 60, "T6": 120}
+_VALID, _T1 = 40, 60
+_PARTNERS = 4  # a word must keep others to be learned from
+_COMBINED = (
+    "negation", "long negation", "inability", "future", "progressive", "want", "can", "must", "honorific", "question",
+    "question word", "scrambled", "particle dropped", "counting", "attributive", "clock", "and", "but", "because",
+    "since", "if", "relative", "company", "existence", "possession", "command", "prohibition", "request", "copula",
+)  # fmt: skip
+_NOT_LEMMAS = ("있다", "없다", "이다", "아니다")
+
+
+def bucket(text: str) -> int:
+    """A number below 1000 that depends on the text alone, the same on every machine."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big") % 1000
+
+
+class HeldOut:
+    """Which features of one level are kept out of training."""
+
+    def __init__(self, words: Lexicon) -> None:
+        predicates = words.with_arguments
+        self._partners: Counter[str] = Counter()
+        self._alike: Counter[tuple[str, str]] = Counter()  # a predicate, and how many nouns of a kind it goes with
+        self._kinds: dict[str, str] = {}
+        for predicate in predicates:
+            for noun in {*predicate.objects, *predicate.subjects, *predicate.places}:
+                self._partners.update((predicate.lemma, noun.korean))
+                self._alike[predicate.lemma, noun.kind] += 1
+                self._kinds[noun.korean] = noun.kind
+        self._ambiguous = _ambiguous(predicates)
+        self.pair = lru_cache(None)(self._pair)
+        self.form = lru_cache(None)(self._form)
+        self.quantity = lru_cache(None)(self._quantity)
+        self.together = lru_cache(None)(self._together)
+
+    def kinds(
+        self, pairs: Iterable[str], forms: Iterable[str], constructions: frozenset[str], quantities: Iterable[str]
+    ) -> dict[Split, list[str]]:
+        """The held-out sets that a sentence belongs to, each with the features that put it there; training has none."""
+        held_out: dict[Split, list[str]] = {
+            "T2": list(filter(self.pair, pairs)),
+            "T3": list(filter(self.form, forms)),
+            "T4": list(filter(self.together, construction_pairs(constructions))),
+            "T6": list(filter(self.quantity, quantities)),
+        }
+        return {split: features for split, features in held_out.items() if features}
+
+    def _pair(self, pair: str) -> bool:
+        words = pair.split("+")
+        if any(word in self._ambiguous or self._partners[word] < _PARTNERS for word in words):
+            return False
+        kind = self._kinds.get(words[-1], "")
+        return self._alike[words[0], kind] >= _PARTNERS and bucket(f"pair {pair}") < _OF_A_THOUSAND["T2"]
+
+    def _form(self, form: str) -> bool:
+        lemma = form.split(" -")[0]
+        if lemma in self._ambiguous or lemma.startswith(_NOT_LEMMAS):
+            return False
+        return bucket(f"form {form}") < _OF_A_THOUSAND["T3"]
+
+    def _quantity(self, quantity: str) -> bool:
+        return bucket(f"quantity {quantity}") < _OF_A_THOUSAND["T6"]
+
+    def _together(self, pair: str) -> bool:
+        return bucket(f"constructions {pair}") < _OF_A_THOUSAND["T4"]
+
+
+def _ambiguous(predicates: Iterable[Predicate]) -> set[str]:
+    """Words of several meanings (모자를, 편지를 쓰다), and those that share a form (살 거예요: 사다, 살다).
+
+    What they mean is known from what stands beside them, so an unseen combination could not be known at all.
+    """
+    meanings: dict[str, set[str]] = {}
+    lemmas: dict[str, set[str]] = {}
+    for predicate in predicates:
+        meanings.setdefault(predicate.lemma, set()).add(predicate.english)
+        lemmas.setdefault(conjugate(predicate.verb, "-(으)ㄹ"), set()).add(predicate.lemma)
+    several = {lemma for lemma, senses in meanings.items() if len(senses) > 1}
+    return several.union(*(homonyms for homonyms in lemmas.values() if len(homonyms) > 1))
+
+
+def construction_pairs(constructions: frozenset[str]) -> Iterator[str]:
+    """The pairs of constructions in a sentence that can be held out."""
+    for first, second in combinations(sorted(constructions & set(_COMBINED)), 2):
+        yield f"{first} + {second}"
+
+
+def split_of(english: str) -> Split:
+    """Where a sentence of known parts belongs. All Korean sentences with one meaning go together."""
+    place = bucket(f"sentence {english}")
+    return "valid" if place < _VALID else "T1" if place < _VALID + _T1 else "train"

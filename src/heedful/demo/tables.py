@@ -1,0 +1,117 @@
+"""Reads the tables of the grammar: tab-separated rows and YAML lists, with errors that name the file and the line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from importlib import resources
+from typing import Any
+
+import yaml
+
+from ..errors import DataError, unknown
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table: its cells by the name of their column."""
+
+    place: str
+    cells: Mapping[str, str]
+
+    def __getitem__(self, column: str) -> str:
+        return self.cells[column]
+
+    def listed(self, column: str) -> list[str]:
+        """The items of a cell that holds a list."""
+        return split_list(self.cells[column])
+
+    def checked(self, column: str, allowed: tuple[str, ...]) -> str:
+        """A cell that must be one of a few words."""
+        if (cell := self.cells[column]) not in allowed:
+            raise DataError(f"{self.place}: {unknown(column, cell, allowed)}")
+        return cell
+
+
+def split_list(text: str) -> list[str]:
+    """The items between commas."""
+    return [item.strip() for item in text.split(",")] if text else []
+
+
+def read_table(name: str) -> str:
+    """The text of a file in the folder of tables, wherever the package is installed."""
+    return resources.files("heedful.demo").joinpath("tables", name).read_text(encoding="utf-8")
+
+
+def read_rows(name: str, *columns: str) -> list[Row]:
+    """The rows of a tab-separated file of the package, which must have these columns."""
+    return parse_rows(name, read_table(name), columns)
+
+
+def parse_rows(name: str, text: str, columns: tuple[str, ...]) -> list[Row]:
+    """The rows after the line with the columns' names; lines that begin with # are comments.
+
+    Empty cells at the end of a line may be left out.
+    """
+    rows: list[Row] | None = None
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line or line.startswith("#"):
+            continue
+        place, cells = f"{name}:{number}", line.split("\t")
+        if rows is None:
+            if tuple(cells) != columns:
+                raise DataError(f"{place}: the columns are {', '.join(columns)}, not {', '.join(cells)}")
+            rows = []
+            continue
+        if len(cells) > len(columns) or not cells[0]:
+            raise DataError(f"{place}: a row has {len(columns)} cells, the first not empty; this has {len(cells)}")
+        padded = [*cells, *[""] * (len(columns) - len(cells))]
+        rows.append(Row(place, dict(zip(columns, padded, strict=True))))
+    if not rows:
+        raise DataError(f"{name} has no rows")
+    return rows
+
+
+@lru_cache(8)
+def read_yaml(name: str) -> dict[str, Any]:
+    """The mapping in a YAML file of the package."""
+    try:
+        content = yaml.safe_load(read_table(name))
+    except yaml.YAMLError as error:
+        raise DataError(f"{name}: {error}") from None
+    if not isinstance(content, dict):
+        raise DataError(f"{name} holds no mapping")
+    return content
+
+
+class WordSets:
+    """The sets of words in one section of `semantics.yaml`, as attributes; the file is read at the first use."""
+
+    def __init__(self, section: str) -> None:
+        self._section = section
+
+    @cached_property
+    def _sets(self) -> dict[str, frozenset[str]]:
+        return _as_sets(read_yaml("semantics.yaml")[self._section], self._section)
+
+    def __getattr__(self, name: str) -> frozenset[str]:
+        try:
+            words = self._sets[name]
+        except KeyError:
+            raise AttributeError(f"semantics.yaml has no list {name!r} under {self._section!r}") from None
+        setattr(self, name, words)
+        return words
+
+
+@lru_cache(32)
+def word_sets_by_key(name: str) -> Mapping[str, frozenset[str]]:
+    """One of the tables of `semantics.yaml`: sets of words by a key, such as a verb."""
+    return _as_sets(read_yaml("semantics.yaml")["tables"][name], name)
+
+
+def _as_sets(lists: Mapping[str, str | None], section: str) -> dict[str, frozenset[str]]:
+    for name, words in lists.items():
+        if not isinstance(words, str | None):
+            raise DataError(f"semantics.yaml: {section}.{name} must be words between commas, not {words!r}")
+    return {name: frozenset(split_list(words or "")) for name, words in lists.items()}
