@@ -46,8 +46,8 @@ def test_a_table_of_another_shape_is_refused(text: str, message: str) -> None:
         ("nouns.tsv", "사과\tapple\tdemo", "사과\tapple\tdmeo", r"nouns\.tsv:\d+: unknown level 'dmeo'"),
         ("nouns.tsv", "thing\tmass", "thing\tmas", r"nouns\.tsv:\d+: unknown kind 'mas'"),
         ("predicates.tsv", "food, meal", "fod, meal", r"predicates\.tsv:\d+: no table of words has fod"),
-        ("predicates.tsv", "listen to\tdemo\tverbs\tverb\tㄷ", "listen to\tdemo\tverbs\tverb\tx", r"\.tsv:\d+: unknown conj"),
-        ("adverbs.tsv", "how", "hwo", r"adverbs\.tsv:\d+: unknown slot 'hwo'"),
+        ("predicates.tsv", "verb\tㄷ", "verb\tx", r"predicates\.tsv:\d+: unknown conjugation 'x'"),
+        ("adverbs.tsv", "\thow", "\thwo", r"adverbs\.tsv:\d+: unknown slot 'hwo'"),
         ("noun_classes.yaml", "meal: 아침", "meal: 아칭", r"noun_classes\.yaml: meal: no table of words has 아칭"),
     ],
 )  # fmt: skip
