@@ -282,38 +282,36 @@ def _moved(words: tuple[Word, ...], at: int) -> list[Word] | tuple[Word, ...]:
 # Noun phrases: which determiner, which number
 
 _POSSESSIVE = {
-    "who": "their",
-    "I": "my",
-    "you": "your",
-    "he": "his",
-    "she": "her",
-    "it": "its",
-    "they": "their",
-    "we": "our",
-}
+    "who": "their", "I": "my", "you": "your", "he": "his", "she": "her", "it": "its", "they": "their", "we": "our",
+}  # fmt: skip
 _MEASURES = {"잔": "cup"}
 
 
 def noun_words(phrase: Phrase, key: int, use: str, actor: str, *, asking: bool, the: bool) -> list[Word]:
-    """Determiner, adjective and noun; `the` makes an event's object definite, which is right as well."""
+    """Determiner, adjective and noun; `the` makes an event's object definite, which is right as well.
+
+    `use` says how the noun is meant: "subject" (the one spoken of), "at hand" (the file, the light), "general" (habits
+    and likings: apples), "event" (one of them: an apple, some bread), "any" (as in a question or a negation: an apple,
+    bread), "have" (like any, but of kin: a sister), "own" (what one takes off: my hat).
+    """
     noun = phrase.noun
     adjective = phrase.adjective.quality if phrase.adjective else ""
-    part, article_or_number, english = f.HEAD, "", noun.english
+    part, before_noun, english = f.HEAD, "", noun.english
     if phrase.possessor:
-        part, article_or_number = f.DETERMINER, f"{phrase.possessor.english}'s"
+        part, before_noun = f.DETERMINER, f"{phrase.possessor.english}'s"
     elif phrase.determiner == "how many":
-        part, article_or_number, english = f.NUMBER, "how many", plural(english)
+        part, before_noun, english = f.NUMBER, "how many", plural(english)
     elif phrase.determiner:
-        part, article_or_number = f.DETERMINER, phrase.determiner
+        part, before_noun = f.DETERMINER, phrase.determiner
     elif phrase.number:
-        part, article_or_number, english = f.NUMBER, in_words(phrase.number), _counted(phrase)
+        part, before_noun, english = f.NUMBER, in_words(phrase.number), _counted(phrase)
     elif phrase.relative:
-        article_or_number = "the"
+        before_noun = "the"
     else:
-        article_or_number = _determiner(phrase, use, actor, asking, the, adjective or english)
+        before_noun = _determiner(phrase, use, actor, asking, the, adjective or english)
         if use == "general" and noun.kind == "count":
             english = plural(english)
-    words = [(word, key + part) for word in article_or_number.split(" ")] if article_or_number else []
+    words = [(word, key + part) for word in before_noun.split(" ")] if before_noun else []
     if adjective:
         words.append((adjective, key + f.ADJECTIVE))
     if " of " in english:

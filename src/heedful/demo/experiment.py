@@ -47,6 +47,10 @@ MODELS: dict[str, dict[str, Any]] = {
     "original": {"preset": "tiny", "n_encoder_layers": 2, "n_decoder_layers": 2, "dropout": 0.0},
     "recurrent": {"preset": "recurrent", "d_model": 128, "dropout": 0.0},
 }
+TRAINING: dict[str, Any] = {
+    "steps": 1600, "batch_tokens": 1536, "learning_rate": 4e-3, "schedule": "cosine", "warmup_steps": 150, "ema": 0.99,
+    "validate_every": 200, "save_every": 400, "log_every": 10,
+}  # fmt: skip
 OUT_OF_VOCABULARY = "코끼리가 피아노를 쳐요."  # of words that the demo's lexicon lacks
 
 
@@ -90,20 +94,7 @@ def recipe(
         data=DataConfig(max_tokens=64),
         tokenizer=TokenizerConfig(vocab_size=1500),
         model=config_of({**MODELS[family], **(model or {})}),
-        training=TrainingConfig(
-            **{
-                "steps": 1600,
-                "batch_tokens": 1536,
-                "learning_rate": 4e-3,
-                "schedule": "cosine",
-                "warmup_steps": 150,
-                "ema": 0.99,
-                "validate_every": 200,
-                "save_every": 400,
-                "log_every": 10,
-                **training,
-            }
-        ),
+        training=TrainingConfig(**{**TRAINING, **training}),
         generation=GenerationConfig(beam=1),
     )
 
@@ -177,11 +168,9 @@ def run_demo(
     if lookup is not None:
         lookup.learn((example.korean, example.english) for example in training)
     sets = [_result(translator, lookup, name, [adapter.row(example) for example in examples[name]]) for name in SETS]
-    by_hand = [
-        (korean, answers) if adapter.to_english else (answers[0], (korean,))
-        for korean, answers in handwritten_sentences()
-    ]
-    sets.append(_result(translator, lookup, HANDWRITTEN_SET, by_hand))
+    by_hand = handwritten_sentences()
+    rows = by_hand if adapter.to_english else [(answers[0], (korean,)) for korean, answers in by_hand]
+    sets.append(_result(translator, lookup, HANDWRITTEN_SET, rows))
     return _finish(translator, adapter, sets, examples, out, language)
 
 
@@ -222,11 +211,12 @@ def _finish(
         metrics["alignment"] = {**asdict(alignment), "head": str(alignment.head)}
     metrics["samples"] = [asdict(sample) for result in sets for sample in result.evaluation.samples[:40]]
     if adapter.to_english:
-        outside = ", ".join(out_of_vocabulary(OUT_OF_VOCABULARY))
-        guess = translator.predict([OUT_OF_VOCABULARY])[0]
-        metrics["notes"] = [
-            f"{OUT_OF_VOCABULARY} → {guess} ({outside}: not among the demo's words, so this is a guess)"
-        ]
+        unknown_words, guess = (
+            ", ".join(out_of_vocabulary(OUT_OF_VOCABULARY)),
+            translator.predict([OUT_OF_VOCABULARY])[0],
+        )
+        why = f"{unknown_words}: not among the demo's words, so this is a guess"
+        metrics["notes"] = [f"{OUT_OF_VOCABULARY} → {guess} ({why})"]
     write_mapping(out / METRICS, metrics)
     page = write_report(TranslationTask(), [out], language=language)
     return DemoResult(translator, list(sets), constructions, probes, alignment, page)
@@ -237,7 +227,7 @@ def _counts(
     examples: dict[str, list[ParallelExample]],
     groups: Callable[[ParallelExample], Iterable[str]],
 ) -> dict[str, tuple[int, int]]:
-    """How many sentences of each group are right, over the sets of known depth."""
+    """How many sentences of each group are right, over the sets of the same depth as training."""
     right: Counter[str] = Counter()
     total: Counter[str] = Counter()
     for result in (result for result in sets if result.name in SAME_DEPTH):
@@ -253,11 +243,8 @@ def _alignment(
     """Choose the head on validation sentences, report it on new ones."""
     if not has_attention(translator):
         return None
-    triples = {
-        name: [
-            (adapter.source(example), adapter.target(example), adapter.gold(example))
-            for example in examples[name][:100]
-        ]
+    chosen_on, reported_on = (
+        [(adapter.source(example), adapter.target(example), adapter.gold(example)) for example in examples[name][:100]]
         for name in ("valid", "T1")
-    }
-    return alignment_score(translator, triples["valid"], triples["T1"])
+    )
+    return alignment_score(translator, chosen_on, reported_on)

@@ -83,6 +83,36 @@ class Clause:
             if isinstance(adjunct.constituent, Phrase):
                 yield adjunct.constituent
 
+    def has_role(self, *roles: str) -> bool:
+        """Whether an adjunct has one of these roles."""
+        return any(adjunct.role in roles for adjunct in self.adjuncts)
+
+    def adverb(self, role: str) -> Adverb | None:
+        """The adverb in this role: when, how, often."""
+        for adjunct in self.adjuncts:
+            if adjunct.role == role and isinstance(adjunct.constituent, Adverb):
+                return adjunct.constituent
+        return None
+
+    @property
+    def manner(self) -> str:
+        """The adverb of manner."""
+        adverb = self.adverb("how")
+        return adverb.korean if adverb else ""
+
+    @property
+    def place(self) -> str:
+        """Where it is done, or where one goes."""
+        for adjunct in self.adjuncts:
+            if isinstance(adjunct.constituent, Phrase) and adjunct.role not in ("with", "give", "by", "from", "than"):
+                return adjunct.constituent.noun.korean
+        return ""
+
+    @property
+    def object_noun(self) -> str:
+        """The noun of the object."""
+        return self.object.noun.korean if self.object else ""
+
     @property
     def has_elder_subject(self) -> bool:
         """Whether the subject is honored."""

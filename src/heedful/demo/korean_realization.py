@@ -16,7 +16,7 @@ _ROLES = {
     "at": "에서", "in": "에", "to": "에", "by": "(으)로", "with": "과/와", "than": "보다", "from": "에서",
     "until": "까지",
 }  # fmt: skip
-_POINTERS = {"this": "이", "that": "그"}
+_DEMONSTRATIVES = {"this": "이", "that": "그"}
 _BEFORE_PLACES = ("항상", "가끔", "보통", "혼자", "같이", "왜")  # other adverbs stand before the verb
 _ORDER = {"with": 1, "at": 2, "from": 3, "until": 4, "by": 5, "give": 6, "to": 7, "in": 7}
 _ATTRIBUTIVE = {"past": "-(으)ㄴ", "present": "-는", "future": "-(으)ㄹ"}
@@ -36,7 +36,7 @@ class KoreanRealizer:
         self.me = "나" if self.level == "해" else "저"
         elder = False
         for number, clause in enumerate(sentence.clauses):
-            elder = elder if clause.shares_subject else _is_elder(clause)
+            elder = elder if clause.shares_subject else clause.has_elder_subject
             self.clause(clause, number * CLAUSE, clause.link or sentence.mood, elder)
 
     def text(self) -> str:
@@ -145,12 +145,12 @@ class KoreanRealizer:
         noun, words = phrase.noun, self.words
         if phrase.relative:
             relative = phrase.relative
-            self.clause(relative, key * f.NESTED, _ATTRIBUTIVE[relative.tense], _is_elder(relative))
+            self.clause(relative, key * f.NESTED, _ATTRIBUTIVE[relative.tense], relative.has_elder_subject)
         if phrase.possessor:
             words.append((attach(phrase.possessor.korean, "의"), key + f.DETERMINER))
         elif phrase.determiner and phrase.determiner != "how many":
             mine = "내" if self.level == "해" else "제"
-            words.append((_POINTERS.get(phrase.determiner, mine), key + f.DETERMINER))
+            words.append((_DEMONSTRATIVES.get(phrase.determiner, mine), key + f.DETERMINER))
         if phrase.adjective:
             words.append((_attributive(phrase.adjective.verb), key + f.ADJECTIVE))
         korean = _asking_what(self.level) if noun.korean == "무엇" else noun.korean
@@ -189,10 +189,6 @@ def _attributive(verb: Verb) -> str:
 
 def _asking_what(level: str) -> str:
     return "무엇" if level == "합쇼" else "뭐"
-
-
-def _is_elder(clause: Clause) -> bool:
-    return clause.subject is not None and clause.subject.noun.elder
 
 
 Placed = list[tuple[int, Adjunct]]

@@ -233,6 +233,7 @@ FANCY = _structural("좋다", "like", "state", pos="adjective")
 BECOME = _structural("되다", "become", "once have")
 KNOW_NOT = replace(_predicate("모르다", "know", ["state", "at-hand"], "르"), particle="을/를")
 GIVE_TO_ELDER = _structural("드리다", "give", "", "을/를")
+STRUCTURAL_PREDICATES = (EXIST, NOT_EXIST, COPULA, KNOW_NOT, GIVE_TO_ELDER, NEED, FANCY, BECOME)
 
 I = Noun("저", "I", "pronoun", "I", animate=True)  # noqa: E741
 YOU = Noun("너", "you", "pronoun", "you", animate=True)

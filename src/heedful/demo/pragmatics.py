@@ -7,19 +7,7 @@ from itertools import pairwise
 
 from .english_realization import is_message
 from .frames import Clause, SentenceFrame
-from .semantics import (
-    ADJECTIVES,
-    NOUNS,
-    VERBS,
-    adverb_of,
-    has_role,
-    is_stranger,
-    manner_of,
-    noun_class,
-    object_of,
-    place_of,
-    suits,
-)
+from .semantics import ADJECTIVES, NOUNS, VERBS, is_stranger, noun_class, suits
 from .tables import read_yaml, split_list, word_sets_by_key
 
 
@@ -31,7 +19,7 @@ def makes_sense(sentence: SentenceFrame) -> bool:
     if len(clauses) > 1:
         return all(map(is_everyday, clauses)) and follow(clauses)
     clause = clauses[0]
-    if clause.drops_particle and (clause.has_elder_subject or object_of(clause) == "이"):
+    if clause.drops_particle and (clause.has_elder_subject or clause.object_noun == "이"):
         return False
     if sentence.level == "합쇼" and clause.tense == "future" and is_message(clause):
         return False  # programs do not announce what they will do
@@ -43,7 +31,7 @@ def makes_sense(sentence: SentenceFrame) -> bool:
 
 def may_be_asked(clause: Clause) -> bool:
     """Whether one asks for this; yes or no may be asked of anything."""
-    verb, role, thing, when = clause.predicate.english, clause.wh_role, clause.object, adverb_of(clause, "when")
+    verb, role, thing, when = clause.predicate.english, clause.wh_role, clause.object, clause.adverb("when")
     if any(phrase.determiner == "my" or phrase.number == 1 for phrase in clause.phrases()):
         return False
     by_clock = when is not None and when.quantity.startswith("clock")
@@ -58,9 +46,9 @@ def may_be_asked(clause: Clause) -> bool:
         return False
     match role:
         case "object":
-            place, places = place_of(clause), {noun.korean for noun in clause.predicate.places}
+            place, places = clause.place, {noun.korean for noun in clause.predicate.places}
             broad = not by_clock and (when is None or when.korean not in NOUNS.times_of_day)
-            verbs = VERBS.asked_who if object_of(clause) == "누구" else VERBS.asked_what
+            verbs = VERBS.asked_who if clause.object_noun == "누구" else VERBS.asked_what
             return verb in verbs and (not place or place in places) and broad
         case "when":
             return verb in (VERBS.asked_when_habitual if clause.habit else VERBS.asked_when)
@@ -70,9 +58,9 @@ def may_be_asked(clause: Clause) -> bool:
             lasting = not clause.habit or verb in ("learn", "dislike")
             return verb in VERBS.asked_why and clause.tense != "future" and lasting
         case "to":
-            return not clause.habit or verb == "live" or has_role(clause, "when", "often")
+            return not clause.habit or verb == "live" or clause.has_role("when", "often")
         case "how":
-            return not clause.habit and not has_role(clause, "with")
+            return not clause.habit and not clause.has_role("with")
     return role != "subject" or not clause.habit or verb in VERBS.habitual
 
 
@@ -82,7 +70,7 @@ def may_be_commanded(clause: Clause) -> bool:
 
 
 def _is_fit_command(clause: Clause) -> bool:
-    verb, thing, manner = clause.predicate.english, clause.object, manner_of(clause)
+    verb, thing, manner = clause.predicate.english, clause.object, clause.manner
     if thing and thing.adjective:
         fit = verb in ("buy", "wear", "read") and thing.adjective.quality not in ADJECTIVES.faults
     else:
@@ -90,10 +78,10 @@ def _is_fit_command(clause: Clause) -> bool:
     return fit and not (
         (is_stranger(thing) and verb != "call")
         or (verb in ("eat", "drink") and manner)
-        or (verb == "write" and object_of(clause) not in NOUNS.jotted_down)
-        or (verb in ("go", "come") and place_of(clause) in NOUNS.abroad)
+        or (verb == "write" and clause.object_noun not in NOUNS.jotted_down)
+        or (verb in ("go", "come") and clause.place in NOUNS.abroad)
         or manner in NOUNS.manners_not_commanded
-        or (has_role(clause, "at") and verb not in VERBS.commanded_with_place)
+        or (clause.has_role("at") and verb not in VERBS.commanded_with_place)
     )
 
 
@@ -101,24 +89,24 @@ def may_be_requested(clause: Clause) -> bool:
     """Whether one asks somebody to do this for one."""
     of_oneself = clause.object is not None and clause.object.noun.kind == "own"
     verb_fits = clause.predicate.english in VERBS.commanded | VERBS.requested_too
-    return verb_fits and not of_oneself and not has_role(clause, "at") and _is_fit_command(clause)
+    return verb_fits and not of_oneself and not clause.has_role("at") and _is_fit_command(clause)
 
 
 def may_be_prohibited(clause: Clause) -> bool:
     """Whether one tells somebody not to do this."""
-    verb, place, goes = clause.predicate.english, place_of(clause), clause.predicate.english in ("go", "come")
+    verb, place, goes = clause.predicate.english, clause.place, clause.predicate.english in ("go", "come")
     if (
-        object_of(clause) == "쓰레기"  # *don't litter*
+        clause.object_noun == "쓰레기"  # *don't litter*
         or is_stranger(clause.object)
         or verb in ("write", "enter")
         or (goes and place in NOUNS.abroad)
-        or (verb == "sleep" and has_role(clause, "at"))
-        or (verb == "watch" and object_of(clause) not in word_sets_by_key("everyday")["watch"])
+        or (verb == "sleep" and clause.has_role("at"))
+        or (verb == "watch" and clause.object_noun not in word_sets_by_key("everyday")["watch"])
     ):
         return False
     plain = all(adjunct.role == "to" for adjunct in clause.adjuncts)
     near = not goes or place in NOUNS.daily_places
-    return plain or (verb in VERBS.prohibited_with_manner and manner_of(clause) in NOUNS.manners_prohibited and near)
+    return plain or (verb in VERBS.prohibited_with_manner and clause.manner in NOUNS.manners_prohibited and near)
 
 
 def may_be_suggested(clause: Clause) -> bool:
@@ -128,7 +116,7 @@ def may_be_suggested(clause: Clause) -> bool:
         return False
     if thing and verb in ("buy", "eat") and thing.noun.korean not in word_sets_by_key("everyday")[verb]:
         return False
-    return place_of(clause) not in NOUNS.no_joint_visit and object_of(clause) not in ("약", "비타민")
+    return clause.place not in NOUNS.no_joint_visit and clause.object_noun not in ("약", "비타민")
 
 
 _MOODS: dict[str, Callable[[Clause], bool]] = {
@@ -148,18 +136,18 @@ def is_everyday(clause: Clause) -> bool:
     if is_stranger(clause.subject) or is_stranger(clause.object):
         return False
     verb, everyday = clause.predicate.english, word_sets_by_key("everyday")
-    named = place_of(clause) if verb == "go" else object_of(clause)
+    named = clause.place if verb == "go" else clause.object_noun
     return not named or verb not in everyday or named in everyday[verb]
 
 
 def follow(clauses: list[Clause]) -> bool:
     """One thing after another; nobody goes on after going away or to bed, and two people do the same kind of thing."""
     opening, verbs = clauses[0], [clause.predicate.english for clause in clauses]
-    when = adverb_of(opening, "when")
+    when = opening.adverb("when")
     if (
         not all(_follows(second, first) for first, second in pairwise(clauses))
         or (when and when.korean not in NOUNS.near_times and VERBS.minor & {*verbs})
-        or (verbs[0] == "be bored" and object_of(clauses[1]) == "이메일")
+        or (verbs[0] == "be bored" and clauses[1].object_noun == "이메일")
         or (verbs[0] in ("be sad", "be glad") and (len(clauses) > 2 or verbs[1] == "eat"))
     ):
         return False
@@ -186,7 +174,7 @@ def leads_to(first: Clause, second: Clause) -> bool:
     verb, next_verb = first.predicate.english, second.predicate.english
     if first.habit or verb in VERBS.sequence_final or (next_verb in ("sleep", "rest") and verb not in VERBS.before_bed):
         return False
-    if next_verb == "go" and place_of(second) in word_sets_by_key("no_goal_after").get(verb, ()):
+    if next_verb == "go" and second.place in word_sets_by_key("no_goal_after").get(verb, ()):
         return False
     if (only := word_sets_by_key("next_actions").get(verb)) is not None:
         return next_verb in only

@@ -27,41 +27,9 @@ def max_count(noun: Noun, verb: str) -> int:
     return min(most, 2) if noun.counter == "대" or noun.korean in NOUNS.few_at_once else most
 
 
-def object_of(clause: Clause) -> str:
-    """The object's noun."""
-    return clause.object.noun.korean if clause.object else ""
-
-
-def adverb_of(clause: Clause, role: str) -> Adverb | None:
-    """The adverb in this role: when, how, often."""
-    for adjunct in clause.adjuncts:
-        if adjunct.role == role and isinstance(adjunct.constituent, Adverb):
-            return adjunct.constituent
-    return None
-
-
-def manner_of(clause: Clause) -> str:
-    """The adverb of manner."""
-    adverb = adverb_of(clause, "how")
-    return adverb.korean if adverb else ""
-
-
-def place_of(clause: Clause) -> str:
-    """Where it is done, or where one goes."""
-    for adjunct in clause.adjuncts:
-        if isinstance(adjunct.constituent, Phrase) and adjunct.role not in ("with", "give", "by", "from", "than"):
-            return adjunct.constituent.noun.korean
-    return ""
-
-
 def is_span(when: Adverb | None) -> bool:
     """From one hour, or one day, to another."""
     return when is not None and when.quantity.startswith("from-to")
-
-
-def has_role(clause: Clause, *roles: str) -> bool:
-    """Whether an adjunct has one of these roles."""
-    return any(adjunct.role in roles for adjunct in clause.adjuncts)
 
 
 def is_person(noun: Noun) -> bool:
@@ -96,7 +64,7 @@ def subject_suits(clause: Clause) -> bool:
     verb, marks = clause.predicate.english, clause.predicate.marks
     if clause.subject is None or clause.predicate.verb.adjective or "copula" in marks:
         return True
-    noun, place, occupations = clause.subject.noun, place_of(clause), word_sets_by_key("occupations")
+    noun, place, occupations = clause.subject.noun, clause.place, word_sets_by_key("occupations")
     name, by_occupation = noun.korean, noun.korean in occupations
     if "exist" in marks:
         astray = (name not in NOUNS.at_home and place in NOUNS.living_quarters) or (
@@ -107,7 +75,7 @@ def subject_suits(clause: Clause) -> bool:
         return not (by_occupation and astray) and not cups and not unsuited
     if noun.animate and noun.pronoun == "it":
         return _animal_suits(clause, name)
-    if "machines" in marks and has_role(clause, "often"):
+    if "machines" in marks and clause.has_role("often"):
         return False
     if not by_occupation:
         return not noun.elder or (verb not in VERBS.not_by_elders and "technical" not in marks)
@@ -120,13 +88,13 @@ def subject_suits(clause: Clause) -> bool:
         or (place == "학교" and name not in NOUNS.at_school)
         or (place == "회사" and name in NOUNS.not_at_work)
         or (verb in ("meet", "wait for") and (clause.modal or place))
-        or has_role(clause, "by")
+        or clause.has_role("by")
         or len(clause.adjuncts) > 1
     )
 
 
 def _animal_suits(clause: Clause, animal: str) -> bool:
-    verb, thing, place = clause.predicate.english, object_of(clause), place_of(clause)
+    verb, thing, place = clause.predicate.english, clause.object_noun, clause.place
     if (
         clause.modal not in ("", "progressive")
         or clause.tense == "future"
@@ -153,12 +121,12 @@ def object_suits(clause: Clause) -> bool:
     verb, thing = clause.predicate.english, clause.object
     if thing is None:
         return True
-    noun, name, place = thing.noun, thing.noun.korean, place_of(clause)
+    noun, name, place = thing.noun, thing.noun.korean, clause.place
     if "copula" in clause.predicate.marks:
         return not (clause.has_elder_subject and name == "배우")  # 배우셨어요 is read as *learned*
     if verb == "become":
         return not clause.has_elder_subject
-    if is_person(noun) and clause.habit and verb not in ("like", "love") and not has_role(clause, "often", "when"):
+    if is_person(noun) and clause.habit and verb not in ("like", "love") and not clause.has_role("often", "when"):
         return False
     if is_stranger(thing):
         return _stranger_suits(clause, thing)
@@ -177,7 +145,7 @@ def object_suits(clause: Clause) -> bool:
     if verb == "buy" and clause.habit:
         return name in NOUNS.bought_habitually
     if verb == "see" and not is_person(noun):
-        return clause.tense == "past" and not clause.negation and not has_role(clause, "at")
+        return clause.tense == "past" and not clause.negation and not clause.has_role("at")
     if verb == "receive" and clause.tense == "future":
         return name in NOUNS.awaited_gifts
     if verb == "read" and place:
@@ -186,7 +154,7 @@ def object_suits(clause: Clause) -> bool:
         return name in here
     if verb == "sell":
         seller = clause.subject is not None and clause.subject.noun.korean in NOUNS.sellers
-        return seller or name in NOUNS.sold_by_anyone or has_role(clause, "at")
+        return seller or name in NOUNS.sold_by_anyone or clause.has_role("at")
     return not (clause.predicate.marks & {"creates", "own"} and thing.determiner)
 
 
@@ -195,14 +163,14 @@ def _stranger_suits(clause: Clause, thing: Phrase) -> bool:
     verb = clause.predicate.english
     suited = thing.noun.korean in NOUNS.summoned if verb == "call" else verb not in ("like", "love", "invite")
     once = not (clause.habit or clause.modal or clause.negation)
-    return suited and once and not thing.number and not has_role(clause, "at")
+    return suited and once and not thing.number and not clause.has_role("at")
 
 
 def phrase_suits(phrase: Phrase, clause: Clause) -> bool:
     """Whether what stands before a noun suits it and what is done to it."""
     noun, verb = phrase.noun, clause.predicate.english
-    planned = clause.tense == "future" and has_role(clause, "when")
-    plain = clause.now or clause.modal in ("progressive", "can") or manner_of(clause) != ""
+    planned = clause.tense == "future" and clause.has_role("when")
+    plain = clause.now or clause.modal in ("progressive", "can") or clause.manner != ""
     if phrase.adjective and phrase is clause.object:
         moved = clause.scrambled and clause.tense == "future"
         fitting = phrase.adjective.quality in word_sets_by_key("described").get(verb, ())
@@ -220,10 +188,10 @@ def phrase_suits(phrase: Phrase, clause: Clause) -> bool:
 
 def relative_suits(clause: Clause, relative: Clause) -> bool:
     """Whether the main clause says something that the relative clause leads to."""
-    outer, inner, when = clause.predicate, relative.predicate.english, adverb_of(relative, "when")
+    outer, inner, when = clause.predicate, relative.predicate.english, relative.adverb("when")
     if relative.subject is None:  # 책을 읽는 학생
         person = next(phrase for phrase in clause.phrases() if phrase.relative is relative).noun.korean
-        return _distinguishes(inner, person) and outer.english != "wait for" and object_of(relative) != "문자"
+        return _distinguishes(inner, person) and outer.english != "wait for" and relative.object_noun != "문자"
     if relative.subject.noun.korean in word_sets_by_key("occupations") or (when and when.korean in NOUNS.times_of_day):
         return False
     if outer.verb.adjective:
@@ -231,7 +199,7 @@ def relative_suits(clause: Clause, relative: Clause) -> bool:
             return False
         described = outer.quality in word_sets_by_key("described").get(inner, ())
         return described and (not relative.now or inner in VERBS.progressive_in_relatives)
-    thing, verb = object_of(clause), outer.english
+    thing, verb = clause.object_noun, outer.english
     return not (
         (verb in ("eat", "drink") and when and when.korean in NOUNS.remote_times | {"지난주에"})
         or (verb == "like" and inner == "buy" and clause.object and clause.object.noun in noun_class("tasty", "food"))
@@ -256,19 +224,19 @@ def _distinguishes(verb: str, person: str) -> bool:
 
 def time_suits(clause: Clause) -> bool:
     """Whether it is done at such a time, or so often."""
-    verb, when, thing, place = clause.predicate.english, adverb_of(clause, "when"), object_of(clause), place_of(clause)
+    verb, when, thing, place = clause.predicate.english, clause.adverb("when"), clause.object_noun, clause.place
     if clause.predicate.verb.adjective or "weather" in clause.predicate.marks:
         return when is None or when.korean in NOUNS.near_times
     if when is None:
         lasting = place in NOUNS.daily_places if verb == "go" else verb in VERBS.habitual
         part = clause.shares_subject or clause.link or clause.wh_role or "state" in clause.predicate.marks
-        often = has_role(clause, "often") and place not in NOUNS.abroad
+        often = clause.has_role("often") and place not in NOUNS.abroad
         return not clause.habit or lasting or bool(part) or often
     name, quantity = when.korean, when.quantity.partition(" ")[0]
     if quantity == "clock":
         sharp = when.english.endswith(("o'clock", ":30")) or not (clause.habit or verb == "eat")
         timely = verb != "sleep" and not clause.negation and clause.wh_role != "why"
-        timely = timely and manner_of(clause) not in ("일찍", "늦게")
+        timely = timely and clause.manner not in ("일찍", "늦게")
         return sharp and timely and place not in NOUNS.trip_goals and thing not in NOUNS.meals
     if quantity == "date" or name in NOUNS.remote_times:
         far = verb not in ("go", "come", "come back") or place in NOUNS.trip_goals
@@ -301,7 +269,7 @@ def time_suits(clause: Clause) -> bool:
 
 def mode_suits(clause: Clause) -> bool:
     """Whether it is wanted, possible, tried, over, going on or denied."""
-    verb, modal, thing, past = clause.predicate.english, clause.modal, object_of(clause), clause.tense == "past"
+    verb, modal, thing, past = clause.predicate.english, clause.modal, clause.object_noun, clause.tense == "past"
     modals = {"want": VERBS.wanted, "can": VERBS.abilities, "must": VERBS.duties}
     if (
         (modal in modals and verb not in modals[modal])
@@ -313,7 +281,7 @@ def mode_suits(clause: Clause) -> bool:
         or (clause.negation and not _negation_suits(clause))
         or (clause.now and verb == "wear")
         or (modal == "want" and clause.person == "other" and verb in ("see", "come"))
-        or (modal == "want" and verb == "go" and place_of(clause) in NOUNS.nearby_places)
+        or (modal == "want" and verb == "go" and clause.place in NOUNS.nearby_places)
         or (modal == "try" and thing and verb != "learn" and thing not in NOUNS.worth_trying)
     ):
         return False
@@ -321,20 +289,20 @@ def mode_suits(clause: Clause) -> bool:
         return _degree_suits(clause, clause.subject)
     if not clause.scrambled:
         return True
-    crowded = clause.negation or has_role(clause, "at", "how", "often", "with") or verb in ("like", "love")
-    timed = has_role(clause, "when")
-    return not crowded and (not timed or (past and not is_span(adverb_of(clause, "when"))))
+    crowded = clause.negation or clause.has_role("at", "how", "often", "with") or verb in ("like", "love")
+    timed = clause.has_role("when")
+    return not crowded and (not timed or (past and not is_span(clause.adverb("when"))))
 
 
 def _negation_suits(clause: Clause) -> bool:
     verb = clause.predicate.english
     return not (
         verb in VERBS.not_negated
-        or has_role(clause, "with")
-        or (verb == "have" and object_of(clause) in NOUNS.not_lacked)
+        or clause.has_role("with")
+        or (verb == "have" and clause.object_noun in NOUNS.not_lacked)
         or (clause.tense == "future" and verb in VERBS.not_refused)
-        or (verb == "forget" and has_role(clause, "when"))
-        or (has_role(clause, "at") and verb not in VERBS.negated_with_place)
+        or (verb == "forget" and clause.has_role("when"))
+        or (clause.has_role("at") and verb not in VERBS.negated_with_place)
     )
 
 
@@ -348,22 +316,22 @@ def _degree_suits(clause: Clause, subject: Phrase) -> bool:
 
 def manner_suits(clause: Clause) -> bool:
     """Whether it is done so, on such a way, and not too much is said at once."""
-    verb, how, modal, place = clause.predicate.english, manner_of(clause), clause.modal, place_of(clause)
-    event = clause.tense != "present" or clause.now or has_role(clause, "when", "often", "at", "with")
+    verb, how, modal, place = clause.predicate.english, clause.manner, clause.modal, clause.place
+    event = clause.tense != "present" or clause.now or clause.has_role("when", "often", "at", "with")
     if (
-        (how and verb == "read" and object_of(clause) not in NOUNS.read_somewhere)
+        (how and verb == "read" and clause.object_noun not in NOUNS.read_somewhere)
         or (how == "다시" and (clause.habit or modal == "can"))
         or (how in ("일찍", "늦게") and modal == "can")
         or (how == "늦게" and modal)
-        or (how == "혼자" and has_role(clause, "with"))
-        or (how not in ("", "혼자") and has_role(clause, "often"))
+        or (how == "혼자" and clause.has_role("with"))
+        or (how not in ("", "혼자") and clause.has_role("often"))
         or (how == "빨리" and verb == "come" and clause.person != "you")
         or (how == "빨리" and verb == "go")
         or (how == "늦게" and verb == "go" and place not in NOUNS.daily_places)
-        or (how == "천천히" and (modal or clause.tense == "future" or has_role(clause, "when")))
+        or (how == "천천히" and (modal or clause.tense == "future" or clause.has_role("when")))
         or (how == "잘" and verb != "sleep" and event)  # a skill, not a single event
-        or (verb == "run" and has_role(clause, "from"))
-        or (has_role(clause, "by") and place in NOUNS.nearby_places)
+        or (verb == "run" and clause.has_role("from"))
+        or (clause.has_role("by") and place in NOUNS.nearby_places)
     ):
         return False
     adorned = sum(phrase.adjective is not None or phrase.number > 0 for phrase in clause.phrases())

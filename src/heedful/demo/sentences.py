@@ -240,6 +240,6 @@ def may_drop_particle(clause: Clause) -> bool:
     thing, short = clause.object, clause.negation in ("안", "못") and clause.modal != "can"
     if clause.predicate.lemma == "하다" and not short:
         return False  # 축구해요 is one word, 축구 안 해요 is three
-    beside = not any(adjunct.role in ("how", "often") for adjunct in clause.adjuncts)
+    beside = not clause.has_role("how", "often")
     plain = not thing.noun.animate and thing.noun.kind != "name" and not thing.number and not thing.relative
     return beside and plain
