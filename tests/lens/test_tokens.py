@@ -12,8 +12,7 @@ import published_folders as published
 from heedful.data.published_tokenizer import PublishedTokenizer
 from heedful.data.text_tokenizers import of_characters
 from heedful.data.tokenizer import BYTE, END, START, Tokenizer
-from heedful.lens.inside import PART, TokenDict, spelt, tokens_of
-from heedful.lens.inside.tokens import visible
+from heedful.lens.tokens import PART, TokenDict, spelt, tokens_of, visible
 
 MAKES = {
     "wordpiece": published.wordpiece,

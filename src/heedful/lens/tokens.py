@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import TypedDict
 
-from ...data.published_tokenizer import BROKEN, PublishedTokenizer
-from ...data.tokenizer import BYTE, FIRST_PIECE, Piece, Tokenizer
-from ...errors import DataError
+from ..data.published_tokenizer import BROKEN, PublishedTokenizer
+from ..data.tokenizer import BYTE, FIRST_PIECE, Piece, Tokenizer
+from ..errors import DataError
 
 START_MARK, END_MARK = "▶", "■"
 PART = "◌"  # of a letter: dotted, as fonts draw what a mark is to be put on

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ...core import (
+from ..core import (
     BatchNorm,
     DecoderLayer,
     EncoderLayer,
@@ -34,8 +34,8 @@ from ...core import (
     RMSNorm,
     Stack,
 )
-from ...errors import RecordingError
-from ..recorder import Look, Recording, record
+from ..errors import RecordingError
+from .recorder import Look, Recording, record
 
 M = TypeVar("M", bound=nn.Module)
 

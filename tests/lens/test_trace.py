@@ -16,7 +16,7 @@ from every_model import MODELS, V, build
 from heedful import core
 from heedful.core import attention_weights, causal
 from heedful.errors import RecordingError
-from heedful.lens.inside import Trace, trace, twin
+from heedful.lens.trace import Trace, trace, twin
 
 TRACED = [name for name in MODELS if name != "one vector"]
 SMALL = {"vocab_size": V, "d_model": 24, "n_heads": 4, "d_ff": 40, "n_layers": 3, "max_length": 16}

@@ -19,8 +19,9 @@ from every_model import LIMIT, MODELS, SCHEMES, D, H, V, build
 from heedful import core
 from heedful.errors import RecordingError
 from heedful.families.original import OriginalConfig
-from heedful.lens.inside import Arrays, Trace, attentions, facts, kind_of_weights, layers, positions_of, trace, unpacked
+from heedful.lens.document import Arrays, attentions, facts, kind_of_weights, layers, positions_of, unpacked
 from heedful.lens.recorder import Look, Recording
+from heedful.lens.trace import Trace, trace
 
 TYPES = {"float32": "<f4", "float16": "<f2", "uint8": "u1"}
 DECIMALS = {"decimal4": 1e-4, "decimal3": 1e-3}
@@ -141,7 +142,7 @@ def test_long_inputs_have_rounded_weights_and_stay_small() -> None:
 def test_rounded_weights_say_so_and_what_follows_from_them_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = traced(build("sinusoidal"))
     exact, _ = written(seen)
-    monkeypatch.setattr("heedful.lens.inside.document.EXACT", 10)
+    monkeypatch.setattr("heedful.lens.document.EXACT", 10)
     found, arrays = written(seen)
     for attention, as_it_was, look in zip(found, exact, seen.looks, strict=True):
         for head, other, weights in zip(attention["heads"], as_it_was["heads"], look.weights[0], strict=True):
