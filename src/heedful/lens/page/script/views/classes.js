@@ -1,25 +1,10 @@
 // What the model takes the input for: the probability of each class.
-import { hue } from "../colour.js";
+import { hue } from "../color.js";
 import { svg } from "../dom.js";
-import { drawn } from "./figures/drawn.js";
-import { fitted, label, number, percent, widthOf } from "./figures/text.js";
+import { redrawn } from "../drawing/stage.js";
+import { fitted, label, number, percent, widthOf } from "../drawing/text.js";
 
 export const name = "classes";
-
-export const words = {
-  en: {
-    title: "The answer, class by class",
-    simple: "How sure the model is of each answer. All bars together make 100%.",
-    deep: "softmax over the logits of the classes; most probable first.",
-    rest: "{n} more classes", all: "Probabilities of {n} classes; most probable: {label}, {share}",
-  },
-  ko: {
-    title: "클래스별 확률",
-    simple: "모델이 각 답을 얼마나 확신하는지 보여 줍니다. 막대를 모두 합하면 100%입니다.",
-    deep: "클래스 로짓에 소프트맥스를 취한 값입니다. 확률이 높은 것부터 늘어놓았습니다.",
-    rest: "나머지 클래스 {n}개", all: "클래스 {n}개의 확률. 가장 높은 것은 {label}, {share}",
-  },
-};
 
 const SHOWN = 20;
 const ROW = 30;
@@ -40,7 +25,7 @@ function rowsOf(classes, t) {
 const seen = (length) => (length > 0 ? Math.max(2, length) : 0);
 
 export function mount(root, { doc, state, t }) {
-  drawn(root, state, [], (width) => {
+  redrawn(root, state, [], (width) => {
     const deep = state.get("level") === "deep";
     const rows = rowsOf(doc.classes, t);
     const most = Math.min(220, width * 0.42);
