@@ -242,9 +242,9 @@ def positions_of(module: nn.Module, arrays: Arrays) -> dict[str, Any] | None:
     for part in module.modules():
         match part:
             case Sinusoidal():
-                return _vectors("sinusoidal", part.table(LONGEST), arrays)
+                return position_vectors("sinusoidal", part.table(LONGEST), arrays)
             case Learned():
-                return _vectors("learned", part.table(min(LONGEST, part.max_length)), arrays)
+                return position_vectors("learned", part.table(min(LONGEST, part.max_length)), arrays)
             case Rotary():
                 return _turns(part, arrays)
             case Relative():
@@ -254,7 +254,7 @@ def positions_of(module: nn.Module, arrays: Arrays) -> dict[str, Any] | None:
     return None
 
 
-def _vectors(name: str, table: Tensor, arrays: Arrays) -> dict[str, Any]:
+def position_vectors(name: str, table: Tensor, arrays: Arrays) -> dict[str, Any]:
     """What is added to the input, and the cosine between any two, over their whole width."""
     directions = F.normalize(table.float(), dim=-1)
     return {

@@ -85,7 +85,8 @@ def catalog(language: str) -> dict[str, Any]:
 def _messages(language: str, page: Page) -> dict[str, dict[str, str]]:
     """What one page says, by the name of the view or section that says it."""
     messages = catalog(language)
-    return {"common": messages["common"], **messages[page], **({"names": messages["names"]} if page == "report" else {})}
+    shared = {"names": messages["names"], "positions": messages["look"]["positions"]} if page == "report" else {}
+    return {"common": messages["common"], **messages[page], **shared}
 
 
 @cache

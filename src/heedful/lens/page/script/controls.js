@@ -1,14 +1,6 @@
 // The bar that stays in reach: which attention, layer and head; how it is told; how it looks.
 import { attentionOf, headsOf, siblings } from "./choice.js";
-import { clear, el, svg } from "./dom.js";
-
-// Nothing where there is nothing to choose.
-function picker(label, options, value, choose) {
-  if (options.length < 2) return null;
-  const select = el("select", { "aria-label": label, onchange: () => choose(select.value) },
-    options.map(([key, text]) => el("option", { value: key, selected: String(key) === String(value) }, text)));
-  return el("label", { class: "chooser" }, el("span", {}, label), select);
-}
+import { clear, dropdown, el, svg } from "./dom.js";
 
 // One attention for each kind, to change between them: the same layer where it exists.
 function kinds(doc, attention) {
@@ -25,20 +17,18 @@ export function pickers({ doc, state, t }) {
   function draw() {
     const attention = attentionOf(doc, state.get("attention"));
     if (!attention) return;
-    const focused = [...root.querySelectorAll("select")].indexOf(document.activeElement);
-    const found = kinds(doc, attention);
-    const choices = [...found].map(([key, id]) => [id, t(key)]);
+    const focused = root.querySelector("select:focus")?.dataset.keep;
+    const choices = [...kinds(doc, attention)].map(([key, id]) => [id, t(key)]);
     const layers = siblings(doc, attention).map((other) => [other.id, String(other.layer)]);
     const heads = headsOf(attention).map((head) => [head, head === "mean" ? t("mean") : String(head)]);
     const pickId = (id) => state.set({ attention: id });
-    const pickHead = (head) => state.set({ head: head === "mean" ? head : Number(head) });
-    const made = [
-      picker(t("attention"), choices, attention.id, pickId), picker(t("layer"), layers, attention.id, pickId),
-      picker(t("head"), heads, state.get("head"), pickHead),
+    const lists = [
+      dropdown(t("attention"), choices, attention.id, pickId, "attention"), dropdown(t("layer"), layers, attention.id, pickId, "layer"),
+      dropdown(t("head"), heads, state.get("head"), (head) => state.set({ head }), "head"),
     ];
-    clear(root).append(...made.filter(Boolean));
+    clear(root).append(...lists.filter((list) => list.querySelectorAll("option").length > 1));
     root.setAttribute("aria-label", t("attention"));
-    root.querySelectorAll("select")[focused]?.focus();
+    root.querySelector(`[data-keep="${focused}"]`)?.focus();
   }
   draw();
   state.on(["attention", "head", "language"], draw);

@@ -102,15 +102,17 @@ function help({ t }, keys) {
   return { box, open };
 }
 
-// The theme must stand before anything asks for a color.
+// The theme must stand before anything asks for a color. On paper it is always light.
 function dress(state) {
+  const paper = matchMedia("print");
   const put = () => {
-    document.documentElement.dataset.theme = state.get("theme");
+    document.documentElement.dataset.theme = paper.matches ? "light" : state.get("theme");
     document.documentElement.dataset.level = state.get("level");
     document.documentElement.lang = state.get("language");
   };
   put();
   state.on(["theme", "language", "level"], put);
+  paper.addEventListener("change", () => state.tell("theme"));
 }
 
 // Many lines that meet in one: what attention does.

@@ -1,7 +1,7 @@
 // Which attention and head the reader chose, and its weights.
 import { averaged, rowOf } from "./measure.js";
 import { attentionOf as byId, headsOf } from "../choice.js";
-import { clear, el } from "../dom.js";
+import { clear, dropdown, el } from "../dom.js";
 
 const KINDS = ["encoder.self", "decoder.self", "decoder.cross"];
 
@@ -96,22 +96,6 @@ export function crossVariant(doc, state) {
   return attention && writes(doc, attention) ? "cross" : "";
 }
 
-// Words that all attention views share; layer, head and mean are the shell's.
-export const shared = {
-  en: {
-    "encoder.self.deep": "Encoder self-attention", "decoder.self.deep": "Decoder self-attention",
-    "decoder.cross.deep": "Cross-attention", source: "Input", text: "Text", layerName: "Layer {layer}", target: "Output",
-    written: "Written", "written.given": "Given",
-    hiddenPair: "“{query}” cannot look at “{key}”: it comes later.",
-  },
-  ko: {
-    "encoder.self.deep": "인코더 셀프 어텐션", "decoder.self.deep": "디코더 셀프 어텐션",
-    "decoder.cross.deep": "교차 어텐션", source: "입력", text: "글", layerName: "{layer}층", target: "출력",
-    written: "쓴 글", "written.given": "준 글",
-    hiddenPair: "‘{key}’: 뒤에 오는 토큰이라 ‘{query}’에서는 볼 수 없습니다.",
-  },
-};
-
 /** A kind's name for the reading level. */
 export function kindName({ state, t }, kind) {
   return t(state.get("level") === "deep" ? `${kind}.deep` : kind);
@@ -125,23 +109,20 @@ export function headName({ t }, { attention, head }) {
 
 // Controls of the attention views: tabs for the kind, lists for a second head.
 
-function list(label, options, value, choose) {
-  const select = el("select", { onchange: () => choose(options[select.selectedIndex][0]) },
-    options.map(([key, text]) => el("option", { value: key, selected: key === value }, text)));
-  return el("label", {}, el("span", {}, label), select);
-}
-
-/** Lists for the layer and head of a view's own choice: `get()` gives both, `set(attention, head)` keeps them. */
+/** Lists for a layer and a head: `get()` gives both, `set(attention, head)` keeps them. A list of one is not shown. */
 export function picker({ doc, state, t }, { get, set }) {
   const row = el("div", { class: "picks" });
   const draw = () => {
     const { attention, head } = get(), layers = ofKind(doc, kindOf(attention));
     const heads = headsOf(attention).map((one) => [one, one === "mean" ? t("mean") : String(one)]);
-    const focused = [...row.querySelectorAll("select")].indexOf(document.activeElement);
-    clear(row).append(
-      list(t("layer"), layers.map((one) => [one.id, String(one.layer)]), attention.id, (id) => set(byId(doc, id), head)),
-      list(t("head"), heads, head, (number) => set(attention, number)));
-    row.querySelectorAll("select")[focused]?.focus();
+    const focused = row.querySelector("select:focus")?.dataset.keep;
+    const lists = [
+      dropdown(t("layer"), layers.map((one) => [one, String(one.layer)]), attention, (one) => set(one, head), "layer"),
+      dropdown(t("head"), heads, head, (number) => set(attention, number), "head"),
+    ];
+    clear(row).append(...lists.filter((list) => list.querySelectorAll("option").length > 1));
+    row.hidden = !row.childElementCount;
+    row.querySelector(`[data-keep="${focused}"]`)?.focus();
   };
   state.on(["attention", "head", "compare", "language"], draw);
   draw();
@@ -183,35 +164,6 @@ export function crossChoice({ doc, state }) {
   };
 }
 
-// Lists of layers and heads; a choice here is the page's choice.
-export function crossLists({ doc, state, t }, choice) {
-  const [layers, heads] = [el("select", {}), el("select", {})];
-  const node = el("div", { class: "picks" });
-  const numeral = (value) => (value === "mean" ? value : Number(value));
-  const set = () => state.set({ attention: layers.value, head: numeral(heads.value) });
-  layers.addEventListener("change", set);
-  heads.addEventListener("change", set);
-
-  function draw() {
-    const { attention, head } = choice();
-    const option = (value, text) => el("option", { value }, text);
-    clear(layers).append(...ofKind(doc, "decoder.cross").map((one) => option(one.id, one.layer)));
-    clear(heads).append(...headsOf(attention).map((one) => option(one, one === "mean" ? t("mean") : one)));
-    layers.value = attention.id;
-    heads.value = String(head);
-    const named = (text, select) => el("label", { class: "pick" }, el("span", {}, text), select);
-    if (!node.childElementCount) node.append(named("", layers), named("", heads));
-    for (const [place, select] of [layers, heads].entries()) {
-      node.children[place].firstChild.textContent = t(place ? "head" : "layer");
-      node.children[place].hidden = select.options.length < 2;
-    }
-    node.hidden = node.querySelector("label:not([hidden])") === null;
-  }
-  state.on(["attention", "head", "language"], draw);
-  draw();
-  return node;
-}
-
 // What the image and the series share: their tokens are patches, after `first` that are none, and one of them looks.
 
 /** The token that looks: the pinned one, else `otherwise`; and a way to choose another. */
@@ -230,12 +182,4 @@ export function sharesOf(weights, from, first) {
   const row = [...rowOf(weights, from)], patches = row.slice(first);
   const own = row.slice(0, first).reduce((sum, share) => sum + share, 0);
   return { patches, own, best: first + patches.indexOf(Math.max(...patches)) };
-}
-
-/** A patchList with its name before it. */
-export function patchList(name, texts, chosen, choose, key) {
-  const select = el("select", { "data-keep": key, onchange: () => choose(select.selectedIndex) },
-    texts.map((text) => el("option", {}, text)));
-  select.selectedIndex = chosen;
-  return el("label", { class: "pick" }, el("span", {}, name), select);
 }

@@ -2,6 +2,7 @@
 import { shrunk } from "../attention/measure.js";
 import { diverging, divergingBytes, ink, shade, shadeBytes } from "../color.js";
 import { clear, el, svg } from "../dom.js";
+import { grid, pixels } from "./matrix.js";
 import { columnNames, resize, rowName, short, widthOf } from "./text.js";
 
 const MOVES = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
@@ -194,26 +195,12 @@ function crosshair(drawing, { cell, high, across, down }, { x, y }) {
   };
 }
 
-// A map of weights as a picture of one pixel a cell, for maps too large to draw cell by cell.
-const LEVELS = 256;
-
-/** The picture's address: `scale` colors shares of `most` from its `low` to 1, hidden cells stay clear. */
-export function raster(map, { bytes, low }, most, hidden) {
+/** A map as a picture of one pixel a cell; hidden cells stay clear. */
+export function raster(map, { bytes }, most, hidden) {
   const [rows, columns] = map.shape;
-  const canvas = Object.assign(document.createElement("canvas"), { width: columns, height: rows });
-  const pen = canvas.getContext("2d"), picture = pen.createImageData(columns, rows);
-  const colors = Array.from({ length: LEVELS }, (_, level) => bytes(low + (level / (LEVELS - 1)) * (1 - low)));
-  for (let row = 0, place = 0; row < rows; row++) {
-    for (let column = 0; column < columns; column++, place++) {
-      if (hidden(row, column)) continue;
-      const share = most ? map.data[place] / most : 0;
-      const color = colors[Math.round(((share - low) / (1 - low)) * (LEVELS - 1))];
-      for (let part = 0; part < 3; part++) picture.data[4 * place + part] = color[part];
-      picture.data[4 * place + 3] = 255;
-    }
-  }
-  pen.putImageData(picture, 0, 0);
-  return canvas.toDataURL();
+  const share = (row, column) => (most ? map.data[row * columns + column] / most : 0);
+  const source = grid(rows, columns, (row, column) => (hidden(row, column) ? null : share(row, column)));
+  return pixels(source, (value) => (value === null ? null : bytes(value)));
 }
 
 // The two color scales of the maps, and the strip that explains one.

@@ -1,5 +1,5 @@
 // Numbers in rows and columns, whatever array they stand in.
-import { diverging, shade } from "../color.js";
+import { divergingBytes, shadeBytes } from "../color.js";
 import { svg } from "../dom.js";
 import { columnNames, fitted, label, widthOf } from "./text.js";
 
@@ -27,20 +27,17 @@ export function usual(source) {
   return real[Math.ceil(0.99 * (real.length - 1))] || real.at(-1) || 1;
 }
 
-// One pixel a number, as an address an <image> can show; a number without a color (null) stays clear.
-export function pixels(source, color) {
-  const canvas = document.createElement("canvas");
-  canvas.width = source.columns;
-  canvas.height = source.rows;
-  const pen = canvas.getContext("2d");
-  for (let r = 0; r < source.rows; r += 1) {
-    for (let c = 0; c < source.columns; c += 1) {
-      const paint = color(source.at(r, c));
-      if (paint === null) continue;
-      pen.fillStyle = paint;
-      pen.fillRect(c, r, 1, 1);
+// One pixel a number, as an address an <image> can show; `bytes` gives [red, green, blue], or null for a clear pixel.
+export function pixels(source, bytes) {
+  const canvas = Object.assign(document.createElement("canvas"), { width: source.columns, height: source.rows });
+  const pen = canvas.getContext("2d"), picture = pen.createImageData(source.columns, source.rows);
+  for (let r = 0, place = 0; r < source.rows; r += 1) {
+    for (let c = 0; c < source.columns; c += 1, place += 4) {
+      const paint = bytes(source.at(r, c));
+      if (paint !== null) picture.data.set([...paint, 255], place);
     }
   }
+  pen.putImageData(picture, 0, 0);
   return canvas.toDataURL();
 }
 
@@ -105,11 +102,11 @@ const LEAST = 4; // a smaller cell has none
 // Colors for numbers of both signs, and for shares.
 export function signed(source) {
   const most = usual(source);
-  return (value) => (Number.isFinite(value) ? diverging(value / most) : null);
+  return (value) => (Number.isFinite(value) ? divergingBytes(value / most) : null);
 }
 export function shares(source) {
   const most = usual(source);
-  return (value) => shade(value / most);
+  return (value) => shadeBytes(value / most);
 }
 
 function hatch(width, height) {

@@ -104,3 +104,12 @@ export function stepFigure(width, steps, name) {
   node.setAttribute("viewBox", `0 0 ${width} ${height}`);
   return node;
 }
+
+// A table in a box that scrolls; its first column names the rows, the columns from `numbers` on are set to the right.
+export function table(heads, rows, { numbers = 1, ...attributes } = {}) {
+  const look = (n) => (n >= numbers ? "number" : null);
+  const cell = (text, n) => el(n ? "td" : "th", { scope: n ? null : "row", class: look(n), dir: "auto" }, text);
+  return el("div", { class: "scroll", ...attributes }, el("table", {},
+    el("thead", {}, el("tr", {}, heads.map((head, n) => el("th", { scope: "col", class: look(n) }, head)))),
+    el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map(cell))))));
+}

@@ -1,7 +1,7 @@
 // Which word became which: a guess made from attention, drawn as pairs and as a map.
 import { largest } from "../attention/measure.js";
 import { latest } from "../attention/selection.js";
-import { shade } from "../color.js";
+import { shadeBytes } from "../color.js";
 import { clear, el, onWidth, svg } from "../dom.js";
 import { pixels, plane } from "../drawing/matrix.js";
 import { columnNames, fitted, label, number, percent, resize, rowName, short, widthOf } from "../drawing/text.js";
@@ -202,7 +202,7 @@ function mapOf({ source, target, links, weights, width, watch, t }) {
   const inner = svg("g", { transform: `translate(${side} ${slant})` });
   const area = { width: wide, height: high };
   const most = largest(weights.data);
-  const image = { href: pixels(plane(weights), (share) => shade(share / most)), preserveAspectRatio: "none", "image-rendering": "pixelated" };
+  const image = { href: pixels(plane(weights), (share) => shadeBytes(share / most)), preserveAspectRatio: "none", "image-rendering": "pixelated" };
   inner.append(svg("image", { ...image, ...area }), svg("rect", { ...area, fill: "none", stroke: "var(--line)" }));
   if (named) {
     const names = svg("g", { fill: "var(--ink)" });

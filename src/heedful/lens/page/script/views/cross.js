@@ -1,6 +1,6 @@
 // Cross-attention while translating: what each written word was mixed from, drawn from the row that predicted it.
 import { rowOf, strongest } from "../attention/measure.js";
-import { crossChoice, crossLists, latest, weightsOf } from "../attention/selection.js";
+import { crossChoice, latest, picker, weightsOf } from "../attention/selection.js";
 import { ink, shade } from "../color.js";
 import { clear, el, onWidth, svg } from "../dom.js";
 import { label, number, percent, resize, visible, wrapWords } from "../drawing/text.js";
@@ -23,7 +23,7 @@ export function mount(root, context) {
   const sentence = el("p", { class: "readout", "aria-live": "polite" });
   const numbers = el("p", { class: "readout numbers" });
   const aside = el("p", { class: "readout aside" });
-  root.append(crossLists(context, choice), picture, sentence, numbers, aside);
+  root.append(picker(context, { get: choice, set: (attention, head) => state.set({ attention: attention.id, head }) }), picture, sentence, numbers, aside);
   let width = 0;
   let weights = null;
   let drawing = null;

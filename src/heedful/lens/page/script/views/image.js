@@ -1,6 +1,6 @@
 // The image as the model reads it: patches, and what a chosen one looks at.
-import { chosen, headName, looker, patchList, sharesOf, weightsOf } from "../attention/selection.js";
-import { el, svg } from "../dom.js";
+import { chosen, headName, looker, sharesOf, weightsOf } from "../attention/selection.js";
+import { dropdown, el, svg } from "../dom.js";
 import { cells } from "../drawing/matrix.js";
 import { redrawn } from "../drawing/stage.js";
 import { label, percent } from "../drawing/text.js";
@@ -25,10 +25,9 @@ function controls({ t }, names, { from, choose }, look, changed) {
     type: "range", min: 0, max: 1, step: 0.05, value: look.strength, "data-keep": "strength",
     oninput: () => changed({ strength: Number(slider.value) }),
   });
-  const styles = STYLES.map((style) => t(style));
   return el("div", { class: "picks figure-controls" },
-    patchList(t("from"), names, from(), choose, "from"),
-    patchList(t("style"), styles, STYLES.indexOf(look.style), (index) => changed({ style: STYLES[index] }), "style"),
+    dropdown(t("from"), names.map((text, index) => [index, text]), from(), choose, "from"),
+    dropdown(t("style"), STYLES.map((style) => [style, t(style)]), look.style, (style) => changed({ style }), "style"),
     el("label", {}, el("span", {}, t("strength")), slider));
 }
 
@@ -71,7 +70,7 @@ const GAP = 12;
 const GLOW = "#ff8a1f"; // seen on black, on white and on grey alike
 
 // What lies over the patches of one head: color by weight, or frames by weight.
-function overlay({ rows, columns }, shares, [width, height], style) {
+export function overlay({ rows, columns }, shares, [width, height], style) {
   const [wide, high] = [width / columns, height / rows];
   const most = Math.max(...shares) || 1;
   const node = svg("g", { "pointer-events": "none" });
@@ -98,7 +97,7 @@ function tiling(count, [room, high], ratio) {
   return sizes.reduce((best, one) => (one.small > best.small ? one : best));
 }
 
-function picture(image, [width, height]) {
+export function picture(image, [width, height]) {
   const rendering = image.size <= 64 ? "pixelated" : "auto";
   const look = { preserveAspectRatio: "none", "image-rendering": rendering, filter: "grayscale(1)" };
   return svg("image", { href: image.png, width, height, ...look });

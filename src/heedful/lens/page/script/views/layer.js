@@ -1,5 +1,5 @@
 // One layer beside its attention: normalization, the residual stream, and the feed-forward's neurons.
-import { hue, shade } from "../color.js";
+import { hue, shadeBytes } from "../color.js";
 import { svg } from "../dom.js";
 import { extent, feet, line, rules, scale, ticks } from "../drawing/chart.js";
 import { matrix, plane } from "../drawing/matrix.js";
@@ -197,7 +197,7 @@ function neurons(hidden, zeros, room, { t, note, tokens, look }) {
   const high = Math.min(18, Math.max(1.5, 420 / source.rows));
   const wide = Math.max(0.5, (room - side - BARS - 18) / source.columns);
   const block = matrix({
-    name: "φ(x·W₁)", source, unit: [wide, high], rows: tokens, color: (value) => shade(value / 255),
+    name: "φ(x·W₁)", source, unit: [wide, high], rows: tokens, color: (value) => shadeBytes(value / 255),
     watch: {
       look: (row, column, box) => {
         note.show(box, `${tokens[row]} · ${t("neuron")} ${column}: ${percent(source.at(row, column) / 255)}`);

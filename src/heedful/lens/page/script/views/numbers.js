@@ -1,8 +1,8 @@
 // The way through attention, in numbers: a whole sentence as matrices, then one pair of tokens.
 import { attentionOf, headOf, kindName, kindOf, tokensAt } from "../attention/selection.js";
-import { ink } from "../color.js";
-import { el } from "../dom.js";
-import { grid, plane, shares } from "../drawing/matrix.js";
+import { ink, shade } from "../color.js";
+import { dropdown, el } from "../dom.js";
+import { grid, plane, usual } from "../drawing/matrix.js";
 import { redrawn } from "../drawing/stage.js";
 import { visible } from "../drawing/text.js";
 import { headMatrices } from "./matrices.js";
@@ -37,16 +37,13 @@ function chips({ name, title, texts, chosen, choose, paint }) {
 }
 
 function list({ name, title, texts, chosen, choose }) {
-  const options = texts.map((text, n) => el("option", { selected: n === chosen }, `${n} · ${text}`));
-  const select = el("select", { "data-keep": name, onchange: () => choose(select.selectedIndex) }, options);
-  return el("label", { class: "pick" }, el("span", {}, title), select);
+  return dropdown(title, texts.map((text, n) => [n, `${n} · ${text}`]), chosen, choose, name);
 }
 
 // Which token asks and which is looked at: the latter stand on the color of their share.
 function chooser({ state, t }, { pair, tokens, path }) {
-  const color = shares(path.weights);
   const paint = (n) => {
-    const background = color(path.weights.at(pair.query, n));
+    const background = shade(path.weights.at(pair.query, n) / usual(path.weights));
     return { background, color: ink(background) };
   };
   const one = (place, texts, look) => ({

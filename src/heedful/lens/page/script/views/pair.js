@@ -1,8 +1,8 @@
 // One pair of tokens through one head: products, score, the row's softmax, and what is taken along.
-import { diverging, shade } from "../color.js";
+import { diverging, divergingBytes, shade } from "../color.js";
 import { el, svg } from "../dom.js";
 import { cells, grid, pixels, row } from "../drawing/matrix.js";
-import { stepFigure } from "../drawing/stage.js";
+import { stepFigure, table } from "../drawing/stage.js";
 import { fitted, label, number, percent, small } from "../drawing/text.js";
 import { scaling } from "./matrices.js";
 
@@ -58,24 +58,18 @@ function rowFigure(book, { key, names, deep, t }, room) {
   return { node, height: foot - (book.others > 0 ? 0 : 16) };
 }
 
-function table(heads, rows) {
-  const told = (value) => (typeof value === "number" ? number(value) : value);
-  const cell = (value, n) => (n ? el("td", {}, told(value)) : el("th", { scope: "row" }, told(value)));
-  return el("div", { class: "figure-table", tabindex: 0, role: "region", "aria-label": heads.join(", ") },
-    el("table", {},
-      el("thead", {}, el("tr", {}, ...heads.map((head) => el("th", { scope: "col" }, head)))),
-      el("tbody", {}, ...rows.map((values) => el("tr", {}, ...values.map(cell))))));
-}
-
 function everyNumber(t, book, path, pair, names) {
   const mixed = row(path.mixed, pair.query);
   const value = row(path.value, pair.key);
   const dimensions = book.q.map((q, n) => [String(n), q, book.k[n], book.products[n], value[n], mixed[n]]);
+  const figures = (heads, rows) => table(heads, rows.map((cells) => cells.map((cell) => (typeof cell === "number" ? number(cell) : cell))), {
+    class: "figure-table", tabindex: 0, role: "region", "aria-label": heads.join(", "),
+  });
   const tokens = names.map((name, n) => [name, book.scores[n], small(book.powers[n]), small(book.shares[n])]);
   return el("details", { class: "figure-all" }, el("summary", { "data-keep": "all" }, t("all")),
     el("p", {}, t("rounded")),
     el("div", { class: "figure-tables" },
-      table(["", "q", "k", "q × k", "v", "z"], dimensions), table([t("token"), t("score"), "exp", t("share")], tokens)));
+      figures(["", "q", "k", "q × k", "v", "z"], dimensions), figures([t("token"), t("score"), "exp", t("share")], tokens)));
 }
 
 // The figure, and at the deep level every number in tables.
@@ -182,7 +176,7 @@ function bands(strips, room, note, most) {
   strips.forEach(({ name, values, share, apart }, n) => {
     const y = n * (height + 4) + (apart ? 8 : 0);
     const source = grid(1, values.length, (_, place) => values[place] * share);
-    const href = pixels(source, (value) => diverging(value / most));
+    const href = pixels(source, (value) => divergingBytes(value / most));
     const image = svg("image", { href, width, height, preserveAspectRatio: "none", "image-rendering": "pixelated" });
     const lane = svg("g", { transform: `translate(${SIDE} ${y})` }, image);
     const edge = { width, height, fill: "none", stroke: "var(--line)", "stroke-width": apart ? 1.5 : 0.5 };

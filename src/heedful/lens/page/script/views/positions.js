@@ -1,7 +1,7 @@
 // How the model knows where its tokens stand: the scheme it uses, as map, waves and similarity, or as bias.
-import { diverging, hue } from "../color.js";
-import { svg } from "../dom.js";
-import { DASHES, extent, feet, line, rules, scale, ticks } from "../drawing/chart.js";
+import { divergingBytes, hue } from "../color.js";
+import { el, svg } from "../dom.js";
+import { extent, lineChart, ticks } from "../drawing/chart.js";
 import { matrix, plane, row, signed, usual } from "../drawing/matrix.js";
 import { redrawn, stepFigure } from "../drawing/stage.js";
 import { label, number } from "../drawing/text.js";
@@ -52,7 +52,10 @@ export async function mount(root, { doc, arrays, state, t }) {
       bias && step(scheme, (room) => biases(bias, head, room, shared)),
       bias && step("fading", (room) => fading(bias, head, room, shared)),
     ];
-    return [stepFigure(width, steps.filter(Boolean), t("title"))];
+    const [all, shown] = [doc.positions.size, values?.shape];
+    const cut = all && (all[0] > shown[0] || all[1] > shown[1]);
+    const corner = cut && t("corner", { n: shown[0], all_n: all[0], d: shown[1], all_d: all[1] });
+    return [cut ? el("p", { class: "figure-note" }, corner) : "", stepFigure(width, steps.filter(Boolean), t("title"))];
   });
 }
 
@@ -67,7 +70,7 @@ function framed(block, source, unit) {
   return node;
 }
 
-export function table(source, dimensions, room, { t, note, column: word }) {
+function table(source, dimensions, room, { t, note, column: word }) {
   const unit = [(room - SIDE) / source.columns, Math.max(2, 220 / source.rows)];
   const block = matrix({
     name: `${t("position")} × ${word}`, source, unit, color: signed(source),
@@ -88,24 +91,18 @@ export function table(source, dimensions, room, { t, note, column: word }) {
 }
 
 function waves(source, chosen, room, { t }) {
-  const high = 170;
-  const wide = room - SIDE - 34;
-  const course = (column) => Array.from({ length: source.rows }, (_, row) => source.at(row, column));
-  const range = extent([...chosen.flatMap(course), 0], 0.04);
-  const x = scale([0, source.rows - 1], [SIDE, SIDE + wide]);
-  const y = scale(range, [high + 6, 6]);
-  const node = svg("g", { role: "img", "aria-label": t("waves.title") });
-  node.append(rules(ticks(range, 4), y, SIDE, wide), feet(ticks([0, source.rows - 1], 5), x, high + 24));
-  node.append(label(t("position"), SIDE + wide, high + 40, { size: 11, anchor: "end" }));
-  const ends = chosen.map((column, n) => ({ n, y: y(source.at(source.rows - 1, column)) })).sort((a, b) => a.y - b.y);
-  ends.forEach((end, n) => (end.y = n ? Math.max(end.y, ends[n - 1].y + 13) : end.y)); // names keep apart
-  chosen.forEach((column, n) => {
-    const points = course(column).map((value, row) => [x(row), y(value)]);
-    node.append(line(points, { stroke: hue(n), "stroke-dasharray": DASHES[n] }));
-    const place = ends.find((end) => end.n === n).y;
-    node.append(label(column, SIDE + wide + 8, place + 4, { size: 12, weight: 600, fill: hue(n) }));
+  const course = (column) => Array.from({ length: source.rows }, (_, row) => [row, source.at(row, column)]);
+  const series = chosen.map((column) => ({ name: String(column), points: course(column) }));
+  const range = extent([...series.flatMap(({ points }) => points.map(([, value]) => value)), 0], 0.04);
+  const chart = lineChart({
+    series, width: room, right: 34, domain: [0, source.rows - 1], range, xLabel: t("position"), name: t("waves.title"),
   });
-  return { node, height: high + 44 };
+  const ends = chosen.map((column, n) => ({ n, y: chart.y(source.at(source.rows - 1, column)) })).sort((a, b) => a.y - b.y);
+  ends.forEach((end, n) => (end.y = n ? Math.max(end.y, ends[n - 1].y + 13) : end.y)); // names keep apart
+  for (const end of ends) {
+    chart.node.append(label(chosen[end.n], room - 26, end.y + 4, { size: 12, weight: 600, fill: hue(end.n) }));
+  }
+  return chart;
 }
 
 // How far one step turns a pair. Slow turns are read far out, where their cosine is no longer one in float32.
@@ -138,7 +135,7 @@ function dials(source, chosen, room, { t }) {
 function likeness(source, room, { t, note }) {
   const size = Math.min(320, room - SIDE) / source.rows;
   const block = matrix({
-    name: t("similarity"), source, unit: [size, size], color: diverging,
+    name: t("similarity"), source, unit: [size, size], color: divergingBytes,
     watch: {
       leave: () => note.hide(),
       look: (row, column, box) => note.show(box, `${row} · ${column}: ${number(source.at(row, column))}`),
@@ -159,7 +156,7 @@ function biases(bias, chosen, room, { t, note }) {
   heads.forEach((source, head) => {
     const unit = side / source.columns;
     const block = matrix({
-      name: `${t("head")} ${head}`, source, unit: [unit, unit], color: (value) => diverging(value / most),
+      name: `${t("head")} ${head}`, source, unit: [unit, unit], color: (value) => divergingBytes(value / most),
       span: head === chosen ? [0, source.columns] : undefined,
       watch: {
         leave: () => note.hide(),
@@ -173,21 +170,13 @@ function biases(bias, chosen, room, { t, note }) {
 }
 
 function fading(bias, chosen, room, { t }) {
-  const [heads, rows, columns] = bias.shape;
+  const [heads, rows] = bias.shape;
   const middle = Math.floor(rows / 2);
-  const [side, high] = [44, 190];
-  const wide = room - side - 10;
-  const values = Array.from({ length: heads }, (_, head) => row(plane(bias, head), middle));
-  const range = extent(values.flat());
-  const x = scale([-middle, columns - 1 - middle], [side, side + wide]);
-  const y = scale(range, [high + 6, 6]);
-  const node = svg("g", { role: "img", "aria-label": t("fading.title") });
-  node.append(rules(ticks(range, 4), y, side, wide), feet(ticks([-middle, columns - 1 - middle], 5), x, high + 24));
-  node.append(label(t("distance"), side + wide, high + 40, { size: 11, anchor: "end" }));
-  values.forEach((added, head) => {
-    const bold = { stroke: "var(--accent-2)", "stroke-width": 3 };
-    const look = head === chosen ? bold : { stroke: hue(0), "stroke-width": 1.2, opacity: 0.55 };
-    node.append(line(added.map((value, column) => [x(column - middle), y(value)]), look));
-  });
-  return { node, height: high + 44 };
+  const bold = { stroke: "var(--accent-2)", "stroke-width": 3 };
+  const series = Array.from({ length: heads }, (_, head) => ({
+    name: `${t("head")} ${head}`, points: row(plane(bias, head), middle).map((value, column) => [column - middle, value]),
+    look: head === chosen ? bold : { stroke: hue(0), "stroke-width": 1.2, opacity: 0.55 },
+  }));
+  const range = extent(series.flatMap(({ points }) => points.map(([, value]) => value)));
+  return lineChart({ series, width: room, high: 190, range, xLabel: t("distance"), name: t("fading.title") });
 }

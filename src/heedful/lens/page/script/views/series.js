@@ -1,8 +1,8 @@
 // The line as the model reads it: patches, what a chosen one looks at, and the forecast, beside the truth where that is known.
-import { chosen, headName, looker, patchList, sharesOf, weightsOf } from "../attention/selection.js";
+import { chosen, headName, looker, sharesOf, weightsOf } from "../attention/selection.js";
 import { hue, shade } from "../color.js";
-import { el, svg } from "../dom.js";
-import { extent, feet, line, rules, scale, ticks } from "../drawing/chart.js";
+import { dropdown, el, svg } from "../dom.js";
+import { extent, feet, legend, line, lineLook, rules, scale, ticks } from "../drawing/chart.js";
 import { cells } from "../drawing/matrix.js";
 import { redrawn } from "../drawing/stage.js";
 import { label, percent, widthOf } from "../drawing/text.js";
@@ -51,9 +51,9 @@ export function mount(root, context) {
     const error = errorOf(doc.series, t);
     if (!look) return [figure, el("p", { class: "figure-note" }, `${t("none")} ${error}`)];
     const said = t("most", { from: nameOf(look.from), to: nameOf(look.best), share: percent(look.shares[look.best]) });
-    const names = doc.series.patches.map((_, place) => nameOf(place));
+    const names = doc.series.patches.map((_, place) => [place, nameOf(place)]);
     return [
-      el("div", { class: "picks" }, patchList(t("from"), names, look.from, choosePatch, "from")),
+      el("div", { class: "picks" }, dropdown(t("from"), names, look.from, choosePatch, "from")),
       figure, el("p", { class: "figure-note" }, `${said} ${error}`),
     ];
   });
@@ -76,16 +76,6 @@ function lanesOf(patches) {
   });
 }
 
-function legend(entries, x) {
-  let at = x;
-  return svg("g", {}, entries.map(([text, look]) => {
-    const name = label(text, 28, 4, { fill: "var(--ink)" });
-    const node = svg("g", { transform: `translate(${at} 8)` }, line([[0, 0], [22, 0]], look), name);
-    at += widthOf(text, 12) + 50;
-    return node;
-  }));
-}
-
 function patchBars({ patches, looking, x, y, nameOf, choose, note }) {
   const lanes = lanesOf(patches);
   const most = Math.max(...looking.shares) || 1;
@@ -93,7 +83,7 @@ function patchBars({ patches, looking, x, y, nameOf, choose, note }) {
   const middle = ([start, end]) => (x(start) + x(end - 1)) / 2;
   const node = svg("g");
   looking.shares.forEach((share, n) => {
-    if (n === looking.from || share / most < 0.02) return;
+    if (looking.from === null || n === looking.from || share / most < 0.02) return;
     const [a, b] = [middle(patches[looking.from]), middle(patches[n])];
     const low = foot + 1.3 * Math.min(ARCS - 8, 14 + Math.abs(a - b) * 0.32);
     const strength = share / most;
@@ -108,52 +98,59 @@ function patchBars({ patches, looking, x, y, nameOf, choose, note }) {
     const edge = own ? { stroke: "var(--accent-2)", "stroke-width": 2.5 } : { stroke: "var(--line)", "stroke-width": 1 };
     const bar = svg("rect", {
       x: x(patch[0]), y: y + lanes[n] * LANE, width: Math.max(3, x(patch[1] - 1) - x(patch[0])), height: LANE - 4, rx: 3,
-      fill: shade(0.06 + (0.8 * share) / most), style: { cursor: "pointer" }, ...edge,
+      fill: shade(0.06 + (0.8 * share) / most), style: { cursor: choose ? "pointer" : "default" }, ...edge,
     });
-    bar.addEventListener("click", () => choose(n));
+    bar.addEventListener("click", () => choose?.(n));
     bar.addEventListener("pointerenter", () => note.show(bar.getBoundingClientRect(), `${nameOf(n)}: ${percent(share)}`));
     bar.addEventListener("pointerleave", () => note.hide());
     node.append(bar);
   });
-  return { node, foot: foot + ARCS };
+  return { node, foot: foot + (looking.from === null ? 6 : ARCS) };
 }
 
-function forecastChart({ series, width, looking, nameOf, choose, note, t }) {
-  const { context, forecast, truth, times } = series;
+// The series as far as it was known, its forecast, the truth and other `lines` by name; `looking` shades the patches by
+// `shares`, with arcs from the patch `from` where there is one.
+export function forecastChart({ series, width, looking, nameOf, choose, note, t }) {
+  const { context, forecast, truth, times, lines = {} } = series;
   const now = context.length - 1;
   const read = series.patches.map(([start, end]) => [start, Math.min(end, context.length)]); // the last may be filled up
   const last = now + Math.max(forecast.length, truth?.length ?? 0);
-  const range = extent([...context, ...forecast, ...(truth ?? [])].filter((value) => value !== null));
+  const range = extent([context, forecast, truth ?? [], ...Object.values(lines)].flat().filter((value) => value !== null));
   const marks = ticks(range, 4);
   const side = Math.max(...marks.map((mark) => widthOf(String(mark), 11))) + 10;
   const x = scale([0, last], [side, width - 8]);
-  const y = scale(range, [26 + HIGH, 26]);
-  const on = (values) => values.map((value, n) => [x(now + 1 + n), value === null ? null : y(value)]);
-  const joint = context[now] === null ? [] : [[x(now), y(context[now])]];
   const looks = {
     past: { stroke: "var(--ink)", "stroke-width": 2 }, forecast: { stroke: hue(1), "stroke-width": 2.4 },
     truth: { stroke: hue(0), "stroke-width": 2, "stroke-dasharray": "6 4" },
   };
+  const others = Object.entries(lines).map(([word, values], n) => [word, values, lineLook(n + 2)]);
+  const names = ["past", "forecast", ...(truth ? ["truth"] : [])].map((word) => [t(word), looks[word]]);
+  const keys = legend([...names, ...others.map(([word, , look]) => [word, look])], side, width - (looking?.title ? 150 : 0));
+  const top = keys.height + 8;
+  const y = scale(range, [top + HIGH, top]);
+  const on = (values) => values.map((value, n) => [x(now + 1 + n), value === null ? null : y(value)]);
+  const joint = !Number.isFinite(context[now]) ? [] : [[x(now), y(context[now])]];
   const node = svg("svg", { role: "group", "aria-label": t("map", { name: series.name }) });
-  node.append(legend(["past", "forecast", ...(truth ? ["truth"] : [])].map((word) => [t(word), looks[word]]), side));
-  node.append(svg("rect", { x: x(now), y: 26, width: width - 8 - x(now), height: HIGH, fill: "var(--tint)" }));
+  node.append(keys.node);
+  node.append(svg("rect", { x: x(now), y: top, width: width - 8 - x(now), height: HIGH, fill: "var(--tint)" }));
   if (looking) {
     const most = Math.max(...looking.shares) || 1;
     read.forEach(([start, end], n) => node.append(svg("rect", {
-      x: x(start), y: 26, width: x(end - 1) - x(start), height: HIGH,
+      x: x(start), y: top, width: x(end - 1) - x(start), height: HIGH,
       fill: "var(--accent-2)", opacity: (0.22 * (looking.shares[n] / most) ** 2).toFixed(3),
     })));
-    node.append(label(looking.title, width - 8, 12, { anchor: "end" }));
+    if (looking.title) node.append(label(looking.title, width - 8, 12, { anchor: "end" }));
   }
   node.append(rules(marks, y, side, width - 8 - side));
   node.append(line(context.map((value, n) => [x(n), value === null ? null : y(value)]), looks.past));
+  others.forEach(([, values, look]) => node.append(line([...joint, ...on(values)], look)));
   if (truth) node.append(line([...joint, ...on(truth)], looks.truth));
   node.append(line([...joint, ...on(forecast)], looks.forecast));
   const named = (place) => String(times?.[place] ?? place - now);
   const shown = times ? [0, now] : ticks([-now, last - now], width > 600 ? 8 : 5).map((value) => value + now);
-  node.append(feet(shown, x, 26 + HIGH + 17, (place) => named(place).replace("-", times ? "-" : "−")));
-  node.append(svg("g", { transform: `translate(${side - (x(1) - x(0)) / 2} 26)` }, watched()));
-  let foot = 26 + HIGH + 24;
+  node.append(feet(shown, x, top + HIGH + 17, (place) => named(place).replace("-", times ? "-" : "−")));
+  node.append(svg("g", { transform: `translate(${side - (x(1) - x(0)) / 2} ${top})` }, watched()));
+  let foot = top + HIGH + 24;
   if (looking) {
     const bars = patchBars({ patches: read, looking, x, y: foot + 8, nameOf, choose, note });
     node.append(bars.node);
