@@ -164,10 +164,10 @@ def _by_length(given: Mapping[str, Sequence[tuple[str, int, float]]]) -> dict[st
     return {"buckets": buckets, "lines": lines} if has_score else None
 
 
-def _table(rows: Rows) -> dict[str, Any] | None:
+def _table(rows: Rows, most: int | None = None) -> dict[str, Any] | None:
     """Under the keys of the rows, in the order of their coming; a value that a row does not have is a dash."""
     keys = list(dict.fromkeys(key for row in rows for key in row))
-    body = [[cell(row.get(key)) for key in keys] for row in rows[:MOST_ROWS]]
+    body = [[cell(row.get(key)) for key in keys] for row in rows[:most]]
     return {"keys": keys, "rows": body, "total": len(rows)} if keys else None
 
 
@@ -228,7 +228,8 @@ def _image(given: SeenImage) -> dict[str, Any]:
 def _forecast(given: ForecastPlot) -> dict[str, Any]:
     if len(given.patches) != len(given.weights):
         raise PictureError(
-            f"the forecast {given.title!r} has {len(given.patches)} patches, {len(given.weights)} weights"
+            f"the forecast {given.title!r} has {len(given.patches)} patches and {len(given.weights)} weights; "
+            "give a weight for each patch"
         )
     return {
         "title": given.title,
@@ -338,13 +339,13 @@ def _is_group(value: object) -> bool:
 
 def _group(group: Any) -> dict[str, Any]:
     if not isinstance(group, Mapping):
-        return {"table": _table([dict(row) for row in group])}
+        return {"table": _table([dict(row) for row in group], MOST_ROWS)}
     tallies = dict(_tallies(group))
     if len(tallies) == len(group):
         total = sum(count for count, _ in tallies.values()) or 1
         return {"bars": [[name, n / total, number(n), places] for name, (n, places) in tallies.items()]}
     inner = [value if isinstance(value, Mapping) else {"": value} for value in group.values()]
-    named = _table([{"": name, **row} for name, row in zip(group, inner, strict=True)])
+    named = _table([{"": name, **row} for name, row in zip(group, inner, strict=True)], MOST_ROWS)
     return {"table": named, "named": True}
 
 

@@ -51,7 +51,7 @@ function restWords(t, { some, links }, drawn) {
 
 function told({ doc, state, t }, { attention, received: sums, weights }, active, { out, into }, drawn) {
   const deep = state.get("level") === "deep", token = tokensOf(doc, active.sequence)[active.index].text;
-  const { queries, keys } = sidesOf(doc, attention), cross = writes(doc, attention) ? "Cross" : "";
+  const { queries, keys } = sidesOf(doc, attention), cross = writes(doc, attention) ? ".cross" : "";
   const list = (values, sequence) => {
     const named = strongest(values, deep ? 5 : 3).map((place) => {
       const self = sequence === active.sequence && place === active.index;
