@@ -230,7 +230,7 @@ def test_layer_head_and_kind_change_every_number(look: Opens) -> None:
 def test_the_level_changes_what_is_said(look: Opens) -> None:
     page = look("reading").page
     sentence = page.locator("#view-head .sentence")
-    expect(sentence).to_contain_text("The stronger the colour")
+    expect(sentence).to_contain_text("The stronger the color")
     assert page.locator(".facts code").count() == 0
     press(page, "level:deep")
     expect(sentence).to_contain_text("the softmax of the scores")

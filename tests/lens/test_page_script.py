@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import shutil
 import subprocess
 import zlib
@@ -13,8 +14,7 @@ import numpy as np
 import pytest
 
 from heedful.lens.page import bundle
-from heedful.lens.page.bundle import read_modules
-from heedful.lens.page.writing import HERE, script
+from heedful.lens.page.writing import HERE, Page, catalog, modules, script
 
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs node to run the page's script")
@@ -30,7 +30,7 @@ globalThis.document = {
 
 def run(code: str, given: object = None) -> Any:
     """What `code`, a module beside the page's, prints as JSON; `given` is there by this name."""
-    sources = {**read_modules(HERE / "script"), "tried.js": code}
+    sources = {**modules("look"), "tried.js": code}
     whole = f"{BROWSER}const given = {json.dumps(given)};\n{bundle(sources, 'tried.js')}"
     done = subprocess.run([str(NODE), "-"], input=whole, capture_output=True, text=True, check=False, timeout=30)
     assert done.returncode == 0, done.stderr
@@ -42,9 +42,10 @@ def packed(array: np.ndarray) -> dict[str, Any]:
     return {"shape": list(array.shape), "type": str(array.dtype), "data": data}
 
 
-def test_the_whole_script_is_one_that_an_engine_can_read() -> None:
+@pytest.mark.parametrize("page", ["look", "report"])
+def test_the_whole_script_is_one_that_an_engine_can_read(page: Page) -> None:
     done = subprocess.run(
-        [str(NODE), "--check", "-"], input=script(), capture_output=True, text=True, check=False, timeout=30
+        [str(NODE), "--check", "-"], input=script(page), capture_output=True, text=True, check=False, timeout=30
     )
     assert done.returncode == 0, done.stderr
 
@@ -92,7 +93,7 @@ def luminance(colour: list[int]) -> float:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_more_is_always_further_from_the_paper_and_text_on_it_is_read(theme: str) -> None:
-    code = """import { divergingBytes, ink, shade, shadeBytes } from "./colour.js";
+    code = """import { divergingBytes, ink, shade, shadeBytes } from "./color.js";
 document.documentElement.dataset.theme = given;
 const steps = [...Array(101).keys()].map((step) => step / 100);
 const ramp = steps.map(shadeBytes);
@@ -177,9 +178,11 @@ def test_choices_stay_together_and_within_what_there_is(changes: dict[str, Any],
 
 
 def test_a_part_of_a_letter_is_told_in_words_and_its_letter_is_there_once() -> None:
-    code = """import { translator } from "./words.js";
-import { textBefore } from "./views/generation/rows.js";
-const t = translator({ en: { read: "“{a}” came before “{b}”." }, ko: {} }, { get: () => "en" });
+    code = """import { section, translator } from "./i18n.js";
+import { messages } from "./messages.js";
+import { textBefore } from "./generation/answer.js";
+const read = { en: { read: "“{a}” came before “{b}”." }, ko: {} };
+const t = translator([read, section(messages, "common")], { get: () => "en" });
 const target = [["", true], ["◌", true], ["뷁", false], ["고◌", true], ["양", false]];
 const tokens = target.map(([text, part], place) => ({ text, part, word: place < 3 ? 0 : 1, special: place === 0 }));
 const doc = { answer: "", question: "", sequences: { target: tokens } };
@@ -194,12 +197,35 @@ console.log(JSON.stringify([fits({ attentions, layers: [{}] }), fits({ attention
     assert run(code) == [True, False]
 
 
-def test_every_view_says_all_its_words_in_both_languages() -> None:
-    code = """import { views } from "./views.js";
-const said = (words) => Object.keys(words).filter((key) => words[key] !== "").sort();
-console.log(JSON.stringify(views.map(({ name, words }) => [name, said(words.en), said(words.ko)])));"""
-    views = run(code)
-    assert len({name for name, _, _ in views}) == len(views)
-    for name, english, korean in views:
-        assert english == korean, f"the words of {name}"
-        assert {"title", "simple", "deep"} <= set(english), f"the words of {name}"
+def test_every_view_of_a_look_has_its_messages() -> None:
+    folder = HERE / "script" / "views"
+    declared = [
+        re.search(r'^export const name = "(\w+)"', path.read_text("utf-8"), re.M) for path in folder.glob("*.js")
+    ]
+    views = {found[1] for found in declared if found}
+    sections = catalog("en")["look"]
+    assert views == set(sections)
+    for name, messages in sections.items():
+        assert {"title", "simple", "deep"} <= set(messages), f"the messages of {name}"
+
+
+def test_a_message_is_in_the_language_of_the_moment_or_in_english() -> None:
+    code = """import { translator } from "./i18n.js";
+const view = { en: { only: "English", both: "two {n}" }, ko: { both: "둘 {n}" } };
+const common = { en: { shared: "all" }, ko: { shared: "모두" } };
+const t = translator([view, common], { get: () => "ko" });
+console.log(JSON.stringify([t("both", { n: 2 }), t("shared"), t("only"), t("none"), t.has("only"), t.has("none")]));"""
+    assert run(code) == ["둘 2", "모두", "English", "none", True, False]
+
+
+@pytest.mark.parametrize("values", [[0.0], [5.0, 5.0], [1e-14, 2e-14], [1e9, 1e9 + 1e-7], [-3.0, 1e30], [0.97, 0.99]])
+def test_axes_hold_all_their_values_between_round_marks(values: list[float]) -> None:
+    code = """import { roundRange, scale } from "./drawing/chart.js";
+const [low, high, marks] = roundRange(given);
+const at = scale([low, high], [10, 110]);
+console.log(JSON.stringify({ low, high, marks, places: given.map(at) }));"""
+    axis = run(code, values)
+    assert axis["marks"] == sorted(set(axis["marks"]))
+    assert [axis["low"], axis["high"]] == [axis["marks"][0], axis["marks"][-1]]
+    assert 2 <= len(axis["marks"]) <= 7
+    assert all(10 - 1e-6 <= place <= 110 + 1e-6 for place in axis["places"])

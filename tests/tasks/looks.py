@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from heedful.lens.inside import unpacked
+from heedful.lens.document import unpacked
 
 
 def values(document: Mapping[str, Any], name: str) -> torch.Tensor:

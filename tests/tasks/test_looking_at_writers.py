@@ -19,8 +19,7 @@ from heedful.errors import ConfigError, DataError, HeedfulError
 from heedful.families import GenerationDefaults, config_of
 from heedful.generation import GenerationConfig, generate
 from heedful.lens.alignment import Head
-from heedful.lens.inside import PART
-from heedful.lens.inside.tokens import visible
+from heedful.lens.tokens import PART, visible
 from heedful.tasks.importing import import_model
 from heedful.tasks.language_model import Continuer
 from heedful.tasks.language_model.continuer import ContinuerSettings

@@ -22,6 +22,7 @@ from heedful.tasks.language_model.task import LanguageModelTask
 from heedful.tasks.run import Files, TooLittleDataError, train
 from heedful.training import Event, Saved
 from heedful.training.errors import ResumeError
+from tiny_report import report_held
 
 TEXT = Chain().text(3000, seed=1)
 
@@ -57,9 +58,9 @@ def test_a_run_leaves_a_bundle_with_scores_and_a_report(tmp_path: Path) -> None:
     rows = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text("utf-8").splitlines()]
     assert min(row["loss"] for row in rows if row["kind"] == "valid") == pytest.approx(scores["loss_side_by_side"])
     assert "side by side" in (tmp_path / "run" / "README.md").read_text("utf-8")
-    page = (tmp_path / "run" / "report.html").read_text("utf-8")
-    assert "bits per character" in page
-    assert f'dir="auto">{TEXT[2700:2716]}</dd>' in page
+    report = report_held(tmp_path / "run" / "report.html")
+    assert "bits per character" in {row["metric"] for row in report["scores"]}
+    assert TEXT[2700:2716] in {prompt for prompt, _ in report["continuations"]}
 
 
 def test_a_look_is_what_the_last_layer_gives_to_what_came_before(tmp_path: Path) -> None:

@@ -10,34 +10,48 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ... import files
-from ...errors import PictureError
+from ...errors import PictureError, unknown
 from .bundle import bundle, read_modules
 
+Page = Literal["look", "report"]
 HERE = Path(__file__).parent
+LANGUAGES = ("en", "ko")
 ARRAY_NAME = re.compile(r"[A-Za-z0-9_-]+")
 BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 PLACE = re.compile(r"<!-- (\w+) -->")
 
 
 def write_page(path: str | Path, document: Mapping[str, Any], *, language: str | None = None) -> None:
-    """Write the page of a document, whole or not at all; `language` is "en" or "ko", the document's own if None."""
+    """Write the page of a look document, whole or not at all.
+
+    Args:
+        path: the HTML file.
+        document: what `heedful.tasks.looking` gives.
+        language: "en" or "ko"; the document's own if None.
+    """
     files.write_text(path, render(document, language=language))
 
 
-def render(document: Mapping[str, Any], *, language: str | None = None) -> str:
-    """The page's text. Arrays stand apart from the document, each read only when a view asks for it."""
+def render(document: Mapping[str, Any], *, language: str | None = None, page: Page = "look") -> str:
+    """The page's text. Arrays stand apart from the document, each read only when a view asks for it.
+
+    Args:
+        document: JSON data, with "arrays" by name.
+        language: "en" or "ko"; the document's own if None.
+        page: which entry script shows the document.
+    """
     language = language or document.get("language", "en")
-    if language not in ("en", "ko"):
-        raise PictureError(f"a page speaks en or ko, not {language!r}")
+    if language not in LANGUAGES:
+        raise PictureError(unknown("language", language, LANGUAGES))
     arrays = document.get("arrays", {})
     described = {name: {key: array[key] for key in ("shape", "type")} for name, array in arrays.items()}
     parts = {
-        "policy": _policy(script()),
+        "policy": _policy(script(page)),
         "style": style(),
-        "script": script(),
+        "script": script(page),
         "language": language,
         "title": html.escape(_title(document)),
         "document": _json({**document, "language": language, "arrays": described}),
@@ -48,9 +62,31 @@ def render(document: Mapping[str, Any], *, language: str | None = None) -> str:
 
 
 @cache
-def script() -> str:
-    """All modules as one script."""
-    return bundle(read_modules(HERE / "script"))
+def script(page: Page = "look") -> str:
+    """The modules that a page's entry needs, and its messages, as one script."""
+    return bundle(modules(page), f"{page}.js")
+
+
+@cache
+def modules(page: Page) -> dict[str, str]:
+    """Every module by its path; the messages of a page are one that is made from the catalogs."""
+    catalogs = {language: _messages(language, page) for language in LANGUAGES}
+    return read_modules(HERE / "script") | {"messages.js": f"export const messages = {_json(catalogs)};\n"}
+
+
+def catalog(language: str) -> dict[str, Any]:
+    """Every message in a language: those of both pages, of each view of a look, of each section of a report, and the
+    names of metrics and reasons that come with a report's data.
+    """
+    found: dict[str, Any] = json.loads((HERE / "locales" / f"{language}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def _messages(language: str, page: Page) -> dict[str, dict[str, str]]:
+    """What one page says, by the name of the view or section that says it."""
+    messages = catalog(language)
+    shared = {"names": messages["names"], "positions": messages["look"]["positions"]} if page == "report" else {}
+    return {"common": messages["common"], **messages[page], **shared}
 
 
 @cache
@@ -60,8 +96,8 @@ def style() -> str:
 
 
 def _title(document: Mapping[str, Any]) -> str:
-    said = document.get("question") or document["model"]["name"]
-    return f"{said if len(said) <= 80 else said[:79] + '…'} · Heedful"
+    title: str = document.get("title") or document.get("question") or document["model"]["name"]
+    return f"{title if len(title) <= 80 else title[:79] + '…'} · Heedful"
 
 
 def _policy(code: str) -> str:

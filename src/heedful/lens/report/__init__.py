@@ -1,7 +1,13 @@
-"""The report of a run: one HTML file that needs nothing else, in English or Korean."""
+"""The report of a run: one HTML file that needs nothing else, drawn by the same scripts as the look page."""
 
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...files import write_text
+from ..page.writing import render as render_page
 from .data import AttentionMap, Confusion, Continuation, ForecastPlot, ReportData, Sample, ScoreRow, SeenImage
-from .page import render, write_report
+from .document import report_document
 
 __all__ = [
     "AttentionMap",
@@ -15,3 +21,15 @@ __all__ = [
     "render",
     "write_report",
 ]
+
+
+def write_report(path: str | Path, data: ReportData) -> Path:
+    """Write the report as one file. The same data gives the same bytes."""
+    path = Path(path)
+    write_text(path, render(data))
+    return path
+
+
+def render(data: ReportData) -> str:
+    """The report as a page, which opens in the data's language and can be switched to the other."""
+    return render_page(report_document(data), page="report")

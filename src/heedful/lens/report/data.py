@@ -103,5 +103,5 @@ class ReportData:
     attention: Sequence[AttentionMap] = ()
     log: Sequence[Mapping[str, Any]] = ()  # rows of log.jsonl, of the kinds "train" and "valid"
     reading: Mapping[str, Any] | None = None  # what was read and what was dropped: numbers, and counts by reason
-    positions: Any = None  # (T, D)
+    positions: Any = None  # (T, D) the sinusoids, where the model uses them
     notes: Sequence[str] = ()

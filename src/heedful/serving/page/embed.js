@@ -2,7 +2,7 @@
 
 import { asking } from "./asking.js";
 import { inside } from "./inside.js";
-import { ink, shade } from "./look/colour.js";
+import { ink, shade } from "./look/color.js";
 import { clear, el } from "./look/dom.js";
 import { head, icon } from "./parts.js";
 

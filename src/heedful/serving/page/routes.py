@@ -18,7 +18,7 @@ from .policies import look_headers, page_headers
 
 HERE, LOOK = Path(__file__).parent, Path(look_page.__file__).parent
 KINDS = {".js": "text/javascript", ".css": "text/css"}
-SHARED = ("script/dom.js", "script/state.js", "script/words.js", "script/colour.js")
+SHARED = ("script/dom.js", "script/state.js", "script/i18n.js", "script/color.js")
 GROUND = ("style/1-ground.css", "style/2-bar.css")
 # Every file that is given out, by the name it has in the address; no other name leads anywhere.
 FILES = {path.name: path for path in sorted(HERE.iterdir()) if path.suffix in KINDS} | {

@@ -1,14 +1,14 @@
 // Words on the page remember which words they are, so that a change of language retells them and loses nothing.
 
 import { el } from "./look/dom.js";
-import { translator } from "./look/words.js";
+import { translator } from "./look/i18n.js";
 import { words } from "./words.js";
 
 const ATTRIBUTES = ["alt", "aria-label", "placeholder", "title"];
 const LARGE = 100_000; // from here on 1.2M is said
 
 export function createSpeech(state) {
-  const t = translator(words, state);
+  const t = translator([words], state);
   const number = (value, options = {}) => new Intl.NumberFormat(state.get("language"), options).format(value);
   const written = (value) => typeof value !== "number" ? value
     : number(value, value < LARGE ? {} : { notation: "compact", maximumSignificantDigits: 3 });

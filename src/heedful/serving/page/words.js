@@ -3,6 +3,7 @@
 export const words = {
   en: {
     skip: "Skip to the form", tools: "What can be done", language: "Language",
+    toDark: "Dark page", toLight: "Light page", parameters: "{n} parameters",
     footer: "Served by Heedful. What you type goes to this server and nowhere else.", docs: "The API, for programs",
     translation: "Translate", language_model: "Continue", "text-to-text": "Rewrite", classification: "Classify",
     masked: "Fill gaps", embedding: "Compare", images: "Images", forecasting: "Forecast",
@@ -44,6 +45,7 @@ export const words = {
     noPicture: "This file is no picture that a browser can read.", noNumbers: "There are no numbers to read here.",
   },
   ko: {
+    toDark: "어두운 화면", toLight: "밝은 화면", parameters: "매개변수 {n} 개",
     skip: "입력으로 건너뛰기", tools: "할 수 있는 일", language: "언어",
     footer: "Heedful이 제공합니다. 입력한 내용은 이 서버로만 보내집니다.", docs: "프로그램을 위한 API",
     translation: "번역", language_model: "이어 쓰기", "text-to-text": "다시 쓰기", classification: "분류",

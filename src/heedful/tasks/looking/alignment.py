@@ -16,7 +16,8 @@ from torch import Tensor
 from ...data.published_tokenizer import PublishedTokenizer
 from ...data.tokenizer import Tokenizer
 from ...lens.alignment import Head, best_links, with_means, word_weights
-from ...lens.inside import Arrays, Kind, TokenDict
+from ...lens.document import Arrays, Kind
+from ...lens.tokens import TokenDict
 
 
 @dataclass(frozen=True)

@@ -10,20 +10,10 @@ from typing import Any, TypeVar
 from torch import nn
 
 from ...errors import ConfigError, DataError, unknown
-from ...lens.inside import (
-    DIGITS,
-    ROOM,
-    ROOM_ASKED,
-    Arrays,
-    TokenDict,
-    Trace,
-    attentions,
-    kind_of_weights,
-    layers,
-    positions_of,
-    twin,
-)
+from ...lens.document import DIGITS, ROOM, ROOM_ASKED, Arrays, attentions, kind_of_weights, layers, positions_of
 from ...lens.recorder import Recording
+from ...lens.tokens import TokenDict
+from ...lens.trace import Trace, twin
 from ..predictor import Predictor
 
 EMPTY = "the text is empty, so there is nothing to look at"

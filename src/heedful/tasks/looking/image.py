@@ -11,7 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from ...data.images import Pixels
-from ...lens.inside import trace
+from ...lens.trace import trace
 from ..images import ImageClassifier
 from ..images.looking import png
 from .assembling import Notes, apart, classes_of, only, token

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 from ...errors import ConfigError
-from ...lens.inside import facts
+from ...lens.document import facts
 from ...lens.parts import n_parameters
 from ..classification import Classifier
 from ..embedding import Embedder

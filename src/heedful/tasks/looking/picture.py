@@ -10,7 +10,8 @@ import torch
 
 from ...errors import DataError
 from ...lens import pictures
-from ...lens.inside import END_MARK, START_MARK, unpacked
+from ...lens.document import unpacked
+from ...lens.tokens import END_MARK, START_MARK
 
 TITLES = {
     "en": {

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from ...errors import DataError
-from ...lens.inside import Trace, tokens_of, trace
+from ...lens.tokens import tokens_of
+from ...lens.trace import Trace, trace
 from ..classification import Classifier
 from ..classification.looking import as_shown
 from ..embedding import Embedder

@@ -13,7 +13,7 @@ import torch
 from ...data.series import Series, read_series
 from ...data.series.dates import shown
 from ...errors import DataError, unknown
-from ...lens.inside import Trace, trace, twin
+from ...lens.trace import Trace, trace, twin
 from ..forecasting import SeriesForecaster
 from ..forecasting.series import newest
 from ..predictor import ItemError

@@ -13,7 +13,9 @@ import torch
 from torch import Tensor
 
 from ...lens.alignment import predicting_rows
-from ...lens.inside import TokenDict, kind_of_weights, spelt, tokens_of, trace, twin
+from ...lens.document import kind_of_weights
+from ...lens.tokens import TokenDict, spelt, tokens_of
+from ...lens.trace import trace, twin
 from ..language_model import Continuer
 from ..text_to_text import Rewriter
 from ..translation.translator import Translator

@@ -46,3 +46,11 @@ export function onWidth(node, callback) {
     callback(width);
   })).observe(node);
 }
+
+// A list with its name before it: [value, text] to choose from, `choose(value)` is told; `key` keeps its focus.
+export function dropdown(name, options, chosen, choose, key) {
+  const select = el("select", { "data-keep": key, "aria-label": name, onchange: () => choose(options[select.selectedIndex][0]) },
+    options.map(([, text]) => el("option", {}, text)));
+  select.selectedIndex = options.findIndex(([value]) => value === chosen);
+  return el("label", { class: "pick" }, el("span", {}, name), select);
+}

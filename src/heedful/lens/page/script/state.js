@@ -39,6 +39,11 @@ export function createState(initial, settle = () => ({})) {
       if (waiting.size) plan();
     },
 
+    // Calls back at once, as if the key had changed.
+    tell(key) {
+      for (const listener of listeners) if (listener.keys.has(key)) listener.callback();
+    },
+
     // Calls back after a change of one of the keys, at most once a frame; gives a function that ends it.
     on(keys, callback) {
       const listener = { keys: new Set([keys].flat()), callback };

@@ -1,44 +1,13 @@
 // Which word became which: a guess made from attention, drawn as pairs and as a map.
-import { clear, el, svg } from "../dom.js";
-import { latest } from "./attention/chosen.js";
-import { number, percent } from "./figures/text.js";
-import { onWidth, sized } from "./generation/flow.js";
-import { cellSize, mapOf } from "./generation/maps.js";
-import { bestLinks, pairsOf } from "./generation/pairs.js";
-import { givenVariant } from "./generation/rows.js";
+import { largest } from "../attention/measure.js";
+import { latest } from "../attention/selection.js";
+import { shadeBytes } from "../color.js";
+import { clear, el, onWidth, svg } from "../dom.js";
+import { pixels, plane } from "../drawing/matrix.js";
+import { columnNames, fitted, label, number, percent, resize, rowName, short, widthOf } from "../drawing/text.js";
+import { givenVariant } from "../generation/answer.js";
 
 export const name = "alignment";
-
-export const words = {
-  en: {
-    title: "Which word became which",
-    simple: "Each word of the answer is joined to the word of the question it looked at most. This is guessed from attention: it can be wrong, and often is for small words.",
-    deep: "Attention of the tokens is summed over each source word and averaged over each target word; a target word is joined to its largest weight. Derived from attention, so it may be wrong; a thin line is a weak guess.",
-    "simple.given": "Each word of the given answer is joined to the word of the question that was looked at most where it had to be written. This is guessed from attention: it can be wrong, and often is for small words.",
-    from: "Derived from", all: "mean of all heads", layer: "layer {layer}, mean of its heads", one: "layer {layer}, head {head}",
-    chosen: "{name} (chosen)", source: "source", target: "target",
-    label: "Word alignment of {source} source and {target} target words: {pairs}",
-    pair: "“{target}” ← “{source}”: {share} of its attention",
-    told: "{count} of {all} words look at their partner with more than half of their attention; the weakest guess is “{target}” ← “{source}” ({share}).",
-    toldOne: "The guess is “{target}” ← “{source}” ({share}).",
-    hint: "Move over a word or the map to see one pair; with the keyboard, up and down walk the pairs.",
-    same: "These links are the ones the document was made with.", other: "Links drawn from this head: each target word with its largest weight.",
-  },
-  ko: {
-    title: "어느 낱말이 어느 낱말이 되었나",
-    simple: "답의 낱말마다 가장 많이 본 원문 낱말을 이었습니다. 어텐션에서 짐작한 것이라 틀릴 수 있고, 짧은 낱말에서는 자주 틀립니다.",
-    deep: "토큰의 어텐션을 원문 낱말마다 더하고 타깃 낱말마다 평균한 뒤, 타깃 낱말을 가중치가 가장 큰 원문 낱말과 이었습니다. 어텐션에서 끌어낸 정렬(alignment)이라 틀릴 수 있으며, 가는 선일수록 약한 짐작입니다.",
-    "simple.given": "주어진 답의 낱말마다, 그 차례에 모델이 가장 많이 본 원문 낱말을 이었습니다. 어텐션에서 짐작한 것이라 틀릴 수 있고, 짧은 낱말에서는 자주 틀립니다.",
-    from: "바탕", all: "모든 헤드의 평균", layer: "{layer}층 헤드의 평균", one: "{layer}층 {head}번 헤드",
-    chosen: "{name} (고른 것)", source: "원문", target: "번역문",
-    label: "원문 {source}낱말과 번역문 {target}낱말의 정렬: {pairs}",
-    pair: "“{target}” ← “{source}”: 어텐션의 {share}",
-    told: "낱말 {all}개 중 {count}개는 짝을 절반 넘게 봅니다. 가장 약한 짐작은 “{target}” ← “{source}” ({share})입니다.",
-    toldOne: "짐작은 “{target}” ← “{source}” ({share})입니다.",
-    hint: "낱말이나 지도 위에 포인터를 올리면 한 쌍의 값이 보이고, 자판에서는 위아래 화살표로 옮겨 다닙니다.",
-    same: "문서를 만들 때 정한 연결입니다.", other: "이 헤드에서 새로 이은 것: 타깃 낱말마다 가중치가 가장 큰 원문 낱말입니다.",
-  },
-};
 
 const SIDE_BY_SIDE = 700; // the width that pairs and map need beside each other
 const LEGIBLE = 18; // a map of smaller cells takes the whole width
@@ -88,7 +57,7 @@ export function mount(root, context) {
     clear(picture).append(pairs.node, map.node);
     parts = [pairs, map];
     const height = Math.ceil(beside ? Math.max(pairs.height, map.height) : upper.height + GAP + lower.height);
-    sized(picture, Math.max(width, map.width), height);
+    resize(picture, Math.max(width, map.width), height);
     box.style.maxHeight = height <= WHOLE ? "none" : "";
     tell(links);
   }
@@ -143,4 +112,132 @@ export function mount(root, context) {
   state.on(["level", "language", "theme"], name);
   name();
   load();
+}
+
+// Source words on the left, target words on the right, a line for each pair: the thicker, the surer.
+
+const ROW = 30;
+const TOP = 26;
+
+// Each target word with the source word it looks at most: [source, target].
+function bestLinks({ shape: [targets, sources], at }) {
+  return Array.from({ length: targets }, (_, to) => {
+    let best = 0;
+    for (let from = 1; from < sources; from += 1) if (at(to, from) > at(to, best)) best = from;
+    return [best, to];
+  });
+}
+
+function pairsOf({ source, target, links, weights, width, watch, deep, t }) {
+  const rows = Math.max(source.length, target.length);
+  const room = Math.min(150, width * 0.33);
+  const wide = (texts) => Math.min(room, Math.max(...texts.map((text) => widthOf(text, 15, 600))));
+  const left = wide(source) + 18;
+  const right = width - wide(target) - 18 - (deep ? 40 : 0);
+  const y = (place, count) => TOP + (place + 0.5) * ROW * (rows / count); // both sides are equally high
+  const node = svg("g");
+  const lines = links.map(([from, to]) => {
+    const [a, b, middle] = [y(from, source.length), y(to, target.length), (right - left) * 0.45];
+    const share = weights.at(to, from);
+    const d = `M${left} ${a}C${left + middle} ${a} ${right - middle} ${b} ${right} ${b}`;
+    return svg("path", { d, fill: "none", stroke: "var(--accent)", "stroke-width": 1 + 5 * share, "stroke-linecap": "round" });
+  });
+  const words = (texts, look, pairOf) => texts.map((text, place) => {
+    const word = label(fitted(text, room, 15), look.x, y(place, texts.length) + 5, { size: 15, fill: "var(--ink)", ...look });
+    word.append(svg("title", {}, text));
+    word.addEventListener("pointerenter", () => watch(pairOf(place)));
+    word.addEventListener("pointerleave", () => watch(null));
+    return word;
+  });
+  const link = (side) => (place) => links.find((pair) => pair[side] === place) ?? null;
+  const sources = words(source, { x: left - 10, anchor: "end" }, link(0));
+  const targets = words(target, { x: right + 10 }, link(1));
+  node.append(label(t("source"), left - 10, 13, { anchor: "end" }), label(t("target"), right + 10, 13));
+  node.append(...lines, ...sources, ...targets);
+  if (deep) {
+    for (const [from, to] of links) {
+      node.append(label(percent(weights.at(to, from)), width, y(to, target.length) + 4, { size: 11, anchor: "end" }));
+    }
+  }
+
+  // The pair looked at stands out; null: all alike.
+  function light(pair) {
+    const strong = (on, part) => part.setAttribute("opacity", !pair || on ? 1 : 0.25);
+    links.forEach(([from, to], place) => strong(from === pair?.[0] && to === pair?.[1], lines[place]));
+    sources.forEach((word, place) => strong(pair?.[0] === place, word));
+    targets.forEach((word, place) => strong(pair?.[1] === place, word));
+  }
+
+  // Scrolls a box so that a pair is seen in it.
+  function reveal([, to], box) {
+    const [word, frame] = [targets[to].getBoundingClientRect(), box.getBoundingClientRect()];
+    if (word.top < frame.top || word.bottom > frame.bottom) box.scrollTop += word.top - (frame.top + frame.bottom) / 2;
+  }
+  return { node, light, reveal, height: TOP + rows * ROW + 4 };
+}
+
+// The weights between words as a map: source words across, target words down, a ring on each link.
+
+const [SMALLEST, LARGEST] = [15, 34]; // of a cell with names and a ring
+const MOST = 60; // words: more have no names
+const HIGH = 460;
+
+// How large a cell is in this room, and what its names take: if need be wider than the room, to be read.
+function cellSize({ source, target, width }) {
+  const words = [source, target].map((texts) => texts.map((text) => ({ text })));
+  const side = Math.max(...words[1].map((word) => widthOf(short(word), 12))) + 14;
+  const within = (overhang) => (width - side - overhang - 4) / source.length;
+  const free = within(columnNames(words[0], Math.max(SMALLEST, within(0)), 12).overhang);
+  return { words, side, cell: Math.max(SMALLEST, Math.min(LARGEST, free, Math.max(18, HIGH / target.length))) };
+}
+
+function mapOf({ source, target, links, weights, width, watch, t }) {
+  const named = Math.max(source.length, target.length) <= MOST;
+  const sizes = cellSize({ source, target, width });
+  const cell = named ? sizes.cell : Math.min((width - 18) / source.length, 1100 / target.length);
+  const above = named && columnNames(sizes.words[0], cell, 12);
+  const [side, slant] = named ? [sizes.side, above.height] : [18, 22];
+  const [wide, high] = [cell * source.length, cell * target.length];
+  const node = svg("g");
+  const inner = svg("g", { transform: `translate(${side} ${slant})` });
+  const area = { width: wide, height: high };
+  const most = largest(weights.data);
+  const image = { href: pixels(plane(weights), (share) => shadeBytes(share / most)), preserveAspectRatio: "none", "image-rendering": "pixelated" };
+  inner.append(svg("image", { ...image, ...area }), svg("rect", { ...area, fill: "none", stroke: "var(--line)" }));
+  if (named) {
+    const names = svg("g", { fill: "var(--ink)" });
+    sizes.words[1].forEach((word, row) => names.append(rowName(short(word), -8, (row + 0.5) * cell, 12)));
+    source.forEach((_, column) => column % above.every || names.append(above.write(column, (column + 0.5) * cell, 0)));
+    inner.append(names);
+    for (const [from, to] of links) {
+      const ring = { cx: (from + 0.5) * cell, cy: (to + 0.5) * cell, r: cell * 0.2, fill: "none", "stroke-width": 2 };
+      inner.append(svg("circle", { ...ring, stroke: "var(--paper)", "stroke-width": 4 }));
+      inner.append(svg("circle", { ...ring, stroke: "var(--accent-2)" }));
+    }
+  } else {
+    inner.append(label(`${t("source")} →`, 0, -7));
+    inner.append(label(`← ${t("target")}`, -6, 0, { anchor: "end", transform: "rotate(-90 -6 0)" }));
+  }
+  const edge = { fill: "none", stroke: "var(--accent-2)", "stroke-width": 2, visibility: "hidden" };
+  const cursor = svg("rect", { width: Math.max(3, cell), height: Math.max(3, cell), ...edge });
+  const ground = svg("rect", { ...area, fill: "transparent" });
+  inner.append(cursor, ground);
+  node.append(inner);
+
+  const under = (event) => {
+    const frame = ground.getBoundingClientRect();
+    const place = (way, count) => Math.min(count - 1, Math.max(0, Math.floor(way * count)));
+    const [across, down] = [(event.clientX - frame.left) / frame.width, (event.clientY - frame.top) / frame.height];
+    return [place(across, source.length), place(down, target.length)];
+  };
+  ground.addEventListener("pointermove", (event) => watch(under(event)));
+  ground.addEventListener("pointerleave", () => watch(null));
+
+  function light(pair) {
+    cursor.setAttribute("visibility", pair ? "visible" : "hidden");
+    if (!pair) return;
+    cursor.setAttribute("x", pair[0] * cell);
+    cursor.setAttribute("y", pair[1] * cell);
+  }
+  return { node, light, width: side + wide + (above ? above.overhang : 0), height: slant + high + 4 };
 }

@@ -1,48 +1,10 @@
 // The beam tree: what was followed, what was dropped, what won, and how its score was made.
-import { clear, el } from "../dom.js";
-import { number } from "./figures/text.js";
-import { penaltyOf, storyOf, textOf, treeOf, wayTo } from "./generation/branches.js";
-import { FATES, sample } from "./generation/marks.js";
-import { currentRow, firstRow } from "./generation/rows.js";
-import { treePicture } from "./generation/trees.js";
-import { tail, visible } from "./generation/words.js";
+import { clear, el, svg } from "../dom.js";
+import { fitted, label, marked, number, spelled, tail, visible, widthOf } from "../drawing/text.js";
+import { currentRow, firstRow } from "../generation/answer.js";
+import { penaltyOf, storyOf, textOf, treeOf, wayTo } from "../generation/beam_tree.js";
 
 export const name = "beams";
-
-export const words = {
-  en: {
-    title: "The paths of beam search",
-    simple: "Instead of taking the likeliest word every time, the search follows several sentences at once and drops the weak ones. In each step the best stand on top; the thick line is the answer.",
-    deep: "In each step candidates stand by their score: the logprob divided by the length penalty. Move over a node for its numbers; with the keyboard, arrows walk the tree.",
-    chosen: "on the way to the answer", kept: "followed for a while", finished: "finished, not the best", pruned: "dropped",
-    label: "Beam tree over {steps} steps. {story}", box: "Beam tree: arrow keys walk from node to node",
-    upset: "The best first word did not win: “{leader}” stood first, yet “{winner}” won.",
-    behind: "The winner did not always lead: at step {step}, with “{word}”, it stood in place {rank}.",
-    led: "The answer led at every step.", greedy: "Always taking the likeliest word would have written the same.",
-    detour: "Always taking the likeliest word would have written something else.",
-    counts: "{pruned} branches were dropped; {ends} reached the end.", countsOne: "{pruned} branches were dropped.",
-    lengths: "By probability alone “{text}” would have won; the length penalty decided.",
-    text: "Text so far", fate: "What became of it", logprob: "Log probability", score: "Score", nothing: "(nothing yet)",
-    penalty: "Length penalty", length: "n: tokens written, α: strength of the penalty", end: "the answer ends",
-    rules: "The rules of the search (boosts, repetition penalty) changed the ranked sum to {sum}.",
-  },
-  ko: {
-    title: "빔 탐색이 지나간 길",
-    simple: "빔 탐색(beam search)은 그때그때 가장 그럴듯한 낱말만 고르지 않고, 여러 문장을 함께 따라가며 약한 것을 버립니다. 단계마다 위에 있을수록 점수가 높고, 굵은 선이 마지막 답입니다.",
-    deep: "단계마다 후보를 점수 순으로 세웠습니다. 점수는 로그 확률을 길이 벌점으로 나눈 값입니다. 마디 위에 포인터를 올리면 값이 보이고, 자판에서는 화살표로 옮겨 다닙니다.",
-    chosen: "답으로 이어진 길", kept: "한동안 따라간 것", finished: "끝났지만 뽑히지 않은 것", pruned: "버린 것",
-    label: "{steps}단계의 빔 나무. {story}", box: "빔 나무: 화살표로 마디 사이를 옮겨 다닙니다",
-    upset: "첫 낱말의 1등이 이기지 못했습니다. 처음에는 “{leader}” 쪽이 앞섰지만 이긴 것은 “{winner}” 쪽입니다.",
-    behind: "이긴 길이 늘 앞서지는 않았습니다. {step}단계의 “{word}”에서는 {rank}등이었습니다.",
-    led: "답이 된 길은 모든 단계에서 1등이었습니다.", greedy: "매번 가장 그럴듯한 낱말만 골라도 같은 답이 나옵니다.",
-    detour: "매번 가장 그럴듯한 낱말만 골랐다면 다른 답이 나왔을 것입니다.",
-    counts: "버린 갈래는 {pruned}개, 끝까지 간 갈래는 {ends}개입니다.", countsOne: "버린 갈래는 {pruned}개입니다.",
-    lengths: "확률만 보면 “{text}” 쪽이 이겼을 텐데, 길이 벌점이 결과를 바꾸었습니다.",
-    text: "지금까지의 글", fate: "어떻게 되었나", logprob: "로그 확률", score: "점수", nothing: "(아직 없음)",
-    penalty: "길이 벌점", length: "n: 쓴 토큰 수, α: 벌점의 세기", end: "답의 끝",
-    rules: "탐색 규칙(가산점, 반복 벌점) 때문에 순위에 쓰인 합은 {sum}입니다.",
-  },
-};
 
 export function fits(doc) {
   return Boolean(doc.written && doc.generation?.beam?.nodes.length > 1);
@@ -150,4 +112,139 @@ function told(story, t) {
   if (story.likeliest !== story.winner) parts.push(t("lengths", { text: story.likeliestText }));
   parts.push(t(story.ends > 1 ? "counts" : "countsOne", { pruned: story.pruned, ends: story.ends }));
   return parts.join(" ");
+}
+
+// The signs of a branch's fate: told apart by shape and line, so that no color is needed.
+
+const FATES = ["chosen", "kept", "finished", "pruned"];
+
+const LINES = {
+  chosen: { stroke: "var(--accent)", "stroke-width": 3.2 },
+  kept: { stroke: "var(--soft)", "stroke-width": 1.3 },
+  finished: { stroke: "var(--soft)", "stroke-width": 1.3 },
+  pruned: { stroke: "var(--soft)", "stroke-width": 1, "stroke-dasharray": "2 4", opacity: 0.6 },
+};
+
+export function line(fate, d, look = {}) {
+  return svg("path", { d, fill: "none", "stroke-linecap": "round", ...LINES[fate], ...look });
+}
+
+// The sign with its middle at the origin. `end`: the answer ends here.
+export function mark(fate, end = false) {
+  const accent = { fill: "var(--accent)", stroke: "var(--accent)", "stroke-width": 1.5 };
+  const plain = { fill: "var(--paper)", stroke: "var(--soft)", "stroke-width": 1.6 };
+  if (fate === "chosen" && end) return svg("g", {}, square(6.5, { ...plain, stroke: "var(--accent)" }), square(3.5, accent));
+  if (fate === "chosen") return svg("circle", { r: 5.5, ...accent });
+  if (fate === "finished") return svg("g", {}, square(5.5, plain), square(2, { fill: "var(--soft)" }));
+  if (fate === "kept") return svg("circle", { r: 4.5, ...plain });
+  const cross = "M-3.5 -3.5L3.5 3.5M3.5 -3.5L-3.5 3.5";
+  return svg("path", { d: cross, stroke: "var(--soft)", "stroke-width": 1.5, "stroke-linecap": "round" });
+}
+
+// A line and its sign, for a legend.
+function sample(fate, end) {
+  const sign = svg("g", { transform: "translate(30 8)" }, mark(fate, end));
+  return svg("svg", { width: 40, height: 16, "aria-hidden": "true" }, line(fate, "M1 8H23"), sign);
+}
+
+function square(half, look) {
+  return svg("rect", { x: -half, y: -half, width: 2 * half, height: 2 * half, rx: 1, ...look });
+}
+
+// Draws a beam's tree: steps from left to right, in each step the candidates by their score.
+
+const COLUMN = { simple: 122, deep: 156 }; // the narrowest; a short tree takes the width there is
+const WIDEST = 190;
+const LANE = 28;
+const TOP = 40;
+const LETTERS = 74; // room for a token's text
+const ALL_AT_ONCE = 1500; // a larger tree is drawn only where it is seen
+
+function treePicture(tree, { choose, watch }) {
+  const last = tree.columns.length - 1;
+  const height = TOP + Math.max(...tree.columns.slice(1).map((column) => column.length)) * LANE + 4;
+  const picture = svg("svg", { role: "img", height });
+  const whole = tree.byId.size <= ALL_AT_ONCE;
+  const root = tree.columns[0][0];
+  let column = COLUMN.simple;
+  let places = null;
+  let measured = null; // the level the places were made for
+
+  const columnAt = (step) => 58 + (step - 1) * column;
+
+  // `from`, `to`: what is seen, in pixels; `now`: the step; `shown`: the node looked at; `lit`: the ids on the way to it.
+  function draw({ from, to, now, shown, lit, deep, name }) {
+    const narrowest = deep ? COLUMN.deep : COLUMN.simple;
+    const wide = Math.max(narrowest, Math.min(WIDEST, Math.floor((to - from - 40) / last)));
+    if (places === null || wide !== column || deep !== measured) {
+      [column, measured] = [wide, deep];
+      places = placed(tree, columnAt, deep);
+    }
+    const width = columnAt(last) + column - 24;
+    const first = whole ? 1 : Math.max(1, Math.floor(from / column) - 1);
+    const end = whole ? last : Math.min(last, Math.ceil(to / column) + 1);
+    clear(picture);
+    picture.setAttribute("aria-label", name);
+    picture.setAttribute("width", width);
+    picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    const band = { fill: "var(--accent)", opacity: 0.09, rx: 8 };
+    picture.append(svg("rect", { x: columnAt(now) - 14, y: 4, width: column - 12, height: height - 8, ...band }));
+    const lines = Object.fromEntries(FATES.toReversed().map((fate) => [fate, svg("g")]));
+    const marks = svg("g");
+    const start = places.get(root.id);
+    if (first === 1) marks.append(svg("circle", { cx: start.right, cy: start.y, r: 4.5, fill: "var(--ink)" }));
+    for (let step = first; step <= end; step += 1) {
+      const look = step === now ? { fill: "var(--accent)", weight: 650 } : {};
+      marks.append(label(step, columnAt(step), 22, { anchor: "middle", ...look }));
+      for (const node of tree.columns[step]) {
+        lines[node.fate].append(edge(node, lit));
+        marks.append(sign(node, shown, deep));
+      }
+    }
+    picture.append(...Object.values(lines), marks);
+  }
+
+  function edge(node, lit) {
+    const [a, b] = [places.get(node.parent), places.get(node.id)];
+    const bend = Math.max(14, (b.left - a.right) * 0.5);
+    const d = `M${a.right} ${a.y}C${a.right + bend} ${a.y} ${b.left - bend} ${b.y} ${b.left} ${b.y}`;
+    const stands = lit.has(node.id) && node.fate !== "chosen";
+    return line(node.fate, d, stands ? { stroke: "var(--ink)", "stroke-width": 2.2, opacity: 1 } : {});
+  }
+
+  function sign(node, shown, deep) {
+    const { x, y, right } = places.get(node.id);
+    const chosen = node.fate === "chosen";
+    const group = svg("g", { transform: `translate(${x} ${y})`, style: { cursor: "pointer" } });
+    const frame = { x: -11, y: -12, width: right - x + 11, height: 24, rx: 7, "stroke-width": 1.4 };
+    const look = node.id === shown ? { fill: "var(--paper)", stroke: "var(--ink)" } : { fill: "transparent" };
+    group.append(svg("rect", { ...frame, ...look }));
+    group.append(mark(node.fate, chosen && tree.children.get(node.id).length === 0));
+    group.append(label(marked(shortText(node)), 12, 4.5, { size: 13, ...(chosen ? { fill: "var(--ink)", weight: 650 } : {}) }));
+    if (deep) group.append(label(number(node.score, 2), right - x - 5, 4, { size: 10, anchor: "end" }));
+    group.addEventListener("pointerenter", () => watch(node));
+    group.addEventListener("click", () => choose(node));
+    return group;
+  }
+
+  picture.addEventListener("pointerleave", () => watch(null));
+  return { picture, draw, whole, columnAt, height };
+}
+
+const shortText = (node) => fitted(spelled(node.text), LETTERS, 13);
+
+// { x: the sign's middle, left and right: where lines end and begin, y } of every node.
+function placed(tree, columnAt, deep) {
+  const places = new Map();
+  const middle = TOP + (tree.columns[1].filter((node) => node.fate !== "pruned").length * LANE) / 2;
+  places.set(tree.columns[0][0].id, { right: 20, y: middle });
+  tree.columns.forEach((column, step) => {
+    if (step === 0) return;
+    const x = columnAt(step);
+    column.forEach((node, lane) => {
+      const wide = widthOf(shortText(node), 13, node.fate === "chosen" ? 650 : 400) + (deep ? 36 : 0);
+      places.set(node.id, { x, left: x - 9, right: x + 18 + wide, y: TOP + (lane + 0.5) * LANE });
+    });
+  });
+  return places;
 }

@@ -1,50 +1,11 @@
 // Two heads side by side, and what the first does more or less than the second.
-import { hue } from "../colour.js";
+import { difference, jensenShannon, largest, rowOf } from "../attention/measure.js";
+import { chosen, comparedWith, crossVariant, headName, latest, picker, tokensAt, weightsOf } from "../attention/selection.js";
+import { hue } from "../color.js";
 import { el } from "../dom.js";
-import { chosen, comparedWith, latest, weightsOf } from "./attention/chosen.js";
-import { createMap } from "./attention/map.js";
-import { difference, jensenShannon, largest, rowOf } from "./attention/measure.js";
-import { picker } from "./attention/picker.js";
-import { createLegend, SCALES } from "./attention/scales.js";
-import { crossVariant, tokensAt } from "./attention/sides.js";
-import { headName, shared } from "./attention/words.js";
+import { createLegend, createMap, SCALES } from "../drawing/map.js";
 
 export const name = "compare";
-
-export const words = {
-  en: {
-    ...shared.en,
-    title: "Two heads compared",
-    simple: "Heads of the same model often look at different things. Blue is where the first looks more, orange where the second does.",
-    deep: "A, B and A − B on the same tokens, with the Jensen–Shannon distance of each row (0: the same, 1: nothing in common).",
-    "deep.cross": "A, B and A − B on the same tokens, with the Jensen–Shannon distance of each row (0: the same, 1: nothing in common). A row goes by the token it predicts; it has read the one before.",
-    first: "A", second: "B", minus: "A − B", bars: "JS distance", with: "Compare with",
-    label: "{a} beside {b}, and their difference",
-    hint: "Two attention maps and their difference. Arrow keys move the cell.",
-    same: "These two look at nearly the same tokens.",
-    partly: "These two agree in part; they differ most at “{token}”.",
-    apart: "These two look at different tokens; they differ most at “{token}”.",
-    total: "Mean Jensen–Shannon distance {mean}, largest {most} at “{token}”.",
-    self: "Both sides show the same head; choose another to compare.",
-    cell: "“{query}” → “{key}”: A {a}, B {b}, difference {d}",
-  },
-  ko: {
-    ...shared.ko,
-    title: "두 헤드 견주기",
-    simple: "같은 모델의 헤드라도 서로 다른 곳을 볼 때가 많습니다. 파란색은 첫째 헤드가, 주황색은 둘째 헤드가 더 많이 보는 곳입니다.",
-    deep: "같은 토큰에 대한 A, B, A − B와 행마다의 옌센–섀넌 거리(Jensen–Shannon distance)입니다. 0이면 같고 1이면 겹치는 것이 없습니다.",
-    "deep.cross": "같은 토큰에 대한 A, B, A − B와 행마다의 옌센–섀넌 거리(Jensen–Shannon distance)입니다. 0이면 같고 1이면 겹치는 것이 없습니다. 행의 이름은 그 행이 예측하는 토큰이며, 그 행은 그 앞의 토큰까지 읽었습니다.",
-    first: "A", second: "B", minus: "A − B", bars: "JS 거리", with: "견줄 헤드",
-    label: "{a}, {b}, 그리고 둘의 차이",
-    hint: "두 어텐션 지도와 그 차이. 화살표 키로 칸을 옮깁니다.",
-    same: "두 헤드는 거의 같은 토큰을 봅니다.",
-    partly: "두 헤드는 어느 정도 비슷하지만 ‘{token}’에서 가장 크게 다릅니다.",
-    apart: "두 헤드는 서로 다른 토큰을 봅니다. 차이는 ‘{token}’에서 가장 큽니다.",
-    total: "옌센–섀넌 거리 평균 {mean}, 최대 {most}(‘{token}’).",
-    self: "양쪽이 같은 헤드입니다. 다른 헤드를 골라 견주어 보세요.",
-    cell: "‘{query}’ → ‘{key}’: A {a}, B {b}, 차이 {d}",
-  },
-};
 
 export function fits(doc) {
   return doc.attentions.some((attention) => attention.heads.length > 1) || doc.attentions.length > 1;
@@ -81,7 +42,7 @@ export function mount(root, context) {
     map.draw({
       rows, columns, digits: false, hint: t("hint"), label: t("label", { a: names[0], b: names[1] }),
       hidden: (row, column) => one.attention.causal && column > row,
-      bars: state.get("level") === "deep" && { values: distances, title: t("bars"), colour: hue(3) },
+      bars: state.get("level") === "deep" && { values: distances, title: t("bars"), color: hue(3) },
       panels: [
         { title: `${t("first")} · ${names[0]}`, map: a, scale: SCALES.weights, most },
         { title: `${t("second")} · ${names[1]}`, map: b, scale: SCALES.weights, most },

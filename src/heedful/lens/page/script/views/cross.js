@@ -1,46 +1,12 @@
 // Cross-attention while translating: what each written word was mixed from, drawn from the row that predicted it.
-import { clear, el, svg } from "../dom.js";
-import { latest, weightsOf } from "./attention/chosen.js";
-import { rowOf, strongest } from "./attention/measure.js";
-import { number, percent } from "./figures/text.js";
-import { onWidth, sized } from "./generation/flow.js";
-import { crossChoice, crossLists } from "./generation/crosschoice.js";
-import { LEAST, river } from "./generation/river.js";
-import { currentRow, givenVariant } from "./generation/rows.js";
-import { visible } from "./generation/words.js";
+import { rowOf, strongest } from "../attention/measure.js";
+import { crossChoice, latest, picker, weightsOf } from "../attention/selection.js";
+import { ink, shade } from "../color.js";
+import { clear, el, onWidth, svg } from "../dom.js";
+import { label, number, percent, resize, visible, wrapWords } from "../drawing/text.js";
+import { currentRow, givenVariant } from "../generation/answer.js";
 
 export const name = "cross";
-
-export const words = {
-  en: {
-    title: "From source to target",
-    simple: "Above stands what the model reads, below what it writes. The lines show from which words it mixed in information to write the marked one: the thicker, the more. It is a view of what was mixed, not an explanation.",
-    deep: "Cross-attention: the queries of target row i, which predicts written[i], over the encoder's keys. Weights of a row sum to 1. A view of what was mixed, not an explanation.",
-    "simple.given": "Above stands what the model reads, below the answer it was given. The lines show from which words it mixed in information where it would have had to write the marked one: the thicker, the more. It is a view of what was mixed, not an explanation.",
-    "told.given": "It would have had to write “{word}” here. It mixed in most from {best}.",
-    label: "Cross-attention of step {step}, {word}: most from {best}",
-    told: "To write “{word}”, the model mixed in most from {best}.",
-    one: "“{word}” ({share})",
-    pair: "“{target}” took {share} from “{source}”.",
-    row: "{head} · row {row} · entropy {entropy} of at most {most} bits · drawn from {least} up: {links} of {all} links, {sum} of the weight",
-    headOf: "layer {layer}, head {head}", meanOf: "layer {layer}, mean of its heads",
-    window: "Of the target only the lines around the current step are shown.",
-  },
-  ko: {
-    title: "원문에서 번역문으로",
-    simple: "위는 모델이 읽는 원문, 아래는 모델이 쓰는 글입니다. 표시된 낱말을 쓸 때 어느 낱말의 정보를 섞었는지 선으로 보입니다. 굵을수록 많이 섞은 것입니다. 무엇을 섞었는지 보여 줄 뿐, 이유를 설명하지는 않습니다.",
-    deep: "교차 어텐션(cross-attention): written[i]를 예측하는 타깃 i행의 쿼리가 인코더의 키를 봅니다. 한 행의 가중치를 모두 더하면 1입니다. 무엇을 섞었는지 보여 줄 뿐, 설명은 아닙니다.",
-    "simple.given": "위는 모델이 읽는 원문, 아래는 모델에게 주어진 답입니다. 표시된 낱말 차례에 모델이 어느 낱말의 정보를 섞었는지 선으로 보입니다. 굵을수록 많이 섞은 것입니다. 무엇을 섞었는지 보여 줄 뿐, 이유를 설명하지는 않습니다.",
-    "told.given": "주어진 “{word}” 차례에 모델이 가장 많이 섞은 것: {best}",
-    label: "{step}단계의 교차 어텐션, {word}: 가장 많이 섞은 것은 {best}",
-    told: "“{word}” 차례에 모델이 가장 많이 섞은 것: {best}",
-    one: "“{word}” ({share})",
-    pair: "“{target}” 차례에 “{source}”에서 {share}만큼 섞었습니다.",
-    row: "{head} · {row}행 · 엔트로피 {entropy}비트 (최대 {most}) · {least}부터 그림: 연결 {all}개 중 {links}개, 가중치의 {sum}",
-    headOf: "{layer}층 {head}번 헤드", meanOf: "{layer}층 헤드의 평균",
-    window: "타깃은 지금 단계 둘레의 줄만 보입니다.",
-  },
-};
 
 export function fits(doc) {
   return Boolean(doc.written) && doc.attentions.some((attention) => attention.kind === "cross");
@@ -57,7 +23,7 @@ export function mount(root, context) {
   const sentence = el("p", { class: "readout", "aria-live": "polite" });
   const numbers = el("p", { class: "readout numbers" });
   const aside = el("p", { class: "readout aside" });
-  root.append(crossLists(context, choice), picture, sentence, numbers, aside);
+  root.append(picker(context, { get: choice, set: (attention, head) => state.set({ attention: attention.id, head }) }), picture, sentence, numbers, aside);
   let width = 0;
   let weights = null;
   let drawing = null;
@@ -67,9 +33,9 @@ export function mount(root, context) {
     if (!width || !weights) return;
     const now = currentRow(doc, state);
     const deep = state.get("level") === "deep";
-    drawing = river({ source, target, weights, now, width, deep, look, go: (row) => state.set({ step: row }) });
+    drawing = crossLinks({ source, target, weights, now, width, deep, look, go: (row) => state.set({ step: row }) });
     clear(picture).append(...drawing.nodes);
-    sized(picture, width, drawing.height);
+    resize(picture, width, drawing.height);
     aside.hidden = drawing.whole;
     aside.textContent = t("window");
     tell(now, rowOf(weights, now), drawing.drawn);
@@ -110,4 +76,132 @@ export function mount(root, context) {
   state.on(["step", "level", "language", "theme"], draw);
   state.on(["token"], light);
   load();
+}
+
+// Source above, target below, and between them the links of the current step, earlier ones faint.
+
+export const LEAST = 0.02; // a link with less weight is not drawn
+const MOST = 40; // nor more than so many
+const EARLIER = 0.15; // an earlier step shows only its strong links
+const FULL = 0.3; // a row whose strongest weight is smaller is drawn as if that were this much
+const LONG = 120; // words of both sides: more are written small
+
+// { nodes, height, whole, drawn, light(index) }: `drawn` are the source words linked now; `whole` says whether all
+// of the target is shown; `look(index | null)` is told of a source word under the pointer, `go(row)` of a click.
+function crossLinks({ source, target, weights, now, width, deep, look, go }) {
+  const size = source.length + target.length > LONG ? SIZES.small : SIZES.large;
+  const places = wordRows({ source, target, now, width, size });
+  const reads = rowOf(weights, now);
+  const tones = toned(reads);
+  const drawn = strongest(reads, MOST).filter((index) => reads[index] >= LEAST);
+
+  const faint = svg("g", { fill: "none", stroke: "var(--soft)", opacity: 0.2, "stroke-linecap": "round" });
+  for (let row = 0; row < now; row += 1) {
+    const before = rowOf(weights, row);
+    const strong = places.target[row] ? strongest(before, 3).filter((index) => before[index] >= EARLIER) : [];
+    faint.append(...strong.map((index) => link(places, row, index, { "stroke-width": 0.6 + 3 * before[index] })));
+  }
+  const clear = svg("g", { fill: "none", stroke: "var(--accent)", "stroke-linecap": "round" });
+  for (const index of drawn.toReversed()) {
+    const line = link(places, now, index, { "stroke-width": 1 + 8 * tones[index], opacity: 0.35 + 0.6 * tones[index] });
+    line.append(svg("title", {}, `${target[now]} ← ${source[index]}: ${percent(reads[index])}`));
+    clear.append(line);
+  }
+
+  const valued = deep && size === SIZES.large;
+  const above = source.map((text, index) => {
+    const place = places.source[index];
+    const word = sourceWord(place, text, tones[index], size);
+    word.append(svg("title", {}, `${text}: ${percent(reads[index])}`));
+    if (valued) word.append(label(number(reads[index], 2), place.x, place.top - 5, { size: 10, anchor: "middle" }));
+    word.addEventListener("pointerenter", () => look(index));
+    word.addEventListener("pointerleave", () => look(null));
+    return word;
+  });
+  const below = target.flatMap((text, row) => {
+    const place = places.target[row];
+    return place ? [targetWord(place, text, row - now, size, () => go(row))] : [];
+  });
+
+  function light(marked) {
+    above.forEach((word, index) => word.firstChild.setAttribute("stroke", index === marked ? "var(--accent-2)" : "var(--line)"));
+  }
+  return { nodes: [faint, clear, ...above, ...below], height: places.height, whole: places.target.every(Boolean), drawn, light };
+}
+
+// Weights as strengths from 0 to 1: as they are, but scaled up where even the strongest is weak.
+function toned(reads) {
+  const most = strongest(reads, 1).map((index) => reads[index])[0] ?? 0;
+  const scale = most > 0 && most < FULL ? FULL / most : 1;
+  return reads.map((weight) => weight * scale);
+}
+
+function link(places, row, index, look) {
+  const [from, to] = [places.target[row], places.source[index]];
+  const bend = Math.max(24, (from.top - to.bottom) * 0.5);
+  const d = `M${from.x} ${from.top}C${from.x} ${from.top - bend} ${to.x} ${to.bottom + bend} ${to.x} ${to.bottom}`;
+  return svg("path", { d, ...look });
+}
+
+function word(place, text, size, box, look) {
+  const rect = svg("rect", { x: place.left, y: place.top, width: place.width, height: place.bottom - place.top, rx: 6, ...box });
+  const middle = { x: place.x, y: place.bottom - size.foot, "text-anchor": "middle", "font-size": size.font };
+  return svg("g", {}, rect, svg("text", { ...middle, ...look }, text));
+}
+
+function sourceWord(place, text, tone, size) {
+  const ground = shade(tone);
+  const through = size === SIZES.small && tone < 0.05; // links to the lines above stay visible behind it
+  const box = { fill: ground, "fill-opacity": through ? 0.25 : 1, stroke: "var(--line)", "stroke-width": 1.5 };
+  return word(place, text, size, box, { fill: through ? "var(--ink)" : ink(ground) });
+}
+
+// `ahead`: steps from now; what is yet to come is faint.
+function targetWord(place, text, ahead, size, choose) {
+  const now = ahead === 0;
+  const box = now ? { fill: "var(--accent)" } : { fill: "var(--paper)", stroke: "var(--line)", "stroke-width": 1.5 };
+  const node = word(place, text, size, box, { "font-weight": now ? 600 : 400, fill: now ? "var(--paper)" : "var(--ink)" });
+  node.setAttribute("opacity", ahead > 0 ? 0.35 : 1);
+  node.style.cursor = "pointer";
+  node.addEventListener("click", choose);
+  return node;
+}
+
+// Two blocks of words with their links between them: source lines above, target lines below.
+
+export const SIZES = {
+  large: { font: 16, foot: 10, box: 31, line: 54, padding: 11, gap: 8, airy: 30, river: 130, first: 18 },
+  small: { font: 11, foot: 6, box: 19, line: 24, padding: 5, gap: 3, airy: 3, river: 80, first: 4 },
+};
+const AROUND = 2; // target lines shown before and after the current one, where there are more than twice as many
+
+const laid = new WeakMap(); // texts → their last layout: steps change often, widths seldom
+
+function lines(texts, width, size) {
+  const known = laid.get(texts);
+  if (known?.width === width && known.size === size) return known.layout;
+  const layout = wrapWords(texts, width, { size: size.font, padding: size.padding, gap: size.gap, airy: size.airy, centred: true });
+  laid.set(texts, { width, size, layout });
+  return layout;
+}
+
+// Places { x, left, width, top, bottom } by word; a target word whose line is not shown has none.
+function wordRows({ source, target, now, width, size }) {
+  const above = lines(source, width, size);
+  const below = lines(target, width, size);
+  const middle = below.boxes[now].line;
+  const far = below.lines > 2 * AROUND + 1;
+  const from = far ? Math.max(0, Math.min(middle - AROUND, below.lines - 2 * AROUND - 1)) : 0;
+  const shown = far ? 2 * AROUND + 1 : below.lines;
+  const shore = size.first + above.lines * size.line - (size.line - size.box) + size.river;
+  const pitch = size.box + size.gap;
+  const place = (box, top) => ({ x: box.x + box.width / 2, left: box.x, width: box.width, top, bottom: top + size.box });
+  return {
+    source: above.boxes.map((box) => place(box, size.first + box.line * size.line)),
+    target: below.boxes.map((box) => {
+      const line = box.line - from;
+      return line < 0 || line >= shown ? null : place(box, shore + line * pitch);
+    }),
+    height: shore + shown * pitch + 2,
+  };
 }

@@ -1,44 +1,13 @@
 // All heads at a glance: a small map for each, drawn in idle time, so that the page opens at once.
+import { evenly, habit, largest, shrunk } from "../attention/measure.js";
+import { chosen, crossVariant, headName, kindName, kindOf, kindTabs, ofKind } from "../attention/selection.js";
 import { clear, el } from "../dom.js";
-import { chosen, kindOf, ofKind } from "./attention/chosen.js";
-import { createGallery } from "./attention/gallery.js";
-import { evenly, habit, largest, shrunk } from "./attention/measure.js";
-import { kindTabs } from "./attention/picker.js";
-import { raster } from "./attention/raster.js";
-import { SCALES } from "./attention/scales.js";
-import { crossVariant } from "./attention/sides.js";
-import { headName, kindName, shared } from "./attention/words.js";
+import { createGallery } from "../drawing/gallery.js";
+import { raster, SCALES } from "../drawing/map.js";
 
 const SIDE = 48;
 
 export const name = "heads";
-
-export const words = {
-  en: {
-    ...shared.en,
-    title: "All heads at a glance",
-    simple: "Every layer has several heads, and each looks in its own way. Choose one to see it large.",
-    deep: "Rows of each small map are queries, columns keys; each is scaled to its own largest weight. Below: mean distance |key − query| in tokens, and entropy in bits.",
-    "deep.cross": "Rows of each small map are queries, columns keys; each is scaled to its own largest weight. A row is that of the token it predicts; it has read the one before. Below: entropy in bits.",
-    label: "Small maps of all heads, {kind}", order: "Order", byPlace: "layer and head", byEntropy: "entropy", byDistance: "distance",
-    spread: "spreads|out", near: "looks|nearby", one: "looks at|one token", few: "looks at|a few",
-    place: "L{layer} · H{head}", distance: "{value} tokens", entropy: "{value} bits",
-    about: "Spreads out: entropy above 85% of what even weights have. Nearby: at most half their distance. One token: at most 1 bit. A few: everything else.",
-    shrunk: "The maps are smaller than the input: each dot is the largest weight of those it stands for.",
-  },
-  ko: {
-    ...shared.ko,
-    title: "모든 헤드 한눈에 보기",
-    simple: "층마다 헤드가 여럿 있고, 헤드마다 보는 방식이 다릅니다. 하나를 고르면 크게 볼 수 있습니다.",
-    deep: "작은 지도의 행은 쿼리, 열은 키이며 저마다 가장 큰 가중치에 맞추어 칠했습니다. 아래는 평균 거리 |키 − 쿼리|(토큰)와 엔트로피(비트)입니다.",
-    "deep.cross": "작은 지도의 행은 쿼리, 열은 키이며 저마다 가장 큰 가중치에 맞추어 칠했습니다. 한 행은 그 행이 예측하는 토큰의 것이며, 그 앞의 토큰까지 읽었습니다. 아래는 엔트로피(비트)입니다.",
-    label: "모든 헤드의 작은 지도, {kind}", order: "정렬", byPlace: "층과 헤드", byEntropy: "엔트로피", byDistance: "거리",
-    spread: "고루 봄", near: "가까이 봄", one: "한 토큰만", few: "몇 토큰만",
-    place: "{layer}층 · {head}번", distance: "{value}토큰", entropy: "{value}비트",
-    about: "고루 봄: 엔트로피가 고른 가중치의 85%를 넘음. 가까이 봄: 거리가 고른 가중치의 절반 이하. 한 토큰만: 1비트 이하. 몇 토큰만: 그 밖의 모두.",
-    shrunk: "지도가 입력보다 작습니다. 점 하나는 그 자리에 모인 가중치 가운데 가장 큰 값입니다.",
-  },
-};
 
 export function fits(doc) {
   return doc.attentions.flatMap((attention) => attention.heads).length > 1;

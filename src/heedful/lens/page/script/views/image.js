@@ -1,36 +1,13 @@
 // The image as the model reads it: patches, and what a chosen one looks at.
-import { el } from "../dom.js";
-import { chosen, weightsOf } from "./attention/chosen.js";
-import { list, looker, sharesOf } from "./attention/patching.js";
-import { headName, shared } from "./attention/words.js";
-import { drawn } from "./figures/drawn.js";
-import { patches } from "./figures/patches.js";
-import { percent } from "./figures/text.js";
+import { chosen, headName, looker, sharesOf, weightsOf } from "../attention/selection.js";
+import { dropdown, el, svg } from "../dom.js";
+import { cells } from "../drawing/matrix.js";
+import { redrawn } from "../drawing/stage.js";
+import { label, percent } from "../drawing/text.js";
 
 const STYLES = ["tint", "outline"];
 
 export const name = "image";
-
-export const words = {
-  en: {
-    ...shared.en,
-    title: "Over the image",
-    simple: "The model reads the image in patches. Choose one to see which others it looks at: the stronger the colour, the more.",
-    deep: "A row of the attention weights laid over the image; a patch's opacity is its weight ÷ the largest.",
-    from: "Looks from", patch: "row {row}, column {column}", strength: "Strength", style: "Shown by", tint: "colour", outline: "outline",
-    most: "From “{from}” most goes to {to}: {share}.", own: "{share} stays with tokens that are no patches.",
-    heads: "All heads of this layer", map: "Attention from {from} over the image",
-  },
-  ko: {
-    ...shared.ko,
-    title: "이미지 위의 어텐션",
-    simple: "모델은 이미지를 조각으로 나누어 읽습니다. 조각을 하나 고르면 그 조각이 어디를 보는지 나타납니다. 색이 진할수록 많이 봅니다.",
-    deep: "어텐션 가중치 한 줄을 이미지에 겹쳤습니다. 조각에 덮인 색의 진하기는 가중치 ÷ 최댓값입니다.",
-    from: "보는 쪽", patch: "{row}행 {column}열", strength: "세기", style: "표시", tint: "색", outline: "테두리",
-    most: "‘{from}’에서 가장 많이 보는 곳은 {to}, {share}입니다.", own: "{share}는 조각이 아닌 토큰에 머뭅니다.",
-    heads: "이 층의 모든 헤드", map: "{from}에서 이미지로 향한 어텐션",
-  },
-};
 
 export function fits(doc) {
   return doc.image !== null && doc.attentions.length > 0;
@@ -48,10 +25,9 @@ function controls({ t }, names, { from, choose }, look, changed) {
     type: "range", min: 0, max: 1, step: 0.05, value: look.strength, "data-keep": "strength",
     oninput: () => changed({ strength: Number(slider.value) }),
   });
-  const styles = STYLES.map((style) => t(style));
   return el("div", { class: "picks figure-controls" },
-    list(t("from"), names, from(), choose, "from"),
-    list(t("style"), styles, STYLES.indexOf(look.style), (index) => changed({ style: STYLES[index] }), "style"),
+    dropdown(t("from"), names.map((text, index) => [index, text]), from(), choose, "from"),
+    dropdown(t("style"), STYLES.map((style) => [style, t(style)]), look.style, (style) => changed({ style }), "style"),
     el("label", {}, el("span", {}, t("strength")), slider));
 }
 
@@ -61,7 +37,7 @@ export function mount(root, context) {
   const { prefix } = doc.image;
   const looking = looker(context, 0); // the class token, where there is one
   const named = (index) => nameOf(context, index);
-  const again = drawn(root, state, ["attention", "head", "pinned"], async (width, note) => {
+  const again = redrawn(root, state, ["attention", "head", "pinned"], async (width, note) => {
     const { attention, head } = chosen(context);
     const from = looking.from();
     const read = async (one) => sharesOf(await weightsOf(context, { attention, head: one }), from, prefix);
@@ -86,4 +62,108 @@ export function mount(root, context) {
     const names = doc.sequences.source.map((_, index) => named(index));
     return [controls(context, names, looking, look, change), figure.node, el("p", { class: "figure-note" }, said.join(" "))];
   });
+}
+
+// An image with what is looked at laid over it, large for one head and small for all.
+
+const GAP = 12;
+const GLOW = "#ff8a1f"; // seen on black, on white and on grey alike
+
+// What lies over the patches of one head: color by weight, or frames by weight.
+export function overlay({ rows, columns }, shares, [width, height], style) {
+  const [wide, high] = [width / columns, height / rows];
+  const most = Math.max(...shares) || 1;
+  const node = svg("g", { "pointer-events": "none" });
+  shares.forEach((share, place) => {
+    const part = share / most;
+    if (part < 0.01) return;
+    const thick = style === "outline" ? Math.min(6, wide * 0.18) * part : 0;
+    const box = {
+      x: (place % columns) * wide + thick / 2, y: Math.floor(place / columns) * high + thick / 2,
+      width: wide - thick, height: high - thick,
+    };
+    const frame = { fill: "none", stroke: GLOW, "stroke-width": thick.toFixed(2) };
+    node.append(svg("rect", { ...box, ...(style === "outline" ? frame : { fill: GLOW, opacity: part.toFixed(3) }) }));
+  });
+  return node;
+}
+
+// How many small pictures stand in a row so that they are as large as the room allows.
+function tiling(count, [room, high], ratio) {
+  const sizes = Array.from({ length: count }, (_, n) => {
+    const rows = Math.ceil(count / (n + 1));
+    return { fitting: n + 1, small: Math.min(200, room / (n + 1) - GAP, (high / rows - 30) / ratio) };
+  });
+  return sizes.reduce((best, one) => (one.small > best.small ? one : best));
+}
+
+export function picture(image, [width, height]) {
+  const rendering = image.size <= 64 ? "pixelated" : "auto";
+  const look = { preserveAspectRatio: "none", "image-rendering": rendering, filter: "grayscale(1)" };
+  return svg("image", { href: image.png, width, height, ...look });
+}
+
+function grid({ rows, columns }, [width, height]) {
+  const across = Array.from({ length: rows - 1 }, (_, n) => `M0 ${((n + 1) * height) / rows}H${width}`);
+  const down = Array.from({ length: columns - 1 }, (_, n) => `M${((n + 1) * width) / columns} 0V${height}`);
+  const look = { stroke: "#888", "stroke-width": 1, opacity: 0.35, fill: "none", "pointer-events": "none" };
+  return svg("path", { d: across.concat(down).join(""), ...look });
+}
+
+function thumbnail({ image, shares, look, name, chosen, size, choose }) {
+  const button = { tabindex: 0, role: "button", "aria-label": name, "aria-pressed": String(chosen), "data-keep": name };
+  const node = svg("g", { ...button, style: { cursor: "pointer" } },
+    picture(image, size), overlay(image, shares, size, look.style));
+  const frame = chosen ? { stroke: "var(--accent-2)", "stroke-width": 2.5 } : { stroke: "var(--line)", "stroke-width": 1 };
+  node.append(svg("rect", { width: size[0], height: size[1], fill: "none", ...frame }));
+  const bold = chosen ? { fill: "var(--accent-2)", weight: 650 } : {};
+  node.append(label(name, 0, size[1] + 15, { size: 11.5, ...bold }));
+  node.addEventListener("click", choose);
+  node.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    choose();
+  });
+  return node;
+}
+
+// Gives the drawing and a way to strengthen or weaken what lies over the image.
+export function patches({ image, width, from, head, shares, heads, look, words, told, note, choose, chooseHead }) {
+  const beside = width >= 720;
+  const ratio = image.rows / image.columns;
+  const side = Math.min(beside ? 440 : width, width);
+  const size = [side, side * ratio];
+  const { rows, columns } = image;
+  const veil = overlay(image, shares, size, look.style);
+  const main = svg("g", { transform: "translate(0 22)" }, picture(image, size), veil, grid(image, size));
+  const place = from - image.prefix;
+  if (place >= 0) main.append(svg("rect", {
+    x: ((place % columns) * size[0]) / columns, y: (Math.floor(place / columns) * size[1]) / rows,
+    width: size[0] / columns, height: size[1] / rows,
+    fill: "none", stroke: "var(--accent)", "stroke-width": 3, "pointer-events": "none",
+  }));
+  main.append(cells({
+    rows, columns, width: size[0], height: size[1], name: words.map, key: "patches", leave: () => note.hide(),
+    look: (r, c, box) => note.show(box, told(r * columns + c)), choose: (r, c) => choose(r * columns + c),
+  }));
+  const heading = { size: 12.5, weight: 600, fill: "var(--ink)" };
+  const node = svg("svg", { role: "group", "aria-label": words.map }, label(words.title, 0, 12, heading), main);
+
+  const [left, top] = beside ? [side + 48, 0] : [0, size[1] + 50];
+  const room = width - left;
+  const { fitting, small } = tiling(heads.length, [room, beside ? size[1] + 22 : 560], ratio);
+  const thumbs = heads.map((one, n) => {
+    const [x, y] = [left + (n % fitting) * (small + GAP), top + 22 + Math.floor(n / fitting) * (small * ratio + 30)];
+    const shown = { image, shares: one, look, name: `${words.head} ${n}`, chosen: n === head, choose: () => chooseHead(n) };
+    return svg("g", { transform: `translate(${x} ${y})` }, thumbnail({ ...shown, size: [small, small * ratio] }));
+  });
+  node.append(label(words.heads, left, top + 12, heading), ...thumbs);
+  const under = top + 22 + Math.ceil(heads.length / fitting) * (small * ratio + 30);
+  const height = Math.ceil(Math.max(size[1] + 28, under));
+  node.setAttribute("width", width);
+  node.setAttribute("height", height);
+  node.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  const strengthen = (strength) => veil.setAttribute("opacity", strength);
+  strengthen(look.strength);
+  return { node, strengthen };
 }

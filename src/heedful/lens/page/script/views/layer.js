@@ -1,70 +1,12 @@
-// One layer beside its attention: normalisation, the residual stream, and the feed-forward's neurons.
-import { drawn } from "./figures/drawn.js";
-import { flow } from "./figures/flow.js";
-import { neurons } from "./figures/neurons.js";
-import { norms } from "./figures/norms.js";
-import { stream } from "./figures/stream.js";
-import { brief, percent } from "./figures/text.js";
-import { visible } from "./generation/words.js";
+// One layer beside its attention: normalization, the residual stream, and the feed-forward's neurons.
+import { hue, shadeBytes } from "../color.js";
+import { svg } from "../dom.js";
+import { extent, feet, line, rules, scale, ticks } from "../drawing/chart.js";
+import { matrix, plane } from "../drawing/matrix.js";
+import { redrawn, stepFigure } from "../drawing/stage.js";
+import { brief, label, number, percent, visible, widthOf } from "../drawing/text.js";
 
 export const name = "layer";
-
-export const words = {
-  en: {
-    title: "The rest of the layer",
-    simple: "Around attention: numbers are brought to one measure, every part adds to what was there, and each token thinks on its own.",
-    deep: "Normalisation, residual stream and feed-forward of the chosen layer, token by token.",
-    attention: "attention", cross_attention: "cross-attention", feed_forward: "feed-forward",
-    "norm.title": "Brought to one measure",
-    "post.simple": "After each part the numbers are brought to one measure.",
-    "pre.simple": "Before each part the numbers are brought to one measure.",
-    "layer.simple": "Each token gets mean 0 and deviation 1; learned weights then stretch and move its numbers.",
-    "rms.simple": "Each token gets root mean square 1, its mean stays; learned weights then stretch its numbers.",
-    "batch.simple": "That is done over the whole batch, not over a token: one token's mean and deviation may lie anywhere.",
-    "post.deep": "Post-norm: x ← norm(x + part(x)).",
-    "pre.deep": "Pre-norm: x ← x + part(norm(x)).",
-    "layer.deep": "LayerNorm: γ·(x − μ)/σ + β; mean 0 and deviation 1 before γ and β are applied.",
-    "rms.deep": "RMSNorm: γ·x/√mean(x²); root mean square 1 before γ is applied, and the mean is not moved to 0.",
-    "batch.deep": "BatchNorm: γ·(x − μ)/σ + β, with μ and σ of each dimension over the batch (in use: kept from training), not over a token.",
-    "other.simple": "", "other.deep": "", rings: "Rings: before. Dots: after.",
-    "axes.layer": "across: mean · up: deviation", "axes.rms": "across: mean · up: root mean square",
-    "stream.title": "Nothing is replaced, all is added",
-    "stream.simple": "Each part's answer is added to the token's vector. The lines show how long the vectors are on the way; the thick one is their mean.",
-    "stream.deep": "‖x‖₂ of each token at the entry and after each x + part(x); thick: the mean, {from} → {to}.",
-    entry: "entry", length: "length",
-    "neurons.title": "Each token on its own",
-    "neurons.simple": "The feed-forward asks every token many small questions, one a neuron. On average {zeros} of the neurons stay silent. Strong colour: a clear yes.",
-    "neurons.deep": "φ(x·W₁) of the first {shown} neurons (colour: of the layer's largest); right: share of all neurons that are 0 (below 0.01 of the largest without ReLU), mean {zeros}.",
-    silent: "silent", neuron: "neuron",
-  },
-  ko: {
-    title: "층의 나머지 부분",
-    simple: "어텐션 둘레에서 일어나는 일입니다. 숫자의 크기를 고르게 맞추고, 결과를 더해 나가고, 토큰마다 따로 생각합니다.",
-    deep: "고른 층의 정규화, 잔차 연결, 피드포워드를 토큰별로 살펴봅니다.",
-    attention: "어텐션", cross_attention: "교차 어텐션", feed_forward: "피드포워드",
-    "norm.title": "크기를 고르게",
-    "post.simple": "한 부분이 끝날 때마다 숫자의 크기를 맞춥니다.",
-    "pre.simple": "각 부분에 들어가기 전에 숫자의 크기를 맞춥니다.",
-    "layer.simple": "토큰마다 평균 0, 표준편차 1로 맞춘 뒤 학습된 값으로 늘리고 옮깁니다.",
-    "rms.simple": "토큰마다 제곱평균제곱근을 1로 맞춘 뒤 학습된 값으로 늘립니다. 평균은 옮기지 않습니다.",
-    "batch.simple": "토큰 하나가 아니라 배치 전체를 기준으로 맞추므로, 한 토큰의 평균과 표준편차는 어디에든 놓일 수 있습니다.",
-    "post.deep": "사후 정규화(post-norm): x ← norm(x + part(x)).",
-    "pre.deep": "사전 정규화(pre-norm): x ← x + part(norm(x)).",
-    "layer.deep": "층 정규화(LayerNorm): γ·(x − μ)/σ + β. γ와 β를 적용하기 전에는 평균 0, 표준편차 1입니다.",
-    "rms.deep": "RMS 정규화(RMSNorm): γ·x/√mean(x²). γ를 적용하기 전에는 제곱평균제곱근이 1이며, 평균을 0으로 옮기지 않습니다.",
-    "batch.deep": "배치 정규화(BatchNorm): γ·(x − μ)/σ + β. μ와 σ는 토큰이 아니라 배치에 걸쳐 차원마다 구한 값이며, 쓸 때는 학습 때의 값을 씁니다.",
-    "other.simple": "", "other.deep": "", rings: "고리는 맞추기 전, 점은 맞춘 뒤입니다.",
-    "axes.layer": "가로: 평균 · 세로: 표준편차", "axes.rms": "가로: 평균 · 세로: 제곱평균제곱근",
-    "stream.title": "바꾸지 않고 더한다",
-    "stream.simple": "부분마다 나온 결과를 토큰의 벡터에 더합니다(잔차 연결). 선은 그때그때 벡터의 길이, 굵은 선은 평균입니다.",
-    "stream.deep": "입구와 x + part(x)마다 잰 토큰별 ‖x‖₂. 굵은 선은 평균, {from} → {to}.",
-    entry: "입구", length: "길이",
-    "neurons.title": "토큰마다 따로",
-    "neurons.simple": "피드포워드는 토큰마다 작은 물음을 아주 많이 던집니다. 뉴런 하나가 물음 하나입니다. 평균 {zeros}의 뉴런은 잠잠합니다. 색이 강할수록 크게 반응했습니다.",
-    "neurons.deep": "앞쪽 뉴런 {shown}개의 φ(x·W₁) (색은 층의 최댓값 기준). 오른쪽은 전체 뉴런 중 0인 비율(ReLU가 아니면 최댓값의 0.01 미만), 평균 {zeros}.",
-    silent: "잠잠함", neuron: "뉴런",
-  },
-};
 
 export function fits(doc) {
   return doc.layers.length > 0;
@@ -87,7 +29,7 @@ function follow(root, { doc, state }) {
 export function mount(root, context) {
   const { doc, arrays, state, t } = context;
   follow(root, context);
-  drawn(root, state, ["layer"], async (width, note) => {
+  redrawn(root, state, ["layer"], async (width, note) => {
     const layer = layerOf(context);
     const read = (id) => (id ? arrays.get(id) : null);
     const pairs = await Promise.all(layer.norms.map(async (norm) => ({
@@ -116,11 +58,172 @@ export function mount(root, context) {
         draw: (room) => neurons(hidden, zeros, room, shared),
       });
     }
-    return [flow(width, steps, t("title"))];
+    return [stepFigure(width, steps, t("title"))];
   });
 }
 
 function partsOf(layer) {
   if (layer.norms.length) return layer.norms.map((norm) => norm.name);
   return ["attention", "feed_forward"];
+}
+
+// Every token before and after a norm, by what the norm brings to one measure: rings, and dots that have come together.
+
+const HIGH = 170;
+const TOP = 24;
+const SIDE = 34;
+
+// Where each kind of norm takes a token before its weights are applied: [mean, spread]; batch norm sees no token alone.
+const GOALS = { layer: [0, 1], rms: [null, 1], batch: [null, null], other: [null, null] };
+
+const meanOf = (values) => values.reduce((a, b) => a + b, 0) / values.length;
+
+// A token's mean, and its deviation or root mean square.
+function pointsOf(array, kind) {
+  return Array.from({ length: array.shape[0] }, (_, n) => {
+    const [mean, deviation] = [array.at(n, 0), array.at(n, 1)];
+    return [mean, kind === "rms" ? Math.hypot(mean, deviation) : deviation];
+  });
+}
+
+// Many tokens are drawn smaller and fainter, so that the cloud stays a cloud.
+function sizes(count) {
+  return count > 60 ? { ring: 2, dot: 1.8, way: 0.08 } : { ring: 3.5, dot: 3, way: 0.35 };
+}
+
+function goalOf([mean, spread], x, y, wide) {
+  const d = (mean === null ? "" : `M${x(mean)} ${TOP}v${HIGH}`) + (spread === null ? "" : `M${SIDE} ${y(spread)}h${wide}`);
+  return svg("path", { d, stroke: "var(--accent-2)", "stroke-width": 1, "stroke-dasharray": "3 3", fill: "none" });
+}
+
+function plot({ name, before, after }, kind, wide, ranges, { note, tokens, look, deep }) {
+  const x = scale(ranges[0], [SIDE, SIDE + wide]);
+  const y = scale(ranges[1], [TOP + HIGH, TOP]);
+  const node = svg("g", {}, label(name, SIDE, 12, { size: 12.5, weight: 600, fill: "var(--ink)" }));
+  node.append(rules(ticks(ranges[1], 4), y, SIDE, wide));
+  node.append(feet(ticks(ranges[0], wide > 180 ? 4 : 3), x, TOP + HIGH + 16), goalOf(GOALS[kind], x, y, wide));
+  const { ring, dot, way } = sizes(tokens.length);
+  tokens.forEach((text, n) => {
+    const [from, to] = [before, after].map((points) => [x(points[n][0]), y(points[n][1])]);
+    const group = svg("g", { "data-token": n, class: "figure-dot" },
+      svg("path", { d: `M${from}L${to}`, stroke: "var(--soft)", "stroke-width": 0.7, opacity: way }),
+      svg("circle", { cx: from[0], cy: from[1], r: ring, fill: "var(--paper)", stroke: hue(0), "stroke-width": 1.4 }),
+      svg("circle", { cx: to[0], cy: to[1], r: dot, fill: hue(0), opacity: 0.85 }));
+    group.addEventListener("pointerenter", () => {
+      const told = (points) => `(${points[n].map((value) => number(value, 2)).join(", ")})`;
+      note.show(group.getBoundingClientRect(), `${text}: ${told(before)} → ${told(after)}`);
+      look(n);
+    });
+    group.addEventListener("pointerleave", () => {
+      note.hide();
+      look(null);
+    });
+    node.append(group);
+  });
+  if (deep) ["μ", kind === "rms" ? "rms" : "σ"].forEach((sign, axis) => {
+    const told = [before, after].map((points) => number(meanOf(points.map((point) => point[axis])), 2)).join(" → ");
+    node.append(label(`${sign} ${told}`, SIDE, TOP + HIGH + 36 + 16 * axis, { size: 11.5, fill: "var(--ink)" }));
+  });
+  return node;
+}
+
+function norms(pairs, kind, room, shared) {
+  const fitting = Math.max(1, Math.min(pairs.length, Math.floor(room / 160)));
+  const wide = Math.min(260, room / fitting - SIDE - 14);
+  const plots = pairs.map(({ name, before, after }) => ({ name, before: pointsOf(before, kind), after: pointsOf(after, kind) }));
+  const all = (axis) => plots.flatMap(({ before, after }) => [...before, ...after].map((point) => point[axis]));
+  const most = Math.max(...extent([...all(0), 0]).map(Math.abs));
+  const ranges = [[-most, most], extent([...all(1), ...(GOALS[kind][1] === null ? [] : [1])])];
+  const high = TOP + HIGH + (shared.deep ? 70 : 34);
+  const axes = shared.t(kind === "rms" ? "axes.rms" : "axes.layer");
+  const node = svg("g", { role: "img", "aria-label": axes });
+  plots.forEach((one, n) => {
+    const place = `translate(${(n % fitting) * (room / fitting)} ${Math.floor(n / fitting) * high})`;
+    node.append(svg("g", { transform: place }, plot(one, kind, wide, ranges, shared)));
+  });
+  const height = Math.ceil(plots.length / fitting) * high;
+  node.append(label(axes, SIDE, height + 4, { size: 11.5 }));
+  return { node, height: height + 10 };
+}
+
+// How long each token's vector is on its way through a layer.
+
+const STREAM_HEIGHT = 190;
+const STREAM_MARGIN = 36;
+
+export function stream(residual, parts, room, { t, note, tokens, look: told, deep }) {
+  const wide = Math.min(560, room - STREAM_MARGIN - 20);
+  const range = extent([...residual.data]);
+  const x = scale([0, parts.length - 1], [STREAM_MARGIN + 14, STREAM_MARGIN + wide - 14]);
+  const y = scale(range, [STREAM_HEIGHT + 6, 6]);
+  const node = svg("g", { role: "img", "aria-label": t("stream.title") }, rules(ticks(range, 4), y, STREAM_MARGIN, wide));
+  const points = (length) => parts.map((_, part) => [x(part), y(length(part))]);
+  const faint = Math.max(0.12, Math.min(0.55, 8 / tokens.length));
+  tokens.forEach((text, n) => {
+    const look = { stroke: hue(0), "stroke-width": 1.2, opacity: faint, "data-token": n, class: "figure-line" };
+    const way = line(points((part) => residual.at(n, part)), look);
+    way.addEventListener("pointerenter", (event) => {
+      const lengths = parts.map((_, part) => brief(residual.at(n, part))).join(" → ");
+      note.show({ left: event.clientX, width: 0, top: event.clientY }, `${text}: ${lengths}`);
+      told(n);
+    });
+    way.addEventListener("pointerleave", () => {
+      note.hide();
+      told(null);
+    });
+    node.append(way);
+  });
+  const mean = (part) => tokens.reduce((sum, _, n) => sum + residual.at(n, part), 0) / tokens.length;
+  node.append(line(points(mean), { stroke: "var(--ink)", "stroke-width": 3, "pointer-events": "none" }));
+  const crowded = parts.some((part) => widthOf(part, 12) > wide / parts.length - 4); // then every second stands lower
+  parts.forEach((part, n) => {
+    const anchor = n === 0 ? "start" : n === parts.length - 1 ? "end" : "middle";
+    const at = n === 0 ? SIDE : n === parts.length - 1 ? STREAM_MARGIN + wide : x(n);
+    node.append(label(part, at, STREAM_HEIGHT + 26 + (crowded && n % 2 ? 16 : 0), { anchor }));
+    node.append(svg("circle", { cx: x(n), cy: y(mean(n)), r: 4.5, fill: "var(--ink)", "pointer-events": "none" }));
+    const bold = { anchor: "middle", weight: 600, fill: "var(--ink)" };
+    if (deep) node.append(label(brief(mean(n)), x(n), y(mean(n)) - 10, bold));
+  });
+  return { node, height: STREAM_HEIGHT + (crowded ? 48 : 32) };
+}
+
+// Which neurons of the feed-forward answered each token, and how many stayed silent.
+
+const BARS = 96;
+
+function neurons(hidden, zeros, room, { t, note, tokens, look }) {
+  const source = plane(hidden);
+  const side = 76;
+  const high = Math.min(18, Math.max(1.5, 420 / source.rows));
+  const wide = Math.max(0.5, (room - side - BARS - 18) / source.columns);
+  const block = matrix({
+    name: "φ(x·W₁)", source, unit: [wide, high], rows: tokens, color: (value) => shadeBytes(value / 255),
+    watch: {
+      look: (row, column, box) => {
+        note.show(box, `${tokens[row]} · ${t("neuron")} ${column}: ${percent(source.at(row, column) / 255)}`);
+        look(row);
+      },
+      leave: () => {
+        note.hide();
+        look(null);
+      },
+    },
+  });
+  const node = svg("g", {}, svg("g", { transform: `translate(${block.left} ${block.top})` }, block.node));
+  if (zeros) node.append(silence(zeros, block, source.columns * wide, high, t));
+  return { node, height: block.top + block.height + 4 };
+}
+
+function silence(zeros, block, width, high, t) {
+  const start = block.left + width + 18;
+  const title = label(t("silent"), 0, -8, { weight: 600, fill: "var(--ink)" });
+  const node = svg("g", { transform: `translate(${start} ${block.top})` }, title);
+  zeros.data.forEach((share, n) => {
+    const bar = { y: n * high + 0.12 * high, height: high * 0.76 };
+    const long = BARS - 38;
+    const body = svg("rect", { ...bar, width: long * share, fill: hue(1), "data-token": n, class: "figure-bar" });
+    node.append(svg("rect", { ...bar, width: long, fill: "var(--line)", opacity: 0.5 }), body);
+    if (high >= 11) node.append(label(percent(share), long + 6, (n + 0.5) * high + 4, { size: 11 }));
+  });
+  return node;
 }

@@ -1,59 +1,11 @@
 // What could have come next: the most probable tokens of the current step, and how sure the model was at every step.
-import { clear, el, svg } from "../dom.js";
-import { brief, fitted, label, number, percent, widthOf } from "./figures/text.js";
-import { treeOf } from "./generation/branches.js";
-import { certaintyStrip } from "./generation/certainty.js";
-import { candidatesOf, entropyOf, fewest, logShare, meaningOf } from "./generation/candidates.js";
-import { onWidth, sized } from "./generation/flow.js";
-import { currentRow, givenVariant, isGiven } from "./generation/rows.js";
-import { fittedEnd, marked, spelled, visible } from "./generation/words.js";
+import { shade } from "../color.js";
+import { clear, el, onWidth, svg } from "../dom.js";
+import { brief, fitted, fittedEnd, joined, label, marked, number, PART, percent, resize, spelled, tail, visible, widthOf } from "../drawing/text.js";
+import { currentRow, firstRow, givenVariant, isGiven, stepAt, textBefore } from "../generation/answer.js";
+import { furthest, instead, textOf, treeOf } from "../generation/beam_tree.js";
 
 export const name = "next";
-
-export const words = {
-  en: {
-    title: "What could have come next",
-    simple: "Before each word the model weighs all the words it knows. These are the likeliest; the marked one was written. Beside the others stands how the text would read with them, or what the search made of them.",
-    deep: "The largest softmax probabilities of the current row. The strip below shows the probability of the written token at every step; choose one to go there.",
-    "simple.given": "Before each word the model weighs all the words it knows. These are the likeliest; the marked one was given to it. Beside the others stands how the text would read with them.",
-    "deep.given": "The largest softmax probabilities of the current row. The strip below shows the probability of the given token at every step; choose one to go there.",
-    log: "Logarithmic bars", written: "written", given: "given", rest: "all others", strip: "Certainty at every step",
-    label: "The likeliest next tokens at step {step}; “{word}” was written with {share}",
-    "label.given": "The likeliest next tokens at step {step}; “{word}” was given, and has {share}",
-    sure: "The model was almost certain of “{word}”.",
-    fairly: "The model clearly preferred “{word}”: it was {times} times as likely as the next, “{other}”.",
-    open: "The model was undecided: “{other}” was nearly as likely as “{word}”.",
-    leaning: "The model leaned towards “{word}”: it was {times} times as likely as “{other}”.",
-    against: "“{word}” was not the likeliest here: “{other}” was, with {share}. The search chose it for the sentence as a whole.",
-    sampled: "“{word}” was not the likeliest here: “{other}” was, with {share}.",
-    prompted: "“{word}” was given. The model expected “{other}” most, with {share}.",
-    forced: "It would have had to write “{word}”, probability {own}. It expected “{other}” most, with {share}.", foreseen: "“{word}” was given, and is what the model expected most: {share}.",
-    kept: "followed to “{text}”", once: "kept, then dropped", pruned: "dropped by the beam", instead: "“{text}”", part: "part of a letter",
-    signs: "␣: a space before the token. ◌: part of a letter. ■: the end.",
-    entropy: "entropy of the {count} shown, scaled to sum to 1: {bits} of at most {most} bits · all others: {rest} · surprise of “{word}”: {surprise} bits",
-  },
-  ko: {
-    title: "다음에 올 수 있던 것",
-    simple: "모델은 낱말을 쓸 때마다 아는 낱말을 모두 견주어 봅니다. 아래는 그중 가장 그럴듯한 것들이고, 표시된 것이 실제로 쓴 낱말입니다. 다른 것 옆에는 그것을 골랐을 때의 글이나 탐색이 그것을 어떻게 했는지가 있습니다.",
-    deep: "지금 행의 소프트맥스 확률 가운데 가장 큰 것들입니다. 아래 띠는 단계마다 실제로 쓴 토큰의 확률이며, 누르면 그 단계로 갑니다.",
-    "simple.given": "모델은 낱말을 쓸 때마다 아는 낱말을 모두 견주어 봅니다. 아래는 그중 가장 그럴듯한 것들이고, 표시된 것이 모델에게 주어진 낱말입니다. 다른 것 옆에는 그것을 골랐을 때의 글이 있습니다.",
-    "deep.given": "지금 행의 소프트맥스 확률 가운데 가장 큰 것들입니다. 아래 띠는 단계마다 주어진 토큰의 확률이며, 누르면 그 단계로 갑니다.",
-    log: "로그 눈금", written: "쓴 것", given: "주어진 것", rest: "그 밖의 모두", strip: "단계마다의 확신",
-    label: "{step}단계의 다음 토큰 후보. 쓴 것은 “{word}”, 확률 {share}",
-    "label.given": "{step}단계의 다음 토큰 후보. 주어진 것은 “{word}”, 확률 {share}",
-    sure: "모델은 “{word}” 하나를 거의 확신했습니다.",
-    fairly: "모델은 “{word}” 쪽을 뚜렷이 골랐습니다. 다음 후보 “{other}”보다 {times}배 그럴듯하다고 보았습니다.",
-    open: "모델은 망설였습니다. “{other}”도 “{word}”만큼이나 그럴듯했습니다.",
-    leaning: "모델은 “{word}” 쪽으로 기울었습니다. “{other}”보다 {times}배 그럴듯하다고 보았습니다.",
-    against: "여기서 가장 그럴듯한 것은 “{other}”({share})였습니다. 그래도 탐색은 문장 전체를 보고 “{word}” 쪽을 골랐습니다.",
-    sampled: "여기서 가장 그럴듯한 것은 “{other}”({share})였지만, 실제로 쓴 것은 “{word}”입니다.",
-    prompted: "“{word}” 부분은 주어진 글입니다. 모델이 가장 그럴듯하게 본 것은 “{other}”({share})입니다.",
-    forced: "주어진 것은 “{word}”, 모델이 스스로 썼을 확률은 {own}입니다. 모델이 가장 그럴듯하게 본 것은 “{other}”({share})입니다.", foreseen: "“{word}” 부분은 주어진 글이며, 모델도 이것을 가장 그럴듯하게 보았습니다({share}).",
-    kept: "더 따라간 글: “{text}”", once: "남겼다가 버림", pruned: "빔이 버림", instead: "“{text}”", part: "글자의 일부",
-    signs: "␣: 토큰 앞의 빈칸. ◌: 글자의 일부. ■: 끝.",
-    entropy: "보이는 {count}개를 합이 1이 되게 나눈 엔트로피: {bits}비트 (최대 {most}) · 그 밖의 모두: {rest} · “{word}”의 정보량(surprisal): {surprise}비트",
-  },
-};
 
 const ROW = 31;
 const TALL = 46; // where there is no room beside the bars, the meaning stands below them
@@ -95,7 +47,7 @@ export function mount(root, context) {
     clear(picture);
     picture.append(bars, strip.draw(width, foot));
     const height = foot + strip.height;
-    sized(picture, width, height);
+    resize(picture, width, height);
     option.hidden = !deep;
     option.lastChild.textContent = t("log");
     signs.textContent = t("signs");
@@ -159,4 +111,94 @@ export function mount(root, context) {
   box.addEventListener("change", draw);
   onWidth(root, (wide) => ((width = wide), draw()));
   state.on(["step", "level", "language", "theme"], draw);
+}
+
+// The candidates of a step and what can be said of them: pure functions, no page.
+
+// { list, written, rest }: the likeliest, the written one among them even where it is not likely, and all others' share.
+function candidatesOf(doc, row) {
+  const step = stepAt(doc, row);
+  if (!step) return { list: [], written: null, rest: 0 };
+  const list = step.top.map(([text, share]) => ({ text, share, written: false }));
+  const share = Math.exp(step.logprob);
+  const alike = list.filter((candidate) => Math.abs(candidate.share - share) <= 1e-4 * share); // texts can be alike too
+  const found = alike.find((candidate) => candidate.text === step.token) ?? alike[0];
+  const written = found ?? { text: step.token, share };
+  written.written = true;
+  if (!found) list.push(written);
+  const rest = 1 - list.reduce((sum, candidate) => sum + candidate.share, 0);
+  return { list, written, rest: rest > 1e-6 ? rest : 0 };
+}
+
+// Bits of the shown shares, scaled to sum to 1, and the most they could have.
+function entropyOf(list) {
+  const sum = list.reduce((total, candidate) => total + candidate.share, 0);
+  const bits = list.reduce((total, { share }) => total - (share > 0 ? (share / sum) * Math.log2(share / sum) : 0), 0);
+  return { bits, most: Math.log2(list.length) };
+}
+
+// A probability from one in a million to 1 on a logarithmic scale from 0 to 1.
+function logShare(share) {
+  return Math.max(0, 1 + Math.log10(Math.max(share, 1e-12)) / 6);
+}
+
+// The few likeliest, and among them the one that was written.
+function fewest(list, count) {
+  const few = list.slice(0, count);
+  return few.some((candidate) => candidate.written) ? few : [...few.slice(0, -1), list.find((candidate) => candidate.written)];
+}
+
+// What an alternative would have meant: what the beam made of it, or how the text would read.
+function meaningOf(doc, tree, row, { text, share }) {
+  const node = tree && instead(tree, row - firstRow(doc) + 1, text, share);
+  if (node?.fate === "pruned") return { key: "pruned", text: "" };
+  const end = node && furthest(tree, node);
+  if (node) return { key: end === node ? "once" : "kept", text: textOf(tree, end) };
+  if (visible(text) === PART) return { key: "part", text: "" };
+  return { key: "instead", text: joined([tail(textBefore(doc, row)), text]) };
+}
+
+// A strip of all steps: how probable the written token was at each. A click or a drag goes there.
+
+const HIGH = 44;
+const HEAD = 18;
+
+function certaintyStrip({ doc, state, t }) {
+  const shares = doc.written.map((_, row) => Math.exp(stepAt(doc, row)?.logprob ?? -Infinity));
+
+  // A group whose upper edge lies at y.
+  function draw(width, y) {
+    const now = currentRow(doc, state);
+    const wide = Math.min(width / shares.length, 64);
+    const gap = wide > 6 ? 2 : 0;
+    const all = wide * shares.length;
+    const bars = svg("g", { transform: `translate(0 ${y + HEAD + 6})` });
+    bars.append(svg("line", { x1: 0, x2: all, y1: HIGH + 0.5, y2: HIGH + 0.5, stroke: "var(--line)" }));
+    shares.forEach((share, row) => {
+      const high = Math.max(1, HIGH * share);
+      const look = row === now ? "var(--accent)" : shade(0.25 + 0.5 * share);
+      const bar = { x: row * wide, y: HIGH - high, width: Math.max(0.6, wide - gap), height: high, fill: look };
+      bars.append(svg("rect", bar));
+    });
+    const middle = (now + 0.5) * wide - gap / 2;
+    bars.append(svg("path", { d: `M${middle} ${HIGH + 3}l5 8h-10z`, fill: "var(--accent)" }));
+    const touch = { fill: "transparent", style: { cursor: "pointer", "touch-action": "pan-y" } };
+    const ground = svg("rect", { x: 0, y: -4, width: all, height: HIGH + 18, ...touch });
+    const said = `${now + 1}: ${visible(doc.written[now])} ${percent(shares[now])}`;
+    bars.append(ground);
+    listen(ground);
+    return svg("g", { role: "img", "aria-label": `${t("strip")}. ${said}` }, label(t("strip"), 0, y + 10), bars);
+  }
+
+  function listen(ground) {
+    const go = (event) => {
+      const box = ground.getBoundingClientRect();
+      const row = Math.floor(((event.clientX - box.left) / box.width) * shares.length);
+      state.set({ step: Math.min(shares.length - 1, Math.max(0, row)) });
+    };
+    ground.addEventListener("pointerdown", go);
+    ground.addEventListener("pointermove", (event) => event.buttons && go(event));
+  }
+
+  return { draw, height: HEAD + HIGH + 22 };
 }

@@ -1,20 +1,14 @@
 // The way through attention, in numbers: a whole sentence as matrices, then one pair of tokens.
-import { ink } from "../colour.js";
-import { el } from "../dom.js";
-import { attentionOf, headOf, kindOf } from "./attention/chosen.js";
-import { tokensAt } from "./attention/sides.js";
-import { kindName, shared } from "./attention/words.js";
-import { drawn } from "./figures/drawn.js";
-import { shares } from "./figures/matrix.js";
-import { en, ko } from "./figures/numbers_words.js";
-import { pairOf } from "./figures/pair.js";
-import { pathOf } from "./figures/path.js";
-import { way } from "./figures/way.js";
-import { visible } from "./generation/words.js";
+import { attentionOf, headOf, kindName, kindOf, tokensAt } from "../attention/selection.js";
+import { ink, shade } from "../color.js";
+import { dropdown, el } from "../dom.js";
+import { grid, plane, usual } from "../drawing/matrix.js";
+import { redrawn } from "../drawing/stage.js";
+import { visible } from "../drawing/text.js";
+import { headMatrices } from "./matrices.js";
+import { pairOf } from "./pair.js";
 
 export const name = "numbers";
-
-export const words = { en: { ...shared.en, ...en }, ko: { ...shared.ko, ...ko } };
 
 const MANY = 48; // tokens, of which one is chosen from a list
 
@@ -43,16 +37,13 @@ function chips({ name, title, texts, chosen, choose, paint }) {
 }
 
 function list({ name, title, texts, chosen, choose }) {
-  const options = texts.map((text, n) => el("option", { selected: n === chosen }, `${n} · ${text}`));
-  const select = el("select", { "data-keep": name, onchange: () => choose(select.selectedIndex) }, options);
-  return el("label", { class: "pick" }, el("span", {}, title), select);
+  return dropdown(title, texts.map((text, n) => [n, `${n} · ${text}`]), chosen, choose, name);
 }
 
-// Which token asks and which is looked at: the latter stand on the colour of their share.
+// Which token asks and which is looked at: the latter stand on the color of their share.
 function chooser({ state, t }, { pair, tokens, path }) {
-  const colour = shares(path.weights);
   const paint = (n) => {
-    const background = colour(path.weights.at(pair.query, n));
+    const background = shade(path.weights.at(pair.query, n) / usual(path.weights));
     return { background, color: ink(background) };
   };
   const one = (place, texts, look) => ({
@@ -65,12 +56,12 @@ function chooser({ state, t }, { pair, tokens, path }) {
 
 export function mount(root, context) {
   const { doc, arrays, state, t } = context;
-  drawn(root, state, ["attention", "head", "pair"], async (width, note) => {
+  redrawn(root, state, ["attention", "head", "pair"], async (width, note) => {
     const attention = attentionOf(context);
     if (!attention.numbers) return elsewhere(context);
     const asked = headOf(attention, state.get("head"));
     const head = asked === "mean" ? 0 : asked;
-    const path = await pathOf(arrays, attention, head, Boolean(doc.digits));
+    const path = await headNumbers(arrays, attention, head, Boolean(doc.digits));
     const pair = state.get("pair");
     const { rows, columns } = tokensAt(doc, attention);
     const texts = (tokens) => tokens.map((token) => visible(token.text));
@@ -78,8 +69,68 @@ export function mount(root, context) {
     const all = { context, width, attention, head, path, pair, note, tokens };
     return [
       asked === "mean" ? el("p", { class: "figure-note" }, t("oneHead", { head })) : "",
-      way(all),
+      headMatrices(all),
       el("h3", {}, t("pair")), el("p", { class: "figure-note" }, t("choose")), chooser(context, all), ...pairOf(all),
     ];
   });
+}
+
+// The numbers on the way through one head: from what goes in to what comes out.
+
+function product(a, b) {
+  return grid(a.rows, b.rows, (r, c) => {
+    let sum = 0;
+    for (let k = 0; k < a.columns; k += 1) sum += a.at(r, k) * b.at(c, k);
+    return sum;
+  });
+}
+
+function computed(source) {
+  const values = Array.from({ length: source.rows * source.columns }, (_, n) =>
+    source.at(Math.floor(n / source.columns), n % source.columns));
+  return grid(source.rows, source.columns, (r, c) => values[r * source.columns + c]);
+}
+
+// Float32 can round a share to 0 only when its score lies this far below the row's best; other zeros were masked.
+const ROUNDED = -85;
+
+function masking(scores, weights, causal, rounded) {
+  if (rounded) return (r, c) => causal && c > r;
+  const best = Array.from({ length: scores.rows }, (_, r) => {
+    let most = -Infinity;
+    for (let c = 0; c < scores.columns; c += 1) if (weights.at(r, c) > 0) most = Math.max(most, scores.at(r, c));
+    return most;
+  });
+  return (r, c) => weights.at(r, c) === 0 && ((causal && c > r) || scores.at(r, c) - best[r] > ROUNDED);
+}
+
+function maskingOf({ scores, hidden }, causal) {
+  if (causal) return "causal";
+  for (let r = 0; r < scores.rows; r += 1) for (let c = 0; c < scores.columns; c += 1) if (hidden(r, c)) return "hidden";
+  return "none";
+}
+
+// Grids of one head: x, query, key, value (T × K), scores, scaled, biased, masked, weights (Tq × Tk), mixed, joined.
+// `rounded`: the weights of a long input have few digits, and their zeros say nothing.
+async function headNumbers(arrays, attention, head, rounded) {
+  const { numbers, heads } = attention;
+  const names = [numbers.x, numbers.query, numbers.key, numbers.value, numbers.mixed, heads[head].weights];
+  const [x, query, key, value, mixed, weights] = await Promise.all(names.map((name) => arrays.get(name)));
+  const bias = numbers.bias === null ? null : await arrays.get(numbers.bias);
+  const group = Math.floor((head * key.shape[0]) / query.shape[0]);
+  const [H, T, K] = mixed.shape;
+  const way = { x: plane(x), query: plane(query, head), key: plane(key, group), value: plane(value, group) };
+  way.weights = plane(weights);
+  way.scores = computed(product(way.query, way.key));
+  const pairs = (at) => grid(way.scores.rows, way.scores.columns, at);
+  way.scaled = pairs((r, c) => way.scores.at(r, c) * numbers.scale);
+  way.bias = bias && plane(bias, ...(bias.shape.length > 2 ? [head % bias.shape[0]] : []));
+  way.biased = bias ? pairs((r, c) => way.scaled.at(r, c) + way.bias.at(r, c)) : way.scaled;
+  way.hidden = masking(way.biased, way.weights, attention.causal, rounded);
+  way.masked = computed(pairs((r, c) => (way.hidden(r, c) ? -Infinity : way.biased.at(r, c))));
+  way.masking = maskingOf(way, attention.causal);
+  way.groups = key.shape[0];
+  way.mixed = plane(mixed, head);
+  way.joined = grid(T, H * K, (r, c) => mixed.at(Math.floor(c / K), r, c % K));
+  return way;
 }

@@ -1,56 +1,12 @@
 // The tokens themselves: point at one to see what it looks at and what looks at it.
+import { columnOf, columnSums, largest, rowOf, strongest } from "../attention/measure.js";
+import { chosen, crossVariant, latest, sidesOf, tokensOf, weightsOf, writes } from "../attention/selection.js";
+import { createChips } from "../attention/sentence.js";
+import { hue } from "../color.js";
 import { clear, el } from "../dom.js";
-import { hue } from "../colour.js";
-import { chosen, latest, weightsOf } from "./attention/chosen.js";
-import { createChips } from "./attention/sentence.js";
-import { atRest, DRAWN, focused, lookOf } from "./attention/looking.js";
-import { columnSums, largest, strongest } from "./attention/measure.js";
-import { crossVariant, sidesOf, tokensOf, writes } from "./attention/sides.js";
-import { shared } from "./attention/words.js";
-import { isGiven } from "./generation/rows.js";
+import { isGiven } from "../generation/answer.js";
 
 export const name = "tokens";
-
-export const words = {
-  en: {
-    ...shared.en,
-    title: "What looks at what",
-    simple: "The model reads its input in pieces, the tokens. Point at one to see what it looks at and what looks at it. Click to keep it.",
-    deep: "Row (what a token looks at) and column (what looks at it) of the chosen head's weights. A view of what was mixed, not an explanation.",
-    "simple.cross": "Above stands what the model reads, below the answer. Point at a token below to see what was mixed in for it, at one above to see for what it was looked at. Click to keep it.",
-    "deep.cross": "Each token below stands for the row that predicts it; that row has read the tokens before it. Row (what was looked at) and column (for what) of the chosen head's weights. A view of what was mixed, not an explanation.",
-    label: "Tokens and the attention between them",
-    restLinks: "Each line leads from a token to the one it looks at most. The bar in a chip shows how much it is looked at in all.",
-    restSome: "Only the {drawn} strongest links are drawn. The bar in a chip shows how much it is looked at in all.",
-    restShade: "The bar in a token shows how much it is looked at in all. Tap one to see more.",
-    out: "“{token}” looks most at {list}.", into: "“{token}” is looked at most by {list}.",
-    outCross: "For “{token}” the model looks most at {list}.", intoCross: "“{token}” is looked at most for {list}.",
-    outNone: "“{token}” is of the input: in cross-attention it looks at nothing.",
-    intoNone: "Nothing looks at “{token}” here: in cross-attention the output looks, the input is looked at.",
-    intoLast: "No other token looks at “{token}”.", itself: "itself", quote: "“{text}”", and: " and ", some: "Only the {drawn} strongest links each way are drawn; the shading shows all.",
-    reads: "Having read “{token}”, the model wrote “{next}”.", readsGiven: "After “{token}” came “{next}”, which was given to the model.",
-    before: "The row that predicts “{token}” has last read “{read}”.", gets: "In all it receives {sum} (average {even}).",
-  },
-  ko: {
-    ...shared.ko,
-    title: "무엇이 무엇을 보는가",
-    simple: "모델은 입력을 토큰(token)이라는 조각으로 나누어 읽습니다. 토큰을 가리키면 그 토큰이 보는 곳과 그 토큰을 보는 곳이 나타나고, 누르면 고정됩니다.",
-    deep: "고른 헤드의 가중치 가운데 한 행(그 토큰이 보는 곳)과 한 열(그 토큰을 보는 곳)입니다. 무엇이 섞였는지를 보여 줄 뿐, 설명은 아닙니다.",
-    "simple.cross": "위는 모델이 읽는 원문, 아래는 답입니다. 아래 토큰을 가리키면 그 차례에 무엇을 섞었는지, 위 토큰을 가리키면 어느 차례에 그것을 보았는지 나타납니다. 누르면 고정됩니다.",
-    "deep.cross": "아래 토큰은 그 토큰을 예측하는 행을 뜻하며, 그 행은 그 앞의 토큰까지 읽었습니다. 고른 헤드의 가중치 가운데 한 행(그때 본 곳)과 한 열(그곳을 본 때)입니다. 무엇이 섞였는지를 보여 줄 뿐, 설명은 아닙니다.",
-    label: "토큰과 그 사이의 어텐션",
-    restLinks: "선은 각 토큰에서 가장 많이 보는 토큰으로 이어집니다. 칩 안의 막대는 모두 합해 얼마나 주목받는지를 나타냅니다.",
-    restSome: "가장 강한 연결 {drawn}개만 그렸습니다. 칩 안의 막대는 모두 합해 얼마나 주목받는지를 나타냅니다.",
-    restShade: "토큰 안의 막대는 모두 합해 얼마나 주목받는지를 나타냅니다. 눌러서 자세히 보세요.",
-    out: "‘{token}’: 가장 많이 보는 토큰은 {list}입니다.", into: "‘{token}’: 이 토큰을 가장 많이 보는 토큰은 {list}입니다.",
-    outCross: "‘{token}’ 차례에 가장 많이 본 토큰은 {list}입니다.", intoCross: "‘{token}’: 이 토큰을 가장 많이 본 차례는 {list}입니다.",
-    outNone: "‘{token}’: 입력 토큰이라 교차 어텐션에서는 아무것도 보지 않습니다.",
-    intoNone: "‘{token}’: 교차 어텐션에서는 출력이 입력을 보므로, 이 토큰을 보는 것은 없습니다.",
-    intoLast: "‘{token}’: 이 토큰을 보는 다른 토큰은 없습니다.", itself: "자기 자신", quote: "‘{text}’", and: ", ", some: "방향마다 가장 강한 연결 {drawn}개만 선으로 그렸습니다. 음영은 모두 나타냅니다.",
-    reads: "‘{token}’까지 읽고 ‘{next}’ 토큰을 썼습니다.", readsGiven: "‘{token}’ 다음은 모델에게 주어진 ‘{next}’ 토큰입니다.",
-    before: "‘{token}’ 토큰을 예측하는 행이 마지막으로 읽은 것은 ‘{read}’ 토큰입니다.", gets: "모두 합해 {sum}만큼 주목받습니다(평균 {even}).",
-  },
-};
 
 export function fits(doc) {
   return doc.attentions.length > 0;
@@ -95,7 +51,7 @@ function restWords(t, { some, links }, drawn) {
 
 function told({ doc, state, t }, { attention, received: sums, weights }, active, { out, into }, drawn) {
   const deep = state.get("level") === "deep", token = tokensOf(doc, active.sequence)[active.index].text;
-  const { queries, keys } = sidesOf(doc, attention), cross = writes(doc, attention) ? "Cross" : "";
+  const { queries, keys } = sidesOf(doc, attention), cross = writes(doc, attention) ? ".cross" : "";
   const list = (values, sequence) => {
     const named = strongest(values, deep ? 5 : 3).map((place) => {
       const self = sequence === active.sequence && place === active.index;
@@ -121,4 +77,54 @@ function told({ doc, state, t }, { attention, received: sums, weights }, active,
   if (drawn && all > DRAWN) notes.push(t("some", { drawn: DRAWN }));
   if (notes.length) lines.push(el("p", { class: "soft" }, notes.join(" ")));
   return lines;
+}
+
+// What the token view shows: everything about one token, or, at rest, where each token looks most.
+
+const DRAWN = 12;
+const ALL_AT_REST = 40;
+
+/** A token's row as one who looks and column as one looked at; null for a token of another sequence. */
+function lookOf({ weights, attention, doc }, { sequence, index }) {
+  const { queries, keys } = sidesOf(doc, attention);
+  const out = sequence === queries && index < weights.shape[0] ? rowOf(weights, index) : null;
+  const into = sequence === keys && index < weights.shape[1] ? columnOf(weights, index) : null;
+  return out || into ? { out, into } : null;
+}
+
+/** The strongest links from and to one token, and the shares that shade all others. */
+export function focused({ attention, doc }, active, { out, into }) {
+  const { queries, keys } = sidesOf(doc, attention);
+  const toward = (sequence, values) => values && { sequence, values, most: largest(values) };
+  const links = (side, make) => {
+    const drawn = side ? strongest(side.values, DRAWN) : [];
+    return drawn.map((index) => {
+      const weight = side.values[index], other = { sequence: side.sequence, index };
+      return { weight, share: weight / side.most, ...make(other) };
+    });
+  };
+  const outward = toward(keys, out), inward = toward(queries, into);
+  return {
+    active, out: outward, into: inward,
+    links: [
+      ...links(outward, (other) => ({ from: active, to: other, side: -1 })),
+      ...links(inward, (other) => ({ from: other, to: active, side: 1 })),
+    ],
+  };
+}
+
+/** Each token's strongest link, of a long input only the strongest of these, and how much each is looked at. */
+function atRest({ weights, attention, doc, received }) {
+  const { queries, keys } = sidesOf(doc, attention);
+  const best = Array.from({ length: weights.shape[0] }, (_, query) => {
+    const row = rowOf(weights, query), [key] = strongest(row, 1);
+    const from = { sequence: queries, index: query }, to = { sequence: keys, index: key };
+    return { from, to, weight: row[key], side: -1 };
+  });
+  const some = best.length > ALL_AT_REST;
+  const kept = some ? strongest(best.map((one) => one.weight), DRAWN).map((place) => best[place]) : best;
+  const most = largest(kept.map((one) => one.weight));
+  const links = kept.map((one) => ({ ...one, share: (0.5 * one.weight) / most }));
+  const into = { sequence: keys, values: received, most: largest(received) };
+  return { active: null, links, some, out: null, into };
 }

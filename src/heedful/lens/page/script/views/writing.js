@@ -1,51 +1,9 @@
 // The answer as it was written: before, now, later, with a slider that all views follow.
-import { el, svg, clear } from "../dom.js";
-import { label, number, percent, widthOf } from "./figures/text.js";
-import { flow, onWidth, sized } from "./generation/flow.js";
-import { player } from "./generation/player.js";
-import { currentRow, firstRow, givenVariant, stepAt, textBefore } from "./generation/rows.js";
-import { tail, visible } from "./generation/words.js";
+import { clear, el, onWidth, svg } from "../dom.js";
+import { label, number, percent, resize, tail, visible, widthOf, wrapWords } from "../drawing/text.js";
+import { currentRow, firstRow, givenVariant, stepAt, textBefore } from "../generation/answer.js";
 
 export const name = "writing";
-
-export const words = {
-  en: {
-    title: "Written one token at a time",
-    simple: "The model writes one piece at a time, and reads its own words before each new one. Move the slider: what is written stands dark, what is being written now is marked, what comes later is faint. The bar under a word is the probability the model gave it.",
-    deep: "Row i of the decoder reads the target up to token i and predicts the next one. The probabilities are the model's own softmax, replayed over the final answer without the rules of the search.",
-    "title.given": "Made to write a given answer",
-    "simple.given": "This answer was given to the model; a person wrote it. Move the slider: at each step the model has read the text so far, and the bar under a word is the probability with which it would have written that word itself.",
-    "deep.given": "Row i of the decoder reads the given target up to token i and predicts the next one. The probabilities are the model's own softmax over a text that it did not write.",
-    play: "Play", pause: "Pause", back: "One step back", on: "One step on", slider: "Step of the answer", place: "{step} of {all}",
-    label: "The answer while it is written. Step {step} of {all}: {word}",
-    now: "Having read “{before}”, the model writes “{word}”. It gave this piece a probability of {share}.",
-    opening: "The model begins with “{word}”. It gave this piece a probability of {share}.",
-    closing: "After “{before}” the model ends the answer. It gave the end a probability of {share}.",
-    given: "“{word}” was given, not written. The model would have expected it with a probability of {share}.",
-    "now.given": "After “{before}” it would have had to write “{word}”, probability {share}.",
-    "opening.given": "It would have had to begin with “{word}”, probability {share}.",
-    "closing.given": "After “{before}” it would have had to end, probability {share}.",
-    numbers: "row {row} · p = {p} · log p = {log} · Σ log p so far = {sum} · perplexity so far = {perplexity}",
-  },
-  ko: {
-    title: "한 토큰씩 써 내려가기",
-    simple: "모델은 한 번에 한 조각씩 쓰고, 다음 조각을 쓰기 전에 지금까지 쓴 글을 다시 읽습니다. 막대를 움직여 보세요. 이미 쓴 것은 진하게, 지금 쓰는 것은 색으로, 아직 쓰지 않은 것은 흐리게 보입니다. 낱말 아래의 줄은 모델이 그 낱말에 준 확률입니다.",
-    deep: "디코더의 i행은 타깃을 i번째 토큰까지 읽고 그다음 토큰을 예측합니다. 확률은 완성된 답을 다시 넣어 구한 모델 자신의 소프트맥스 값이며, 탐색 규칙은 들어 있지 않습니다.",
-    "title.given": "주어진 답 따라 쓰기",
-    "simple.given": "이 답은 모델이 쓴 것이 아니라 사람이 준 글입니다. 막대를 움직여 보세요. 단계마다 모델은 거기까지의 글을 읽었고, 낱말 아래의 줄은 모델이 그 낱말을 스스로 썼을 확률입니다.",
-    "deep.given": "디코더의 i행은 주어진 타깃을 i번째 토큰까지 읽고 그다음 토큰을 예측합니다. 확률은 모델이 쓰지 않은 글에 대해 구한 모델 자신의 소프트맥스 값입니다.",
-    play: "재생", pause: "멈춤", back: "한 단계 뒤로", on: "한 단계 앞으로", slider: "답의 단계", place: "{all}단계 중 {step}",
-    label: "써 내려가는 답. {all}단계 중 {step}단계: {word}",
-    now: "“{before}”까지 읽고 “{word}” 차례입니다. 모델이 이 조각에 준 확률은 {share}입니다.",
-    opening: "첫 조각은 “{word}”입니다. 모델이 이 조각에 준 확률은 {share}입니다.",
-    closing: "“{before}”까지 쓰고 답을 끝냅니다. 모델이 끝에 준 확률은 {share}입니다.",
-    given: "“{word}” 부분은 모델이 쓴 것이 아니라 주어진 글입니다. 모델이 여기에 준 확률은 {share}입니다.",
-    "now.given": "“{before}” 다음에 주어진 것은 “{word}”입니다. 모델이 스스로 이 조각을 썼을 확률은 {share}입니다.",
-    "opening.given": "주어진 첫 조각은 “{word}”입니다. 모델이 스스로 이렇게 시작했을 확률은 {share}입니다.",
-    "closing.given": "주어진 글은 “{before}”에서 끝납니다. 모델이 스스로 여기서 끝냈을 확률은 {share}입니다.",
-    numbers: "{row}행 · p = {p} · log p = {log} · 지금까지 Σ log p = {sum} · 지금까지 혼란도(perplexity) = {perplexity}",
-  },
-};
 
 const LONG = 80; // tokens: more are written smaller
 const LARGE = { font: 19, line: 54, box: 32, foot: 25, gap: 3, padding: 7 };
@@ -73,9 +31,9 @@ export function mount(root, context) {
 
   function lay() {
     if (!width) return;
-    const { boxes, lines } = flow([...opening, ...texts], width, { ...size, size: size.font });
+    const { boxes, lines } = wrapWords([...opening, ...texts], width, { ...size, size: size.font });
     const height = lines * size.line + 4;
-    sized(picture, width, height);
+    resize(picture, width, height);
     pieces = boxes.slice(opening.length).map((box, row) => piece(box, row));
     clear(picture).append(...opening.map((text) => written(boxes[0], text)), ...pieces.map((made) => made.group));
     paint();
@@ -148,4 +106,63 @@ export function mount(root, context) {
 
   onWidth(paper, (wide) => ((width = wide), lay()));
   state.on(["step", "level", "language"], paint);
+}
+
+// The slider of steps with its buttons. It sets state.step; everything else follows.
+
+const PAUSE = 900; // ms between two steps of a short answer; a long one runs through in about half a minute
+const LONGEST = 30000;
+
+function player({ doc, state, t }) {
+  const last = doc.written.length - 1;
+  const back = el("button", { type: "button" }, "‹");
+  const play = el("button", { type: "button", class: "play" });
+  const on = el("button", { type: "button" }, "›");
+  const slider = el("input", { type: "range", min: "0", max: String(last), step: "1" });
+  const place = el("output", { class: "place" });
+  const node = el("div", { class: "player" }, back, play, on, slider, place);
+  let timer = null;
+
+  const go = (row) => state.set({ step: Math.min(Math.max(row, 0), last) });
+  const stop = () => {
+    clearTimeout(timer);
+    timer = null;
+    name();
+  };
+  const tick = () => {
+    const row = currentRow(doc, state);
+    if (row >= last) return stop();
+    go(row + 1);
+    timer = setTimeout(tick, Math.min(PAUSE, LONGEST / doc.written.length));
+  };
+  const start = () => {
+    if (currentRow(doc, state) >= last) go(firstRow(doc));
+    timer = setTimeout(tick, 300);
+    name();
+  };
+  const name = () => {
+    clear(play);
+    play.append(timer === null ? t("play") : t("pause"));
+    back.setAttribute("aria-label", t("back"));
+    on.setAttribute("aria-label", t("on"));
+    slider.setAttribute("aria-label", t("slider"));
+  };
+  const show = () => {
+    const row = currentRow(doc, state);
+    slider.value = String(row);
+    slider.setAttribute("aria-valuetext", `${row + 1}: ${visible(doc.written[row])}`);
+    place.textContent = t("place", { step: row + 1, all: last + 1 });
+    back.disabled = row === 0;
+    on.disabled = row === last;
+  };
+
+  back.addEventListener("click", () => (stop(), go(currentRow(doc, state) - 1)));
+  on.addEventListener("click", () => (stop(), go(currentRow(doc, state) + 1)));
+  play.addEventListener("click", () => (timer === null ? start() : stop()));
+  slider.addEventListener("input", () => (stop(), go(Number(slider.value))));
+  state.on(["step"], show);
+  state.on(["language"], () => (name(), show()));
+  name();
+  show();
+  return { node, playing: () => timer !== null };
 }

@@ -1,0 +1,185 @@
+// Which attention and head the reader chose, and its weights.
+import { averaged, rowOf } from "./measure.js";
+import { attentionOf as byId, headsOf } from "../choice.js";
+import { clear, dropdown, el } from "../dom.js";
+
+const KINDS = ["encoder.self", "decoder.self", "decoder.cross"];
+
+export const kindOf = (attention) => `${attention.stack}.${attention.kind}`;
+
+/** The kinds this model has, in the order in which a sentence passes them. */
+function kindsOf(doc) {
+  return KINDS.filter((kind) => doc.attentions.some((attention) => kindOf(attention) === kind));
+}
+
+export function ofKind(doc, kind) {
+  return doc.attentions.filter((attention) => kindOf(attention) === kind).sort((a, b) => a.layer - b.layer);
+}
+
+export function attentionOf({ doc, state }) {
+  return byId(doc, state.get("attention"));
+}
+
+/** The head asked for, or the last there is: layers of one model may differ in heads. */
+export function headOf(attention, head) {
+  return head === "mean" ? head : Math.min(head, attention.heads.length - 1);
+}
+
+/** The attention and head that all views share. */
+export function chosen(context) {
+  const attention = attentionOf(context);
+  return { attention, head: headOf(attention, context.state.get("head")) };
+}
+
+/** What it is compared with: the reader's choice if that reads the same tokens, else the next head. */
+export function comparedWith(context) {
+  const { attention, head } = chosen(context), asked = context.state.get("compare");
+  const other = byId(context.doc, asked?.attention);
+  if (other && kindOf(other) === kindOf(attention)) return { attention: other, head: headOf(other, asked.head) };
+  return { attention, head: head === "mean" ? 0 : (head + 1) % attention.heads.length };
+}
+
+const means = new WeakMap();
+
+/** The weights (queries × keys) of a head, or the mean of the layer's heads. */
+export function weightsOf({ arrays }, { attention, head }) {
+  if (head !== "mean") return arrays.get(attention.heads[head].weights);
+  if (!means.has(attention)) {
+    means.set(attention, Promise.all(attention.heads.map((one) => arrays.get(one.weights))).then(averaged));
+  }
+  return means.get(attention);
+}
+
+/** Runs `draw` with what `load` promises, unless a later call has overtaken it. */
+export function latest(draw) {
+  let turn = 0;
+  return async (promise) => {
+    const mine = ++turn, value = await promise;
+    if (mine === turn) draw(value);
+  };
+}
+
+// What stands at the rows and columns of an attention. A decoder's row reads one token and predicts the next: in
+// cross-attention it looks for what it is about to write, so there it goes by that word; else by the token it has read.
+
+const made = new WeakMap();
+
+/** Rows that are named by what they write: the sequence "written". */
+export function writes({ written }, { kind }) {
+  return kind === "cross" && Boolean(written);
+}
+
+/** The names of the sequences of an attention. */
+export function sidesOf(doc, attention) {
+  return { queries: writes(doc, attention) ? "written" : attention.queries, keys: attention.keys };
+}
+
+/** The tokens of a sequence; those written are the ones read, one later, and the last. */
+export function tokensOf(doc, sequence) {
+  if (sequence !== "written") return doc.sequences[sequence];
+  if (!made.has(doc)) {
+    const last = { piece: "", word: null, special: doc.written.at(-1) === "■", part: doc.written.at(-1).endsWith("◌") };
+    made.set(doc, doc.written.map((text, row) => ({ ...(doc.sequences.target[row + 1] ?? last), text })));
+  }
+  return made.get(doc);
+}
+
+/** The tokens at the rows and at the columns. */
+export function tokensAt(doc, attention) {
+  const { queries, keys } = sidesOf(doc, attention);
+  return { rows: tokensOf(doc, queries), columns: tokensOf(doc, keys) };
+}
+
+/** For the words above a view: "cross" where its rows are named by what they write. */
+export function crossVariant(doc, state) {
+  const attention = doc.attentions.find((one) => one.id === state.get("attention"));
+  return attention && writes(doc, attention) ? "cross" : "";
+}
+
+/** A kind's name for the reading level. */
+export function kindName({ state, t }, kind) {
+  return t(state.get("level") === "deep" ? `${kind}.deep` : kind);
+}
+
+/** "Layer 2 · Head 5", "Layer 2 · Mean", or of an only head "Layer 2". */
+export function headName({ t }, { attention, head }) {
+  if (attention.heads.length === 1) return t("layerName", attention);
+  return `${t("layerName", attention)} · ${head === "mean" ? t("mean") : `${t("head")} ${head}`}`;
+}
+
+// Controls of the attention views: tabs for the kind, lists for a second head.
+
+/** Lists for a layer and a head: `get()` gives both, `set(attention, head)` keeps them. A list of one is not shown. */
+export function picker({ doc, state, t }, { get, set }) {
+  const row = el("div", { class: "picks" });
+  const draw = () => {
+    const { attention, head } = get(), layers = ofKind(doc, kindOf(attention));
+    const heads = headsOf(attention).map((one) => [one, one === "mean" ? t("mean") : String(one)]);
+    const focused = row.querySelector("select:focus")?.dataset.keep;
+    const lists = [
+      dropdown(t("layer"), layers.map((one) => [one, String(one.layer)]), attention, (one) => set(one, head), "layer"),
+      dropdown(t("head"), heads, head, (number) => set(attention, number), "head"),
+    ];
+    clear(row).append(...lists.filter((list) => list.querySelectorAll("option").length > 1));
+    row.hidden = !row.childElementCount;
+    row.querySelector(`[data-keep="${focused}"]`)?.focus();
+  };
+  state.on(["attention", "head", "compare", "language"], draw);
+  draw();
+  return row;
+}
+
+/** One button for each kind of attention; none where there is only one. */
+export function kindTabs(context) {
+  const { doc, state } = context, kinds = kindsOf(doc);
+  if (kinds.length < 2) return null;
+  const choose = (kind) => {
+    const layers = ofKind(doc, kind), { attention } = chosen(context);
+    state.set({ attention: (layers.find((one) => one.layer === attention.layer) ?? layers[0]).id });
+  };
+  const buttons = kinds.map((kind) => el("button", { type: "button", onclick: () => choose(kind) }));
+  const row = el("div", { class: "tabs", role: "group" }, buttons);
+  const name = () => {
+    row.setAttribute("aria-label", context.t("attention"));
+    buttons.forEach((button, place) => {
+      button.textContent = context.t(kinds[place]);
+      button.setAttribute("aria-pressed", String(kinds[place] === kindOf(chosen(context).attention)));
+    });
+  };
+  state.on(["attention", "language"], name);
+  name();
+  return row;
+}
+
+// Which cross-attention is shown, and lists to choose it: the page's choice where that is one, else the last that was.
+
+// A function that gives { attention, head }; at first the mean of the last layer.
+export function crossChoice({ doc, state }) {
+  const layers = ofKind(doc, "decoder.cross");
+  let kept = { attention: layers.at(-1), head: headsOf(layers.at(-1))[0] };
+  return () => {
+    const attention = layers.find((one) => one.id === state.get("attention"));
+    if (attention) kept = { attention, head: state.get("head") };
+    return kept;
+  };
+}
+
+// What the image and the series share: their tokens are patches, after `first` that are none, and one of them looks.
+
+/** The token that looks: the pinned one, else `otherwise`; and a way to choose another. */
+export function looker({ doc, state }, otherwise) {
+  return {
+    from() {
+      const pinned = state.get("pinned");
+      return pinned?.sequence === "source" && doc.sequences.source[pinned.index] ? pinned.index : otherwise;
+    },
+    choose: (index) => state.set({ pinned: { sequence: "source", index } }),
+  };
+}
+
+/** What a token gives to the patches, which of them most, and what is left for the tokens before them. */
+export function sharesOf(weights, from, first) {
+  const row = [...rowOf(weights, from)], patches = row.slice(first);
+  const own = row.slice(0, first).reduce((sum, share) => sum + share, 0);
+  return { patches, own, best: first + patches.indexOf(Math.max(...patches)) };
+}

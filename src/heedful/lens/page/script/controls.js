@@ -1,0 +1,196 @@
+// The bar that stays in reach: which attention, layer and head; how it is told; how it looks.
+import { attentionOf, headsOf, siblings } from "./choice.js";
+import { clear, dropdown, el, svg } from "./dom.js";
+
+// One attention for each kind, to change between them: the same layer where it exists.
+function kinds(doc, attention) {
+  const firsts = new Map();
+  for (const other of doc.attentions) {
+    const key = `${other.stack}.${other.kind}`;
+    if (!firsts.has(key) || other.layer === attention.layer) firsts.set(key, other.id);
+  }
+  return firsts;
+}
+
+export function pickers({ doc, state, t }) {
+  const root = el("div", { class: "pickers", role: "group" });
+  function draw() {
+    const attention = attentionOf(doc, state.get("attention"));
+    if (!attention) return;
+    const focused = root.querySelector("select:focus")?.dataset.keep;
+    const choices = [...kinds(doc, attention)].map(([key, id]) => [id, t(key)]);
+    const layers = siblings(doc, attention).map((other) => [other.id, String(other.layer)]);
+    const heads = headsOf(attention).map((head) => [head, head === "mean" ? t("mean") : String(head)]);
+    const pickId = (id) => state.set({ attention: id });
+    const lists = [
+      dropdown(t("attention"), choices, attention.id, pickId, "attention"), dropdown(t("layer"), layers, attention.id, pickId, "layer"),
+      dropdown(t("head"), heads, state.get("head"), (head) => state.set({ head }), "head"),
+    ];
+    clear(root).append(...lists.filter((list) => list.querySelectorAll("option").length > 1));
+    root.setAttribute("aria-label", t("attention"));
+    root.querySelector(`[data-keep="${focused}"]`)?.focus();
+  }
+  draw();
+  state.on(["attention", "head", "language"], draw);
+  return root;
+}
+
+// Two words side by side, one of them pressed.
+function pair(state, key, label, options) {
+  const pressed = (value) => String(state.get(key) === value);
+  return el("div", { class: "either", role: "group", "aria-label": label },
+    options.map(([value, text]) => el("button", {
+      type: "button", "aria-pressed": pressed(value), lang: key === "language" ? value : null,
+      "data-set": `${key}:${value}`, onclick: () => state.set({ [key]: value }),
+    }, text)));
+}
+
+function themeIcon() {
+  return svg("svg", { viewBox: "0 0 20 20", width: 18, height: 18, "aria-hidden": "true" },
+    svg("circle", { cx: 10, cy: 10, r: 7.25, fill: "none", stroke: "currentColor", "stroke-width": 1.5 }),
+    svg("path", { d: "M10 4.5a5.5 5.5 0 0 1 0 11z", fill: "currentColor" }));
+}
+
+export function switches({ state, t, levels }, openHelp) {
+  const root = el("div", { class: "switches" });
+  function draw() {
+    const focused = [...root.querySelectorAll("button")].indexOf(document.activeElement);
+    const themeWord = t(state.get("theme") === "light" ? "toDark" : "toLight");
+    clear(root).append(
+      levels.length > 1 ? pair(state, "level", t("level"), levels.map((level) => [level, t(`level.${level}`)])) : "",
+      pair(state, "language", t("language"), [["en", "EN"], ["ko", "한국어"]]),
+      el("button", {
+        type: "button", class: "icon", "aria-label": themeWord, title: themeWord, "data-set": "theme",
+        onclick: () => flip(state, "theme", "light", "dark"),
+      }, themeIcon()),
+      el("button", {
+        type: "button", class: "icon asks", "aria-label": t("help"), title: `${t("help")} (?)`, onclick: openHelp,
+      }, "?"));
+    root.querySelectorAll("button")[focused]?.focus();
+  }
+  draw();
+  state.on(["level", "language", "theme"], draw);
+  return root;
+}
+
+// One key for each thing that is done often. A field that takes letters, or uses the arrows itself, comes first;
+// so does a view that handles a key and calls preventDefault.
+
+
+const TAKES_LETTERS = "select, textarea, [contenteditable], dialog[open], input:not([type=range], [type=checkbox], [type=radio])";
+const TAKES_ARROWS = "input, [role=slider], [role=grid], [role=tablist], [role=radiogroup]";
+
+function moveLayer(doc, state, by) {
+  const attention = attentionOf(doc, state.get("attention"));
+  if (!attention) return;
+  const all = siblings(doc, attention);
+  const next = all[all.indexOf(attention) + by];
+  if (next) state.set({ attention: next.id });
+}
+
+function moveHead(doc, state, by) {
+  const attention = attentionOf(doc, state.get("attention"));
+  if (!attention) return;
+  const places = headsOf(attention);
+  const next = places[places.indexOf(state.get("head")) + by];
+  if (next !== undefined) state.set({ head: next });
+}
+
+function flip(state, key, one, other) {
+  state.set({ [key]: state.get(key) === one ? other : one });
+}
+
+export function listen({ doc, state, levels }, openHelp) {
+  const looking = {
+    ArrowLeft: () => state.set({ step: state.get("step") - 1 }),
+    ArrowRight: () => state.set({ step: state.get("step") + 1 }),
+    ArrowUp: () => moveLayer(doc, state, 1),
+    ArrowDown: () => moveLayer(doc, state, -1),
+    "[": () => moveHead(doc, state, -1),
+    "]": () => moveHead(doc, state, 1),
+    m: () => state.set({ head: "mean" }),
+    l: () => flip(state, "level", ...levels),
+  };
+  const actions = {
+    ...(doc.attentions ? looking : {}),
+    k: () => flip(state, "language", "en", "ko"),
+    d: () => flip(state, "theme", "light", "dark"),
+    "?": openHelp,
+  };
+  // With a Korean keyboard the same keys give jamo.
+  const jamo = { ㅡ: "m", ㅣ: "l", ㅏ: "k", ㅇ: "d" };
+  document.addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    const taken = event.key.startsWith("Arrow") ? `${TAKES_LETTERS}, ${TAKES_ARROWS}` : TAKES_LETTERS;
+    if (event.target.closest?.(taken)) return;
+    const action = actions[jamo[event.key] ?? event.key];
+    if (!action) return;
+    event.preventDefault();
+    action();
+  });
+}
+
+// What outlives the page: level, language and theme in this browser, and every choice in the address.
+
+const KEPT = ["level", "language", "theme"];
+const SHARED = [...KEPT, "attention", "head", "step", "view"];
+const ALLOWED = { language: ["en", "ko"], theme: ["light", "dark"] };
+
+// A page from a file, or a browser that keeps nothing, may refuse.
+function stored(key) {
+  try {
+    return localStorage.getItem(`heedful.${key}`);
+  } catch {
+    return null;
+  }
+}
+
+function store(key, value) {
+  try {
+    localStorage.setItem(`heedful.${key}`, value);
+  } catch {
+    // Not remembered: the page works all the same.
+  }
+}
+
+function readable(key, text, doc, levels) {
+  if (text === null) return undefined;
+  if (key === "level") return levels.includes(text) ? text : undefined;
+  if (ALLOWED[key]) return ALLOWED[key].includes(text) ? text : undefined;
+  if (key === "attention") return doc.attentions?.some((attention) => attention.id === text) ? text : undefined;
+  if (key === "view") return text;
+  if (key === "head" && text === "mean") return text;
+  return /^\d+$/.test(text) ? Number(text) : undefined;
+}
+
+// The choices that the address holds.
+export function fromAddress(doc, levels) {
+  const given = new URLSearchParams(location.hash.slice(1));
+  const entries = SHARED.map((key) => [key, readable(key, given.get(key), doc, levels)]);
+  return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
+}
+
+export function remembered(doc, levels) {
+  const entries = KEPT.map((key) => [key, readable(key, stored(key), doc, levels)]);
+  return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
+}
+
+// Keep what the reader changes from here on, and follow an address that changes.
+export function remember(state, doc, levels) {
+  const opened = Object.fromEntries(SHARED.map((key) => [key, state.get(key)]));
+  const touched = new Set(Object.keys(fromAddress(doc, levels)));
+  state.on(SHARED, () => {
+    for (const key of SHARED) if (state.get(key) !== opened[key]) touched.add(key);
+    for (const key of KEPT) if (touched.has(key)) store(key, state.get(key));
+    const address = new URLSearchParams([...touched].map((key) => [key, state.get(key)]));
+    try {
+      history.replaceState(null, "", `#${address}`);
+    } catch {
+      // Some browsers count changes of the address and refuse too many.
+    }
+  });
+  addEventListener("hashchange", () => state.set(fromAddress(doc, levels)));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (query) => {
+    if (!touched.has("theme") && !stored("theme")) state.set({ theme: query.matches ? "dark" : "light" });
+  });
+}

@@ -1,0 +1,93 @@
+// Small maps in rows that wrap: one drawing, every map a button, one stop for the Tab key.
+import { clear, el, svg } from "../dom.js";
+import { resize, widthOf } from "./text.js";
+
+const SMALLEST = { phone: 54, desk: 72 }, LARGEST = 116, NARROW = 560, SIDE_TITLE = 64, LINE = 14, TEXT = 10.5, CAPTION = 16;
+const MOVES = { ArrowLeft: () => -1, ArrowRight: () => 1, ArrowUp: (across) => -across, ArrowDown: (across) => across };
+
+/** A gallery of cells `{caption, lines, joint, label}`; `isChosen(cell)` gives a class, `onChoose(cell)` hears of a click. */
+export function createGallery({ onChoose, isChosen }) {
+  const drawing = svg("svg", { role: "group", class: "gallery" });
+  const node = el("div", { class: "scroll" }, drawing);
+  let rows = [], shown = new Map(), across = 1, seenWidth = 0;
+  const pictures = new Map();
+
+  const cellOf = (target) => [...shown.keys()].find((cell) => shown.get(cell).node.contains(target));
+  drawing.addEventListener("click", (event) => cellOf(event.target) && onChoose(cellOf(event.target)));
+  drawing.addEventListener("keydown", (event) => {
+    const cell = cellOf(event.target), order = [...shown.keys()];
+    if (!cell || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key in MOVES) shown.get(order[order.indexOf(cell) + MOVES[event.key](across)])?.node.focus();
+    else if (event.key === "Enter" || event.key === " ") onChoose(cell);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
+
+  const build = () => {
+    seenWidth = node.clientWidth;
+    if (!seenWidth || !rows.length) return;
+    const narrow = seenWidth < NARROW, left = narrow || !rows[0].title ? 0 : SIDE_TITLE;
+    const most = Math.max(...rows.map((row) => row.cells.length));
+    const above = left === 0 && rows[0].title ? 20 : 0;
+    const words = Math.max(...rows.flatMap((row) => row.cells.flatMap((cell) => cell.lines.map((line) => widthOf(line, TEXT)))));
+    const smallest = Math.max(words + 8, narrow ? SMALLEST.phone : SMALLEST.desk);
+    across = Math.max(1, Math.min(most, Math.floor((seenWidth - left) / smallest)));
+    if (most > across) across = Math.ceil(most / Math.ceil(most / across));
+    const wide = Math.min(LARGEST, (seenWidth - left) / across), side = wide - 12;
+    const said = ({ lines: parts, joint }) => (widthOf(parts.join(joint), TEXT) <= side + 6 ? [parts.join(joint)] : parts);
+    const lines = Math.max(...rows.flatMap((row) => row.cells.map((cell) => said(cell).length)));
+    const repeated = across < most || !rows[0].title; // a column of one head needs its name only once
+    const under = lines * LINE + 14;
+    let top = 2;
+    shown = new Map();
+    clear(drawing);
+    for (const row of rows) {
+      const caption = repeated || row === rows[0] ? CAPTION : 0, high = caption + side + under;
+      const titleAt = top + (left ? caption + side / 2 + 6 : 13);
+      if (row.title) drawing.append(svg("text", { x: 0, y: titleAt, "font-size": 13, class: "strong" }, row.title));
+      row.cells.forEach((cell, place) => {
+        const x = left + (place % across) * wide, y = top + above + Math.floor(place / across) * high + caption;
+        const worded = { ...cell, caption: caption && cell.caption, lines: said(cell), href: pictures.get(cell.weights) };
+        shown.set(cell, drawn(worded, x, y, side));
+        drawing.append(shown.get(cell).node);
+      });
+      top += above + Math.ceil(row.cells.length / across) * high;
+    }
+    const width = left + across * wide;
+    resize(drawing, width, top);
+    mark();
+  };
+  const mark = () => {
+    let stop = null;
+    for (const [cell, { node: button, frame }] of shown) {
+      const chosen = isChosen(cell);
+      frame.setAttribute("class", `frame ${chosen}`);
+      button.setAttribute("aria-pressed", String(chosen === "chosen"));
+      button.setAttribute("tabindex", "-1");
+      if (chosen && !stop) stop = button;
+    }
+    (stop ?? shown.values().next().value?.node)?.setAttribute("tabindex", "0");
+  };
+  new ResizeObserver(() => node.clientWidth !== seenWidth && build()).observe(node);
+  return {
+    node, mark,
+    draw(next, label) {
+      rows = next;
+      drawing.setAttribute("aria-label", label);
+      build();
+    },
+    picture(cell, href) {
+      pictures.set(cell.weights, href);
+      for (const [one, { image }] of shown) if (one.weights === cell.weights) image.setAttribute("href", href);
+    },
+  };
+}
+
+function drawn(cell, x, y, side) {
+  const frame = svg("rect", { x: x + 1, y: y + 1, width: side + 4, height: side + 4, rx: 5, class: "frame" });
+  const image = svg("image", { x: x + 3, y: y + 3, width: side, height: side, preserveAspectRatio: "none", "image-rendering": "pixelated", href: cell.href });
+  const texts = cell.lines.map((line, place) => svg("text", { x: x + 3, y: y + 4 + side + LINE * (place + 1), "font-size": TEXT, class: "quiet" }, line));
+  const caption = cell.caption ? svg("text", { x: x + 3, y: y - 5, "font-size": TEXT, class: "quiet" }, cell.caption) : null;
+  return { frame, image, node: svg("g", { role: "button", class: "thumb", "aria-label": cell.label }, frame, image, caption, ...texts) };
+}

@@ -1,0 +1,224 @@
+// One or more maps of the same tokens, with one shared cell under the pointer or the keyboard.
+import { shrunk } from "../attention/measure.js";
+import { diverging, divergingBytes, ink, shade, shadeBytes } from "../color.js";
+import { clear, el, svg } from "../dom.js";
+import { grid, pixels } from "./matrix.js";
+import { columnNames, resize, rowName, short, widthOf } from "./text.js";
+
+const MOVES = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+
+/** A place for maps as wide as `root`: `draw(spec)` shows them, `onCell` and `onPick` hear of the reader's cell. */
+export function createMap(root, { onCell, onPick }) {
+  const drawing = svg("svg", { role: "img", class: "map" });
+  const node = el("div", { class: "scroll map-frame", tabindex: "0", role: "group" }, drawing);
+  let spec = null, sizes = null, cell = null, marks = [], width = 0;
+
+  const show = (next) => {
+    if (next?.query === cell?.query && next?.key === cell?.key) return;
+    cell = next;
+    for (const mark of marks) mark(cell);
+    onCell(cell);
+  };
+  const under = (event) => {
+    const box = drawing.getBoundingClientRect();
+    return sizes && cellAt(sizes, event.clientX - box.left, event.clientY - box.top);
+  };
+  drawing.addEventListener("pointermove", (event) => show(under(event)));
+  drawing.addEventListener("pointerleave", () => show(node.matches(":focus-visible") ? cell : null));
+  drawing.addEventListener("click", (event) => {
+    show(under(event));
+    if (cell) onPick(cell);
+  });
+  node.addEventListener("blur", () => show(null));
+  node.addEventListener("keydown", (event) => {
+    if (!spec || event.ctrlKey || event.metaKey || event.altKey) return;
+    const move = MOVES[event.key];
+    if (move) show(moved(cell, move, spec));
+    else if (event.key === "Escape") show(null);
+    else if ((event.key === "Enter" || event.key === " ") && cell) onPick(cell);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
+  const redraw = () => {
+    if (!spec || !width) return;
+    sizes = frame(spec, width);
+    marks = paint(drawing, spec, sizes);
+    for (const mark of marks) mark(cell);
+  };
+  new ResizeObserver(([{ contentRect }]) => {
+    if (contentRect.width === width) return;
+    width = contentRect.width;
+    redraw();
+  }).observe(root);
+  return {
+    node,
+    draw(next) {
+      spec = next;
+      if (cell && (cell.query >= spec.rows.length || cell.key >= spec.columns.length)) cell = null;
+      node.setAttribute("aria-label", spec.hint);
+      drawing.setAttribute("aria-label", spec.label);
+      redraw();
+      onCell(cell);
+    },
+  };
+}
+
+function moved(cell, [down, right], { rows, columns }) {
+  if (!cell) return { query: 0, key: 0 };
+  const within = (value, count) => Math.min(count - 1, Math.max(0, value));
+  return { query: within(cell.query + down, rows.length), key: within(cell.key + right, columns.length) };
+}
+
+// Where everything of a map stands: cells, names, panels side by side or, on a phone, one below the other.
+
+const LARGEST = { alone: 64, abreast: 46 }, SMALLEST = { alone: 12, abreast: 4, picture: 0.3 };
+const GAP = 30, BARS = 96, NARROW = 620, ALONE = 640;
+const LOW = 280, ROW = 14; // a long row of few queries is no mere stripe
+
+/** Sizes and places of the panels within `room` pixels; `bars` stand to the right of the last. */
+export function frame({ rows, columns, panels, bars }, room) {
+  const alone = panels.length === 1, abreast = room < NARROW ? 1 : panels.length;
+  const width = alone ? Math.min(room, ALONE) : room; // one map leaves room for its words beside it
+  const names = rows.map(short);
+  const fitted = (size, overhang) => {
+    const left = Math.min(150, Math.max(...names.map((name) => widthOf(name, size)))) + 10;
+    const free = width - left - (abreast - 1) * GAP - (bars ? BARS : overhang) - 4;
+    const smallest = columns.length > 60 ? SMALLEST.picture : abreast > 1 ? SMALLEST.abreast : SMALLEST.alone;
+    return { left, cell: Math.min(alone ? LARGEST.alone : LARGEST.abreast, Math.max(smallest, free / abreast / columns.length)) };
+  };
+  const size = fitted(12, 0).cell < 17 ? 10 : 12;
+  const overhang = columnNames(columns, fitted(size, 0).cell, size).overhang;
+  const { left, cell } = fitted(size, overhang), above = columnNames(columns, cell, size);
+  const top = (panels[0].title ? 22 : 0) + above.height;
+  const high = columns.length > 60 ? Math.max(cell, Math.min(ROW, LOW / rows.length)) : cell;
+  const across = columns.length * cell, down = rows.length * high;
+  const places = panels.map((_, place) => ({
+    x: left + (place % abreast) * (across + GAP),
+    y: top + Math.floor(place / abreast) * (top + down + GAP / 2),
+    named: place % abreast === 0,
+  }));
+  const last = places.at(-1);
+  return {
+    cell, high, size, top, across, down, places, above, names, everyRow: Math.ceil((size + 1) / high), barWidth: BARS - 44,
+    width: last.x + across + (bars ? BARS : Math.max(2, above.overhang)), height: last.y + down + 4,
+  };
+}
+
+/** The cell under a point of the drawing, or null. */
+function cellAt({ places, cell, high, across, down }, x, y) {
+  const place = places.find((one) => x >= one.x && y >= one.y && x < one.x + across && y < one.y + down);
+  return place ? { query: Math.floor((y - place.y) / high), key: Math.floor((x - place.x) / cell) } : null;
+}
+
+// Draws the panels of a map: names, cells, bars, and the frames around the reader's cell.
+
+const VECTOR = 60; // up to 60 × 60 every cell is its own shape, beyond it the map is a picture
+
+/** Whether a map has too many tokens to draw it cell by cell. */
+export function isLarge({ rows, columns }) {
+  return Math.max(rows.length, columns.length) > VECTOR;
+}
+
+/** Draws all panels anew; gives for each the function that moves its frames to a cell. */
+export function paint(drawing, spec, sizes) {
+  resize(clear(drawing), sizes.width, sizes.height);
+  return spec.panels.map((panel, number) => {
+    const place = sizes.places[number], head = place.y - sizes.top + 13;
+    if (panel.title) drawing.append(svg("text", { x: place.x, y: head, "font-size": 13, class: "strong" }, panel.title));
+    drawing.append(names(spec, sizes, place), (isLarge(spec) ? picture : cells)(spec, sizes, place, panel));
+    if (spec.bars && panel === spec.panels.at(-1)) drawing.append(bars(spec.bars, sizes, place, head));
+    return crosshair(drawing, sizes, place);
+  });
+}
+
+function names({ rows, columns }, { cell, high, size, above, everyRow, names: rowNames }, { x, y, named }) {
+  const group = svg("g", {});
+  for (let column = 0; column < columns.length; column += above.every) {
+    group.append(above.write(column, x + (column + 0.5) * cell, y));
+  }
+  for (let row = 0; named && row < rows.length; row += everyRow) {
+    group.append(rowName(rowNames[row], x - 8, y + (row + 0.5) * high, size));
+  }
+  return group;
+}
+
+function picture({ hidden }, { cell, across, down }, { x, y }, { map, scale, most }) {
+  const seen = cell < 1 ? shrunk(map, Math.floor(across)) : map; // else the screen would drop cells by chance
+  const href = raster(seen, scale, most, hidden), sides = { width: across, height: down };
+  return svg("image", { href, x, y, ...sides, preserveAspectRatio: "none", "image-rendering": "pixelated" });
+}
+
+function cells({ rows, columns, hidden, digits }, { cell }, { x, y }, { map, scale, most }) {
+  const group = svg("g", {}), side = cell - (cell >= 10 ? 1 : 0), rx = cell >= 20 ? 3 : 0;
+  for (let row = 0; row < rows.length; row++) {
+    for (let column = 0; column < columns.length; column++) {
+      if (hidden(row, column)) continue;
+      const value = map.data[row * columns.length + column], fill = scale.color(most ? value / most : 0);
+      const left = x + column * cell, top = y + row * cell;
+      group.append(svg("rect", { x: left, y: top, width: side, height: side, rx, fill }));
+      if (digits && cell >= 34 && value >= 0.005) group.append(digit(value, left + side / 2, top + side / 2, ink(fill)));
+    }
+  }
+  return group;
+}
+
+function digit(value, x, y, fill) {
+  return svg("text", { x, y: y + 4, "font-size": 11, "text-anchor": "middle", fill }, value.toFixed(2));
+}
+
+function bars({ values, title, color }, { high, across, barWidth, everyRow }, { x, y }, head) {
+  const start = x + across + 12, height = high > 4 ? high - 2 : high, group = svg("g", {});
+  group.append(svg("text", { x: start, y: head, "font-size": 11 }, title));
+  values.forEach((value, row) => {
+    const width = Math.max(1, value * barWidth), middle = y + (row + 0.5) * high;
+    group.append(svg("rect", { x: start, y: middle - high / 2, width, height, fill: color }));
+    if (everyRow === 1) group.append(svg("text", { x: start + width + 4, y: middle + 3, "font-size": 10 }, value.toFixed(2)));
+  });
+  return group;
+}
+
+function crosshair(drawing, { cell, high, across, down }, { x, y }) {
+  const frames = ["row", "column", "one"].map((part) => svg("rect", { class: `cross ${part}`, fill: "none", rx: Math.min(3, cell / 4) }));
+  const group = svg("g", { display: "none" }, frames);
+  drawing.append(group);
+  return (at) => {
+    group.setAttribute("display", at ? "inline" : "none");
+    if (!at) return;
+    const left = x + at.key * cell - 0.5, top = y + at.query * high - 0.5;
+    const boxes = [
+      { x: x - 0.5, y: top, width: across, height: high },
+      { x: left, y: y - 0.5, width: cell, height: down },
+      { x: left, y: top, width: cell, height: high },
+    ];
+    boxes.forEach((box, place) => Object.entries(box).forEach(([name, value]) => frames[place].setAttribute(name, value)));
+  };
+}
+
+/** A map as a picture of one pixel a cell; hidden cells stay clear. */
+export function raster(map, { bytes }, most, hidden) {
+  const [rows, columns] = map.shape;
+  const share = (row, column) => (most ? map.data[row * columns + column] / most : 0);
+  const source = grid(rows, columns, (row, column) => (hidden(row, column) ? null : share(row, column)));
+  return pixels(source, (value) => (value === null ? null : bytes(value)));
+}
+
+// The two color scales of the maps, and the strip that explains one.
+
+export const SCALES = {
+  weights: { color: shade, bytes: shadeBytes, low: 0 },
+  difference: { color: diverging, bytes: divergingBytes, low: -1 },
+};
+
+/** A strip of a scale's colors; `draw(from, to)` puts a number at each end. */
+export function createLegend({ color, low }) {
+  const node = el("p", { class: "legend" });
+  return {
+    node,
+    draw(from, to) {
+      const stops = Array.from({ length: 17 }, (_, step) => color(low + (step / 16) * (1 - low)));
+      const strip = el("span", { class: "strip", style: { background: `linear-gradient(90deg,${stops.join(",")})` } });
+      clear(node).append(el("span", {}, from), strip, el("span", {}, to));
+    },
+  };
+}

@@ -1,0 +1,115 @@
+// Draws a view, and draws it again when its width or the state it follows changes.
+import { clear, el, svg } from "../dom.js";
+import { label, paragraph } from "./text.js";
+
+function failed(error) {
+  console.error(error);
+  return [el("p", { class: "failure" }, error.message)];
+}
+
+// `draw(width, note)` gives the nodes (or a promise of them); the last one asked for wins, and what had the
+// focus (by its data-keep) has it again. Gives a function that draws again.
+export function redrawn(root, state, keys, draw) {
+  const stage = el("div", { class: "figure-stage waiting" });
+  root.append(stage);
+  const note = tooltip(root);
+  root.style.position = "relative";
+  let turn = 0;
+  let width = 0;
+
+  async function again() {
+    turn += 1;
+    const mine = turn;
+    const nodes = await Promise.resolve().then(() => draw(width, note)).catch(failed);
+    if (mine !== turn) return;
+    const kept = stage.contains(document.activeElement) ? document.activeElement.dataset.keep : undefined;
+    const unfolded = stage.querySelector("details[open]") !== null;
+    note.hide();
+    clear(stage).append(...nodes);
+    stage.classList.remove("waiting");
+    if (unfolded) stage.querySelector("details")?.setAttribute("open", "");
+    if (kept) stage.querySelector(`[data-keep="${CSS.escape(kept)}"]`)?.focus({ preventScroll: true });
+  }
+
+  state.on([...keys, "language", "level", "theme"], again);
+  new ResizeObserver(() => {
+    const now = Math.floor(stage.clientWidth);
+    if (!now || now === width) return;
+    width = now;
+    again();
+  }).observe(stage);
+  return again;
+}
+
+// A small note beside what is looked at; spoken to those who listen.
+
+function tooltip(root) {
+  const node = el("output", { class: "figure-tip", "aria-live": "polite" });
+  node.hidden = true;
+  root.append(node);
+  return {
+    node,
+    show(box, text) {
+      const frame = root.getBoundingClientRect();
+      node.textContent = text;
+      node.hidden = false;
+      const room = frame.width - node.offsetWidth;
+      const left = box.left + box.width / 2 - frame.left - node.offsetWidth / 2;
+      node.style.left = `${Math.max(0, Math.min(room, left))}px`;
+      node.style.top = `${box.top - frame.top - node.offsetHeight - 6}px`;
+    },
+    hide() {
+      node.hidden = true;
+    },
+  };
+}
+
+// Steps one below the other: what happens in words, and beside it (on a phone: below it) what it looks like.
+
+const WORDS = 236;
+const GUTTER = 34;
+const APART = 28; // between words and drawing
+const GAP = 34;
+
+function numbered(index, y) {
+  const ring = { cx: 11, cy: y - 5, r: 10.5, fill: "var(--paper)", stroke: "var(--line)", "stroke-width": 1.2 };
+  return [svg("circle", ring), label(index + 1, 11, y - 0.8, { anchor: "middle", weight: 600, fill: "var(--ink)" })];
+}
+
+// `steps`: { title, text, draw(width) → { node, height } }.
+export function stepFigure(width, steps, name) {
+  const beside = width >= 760;
+  const words = beside ? WORDS : width - GUTTER;
+  const room = beside ? width - GUTTER - WORDS - APART : width;
+  const node = svg("svg", { width, role: "group", "aria-label": name });
+  const rail = svg("path", { stroke: "var(--line)", "stroke-width": 1.2, fill: "none" });
+  node.append(rail);
+  let y = 0;
+  let last = 0;
+  steps.forEach((step, index) => {
+    const foot = y + 17;
+    node.append(...numbered(index, foot));
+    last = foot;
+    const title = paragraph(step.title, GUTTER, foot, words, { size: 14, weight: 600, fill: "var(--ink)" });
+    const text = paragraph(step.text, GUTTER, foot + title.height + 1, words);
+    const said = 17 + title.height + text.height - 8;
+    const drawing = step.draw(room);
+    const [x, top] = beside ? [GUTTER + WORDS + APART, y + 4] : [0, y + said + 8];
+    node.append(title.node, text.node, svg("g", { transform: `translate(${x} ${top})` }, drawing.node));
+    y += (beside ? Math.max(said, drawing.height + 4) : said + 8 + drawing.height) + GAP;
+  });
+  if (beside) rail.setAttribute("d", `M11 12V${last - 5}`);
+  const height = Math.ceil(y - GAP + 8);
+  node.setAttribute("height", height);
+  node.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  return node;
+}
+
+// A table in a box that scrolls; its first column names the rows, the columns from `numbers` on are set to the right.
+export function table(heads, rows, { numbers = 1, ...attributes } = {}) {
+  const look = (n) => (n >= numbers ? "number" : null);
+  const cell = (text, n) => el(n ? "td" : "th", { scope: n ? null : "row", class: look(n), dir: "auto" }, text);
+  return el("div", { class: "scroll", ...attributes }, el("table", {},
+    el("thead", {}, el("tr", {}, heads.map((head, n) => el("th", { scope: "col", class: look(n) }, head)))),
+    el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map(cell))))));
+}

@@ -1,0 +1,210 @@
+// Text in an SVG: how wide it is, where its lines end, how its numbers are written.
+import { svg } from "../dom.js";
+
+const MEASURED = 20, widths = new Map();
+let pen = null;
+
+// Width of a text in the page's font, in pixels; each text is measured once for a weight.
+export function widthOf(text, size, weight = 400) {
+  if (!widths.has(weight)) widths.set(weight, new Map());
+  const known = widths.get(weight);
+  if (!known.has(text)) {
+    pen ??= document.createElement("canvas").getContext("2d");
+    pen.font = `${weight} ${MEASURED}px ${getComputedStyle(document.body).fontFamily}`;
+    known.set(text, pen.measureText(text).width / MEASURED);
+  }
+  return known.get(text) * size;
+}
+
+// The text, or as much of its beginning as fits and an ellipsis.
+export function fitted(text, width, size) {
+  if (widthOf(text, size) <= width) return text;
+  const letters = [...text];
+  while (letters.length > 1 && widthOf(`${letters.join("")}…`, size) > width) letters.pop();
+  return `${letters.join("")}…`;
+}
+
+function linesOf(text, width, size, weight) {
+  const lines = [];
+  let line = "";
+  for (const word of text.split(" ")) {
+    const longer = line ? `${line} ${word}` : word;
+    if (line && widthOf(longer, size, weight) > width) {
+      lines.push(line);
+      line = word;
+    } else {
+      line = longer;
+    }
+  }
+  return [...lines, line];
+}
+
+export function label(text, x, y, { size = 12, fill = "var(--soft)", weight = 400, anchor = "start", ...more } = {}) {
+  const style = { "font-size": size, "font-weight": weight, "text-anchor": anchor, fill };
+  return svg("text", { x, y, ...style, ...more }, text);
+}
+
+// A paragraph whose first line's foot stands at y; its height says where the next may begin.
+export function paragraph(text, x, y, width, { size = 13, leading = 1.5, ...look } = {}) {
+  const lines = linesOf(text, width, size, look.weight);
+  const node = svg("g", {}, ...lines.map((line, n) => label(line, x, y + n * size * leading, { size, ...look })));
+  return { node, height: lines.length * size * leading };
+}
+
+// Three digits after the point; a true minus; what is masked is minus infinity.
+export function number(value, digits = 3) {
+  if (value === -Infinity) return "−∞";
+  return value.toFixed(digits).replace(/^-(?=0\.?0*$)/, "").replace("-", "−");
+}
+
+// Three digits that count, whatever the size.
+export function brief(value) {
+  return String(Number(value.toPrecision(3))).replace("-", "−");
+}
+
+// A probability as a number: what is not nothing does not look like it.
+export function small(share) {
+  return share > 0 && share < 0.0005 ? "<0.001" : number(share);
+}
+
+export function percent(share) {
+  if (share < 0.001) return share > 0 ? "<0.1%" : "0%";
+  return `${(100 * share).toFixed(share < 0.1 ? 1 : 0)}%`;
+}
+
+// Token names beside and above a map: short, readable, Hangul always upright.
+
+const LIMIT = 14, SLANT = (50 * Math.PI) / 180;
+const UPRIGHT = /[\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u4e00-\u9fff\uac00-\ud7a3]/;
+/** Gives a drawing its size; `left` is where its first column of pixels stands. */
+export function resize(drawing, width, height, left = 0) {
+  drawing.setAttribute("width", width);
+  drawing.setAttribute("height", height);
+  drawing.setAttribute("viewBox", `${left} 0 ${width} ${height}`);
+}
+
+/** A token's name as it fits on an axis; a space or a line break is shown by a sign. */
+export function short(token) {
+  const letters = [...(token.text.trim() ? token.text.trim() : token.text.replace(/\n/g, "↵").replace(/\s/g, "␣"))];
+  return letters.length > LIMIT ? letters.slice(0, LIMIT - 1).join("") + "…" : letters.join("");
+}
+
+/** How column names lie above cells of this width: flat if all fit, else stacked (Hangul) or slanted. */
+export function columnNames(tokens, cell, size) {
+  const names = tokens.map(short), widths = names.map((name) => widthOf(name, size));
+  const every = Math.ceil((size * 1.25) / cell); // slanted lines of text stand this far apart
+  if (every === 1 && widths.every((width) => width <= cell - 4)) {
+    return { names, every, height: size + 8, overhang: 0, write: (place, x, y) => text(names[place], x, y - 6, size) };
+  }
+  const upright = (name) => UPRIGHT.test(name) || [...name].length === 1;
+  const heights = names.map((name, place) =>
+    upright(name) ? [...name].length * (size + 1) : widths[place] * Math.sin(SLANT) + size,
+  );
+  const reach = names.map((name, place) =>
+    upright(name) ? 0 : widths[place] * Math.cos(SLANT) - (names.length - place - 1) * cell,
+  );
+  return {
+    names, every, height: Math.max(...heights) + 8, overhang: Math.max(0, ...reach),
+    write: (place, x, y) => (upright(names[place]) ? stacked : slanted)(names[place], x, y - 6, size),
+  };
+}
+
+function text(name, x, y, size, more = {}) {
+  return svg("text", { x, y, "font-size": size, "text-anchor": "middle", ...more }, name);
+}
+
+function slanted(name, x, y, size) {
+  const turn = `rotate(-50 ${x + size / 3} ${y})`;
+  return text(name, x + size / 3, y, size, { "text-anchor": "start", transform: turn });
+}
+
+function stacked(name, x, y, size) {
+  const letters = [...name];
+  const lineAt = (place) => y - (letters.length - 1 - place) * (size + 1);
+  const lines = letters.map((letter, place) => svg("tspan", { x, y: lineAt(place) }, letter));
+  return svg("text", { "font-size": size, "text-anchor": "middle" }, ...lines);
+}
+
+export function rowName(name, x, y, size) {
+  return text(name, x, y + size * 0.36, size, { "text-anchor": "end" });
+}
+
+// Tokens as a reader wants to see them.
+
+// Start and end as signs that every font has and no phone draws as an emoji; blanks as signs that can be seen.
+const SIGNS = { "▶": "▸", "⏹": "■", "\n": "⏎", "\t": "⇥" };
+const BROKEN = /(?:\ufffd|<0x[0-9A-F]{2}>)+/gi;
+export const PART = "◌"; // of a letter: a token may hold only some of its bytes
+
+function legible(text) {
+  return text.replace(BROKEN, PART).replace(/[▶⏹\n\t]/g, (sign) => SIGNS[sign]);
+}
+
+// A token on its own, without the spaces around it.
+export function visible(text) {
+  if (text === "") return "∅";
+  const marked = legible(text);
+  return marked.trim() === "" ? "␣".repeat(marked.length) : marked.trim();
+}
+
+// The same with the space it begins with: beside others in a list, that matters.
+export function spelled(text) {
+  return visible(text.replace(/^[ ▁Ġ]+/, (spaces) => "␣".repeat(spaces.length)));
+}
+
+// For an SVG, with that space less strong than the letters.
+export function marked(text) {
+  const [, spaces, letters] = text.match(/^(␣*)(.*)$/s);
+  return letters ? [svg("tspan", { "fill-opacity": 0.45 }, spaces), letters] : text;
+}
+
+// The text that tokens spell one after the other, without its end mark; parts of a letter that has come since are gone.
+export function joined(texts) {
+  return legible(texts.join("").replace(/[▁Ġ]/g, " ").replace(/\ufffd+(?!$)/g, "").replace(/[■⏹]$/, "")).trim();
+}
+
+// The end of a long text: what was read last matters most.
+export function tail(text, length = 60) {
+  const letters = [...text];
+  return letters.length > length ? "…" + letters.slice(1 - length).join("") : text;
+}
+
+// The text, or an ellipsis and as much of its end as fits.
+export function fittedEnd(text, width, size) {
+  const letters = [...text];
+  let start = 0;
+  while (start < letters.length - 1 && widthOf((start ? "…" : "") + letters.slice(start).join(""), size) > width) start += 1;
+  return (start ? "…" : "") + letters.slice(start).join("");
+}
+
+// Words laid out in lines, as on paper: an SVG does not wrap text by itself.
+
+// Boxes { x, width, line } for the texts within a width; `centred` moves each line to the middle, and a single line
+// takes up to `airy` between its words.
+export function wrapWords(texts, width, { size, padding = 6, gap = 4, airy = gap, centred = false }) {
+  const boxes = [];
+  let x = 0;
+  let line = 0;
+  for (const text of texts) {
+    const wide = Math.min(width, Math.max(widthOf(text, size) + 2 * padding, 18));
+    if (x > 0 && x + wide > width) {
+      line += 1;
+      x = 0;
+    }
+    boxes.push({ x, width: wide, line });
+    x += wide + gap;
+  }
+  if (line === 0) loosen(boxes, Math.min(airy - gap, (width - x + gap) / Math.max(1, texts.length - 1)));
+  if (centred) centre(boxes, width);
+  return { boxes, lines: texts.length ? line + 1 : 0 };
+}
+
+function loosen(boxes, more) {
+  boxes.forEach((box, place) => (box.x += place * more));
+}
+
+function centre(boxes, width) {
+  const ends = new Map();
+  for (const box of boxes) ends.set(box.line, box.x + box.width);
+  for (const box of boxes) box.x += (width - ends.get(box.line)) / 2;
+}

@@ -1,0 +1,26 @@
+// Texts in the language of the moment, from catalogs { en: { key: text }, ko: { key: text } }.
+
+// Of a token that is only a part of a letter a sentence says so: its sign in quotes would read as text.
+function withParts(sentence, part) {
+  return sentence.replace(/[“‘]◌[”’]/g, (_, place) => (place ? part : part[0].toUpperCase() + part.slice(1)));
+}
+
+// One section of the page's messages, as a catalog.
+export function section(messages, name) {
+  return Object.fromEntries(Object.entries(messages).map(([language, sections]) => [language, sections[name] ?? {}]));
+}
+
+// t("layerOf", { n: 3 }) puts 3 where the text says {n}. The first catalog that has the key answers; a key that only
+// English has is told in English, and one that nobody has is told as it is. t.has(key) says whether anybody has it.
+export function translator(catalogs, state) {
+  const find = (key) => {
+    const languages = [state.get("language"), "en"];
+    return languages.flatMap((language) => catalogs.map((catalog) => catalog[language]?.[key])).find((text) => text !== undefined);
+  };
+  const t = (key, values = {}) => {
+    const text = (find(key) ?? key).replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
+    return withParts(text, catalogs.at(-1)[state.get("language")]?.part ?? "◌");
+  };
+  t.has = (key) => find(key) !== undefined;
+  return t;
+}

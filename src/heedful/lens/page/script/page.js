@@ -1,0 +1,163 @@
+// The page around the views: the bar, the header, the list of views, the help; the same for a look and for a report.
+import { createArrays } from "./arrays.js";
+import { fromAddress, listen, remember, remembered, switches } from "./controls.js";
+import { clear, el, svg } from "./dom.js";
+import { section, translator } from "./i18n.js";
+import { arriveWhenNear, panel } from "./panels.js";
+import { createState } from "./state.js";
+
+const HELD = 1500;
+
+function contents(panels, { state, t }) {
+  const links = new Map(panels.map((each) => [each.root, el("a", { href: `#view-${each.name}` })]));
+  const label = el("p", { class: "label" });
+  const list = el("ul", {}, [...links.values()].map((link) => el("li", {}, link)));
+  const root = el("nav", { class: "contents" }, label, list);
+
+  // The address keeps the reader's choices, so a link must not replace it.
+  for (const each of panels) {
+    links.get(each.root).addEventListener("click", (event) => {
+      event.preventDefault();
+      state.set({ view: each.name });
+      go(each);
+    });
+  }
+
+  function draw() {
+    label.textContent = t("contents");
+    root.setAttribute("aria-label", t("contents"));
+    for (const each of panels) links.get(each.root).textContent = each.title();
+  }
+  draw();
+  state.on("language", draw);
+  follow(links, root);
+  return root;
+}
+
+// To a view, for the eye and for the keyboard.
+function go(panel) {
+  panel.arrive();
+  panel.root.scrollIntoView();
+  hold(panel.root);
+  const title = panel.root.querySelector("h2");
+  title.setAttribute("tabindex", "-1");
+  title.focus({ preventScroll: true });
+}
+
+// Views above draw themselves as they come near and push this one away; stay with it until the reader moves.
+function hold(root) {
+  const observer = new ResizeObserver(() => root.scrollIntoView());
+  const stop = () => observer.disconnect();
+  observer.observe(root.parentNode);
+  for (const moved of ["wheel", "touchstart", "pointerdown", "keydown"]) {
+    addEventListener(moved, stop, { once: true, passive: true });
+  }
+  setTimeout(stop, HELD);
+}
+
+// Mark the view that is read now: the last that has come up to a third of the window.
+function follow(links, root) {
+  let current = null;
+  let planned = false;
+  function mark() {
+    planned = false;
+    const above = [...links.keys()].filter((panel) => panel.getBoundingClientRect().top < innerHeight / 3);
+    const link = links.get(above.at(-1));
+    if (link === current) return;
+    current?.removeAttribute("aria-current");
+    link?.setAttribute("aria-current", "true");
+    current = link;
+    const list = root.querySelector("ul");
+    if (link && list.scrollWidth > list.clientWidth) list.scrollTo({ left: link.offsetLeft - list.clientWidth / 3 });
+  }
+  addEventListener("scroll", () => {
+    if (!planned) requestAnimationFrame(mark);
+    planned = true;
+  }, { passive: true });
+}
+
+// What each key does, in a box that any key closes.
+
+
+// Gives the box and the function that opens it.
+function help({ t }, keys) {
+  const box = el("dialog", { class: "keys" });
+  box.addEventListener("click", (event) => event.target === box && box.close());
+  box.addEventListener("keydown", (event) => {
+    if (event.key === "?") {
+      event.preventDefault();
+      box.close();
+    }
+  });
+  function open() {
+    clear(box).append(
+      el("h2", {}, t("help")),
+      el("dl", {}, keys.map(([names, word]) => [
+        el("dt", {}, names.map((key) => el("kbd", {}, key))), el("dd", {}, t(word)),
+      ])),
+      el("button", { type: "button", onclick: () => box.close() }, t("close")));
+    box.setAttribute("aria-label", t("help"));
+    if (!box.open) box.showModal();
+  }
+  return { box, open };
+}
+
+// The theme must stand before anything asks for a color. On paper it is always light.
+function dress(state) {
+  const paper = matchMedia("print");
+  const put = () => {
+    document.documentElement.dataset.theme = paper.matches ? "light" : state.get("theme");
+    document.documentElement.dataset.level = state.get("level");
+    document.documentElement.lang = state.get("language");
+  };
+  put();
+  state.on(["theme", "language", "level"], put);
+  paper.addEventListener("change", () => state.tell("theme"));
+}
+
+// Many lines that meet in one: what attention does.
+function brand() {
+  const lines = [3, 7.5, 12, 16.5, 21].map((y, row) => svg("path", {
+    d: `M2 ${y}C12 ${y} 12 12 20 12`, fill: "none", stroke: "currentColor", "stroke-linecap": "round",
+    "stroke-width": row === 1 ? 2.4 : 1, opacity: row === 1 ? 1 : 0.55,
+  }));
+  const dot = svg("circle", { cx: 20, cy: 12, r: 2.6, fill: "currentColor" });
+  return el("span", { class: "brand" },
+    svg("svg", { viewBox: "0 0 24 24", width: 22, height: 22, "aria-hidden": "true" }, lines, dot), "Heedful");
+}
+
+// A sentence of the shell that follows the language.
+function spoken({ state, t }, key, tag, attributes) {
+  const root = el(tag, attributes, t(key));
+  state.on("language", () => (root.textContent = t(key)));
+  return root;
+}
+
+// Opens the page of the document in it. `views` show themselves where they fit; `header(context)` stands above them
+// and `tools(context)` in the bar; `keys` are listed by the help; `choice(doc)` and `settle(doc)` make the state;
+// `levels` are the reading levels to choose from.
+export function openPage({ messages, views, header, keys, levels, choice, settle, tools }) {
+  const doc = JSON.parse(document.getElementById("document").textContent);
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  const opening = { level: levels[0], language: doc.language, theme: dark ? "dark" : "light", view: null };
+  const state = createState({ ...opening, ...choice(doc) }, settle(doc));
+  state.set({ ...remembered(doc, levels), ...fromAddress(doc, levels) });
+  dress(state);
+  const t = translator([section(messages, "common")], state);
+  const context = { doc, state, messages, levels, t, arrays: createArrays(doc.arrays) };
+  const helpBox = help(context, keys);
+  const panels = views.filter((view) => view.fits(doc)).map((view) => panel(view, context));
+  document.getElementById("page").append(
+    spoken(context, "skip", "a", { class: "skip", href: "#views" }),
+    el("div", { class: "bar" }, brand(), switches(context, helpBox.open), tools?.(context) ?? ""),
+    header(context),
+    el("div", { class: "columns" }, panels.length > 1 ? contents(panels, context) : "",
+      el("main", { id: "views", tabindex: "-1" }, panels.map((each) => each.root))),
+    spoken(context, "footer", "footer"),
+    helpBox.box);
+  listen(context, helpBox.open);
+  remember(state, doc, levels);
+  const wanted = panels.find((each) => each.name === state.get("view"));
+  if (wanted) go(wanted);
+  window.heedful = { state, doc, ready: arriveWhenNear(panels) };
+}

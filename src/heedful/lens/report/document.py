@@ -1,0 +1,375 @@
+"""A report as a document: the data of each section as JSON, chosen and counted here, drawn by the page's scripts.
+
+A section that has nothing to show is absent from the document. Numbers of tables are written here, because JSON does
+not tell 7 from 7.0; names and sentences are left to the page, which knows its language.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from typing import Any
+
+import torch
+
+from ...errors import PictureError
+from ..document import Arrays, position_vectors
+from .data import AttentionMap, Confusion, ForecastPlot, ReportData, Sample, ScoreRow, SeenImage
+
+SAMPLES_EACH = 5
+LONGEST_TEXT = 600  # characters of a sample
+MOST_CELLS = 5000  # of all attention maps together: more are no help to a reader
+MOST_POINTS = 300  # of a curve; more are averaged in groups
+MOST_CLASSES = 30  # drawn as a map; the most frequent mistakes are listed whatever there are
+MOST_MISTAKES = 12
+MOST_ANSWERS = 4
+MOST_ROWS = 40  # of a table about the data
+LARGEST_IMAGE = 200_000  # bytes
+NOT_CURVES = frozenset({"kind", "step", "epoch", "time", "loss"})
+PIECES = re.compile(r"\s+|[^\w\s]|\w+")  # a full stop is no part of the word before it
+# Neither HTML nor UTF-8 can hold these.
+UNWRITABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+
+Rows = Sequence[Mapping[str, Any]]
+Point = tuple[float, float]
+
+
+def report_document(data: ReportData) -> dict[str, Any]:
+    """Everything that the page shows, by section, with the arrays beside it."""
+    arrays = Arrays()
+    sections = {
+        "facts": [[name, cell(value)] for name, value in data.facts],
+        "scores": [_score(row) for row in data.scores],
+        "notes": list(data.notes),
+        "constructions": [[name, correct, total] for name, correct, total in data.constructions],
+        "by_length": _by_length(data.by_length),
+        "comparison": _table(data.comparison),
+        "confusion": None if data.confusion is None else _confusion(data.confusion),
+        "samples": _samples(data.samples),
+        "continuations": [[clipped(one.prompt), clipped(one.text)] for one in data.continuations],
+        "images": [_image(one) for one in data.images if len(one.png) <= LARGEST_IMAGE],
+        "forecasts": [_forecast(one) for one in data.forecasts],
+        "attention": _attention(data.attention, arrays),
+        "training": _training(data.log),
+        "reading": _reading(data.reading),
+        "positions": None if data.positions is None else _positions(data.positions, arrays),
+    }
+    shown = {name: content for name, content in sections.items() if content}
+    document = {"format": 1, "kind": "report", "language": data.language, "title": data.title, **shown}
+    cleaned: dict[str, Any] = _clean(document)
+    return cleaned | {"arrays": arrays.to_dict(with_data=True)}
+
+
+def cell(value: object) -> str | bool:
+    """Anything that stands in a table, short and readable; yes and no are left to the page's language."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, float):
+        return decimal(value)
+    if isinstance(value, int):
+        return number(value)
+    if isinstance(value, list | tuple | set | frozenset):
+        return ", ".join(map(str, map(cell, value)))
+    return str(value)
+
+
+def number(value: float) -> str:
+    """Thousands apart, and of fractions no more than four digits: 12,345, 0.1235, 3e-05."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    if not math.isfinite(value):
+        return "–"
+    return f"{value:,.0f}" if 10_000 <= abs(value) < 1e12 else f"{value:,.4g}"
+
+
+def decimal(value: float) -> str:
+    """With as many places as its neighbors in a column: 94.10, 0.087."""
+    if not 1 <= abs(value) < 10_000:
+        return f"{value:.3f}" if 0.1 <= abs(value) < 1 or value == 0 else number(float(value))
+    return f"{value:.2f}"
+
+
+def clipped(text: str, longest: int = LONGEST_TEXT) -> str:
+    """A long text with its end left out, and how much that was."""
+    left_out = len(text) - longest
+    return text if left_out <= 0 else f"{text[:longest]}… (+{left_out:,})"
+
+
+def differences(reference: str, output: str) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
+    """Both texts in pieces, each with whether it stands in one of the two alone."""
+    expected, written = PIECES.findall(reference), PIECES.findall(output)
+    sides: tuple[list[tuple[str, bool]], list[tuple[str, bool]]] = ([], [])
+    for kind, a, b, c, d in SequenceMatcher(None, expected, written, autojunk=False).get_opcodes():
+        for side, words in zip(sides, (expected[a:b], written[c:d]), strict=True):
+            if text := "".join(words):
+                side.append((text, kind != "equal" and bool(text.strip())))
+    return sides
+
+
+def averaged(points: Sequence[Point], most: int = MOST_POINTS) -> list[Point]:
+    """At most so many points, each the mean of its group."""
+    n = min(most, len(points))
+    groups = (points[len(points) * i // n : len(points) * (i + 1) // n] for i in range(n))
+    return [(_mean([x for x, _ in group]), _mean([y for _, y in group])) for group in groups]
+
+
+def attention_weights(given: AttentionMap) -> list[list[list[float]]]:
+    """The maps (H, T, S) as lists, after a look at their shape and values."""
+    values: Any = given.weights.tolist() if hasattr(given.weights, "tolist") else given.weights
+    axes = _axes(values)
+    maps = [values] if axes == 2 else list(values) if axes == 3 else []
+    n_rows, n_columns = len(given.target), len(given.source)
+    if not maps or not all(len(one) == n_rows and all(len(row) == n_columns for row in one) for one in maps):
+        raise PictureError(
+            f"the attention map {given.title!r} names {n_rows} target and {n_columns} source words; "
+            "its weights must be (T, S), or (H, T, S) for several heads, and none of them 0"
+        )
+    if given.heads is not None and len(given.heads) != len(maps):
+        raise PictureError(f"the attention map {given.title!r} names {len(given.heads)} heads and has {len(maps)}")
+    if not all(0 <= weight <= 1.01 for one in maps for row in one for weight in row):  # rounding may pass 1
+        raise PictureError(f"the attention map {given.title!r} holds weights outside 0 to 1; were they scores?")
+    return maps
+
+
+def position_table(given: Any) -> list[list[float]]:
+    """The table (T, D) as lists of finite numbers."""
+    table = given.tolist() if hasattr(given, "tolist") else given
+    if not table or not all(isinstance(row, Sequence) and len(row) == len(table[0]) and row for row in table):
+        raise PictureError("a positional table must be (T, D), neither of them 0")
+    if not all(isinstance(value, int | float) and math.isfinite(value) for row in table for value in row):
+        raise PictureError("a positional table must be (T, D), of finite numbers")
+    return [list(row) for row in table]
+
+
+def _score(row: ScoreRow) -> dict[str, str]:
+    interval = "" if row.interval is None else f" ({' – '.join(map(decimal, row.interval))})"
+    text = decimal(row.value) + interval
+    return {"set": row.set_name, "metric": row.metric, "text": text, "signature": row.signature}
+
+
+def _by_length(given: Mapping[str, Sequence[tuple[str, int, float]]]) -> dict[str, Any] | None:
+    """A line for each model over the same buckets of source length: [score, sentences], or null."""
+    buckets = list(dict.fromkeys(label for rows in given.values() for label, _, _ in rows))
+    lines = []
+    for model, rows in given.items():
+        scores = {label: [score, count] for label, count, score in rows}
+        lines.append([model, [scores.get(label) for label in buckets]])
+    has_score = any(point and math.isfinite(point[0]) for _, points in lines for point in points)
+    return {"buckets": buckets, "lines": lines} if has_score else None
+
+
+def _table(rows: Rows, most: int | None = None) -> dict[str, Any] | None:
+    """Under the keys of the rows, in the order of their coming; a value that a row does not have is a dash."""
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    body = [[cell(row.get(key)) for key in keys] for row in rows[:most]]
+    return {"keys": keys, "rows": body, "total": len(rows)} if keys else None
+
+
+def _confusion(given: Confusion) -> dict[str, Any]:
+    """Shares, each row a class, where they can be drawn; and the most frequent mistakes."""
+    mistakes = sorted(
+        (
+            (count, given.labels[row], given.labels[column])
+            for row, counts in enumerate(given.counts)
+            for column, count in enumerate(counts)
+            if row != column and count
+        ),
+        reverse=True,
+    )
+    shares = [[count / max(1, sum(row)) for count in row] for row in given.counts]
+    return {
+        "labels": list(given.labels),
+        "shares": shares if len(given.labels) <= MOST_CLASSES else None,
+        "mistakes": [[truth, answer, number(count)] for count, truth, answer in mistakes[:MOST_MISTAKES]],
+    }
+
+
+def _samples(given: Sequence[Sample]) -> dict[str, Any] | None:
+    """The best, the worst and some at random, each sentence once; a score that is not a number counts as the worst."""
+    if not given:
+        return None
+    ranked = sorted(given, key=lambda sample: math.inf if math.isnan(sample.score) else -sample.score)
+    each = min(SAMPLES_EACH, math.ceil(len(ranked) / 3))
+    best, rest = ranked[:each], ranked[each:]
+    worst, middle = rest[-each:][::-1], rest[:-each]
+    chosen = random.Random(0).sample(middle, min(each, len(middle)))  # the same ones every time
+    groups = {"worst": worst, "random": chosen, "best": best}
+    return {
+        "groups": {name: [_sample(sample) for sample in samples] for name, samples in groups.items() if samples},
+        "shown": number(sum(map(len, groups.values()))),
+        "total": number(len(given)),
+    }
+
+
+def _sample(sample: Sample) -> dict[str, Any]:
+    source, reference, output = map(clipped, (sample.source, sample.reference, sample.output))
+    expected, written = differences(reference, output)
+    same = sample.reference == sample.output
+    texts = {"source": source, "reference": expected, "output": written, "same": same}
+    return texts | {"score": number(sample.score), "exact": sample.exact}
+
+
+def _image(given: SeenImage) -> dict[str, Any]:
+    return {
+        "title": given.title,
+        "png": "data:image/png;base64," + base64.b64encode(given.png).decode("ascii"),
+        "answers": [[label, share] for label, share in given.answers[:MOST_ANSWERS]],
+        "truth": given.truth,
+        "heads": [[list(row) for row in head] for head in given.heads],
+    }
+
+
+def _forecast(given: ForecastPlot) -> dict[str, Any]:
+    if len(given.patches) != len(given.weights):
+        raise PictureError(
+            f"the forecast {given.title!r} has {len(given.patches)} patches and {len(given.weights)} weights; "
+            "give a weight for each patch"
+        )
+    return {
+        "title": given.title,
+        "known": list(given.known),
+        "truth": list(given.truth),
+        "forecast": list(given.forecast),
+        "lines": {name: list(values) for name, values in given.lines.items()},
+        "patches": [list(patch) for patch in given.patches],
+        "weights": list(given.weights),
+    }
+
+
+def _attention(given: Sequence[AttentionMap], arrays: Arrays) -> dict[str, Any] | None:
+    """Maps while there is room for them, the mean of their heads first; what is left out is named."""
+    maps: list[dict[str, Any]] = []
+    left_out: list[list[Any]] = []
+    room = MOST_CELLS
+    for one in given:
+        weights = torch.tensor(attention_weights(one), dtype=torch.float32)
+        large = weights[0].numel()
+        small = weights.numel() if len(weights) > 1 else 0
+        if large > room:
+            left_out.append([one.title, False])
+            continue
+        has_heads = large + small <= room
+        if not has_heads:
+            left_out.append([one.title, True])
+        room -= large + small * has_heads
+        maps.append(
+            {
+                "title": one.title,
+                "source": list(one.source),
+                "target": list(one.target),
+                "n_heads": len(weights),
+                "names": None if one.heads is None else list(one.heads),
+                "mean": arrays.put(weights.mean(dim=0)),
+                "heads": [arrays.put(head) for head in weights] if has_heads and small else [],
+            }
+        )
+    return {"maps": maps, "left_out": left_out} if given else None
+
+
+def _axes(values: Any) -> int:
+    """How deep the lists go; an empty one has no bottom."""
+    if not isinstance(values, list | tuple):
+        return 0
+    return 1 + _axes(values[0]) if values else -9
+
+
+def _training(log: Rows) -> dict[str, Any] | None:
+    """A run's log as curves: the losses together, every other quantity on its own; and what a reader must know."""
+    kinds = {
+        kind: [row for row in log if row.get("kind") == kind and _is_number(row.get("step"))]
+        for kind in ("train", "valid")
+    }
+    losses = [[kind, points] for kind, rows in kinds.items() if (points := _points(rows, "loss"))]
+    charts = [["loss", losses]]
+    for kind in ("valid", "train"):
+        charts += [[key, [[kind, _points(kinds[kind], key)]]] for key in _quantities(kinds[kind])]
+    charts = [chart for chart in charts if any(math.isfinite(y) for _, points in chart[1] for _, y in points)]
+    if not charts:
+        return None
+    measured = [(row["loss"], row["step"]) for row in kinds["valid"] if _is_number(row.get("loss"))]
+    finite = [pair for pair in measured if math.isfinite(pair[0])]
+    shown = [row[key] for rows in kinds.values() for key in ["loss", *_quantities(rows)] for row in rows if key in row]
+    return {
+        "charts": charts,
+        "lowest": list(map(number, min(finite))) if finite else None,
+        "averaged": MOST_POINTS if max(map(len, kinds.values())) > MOST_POINTS else None,
+        "broken": sum(_is_number(value) and not math.isfinite(value) for value in shown),
+    }
+
+
+def _points(rows: Rows, key: str) -> list[Point]:
+    points = [(float(row["step"]), float(row[key])) for row in rows if _is_number(row.get(key))]
+    return averaged(sorted(points, key=lambda point: point[0]))
+
+
+def _quantities(rows: Rows) -> list[str]:
+    """The keys that hold numbers, in the order of their coming."""
+    keys = dict.fromkeys(key for row in rows for key, value in row.items() if _is_number(value))
+    return [key for key in keys if key not in NOT_CURVES]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _reading(given: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Single values first, then each group: counts by reason as bars, everything else as tables."""
+    if not given:
+        return None
+    facts = [[key, cell(value)] for key, value in given.items() if not _is_group(value)]
+    groups = [[key, _group(value)] for key, value in given.items() if _is_group(value) and value]
+    return {"facts": facts, "groups": groups}
+
+
+def _is_group(value: object) -> bool:
+    return isinstance(value, Mapping) or (
+        isinstance(value, list | tuple) and any(isinstance(v, Mapping) for v in value)
+    )
+
+
+def _group(group: Any) -> dict[str, Any]:
+    if not isinstance(group, Mapping):
+        return {"table": _table([dict(row) for row in group], MOST_ROWS)}
+    tallies = dict(_tallies(group))
+    if len(tallies) == len(group):
+        total = sum(count for count, _ in tallies.values()) or 1
+        return {"bars": [[name, n / total, number(n), places] for name, (n, places) in tallies.items()]}
+    inner = [value if isinstance(value, Mapping) else {"": value} for value in group.values()]
+    named = _table([{"": name, **row} for name, row in zip(group, inner, strict=True)], MOST_ROWS)
+    return {"table": named, "named": True}
+
+
+def _tallies(group: Mapping[str, Any]) -> Iterator[tuple[str, tuple[int, str]]]:
+    """Counts and the first places of each: 12, or {"count": 12, "first": ["a.tsv:3", …]}."""
+    for name, value in group.items():
+        count, places = (value.get("count"), value.get("first", ())) if isinstance(value, Mapping) else (value, ())
+        if isinstance(count, int) and count >= 0:
+            yield name, (count, ", ".join(map(str, places)))
+
+
+def _positions(given: Any, arrays: Arrays) -> dict[str, Any]:
+    table = torch.tensor(position_table(given), dtype=torch.float32)
+    return position_vectors("sinusoidal", table[:100], arrays) | {"size": list(table.shape)}
+
+
+def _clean(value: Any) -> Any:
+    """The same as JSON can hold it: no text that cannot be written, null for a number that is not finite."""
+    if isinstance(value, str):
+        return UNWRITABLE.sub("\ufffd", value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {_clean(str(key)): _clean(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_clean(inner) for inner in value]
+    return value

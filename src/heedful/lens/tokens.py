@@ -1,0 +1,153 @@
+"""Tokens as a person reads them: whole characters, whole syllables, and names for what is no text.
+
+Several tokens may spell one character, in bytes or in the letters of a syllable. The last of them shows it, those
+before it a sign for a part of one: every character is there once, and the tokens stay as many as the model saw.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from typing import TypedDict
+
+from ..data.published_tokenizer import BROKEN, PublishedTokenizer
+from ..data.tokenizer import BYTE, FIRST_PIECE, Piece, Tokenizer
+from ..errors import DataError
+
+START_MARK, END_MARK = "▶", "■"
+PART = "◌"  # of a letter: dotted, as fonts draw what a mark is to be put on
+SPACES = {" ": "␣", "\n": "⏎", "\t": "⇥"}
+JOINERS = {"\u200c": "‹ZWNJ›", "\u200d": "‹ZWJ›", "\ufe0e": "‹VS15›", "\ufe0f": "‹VS16›"}  # unseen between letters
+SPACE_NAMES = " ▁Ġ"  # how tokenisers write a space
+NEAR = 5  # tokens that decide how the last is spelt: a character has four bytes at most, and what is before it a space
+
+
+class TokenDict(TypedDict):
+    """One token of a document. `piece` is the token's own name, `text` what it shows, `part` that a letter goes on."""
+
+    text: str
+    piece: str
+    word: int | None
+    special: bool
+    part: bool
+
+
+def tokens_of(
+    tokenizer: Tokenizer | PublishedTokenizer,
+    ids: Sequence[int],
+    *,
+    start: int | None = None,
+    ends: Collection[int] = (),
+) -> list[TokenDict]:
+    """The ids as tokens to show. `start` is marked at the first place, `ends` at the others: they may be the same id.
+
+    Words are those of `decode(ids).split()`, and a special token ends one.
+    """
+    tokens: list[TokenDict] = []
+    word, inside = -1, False
+    for text, first, stop in _whole(tokenizer.readable(ids)):
+        mark = _mark(ids[first], first, start, ends)
+        silent = not tokenizer.decode([ids[first]])
+        if silent and not text.strip(SPACE_NAMES):  # a space, which a decoder drops at the beginning of a text
+            silent, text = False, " "
+        special, blank = silent or mark is not None, text.isspace()
+        inside = inside and not special and not text[0].isspace()
+        if not special and not blank:
+            word, inside = word + (not inside), True
+        number = None if special or blank else word
+        shares = [(mark or text, False)] if special else _shares(tokenizer, ids[first:stop], text)
+        for index, (shown, part) in zip(ids[first:stop], shares, strict=True):
+            name = _name(tokenizer, index)
+            tokens.append({"text": shown, "piece": name, "word": number, "special": special, "part": part})
+    return tokens
+
+
+def spelt(tokenizer: Tokenizer | PublishedTokenizer, ids: Sequence[int], *, ends: Collection[int] = ()) -> str:
+    """What the last of the ids adds to the text before it, with the space that it begins with.
+
+    Where it ends within a character, that is \ufffd, and the token that completes the character adds all of it.
+    """
+    if ids[-1] in ends:
+        return END_MARK
+    text, start, stop = tokenizer.readable(ids[-NEAR:])[-1]
+    if stop - start == 1 and BROKEN in tokenizer.decode(ids[-1:]):
+        return BROKEN
+    if not text.strip(SPACE_NAMES):
+        return " " * len(text)
+    if _name(tokenizer, ids[-1]).startswith(tuple(SPACE_NAMES)) and not text[0].isspace():
+        text = " " + text  # a decoder drops it at the beginning of a text
+    return _seen(unicodedata.normalize("NFC", text), SPACES)
+
+
+def visible(text: str) -> str:
+    """Without the spaces around it; what cannot be seen has a sign, or its number."""
+    bare = text.strip(" ")
+    return _seen(bare) if bare else SPACES[" "] * len(text)
+
+
+def _seen(text: str, kept: Collection[str] = ()) -> str:
+    """What joins letters is needed as it is to draw them; alone it has a name."""
+    kept = {*kept, *JOINERS} if any(letter not in JOINERS for letter in text) else kept
+    return "".join(letter if letter in kept else _letter(letter) for letter in text)
+
+
+def _letter(letter: str) -> str:
+    named = SPACES.get(letter) or JOINERS.get(letter)
+    return letter if letter == " " else named or (letter if letter.isprintable() else f"‹U+{ord(letter):04X}›")
+
+
+def _shares(tokenizer: Tokenizer | PublishedTokenizer, ids: Sequence[int], text: str) -> Iterator[tuple[str, bool]]:
+    """What each of some tokens that spell a text together adds to it, and whether it ends within a letter."""
+    bare, done = text.strip(" "), 0
+    for n in range(1, len(ids)):
+        so_far = unicodedata.normalize("NFC", tokenizer.decode(ids[:n])).strip(" ")
+        before, done = done, max(done, _agreeing(so_far, bare))
+        yield visible(bare[before:done]) * (done > before) + PART, True
+    broken = len(ids) == 1 and BROKEN in tokenizer.decode(ids)  # the rest of the letter never came
+    yield (PART if broken else visible(bare[done:] if bare else text)), broken
+
+
+def _agreeing(one: str, other: str) -> int:
+    """How many letters both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _whole(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """Pieces composed (NFC); one that begins in the middle of a letter or a syllable joins the one before it."""
+    held: Piece | None = None
+    for piece in pieces:
+        if held is not None and _continues(held.text, piece.text):
+            held = Piece(held.text + piece.text, held.start, piece.stop)
+            continue
+        if held is not None:
+            yield _composed(held)
+        held = piece
+    if held is not None:
+        yield _composed(held)
+
+
+def _continues(before: str, text: str) -> bool:
+    """Whether the last letter before and the first one here are one."""
+    last = unicodedata.normalize("NFC", before)[-1:]
+    return len(unicodedata.normalize("NFC", last + text[:1])) == 1
+
+
+def _composed(piece: Piece) -> Piece:
+    return piece._replace(text=unicodedata.normalize("NFC", piece.text))
+
+
+def _mark(index: int, place: int, start: int | None, ends: Collection[int]) -> str | None:
+    if place == 0 and index == start:
+        return START_MARK
+    return END_MARK if index in ends else None
+
+
+def _name(tokenizer: Tokenizer | PublishedTokenizer, index: int) -> str:
+    if isinstance(tokenizer, Tokenizer) and BYTE <= index < FIRST_PIECE:
+        return f"<0x{index - BYTE:02X}>"
+    if isinstance(tokenizer, PublishedTokenizer):
+        with suppress(DataError):  # a model may have a row for an id that is no token
+            return tokenizer.token_of(index)
+    return tokenizer.readable([index])[0].text.replace(" ", "▁")

@@ -1,0 +1,220 @@
+"""What goes through a model, noted from outside while one input runs: hooks look on, and nothing changes.
+
+The weights are the recorder's. Beside them each attention's queries, keys and values, each residual's sums and norms,
+each feed-forward's neurons. What is inside is noted first, and gathered by what stands around it.
+
+Shapes, of the one row that ran: T tokens (Tq, Tk), D d_model, H heads, G key/value heads, K head width, F neurons.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..core import (
+    BatchNorm,
+    DecoderLayer,
+    EncoderLayer,
+    FeedForward,
+    GatedFeedForward,
+    LayerNorm,
+    MultiHeadAttention,
+    PostNorm,
+    PreNorm,
+    RecurrentDecoder,
+    RMSNorm,
+    Stack,
+)
+from ..errors import RecordingError
+from .recorder import Look, Recording, record
+
+M = TypeVar("M", bound=nn.Module)
+
+NORMS: dict[type[nn.Module], Literal["layer", "rms", "batch"]] = {
+    LayerNorm: "layer",
+    RMSNorm: "rms",
+    BatchNorm: "batch",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """What an attention computed with. Queries and keys are as their product sees them: turned, where they are."""
+
+    x: Tensor  # (Tq, D) what went in
+    query: Tensor  # (H, Tq, K)
+    key: Tensor  # (G, Tk, K)
+    value: Tensor  # (G, Tk, K)
+    mixed: Tensor  # (H, Tq, K)
+    scale: float
+    bias: Tensor | None  # added to the scores; broadcasts to (1, H, Tq, Tk). One for all layers of a stack
+    causal: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One part of a layer with its residual and its norm. Statistics are each token's mean and deviation, (T, 2)."""
+
+    order: Literal["pre", "post"]
+    norm: Literal["layer", "rms", "batch"] | None  # None: of another make
+    before: Tensor  # the norm
+    after: Tensor
+    entry: Tensor  # (T,) the length of each token's vector as it came
+    added: Tensor  # (T,) and of its sum with what the part gave, before any norm of that sum
+    hidden: Tensor | None  # (T, F) the neurons of a feed-forward
+    has_zeros: bool  # the neurons are switched off by an exact zero (ReLU)
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """One layer that ran, and its parts by name, in order."""
+
+    stack: str
+    layer: int
+    parts: dict[str, Part]
+
+
+@dataclass
+class Trace:
+    """What one run left. `numbers` are by the place of their look; a recurrent model's look has none."""
+
+    recording: Recording
+    numbers: dict[int, Numbers] = field(default_factory=dict, repr=False)
+    layers: list[Layer] = field(default_factory=list, repr=False)
+    over: bool = False  # a copy of the model made meanwhile keeps its hooks
+
+    @property
+    def looks(self) -> list[Look]:
+        """The attentions in the order in which they ran."""
+        return self.recording.looks
+
+
+def twin(module: M) -> M:
+    """The same weights in modules of their own: whoever uses the model meanwhile, in another thread, has no hooks."""
+    return copy.deepcopy(module, {id(tensor): tensor for tensor in (*module.parameters(), *module.buffers())})
+
+
+@contextmanager
+def trace(module: nn.Module) -> Iterator[Trace]:
+    """Everything `Trace` holds, of one input that runs through the model once: one row, without a cache.
+
+    >>> with trace(model) as seen:
+    ...     model(source, target)
+    >>> seen.numbers[0].query  # (H, Tq, K)
+    """
+    if not any(isinstance(part, Stack | RecurrentDecoder) for part in module.modules()):
+        raise RecordingError(f"a {type(module).__name__} has no encoder or decoder to look into; give a whole model")
+    with record(module) as recording, ExitStack() as hooks:  # its hooks come first, so a look is there before ours run
+        seen = Trace(recording)
+        for part in module.modules():
+            for handle in _hooks(seen, part):
+                hooks.callback(handle.remove)
+        yield seen
+    seen.over = True
+    _refuse_several(seen.looks)
+
+
+def _hooks(seen: Trace, part: nn.Module) -> Iterator[Any]:
+    if isinstance(part, MultiHeadAttention):
+        yield from _attention_hooks(seen, part)
+    elif isinstance(part, EncoderLayer | DecoderLayer):
+        yield from _layer_hooks(seen, part)
+
+
+def _attention_hooks(seen: Trace, attention: MultiHeadAttention) -> Iterator[Any]:
+    inside: dict[str, Any] = {}
+
+    def mixed(mixer: Any, args: tuple[Any, ...], output: Tensor) -> None:
+        query, key, value, bound = args
+        inside.update(query=_row(query), key=_row(key), value=_row(value), mixed=_row(output))
+        inside.update(scale=1 / math.sqrt(query.shape[-1]) if mixer.scale is None else mixer.scale)
+        inside.update(bias=bound.bias, causal=bound.rules.is_causal)
+
+    def ran(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
+        if not seen.over:
+            x = args[0] if args else kwargs["x"]
+            seen.numbers[len(seen.looks) - 1] = Numbers(x=_row(x), **inside)
+
+    yield attention.attention.register_forward_hook(mixed)
+    yield attention.register_forward_hook(ran, with_kwargs=True)
+
+
+def _layer_hooks(seen: Trace, layer: EncoderLayer | DecoderLayer) -> Iterator[Any]:
+    parts: dict[str, Part] = {}
+    for name, wrap in layer.named_children():
+        if isinstance(wrap, PreNorm | PostNorm):
+            yield from _part_hooks(parts, name, wrap)
+
+    def ran(*_: Any) -> None:
+        if parts and not seen.over:
+            look = seen.looks[-1]  # the layer's own attention knows which layer this was: one module may be several
+            seen.layers.append(Layer(look.stack, look.layer, dict(parts)))
+
+    yield layer.register_forward_hook(ran)
+
+
+def _part_hooks(parts: dict[str, Part], name: str, wrap: PreNorm | PostNorm) -> Iterator[Any]:
+    inside: dict[str, Tensor] = {}
+
+    def normalised(_: nn.Module, args: tuple[Any, ...], output: Tensor) -> None:
+        inside.update(before=_row(args[0]), after=_row(output))
+
+    def widened(_: nn.Module, args: tuple[Any, ...]) -> None:
+        inside.update(hidden=_row(args[0]))
+
+    def ran(_: nn.Module, args: tuple[Any, ...], output: Tensor) -> None:
+        is_pre = isinstance(wrap, PreNorm)
+        parts[name] = Part(
+            order="pre" if is_pre else "post",
+            norm=next((name for kind, name in NORMS.items() if isinstance(wrap.norm, kind)), None),
+            before=_statistics(inside["before"]),
+            after=_statistics(inside["after"]),
+            entry=_lengths(_row(args[0])),
+            added=_lengths(_row(output) if is_pre else inside["before"]),
+            hidden=inside.get("hidden"),
+            has_zeros=_is_relu(getattr(wrap.part, "activation", None)),
+        )
+
+    yield wrap.norm.register_forward_hook(normalised)
+    if isinstance(wrap.part, FeedForward | GatedFeedForward):
+        yield wrap.part.narrow.register_forward_pre_hook(widened)
+    yield wrap.register_forward_hook(ran)
+
+
+def _row(x: Tensor) -> Tensor:
+    return x.detach()[0]
+
+
+def _statistics(x: Tensor) -> Tensor:
+    """(T, D) → (T, 2)."""
+    deviation, mean = torch.std_mean(x.float(), dim=-1, correction=0)
+    return torch.stack([mean, deviation], dim=-1)
+
+
+def _lengths(x: Tensor) -> Tensor:
+    return x.float().norm(dim=-1)
+
+
+def _is_relu(activation: object) -> bool:
+    return activation in (F.relu, torch.relu) or isinstance(activation, nn.ReLU)
+
+
+def _refuse_several(looks: list[Look]) -> None:
+    rows = max(look.weights.shape[0] for look in looks)
+    if rows != 1:
+        raise RecordingError(f"one input is traced at a time, but {rows} rows ran together; give them one by one")
+    again, times = Counter((look.stack, look.kind, look.layer) for look in looks).most_common(1)[0]
+    if times > 1:
+        raise RecordingError(
+            f"one run is traced at a time, but the {again[0]}'s layer {again[2]} ran {times} times; "
+            "run the model once over all tokens, without a cache"
+        )
