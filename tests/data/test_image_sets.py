@@ -13,9 +13,10 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from heedful.data.image_sets import ImageReading, ImageSource, image_sources
+from heedful.data.image_sets import ImageSource, image_sources
 from heedful.data.image_sets.bringing import brought, common_shape
 from heedful.data.image_sets.store import TRAIN, UNUSED, VALID, ImageStore, writing
+from heedful.data.report import ImageReport
 from heedful.errors import DataError
 
 TRAINING, TESTING = "train-images-idx3-ubyte", "t10k-images-idx3-ubyte"
@@ -349,7 +350,7 @@ def test_every_image_is_kept_or_counted(tmp_path: Path) -> None:
     folder = pictures(tmp_path / "set", a=[drawn(4, 4), drawn(4, 4, 3), drawn(8, 6)], b=[drawn(4, 4)])
     (folder / "b" / "broken.png").write_bytes((folder / "b" / "0.png").read_bytes()[:50])
     (folder / "b" / "text.jpg").write_text("no image")
-    reading = ImageReading()
+    reading = ImageReport()
     found = list(brought([one(folder)], 4, 1, reading))
     assert {pixels.shape for pixels, _, _ in found} == {(4, 4, 1)}
     np.testing.assert_array_equal(found[0][0][..., 0], drawn(4, 4))
@@ -369,7 +370,7 @@ def test_every_image_is_kept_or_counted(tmp_path: Path) -> None:
 
 def test_channels_that_no_image_has(tmp_path: Path) -> None:
     np.savez(tmp_path / "set.npz", x=drawn(2, 5, 5, 2), y=np.zeros(2, int))
-    reading = ImageReading()
+    reading = ImageReport()
     assert list(brought([one(tmp_path / "set.npz")], 5, 3, reading)) == []
     (place, _) = reading.dropped["broken or no image"].places
     assert "x[0] (the model reads 3 channels, and an image of shape (5, 5, 2) has 2)" in place

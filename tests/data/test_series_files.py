@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heedful.data.series import Scale, Series, SeriesReading, SeriesStore, read_series
+from heedful.data.report import SeriesReport
+from heedful.data.series import Scale, Series, SeriesStore, read_series
 from heedful.errors import ConfigError, DataError
 
-Read = Callable[..., tuple[Series, SeriesReading]]
+Read = Callable[..., tuple[Series, SeriesReport]]
 
 
 def written(path: Path, text: str) -> Path:
@@ -22,8 +23,8 @@ def written(path: Path, text: str) -> Path:
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
-    def read(text: str, columns: Sequence[str] | None = None, name: str = "prices.csv") -> tuple[Series, SeriesReading]:
-        reading = SeriesReading()
+    def read(text: str, columns: Sequence[str] | None = None, name: str = "prices.csv") -> tuple[Series, SeriesReport]:
+        reading = SeriesReport()
         (series,) = read_series([written(tmp_path / name, text)], columns=columns, reading=reading)
         return series, reading
 
@@ -79,7 +80,7 @@ def test_a_column_of_names_makes_several_series(tmp_path: Path, header: str) -> 
 
 def test_series_can_be_chosen_by_name(tmp_path: Path) -> None:
     path = written(tmp_path / "p.csv", "symbol,x\nAAPL,1\nIBM,2\nMSFT,3\n")
-    reading = SeriesReading()
+    reading = SeriesReport()
     assert [one.name for one in read_series([path], names=["MSFT", "AAPL"], reading=reading)] == ["MSFT", "AAPL"]
     assert [one["name"] for one in reading.series] == ["MSFT", "AAPL"]
     with pytest.raises(DataError, match=r"unknown series 'APPL'.*'AAPL'.*; allowed: AAPL, IBM, MSFT"):

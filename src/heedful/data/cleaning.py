@@ -11,8 +11,9 @@ from typing import ClassVar
 from heedful.config import Config
 from heedful.errors import DataError
 
-from .pairs import Pair, Reading
+from .pairs import Pair
 from .readers.languages import SCRIPTS, script_of
+from .report import PairReport
 from .unicode import nfc
 
 _LETTER = re.compile(r"[^\W\d_]")
@@ -51,10 +52,10 @@ def clean(
     config: CleaningConfig,
     source_language: str,
     target_language: str,
-    reading: Reading | None = None,
+    reading: PairReport | None = None,
 ) -> Iterator[Pair]:
     """The pairs worth keeping, tidied, streamed. Nothing kept at all, or the wrong direction, is a DataError."""
-    reading = Reading() if reading is None else reading
+    reading = PairReport() if reading is None else reading
     direction = _Direction(source_language, target_language, reading)
     rules = _rules(config, direction)
     kept = False
@@ -64,7 +65,7 @@ def clean(
             reading.drop(fault, pair.place)
             continue
         kept = True
-        reading.keep(pair)
+        reading.keep(*pair.texts)
         yield pair
     direction.judge()
     if not kept:
@@ -72,7 +73,9 @@ def clean(
         raise DataError(f"no sentence pair is left to use ({why or 'there was none'})")
 
 
-def in_direction(pairs: Iterable[Pair], source_language: str, target_language: str, reading: Reading) -> Iterator[Pair]:
+def in_direction(
+    pairs: Iterable[Pair], source_language: str, target_language: str, reading: PairReport
+) -> Iterator[Pair]:
     """All the pairs as they are; a DataError where most of a file's are the wrong way round."""
     direction = _Direction(source_language, target_language, reading)
     for pair in pairs:
@@ -125,7 +128,7 @@ class _Seen:
 class _Direction:
     """Whether texts are written as their language is. A file that would fit the other way round is an error."""
 
-    def __init__(self, source: str, target: str, reading: Reading) -> None:
+    def __init__(self, source: str, target: str, reading: PairReport) -> None:
         self._languages = source, target
         self._scripts = script_of(source), script_of(target)
         self._reading = reading

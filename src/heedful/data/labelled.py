@@ -12,13 +12,12 @@ from typing import Any, NamedTuple
 
 from ..errors import DataError
 from .columns import Columns, Places
-from .pairs import Reading
 from .readers.files import InputFile
 from .readers.find import walk
 from .readers.jsonl import ARRAY, array_hint, is_jsonl
 from .readers.tables import Row, looks_tabbed
 from .readers.tables import quoted as quoted_rows
-from .text_reading import TextReading
+from .report import SplitReport, TextReport
 
 TABS, COMMAS, LINES = (".tsv", ".tab", ".txt"), (".csv",), (".jsonl", ".ndjson")
 ENDINGS = (*TABS, *COMMAS, *LINES)
@@ -52,7 +51,7 @@ class Found(NamedTuple):
     label: Any
 
 
-def labelled_files(paths: Iterable[str | Path], reading: Reading | None = None) -> list[Path]:
+def labelled_files(paths: Iterable[str | Path], reading: SplitReport | None = None) -> list[Path]:
     """Every file to read for these paths. In a folder, only the known endings count; packed or not."""
     found: dict[Path, Path] = {}  # by where they really are
     for path in map(Path, paths):
@@ -75,7 +74,7 @@ def read_labelled(
     paths: str | Path | Iterable[str | Path],
     *,
     columns: Sequence[str] | None = None,
-    reading: TextReading | None = None,
+    reading: TextReport | None = None,
 ) -> Iterator[Labelled]:
     """The labelled texts of files and folders, streamed; `reading` is told what is found and what is left out.
 
@@ -83,13 +82,13 @@ def read_labelled(
 
     >>> read_labelled("reviews.csv", columns=("review", "stars"))
     """
-    reading = TextReading() if reading is None else reading
+    reading = TextReport() if reading is None else reading
     given = [paths] if isinstance(paths, str | Path) else paths
     chosen = Columns.of(columns)
     return _labelled(read_rows(given, chosen, reading), reading)
 
 
-def read_rows(paths: Iterable[str | Path], columns: Columns, reading: Reading) -> Iterator[Found]:
+def read_rows(paths: Iterable[str | Path], columns: Columns, reading: SplitReport) -> Iterator[Found]:
     """The rows of files and folders, streamed; `reading` is told of files, and of rows that are none."""
     return _stream([InputFile(path, reading) for path in labelled_files(paths, reading)], columns)
 
@@ -111,10 +110,10 @@ def _number(name: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _labelled(rows: Iterable[Found], reading: TextReading) -> Iterator[Labelled]:
+def _labelled(rows: Iterable[Found], reading: TextReport) -> Iterator[Labelled]:
     for row in rows:
         for found in _kept(row.file, row.line, row.texts, _label(row.file, row.line, row.label)):
-            reading.take("\t".join(found.texts), found.label)
+            reading.keep("\t".join(found.texts), label=found.label)
             yield found
 
 

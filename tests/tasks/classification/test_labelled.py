@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from heedful.data.labelled import Labelled, in_order, read_labelled
-from heedful.data.text_reading import TextReading
+from heedful.data.report import TextReport
 from heedful.errors import ConfigError, DataError
 
 WANTED = [("좋은 영화", "1"), ('a "bad" one, really', "0")]
@@ -43,7 +43,7 @@ def test_packed_files_and_folders_are_read(tmp_path: Path) -> None:
     (tmp_path / "in/a.tsv.gz").write_bytes(gzip.compress(FORMS["a.tsv"].encode()))
     (tmp_path / "in/b.csv").write_text(FORMS["a.csv"])
     (tmp_path / "in/notes.md").write_text("not data")
-    reading = TextReading()
+    reading = TextReport()
     assert pairs(list(read_labelled(tmp_path / "in", reading=reading))) == WANTED + WANTED
     assert reading.skipped["not recognised"].count == 1
     assert [file.format for file in reading.files] == ["tab-separated text", "comma-separated text"]
@@ -90,7 +90,7 @@ def test_two_texts_may_have_one_label(text: str, columns: tuple[str, ...] | None
 def test_what_is_no_use_is_dropped_and_counted_with_its_place(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text("text\tlabel\n\tx\ngood\t\n  \n one\tx\nmany\tcells\tx\nalone\nlast\ty\n")
-    reading = TextReading()
+    reading = TextReport()
     assert pairs(list(read_labelled(path, reading=reading))) == [(" one", "x"), ("last", "y")]
     places = {reason: tally.places for reason, tally in reading.dropped.items()}
     assert places == {
@@ -100,7 +100,7 @@ def test_what_is_no_use_is_dropped_and_counted_with_its_place(tmp_path: Path) ->
         "too many columns": [f"{path}:6"],
         "too few columns": [f"{path}:7"],
     }
-    assert (reading.kept, reading.pairs) == (2, 7)
+    assert (reading.kept, reading.total) == (2, 7)
     said = reading.to_dict()
     assert (said["texts"], said["labels"]) == (7, {"x": 1, "y": 1})
     json.dumps(said)
@@ -111,7 +111,7 @@ def test_null_and_missing_keys_are_dropped(tmp_path: Path) -> None:
     path.write_text(
         '{"text": "a", "label": 2}\n{"text": null, "label": 1}\n{"text": "b"}\n{"text": "c", "label": 1.5}\n'
     )
-    reading = TextReading()
+    reading = TextReport()
     assert pairs(list(read_labelled(path, reading=reading))) == [("a", "2"), ("c", "1.5")]
     assert {reason: tally.count for reason, tally in reading.dropped.items()} == {"empty text": 1, "no label": 1}
 

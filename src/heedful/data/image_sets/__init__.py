@@ -9,9 +9,9 @@ from ...errors import DataError
 from .files import folder_source, listing_source
 from .idx import idx_in, idx_source, is_idx
 from .npz import npz_source
-from .source import ImageReading, ImageSource, Labelled, Part, note
+from .source import ImageSource, Labelled, Part
 
-__all__ = ["ImageReading", "ImageSource", "Labelled", "Part", "image_sources", "note"]
+__all__ = ["ImageSource", "Labelled", "Part", "image_sources"]
 
 
 def image_sources(

@@ -13,7 +13,8 @@ import numpy as np
 
 from ...errors import DataError
 from ..images import Pixels, pixels_of, resized
-from .source import ImageReading, ImageSource, Labelled, SetRead, note
+from ..report import FileReport, ImageReport
+from .source import ImageSource, Labelled
 
 RESAMPLE: Final = "bilinear"
 BROKEN = "broken or no image"
@@ -45,27 +46,27 @@ def common_shape(
 
 
 def brought(
-    sources: Sequence[ImageSource], size: int, n_channels: int, reading: ImageReading
+    sources: Sequence[ImageSource], size: int, n_channels: int, reading: ImageReport
 ) -> Iterator[tuple[Pixels, str, str]]:
     """Every image that can be used as (size, size, n_channels), its class and its place; the reading keeps count."""
     reading.size, reading.n_channels = size, n_channels
     for source in sources:
-        read = SetRead(source.name, source.format)
+        read = FileReport(source.name, source.format)
         reading.files.append(read)
         for path in source.passed_over:
-            note(reading.skipped, "no image by its name", path)
+            reading.skip("no image by its name", path)
         for labelled in source.images():
-            read.images += 1
+            read.count += 1
             try:
                 pixels, grey = _seen(labelled.image)
             except DataError as error:
-                note(reading.dropped, BROKEN, _why(labelled, error))
+                reading.drop(BROKEN, _why(labelled, error))
                 continue
             if grey != (n_channels == 1):
-                note(reading.changed, "grey made colour" if grey else "colour made grey", labelled.place)
+                reading.change("grey made colour" if grey else "colour made grey", labelled.place)
             if pixels.shape[:2] != (size, size):
-                note(reading.changed, f"resized to {size} x {size}", labelled.place)
-            reading.classes[labelled.label] += 1
+                reading.change(f"resized to {size} x {size}", labelled.place)
+            reading.keep(labelled.label)
             yield (
                 resized(pixels_of(pixels, n_channels), size, size, RESAMPLE),
                 labelled.label,

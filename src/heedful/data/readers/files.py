@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
-from heedful.data.pairs import FileRead, Pair, Reading
+from heedful.data.pairs import Pair
+from heedful.data.report import FileReport, SplitReport
 from heedful.errors import DataError
 
 MAX_BYTES = 1 << 20  # of one line, one text, one tag: what is longer cannot be a sentence
@@ -38,12 +39,12 @@ class Line(NamedTuple):
 class InputFile:
     """One file of pairs. Readers take it, and tell it what they leave out."""
 
-    def __init__(self, path: Path, reading: Reading, folder: Path | None = None) -> None:
+    def __init__(self, path: Path, reading: SplitReport, folder: Path | None = None) -> None:
         self.path = path
         self.name = str(path)
         self.folder = folder  # the folder given, where the file was found in one
         self._reading = reading
-        self._read = FileRead(self.name, "")
+        self._read = FileReport(self.name, "")
         self._drops: Counter[str] = Counter()
 
     def beside(self, path: Path) -> InputFile:
@@ -56,12 +57,12 @@ class InputFile:
         self._reading.files.append(self._read)
 
     def pair(self, source: str, target: str, line: int) -> Pair:
-        self._read.pairs += 1
+        self._read.count += 1
         return Pair(source, target, self.name, line)
 
     def drop(self, reason: str, line: int) -> None:
         """Count a pair that was found and is of no use."""
-        self._read.pairs += 1
+        self._read.count += 1
         self._drops[reason] += 1
         self._reading.drop(reason, f"{self.name}:{line}")
 

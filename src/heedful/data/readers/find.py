@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from heedful.data.pairs import Reading
+from heedful.data.report import SplitReport
 from heedful.errors import DataError
 
 from .files import InputFile
@@ -18,7 +18,7 @@ from .text import partner_of
 Found = tuple[InputFile, Format]
 
 
-def find(paths: Iterable[Path], languages: Languages, reading: Reading) -> list[Found]:
+def find(paths: Iterable[Path], languages: Languages, reading: SplitReport) -> list[Found]:
     """Every file once; of parallel text, one side stands for both."""
     found: list[Found] = []
     seen: set[Path] = set()
@@ -41,7 +41,7 @@ def find(paths: Iterable[Path], languages: Languages, reading: Reading) -> list[
     return found
 
 
-def _files(paths: Iterable[Path], reading: Reading) -> Iterator[InputFile]:
+def _files(paths: Iterable[Path], reading: SplitReport) -> Iterator[InputFile]:
     given = False
     for path in paths:
         given = True
@@ -76,17 +76,17 @@ def walk(folder: Path, pass_over: Callable[[Path], object] = lambda _: None) -> 
                 pass_over(path)
 
 
-def _skipping(reading: Reading) -> Callable[[Path], None]:
+def _skipping(reading: SplitReport) -> Callable[[Path], None]:
     return lambda path: reading.skip("neither a file nor a folder", str(path))
 
 
-def _already_read(file: InputFile, reading: Reading) -> None:
+def _already_read(file: InputFile, reading: SplitReport) -> None:
     if file.folder is None:
         raise file.error("the file is given twice")
     reading.skip("read already", file.name)
 
 
-def _pass_over(file: InputFile, reading: Reading) -> None:
+def _pass_over(file: InputFile, reading: SplitReport) -> None:
     if file.folder is None:
         if ARRAY.match(file.head()):
             raise file.error(array_hint(file.path))

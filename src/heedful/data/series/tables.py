@@ -11,9 +11,10 @@ import numpy as np
 
 from ...errors import DataError, unknown
 from ..readers.files import opened, split_lines
+from ..report import SeriesReport
 from .dates import Spacing, check_order, descending, read_times, spacing
 from .numbers import number
-from .series import Series, SeriesReading
+from .series import Series, report_series
 
 TIMES = ("date", "time", "timestamp", "datetime", "ds", "day", "month", "unnamed: 0", "")
 NAMES = ("symbol", "ticker", "unique_id", "series")
@@ -24,13 +25,13 @@ def read_series(
     *,
     columns: Sequence[str] | None = None,
     names: Sequence[str] | None = None,
-    reading: SeriesReading | None = None,
+    reading: SeriesReport | None = None,
 ) -> list[Series]:
     """The series of some csv or tsv files, which must have the same columns.
 
     `columns` chooses some of these, `names` some of the series; all unless given.
     """
-    reading = SeriesReading() if reading is None else reading
+    reading = SeriesReport() if reading is None else reading
     found: dict[str, Series] = {}
     for path in map(Path, paths):
         table = _Table(path, columns)
@@ -49,7 +50,7 @@ def read_series(
             found[series.name] = series
     chosen = list(found.values()) if names is None else [_named(name, found) for name in names]
     for series in chosen:
-        reading.keep(series)
+        report_series(series, reading)
     return chosen
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...data.labelled import Labelled, read_labelled
-from ...data.text_reading import TextReading
+from ...data.report import TextReport
 from ...errors import ConfigError, DataError
 from ..class_scores import ClassScores, class_scores
 from ..predictor import ItemError
@@ -23,7 +23,7 @@ def evaluate_files(
     classifier: Classifier, paths: Sequence[str], columns: Sequence[str] | None = None
 ) -> dict[str, Any]:
     """On every text of the files, as a user would ask; what is left out is said."""
-    reading = TextReading()
+    reading = TextReport()
     scores = evaluate(classifier, read_labelled(paths, columns=columns, reading=reading))
     left_out = [f"left out: {reason}: {tally}" for reason, tally in reading.dropped.items()]
     return {**scores.to_dict(), **({"verdict": left_out} if left_out else {})}

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from ...data.holding_out import held_out
 from ...data.labelled import Labelled, in_order, read_labelled
-from ...data.text_reading import TextReading, TextReadings, digest
+from ...data.report import DataReport, TextReport
+from ...data.text_reading import digest
 from ...errors import DataError
 from ..run import Files, TooLittleDataError
 
@@ -32,13 +33,13 @@ class Split:
         return (one for one in found if digest(*one.texts) in self.set_apart)
 
 
-def split(files: Files, wanted: int) -> tuple[Split, TextReadings]:
+def split(files: Files, wanted: int) -> tuple[Split, DataReport[TextReport]]:
     """Read everything once: what there is, and which texts are set apart."""
-    reading = TextReading()
+    reading = TextReport()
     found = read_labelled(files.train, columns=files.columns, reading=reading)
     if not files.valid:
         set_apart = held_out(((one.label, digest(*one.texts)) for one in found), wanted)
-        readings = TextReadings(reading, None, len(set_apart))
+        readings = DataReport(reading, None, len(set_apart))
         if not set_apart:
             raise TooLittleDataError(
                 f"{reading.kept} labelled texts are too few to set some apart for validation; "
@@ -46,19 +47,19 @@ def split(files: Files, wanted: int) -> tuple[Split, TextReadings]:
                 readings,
             )
         return Split(files, set_apart), readings
-    valid = TextReading()
+    valid = TextReport()
     others = read_labelled(files.valid, columns=files.columns, reading=valid)
     set_apart = frozenset(digest(*one.texts) for one in others)
     for one in found:
         if digest(*one.texts) in set_apart:  # a score on these would be of memory
-            reading.give_back("also in validation", "\t".join(one.texts), one.label, one.place)
-    readings = TextReadings(reading, valid)
+            reading.drop_kept("also in validation", one.place, "\t".join(one.texts), label=one.label)
+    readings = DataReport(reading, valid)
     if not valid.kept:
         raise TooLittleDataError(f"{', '.join(files.valid)}: there is no labelled text to validate on", readings)
     return Split(files, set_apart), readings
 
 
-def labels_of(readings: TextReadings) -> tuple[str, ...]:
+def labels_of(readings: DataReport[TextReport]) -> tuple[str, ...]:
     """The classes to learn, two at least: every one that is read, since none is held out whole."""
     labels = in_order(label for label, count in readings.train.labels.items() if count)
     if len(labels) < 2:

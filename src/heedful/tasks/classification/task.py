@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from ...data.labelled import labelled_files
 from ...data.published_tokenizer import NAME, ROLES
-from ...data.text_reading import TextReadings
+from ...data.report import DataReport, TextReport
 from ...families import build
 from ...lens.report import Confusion, Sample
 from ..reader import Text
@@ -61,7 +61,7 @@ class ClassificationTask(Task[ClassificationConfig, Prepared]):
 
     def read(
         self, config: ClassificationConfig, files: Files, folder: Path, *, keep: bool
-    ) -> tuple[Prepared, TextReadings]:
+    ) -> tuple[Prepared, DataReport[TextReport]]:
         """Tokenised once."""
         return prepare(config, files, folder, keep=keep)
 

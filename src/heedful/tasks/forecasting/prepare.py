@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ...data.series import Scale, Series, SeriesReading, SeriesStore, read_series
+from ...data.report import SeriesReport
+from ...data.series import Scale, Series, SeriesStore, read_series
 from ...errors import DataError
 from ...families import PatchTSTConfig
 from ..run import Files, TooLittleDataError
@@ -24,7 +25,7 @@ APART = 100.0  # series that differ more in size, the larger ones decide alone w
 class Readings:
     """What was read, and how many windows each part has."""
 
-    reading: SeriesReading
+    reading: SeriesReport
     windows: dict[str, int]
 
     def to_dict(self) -> dict[str, Any]:
@@ -55,7 +56,7 @@ def model_for(config: ForecastingConfig, store: SeriesStore) -> PatchTSTConfig:
 
 def prepare(config: ForecastingConfig, files: Files, folder: Path) -> tuple[Prepared, Readings]:
     """Read, check, scale by the training parts, and write the store."""
-    reading = SeriesReading()
+    reading = SeriesReport()
     series = read_series(files.train, columns=files.columns, names=config.data.series, reading=reading)
     readings = Readings(reading, dict.fromkeys(PARTS, 0))
     _check_lengths(series, config, readings)

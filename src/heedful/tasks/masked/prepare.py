@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ...data.fitting import parts
 from ...data.published_tokenizer import PublishedTokenizer
+from ...data.report import DataReport, TextReport
 from ...data.store import Encoded, TokenStore
-from ...data.text_reading import TextReadings
 from ..reading_data import TRAIN, VALID, ReadingData, settle_tokenizer
 from ..run import Files
 from .config import MaskedConfig
@@ -18,7 +18,7 @@ from .splitting import Text, split
 
 def prepare(
     config: MaskedConfig, files: Files, folder: Path, *, keep: bool = False
-) -> tuple[ReadingData, TextReadings]:
+) -> tuple[ReadingData, DataReport[TextReport]]:
     """Read, settle the tokeniser, and write the stores."""
     texts, readings = split(files, config.data)
     tokenizer = settle_tokenizer(config, folder, (one.text for one in texts.train()), keep=keep)

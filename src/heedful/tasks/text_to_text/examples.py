@@ -10,7 +10,8 @@ from typing import Any, Self
 
 from ...data.columns import OTHER, Columns, Places
 from ...data.labelled import Found, read_rows
-from ...data.pairs import Pair, Reading, Tally
+from ...data.pairs import Pair
+from ...data.report import PairReport
 from ...errors import ConfigError, DataError
 
 SOURCE, TARGET, PREFIX = "source", "target", "prefix"
@@ -100,24 +101,19 @@ class ExampleColumns(Columns):
         )
 
 
-class ExampleReading(Reading):
-    """As of pairs; and how often a column said each prefix, and what else is worth knowing."""
+class ExampleReading(PairReport):
+    """As of pairs; and how often a column said each prefix, as a note."""
 
     def __init__(self) -> None:
         super().__init__()
         self.prefixes: Counter[str] = Counter()
-        self.noted: dict[str, Tally] = {}
-
-    def note(self, what: str, one: Example) -> None:
-        """Count something worth knowing of an example that is used."""
-        self.noted.setdefault(what, Tally()).add(one.pair.place)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for a JSON file."""
         listed = ", ".join(f"{prefix!r} {count:,}" for prefix, count in self.prefixes.most_common(NAMED))
         more = ", …" if len(self.prefixes) > NAMED else ""
         notes = [f"prefixes: {listed}{more}"] if listed else []
-        return super().to_dict() | {"notes": [*notes, *(f"{what}: {tally}" for what, tally in self.noted.items())]}
+        return super().to_dict() | {"notes": [*notes, *self._all_notes()]}
 
 
 def read_examples(
@@ -154,7 +150,7 @@ def _kept(rows: Iterable[Found], prefix: str, reading: ExampleReading) -> Iterat
             continue
         pair = row.file.pair(source, target, row.line)
         found = Example(f"{own[0]} " if own else prefix, pair.source, pair.target, pair.file, pair.line)
-        reading.keep(found.pair)
+        reading.keep(*found.pair.texts)
         reading.prefixes.update([found.prefix] if own else [])
         yield found
 

@@ -153,13 +153,13 @@ class Encoder:
             source, target = self.tokenizer.encode(one.text), self.target(one.target)
             long = len(source) > limit
             if fault := self._fault(long and not self.config.data.cut, target, target_limit):
-                reading.drop_kept(fault, one.pair)
+                reading.drop_kept(fault, one.pair.place, *one.pair.texts)
                 continue
             if long:
                 source = shortened(self.tokenizer, source, limit)
-                reading.note(f"sources cut at {limit} tokens", one)
+                reading.note(f"sources cut at {limit} tokens", one.pair.place)
             if self.unknown is not None and self.unknown in target:
-                reading.note("targets with characters that the tokeniser does not know", one)
+                reading.note("targets with characters that the tokeniser does not know", one.pair.place)
             if texts is not None:
                 texts.write(f"{json.dumps([one.prefix, one.source, one.target, one.file, one.line])}\n")
             yield source[:-1], target, (one.file, one.line)

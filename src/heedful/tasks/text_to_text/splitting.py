@@ -63,7 +63,7 @@ def split(files: Files, prefix: str, wanted: int) -> tuple[Split, ExampleReading
     set_apart = frozenset(digest(one.text) for one in others)
     for one in found:
         if digest(one.text) in set_apart:  # a score on these would be of memory
-            reading.drop_kept("also in validation", one.pair)
+            reading.drop_kept("also in validation", one.pair.place, *one.pair.texts)
     readings = ExampleReadings(reading, valid)
     for usable, paths, use in ((reading, files.train, "learn from"), (valid, files.valid, "validate on")):
         if not usable.kept:
