@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.data.cleaning import CleaningConfig, clean, in_direction, tidy
-from heedful.data.pairs import Pair
+from heedful.data.pairs import CleaningConfig, Pair, clean, in_direction, tidy
 from heedful.data.report import FileReport, Lengths, PairReport
 from heedful.errors import ConfigError, DataError
 

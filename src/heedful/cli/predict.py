@@ -14,8 +14,7 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from ..data.readers.files import Line
-from ..data.readers.text import every_line
+from ..data.readers.files import Line, every_line
 from ..errors import ConfigError, DataError
 from ..files import replacing
 from ..tasks import load

@@ -7,15 +7,13 @@ newlines. Nothing here holds more than a passage, however large a file is; a JSO
 from __future__ import annotations
 
 import codecs
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from ..errors import DataError
-from .readers.files import opened, split_lines
-from .readers.find import walk
+from .readers.files import find_files, opened, parse_json, split_lines, suffix_of
 from .report import CorpusReport, FileReport
 from .unicode import nfc
 
@@ -90,42 +88,22 @@ def text_files(paths: Iterable[str | Path], reading: CorpusReport | None = None)
     """Every file to read for these paths. In a folder, the endings .txt, .text, .md and .jsonl count, packed or not;
     a file that is named is text whatever its ending."""
     reading = CorpusReport() if reading is None else reading
-    found: dict[Path, Path] = {}  # by where they really are
     given = [Path(path) for path in paths]
     if not given:
         raise DataError("no file was given to read text from")
-    for path in given:
-        for file in walk(path) if path.is_dir() else [path]:
-            if path.is_dir() and _ending(file) not in (*TEXT, *LINES):
-                reading.skip("not recognised", str(file))
-            elif file.resolve() not in found:
-                _check_file(file)
-                found[file.resolve()] = file
-            elif not path.is_dir():
-                raise DataError(f"{file}: the file is given twice")
-    if not found:
+    files = find_files(given, (*TEXT, *LINES), reading)
+    if not files:
         raise DataError(
             f"no text among {', '.join(map(str, given))} ({reading.explain_skipped()}); "
             "endings read are .txt, .md and .jsonl"
         )
-    return list(found.values())
-
-
-def _check_file(file: Path) -> None:
-    if not file.exists():
-        raise DataError(f"{file}: no such file or folder")
-    if not file.is_file():
-        raise DataError(f"{file}: neither a file nor a folder")
-
-
-def _ending(path: Path) -> str:
-    return Path(path.name.lower().removesuffix(".gz")).suffix
+    return files
 
 
 def _passages(files: Sequence[Path]) -> Iterator[Passage]:
     for path in files:
         with opened(path) as stream:
-            read = _json_lines if _ending(path) in LINES else _plain_text
+            read = _json_lines if suffix_of(path) in LINES else _plain_text
             yield from read(stream, path)
 
 
@@ -186,12 +164,7 @@ def _json_lines(stream: BinaryIO, path: Path) -> Iterator[Passage]:
 
 
 def _text_of(raw: bytes, place: str) -> str:
-    try:
-        row = json.loads(raw)
-    except RecursionError:
-        raise DataError(f"{place}: the JSON is nested too deeply") from None
-    except ValueError as error:
-        raise DataError(f"{place}: not JSON: {error}") from None
+    row = parse_json(raw, place)
     if not isinstance(row, dict) or not isinstance(row.get(FIELD), str):
         keys = f"an object with the keys {', '.join(map(str, row)) or 'none'}" if isinstance(row, dict) else repr(row)
         raise DataError(f'{place}: an object with a text under "{FIELD}" was expected, not {keys[:200]}')

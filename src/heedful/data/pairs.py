@@ -1,8 +1,28 @@
-"""A sentence pair."""
+"""A sentence pair, and which pairs are worth learning from.
+
+What is dropped is counted, with the first places of each reason.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from hashlib import blake2b
+from typing import ClassVar
+
+from ..config import Config
+from ..errors import DataError
+from .languages import SCRIPTS, script_of
+from .report import PairReport
+from .unicode import nfc
+
+_LETTER = re.compile(r"[^\W\d_]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_SLACK = 20  # characters by which short texts may differ, whatever the ratio
+_SHRINKS = 4  # at most so many code points become one in NFC
+_ENOUGH = 1000  # pairs of a file after which its direction is judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,3 +41,144 @@ class Pair:
     @property
     def place(self) -> str:
         return f"{self.file}:{self.line}"
+
+
+Rule = Callable[[Pair], bool]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CleaningConfig(Config):
+    """What a pair must be like to be kept."""
+
+    title: ClassVar[str] = "data"
+
+    max_characters: int = 1000
+    max_ratio: float = 5.0  # of the longer text to the shorter
+    drop_duplicates: bool = True
+    check_script: bool = True
+
+    def check(self) -> None:
+        self.require_positive("max_characters", "max_ratio")
+
+
+def tidy(text: str) -> str:
+    """Text as it is learned: every run of white space one plain space, none at the ends, characters composed (NFC)."""
+    return nfc(" ".join(text.split()))
+
+
+def clean(
+    pairs: Iterable[Pair],
+    config: CleaningConfig,
+    source_language: str,
+    target_language: str,
+    reading: PairReport | None = None,
+) -> Iterator[Pair]:
+    """The pairs worth keeping, tidied, streamed. Nothing kept at all, or the wrong direction, is a DataError."""
+    reading = PairReport() if reading is None else reading
+    direction = _Direction(source_language, target_language, reading)
+    rules = _rules(config, direction)
+    kept = False
+    for raw in pairs:
+        pair = _tidied(raw, config.max_characters)
+        if fault := next((reason for reason, broken in rules if broken(pair)), None):
+            reading.drop(fault, pair.place)
+            continue
+        kept = True
+        reading.keep(*pair.texts)
+        yield pair
+    direction.judge()
+    if not kept:
+        why = "; ".join(f"{reason}: {tally}" for reason, tally in reading.dropped.items())
+        raise DataError(f"no sentence pair is left to use ({why or 'there was none'})")
+
+
+def in_direction(
+    pairs: Iterable[Pair], source_language: str, target_language: str, reading: PairReport
+) -> Iterator[Pair]:
+    """All the pairs as they are; a DataError where most of a file's are the wrong way round."""
+    direction = _Direction(source_language, target_language, reading)
+    for pair in pairs:
+        direction.is_wrong(pair)
+        yield pair
+    direction.judge()
+
+
+def _tidied(pair: Pair, max_characters: int) -> Pair:
+    """The pair tidied; what will be dropped for its length anyway is not composed, since that can take very long."""
+    collapsed = [" ".join(text.split()) for text in (pair.source, pair.target)]
+    source, target = (tidy(text) if len(text) <= _SHRINKS * max_characters else text for text in collapsed)
+    return Pair(source, target, pair.file, pair.line)
+
+
+def _rules(config: CleaningConfig, direction: _Direction) -> list[tuple[str, Rule]]:
+    """What a pair is dropped for, the first that holds."""
+    rules: list[tuple[str, Rule]] = [
+        ("lone surrogate", lambda pair: bool(_SURROGATE.search(pair.source) or _SURROGATE.search(pair.target))),
+        ("control character", lambda pair: bool(_CONTROL.search(pair.source) or _CONTROL.search(pair.target))),
+        ("empty", lambda pair: not pair.source or not pair.target),
+        ("too long", lambda pair: max(len(pair.source), len(pair.target)) > config.max_characters),
+        ("too uneven", lambda pair: _uneven(pair, config.max_ratio)),
+    ]
+    if config.check_script:
+        rules.append(("wrong script", direction.is_wrong))
+    if config.drop_duplicates:
+        rules.append(("duplicate", _Seen().again))
+    return rules
+
+
+def _uneven(pair: Pair, max_ratio: float) -> bool:
+    shorter, longer = sorted((len(pair.source), len(pair.target)))
+    return longer > max_ratio * shorter + _SLACK
+
+
+class _Seen:
+    """Pairs seen before, known by 8 bytes each. That any two of a million are mistaken has a chance of 3e-8."""
+
+    def __init__(self) -> None:
+        self._hashes: set[int] = set()
+
+    def again(self, pair: Pair) -> bool:
+        digest = blake2b(f"{pair.source}\0{pair.target}".encode(), digest_size=8).digest()
+        before = len(self._hashes)
+        self._hashes.add(int.from_bytes(digest, "big"))
+        return len(self._hashes) == before
+
+
+class _Direction:
+    """Whether texts are written as their language is. A file that would fit the other way round is an error."""
+
+    def __init__(self, source: str, target: str, reading: PairReport) -> None:
+        self._languages = source, target
+        self._scripts = script_of(source), script_of(target)
+        self._reading = reading
+        self._file, self._seen, self._swapped = "", 0, 0
+
+    def is_wrong(self, pair: Pair) -> bool:
+        if pair.file != self._file:
+            self.judge()
+            self._file, self._seen, self._swapped = pair.file, 0, 0
+        source_script, target_script = self._scripts
+        lacks = _lacks(pair.source, source_script), _lacks(pair.target, target_script)
+        self._seen += 1
+        if all(lacks) and not _lacks(pair.source, target_script) and not _lacks(pair.target, source_script):
+            self._swapped += 1
+        if self._seen == _ENOUGH:
+            self.judge()
+        return any(lacks)
+
+    def judge(self) -> None:
+        """Raise if most of the pairs of the file at hand are the wrong way round."""
+        if self._swapped * 2 <= self._seen:
+            return
+        source, target = self._languages
+        other = {source: target, target: source}
+        columns = ",".join(other.get(name, name) for name in self._reading.columns or (source, target))
+        raise DataError(
+            f"{self._file}: {self._swapped} of {self._seen} pairs are the wrong way round for {source} to {target}; "
+            f"swap --from and --to, or say in which order the columns stand: --columns {columns}"
+        )
+
+
+def _lacks(text: str, script: str | None) -> bool:
+    """Whether a text has letters and none of this script."""
+    return script is not None and not SCRIPTS[script].search(text) and bool(_LETTER.search(text))

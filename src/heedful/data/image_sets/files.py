@@ -8,8 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from ...errors import DataError
-from ..readers.files import opened, split_lines
-from ..readers.find import walk
+from ..readers.files import opened, split_lines, walk
 from .source import ImageSource, Labelled
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from heedful.data.pairs import Pair
-from heedful.data.report import PairReport
-from heedful.errors import DataError
-
-from .files import OtherLanguageError
-from .find import Found, find
-from .formats import TEXT
-from .languages import Languages
-from .text import lines_of, partner_of
+from ...errors import DataError
+from ..languages import Languages
+from ..pairs import Pair
+from ..report import PairReport
+from .files import InputFile, OtherLanguageError, lines_of
+from .formats import TEXT, Format, find
+from .tables import partner_of
 
 __all__ = ["files_of", "lines_of", "read_pairs"]
 
@@ -46,7 +44,7 @@ def read_pairs(
     return _stream(find(given, languages, reading), languages, reading)
 
 
-def _stream(found: list[Found], languages: Languages, reading: PairReport) -> Iterator[Pair]:
+def _stream(found: list[tuple[InputFile, Format]], languages: Languages, reading: PairReport) -> Iterator[Pair]:
     for file, known in found:
         file.begin(known.name)
         try:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...config import read_mapping, write_mapping
 from ...data.fitting import shortened
-from ...data.labelled import Labelled
+from ...data.labeled_texts import LabeledText
 from ...data.published_tokenizer import PublishedTokenizer
 from ...data.report import DataReport, TextReport
 from ...data.store import Encoded, TokenStore
@@ -93,7 +93,7 @@ def prepare(
 
 
 def encoded(
-    examples: Iterable[Labelled],
+    examples: Iterable[LabeledText],
     tokenizer: PublishedTokenizer,
     labels: Sequence[str],
     limit: int,
@@ -114,7 +114,7 @@ def encoded(
         yield ids, (label, _second(tokenizer, one, ids, segments)), (one.file, one.line)
 
 
-def _second(tokenizer: PublishedTokenizer, one: Labelled, ids: Sequence[int], segments: Sequence[int]) -> int:
+def _second(tokenizer: PublishedTokenizer, one: LabeledText, ids: Sequence[int], segments: Sequence[int]) -> int:
     """Where the second text begins, if there is one. Some tokenisers give both the same number (RoBERTa)."""
     if one.second is None:
         return len(ids)

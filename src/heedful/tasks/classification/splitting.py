@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ...data.holding_out import held_out
-from ...data.labelled import Labelled, in_order, read_labelled
+from ...data.labeled_texts import LabeledText, read_labeled_texts, sorted_labels, text_digest
 from ...data.report import DataReport, TextReport
-from ...data.text_reading import digest
 from ...errors import DataError
 from ..run import Files, TooLittleDataError
 
@@ -20,25 +19,25 @@ class Split:
     files: Files
     set_apart: frozenset[bytes]
 
-    def train(self) -> Iterator[Labelled]:
+    def train(self) -> Iterator[LabeledText]:
         """What is learned from."""
-        found = read_labelled(self.files.train, columns=self.files.columns)
-        return (one for one in found if digest(*one.texts) not in self.set_apart)
+        found = read_labeled_texts(self.files.train, columns=self.files.columns)
+        return (one for one in found if text_digest(*one.texts) not in self.set_apart)
 
-    def valid(self) -> Iterator[Labelled]:
+    def valid(self) -> Iterator[LabeledText]:
         """What is validated on: files of its own, whole, or what is held out."""
         if self.files.valid:
-            return read_labelled(self.files.valid, columns=self.files.columns)
-        found = read_labelled(self.files.train, columns=self.files.columns)
-        return (one for one in found if digest(*one.texts) in self.set_apart)
+            return read_labeled_texts(self.files.valid, columns=self.files.columns)
+        found = read_labeled_texts(self.files.train, columns=self.files.columns)
+        return (one for one in found if text_digest(*one.texts) in self.set_apart)
 
 
 def split(files: Files, wanted: int) -> tuple[Split, DataReport[TextReport]]:
     """Read everything once: what there is, and which texts are set apart."""
     reading = TextReport()
-    found = read_labelled(files.train, columns=files.columns, reading=reading)
+    found = read_labeled_texts(files.train, columns=files.columns, reading=reading)
     if not files.valid:
-        set_apart = held_out(((one.label, digest(*one.texts)) for one in found), wanted)
+        set_apart = held_out(((one.label, text_digest(*one.texts)) for one in found), wanted)
         readings = DataReport(reading, None, len(set_apart))
         if not set_apart:
             raise TooLittleDataError(
@@ -48,10 +47,10 @@ def split(files: Files, wanted: int) -> tuple[Split, DataReport[TextReport]]:
             )
         return Split(files, set_apart), readings
     valid = TextReport()
-    others = read_labelled(files.valid, columns=files.columns, reading=valid)
-    set_apart = frozenset(digest(*one.texts) for one in others)
+    others = read_labeled_texts(files.valid, columns=files.columns, reading=valid)
+    set_apart = frozenset(text_digest(*one.texts) for one in others)
     for one in found:
-        if digest(*one.texts) in set_apart:  # a score on these would be of memory
+        if text_digest(*one.texts) in set_apart:  # a score on these would be of memory
             reading.drop_kept("also in validation", one.place, "\t".join(one.texts), label=one.label)
     readings = DataReport(reading, valid)
     if not valid.kept:
@@ -61,14 +60,14 @@ def split(files: Files, wanted: int) -> tuple[Split, DataReport[TextReport]]:
 
 def labels_of(readings: DataReport[TextReport]) -> tuple[str, ...]:
     """The classes to learn, two at least: every one that is read, since none is held out whole."""
-    labels = in_order(label for label, count in readings.train.labels.items() if count)
+    labels = sorted_labels(label for label, count in readings.train.labels.items() if count)
     if len(labels) < 2:
         what = f"only the class {labels[0]!r}" if labels else "no labelled text"
         raise TooLittleDataError(f"there is {what} to learn from; a classifier needs two classes or more", readings)
     return labels
 
 
-def number_of(one: Labelled, numbers: Mapping[str, int]) -> int:
+def number_of(one: LabeledText, numbers: Mapping[str, int]) -> int:
     """The number of a class; one that was not learned is an error."""
     if one.label not in numbers:
         known = ", ".join(map(repr, list(numbers)[:10])) + (", …" if len(numbers) > 10 else "")

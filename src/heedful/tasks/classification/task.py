@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ...data.labelled import labelled_files
+from ...data.labeled_texts import labeled_files
 from ...data.published_tokenizer import NAME, ROLES
 from ...data.report import DataReport, TextReport
 from ...families import build
@@ -47,7 +47,7 @@ class ClassificationTask(Task[ClassificationConfig, Prepared]):
         return {
             f"{path}{use}": path
             for use, given in (("", files.train), (VALIDATION, files.valid))
-            for path in (labelled_files(given) if given else ())
+            for path in (labeled_files(given) if given else ())
         }
 
     def decides(self, config: ClassificationConfig, files: Files) -> dict[str, str]:

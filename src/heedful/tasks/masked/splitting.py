@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from ...data.corpus import Corpus, text_files
 from ...data.holding_out import held_out
+from ...data.labeled_texts import text_digest
 from ...data.report import DataReport, FileReport, TextReport
-from ...data.text_reading import digest
 from ..run import Files, TooLittleDataError
 from .config import CorpusConfig
 
@@ -61,13 +61,13 @@ class Split:
 
     def train(self) -> Iterator[Text]:
         """What is learned from."""
-        return (one for one in _used(self.train_files, self.unit) if digest(one.text) not in self.set_apart)
+        return (one for one in _used(self.train_files, self.unit) if text_digest(one.text) not in self.set_apart)
 
     def valid(self) -> Iterator[Text]:
         """What is validated on: files of its own, whole, or what is held out."""
         if self.valid_files:
             return _used(self.valid_files, self.unit)
-        return (one for one in _used(self.train_files, self.unit) if digest(one.text) in self.set_apart)
+        return (one for one in _used(self.train_files, self.unit) if text_digest(one.text) in self.set_apart)
 
 
 def split(files: Files, config: CorpusConfig) -> tuple[Split, DataReport[TextReport]]:
@@ -75,15 +75,15 @@ def split(files: Files, config: CorpusConfig) -> tuple[Split, DataReport[TextRep
     reading, train_files = TextReport(), text_files(files.train)
     if files.valid:
         other, valid_files = TextReport(), text_files(files.valid)
-        set_apart = frozenset(digest(one.text) for one in _counted(valid_files, config.text, other))
+        set_apart = frozenset(text_digest(one.text) for one in _counted(valid_files, config.text, other))
         found = Split(train_files, valid_files, config.text, set_apart)
         for one in _counted(train_files, config.text, reading):
-            if digest(one.text) in set_apart:  # a score on these would be of memory
+            if text_digest(one.text) in set_apart:  # a score on these would be of memory
                 reading.drop_kept("also in validation", one.place, one.text)
         readings, n_valid, n_train = DataReport(reading, other), other.kept, reading.kept
     else:
         texts = _counted(train_files, config.text, reading)
-        set_apart = held_out((("", digest(one.text)) for one in texts), config.holdout)
+        set_apart = held_out((("", text_digest(one.text)) for one in texts), config.holdout)
         found = Split(train_files, (), config.text, set_apart)
         n_valid = sum(1 for _ in found.valid())
         readings, n_train = DataReport(reading, None, n_valid), reading.kept - n_valid

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...data.cleaning import clean, in_direction
-from ...data.pairs import Pair
+from ...data.pairs import Pair, clean, in_direction
 from ...data.readers import read_pairs
 from ...data.report import PairReport
 from ...data.store import TokenStore, encode_pairs
