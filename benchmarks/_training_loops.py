@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from heedful.data.share import WHOLE, Share
+from heedful.data.loader import WHOLE, Shard
 from heedful.data.store import TokenStore
 from heedful.families import config_of
 from heedful.tasks.language_model.config import LanguageModelConfig
@@ -104,7 +104,7 @@ class First:
     def __init__(self, batches: Any, n: int) -> None:
         self.batches, self.n = batches, min(n, batches.steps_per_epoch(0))
 
-    def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Any]:
+    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[Any]:
         """From the one numbered `start`."""
         return islice(self.batches.epoch(0, 0, share), start, self.n)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from heedful.data.share import Share
-from heedful.data.windows import RandomWindows, Windows, every_window
+from heedful.data.loader import Shard
+from heedful.data.text_batch import RandomWindows, Windows, every_window
 from heedful.errors import DataError
 
 ROW = np.arange(1000, dtype=np.uint16)
@@ -38,7 +38,7 @@ def test_what_is_drawn_depends_on_seed_epoch_and_step_alone() -> None:
 @pytest.mark.parametrize("of", [1, 2, 5, 7])
 def test_shares_are_drawn_as_one(of: int) -> None:
     windows = RandomWindows(ROW, context=16, batch=5, seed=3)
-    every = [list(windows.epoch(2, 4, Share(index, of))) for index in range(of)]
+    every = [list(windows.epoch(2, 4, Shard(index, of))) for index in range(of)]
     for whole, *parts in zip(windows.epoch(2, 4), *every, strict=True):
         for index, part in enumerate(parts):
             n = len(part.starts)

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.data.batch import Batch
-from heedful.data.text_batch import TextBatch
-from heedful.data.windows import Windows
+from heedful.data.text_batch import TextBatch, Windows
 from heedful.tasks.classification.config import ClassificationConfig
 from heedful.tasks.classification.task import ClassificationTask
 from heedful.tasks.forecasting.config import ForecastingConfig

@@ -14,7 +14,7 @@ import torch
 from copying import Copying, Data, Numbers, config, tiny
 from torch import nn
 
-from heedful.data.share import WHOLE, Share
+from heedful.data.loader import WHOLE, Shard
 from heedful.families.weights import weights_of
 from heedful.training import Loss, RunFolder, fit
 from heedful.training.engines.captured import Captured
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a C
 class TwoShapes(Data):
     """Every other batch has one row more."""
 
-    def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Numbers]:
+    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[Numbers]:
         for index, batch in enumerate(super().epoch(epoch, start, share), start):
             keep = slice(None) if index % 2 else slice(0, -1)
             assert batch.lengths is not None
@@ -87,7 +87,7 @@ def test_an_engine_learns_what_the_eager_one_does(tmp_path: Path, engine: str, n
 class Same(Data):
     """One batch again and again."""
 
-    def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Numbers]:
+    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[Numbers]:
         for _ in range(start, self.n):
             yield next(super().epoch(0, 0, share))
 
@@ -156,7 +156,7 @@ class Held(Data):
         super().__init__(6)
         self.all = torch.cat([batch.source for batch in super().epoch(0)]).cuda()
 
-    def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Numbers]:
+    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[Numbers]:
         for index, batch in enumerate(super().epoch(0, start, share), start):
             source = self.all[self.rows * index : self.rows * (index + 1)]
             yield Numbers(source, batch.real.cuda(), batch.lengths, batch.rows)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from ..data.share import Share
+from ..data.loader import Shard
 from ..generation import Hypothesis
 from ..tasks.images import ImageClassifier
 from ..tasks.reader import Reader, Text
@@ -81,6 +81,6 @@ def _reading(model: Reader, here: Alone) -> Callable[..., list[Tensor]]:
 
 def _dealt(here: Alone, items: Sequence[T], work: Callable[[Sequence[T]], Sequence[Any]]) -> list[Any]:
     """Plain values for all items, in order, each from the process in whose share it is."""
-    share = Share(here.rank, here.size).rows(items)
+    share = Shard(here.rank, here.size).rows(items)
     found = here.tell(here.collect(work(share) if share else []))
     return [found[index % here.size][index // here.size] for index in range(len(items))]

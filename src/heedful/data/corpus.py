@@ -15,7 +15,7 @@ from typing import BinaryIO, NamedTuple
 from ..errors import DataError
 from .readers.files import find_files, opened, parse_json, split_lines, suffix_of
 from .report import CorpusReport, FileReport
-from .unicode import nfc
+from .tokenizer import nfc
 
 TEXT, LINES = (".txt", ".text", ".md"), (".jsonl", ".ndjson")
 FIELD = "text"  # of a JSON line

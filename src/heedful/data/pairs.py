@@ -15,7 +15,7 @@ from ..config import Config
 from ..errors import DataError
 from .languages import SCRIPTS, script_of
 from .report import PairReport
-from .unicode import nfc
+from .tokenizer import nfc
 
 _LETTER = re.compile(r"[^\W\d_]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..errors import DataError
 from ..files import replacing, sha256_of
-from .sequences import Sequences
+from .batch import Sequences
 
 if TYPE_CHECKING:
     from .pairs import Pair

@@ -18,8 +18,7 @@ from torch import Tensor, nn
 
 from ..core import Stack
 from ..data.batch import pinned
-from ..data.prefetch import prefetched
-from ..data.share import Share
+from ..data.loader import Shard, prefetched
 from . import checkpoint
 from .arrivals import Arrivals
 from .clock import Clock
@@ -104,7 +103,7 @@ class Training:
         torch.manual_seed(config.seed + self.world.rank)  # each process drops its own
         found = find(folder, self.identity, self.world, resume=resume, allow_changes=allow_changes)
         self.progress = Progress() if found is None else unpack(found, self.held, self.update, self.world, config.seed)
-        share = Share(self.world.rank, self.world.size)
+        share = Shard(self.world.rank, self.world.size)
         coming = groups(job.batches, self.progress.epoch, self.progress.batch, config.accumulate, share)
         self.groups = prefetched(map(ready, coming), AHEAD) if self.device.type == "cuda" else coming
         self.arrivals = Arrivals()

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...config import read_mapping, write_mapping
-from ...data.fitting import shortened
 from ...data.labeled_texts import LabeledText
-from ...data.published_tokenizer import PublishedTokenizer
+from ...data.published_tokenizer import PublishedTokenizer, truncate
 from ...data.report import DataReport, TextReport
 from ...data.store import Encoded, TokenStore
 from ...errors import ConfigError, DataError
@@ -109,7 +108,7 @@ def encoded(
             reading.drop_kept(why, one.place, "\t".join(one.texts), label=one.label)
             continue
         if len(ids) > limit:
-            ids = shortened(tokenizer, ids, limit)
+            ids = truncate(tokenizer, ids, limit)
             reading.note(f"texts cut at {limit} tokens", one.place)
         yield ids, (label, _second(tokenizer, one, ids, segments)), (one.file, one.line)
 

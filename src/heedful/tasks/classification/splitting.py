@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ...data.holding_out import held_out
 from ...data.labeled_texts import LabeledText, read_labeled_texts, sorted_labels, text_digest
 from ...data.report import DataReport, TextReport
+from ...data.validation_split import held_out
 from ...errors import DataError
 from ..run import Files, TooLittleDataError
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ...data.holding_out import held_out
 from ...data.image_sets.store import TRAIN, UNUSED, VALID
 from ...data.images import Pixels
 from ...data.report import ImageReport
+from ...data.validation_split import held_out
 from ...errors import DataError
 
 NAMED = 20  # classes that a message lists

@@ -10,7 +10,7 @@ import numpy as np
 from torch import nn
 
 from ...data.published_tokenizer import BROKEN
-from ...data.windows import RandomWindows, Row, Windows
+from ...data.text_batch import RandomWindows, Row, Windows
 from ...families import GenerationDefaults, build
 from ...training.job import Goal
 from ...training.loss import Loss, cross_entropy

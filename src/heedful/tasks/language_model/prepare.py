@@ -13,8 +13,8 @@ from ...data.corpus import Corpus, Passage, text_files
 from ...data.published_tokenizer import NAME, PublishedTokenizer
 from ...data.report import CorpusReport
 from ...data.store import Encoded, TokenStore
+from ...data.text_batch import Row
 from ...data.text_tokenizers import encode_passages, end_of, of_characters, of_pieces
-from ...data.windows import Row
 from ...errors import ConfigError, DataError
 from ..run import Files, TooLittleDataError
 from .config import LanguageModelConfig, TextTokenizerConfig

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ...data.fitting import parts
-from ...data.published_tokenizer import PublishedTokenizer
+from ...data.published_tokenizer import PublishedTokenizer, chunks
 from ...data.report import DataReport, TextReport
 from ...data.store import Encoded, TokenStore
 from ..reading_data import TRAIN, VALID, ReadingData, settle_tokenizer
@@ -33,5 +32,5 @@ def prepare(
 def encoded(texts: Iterable[Text], tokenizer: PublishedTokenizer, limit: int) -> Iterator[Encoded]:
     """Nothing is lost: a text that is too long becomes several rows."""
     for one in texts:
-        for ids in parts(tokenizer, tokenizer.encode(one.text), limit):
+        for ids in chunks(tokenizer, tokenizer.encode(one.text), limit):
             yield ids, (), (one.file, one.line)

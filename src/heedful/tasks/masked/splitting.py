@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...data.corpus import Corpus, text_files
-from ...data.holding_out import held_out
 from ...data.labeled_texts import text_digest
 from ...data.report import DataReport, FileReport, TextReport
+from ...data.validation_split import held_out
 from ..run import Files, TooLittleDataError
 from .config import CorpusConfig
 

@@ -37,7 +37,7 @@ class TextToTextJob:
         self.goal = Goal("rougeL", higher_is_better=True) if self.drafts else Goal("loss", higher_is_better=False)
         budget = LoaderConfig(batch_tokens=config.training.batch_tokens)
         self.batches = Loader(prepared.train, budget, config.training.seed, prepared.marks)
-        self.validation = Loader(prepared.valid, budget, marks=prepared.marks)
+        self.validation = Loader(prepared.valid, budget, special=prepared.marks)
         self.samples: list[tuple[str, str, str]] = []  # source, reference, output of the last validation
 
     @property

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...data.holding_out import held_out
 from ...data.labeled_texts import text_digest
+from ...data.validation_split import held_out
 from ..run import Files, TooLittleDataError
 from ..translation.prepare import Readings
 from .examples import Example, ExampleReading, read_examples

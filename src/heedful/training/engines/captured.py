@@ -16,8 +16,7 @@ from torch import Tensor
 from torch.nn.attention import sdpa_kernel
 
 from ...core.attention import WITHOUT_CUDNN
-from ...data.batch import copied, tensors_of
-from ...data.packing import whole_of
+from ...data.batch import copied, tensors_of, whole_of
 from ..errors import EngineError
 from ..parallel import Rounded
 from ..quick import quicken
