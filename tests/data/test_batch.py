@@ -120,9 +120,7 @@ def test_every_kind_of_batch_moves_to_a_gpu_in_one_copy_from_pinned_memory(
 
 @pytest.mark.parametrize("in_one_piece", [True, False])
 def test_a_copy_has_memory_of_its_own(in_one_piece: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        batch_module, "_pinned", lambda size: torch.empty(size, dtype=torch.uint8)
-    )  # needs no GPU
+    monkeypatch.setattr(batch_module, "_pinned", lambda size: torch.empty(size, dtype=torch.uint8))  # needs no GPU
     batch = pinned(Batch.of(PAIRS)) if in_one_piece else Batch.of(PAIRS)
     copy = copied(batch)
     for mine, other in zip(tensors_of(copy).values(), tensors_of(batch).values(), strict=True):

@@ -11,9 +11,7 @@ from heedful.data.batch import cut, pinned_together, whole_of
 
 @pytest.fixture
 def kinds(monkeypatch: pytest.MonkeyPatch) -> list[torch.Tensor]:
-    monkeypatch.setattr(
-        batch_module, "_pinned", lambda size: torch.empty(size, dtype=torch.uint8)
-    )  # needs no GPU
+    monkeypatch.setattr(batch_module, "_pinned", lambda size: torch.empty(size, dtype=torch.uint8))  # needs no GPU
     return [
         torch.arange(7),
         torch.tensor([[True, False, True]]),

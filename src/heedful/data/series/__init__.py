@@ -1,8 +1,7 @@
 """Series from tables, their dates checked; and as one mapped array."""
 
 from .dates import Spacing
-from .series import Series
 from .store import Scale, SeriesStore
-from .tables import read_series
+from .tables import Series, read_series
 
 __all__ = ["Scale", "Series", "SeriesStore", "Spacing", "read_series"]

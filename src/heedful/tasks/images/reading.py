@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...config import read_mapping
-from ...data.image_sets import ImageSource, image_sources
-from ...data.image_sets.bringing import RESAMPLE, brought, common_shape
-from ...data.image_sets.store import TRAIN, VALID, ImageStore, writing
+from ...data.image_sets import RESAMPLE, ImageSource, common_shape, image_sources, resized_images
+from ...data.image_sets.store import TRAIN, VALID, ImageStore, write_images
 from ...data.report import ImageReport
 from ...errors import ConfigError, DataError
 from ..run import Files, TooLittleDataError
@@ -95,9 +94,9 @@ def read_images(
     else:
         size, n_channels = keep.resize[0], len(keep.mean)
     rows = Rows()
-    with writing(folder / IMAGES, (size, size, n_channels)) as writer:
+    with write_images(folder / IMAGES, (size, size, n_channels)) as writer:
         for part, sources, reading in ((TRAIN, train, readings.train), (VALID, valid, readings.valid)):
-            for pixels, label, place in brought(sources, size, n_channels, reading) if reading else ():
+            for pixels, label, place in resized_images(sources, size, n_channels, reading) if reading else ():
                 writer.add(pixels, place)
                 rows.add(pixels, label, place, part)
         drop_twice(rows, readings.train)
