@@ -22,9 +22,9 @@ from heedful.tasks.language_model.config import LanguageModelConfig
 from heedful.tasks.language_model.job import LanguageModelJob
 from heedful.tasks.language_model.prepare import Prepared, Sizes
 from heedful.training import RunFolder, TrainingConfig
-from heedful.training.events import Observer
-from heedful.training.loop import Training
+from heedful.training.metrics import Observer
 from heedful.training.signals import Signals
+from heedful.training.trainer import Trainer
 
 FOREVER = 1_000_000  # steps: more than are ever taken
 
@@ -46,7 +46,7 @@ class HeedfulLoop:
         self._stack = ExitStack()
         run = RunFolder(folder)
         self._stack.enter_context(run.held())
-        self.training = Training(job, config, run, Signals())
+        self.training = Trainer(job, config, run, Signals())
         self._stack.callback(self.training.close)
         self.training.observers += observers
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from heedful.data.batch import tensors_of
 from heedful.data.loader import Shard
-from heedful.training.parallel import Rounded
+from heedful.training.parallel import MasterWeightModel
 
 EXACT, SUMS = 1e-12, 1e-10
 
@@ -91,7 +91,7 @@ def test_a_share_of_nothing_costs_nothing(made: tuple[Kind, Any]) -> None:
 def test_every_task_computes_with_weights_in_bf16(made: tuple[Kind, Any]) -> None:
     """Near what float64 gives: whatever a task hands to its module, it is read in the dtype of the weights."""
     _, job = made
-    held = Rounded(deepcopy(job.module).float())
+    held = MasterWeightModel(deepcopy(job.module).float())
     batch = next(job.batches.epoch(0))
     batch = replace(batch, **{k: v.float() for k, v in tensors_of(batch).items() if v.dtype == torch.float64})
     loss = job.loss(held.module.eval(), batch)  # without dropout, as `gradients` are

@@ -18,8 +18,8 @@ from heedful.data.loader import WHOLE, Shard
 from heedful.families.weights import weights_of
 from heedful.training import Loss, RunFolder, fit
 from heedful.training.engines.captured import Captured
-from heedful.training.loop import Training
 from heedful.training.signals import Signals
+from heedful.training.trainer import Trainer
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -114,7 +114,7 @@ def test_each_shape_is_recorded_once(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     with folder.held():
         settings = config(steps=99, device="cuda", engine="graph", precision="bf16-weights")
-        training = Training(Copying(data=TwoShapes(20)), settings, folder, Signals())
+        training = Trainer(Copying(data=TwoShapes(20)), settings, folder, Signals())
         for _ in range(10):
             training.step()
         assert isinstance(training.engine, Captured)

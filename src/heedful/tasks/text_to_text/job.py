@@ -14,8 +14,7 @@ from torch import nn
 from ...data.batch import Batch
 from ...data.loader import Loader, LoaderConfig
 from ...training.job import Goal
-from ...training.loss import Loss
-from ...training.r_drop import loss_of
+from ...training.loss import Loss, loss_of
 from ..teacher_forcing import logits_of, mean_loss
 from .config import TextToTextConfig
 from .evaluation import judged, quick_scores, quiet_answers, sample_of
