@@ -36,10 +36,10 @@ class Thread(SingleProcess):
     def __init__(self, rank: int) -> None:
         self.rank = rank
 
-    def tell(self, value: Any) -> Any:
+    def broadcast_object(self, value: Any) -> Any:
         return self._shared(value)[0]
 
-    def collect(self, value: Any) -> list[Any]:
+    def gather_objects(self, value: Any) -> list[Any]:
         return self._shared(value)
 
     def _shared(self, value: Any) -> list[Any]:

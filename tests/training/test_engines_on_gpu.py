@@ -175,7 +175,7 @@ import sys
 import torch
 from copying import Copying, config
 from heedful.training import fit
-from heedful.training.r_drop import agreeing_cross_entropy
+from heedful.training.loss import agreeing_cross_entropy
 settings = {"device": "cuda", "engine": "graph", "precision": "bf16-weights", "optimiser": "muon", "muon_rate": 0.01}
 fit(Copying(), config(steps=8, validate_every=4, **settings), sys.argv[1])
 logits = torch.randn(4, 3, 40, device="cuda", requires_grad=True)
