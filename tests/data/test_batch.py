@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from heedful.data import batch as batch_module
 from heedful.data.batch import Batch, copied, moved, pinned, tensors_of
-from heedful.data.text_batch import TextBatch, Windows
+from heedful.data.text_batch import TextBatch, TokenWindows
 from heedful.errors import DataError
 from heedful.tasks.forecasting.windows import WindowBatch
 from heedful.tasks.images.batches import ImageBatch
@@ -90,7 +90,7 @@ def test_all_tensors_move_to_the_device_and_the_host_keeps_its_numbers() -> None
     assert (moved.source_lengths, moved.target_lengths, moved.shape) == ((4, 2), (2, 3), (2, 4, 3))
 
 
-@pytest.mark.parametrize("kind", [Batch, TextBatch, MaskedBatch, Windows, ImageBatch, WindowBatch])
+@pytest.mark.parametrize("kind", [Batch, TextBatch, MaskedBatch, TokenWindows, ImageBatch, WindowBatch])
 def test_every_kind_of_batch_moves_to_a_gpu_in_one_copy_from_pinned_memory(
     kind: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,5 +141,5 @@ def test_what_is_pinned_is_not_pinned_again() -> None:
 
 
 def test_what_is_not_there_does_not_move() -> None:
-    batch = moved(Windows(torch.zeros(1, 3), None, (7,)), "meta")
+    batch = moved(TokenWindows(torch.zeros(1, 3), None, (7,)), "meta")
     assert (batch.ids.device.type, batch.keep, batch.starts) == ("meta", None, (7,))

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from heedful.data.loader import Shard
-from heedful.data.text_batch import RandomWindows, Windows, every_window
+from heedful.data.text_batch import RandomWindows, TokenWindows, every_window
 from heedful.errors import DataError
 
 ROW = np.arange(1000, dtype=np.uint16)
@@ -89,7 +89,7 @@ def test_nothing_to_predict_is_no_window() -> None:
 def test_a_batch_moves_whole() -> None:
     (first, *_) = every_window(ROW[:40], context=16, stride=16, batch=2)
     moved = first.to("cpu")
-    assert isinstance(moved, Windows)
+    assert isinstance(moved, TokenWindows)
     assert torch.equal(moved.ids, first.ids)
     assert moved.keep is not None
     assert first.keep is not None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from ..errors import ConfigError, DataError
-from .readers.files import InputFile, Row, find_files, suffix_of
+from .readers.files import InputFile, TableRow, find_files, suffix_of
 from .readers.tables import ARRAY, array_hint, is_jsonl, looks_tabbed
 from .report import SplitReport, TextReport
 
@@ -208,7 +208,7 @@ def _recognised(file: InputFile) -> tuple[str, Callable[[InputFile, TextColumns]
     raise file.error(f"not a table of texts: its lines have no tabs; the endings read are {', '.join(ENDINGS)}")
 
 
-def _of_table(file: InputFile, columns: TextColumns, rows: Iterable[Row]) -> Iterator[TextRow]:
+def _of_table(file: InputFile, columns: TextColumns, rows: Iterable[TableRow]) -> Iterator[TextRow]:
     places, width = None, 0
     for number, cells, fault in rows:
         if fault or not any(cell.strip() for cell in cells):

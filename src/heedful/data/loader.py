@@ -6,11 +6,12 @@ The shapes are chosen once, from the lengths, so that an epoch computes as littl
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,20 +94,18 @@ class Bucket:
         return self.members[order[start:stop]]
 
 
-class Part(NamedTuple):
+class BatchPlan(NamedTuple):
     """Rows of a store, and the shape (B, S, T) they are laid out in."""
 
     rows: NDArray[np.intp]
     shape: tuple[int, int, int]
 
 
-class Loader:
-    """A store as batches. Every pair comes exactly once in an epoch."""
+class BucketedLoader(ABC, Generic[T]):
+    """A store as batches. Every row comes exactly once in an epoch."""
 
-    def __init__(
-        self, store: TokenStore, config: LoaderConfig, seed: int = 0, special: SpecialTokens = DEFAULT_TOKENS
-    ) -> None:
-        self.store, self.config, self.seed, self.special = store, config, seed, special
+    def __init__(self, store: TokenStore, config: LoaderConfig, seed: int = 0) -> None:
+        self.store, self.config, self.seed = store, config, seed
         lengths = np.asarray(store.lengths, dtype=np.int64) + 1  # the end
         self._buckets = [_bucket(members, lengths, config.batch_tokens) for members in _divide(lengths, config)]
         owner = [np.full(bucket.n_batches, index) for index, bucket in enumerate(self._buckets)]
@@ -128,16 +127,16 @@ class Loader:
         """How many batches an epoch has; here the same for each."""
         return len(self._steps)
 
-    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[Batch]:
+    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[T]:
         """The batches of an epoch in its own order, or a shard of each, from step `start` on; those before are not
         made."""
         return map(self._batch, self.plan(epoch, start, share))
 
-    def in_order(self) -> Iterator[Batch]:
-        """Every batch once, from the shortest pairs to the longest: for validation."""
+    def in_order(self) -> Iterator[T]:
+        """Every batch once, from the shortest rows to the longest: for validation."""
         return map(self._batch, self.plan_in_order())
 
-    def plan(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[Part]:
+    def plan(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[BatchPlan]:
         """What each batch of `epoch` is made of."""
         if not 0 <= start <= len(self._steps):
             raise DataError(
@@ -149,18 +148,32 @@ class Loader:
         steps = random.permutation(self._steps)
         return self._parts(orders, steps[start:], share)
 
-    def plan_in_order(self) -> Iterator[Part]:
+    def plan_in_order(self) -> Iterator[BatchPlan]:
         """What each batch of `in_order` is made of."""
         return self._parts([np.arange(len(bucket.members)) for bucket in self._buckets], self._steps, WHOLE)
 
-    def _parts(self, orders: list[NDArray[np.intp]], steps: NDArray[Any], share: Shard) -> Iterator[Part]:
+    def _parts(self, orders: list[NDArray[np.intp]], steps: NDArray[Any], share: Shard) -> Iterator[BatchPlan]:
         for owner, number in steps:
             bucket = self._buckets[owner]
             n_rows, n_source, n_target = bucket.shape
             rows = share.rows(bucket.part(orders[owner], number))
-            yield Part(rows, (share.size(n_rows), n_source, n_target))
+            yield BatchPlan(rows, (share.size(n_rows), n_source, n_target))
 
-    def _batch(self, part: Part) -> Batch:
+    @abstractmethod
+    def _batch(self, part: BatchPlan) -> T:
+        """A batch of these rows of the store, in this shape."""
+
+
+class Loader(BucketedLoader[Batch]):
+    """A store of pairs as batches."""
+
+    def __init__(
+        self, store: TokenStore, config: LoaderConfig, seed: int = 0, special: SpecialTokens = DEFAULT_TOKENS
+    ) -> None:
+        super().__init__(store, config, seed)
+        self.special = special
+
+    def _batch(self, part: BatchPlan) -> Batch:
         return Batch.laid_out(*self.store.sides(part.rows), part.shape, part.rows.tolist(), self.special)
 
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ..errors import DataError
 from .batch import moved
-from .loader import WHOLE, Loader, LoaderConfig, Part, Shard
+from .loader import WHOLE, BatchPlan, BucketedLoader, LoaderConfig, Shard
 from .store import TokenStore
 
 Row = NDArray[np.integer[Any]]
@@ -65,38 +65,20 @@ class TextBatch:
         return replace(self, lengths=None, rows=())
 
 
-class TextLoader:
-    """A store as batches, in an order that (seed, epoch) alone decides; every text comes once in an epoch."""
+class TextLoader(BucketedLoader[TextBatch]):
+    """A store of texts as batches, in an order that (seed, epoch) alone decides."""
 
     def __init__(self, store: TokenStore, batch_tokens: int, seed: int = 0) -> None:
-        self.store, self.seed = store, seed
-        self._loader = Loader(store, LoaderConfig(batch_tokens=batch_tokens), seed=seed)
+        super().__init__(store, LoaderConfig(batch_tokens=batch_tokens), seed)
         self._longest = int(store.lengths[:, 0].max())
 
-    @property
-    def padding_share(self) -> float:
-        """How much of what an epoch computes is padding: from 0 to 1."""
-        return self._loader.padding_share
-
-    def steps_per_epoch(self, epoch: int = 0) -> int:
-        """How many batches an epoch has."""
-        return self._loader.steps_per_epoch(epoch)
-
-    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[TextBatch]:
-        """The batches of an epoch in its own order, or a shard of each, from the one numbered `start`."""
-        return map(self._texts, self._loader.plan(epoch, start, share))
-
-    def in_order(self) -> Iterator[TextBatch]:
-        """Every batch once, from the shortest texts to the longest: for validation."""
-        return map(self._texts, self._loader.plan_in_order())
-
-    def _texts(self, part: Part) -> TextBatch:
+    def _batch(self, part: BatchPlan) -> TextBatch:
         n_rows, places, _ = part.shape  # with a place for an end, which the texts have already
         return TextBatch.of(self.store, part.rows, (n_rows, min(places, self._longest)))
 
 
 @dataclass(frozen=True, eq=False)
-class Windows:
+class TokenWindows:
     """A batch of windows. Where `keep` is None, every target counts."""
 
     ids: Tensor  # (B, T + 1)
@@ -140,7 +122,7 @@ class RandomWindows:
         """How many batches an epoch has; the same for each."""
         return max(1, len(self.row) // (self.batch * self.context))
 
-    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[Windows]:
+    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[TokenWindows]:
         """The batches of an epoch, or a shard of each, from the one numbered `start`."""
         size = share.size(self.batch)
         even = size * share.of == self.batch
@@ -149,10 +131,10 @@ class RandomWindows:
             starts = share.rows(random.integers(len(self.row) - self.context, size=self.batch))
             keep = None if even else _first_rows(len(starts), (size, self.context))
             ids = _taken(self.row, np.pad(starts, (0, size - len(starts))), self.context)
-            yield Windows(ids, keep, tuple(starts.tolist()))
+            yield TokenWindows(ids, keep, tuple(starts.tolist()))
 
 
-def every_window(row: Row, *, context: int, stride: int, batch: int) -> Iterator[Windows]:
+def every_window(row: Row, *, context: int, stride: int, batch: int) -> Iterator[TokenWindows]:
     """Windows over a whole row, in which every id but the first is a target that counts exactly once.
 
     A window begins every `stride` ids. The first counts whole; of the others, what no earlier one has counted, which
@@ -171,7 +153,7 @@ def every_window(row: Row, *, context: int, stride: int, batch: int) -> Iterator
         fill = batch - len(begin)
         keep = np.pad(keep, ((0, fill), (0, 0)))
         ids = _taken(row, np.pad(begin, (0, fill)), context)
-        yield Windows(ids, torch.from_numpy(keep), tuple(begin.tolist()))
+        yield TokenWindows(ids, torch.from_numpy(keep), tuple(begin.tolist()))
 
 
 def _first_rows(n: int, shape: tuple[int, int]) -> Tensor:

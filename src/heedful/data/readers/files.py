@@ -39,7 +39,7 @@ class Line(NamedTuple):
     fault: str = ""
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """A row of a table: the line it begins on, its cells, and where it cannot be used, why."""
 
     number: int
@@ -101,11 +101,11 @@ class InputFile:
         for line in self.lines():
             yield Line(line.number, "", "carriage return inside") if "\r" in line.text else line
 
-    def tabbed_rows(self) -> Iterator[Row]:
+    def tabbed_rows(self) -> Iterator[TableRow]:
         """A row a line, its cells between tabs."""
-        return (Row(line.number, line.text.split("\t"), line.fault) for line in self.sentences())
+        return (TableRow(line.number, line.text.split("\t"), line.fault) for line in self.sentences())
 
-    def quoted_rows(self) -> Iterator[Row]:
+    def quoted_rows(self) -> Iterator[TableRow]:
         """As spreadsheets write them: commas, and quotes around what holds commas, quotes or line ends."""
         return csv_rows(self.lines(), self.name)
 
@@ -161,7 +161,7 @@ def split_lines(stream: BinaryIO, name: str, encoding: str = "utf-8", *, strict:
             yield Line(number, "", fault)
 
 
-def csv_rows(lines: Iterable[Line], name: str, delimiter: str = ",") -> Iterator[Row]:
+def csv_rows(lines: Iterable[Line], name: str, delimiter: str = ",") -> Iterator[TableRow]:
     """Rows of quoted cells. A cell ends at the library's limit of 128 KiB: a quote left open swallows no file."""
 
     def texts() -> Iterator[str]:
@@ -174,7 +174,7 @@ def csv_rows(lines: Iterable[Line], name: str, delimiter: str = ",") -> Iterator
     number = 1
     try:
         for cells in rows:
-            yield Row(number, cells)
+            yield TableRow(number, cells)
             number = rows.line_num + 1
     except csv.Error as error:
         raise DataError(f"{name}:{number}: the row cannot be read: {error}; is a quote left open?") from None

@@ -13,7 +13,7 @@ from typing import Any
 from ...errors import DataError
 from ..languages import Languages
 from ..pairs import Pair
-from .files import InputFile, OtherLanguageError, Row
+from .files import InputFile, OtherLanguageError, TableRow
 
 ARRAY = re.compile(rb"\s*\[\s*\{")
 
@@ -38,7 +38,7 @@ def read_commas(file: InputFile, languages: Languages) -> Iterator[Pair]:
 
 
 def _pairs(
-    file: InputFile, languages: Languages, rows: Iterable[Row], between: str, unnamed: int | None = None
+    file: InputFile, languages: Languages, rows: Iterable[TableRow], between: str, unnamed: int | None = None
 ) -> Iterator[Pair]:
     """Which columns: the header says it, or `columns`, or else the source comes first."""
     source, target = languages.places(languages.order) or (0, 1)

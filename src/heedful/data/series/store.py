@@ -35,7 +35,7 @@ Floats = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scale(Config):
+class ColumnScale(Config):
     """What every column is moved and divided by, after its logarithm is taken where `transform` says so.
 
     Without numbers, values stay as they are.
@@ -52,7 +52,7 @@ class Scale(Config):
         self.require(all(width > 0 for width in self.width), f"widths are above 0, not {self.width}")
 
     @classmethod
-    def of(cls, values: NDArray[np.float64], transform: Literal["none", "log"] = "none") -> Scale:
+    def of(cls, values: NDArray[np.float64], transform: Literal["none", "log"] = "none") -> ColumnScale:
         """By the mean and the deviation of what was observed of (L, C); a constant is only moved."""
         taken = cls(transform=transform).apply(values)
         if np.isnan(taken).all(axis=0).any():
@@ -100,7 +100,7 @@ class SeriesStore:
         folder = Path(folder)
         meta, self.fingerprint = _FILES.read(folder)
         self.columns: tuple[str, ...] = tuple(meta["columns"])
-        self.scale = Scale.from_dict(meta["scale"])
+        self.scale = ColumnScale.from_dict(meta["scale"])
         self.step: str | None = meta["step"]
         self.season: int | None = meta["season"]
         self.whole: bool = meta["whole"]  # whether everything was observed
@@ -124,7 +124,7 @@ class SeriesStore:
         return shown(time.view("datetime64[us]")[0] if kind == "date" else time.view(np.float64)[0])
 
     @classmethod
-    def write(cls, folder: str | Path, series: Sequence[Series], scale: Scale) -> SeriesStore:
+    def write(cls, folder: str | Path, series: Sequence[Series], scale: ColumnScale) -> SeriesStore:
         """Write series of the same columns, in place of an older store, and open it."""
         folder = Path(folder)
         with _FILES.write(folder) as (files, meta):
@@ -148,7 +148,7 @@ def _stored(series: Series, start: int) -> Stored:
     return Stored(series.name, series.file, start, len(series), times)
 
 
-def _write_arrays(paths: Sequence[Path], series: Sequence[Series], scale: Scale) -> bool:
+def _write_arrays(paths: Sequence[Path], series: Sequence[Series], scale: ColumnScale) -> bool:
     """All series, one after the other; whether everything was observed."""
     whole = True
     with ExitStack() as stack:

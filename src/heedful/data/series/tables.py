@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import DataError, unknown
-from ..readers.files import Line, Row, csv_rows, opened, split_lines
+from ..readers.files import Line, TableRow, csv_rows, opened, split_lines
 from ..report import SeriesReport
 from .dates import Spacing, Times, check_order, descending, read_times, shown, spacing
 
@@ -138,7 +138,7 @@ class _Table:
     def __init__(self, path: Path, columns: Sequence[str] | None) -> None:
         self.path = path
         self._rows = _rows(path)
-        line, header, _ = next(self._rows, Row(1, []))
+        line, header, _ = next(self._rows, TableRow(1, []))
         self.header = [name.strip() for name in header]
         if not any(self.header):
             raise DataError(f"{path}: the file is empty; a table with a header is needed, such as date,close")
@@ -254,7 +254,7 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _rows(path: Path) -> Iterator[Row]:
+def _rows(path: Path) -> Iterator[TableRow]:
     """Rows with the line they begin on; what stands between their cells is seen in the header."""
     with opened(path) as stream:
         lines = split_lines(stream, str(path))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...data.report import SeriesReport
-from ...data.series import Scale, Series, SeriesStore, read_series
+from ...data.series import ColumnScale, Series, SeriesStore, read_series
 from ...errors import DataError
 from ...families import PatchTSTConfig
 from ..run import Files, TooLittleDataError
@@ -93,7 +93,7 @@ def _check_lengths(series: Sequence[Series], config: ForecastingConfig, readings
             notes.append(f"{one.name}: the last {len(one) - used:,} steps are beyond the split and not used")
 
 
-def _scale(series: Sequence[Series], config: SeriesConfig) -> Scale:
+def _scale(series: Sequence[Series], config: SeriesConfig) -> ColumnScale:
     """Of all training parts together: nothing later is known when training."""
     if config.transform == "log":
         for one in series:
@@ -105,7 +105,7 @@ def _scale(series: Sequence[Series], config: SeriesConfig) -> Scale:
         raise DataError(
             f"{', '.join(names)}: nothing was observed in the training part; leave such columns out (--columns)"
         )
-    return Scale.of(known, config.transform)
+    return ColumnScale.of(known, config.transform)
 
 
 def _sizes(series: Sequence[Series], config: SeriesConfig) -> list[str]:
