@@ -15,16 +15,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from heedful.data.share import WHOLE, Share
+from heedful.data.loader import WHOLE, Shard
 from heedful.data.store import TokenStore
 from heedful.families import config_of
 from heedful.tasks.language_model.config import LanguageModelConfig
 from heedful.tasks.language_model.job import LanguageModelJob
 from heedful.tasks.language_model.prepare import Prepared, Sizes
 from heedful.training import RunFolder, TrainingConfig
-from heedful.training.events import Observer
-from heedful.training.loop import Training
+from heedful.training.metrics import Observer
 from heedful.training.signals import Signals
+from heedful.training.trainer import Trainer
 
 FOREVER = 1_000_000  # steps: more than are ever taken
 
@@ -46,7 +46,7 @@ class HeedfulLoop:
         self._stack = ExitStack()
         run = RunFolder(folder)
         self._stack.enter_context(run.held())
-        self.training = Training(job, config, run, Signals())
+        self.training = Trainer(job, config, run, Signals())
         self._stack.callback(self.training.close)
         self.training.observers += observers
 
@@ -104,7 +104,7 @@ class First:
     def __init__(self, batches: Any, n: int) -> None:
         self.batches, self.n = batches, min(n, batches.steps_per_epoch(0))
 
-    def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Any]:
+    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[Any]:
         """From the one numbered `start`."""
         return islice(self.batches.epoch(0, 0, share), start, self.n)
 

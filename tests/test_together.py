@@ -13,7 +13,7 @@ import pytest
 
 from every_task import TINY
 from heedful.cli.together import deal
-from heedful.training.parallel import Alone
+from heedful.training.parallel import SingleProcess
 
 SIZE = 2
 TEXTS = ["I read.", "The cat sleeps in the garden.", "We drink water.", "She was far from here.", "He ran."]
@@ -26,7 +26,7 @@ CASES: dict[str, tuple[str, list[Any], Callable[[Any], int]]] = {  # the hook th
 }
 
 
-class Thread(Alone):
+class Thread(SingleProcess):
     """One of some threads that do as processes would."""
 
     size = SIZE
@@ -36,10 +36,10 @@ class Thread(Alone):
     def __init__(self, rank: int) -> None:
         self.rank = rank
 
-    def tell(self, value: Any) -> Any:
+    def broadcast_object(self, value: Any) -> Any:
         return self._shared(value)[0]
 
-    def collect(self, value: Any) -> list[Any]:
+    def gather_objects(self, value: Any) -> list[Any]:
         return self._shared(value)
 
     def _shared(self, value: Any) -> list[Any]:

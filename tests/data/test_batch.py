@@ -11,10 +11,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.data import packing
+from heedful.data import batch as batch_module
 from heedful.data.batch import Batch, copied, moved, pinned, tensors_of
-from heedful.data.text_batch import TextBatch
-from heedful.data.windows import Windows
+from heedful.data.text_batch import TextBatch, TokenWindows
 from heedful.errors import DataError
 from heedful.tasks.forecasting.windows import WindowBatch
 from heedful.tasks.images.batches import ImageBatch
@@ -91,7 +90,7 @@ def test_all_tensors_move_to_the_device_and_the_host_keeps_its_numbers() -> None
     assert (moved.source_lengths, moved.target_lengths, moved.shape) == ((4, 2), (2, 3), (2, 4, 3))
 
 
-@pytest.mark.parametrize("kind", [Batch, TextBatch, MaskedBatch, Windows, ImageBatch, WindowBatch])
+@pytest.mark.parametrize("kind", [Batch, TextBatch, MaskedBatch, TokenWindows, ImageBatch, WindowBatch])
 def test_every_kind_of_batch_moves_to_a_gpu_in_one_copy_from_pinned_memory(
     kind: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,7 +104,7 @@ def test_every_kind_of_batch_moves_to_a_gpu_in_one_copy_from_pinned_memory(
         steps.append(f"{device}, {non_blocking}")
         return tensor.clone()
 
-    monkeypatch.setattr(packing, "_pinned", pinned_room)
+    monkeypatch.setattr(batch_module, "_pinned", pinned_room)
     monkeypatch.setattr(torch.Tensor, "to", copy)
     given = [torch.tensor(n) if str(field.type).startswith("Tensor") else (n,) for n, field in enumerate(fields(kind))]
     tensors = [value for value in given if isinstance(value, torch.Tensor)]
@@ -121,14 +120,14 @@ def test_every_kind_of_batch_moves_to_a_gpu_in_one_copy_from_pinned_memory(
 
 @pytest.mark.parametrize("in_one_piece", [True, False])
 def test_a_copy_has_memory_of_its_own(in_one_piece: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packing, "_pinned", lambda size: torch.empty(size, dtype=torch.uint8))  # which needs no GPU
+    monkeypatch.setattr(batch_module, "_pinned", lambda size: torch.empty(size, dtype=torch.uint8))  # needs no GPU
     batch = pinned(Batch.of(PAIRS)) if in_one_piece else Batch.of(PAIRS)
     copy = copied(batch)
     for mine, other in zip(tensors_of(copy).values(), tensors_of(batch).values(), strict=True):
         assert torch.equal(mine, other)
         other.zero_()
         assert mine.any()
-    assert (packing.whole_of(list(tensors_of(copy).values())) is not None) == in_one_piece
+    assert (batch_module.whole_of(list(tensors_of(copy).values())) is not None) == in_one_piece
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -142,5 +141,5 @@ def test_what_is_pinned_is_not_pinned_again() -> None:
 
 
 def test_what_is_not_there_does_not_move() -> None:
-    batch = moved(Windows(torch.zeros(1, 3), None, (7,)), "meta")
+    batch = moved(TokenWindows(torch.zeros(1, 3), None, (7,)), "meta")
     assert (batch.ids.device.type, batch.keep, batch.starts) == ("meta", None, (7,))

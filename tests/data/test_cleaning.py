@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.data.cleaning import CleaningConfig, clean, in_direction, tidy
-from heedful.data.pairs import FileRead, Lengths, Pair, Reading
+from heedful.data.pairs import CleaningConfig, Pair, clean, in_direction, tidy
+from heedful.data.report import FileReport, Lengths, PairReport
 from heedful.errors import ConfigError, DataError
 
 FINE = ("Where is the station?", "역이 어디예요?")
@@ -28,7 +28,7 @@ def cleaned(
     *texts: tuple[str, str], languages: tuple[str, str] = ("en", "ko"), **config: object
 ) -> tuple[list[tuple[str, str]], dict[str, list[str]]]:
     """The texts kept, and the places of those dropped, by reason."""
-    reading = Reading()
+    reading = PairReport()
     kept = list(clean(pairs_of(*texts), CleaningConfig.from_dict(config), *languages, reading))
     assert reading.kept == len(kept)
     return [(pair.source, pair.target) for pair in kept], {why: tally.places for why, tally in reading.dropped.items()}
@@ -139,7 +139,7 @@ def test_a_language_of_unknown_script_is_not_checked() -> None:
 
 def test_the_wrong_direction_is_an_error_that_says_what_to_do() -> None:
     texts = [(f"안녕 {n}", f"Hello {n}") for n in range(6)] + [FINE] * 4
-    reading = Reading()
+    reading = PairReport()
     reading.columns = ("en", "ko")
     with pytest.raises(
         DataError,
@@ -172,7 +172,7 @@ def test_nothing_at_all_is_an_error() -> None:
 
 
 def test_first_places_are_few_and_counts_are_whole() -> None:
-    reading = Reading()
+    reading = PairReport()
     list(clean(pairs_of(FINE, *[("", "")] * 20), CleaningConfig(), "en", "ko", reading))
     assert reading.dropped["empty"].to_dict() == {"count": 20, "first": [f"a.tsv:{n}" for n in range(2, 7)]}
     assert str(reading.dropped["empty"]) == "20 (a.tsv:2, a.tsv:3, a.tsv:4, a.tsv:5, a.tsv:6, …)"
@@ -194,8 +194,8 @@ def test_duplicates_are_remembered_in_little_memory() -> None:
 
 
 def test_a_reading_as_a_dict() -> None:
-    reading = Reading()
-    reading.files.append(FileRead("a.tsv", "tab-separated text", 3))
+    reading = PairReport()
+    reading.files.append(FileReport("a.tsv", "tab-separated text", 3))
     list(clean(pairs_of(FINE, ("Yes", "네"), FINE), CleaningConfig(), "en", "ko", reading))
     told = json.loads(json.dumps(reading.to_dict()))
     assert told["files"] == [{"path": "a.tsv", "format": "tab-separated text", "pairs": 3}]
@@ -209,9 +209,9 @@ def test_a_reading_as_a_dict() -> None:
 
 def test_the_fingerprint_knows_order_sides_and_borders() -> None:
     def fingerprint(*texts: tuple[str, str]) -> str:
-        reading = Reading()
+        reading = PairReport()
         for pair in pairs_of(*texts):
-            reading.keep(pair)
+            reading.keep(*pair.texts)
         return reading.fingerprint
 
     lists = [
@@ -243,7 +243,7 @@ def test_no_lengths() -> None:
 
 def test_pairs_that_are_only_judged_all_come_through_unless_they_are_the_wrong_way_round() -> None:
     right = [Pair("나는 가요", "I go", "f", 1), Pair("나는 가요", "I go", "f", 2), Pair("", "", "f", 3)]
-    assert list(in_direction(right, "ko", "en", Reading())) == right
+    assert list(in_direction(right, "ko", "en", PairReport())) == right
     swapped = [Pair(pair.target, pair.source, "f", pair.line) for pair in right]
     with pytest.raises(DataError, match="--columns en,ko"):
-        list(in_direction(swapped, "ko", "en", Reading()))
+        list(in_direction(swapped, "ko", "en", PairReport()))

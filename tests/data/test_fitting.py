@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from heedful.data.fitting import parts, shortened
-from heedful.data.published_tokenizer import PublishedTokenizer
-from heedful.data.reader_tokenizer import PiecesConfig, learn_tokenizer
+from heedful.data.published_tokenizer import PublishedTokenizer, chunks, truncate
+from heedful.data.text_tokenizers import PiecesConfig, learn_tokenizer
 
 TEXT = "hello world this is a text"
 
@@ -23,9 +22,9 @@ def test_the_beginning_has_the_start_and_the_end_of_a_whole_text(tokenizer: Publ
     ids = tokenizer.encode(text)
     assert (ids[0], ids[-1]) == (start, end)
     for limit in range(2, len(ids) + 1):
-        assert shortened(tokenizer, ids, limit) == [start, *ids[1 : limit - 1], end]
+        assert truncate(tokenizer, ids, limit) == [start, *ids[1 : limit - 1], end]
     for limit in range(3, len(ids) + 1):
-        found = list(parts(tokenizer, ids, limit))
+        found = list(chunks(tokenizer, ids, limit))
         assert [index for part in found for index in part[1:-1]] == ids[1:-1]
         assert all((part[0], part[-1]) == (start, end) and len(part) <= limit for part in found)
 
@@ -33,9 +32,9 @@ def test_the_beginning_has_the_start_and_the_end_of_a_whole_text(tokenizer: Publ
 def test_a_tokeniser_may_put_nothing_around_a_text(tokenizer: PublishedTokenizer) -> None:
     bare = tokenizer.surrounded((), ())
     ids = bare.encode(TEXT)
-    assert shortened(bare, ids, 3) == ids[:3]
+    assert truncate(bare, ids, 3) == ids[:3]
     behind = tokenizer.surrounded((), tokenizer.encode("")[1:])
-    assert shortened(behind, behind.encode(f"</s>{TEXT}"), 3) == [
+    assert truncate(behind, behind.encode(f"</s>{TEXT}"), 3) == [
         *behind.encode(f"</s>{TEXT}")[:2],
         behind.encode("")[0],
     ]

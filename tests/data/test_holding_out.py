@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from heedful.data.holding_out import held_out
+from heedful.data.validation_split import held_out
 
 Examples = list[tuple[str, bytes]]
 

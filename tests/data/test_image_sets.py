@@ -13,9 +13,9 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from heedful.data.image_sets import ImageReading, ImageSource, image_sources
-from heedful.data.image_sets.bringing import brought, common_shape
-from heedful.data.image_sets.store import TRAIN, UNUSED, VALID, ImageStore, writing
+from heedful.data.image_sets import ImageSource, common_shape, image_sources, resized_images
+from heedful.data.image_sets.store import TRAIN, UNUSED, VALID, ImageStore, write_images
+from heedful.data.report import ImageReport
 from heedful.errors import DataError
 
 TRAINING, TESTING = "train-images-idx3-ubyte", "t10k-images-idx3-ubyte"
@@ -349,8 +349,8 @@ def test_every_image_is_kept_or_counted(tmp_path: Path) -> None:
     folder = pictures(tmp_path / "set", a=[drawn(4, 4), drawn(4, 4, 3), drawn(8, 6)], b=[drawn(4, 4)])
     (folder / "b" / "broken.png").write_bytes((folder / "b" / "0.png").read_bytes()[:50])
     (folder / "b" / "text.jpg").write_text("no image")
-    reading = ImageReading()
-    found = list(brought([one(folder)], 4, 1, reading))
+    reading = ImageReport()
+    found = list(resized_images([one(folder)], 4, 1, reading))
     assert {pixels.shape for pixels, _, _ in found} == {(4, 4, 1)}
     np.testing.assert_array_equal(found[0][0][..., 0], drawn(4, 4))
     assert [label for _, label, _ in found] == ["a", "a", "a", "b"]
@@ -369,8 +369,8 @@ def test_every_image_is_kept_or_counted(tmp_path: Path) -> None:
 
 def test_channels_that_no_image_has(tmp_path: Path) -> None:
     np.savez(tmp_path / "set.npz", x=drawn(2, 5, 5, 2), y=np.zeros(2, int))
-    reading = ImageReading()
-    assert list(brought([one(tmp_path / "set.npz")], 5, 3, reading)) == []
+    reading = ImageReport()
+    assert list(resized_images([one(tmp_path / "set.npz")], 5, 3, reading)) == []
     (place, _) = reading.dropped["broken or no image"].places
     assert "x[0] (the model reads 3 channels, and an image of shape (5, 5, 2) has 2)" in place
 
@@ -380,7 +380,7 @@ def test_channels_that_no_image_has(tmp_path: Path) -> None:
 
 def stored(folder: Path, n: int = 3) -> NDArray[np.uint8]:
     images = drawn(n, 2, 3, 1)
-    with writing(folder, (2, 3, 1)) as writer:
+    with write_images(folder, (2, 3, 1)) as writer:
         for number, image in enumerate(images):
             writer.add(image, f"place\n{number}")
         writer.finish([5, 6, 7][:n], [TRAIN, VALID, UNUSED][:n])
@@ -409,11 +409,11 @@ def test_a_store_is_whole_or_not_there(tmp_path: Path, name: str) -> None:
 
 def test_an_error_while_writing_leaves_the_older_store(tmp_path: Path) -> None:
     stored(tmp_path)
-    with pytest.raises(ValueError, match="0 images need as many"), writing(tmp_path, (2, 3, 1)) as writer:
+    with pytest.raises(ValueError, match="0 images need as many"), write_images(tmp_path, (2, 3, 1)) as writer:
         writer.finish([1], [TRAIN])
     assert len(ImageStore(tmp_path)) == 3
 
 
 def test_other_shapes_are_not_stored(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="not uint8 of"), writing(tmp_path, (2, 3, 1)) as writer:
+    with pytest.raises(ValueError, match="not uint8 of"), write_images(tmp_path, (2, 3, 1)) as writer:
         writer.add(drawn(3, 2, 1), "")

@@ -15,10 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from heedful.data.batch import Batch
-from heedful.data.loader import Loader, LoaderConfig
-from heedful.data.sequences import Sequences
-from heedful.data.share import Share
+from heedful.data.batch import Batch, Sequences
+from heedful.data.loader import Loader, LoaderConfig, Shard
 from heedful.data.store import TokenStore
 from heedful.errors import DataError
 
@@ -124,7 +122,7 @@ def test_an_epoch_can_start_at_its_end_and_not_beyond() -> None:
 @pytest.mark.parametrize("of", [2, 3, 50])
 def test_shares_of_a_batch_have_one_shape_and_every_row_once(of: int) -> None:
     loader = Loader(natural(300), CONFIG, 3)
-    every = [list(loader.epoch(1, 2, Share(index, of))) for index in range(of)]
+    every = [list(loader.epoch(1, 2, Shard(index, of))) for index in range(of)]
     for whole, *parts in zip(loader.epoch(1, 2), *every, strict=True):
         b, s, t = whole.shape
         assert {part.shape for part in parts} == {(math.ceil(b / of), s, t)}
@@ -134,8 +132,8 @@ def test_shares_of_a_batch_have_one_shape_and_every_row_once(of: int) -> None:
             assert torch.equal(part.target_out[:n], whole.target_out[: len(whole.rows)][index::of])
             assert not part.source_mask[n:].any()
             assert not part.target_mask[n:].any()
-    with pytest.raises(ValueError, match="of 2 shares, one has a number from 0 to 1, not 2"):
-        Share(2, 2)
+    with pytest.raises(ValueError, match="of 2 shards, one has a number from 0 to 1, not 2"):
+        Shard(2, 2)
 
 
 def test_in_order_goes_from_short_to_long() -> None:

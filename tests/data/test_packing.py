@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 
-from heedful.data import packing
-from heedful.data.packing import cut, pinned_together, whole_of
+from heedful.data import batch as batch_module
+from heedful.data.batch import cut, pinned_together, whole_of
 
 
 @pytest.fixture
 def kinds(monkeypatch: pytest.MonkeyPatch) -> list[torch.Tensor]:
-    monkeypatch.setattr(packing, "_pinned", lambda size: torch.empty(size, dtype=torch.uint8))  # which needs no GPU
+    monkeypatch.setattr(batch_module, "_pinned", lambda size: torch.empty(size, dtype=torch.uint8))  # needs no GPU
     return [
         torch.arange(7),
         torch.tensor([[True, False, True]]),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from heedful.data.prefetch import prefetched
+from heedful.data.loader import prefetched
 
 
 class Counting:

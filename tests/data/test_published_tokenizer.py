@@ -10,8 +10,7 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
 import published_folders as published
-from heedful.data.listed_vocabulary import tokenizer_of
-from heedful.data.published_tokenizer import PublishedTokenizer
+from heedful.data.published_tokenizer import PublishedTokenizer, tokenizer_of
 from heedful.errors import ConfigError, DataError
 
 MAKES = {

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heedful.data.series import Scale, Series, SeriesReading, SeriesStore, read_series
+from heedful.data.report import SeriesReport
+from heedful.data.series import ColumnScale, Series, SeriesStore, read_series
 from heedful.errors import ConfigError, DataError
 
-Read = Callable[..., tuple[Series, SeriesReading]]
+Read = Callable[..., tuple[Series, SeriesReport]]
 
 
 def written(path: Path, text: str) -> Path:
@@ -22,8 +23,8 @@ def written(path: Path, text: str) -> Path:
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
-    def read(text: str, columns: Sequence[str] | None = None, name: str = "prices.csv") -> tuple[Series, SeriesReading]:
-        reading = SeriesReading()
+    def read(text: str, columns: Sequence[str] | None = None, name: str = "prices.csv") -> tuple[Series, SeriesReport]:
+        reading = SeriesReport()
         (series,) = read_series([written(tmp_path / name, text)], columns=columns, reading=reading)
         return series, reading
 
@@ -79,7 +80,7 @@ def test_a_column_of_names_makes_several_series(tmp_path: Path, header: str) -> 
 
 def test_series_can_be_chosen_by_name(tmp_path: Path) -> None:
     path = written(tmp_path / "p.csv", "symbol,x\nAAPL,1\nIBM,2\nMSFT,3\n")
-    reading = SeriesReading()
+    reading = SeriesReport()
     assert [one.name for one in read_series([path], names=["MSFT", "AAPL"], reading=reading)] == ["MSFT", "AAPL"]
     assert [one["name"] for one in reading.series] == ["MSFT", "AAPL"]
     with pytest.raises(DataError, match=r"unknown series 'APPL'.*'AAPL'.*; allowed: AAPL, IBM, MSFT"):
@@ -276,28 +277,28 @@ def test_an_irregular_step_is_noted(read: Read) -> None:
 
 def test_a_scale_is_the_mean_and_the_deviation_of_what_was_observed() -> None:
     values = np.array([[1.0, 5.0, 4.0], [3.0, 5.0, np.nan], [8.0, 5.0, 6.0]])
-    scale = Scale.of(values)
+    scale = ColumnScale.of(values)
     assert scale.location == (4.0, 5.0, 5.0)
     np.testing.assert_allclose(np.array(scale.width), np.array([np.std([1, 3, 8]), 1.0, 1.0]))
     np.testing.assert_allclose(scale.undo(scale.apply(values)), values)
-    assert Scale().apply(values) is values
+    assert ColumnScale().apply(values) is values
 
 
 def test_logarithms_come_first() -> None:
     values = np.array([[1.0], [np.e**2]])
-    scale = Scale.of(values, "log")
+    scale = ColumnScale.of(values, "log")
     np.testing.assert_allclose([scale.location, scale.width], [[1.0], [1.0]])
     np.testing.assert_allclose(scale.undo(scale.apply(values)), values)
     with pytest.raises(DataError, match="holds 0, and only what is above 0"):
         scale.apply(np.array([[1.0], [0.0]]))
     with pytest.raises(ConfigError, match="widths are above 0"):
-        Scale(location=(1.0,), width=(0.0,))
+        ColumnScale(location=(1.0,), width=(0.0,))
 
 
 def test_a_store_says_what_was_read(tmp_path: Path) -> None:
     text = "symbol,date,x,y\n" + "".join(f"{s},2013-03-{d:02},{d},{d * d}\n" for s in "AB" for d in range(4, 9))
     series = read_series([written(tmp_path / "p.csv", text)])
-    scale = Scale.of(series[0].values)
+    scale = ColumnScale.of(series[0].values)
     store = SeriesStore.write(tmp_path / "store", series, scale)
     np.testing.assert_allclose(scale.undo(store.values), np.concatenate([one.values for one in series]), rtol=1e-6)
     assert store.values.dtype == np.float32
@@ -314,7 +315,7 @@ def test_a_store_says_what_was_read(tmp_path: Path) -> None:
 def test_a_store_that_was_changed_or_not_finished_is_none(tmp_path: Path) -> None:
     series = read_series([written(tmp_path / "p.csv", "x\n1\n\n2\n")])
     store = tmp_path / "store"
-    SeriesStore.write(store, series, Scale())
+    SeriesStore.write(store, series, ColumnScale())
     (store / "values.bin").write_bytes(b"\0" * 8)
     with pytest.raises(DataError, match=r"values\.bin is not what was written"):
         SeriesStore(store)
@@ -326,7 +327,7 @@ def test_a_store_that_was_changed_or_not_finished_is_none(tmp_path: Path) -> Non
 def test_values_that_the_scale_cannot_hold(tmp_path: Path) -> None:
     series = read_series([written(tmp_path / "p.csv", "x\n1\n1e300\n")])
     with pytest.raises(DataError, match=r"p\.csv:3: a value is too large"):
-        SeriesStore.write(tmp_path / "store", series, Scale())
+        SeriesStore.write(tmp_path / "store", series, ColumnScale())
     series = read_series([written(tmp_path / "q.csv", "x\n1\n-2\n")])
     with pytest.raises(DataError, match=r"q\.csv:3: the column 'x' holds -2, and transform=log needs"):
-        SeriesStore.write(tmp_path / "store", series, Scale(transform="log"))
+        SeriesStore.write(tmp_path / "store", series, ColumnScale(transform="log"))

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from heedful.data import corpus
-from heedful.data.corpus import Corpus, CorpusReading, text_files
+from heedful.data.corpus import Corpus, text_files
+from heedful.data.report import CorpusReport
 from heedful.errors import DataError
 
 
@@ -31,7 +32,7 @@ def test_files_folders_packed_text_and_json_lines_are_documents(tmp_path: Path) 
     write(tmp_path / "b" / "e.jsonl", '{"text": "five", "id": 1}\n\n{"text": "s\\nix"}\n')
     write(tmp_path / "b" / ".hidden.txt", "no")
     write(tmp_path / "b" / "picture.png", "no")
-    reading = CorpusReading()
+    reading = CorpusReport()
     files = text_files([plain, tmp_path / "b"], reading)
     text = Corpus(tuple(files))
     text.survey(reading)
@@ -44,7 +45,7 @@ def test_files_folders_packed_text_and_json_lines_are_documents(tmp_path: Path) 
         ("s\nix", "e.jsonl", 3, True),
     ]
     assert [text for _, text in text.documents()] == [row[0] for row in found]
-    assert (reading.documents, reading.characters) == (5, 8 + 7 + 2 + 4 + 4)
+    assert (reading.total, reading.characters) == (5, 8 + 7 + 2 + 4 + 4)
     assert {reason: tally.count for reason, tally in reading.skipped.items()} == {"not recognised": 1}
     assert json.loads(json.dumps(reading.to_dict()))["different_characters"] == len(
         set("one\ntwo\n# three넷\nfives\nix")
@@ -117,7 +118,7 @@ def test_a_cut_corpus_is_a_slice_of_the_whole(tmp_path: Path, monkeypatch: pytes
 def test_what_is_no_text_is_refused_with_its_place(name: str, raw: bytes, why: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(raw)
     with pytest.raises(DataError, match=why):
-        Corpus((tmp_path / name,)).survey(CorpusReading())
+        Corpus((tmp_path / name,)).survey(CorpusReport())
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
@@ -138,8 +139,8 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
 
 def test_an_empty_document_among_others_is_counted_and_left_out(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", '{"text": "a"}\n{"text": ""}\n{"text": "b"}\n')
-    reading, text = CorpusReading(), Corpus((path,))
+    reading, text = CorpusReport(), Corpus((path,))
     text.survey(reading)
     assert [passage.text for passage in text] == ["a", "b"]
-    assert reading.documents == 2
+    assert reading.total == 2
     assert str(reading.skipped["empty"]) == f"1 ({path}:2)"

@@ -13,7 +13,7 @@ from heedful.data import corpus
 from heedful.data.corpus import Corpus, Passage
 from heedful.data.published_tokenizer import PublishedTokenizer
 from heedful.data.text_tokenizers import encode, encode_passages, end_of, of_characters, of_pieces
-from heedful.data.unicode import nfc
+from heedful.data.tokenizer import nfc
 from heedful.errors import DataError
 
 TEXT = "To be, or not to be:\n  that is the question.\n나는 물을 마셔요.\n\n\tBE! " * 8

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from heedful.data.share import Share
-from heedful.data.windows import RandomWindows, Windows, every_window
+from heedful.data.loader import Shard
+from heedful.data.text_batch import RandomWindows, TokenWindows, every_window
 from heedful.errors import DataError
 
 ROW = np.arange(1000, dtype=np.uint16)
@@ -38,7 +38,7 @@ def test_what_is_drawn_depends_on_seed_epoch_and_step_alone() -> None:
 @pytest.mark.parametrize("of", [1, 2, 5, 7])
 def test_shares_are_drawn_as_one(of: int) -> None:
     windows = RandomWindows(ROW, context=16, batch=5, seed=3)
-    every = [list(windows.epoch(2, 4, Share(index, of))) for index in range(of)]
+    every = [list(windows.epoch(2, 4, Shard(index, of))) for index in range(of)]
     for whole, *parts in zip(windows.epoch(2, 4), *every, strict=True):
         for index, part in enumerate(parts):
             n = len(part.starts)
@@ -89,7 +89,7 @@ def test_nothing_to_predict_is_no_window() -> None:
 def test_a_batch_moves_whole() -> None:
     (first, *_) = every_window(ROW[:40], context=16, stride=16, batch=2)
     moved = first.to("cpu")
-    assert isinstance(moved, Windows)
+    assert isinstance(moved, TokenWindows)
     assert torch.equal(moved.ids, first.ids)
     assert moved.keep is not None
     assert first.keep is not None

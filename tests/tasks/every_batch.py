@@ -13,8 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.data.batch import Batch
-from heedful.data.text_batch import TextBatch
-from heedful.data.windows import Windows
+from heedful.data.text_batch import TextBatch, TokenWindows
 from heedful.tasks.classification.config import ClassificationConfig
 from heedful.tasks.classification.task import ClassificationTask
 from heedful.tasks.forecasting.config import ForecastingConfig
@@ -116,8 +115,8 @@ def gaps(job: Any, batch: MaskedBatch) -> Iterator[MaskedBatch]:
         )
 
 
-def windows(job: Any, batch: Windows) -> Iterator[Windows]:
-    return (Windows(batch.ids[place : place + 1], None, (start,)) for place, start in enumerate(batch.starts))
+def windows(job: Any, batch: TokenWindows) -> Iterator[TokenWindows]:
+    return (TokenWindows(batch.ids[place : place + 1], None, (start,)) for place, start in enumerate(batch.starts))
 
 
 def images(job: Any, batch: ImageBatch) -> Iterator[ImageBatch]:

@@ -14,8 +14,8 @@ from every_batch import KINDS, Kind
 from torch import Tensor
 
 from heedful.data.batch import tensors_of
-from heedful.data.share import Share
-from heedful.training.parallel import Rounded
+from heedful.data.loader import Shard
+from heedful.training.parallel import MasterWeightModel
 
 EXACT, SUMS = 1e-12, 1e-10
 
@@ -52,7 +52,7 @@ def shapes(batch: Any) -> list[Any]:
 def test_a_fixed_batch_has_the_same_gradients_and_tells_the_host_nothing(made: tuple[Kind, Any]) -> None:
     kind, job = made
     whole = list(islice(job.batches.epoch(0), 3))
-    lacking = [next(job.batches.epoch(0, 0, Share(index, 7))) for index in (0, 6)]
+    lacking = [next(job.batches.epoch(0, 0, Shard(index, 7))) for index in (0, 6)]
     assert not getattr(lacking[1], kind.names)  # a row is missing, or all are
     alone = next(kind.alone(job, whole[0]))
     for batch in (*whole, *lacking, alone):
@@ -65,7 +65,7 @@ def test_a_fixed_batch_has_the_same_gradients_and_tells_the_host_nothing(made: t
 
 def test_a_batch_has_the_gradients_of_its_rows_alone_and_unpadded(made: tuple[Kind, Any]) -> None:
     kind, job = made
-    for batch in [*islice(job.batches.epoch(0), 8), next(job.batches.epoch(0, 0, Share(1, 2)))]:
+    for batch in [*islice(job.batches.epoch(0), 8), next(job.batches.epoch(0, 0, Shard(1, 2)))]:
         assert_same(gradients(job, [batch]), gradients(job, kind.alone(job, batch)), SUMS)
 
 
@@ -73,7 +73,7 @@ def test_a_batch_has_the_gradients_of_its_rows_alone_and_unpadded(made: tuple[Ki
 def test_shares_are_the_batch_each_row_once_in_one_shape(made: tuple[Kind, Any], of: int) -> None:
     kind, job = made
     start = job.batches.steps_per_epoch(1) - 3
-    every = [job.batches.epoch(1, start, Share(index, of)) for index in range(of)]
+    every = [job.batches.epoch(1, start, Shard(index, of)) for index in range(of)]
     for whole, *parts in zip(job.batches.epoch(1, start), *every, strict=True):
         rows = getattr(whole, kind.names)
         assert [getattr(part, kind.names) for part in parts] == [rows[index::of] for index in range(of)]
@@ -83,7 +83,7 @@ def test_shares_are_the_batch_each_row_once_in_one_shape(made: tuple[Kind, Any],
 
 def test_a_share_of_nothing_costs_nothing(made: tuple[Kind, Any]) -> None:
     kind, job = made
-    batch = next(job.batches.epoch(0, 0, Share(6, 7)))
+    batch = next(job.batches.epoch(0, 0, Shard(6, 7)))
     assert getattr(batch, kind.names) == ()
     assert all(not value.any() for value in gradients(job, [batch]))
 
@@ -91,7 +91,7 @@ def test_a_share_of_nothing_costs_nothing(made: tuple[Kind, Any]) -> None:
 def test_every_task_computes_with_weights_in_bf16(made: tuple[Kind, Any]) -> None:
     """Near what float64 gives: whatever a task hands to its module, it is read in the dtype of the weights."""
     _, job = made
-    held = Rounded(deepcopy(job.module).float())
+    held = MasterWeightModel(deepcopy(job.module).float())
     batch = next(job.batches.epoch(0))
     batch = replace(batch, **{k: v.float() for k, v in tensors_of(batch).items() if v.dtype == torch.float64})
     loss = job.loss(held.module.eval(), batch)  # without dropout, as `gradients` are

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 import heedful
 from heedful.core import padding
 from heedful.data.batch import moved
-from heedful.data.share import WHOLE, Share
+from heedful.data.loader import WHOLE, Shard
 from heedful.families.weights import weights_of
 from heedful.training import Goal, Loss, TrainingConfig, cross_entropy
 
@@ -60,7 +60,7 @@ class Data:
     def steps_per_epoch(self, epoch: int) -> int:
         return self.n
 
-    def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Numbers]:
+    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[Numbers]:
         for index in range(start, self.n):
             generator = torch.Generator().manual_seed(1000 * epoch + index)
             source = torch.randint(3, V, (self.rows, T), generator=generator)

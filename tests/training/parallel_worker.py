@@ -18,7 +18,7 @@ from torch import nn
 import heedful
 from heedful.core import EncoderDecoder
 from heedful.training import Interrupted, Loss, Outcome, cross_entropy, fit
-from heedful.training.parallel import Together, world
+from heedful.training.parallel import ProcessGroup, world
 from heedful.training.parallel.heartbeat import Heartbeat
 
 SMALL = {"d_model": 8, "n_heads": 2, "d_ff": 12, "dropout": 0.0, "vocab_size": 13}
@@ -97,7 +97,7 @@ def everything(out: Path) -> None:
 
 if __name__ == "__main__":
     quick = partial(Heartbeat, interval=0.1, limit=2.0)
-    setattr(sys.modules[Together.__module__], "Heartbeat", quick)  # noqa: B010  (a module is no such type)
+    setattr(sys.modules[ProcessGroup.__module__], "Heartbeat", quick)  # noqa: B010  (a module is no such type)
     if sys.argv[1] == "everything":
         everything(Path(sys.argv[2]))
     else:

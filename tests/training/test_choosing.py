@@ -15,7 +15,7 @@ from heedful.training.engines.choosing import COMPILING, PACED, SAVED, Chosen, e
 from heedful.training.engines.compiled import CompiledOnCpu
 from heedful.training.engines.engine import Engine
 from heedful.training.errors import EngineError
-from heedful.training.parallel import Alone, Replica
+from heedful.training.parallel import ReplicatedModel, SingleProcess
 from heedful.training.update import Update
 
 GRAPH = 0.1  # seconds that a recorded step takes here
@@ -101,5 +101,5 @@ def test_what_cannot_be_recorded_is_refused(changes: dict[str, Any]) -> None:
 
 def made(changes: dict[str, Any]) -> Any:
     job, settings = Copying(), config(**changes)
-    held = Replica(job.module)
-    return engine_for(settings, torch.device("cpu"), Update(held, settings, 10), job, held, settings, Alone())
+    held = ReplicatedModel(job.module)
+    return engine_for(settings, torch.device("cpu"), Update(held, settings, 10), job, held, settings, SingleProcess())

@@ -11,9 +11,9 @@ from twins import DTYPES, apart, made_by
 from heedful.core import Decoder, Encoder, Learned, Positions, Sinusoidal, TokenEmbedding, VocabularyHead, padding
 from heedful.training.engines.widening import Widening
 from heedful.training.loss import costs
+from heedful.training.parallel.models import step_status
 from heedful.training.quick import quicken
 from heedful.training.tables import Tables
-from heedful.training.verdict import judged
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -140,7 +140,7 @@ def test_the_verdict_on_many_gradients(clip: float, what: str, aligned: bool) ->
     table = Table.of(gradients)
     assert table.aligned == aligned
     found = judged_over_table(table, sums, clip)
-    wanted = judged(torch.nn.utils.get_total_norm([gradient.double() for gradient in gradients]), sums, clip)
+    wanted = step_status(torch.nn.utils.get_total_norm([gradient.double() for gradient in gradients]), sums, clip)
     assert torch.allclose(found.values, wanted.values, rtol=1e-6, equal_nan=True)
     assert float(found.skip) == float(wanted.skip) == float(what != "all is well")
     if what == "all is well":

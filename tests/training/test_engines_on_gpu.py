@@ -14,12 +14,12 @@ import torch
 from copying import Copying, Data, Numbers, config, tiny
 from torch import nn
 
-from heedful.data.share import WHOLE, Share
+from heedful.data.loader import WHOLE, Shard
 from heedful.families.weights import weights_of
 from heedful.training import Loss, RunFolder, fit
 from heedful.training.engines.captured import Captured
-from heedful.training.loop import Training
 from heedful.training.signals import Signals
+from heedful.training.trainer import Trainer
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a C
 class TwoShapes(Data):
     """Every other batch has one row more."""
 
-    def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Numbers]:
+    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[Numbers]:
         for index, batch in enumerate(super().epoch(epoch, start, share), start):
             keep = slice(None) if index % 2 else slice(0, -1)
             assert batch.lengths is not None
@@ -87,7 +87,7 @@ def test_an_engine_learns_what_the_eager_one_does(tmp_path: Path, engine: str, n
 class Same(Data):
     """One batch again and again."""
 
-    def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Numbers]:
+    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[Numbers]:
         for _ in range(start, self.n):
             yield next(super().epoch(0, 0, share))
 
@@ -114,7 +114,7 @@ def test_each_shape_is_recorded_once(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     with folder.held():
         settings = config(steps=99, device="cuda", engine="graph", precision="bf16-weights")
-        training = Training(Copying(data=TwoShapes(20)), settings, folder, Signals())
+        training = Trainer(Copying(data=TwoShapes(20)), settings, folder, Signals())
         for _ in range(10):
             training.step()
         assert isinstance(training.engine, Captured)
@@ -156,7 +156,7 @@ class Held(Data):
         super().__init__(6)
         self.all = torch.cat([batch.source for batch in super().epoch(0)]).cuda()
 
-    def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Numbers]:
+    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[Numbers]:
         for index, batch in enumerate(super().epoch(0, start, share), start):
             source = self.all[self.rows * index : self.rows * (index + 1)]
             yield Numbers(source, batch.real.cuda(), batch.lengths, batch.rows)
@@ -175,7 +175,7 @@ import sys
 import torch
 from copying import Copying, config
 from heedful.training import fit
-from heedful.training.r_drop import agreeing_cross_entropy
+from heedful.training.loss import agreeing_cross_entropy
 settings = {"device": "cuda", "engine": "graph", "precision": "bf16-weights", "optimiser": "muon", "muon_rate": 0.01}
 fit(Copying(), config(steps=8, validate_every=4, **settings), sys.argv[1])
 logits = torch.randn(4, 3, 40, device="cuda", requires_grad=True)

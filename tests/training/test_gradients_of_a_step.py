@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from heedful.training import Goal, Loss
 from heedful.training.engines.engine import Engine
-from heedful.training.optimiser import put_state, state_of
-from heedful.training.parallel import Alone, Replica
+from heedful.training.optimizers import put_state, state_of
+from heedful.training.parallel import ReplicatedModel, SingleProcess
 from heedful.training.update import Update
 
 
@@ -58,8 +58,8 @@ class Either:
 def stepping(job: Either, **changes: Any) -> Generator[set[str], list[Asked], None]:
     """Sent the batches of a step, gives the names of the weights that it changed."""
     settings = config(**{"weight_decay": 0.1, "betas": [0.0, 0.0], "clip": 0.0, "warmup_steps": 1, **changes})
-    held = Replica(job.module)
-    engine = Engine(Update(held, settings, 10), job, held, settings, Alone())
+    held = ReplicatedModel(job.module)
+    engine = Engine(Update(held, settings, 10), job, held, settings, SingleProcess())
     step, changed = 0, set[str]()
     while True:
         asked = yield changed
@@ -110,8 +110,8 @@ def test_a_weight_without_a_part_is_left_alone_even_by_decay_and_by_what_stood_t
 
 
 def test_an_optimiser_takes_nothing_that_another_kept() -> None:
-    held = Replica(nn.Linear(3, 3))
+    held = ReplicatedModel(nn.Linear(3, 3))
     update = Update(held, config(), 10)
     kept = {f"momentum/{name}": torch.ones_like(weight) for name, weight in held.weights.items()}
-    put_state(update.optimisers, held.weights, kept)
-    assert state_of(update.optimisers, held.weights) == {}
+    put_state(update.optimizers, held.weights, kept)
+    assert state_of(update.optimizers, held.weights) == {}

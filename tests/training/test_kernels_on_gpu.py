@@ -31,13 +31,12 @@ from heedful.core import (
 from heedful.core.binding import bind
 from heedful.core.masks import as_mask
 from heedful.core.rules import Grid
-from heedful.training.adamw import MaskedAdamW, QuickAdamW
-from heedful.training.loss import _CrossEntropy, cross_entropy
-from heedful.training.parallel import Rounded
+from heedful.training.loss import _Agreeing, _CrossEntropy, agreeing_cross_entropy, cross_entropy
+from heedful.training.optimizers import MaskedAdamW, QuickAdamW
+from heedful.training.parallel import MasterWeightModel
 from heedful.training.quick import Pass, quicken
 from heedful.training.quick.layers import QuickPostNorm, QuickPreNorm
 from heedful.training.quick.parts import QuickDotProduct, QuickLayerNorm, QuickLinear, QuickTokenEmbedding
-from heedful.training.r_drop import _Agreeing, agreeing_cross_entropy
 from heedful.training.tables import Tables
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -414,7 +413,7 @@ def test_adamw_and_rounding_of_many_tensors(sizes: list[tuple[int, ...]]) -> Non
         for name in mine.keeps:
             assert torch.allclose(mine.state[one][name], theirs.state[other][name], rtol=1e-5, atol=1e-7), name
     module = torch.nn.ParameterList(torch.zeros(size) for size in sizes).cuda()
-    held = Rounded(module)
+    held = MasterWeightModel(module)
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.normal_()

@@ -1,4 +1,4 @@
-"""The loop itself: what an update is, what is validated and delivered, what ends a run, what may not go on."""
+"""The trainer itself: what an update is, what is validated and delivered, what ends a run, what may not go on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import torch
 from copying import Copying, Data, Numbers, V, config, digest, tiny
 from torch import nn
 
-from heedful.data.share import WHOLE, Share
+from heedful.data.loader import WHOLE, Shard
 from heedful.errors import DataError
 from heedful.families.weights import put_weights, weights_of
 from heedful.training import (
@@ -34,14 +34,14 @@ from heedful.training import (
     Saved,
     Trained,
     fit,
-    loop,
     mean_of,
+    trainer,
 )
-from heedful.training.arrivals import Arrivals
 from heedful.training.checkpoint import load_tensors, path_of, steps_in
-from heedful.training.loop import Training
+from heedful.training.metrics import AsyncMetrics
 from heedful.training.resumption import _compare, identity_of
 from heedful.training.signals import Signals
+from heedful.training.trainer import Trainer
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +56,7 @@ class OneBatch(Data):
     def steps_per_epoch(self, epoch: int) -> int:
         return 1
 
-    def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Numbers]:
+    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[Numbers]:
         parts = list(super().epoch(epoch))
         lengths = tuple(length for part in parts for length in part.lengths or ())
         rows = tuple(row for part in parts for row in part.rows)
@@ -103,7 +103,7 @@ def test_bf16_trains_float32_weights(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     for has, precision in ((True, "bf16"), (True, "bf16-weights"), (False, "bf16"), (False, "bf16-weights")):
         seen.clear()
-        monkeypatch.setattr(loop, "computes_in_bf16", lambda device, has=has: has)  # whatever this CPU is
+        monkeypatch.setattr(trainer, "computes_in_bf16", lambda device, has=has: has)  # whatever this CPU is
         outcome = fit(Watched(), config(steps=2, precision=precision), tmp_path / f"{precision} {has}")
         assert set(seen) == {torch.bfloat16 if has else torch.float32}
         assert {weight.dtype for weight in weights_of(outcome.module).values()} == {torch.float32}
@@ -264,14 +264,14 @@ def test_a_step_that_is_not_finite_ends_the_run_and_names_its_input(tmp_path: Pa
 def test_values_that_come_late_still_stop_the_run_before_it_is_saved(tmp_path: Path) -> None:
     """As on a GPU: nothing is read until someone waits for it."""
 
-    class Late(Arrivals):
+    class Late(AsyncMetrics):
         def take(self, *, wait: bool = False) -> Iterator[Any]:
             return super().take(wait=True) if wait else iter(())
 
     run = RunFolder(tmp_path)
     with run.held():
-        training = Training(Copying(poison=4), config(), run, Signals())
-        training.arrivals = Late()
+        training = Trainer(Copying(poison=4), config(), run, Signals())
+        training.metrics = Late()
         with pytest.raises(
             NonFiniteError, match=r"step 4.*last checkpoint is of step 3.*numbers.txt:12, numbers.txt:13"
         ):
@@ -294,7 +294,7 @@ def test_data_without_batches_is_refused(tmp_path: Path) -> None:
 
 def test_data_that_ends_early_is_refused(tmp_path: Path) -> None:
     class Short(Data):
-        def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Numbers]:
+        def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[Numbers]:
             yield from list(super().epoch(epoch, start))[:2]
 
     with pytest.raises(DataError, match="promised more"):

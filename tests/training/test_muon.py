@@ -11,7 +11,7 @@ from copying import tiny
 from torch import Tensor, nn
 
 import heedful
-from heedful.training.muon import Muon, matrices_of, orthogonal
+from heedful.training.optimizers import Muon, matrices_of, orthogonal
 
 RATE = 0.02
 PRESETS = ["gpt2-tiny", "llama-tiny", "bert-tiny", "albert-tiny", "t5-tiny", "vit-tiny", "patchtst-tiny", "recurrent"]

@@ -23,7 +23,7 @@ from heedful.training.signals import Signals
 here = world()
 here.advice = "; go on"
 with here.guarded():
-    here.wait()
+    here.barrier()
 """
 
 
@@ -40,16 +40,16 @@ def test_a_world_of_several() -> None:
     done = ended("""
     import torch
     assert here.size == 2
-    assert here.agree(here.rank, -here.rank) == (1.0, 0.0)
-    assert here.tell({"rank": here.rank, "ä": [1.5, float("inf")]}) == {"rank": 0, "ä": [1.5, float("inf")]}
-    assert here.collect("x" * (1 + here.rank)) == ([] if here.rank else ["x", "xx"])
+    assert here.all_reduce_max(here.rank, -here.rank) == (1.0, 0.0)
+    assert here.broadcast_object({"rank": here.rank, "ä": [1.5, float("inf")]}) == {"rank": 0, "ä": [1.5, float("inf")]}
+    assert here.gather_objects("x" * (1 + here.rank)) == ([] if here.rank else ["x", "xx"])
     assert [part.tolist() for part in here.gather(torch.tensor([here.rank]))] == ([] if here.rank else [[0], [1]])
     kinds = [torch.float32, torch.float64, torch.float64, torch.int64]
     tensors = [torch.full((3, i), i + 10 * here.rank, dtype=kind) for i, kind in enumerate(kinds)]
-    here.add_up(tensors)
+    here.all_reduce(tensors)
     for i, kind in enumerate(kinds):
         assert tensors[i].dtype == kind and tensors[i].tolist() == [[2 * i + 10] * i] * 3
-    here.spread([tensor.fill_(here.rank + 7) for tensor in tensors])
+    here.broadcast([tensor.fill_(here.rank + 7) for tensor in tensors])
     assert all((tensor == 7).all() for tensor in tensors)
     assert torch.get_num_threads() == max(1, len(os.sched_getaffinity(0)) // 2) or "OMP_NUM_THREADS" in os.environ
     try:
@@ -76,8 +76,8 @@ def test_where_one_fails_the_other_ends_and_says_why(script: str, words: str) ->
     try:
         if here.rank == 1:
             {script}
-        here.wait()
-        here.wait()
+        here.barrier()
+        here.barrier()
     except DataError:
         here.heart.fail("failed: a.txt:3: it is empty")
         os._exit(1)
@@ -89,12 +89,12 @@ def test_where_one_fails_the_other_ends_and_says_why(script: str, words: str) ->
 def test_a_signal_reaches_all_and_the_exit_code_is_its() -> None:
     script = """
     with Signals() as signals:
-        here.wait()
+        here.barrier()
         if here.rank == 0:
             print("ready", flush=True)
-        (caught,) = here.agree(0.0)
+        (caught,) = here.all_reduce_max(0.0)
         while not caught:
-            (caught,) = here.agree(signals.caught or 0)
+            (caught,) = here.all_reduce_max(signals.caught or 0)
     os._exit(128 + int(caught))
     """
     with subprocess.Popen(command(script), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

@@ -31,7 +31,7 @@ from heedful.core.binding import Bound, bind
 from heedful.core.rules import Grid
 from heedful.training import cross_entropy, pending
 from heedful.training.packed import PackedEncoderLayer
-from heedful.training.parallel import Replica, Rounded
+from heedful.training.parallel import MasterWeightModel, ReplicatedModel
 from heedful.training.pending import PendingLogits
 from heedful.training.quick_cpu import FEW, SHORT, QuickDropout, quicken_on_cpu
 
@@ -266,7 +266,7 @@ def step(module: nn.Module, *, autocast: bool = False) -> tuple[Tensor, list[Ten
 
 def test_a_whole_step_is_the_same() -> None:
     module = model()
-    held = Replica(module)
+    held = ReplicatedModel(module)
     want, wanted = step(module)
     quicken_on_cpu(held.module)
     found = step(held.module)
@@ -312,7 +312,7 @@ def test_a_part_that_is_not_known_keeps_its_padding() -> None:
 @pytest.mark.parametrize("autocast", [True, False])
 def test_a_whole_step_in_bf16_is_near(autocast: bool) -> None:
     module = model()
-    held = Replica(module) if autocast else Rounded(module)
+    held = ReplicatedModel(module) if autocast else MasterWeightModel(module)
     quicken_on_cpu(held.module)
     want, found = step(module)[0], step(held.module, autocast=autocast)[0]
     torch.testing.assert_close(found.float(), want, rtol=1e-2, atol=0.0)
@@ -329,7 +329,7 @@ def test_a_copy_that_computes_shares_every_tensor_and_no_part() -> None:
     module = heedful.build("tiny", vocab_size=60, d_model=32, n_heads=4, d_ff=48)
     module.register_buffer("seen", torch.zeros(3))
     before = [type(part) for part in module.modules()]
-    held = Replica(module)
+    held = ReplicatedModel(module)
     quicken_on_cpu(held.module)
     mine, theirs = ({**dict(m.named_parameters()), **dict(m.named_buffers())} for m in (held.module, module))
     assert list(mine) == list(theirs)

@@ -30,7 +30,7 @@ from heedful.tasks.translation.config import TranslationConfig
 from heedful.tasks.translation.job import TranslationJob
 from heedful.training import Loss, TrainingConfig, cross_entropy
 from heedful.training import loss as losses
-from heedful.training.r_drop import agreeing_cross_entropy, doubled, loss_of
+from heedful.training.loss import agreeing_cross_entropy, doubled, loss_of
 
 B, T, V = 3, 4, 7
 

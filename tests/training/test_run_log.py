@@ -12,7 +12,7 @@ from copying import Copying, config
 
 from heedful.errors import MissingDependencyError
 from heedful.training import FolderError, Trained, Validated, fit
-from heedful.training.log import Log, TensorBoard, row_of
+from heedful.training.metrics import Log, TensorBoard, row_of
 
 
 def trained(step: int, **changes: Any) -> Trained:

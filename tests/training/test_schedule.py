@@ -7,7 +7,7 @@ import math
 import pytest
 from copying import config
 
-from heedful.training.schedule import schedule
+from heedful.training.optimizers import schedule
 
 
 @pytest.mark.parametrize("step", [1, 7, 3999, 4000, 4001, 100_000])

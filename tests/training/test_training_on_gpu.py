@@ -13,8 +13,8 @@ from copying import Copying, Data, config
 from heedful.families.weights import weights_of
 from heedful.training import NonFiniteError, RunFolder, fit
 from heedful.training.checkpoint import load_tensors, path_of
-from heedful.training.loop import Training
 from heedful.training.signals import Signals
+from heedful.training.trainer import Trainer
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
@@ -30,7 +30,7 @@ pytestmark = [
 def test_a_step_does_not_wait_for_the_device(tmp_path: Path, changes: dict[str, Any]) -> None:
     run = RunFolder(tmp_path)
     with run.held():
-        training = Training(Copying(data=Data(50)), config(steps=99, device="cuda", **changes), run, Signals())
+        training = Trainer(Copying(data=Data(50)), config(steps=99, device="cuda", **changes), run, Signals())
         training.step()  # the first makes what the others use
         torch.cuda.synchronize()
         try:

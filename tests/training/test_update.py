@@ -12,10 +12,9 @@ from torch import Tensor, nn
 import heedful
 from heedful import core
 from heedful.families.weights import put_weights, weights_of
-from heedful.training.averaging import Ema, ema_share, mean_of
-from heedful.training.optimiser import put_state, state_of, undecayed
-from heedful.training.parallel import Replica
-from heedful.training.update import Update
+from heedful.training.optimizers import put_state, state_of, undecayed
+from heedful.training.parallel import ReplicatedModel
+from heedful.training.update import Ema, Update, ema_share, mean_of
 
 
 @pytest.mark.parametrize("changes", [{}, {"positions": "learned"}, {"positions": "relative"}, {"tied": "none"}])
@@ -44,11 +43,11 @@ def test_a_class_token_and_torchs_embedding_do_not_decay() -> None:
 
 
 def test_shared_parameters_are_updated_once() -> None:
-    update = Update(Replica(tiny()), config(), 10)
+    update = Update(ReplicatedModel(tiny()), config(), 10)
     parameters = [
         parameter
-        for paced in update.optimisers
-        for group in paced.optimiser.param_groups
+        for paced in update.optimizers
+        for group in paced.optimizer.param_groups
         for parameter in group["params"]
     ]
     assert len(parameters) == len(set(parameters)) == len(list(tiny().parameters()))
@@ -68,7 +67,7 @@ def sums(total: float, n: int) -> Tensor:
 def test_update_is_torchs_clip_and_adamw(clip: float) -> None:
     settings = config(clip=clip, weight_decay=0.1, ema=0.9, schedule="cosine")
     ours, theirs = tiny().double(), tiny().double()
-    update = Update(Replica(ours), settings, 10)
+    update = Update(ReplicatedModel(ours), settings, 10)
     names = undecayed(theirs)
     decayed = [parameter for name, parameter in theirs.named_parameters() if name not in names]
     spared = [parameter for name, parameter in theirs.named_parameters() if name in names]
@@ -110,13 +109,13 @@ def test_update_is_torchs_clip_and_adamw(clip: float) -> None:
 @pytest.mark.parametrize("first", [True, False], ids=["at once", "later"])
 def test_what_is_not_finite_changes_nothing(what: str, first: bool) -> None:
     module = tiny()
-    update = Update(Replica(module), config(), 10)
+    update = Update(ReplicatedModel(module), config(), 10)
     assert update.ema is not None
     if not first:
         update.prepare(1)
         gradients_for(module, 1)
         update(sums(1.0, 3))
-    before = [weights_of(module), update.ema.means, state_of(update.optimisers, update.held.weights)]
+    before = [weights_of(module), update.ema.means, state_of(update.optimizers, update.held.weights)]
     before = [{name: tensor.clone() for name, tensor in tensors.items()} for tensors in before]
 
     update.prepare(2)
@@ -128,7 +127,7 @@ def test_what_is_not_finite_changes_nothing(what: str, first: bool) -> None:
     values = update(sums(float("nan") if what == "loss" else 1.0, 3))
 
     assert not values[-1]
-    after = [weights_of(module), update.ema.means, state_of(update.optimisers, update.held.weights)]
+    after = [weights_of(module), update.ema.means, state_of(update.optimizers, update.held.weights)]
     for old, new in zip(before, after, strict=True):
         for name, tensor in new.items():
             assert torch.equal(tensor, old.get(name, torch.zeros_like(tensor))), name
@@ -138,7 +137,7 @@ def test_frozen_parameters_stay_and_unused_ones_do_no_harm() -> None:
     module = nn.ModuleDict({"used": nn.Linear(2, 2), "frozen": nn.Linear(2, 2), "unused": nn.Linear(2, 2)})
     module["frozen"].requires_grad_(False)
     before = {name: weight.clone() for name, weight in weights_of(module).items()}
-    update = Update(Replica(module), config(weight_decay=0.5), 10)
+    update = Update(ReplicatedModel(module), config(weight_decay=0.5), 10)
     update.prepare(1)
     module["frozen"](module["used"](torch.ones(1, 2))).sum().backward()
     update(sums(1.0, 1))
@@ -148,13 +147,13 @@ def test_frozen_parameters_stay_and_unused_ones_do_no_harm() -> None:
 
 def test_the_optimisers_state_travels_by_name() -> None:
     module, other = tiny(), tiny()
-    update, fresh = Update(Replica(module), config(), 10), Update(Replica(other), config(), 10)
+    update, fresh = Update(ReplicatedModel(module), config(), 10), Update(ReplicatedModel(other), config(), 10)
     for step in (1, 2):
         update.prepare(step)
         gradients_for(module, step)
         update(sums(1.0, 1))
     put_weights(other, weights_of(module))
-    put_state(fresh.optimisers, fresh.held.weights, state_of(update.optimisers, update.held.weights))
+    put_state(fresh.optimizers, fresh.held.weights, state_of(update.optimizers, update.held.weights))
     for each, owner in ((update, module), (fresh, other)):
         each.prepare(3)
         gradients_for(owner, 3)
@@ -169,7 +168,7 @@ def test_the_average_forgets_its_start() -> None:
 
 
 def test_the_average_holds_shared_weights_once() -> None:
-    ema = Ema(Replica(tiny()).weights)
+    ema = Ema(ReplicatedModel(tiny()).weights)
     assert ema.means.keys() == dict(tiny().named_parameters()).keys()
 
 

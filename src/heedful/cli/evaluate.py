@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from ..config import write_mapping
-from ..data.pairs import Pair, Reading
+from ..data.pairs import Pair
+from ..data.report import PairReport
 from ..errors import ConfigError, DataError
 from ..tasks import load
 from ..tasks.predictor import ItemError
@@ -95,7 +96,7 @@ def _of_other_tasks(predictor: Any, model: Path, files: Files, words: dict[str, 
 
 
 def _pairs(translator: Translator, files: Files) -> list[Pair]:
-    reading = Reading()
+    reading = PairReport()
     pairs = read_set(files, translator.settings.source, translator.settings.target, reading)
     for why, tally in reading.dropped.items():
         warn(f"warning: left out, {why}: {tally}")

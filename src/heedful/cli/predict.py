@@ -14,15 +14,14 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from ..data.readers.files import Line
-from ..data.readers.text import every_line
+from ..data.readers.files import Line, every_line
 from ..errors import ConfigError, DataError
 from ..files import replacing
 from ..tasks import load
 from ..tasks.forecasting import SeriesForecaster
 from ..tasks.images import ImageClassifier
 from ..tasks.translation import Translator
-from ..training.parallel import Alone
+from ..training.parallel import SingleProcess
 from .answering import Answering, Form, Writing, answering
 from .generation import (
     Beam,
@@ -142,7 +141,7 @@ def predict(
                 raise DataError(fault)
             return
         name, lines = _input(text)
-        by_hand = here.tell(text == "-" and sys.stdin.isatty())
+        by_hand = here.broadcast_object(text == "-" and sys.stdin.isatty())
         way = answering(used, form, words)
         if isinstance(way.model, Translator) and form != "plain" and way.model.settings.confidence is None:
             warn("warning: this model gives no confidence; training teaches it where the validation set can")
@@ -155,9 +154,9 @@ def predict(
             raise DataError(f"{refused:,} of {done:,} lines were refused; the output has an empty answer for each")
 
 
-def _chunks(lines: Iterator[Line], size: int, here: Alone) -> Iterator[list[Line]]:
+def _chunks(lines: Iterator[Line], size: int, here: SingleProcess) -> Iterator[list[Line]]:
     """So many lines at a time, as the first process reads them: only it may have the input."""
-    while chunk := here.tell(list(islice(lines, size)) if here.rank == 0 else None):
+    while chunk := here.broadcast_object(list(islice(lines, size)) if here.rank == 0 else None):
         yield [Line(*line) for line in chunk]
 
 
@@ -212,7 +211,7 @@ def _input(text: str) -> tuple[str, Iterator[Line]]:
 
 
 @contextmanager
-def _output(path: Path | None, here: Alone) -> Iterator[BinaryIO]:
+def _output(path: Path | None, here: SingleProcess) -> Iterator[BinaryIO]:
     """The screen, or a file that is complete or not there; of several processes, the first one's."""
     if here.rank > 0:
         yield io.BytesIO()

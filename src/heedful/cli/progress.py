@@ -13,7 +13,7 @@ from rich.table import Column, Table
 
 from ..lens.terminal import sparkline
 from ..tasks.run import TaskJob
-from ..training.events import Event, Finished, Observer, Outcome, Saved, Trained, Validated
+from ..training.metrics import Event, Finished, Observer, Outcome, Saved, Trained, Validated
 from .words import console, plain, say, seconds
 
 

@@ -22,7 +22,7 @@ from ..tasks.run.folder import METRICS
 from ..tasks.scoring import Score
 from ..training.device import computes_in_bf16
 from ..training.errors import Interrupted
-from ..training.parallel import Alone, start
+from ..training.parallel import SingleProcess, start
 from .help import Command
 from .progress import watching
 from .tables import show_readings, show_scores
@@ -141,7 +141,7 @@ def launch(
         return world.rank == 0
 
 
-def _run(task: Task[Any, Any], settings: Any, files: Files, out: Path, common: Common, world: Alone) -> None:
+def _run(task: Task[Any, Any], settings: Any, files: Files, out: Path, common: Common, world: SingleProcess) -> None:
     several = ["--processes", str(common.processes)] if common.processes else []
     again = shlex.join(["heedful", "train", task.name, "--out", str(out), "--resume", *several])
     world.advice = f"; the run can be resumed from its last checkpoint: {again}"

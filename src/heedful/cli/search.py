@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ..data.readers.text import every_line
+from ..data.readers.files import every_line
 from ..errors import ConfigError, DataError
 from ..tasks.embedding import Embedder
 from ..tasks.embedding.search import Index, Match

@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from torch import Tensor
 
-from ..data.image_sets.files import ENDINGS, images_in
+from ..data.image_sets import ENDINGS, images_in
 from ..errors import ConfigError, DataError
 from ..tasks.forecasting import SeriesForecaster
 from ..tasks.forecasting.evaluation import forecast_files

@@ -10,20 +10,20 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from ..data.share import Share
+from ..data.loader import Shard
 from ..generation import Hypothesis
 from ..tasks.images import ImageClassifier
 from ..tasks.reader import Reader, Text
 from ..tasks.rounds import Call, Found
 from ..tasks.writer import Writer
-from ..training.parallel import Alone, world
+from ..training.parallel import SingleProcess, world
 from .words import console, errors
 
 T = TypeVar("T")
 
 
 @contextmanager
-def together() -> Iterator[Alone]:
+def together() -> Iterator[SingleProcess]:
     """The world of this process. In all but the first the terminal is quiet; what one dies of, the first one says."""
     here = world()
     console.quiet = errors.quiet = here.rank > 0
@@ -31,7 +31,7 @@ def together() -> Iterator[Alone]:
         yield here
 
 
-def deal(model: Any, here: Alone) -> None:
+def deal(model: Any, here: SingleProcess) -> None:
     """From now on each process answers a share of what the model is asked, and all get all answers.
 
     A model that is asked in another way is asked all of it by each.
@@ -48,7 +48,7 @@ def deal(model: Any, here: Alone) -> None:
         model.look = lambda prepared: _dealt(here, prepared, look)  # type: ignore[method-assign]  # of this object alone
 
 
-def _writing(model: Writer, here: Alone) -> Callable[..., Found]:
+def _writing(model: Writer, here: SingleProcess) -> Callable[..., Found]:
     own = model.found
 
     def found(call: Call, **more: Any) -> Found:
@@ -67,7 +67,7 @@ def _hypothesis(tokens: list[int], token_logprobs: list[float], **values: Any) -
     return Hypothesis(tokens=tuple(tokens), token_logprobs=tuple(token_logprobs), **values)
 
 
-def _reading(model: Reader, here: Alone) -> Callable[..., list[Tensor]]:
+def _reading(model: Reader, here: SingleProcess) -> Callable[..., list[Tensor]]:
     own = model.outputs
 
     def outputs(texts: Sequence[Text]) -> list[Tensor]:
@@ -79,8 +79,8 @@ def _reading(model: Reader, here: Alone) -> Callable[..., list[Tensor]]:
     return outputs
 
 
-def _dealt(here: Alone, items: Sequence[T], work: Callable[[Sequence[T]], Sequence[Any]]) -> list[Any]:
+def _dealt(here: SingleProcess, items: Sequence[T], work: Callable[[Sequence[T]], Sequence[Any]]) -> list[Any]:
     """Plain values for all items, in order, each from the process in whose share it is."""
-    share = Share(here.rank, here.size).rows(items)
-    found = here.tell(here.collect(work(share) if share else []))
+    share = Shard(here.rank, here.size).rows(items)
+    found = here.broadcast_object(here.gather_objects(work(share) if share else []))
     return [found[index % here.size][index // here.size] for index in range(len(items))]

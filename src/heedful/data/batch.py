@@ -1,13 +1,14 @@
-"""Ids to tensors of one fixed shape. Start, end and the shift between target_in and target_out are added here only.
+"""Ids to tensors of one fixed shape, and batches of any kind moved to a device in one copy.
 
-B rows, S source and T target places.
+Start, end and the shift between target_in and target_out are added here only.
+Shapes: N sequences, B rows, S source and T target places.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -15,25 +16,57 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..errors import DataError
-from .packing import cut, pinned_together, whole_of
-from .sequences import Ids, Sequences
 from .tokenizer import END, PAD, START
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 D = TypeVar("D", bound="DataclassInstance")
+Ids: TypeAlias = Sequence[int] | NDArray[np.integer[Any]]
+ALIGNED = 16  # bytes, at a multiple of which every tensor of a piece of memory begins
 
 
-class Marks(NamedTuple):
-    """The ids that a batch adds to those of its texts: other people's models have their own."""
+class Sequences(NamedTuple):
+    """Sequences of ids that lie in one flat array: where each begins, and how long it is."""
+
+    flat: NDArray[np.integer[Any]]
+    starts: NDArray[np.int64]  # (N,)
+    lengths: NDArray[np.int64]  # (N,)
+
+    @classmethod
+    def of(cls, several: Sequence[Ids]) -> Sequences:
+        """These, put into one array."""
+        lengths = np.array([len(ids) for ids in several], dtype=np.int64)
+        flat = np.concatenate([(), *several], dtype=np.int64, casting="unsafe")  # an empty list counts as floats
+        return cls(flat, lengths.cumsum() - lengths, lengths)
+
+    def laid_out(self, shape: tuple[int, int], fill: int) -> NDArray[np.int64]:
+        """(B, T): one in each row and `fill` behind it; rows beyond the last sequence hold nothing else."""
+        needed = (len(self.lengths), int(self.lengths.max(initial=0)))
+        if any(have < need for have, need in zip(shape, needed, strict=True)):
+            raise DataError(f"rows of the shape {shape} cannot hold sequences that need {needed}; nothing is cut off")
+        ids = np.full(shape, fill, dtype=np.int64)
+        places = np.arange(shape[1])
+        real = places < self.lengths[:, None]
+        ids[: len(self.lengths)][real] = self.flat[(self.starts[:, None] + places)[real]]
+        return ids
+
+    def lengths_of(self, n_rows: int) -> NDArray[np.int64]:
+        """(B,): 0 for rows beyond the last sequence."""
+        lengths = np.zeros(n_rows, dtype=np.int64)
+        lengths[: len(self.lengths)] = self.lengths
+        return lengths
+
+
+class SpecialTokens(NamedTuple):
+    """The ids that a batch adds to those of its texts; imported models bring others."""
 
     pad: int = PAD
     start: int = START
     end: int = END
 
 
-OURS = Marks()
+DEFAULT_TOKENS = SpecialTokens()
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,22 +105,27 @@ class Batch:
             raise ValueError(f"{len(pairs)} pairs need as many rows, not {len(rows)}")
         source, target = (Sequences.of([pair[side] for pair in pairs]) for side in (0, 1))
         numbers = [int(row) for row in rows]
-        return cls.laid_out(source, target, shape or _needed(source, target), numbers, Marks(pad, start, end))
+        return cls.laid_out(source, target, shape or _needed(source, target), numbers, SpecialTokens(pad, start, end))
 
     @classmethod
     def laid_out(
-        cls, source: Sequences, target: Sequences, shape: tuple[int, int, int], rows: Sequence[int], marks: Marks = OURS
+        cls,
+        source: Sequences,
+        target: Sequences,
+        shape: tuple[int, int, int],
+        rows: Sequence[int],
+        special: SpecialTokens = DEFAULT_TOKENS,
     ) -> Self:
         """A batch of as many sources as targets, which stand in these rows of their store."""
         needed = _needed(source, target)
         if any(have < need for have, need in zip(shape, needed, strict=True)):
             raise DataError(f"a batch of the shape {shape} cannot hold pairs that need {needed}; nothing is cut off")
         n_rows, n_source, n_target = shape
-        source_ids, source_mask, source_lengths = _ended(source, (n_rows, n_source), marks)
-        target_out, target_mask, target_lengths = _ended(target, (n_rows, n_target), marks)
-        target_in = np.full_like(target_out, marks.pad)
-        target_in[: needed[0], 0] = marks.start
-        target_in[:, 1:] = np.where(target_mask[:, 1:], target_out[:, :-1], marks.pad)  # the shift: end falls out
+        source_ids, source_mask, source_lengths = _ended(source, (n_rows, n_source), special)
+        target_out, target_mask, target_lengths = _ended(target, (n_rows, n_target), special)
+        target_in = np.full_like(target_out, special.pad)
+        target_in[: needed[0], 0] = special.start
+        target_in[:, 1:] = np.where(target_mask[:, 1:], target_out[:, :-1], special.pad)  # the shift: end falls out
         return cls(
             source=torch.from_numpy(source_ids),
             target_in=torch.from_numpy(target_in),
@@ -156,10 +194,55 @@ def _needed(source: Sequences, target: Sequences) -> tuple[int, int, int]:
 
 
 def _ended(
-    side: Sequences, shape: tuple[int, int], marks: Marks
+    side: Sequences, shape: tuple[int, int], special: SpecialTokens
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_], tuple[int, ...]]:
     """Each sequence and its end, then padding; what of that is real; and how long each row is."""
-    ids, lengths, n = side.laid_out(shape, marks.pad), side.lengths_of(shape[0]), len(side.lengths)
-    ids[np.arange(n), side.lengths] = marks.end
+    ids, lengths, n = side.laid_out(shape, special.pad), side.lengths_of(shape[0]), len(side.lengths)
+    ids[np.arange(n), side.lengths] = special.end
     lengths[:n] += 1
     return ids, np.arange(shape[1]) < lengths[:, None], tuple(lengths.tolist())
+
+
+def pinned_together(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Copies of tensors on the CPU, in one piece of memory that a GPU can read by itself."""
+    parts = cut(_pinned(_places(tensors)[1]), tensors)
+    for part, tensor in zip(parts, tensors, strict=True):
+        part.copy_(tensor)
+    return parts
+
+
+def cut(whole: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
+    """The tensors that lie in a piece of memory, which are shaped like these."""
+    starts, _ = _places(like)
+    bounds = zip(starts, like, strict=True)
+    return [whole[start : start + part.nbytes].view(part.dtype).view(part.shape) for start, part in bounds]
+
+
+def whole_of(tensors: Sequence[Tensor]) -> Tensor | None:
+    """The piece of memory in which these tensors lie, as `cut` would find them; None where they do not."""
+    if not tensors:
+        return None
+    memory, (starts, end) = tensors[0].untyped_storage(), _places(tensors)
+    base = memory.data_ptr()
+    places = zip(starts, tensors, strict=True)
+    if memory.nbytes() != end or not all(_lies_at(tensor, base, start) for start, tensor in places):
+        return None
+    return torch.empty(0, dtype=torch.uint8, device=tensors[0].device).set_(memory)
+
+
+def _pinned(size: int) -> Tensor:
+    return torch.empty(size, dtype=torch.uint8, pin_memory=True)
+
+
+def _lies_at(tensor: Tensor, base: int, start: int) -> bool:
+    here = tensor.data_ptr() == base + start or not tensor.numel()  # what is empty has no address
+    return here and tensor.untyped_storage().data_ptr() == base and tensor.is_contiguous()
+
+
+def _places(tensors: Sequence[Tensor]) -> tuple[list[int], int]:
+    """Where each begins, and where the last one ends."""
+    starts, end = [], 0
+    for tensor in tensors:
+        starts.append(end)
+        end += -(-tensor.nbytes // ALIGNED) * ALIGNED
+    return starts, end

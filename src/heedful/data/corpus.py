@@ -7,17 +7,15 @@ newlines. Nothing here holds more than a passage, however large a file is; a JSO
 from __future__ import annotations
 
 import codecs
-import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from ..errors import DataError
-from .pairs import Tally
-from .readers.files import opened, split_lines
-from .readers.find import walk
-from .unicode import nfc
+from .readers.files import find_files, opened, parse_json, split_lines, suffix_of
+from .report import CorpusReport, FileReport
+from .tokenizer import nfc
 
 TEXT, LINES = (".txt", ".text", ".md"), (".jsonl", ".ndjson")
 FIELD = "text"  # of a JSON line
@@ -32,45 +30,6 @@ class Passage(NamedTuple):
     file: str
     line: int
     begins: bool
-
-
-@dataclass
-class TextRead:
-    """One file that was read."""
-
-    path: str
-    documents: int = 0
-    characters: int = 0
-
-
-@dataclass
-class CorpusReading:
-    """What was read; `skipped` counts the files of a folder, and the documents, that were not, by the reason."""
-
-    files: list[TextRead] = field(default_factory=list)
-    skipped: dict[str, Tally] = field(default_factory=dict)
-    alphabet: set[str] = field(default_factory=set)
-
-    @property
-    def documents(self) -> int:
-        return sum(file.documents for file in self.files)
-
-    @property
-    def characters(self) -> int:
-        return sum(file.characters for file in self.files)
-
-    def skip(self, reason: str, place: str) -> None:
-        self.skipped.setdefault(reason, Tally()).add(place)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for a JSON file."""
-        return {
-            "files": [asdict(file) for file in self.files],
-            "skipped_files": {reason: tally.to_dict() for reason, tally in self.skipped.items()},
-            "documents": self.documents,
-            "characters": self.characters,
-            "different_characters": len(self.alphabet),
-        }
 
 
 @dataclass(frozen=True)
@@ -108,63 +67,43 @@ class Corpus:
         if parts:
             yield place, "".join(parts)
 
-    def survey(self, reading: CorpusReading) -> None:
+    def survey(self, reading: CorpusReport) -> None:
         """Read everything once, and tell what is there. Nothing but white space is an error."""
         for path in self.files:
-            found = TextRead(str(path))
+            found = FileReport(str(path), "text")
             for passage in _passages([path]):
-                found.documents += passage.begins
+                found.count += passage.begins
                 found.characters += len(passage.text)
                 reading.alphabet.update(passage.text)
                 if passage.begins and not passage.text:
                     reading.skip("empty", f"{path}:{passage.line}")
-                    found.documents -= 1
+                    found.count -= 1
             reading.files.append(found)
         if all(character.isspace() for character in reading.alphabet):
             named = ", ".join(map(str, self.files[:3])) + (", …" if len(self.files) > 3 else "")
             raise DataError(f"{named}: there is no text to learn from, only white space or nothing at all")
 
 
-def text_files(paths: Iterable[str | Path], reading: CorpusReading | None = None) -> list[Path]:
+def text_files(paths: Iterable[str | Path], reading: CorpusReport | None = None) -> list[Path]:
     """Every file to read for these paths. In a folder, the endings .txt, .text, .md and .jsonl count, packed or not;
     a file that is named is text whatever its ending."""
-    reading = CorpusReading() if reading is None else reading
-    found: dict[Path, Path] = {}  # by where they really are
+    reading = CorpusReport() if reading is None else reading
     given = [Path(path) for path in paths]
     if not given:
         raise DataError("no file was given to read text from")
-    for path in given:
-        for file in walk(path) if path.is_dir() else [path]:
-            if path.is_dir() and _ending(file) not in (*TEXT, *LINES):
-                reading.skip("not recognised", str(file))
-            elif file.resolve() not in found:
-                _check_file(file)
-                found[file.resolve()] = file
-            elif not path.is_dir():
-                raise DataError(f"{file}: the file is given twice")
-    if not found:
-        skipped = "; ".join(f"{reason}: {tally}" for reason, tally in reading.skipped.items()) or "the folder is empty"
+    files = find_files(given, (*TEXT, *LINES), reading)
+    if not files:
         raise DataError(
-            f"no text among {', '.join(map(str, given))} ({skipped}); endings read are .txt, .md and .jsonl"
+            f"no text among {', '.join(map(str, given))} ({reading.explain_skipped()}); "
+            "endings read are .txt, .md and .jsonl"
         )
-    return list(found.values())
-
-
-def _check_file(file: Path) -> None:
-    if not file.exists():
-        raise DataError(f"{file}: no such file or folder")
-    if not file.is_file():
-        raise DataError(f"{file}: neither a file nor a folder")
-
-
-def _ending(path: Path) -> str:
-    return Path(path.name.lower().removesuffix(".gz")).suffix
+    return files
 
 
 def _passages(files: Sequence[Path]) -> Iterator[Passage]:
     for path in files:
         with opened(path) as stream:
-            read = _json_lines if _ending(path) in LINES else _plain_text
+            read = _json_lines if suffix_of(path) in LINES else _plain_text
             yield from read(stream, path)
 
 
@@ -225,12 +164,7 @@ def _json_lines(stream: BinaryIO, path: Path) -> Iterator[Passage]:
 
 
 def _text_of(raw: bytes, place: str) -> str:
-    try:
-        row = json.loads(raw)
-    except RecursionError:
-        raise DataError(f"{place}: the JSON is nested too deeply") from None
-    except ValueError as error:
-        raise DataError(f"{place}: not JSON: {error}") from None
+    row = parse_json(raw, place)
     if not isinstance(row, dict) or not isinstance(row.get(FIELD), str):
         keys = f"an object with the keys {', '.join(map(str, row)) or 'none'}" if isinstance(row, dict) else repr(row)
         raise DataError(f'{place}: an object with a text under "{FIELD}" was expected, not {keys[:200]}')

@@ -1,4 +1,4 @@
-"""Batches of a few fixed shapes, in an order that (seed, epoch) alone decides.
+"""Batches of a few fixed shapes, in an order that (seed, epoch) alone decides; each process takes its shard of them.
 
 A batch's size is counted in padded tokens of its longer side: rows × max(S, T) ≤ batch_tokens, with one row at least.
 The shapes are chosen once, from the lengths, so that an epoch computes as little padding as it can.
@@ -6,23 +6,64 @@ The shapes are chosen once, from the lengths, so that an epoch computes as littl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..config import Config
 from ..errors import DataError
-from .batch import OURS, Batch, Marks
-from .share import WHOLE, Share
+from .batch import DEFAULT_TOKENS, Batch, SpecialTokens
 from .store import TokenStore
 
 _STEP = 4  # lengths are rounded up to a multiple of this
 _CANDIDATES = 256  # at most so many lengths are tried as the upper end of a bucket
+_END = object()
 
 Array = NDArray[np.int64]
+T = TypeVar("T")
+
+
+class Sliceable(Protocol):
+    """A list, a tuple, an array, a tensor."""
+
+    def __getitem__(self, key: slice, /) -> Any: ...
+
+
+R = TypeVar("R", bound=Sliceable)
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The part of every batch that a process takes, where several train one model.
+
+    Process `index` of `of` takes every `of`-th row. All of them together have every row once, and each makes room
+    for as many as any: a batch has one shape on all.
+    """
+
+    index: int = 0
+    of: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.index < self.of:
+            raise ValueError(f"of {self.of} shards, one has a number from 0 to {self.of - 1}, not {self.index}")
+
+    def rows(self, rows: R) -> R:
+        """This process's rows of all."""
+        part: R = rows[self.index :: self.of]
+        return part
+
+    def size(self, n: int) -> int:
+        """How many rows of n the largest shard has."""
+        return -(-n // self.of)
+
+
+WHOLE = Shard()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,18 +94,18 @@ class Bucket:
         return self.members[order[start:stop]]
 
 
-class Part(NamedTuple):
+class BatchPlan(NamedTuple):
     """Rows of a store, and the shape (B, S, T) they are laid out in."""
 
     rows: NDArray[np.intp]
     shape: tuple[int, int, int]
 
 
-class Loader:
-    """A store as batches. Every pair comes exactly once in an epoch."""
+class BucketedLoader(ABC, Generic[T]):
+    """A store as batches. Every row comes exactly once in an epoch."""
 
-    def __init__(self, store: TokenStore, config: LoaderConfig, seed: int = 0, marks: Marks = OURS) -> None:
-        self.store, self.config, self.seed, self.marks = store, config, seed, marks
+    def __init__(self, store: TokenStore, config: LoaderConfig, seed: int = 0) -> None:
+        self.store, self.config, self.seed = store, config, seed
         lengths = np.asarray(store.lengths, dtype=np.int64) + 1  # the end
         self._buckets = [_bucket(members, lengths, config.batch_tokens) for members in _divide(lengths, config)]
         owner = [np.full(bucket.n_batches, index) for index, bucket in enumerate(self._buckets)]
@@ -86,16 +127,16 @@ class Loader:
         """How many batches an epoch has; here the same for each."""
         return len(self._steps)
 
-    def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Batch]:
-        """The batches of an epoch in its own order, or a share of each, from step `start` on; those before are not
+    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[T]:
+        """The batches of an epoch in its own order, or a shard of each, from step `start` on; those before are not
         made."""
         return map(self._batch, self.plan(epoch, start, share))
 
-    def in_order(self) -> Iterator[Batch]:
-        """Every batch once, from the shortest pairs to the longest: for validation."""
+    def in_order(self) -> Iterator[T]:
+        """Every batch once, from the shortest rows to the longest: for validation."""
         return map(self._batch, self.plan_in_order())
 
-    def plan(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Part]:
+    def plan(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[BatchPlan]:
         """What each batch of `epoch` is made of."""
         if not 0 <= start <= len(self._steps):
             raise DataError(
@@ -107,19 +148,33 @@ class Loader:
         steps = random.permutation(self._steps)
         return self._parts(orders, steps[start:], share)
 
-    def plan_in_order(self) -> Iterator[Part]:
+    def plan_in_order(self) -> Iterator[BatchPlan]:
         """What each batch of `in_order` is made of."""
         return self._parts([np.arange(len(bucket.members)) for bucket in self._buckets], self._steps, WHOLE)
 
-    def _parts(self, orders: list[NDArray[np.intp]], steps: NDArray[Any], share: Share) -> Iterator[Part]:
+    def _parts(self, orders: list[NDArray[np.intp]], steps: NDArray[Any], share: Shard) -> Iterator[BatchPlan]:
         for owner, number in steps:
             bucket = self._buckets[owner]
             n_rows, n_source, n_target = bucket.shape
             rows = share.rows(bucket.part(orders[owner], number))
-            yield Part(rows, (share.size(n_rows), n_source, n_target))
+            yield BatchPlan(rows, (share.size(n_rows), n_source, n_target))
 
-    def _batch(self, part: Part) -> Batch:
-        return Batch.laid_out(*self.store.sides(part.rows), part.shape, part.rows.tolist(), self.marks)
+    @abstractmethod
+    def _batch(self, part: BatchPlan) -> T:
+        """A batch of these rows of the store, in this shape."""
+
+
+class Loader(BucketedLoader[Batch]):
+    """A store of pairs as batches."""
+
+    def __init__(
+        self, store: TokenStore, config: LoaderConfig, seed: int = 0, special: SpecialTokens = DEFAULT_TOKENS
+    ) -> None:
+        super().__init__(store, config, seed)
+        self.special = special
+
+    def _batch(self, part: BatchPlan) -> Batch:
+        return Batch.laid_out(*self.store.sides(part.rows), part.shape, part.rows.tolist(), self.special)
 
 
 def _bucket(members: NDArray[np.intp], lengths: Array, batch_tokens: int) -> Bucket:
@@ -176,3 +231,25 @@ def _prices(lengths: Array, ends: NDArray[np.intp], batch_tokens: int) -> NDArra
 
 def _rounded(lengths: Array) -> Array:
     return -(-lengths // _STEP) * _STEP
+
+
+def prefetched(batches: Iterator[T], n: int) -> Generator[T, None, None]:
+    """The same in the same order, up to `n` of them made ahead. An error comes where its batch would have come.
+
+    The thread begins with the first batch asked for, and ends with the last, with an error, or when the consumer closes
+    or drops the iterator; no later batch is made then.
+    """
+    if n < 1:
+        raise ValueError(f"at least one batch is made ahead, not {n}")
+    return _made_ahead(batches, n)
+
+
+def _made_ahead(batches: Iterator[T], n: int) -> Generator[T, None, None]:
+    worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="prefetch")  # one thread: they come in order
+    try:
+        coming = deque(worker.submit(next, batches, _END) for _ in range(n))
+        while (batch := coming.popleft().result()) is not _END:
+            coming.append(worker.submit(next, batches, _END))
+            yield cast("T", batch)
+    finally:
+        worker.shutdown(cancel_futures=True)

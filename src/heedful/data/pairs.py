@@ -1,13 +1,28 @@
-"""A sentence pair, and what is told about reading many of them."""
+"""A sentence pair, and which pairs are worth learning from.
+
+What is dropped is counted, with the first places of each reason.
+"""
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter
-from dataclasses import dataclass, field
-from typing import Any
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import ClassVar
 
-FIRST_PLACES = 5
+from ..config import Config
+from ..errors import DataError
+from .languages import SCRIPTS, script_of
+from .report import PairReport
+from .tokenizer import nfc
+
+_LETTER = re.compile(r"[^\W\d_]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_SLACK = 20  # characters by which short texts may differ, whatever the ratio
+_SHRINKS = 4  # at most so many code points become one in NFC
+_ENOUGH = 1000  # pairs of a file after which its direction is judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,146 +35,150 @@ class Pair:
     line: int
 
     @property
+    def texts(self) -> tuple[str, str]:
+        return self.source, self.target
+
+    @property
     def place(self) -> str:
         return f"{self.file}:{self.line}"
 
 
-@dataclass
-class Tally:
-    """How often something happened, and the first places."""
-
-    count: int = 0
-    places: list[str] = field(default_factory=list)
-
-    def add(self, place: str) -> None:
-        self.count += 1
-        if len(self.places) < FIRST_PLACES:
-            self.places.append(place)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"count": self.count, "first": list(self.places)}
-
-    def __str__(self) -> str:
-        more = ", …" if self.count > len(self.places) else ""
-        return f"{self.count} ({', '.join(self.places)}{more})"
+Rule = Callable[[Pair], bool]
 
 
-class Lengths:
-    """Statistics of lengths, from how often each occurred: memory does not grow with the data."""
+@dataclass(frozen=True, kw_only=True)
+class CleaningConfig(Config):
+    """What a pair must be like to be kept."""
+
+    title: ClassVar[str] = "data"
+
+    max_characters: int = 1000
+    max_ratio: float = 5.0  # of the longer text to the shorter
+    drop_duplicates: bool = True
+    check_script: bool = True
+
+    def check(self) -> None:
+        self.require_positive("max_characters", "max_ratio")
+
+
+def tidy(text: str) -> str:
+    """Text as it is learned: every run of white space one plain space, none at the ends, characters composed (NFC)."""
+    return nfc(" ".join(text.split()))
+
+
+def clean(
+    pairs: Iterable[Pair],
+    config: CleaningConfig,
+    source_language: str,
+    target_language: str,
+    reading: PairReport | None = None,
+) -> Iterator[Pair]:
+    """The pairs worth keeping, tidied, streamed. Nothing kept at all, or the wrong direction, is a DataError."""
+    reading = PairReport() if reading is None else reading
+    direction = _Direction(source_language, target_language, reading)
+    rules = _rules(config, direction)
+    kept = False
+    for raw in pairs:
+        pair = _tidied(raw, config.max_characters)
+        if fault := next((reason for reason, broken in rules if broken(pair)), None):
+            reading.drop(fault, pair.place)
+            continue
+        kept = True
+        reading.keep(*pair.texts)
+        yield pair
+    direction.judge()
+    if not kept:
+        why = "; ".join(f"{reason}: {tally}" for reason, tally in reading.dropped.items())
+        raise DataError(f"no sentence pair is left to use ({why or 'there was none'})")
+
+
+def in_direction(
+    pairs: Iterable[Pair], source_language: str, target_language: str, reading: PairReport
+) -> Iterator[Pair]:
+    """All the pairs as they are; a DataError where most of a file's are the wrong way round."""
+    direction = _Direction(source_language, target_language, reading)
+    for pair in pairs:
+        direction.is_wrong(pair)
+        yield pair
+    direction.judge()
+
+
+def _tidied(pair: Pair, max_characters: int) -> Pair:
+    """The pair tidied; what will be dropped for its length anyway is not composed, since that can take very long."""
+    collapsed = [" ".join(text.split()) for text in (pair.source, pair.target)]
+    source, target = (tidy(text) if len(text) <= _SHRINKS * max_characters else text for text in collapsed)
+    return Pair(source, target, pair.file, pair.line)
+
+
+def _rules(config: CleaningConfig, direction: _Direction) -> list[tuple[str, Rule]]:
+    """What a pair is dropped for, the first that holds."""
+    rules: list[tuple[str, Rule]] = [
+        ("lone surrogate", lambda pair: bool(_SURROGATE.search(pair.source) or _SURROGATE.search(pair.target))),
+        ("control character", lambda pair: bool(_CONTROL.search(pair.source) or _CONTROL.search(pair.target))),
+        ("empty", lambda pair: not pair.source or not pair.target),
+        ("too long", lambda pair: max(len(pair.source), len(pair.target)) > config.max_characters),
+        ("too uneven", lambda pair: _uneven(pair, config.max_ratio)),
+    ]
+    if config.check_script:
+        rules.append(("wrong script", direction.is_wrong))
+    if config.drop_duplicates:
+        rules.append(("duplicate", _Seen().again))
+    return rules
+
+
+def _uneven(pair: Pair, max_ratio: float) -> bool:
+    shorter, longer = sorted((len(pair.source), len(pair.target)))
+    return longer > max_ratio * shorter + _SLACK
+
+
+class _Seen:
+    """Pairs seen before, known by 8 bytes each. That any two of a million are mistaken has a chance of 3e-8."""
 
     def __init__(self) -> None:
-        self.counts: Counter[int] = Counter()
+        self._hashes: set[int] = set()
 
-    def add(self, length: int) -> None:
-        self.counts[length] += 1
-
-    def remove(self, length: int) -> None:
-        self.counts[length] -= 1
-        if not self.counts[length]:
-            del self.counts[length]
-
-    @property
-    def mean(self) -> float:
-        total = self.counts.total()
-        return sum(length * count for length, count in self.counts.items()) / total if total else 0.0
-
-    @property
-    def longest(self) -> int:
-        return max(self.counts, default=0)
-
-    def quantile(self, share: float) -> int:
-        """The smallest length that at least this share of all does not exceed."""
-        wanted, reached = share * self.counts.total(), 0
-        for length, count in sorted(self.counts.items()):
-            reached += count
-            if reached >= wanted:
-                return length
-        return 0
-
-    def to_dict(self) -> dict[str, float]:
-        return {
-            "mean": round(self.mean, 2),
-            "median": self.quantile(0.5),
-            "p95": self.quantile(0.95),
-            "longest": self.longest,
-        }
+    def again(self, pair: Pair) -> bool:
+        digest = blake2b(f"{pair.source}\0{pair.target}".encode(), digest_size=8).digest()
+        before = len(self._hashes)
+        self._hashes.add(int.from_bytes(digest, "big"))
+        return len(self._hashes) == before
 
 
-@dataclass
-class FileRead:
-    """One file that was read: in which format, and how many pairs were found in it, dropped ones included."""
+class _Direction:
+    """Whether texts are written as their language is. A file that would fit the other way round is an error."""
 
-    path: str
-    format: str
-    pairs: int = 0
+    def __init__(self, source: str, target: str, reading: PairReport) -> None:
+        self._languages = source, target
+        self._scripts = script_of(source), script_of(target)
+        self._reading = reading
+        self._file, self._seen, self._swapped = "", 0, 0
+
+    def is_wrong(self, pair: Pair) -> bool:
+        if pair.file != self._file:
+            self.judge()
+            self._file, self._seen, self._swapped = pair.file, 0, 0
+        source_script, target_script = self._scripts
+        lacks = _lacks(pair.source, source_script), _lacks(pair.target, target_script)
+        self._seen += 1
+        if all(lacks) and not _lacks(pair.source, target_script) and not _lacks(pair.target, source_script):
+            self._swapped += 1
+        if self._seen == _ENOUGH:
+            self.judge()
+        return any(lacks)
+
+    def judge(self) -> None:
+        """Raise if most of the pairs of the file at hand are the wrong way round."""
+        if self._swapped * 2 <= self._seen:
+            return
+        source, target = self._languages
+        other = {source: target, target: source}
+        columns = ",".join(other.get(name, name) for name in self._reading.columns or (source, target))
+        raise DataError(
+            f"{self._file}: {self._swapped} of {self._seen} pairs are the wrong way round for {source} to {target}; "
+            f"swap --from and --to, or say in which order the columns stand: --columns {columns}"
+        )
 
 
-class Reading:
-    """What was read, kept and dropped, collected while pairs stream by: every pair found is kept or counted as dropped.
-
-    `skipped` counts files of a folder that were not read; `columns` are the languages of unnamed columns, in order.
-    """
-
-    def __init__(self) -> None:
-        self.files: list[FileRead] = []
-        self.skipped: dict[str, Tally] = {}
-        self.dropped: dict[str, Tally] = {}
-        self.columns: tuple[str, ...] = ()
-        self.kept = 0
-        sides = ("source", "target")
-        self.characters = {side: Lengths() for side in sides}
-        self.words = {side: Lengths() for side in sides}
-        self._hash = hashlib.sha256()
-
-    @property
-    def pairs(self) -> int:
-        """Pairs found in all files so far."""
-        return sum(file.pairs for file in self.files)
-
-    @property
-    def fingerprint(self) -> str:
-        """A sha256 of the pairs in the order they were kept: another one means that the data changed."""
-        return self._hash.hexdigest()
-
-    def keep(self, pair: Pair) -> None:
-        self.kept += 1
-        for side, text in (("source", pair.source), ("target", pair.target)):
-            self.characters[side].add(len(text))
-            self.words[side].add(len(text.split()))
-            raw = text.encode()
-            self._hash.update(b"%d:%b" % (len(raw), raw))  # the length in front: no two lists of pairs read the same
-
-    def drop(self, reason: str, place: str) -> None:
-        self.dropped.setdefault(reason, Tally()).add(place)
-
-    def drop_kept(self, reason: str, pair: Pair) -> None:
-        """Drop a pair that was kept: the counts and lengths are as if it never had been. The fingerprint stays."""
-        self.kept -= 1
-        for side, text in (("source", pair.source), ("target", pair.target)):
-            self.characters[side].remove(len(text))
-            self.words[side].remove(len(text.split()))
-        self.drop(reason, pair.place)
-
-    def forget(self, reason: str, count: int, place: str) -> None:
-        """Take back drops whose places begin so."""
-        tally = self.dropped[reason]
-        tally.count -= count
-        tally.places = [kept for kept in tally.places if not kept.startswith(place)]
-        if not tally.count:
-            del self.dropped[reason]
-
-    def skip(self, reason: str, file: str) -> None:
-        self.skipped.setdefault(reason, Tally()).add(file)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for a JSON file."""
-        return {
-            "files": [{"path": file.path, "format": file.format, "pairs": file.pairs} for file in self.files],
-            "skipped_files": {reason: tally.to_dict() for reason, tally in self.skipped.items()},
-            "pairs": self.pairs,
-            "kept": self.kept,
-            "dropped": {reason: tally.to_dict() for reason, tally in self.dropped.items()},
-            "characters": {side: lengths.to_dict() for side, lengths in self.characters.items()},
-            "words": {side: lengths.to_dict() for side, lengths in self.words.items()},
-            "fingerprint": self.fingerprint,
-        }
+def _lacks(text: str, script: str | None) -> bool:
+    """Whether a text has letters and none of this script."""
+    return script is not None and not SCRIPTS[script].search(text) and bool(_LETTER.search(text))

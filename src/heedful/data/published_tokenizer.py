@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
-from tokenizers import AddedToken, processors
+from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers, processors
 from tokenizers import Tokenizer as FastTokenizer
 
 from ..config import read_mapping, write_mapping
@@ -20,6 +20,7 @@ from .tokenizer import Piece
 NAME, ROLES = "tokenizer.json", "tokenizer_config.json"
 CODE = ("auto_map", "name_or_path")  # where others look for code to run, and where a file lay
 LARGEST = 256 << 20  # bytes; the largest vocabularies in use take a tenth of it
+Unit = Literal["words", "characters"]
 BROKEN = "\ufffd"  # what a decoder writes for bytes that form no character
 BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # a token for a byte, of tokenisers that fall back to them
 
@@ -164,6 +165,52 @@ class PublishedTokenizer:
 
     def _name(self, index: int) -> str:
         return self._fast.id_to_token(index) or f"<{index}>"
+
+
+def tokenizer_of(tokens: Sequence[str], unknown: str, unit: Unit = "words") -> PublishedTokenizer:
+    """A tokeniser for a bare list of tokens, as engines keep one beside a model. What is not in the list is `unknown`.
+
+    Of "words" a text comes with spaces between its tokens, and goes out so; of "characters" each is a token.
+    """
+    places = {token: place for place, token in reversed(list(enumerate(tokens)))}
+    fast = FastTokenizer(models.WordLevel(places, unk_token=unknown))
+    if unit == "characters":
+        fast.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+        fast.decoder = decoders.Fuse()
+    else:
+        fast.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return PublishedTokenizer(fast.to_str(pretty=True))
+
+
+def truncate(tokenizer: PublishedTokenizer, ids: list[int], limit: int) -> list[int]:
+    """The beginning of a text, no longer than `limit`; what the tokeniser puts around a text stays around it."""
+    before, inner, after = _apart(tokenizer, ids)
+    return [*before, *inner[: max(0, limit - len(before) - len(after))], *after]
+
+
+def chunks(tokenizer: PublishedTokenizer, ids: list[int], limit: int) -> Iterator[list[int]]:
+    """A whole text in as few parts as `limit` allows, of equal length as far as that goes; each with what stands
+    around a text."""
+    before, inner, after = _apart(tokenizer, ids)
+    room = max(1, limit - len(before) - len(after))
+    count = -(-len(inner) // room)
+    for part in range(count):
+        start, stop = (len(inner) * edge // count for edge in (part, part + 1))
+        yield [*before, *inner[start:stop], *after]
+
+
+def _apart(tokenizer: PublishedTokenizer, ids: list[int]) -> tuple[list[int], list[int], list[int]]:
+    """What stands before a text, the text, and what stands behind it: an empty one has nothing else."""
+    around = tokenizer.encode("")
+    # A text may itself begin as its end does, so a plain one is asked too.
+    first = min(_alike(around, ids), _alike(around, tokenizer.encode("a")))
+    last = len(ids) - (len(around) - first)
+    return ids[:first], ids[first:last], ids[last:]
+
+
+def _alike(one: list[int], other: list[int]) -> int:
+    """How many ids two texts have in common at their beginning."""
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _spelt(tokens: Iterable[str]) -> Iterator[str]:

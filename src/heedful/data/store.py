@@ -1,14 +1,11 @@
-"""Pairs tokenised once, into files that are mapped and not read: a million pairs take no memory to speak of.
+"""Pairs tokenised once, into files that are mapped and not read (see array_store).
 
 A store is a folder: tokens.bin (all ids, source then target, row after row), lengths.bin (two numbers a row),
-places.bin (which file, which line), and meta.json, written last. Without a meta.json that agrees with every byte
-of the others there is no store: it is whole or it is not there.
+places.bin (which file, which line), and meta.json.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
@@ -19,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError
-from ..files import replacing, sha256_of
-from .sequences import Sequences
+from .array_store import ArrayFolder, mapped
+from .batch import Sequences
 
 if TYPE_CHECKING:
     from .pairs import Pair
@@ -29,9 +26,12 @@ if TYPE_CHECKING:
 Place: TypeAlias = tuple[str, int]  # a file and a line
 Encoded: TypeAlias = tuple[Sequence[int], Sequence[int], Place]
 
-_FORMAT = 1
-_ARRAYS = ("tokens.bin", "lengths.bin", "places.bin")
-_META = "meta.json"
+_FILES = ArrayFolder(
+    ("tokens.bin", "lengths.bin", "places.bin"),
+    "token store",
+    "there is no token store, or it was not finished; build it (again)",
+    "delete the folder and build it again",
+)
 _TOKEN = {16: np.uint16, 32: np.uint32}
 _LARGEST = np.iinfo(np.int32).max  # of a length, a line and the number of files
 
@@ -42,21 +42,11 @@ class TokenStore:
     def __init__(self, folder: str | Path) -> None:
         """Open a store and check every byte of it."""
         self.folder = Path(folder)
-        meta = _read_meta(self.folder)
-        self.fingerprint = _fingerprint(meta)
-        if meta.get("fingerprint") != self.fingerprint:
-            raise _unusable(self.folder, f"{_META} is not what was written")
-        for name in _ARRAYS:
-            try:
-                found = sha256_of(self.folder / name)
-            except OSError as error:
-                raise _unusable(self.folder, f"{name} cannot be read: {error.strerror}") from None
-            if found != meta["sha256"][name]:
-                raise _unusable(self.folder, f"{name} is not what was written")
+        meta, self.fingerprint = _FILES.read(self.folder)
         self._files: list[str] = meta["files"]
-        self._tokens = _mapped(self.folder / "tokens.bin", _TOKEN[meta["bits"]])
-        self.lengths: NDArray[np.int32] = _mapped(self.folder / "lengths.bin", np.int32).reshape(-1, 2)
-        self._places: NDArray[np.int32] = _mapped(self.folder / "places.bin", np.int32).reshape(-1, 2)
+        self._tokens = mapped(self.folder / "tokens.bin", _TOKEN[meta["bits"]])
+        self.lengths: NDArray[np.int32] = mapped(self.folder / "lengths.bin", np.int32).reshape(-1, 2)
+        self._places: NDArray[np.int32] = mapped(self.folder / "places.bin", np.int32).reshape(-1, 2)
         # Where each row begins in tokens.bin, and where the last one ends.
         self._starts = np.concatenate([[0], np.cumsum(self.lengths.sum(axis=1, dtype=np.int64))])
 
@@ -90,13 +80,8 @@ class TokenStore:
     def write(cls, folder: str | Path, encoded: Iterable[Encoded], *, vocab_size: int) -> TokenStore:
         """Write a store row by row, in place of an older one, and open it. All ids must be below `vocab_size`."""
         folder = Path(folder)
-        with ExitStack() as stack:  # which is unwound from its end: what is entered first takes its place last
-            partial = {name: stack.enter_context(replacing(folder / name)) for name in (_META, *_ARRAYS)}
-            meta = _write_arrays([partial[name] for name in _ARRAYS], encoded, vocab_size)
-            meta["sha256"] = {name: sha256_of(partial[name]) for name in _ARRAYS}
-            meta["fingerprint"] = _fingerprint(meta)
-            partial[_META].write_text(json.dumps(meta, indent=2), encoding="ascii")
-            (folder / _META).unlink(missing_ok=True)  # from here to the last rename there is no store
+        with _FILES.write(folder) as (files, meta):
+            meta.update(_write_arrays([files[name] for name in _FILES.files], encoded, vocab_size))
         return cls(folder)
 
 
@@ -153,32 +138,4 @@ def _write_arrays(paths: Sequence[Path], encoded: Iterable[Encoded], vocab_size:
             places.write(np.array([files.setdefault(name, len(files)), line], dtype=np.int32).tobytes())
     if not rows:
         raise DataError("there is no pair to store: the input was empty, or every pair was left out")
-    return {"format": _FORMAT, "rows": rows, "bits": bits, "files": list(files)}
-
-
-def _read_meta(folder: Path) -> dict[str, Any]:
-    path = folder / _META
-    try:
-        meta = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise DataError(f"{folder}: there is no token store, or it was not finished; build it (again)") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise _unusable(folder, f"{_META} cannot be read: {error}") from None
-    if not isinstance(meta, dict) or meta.get("format") != _FORMAT:
-        raise _unusable(folder, f"{_META} is not of the format {_FORMAT}, the one this version reads")
-    return meta
-
-
-def _fingerprint(meta: dict[str, Any]) -> str:
-    """A sha256 over all else that stands in meta.json, the sums of the arrays among it."""
-    content = {key: value for key, value in meta.items() if key != "fingerprint"}
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).hexdigest()
-
-
-def _mapped(path: Path, dtype: Any) -> NDArray[Any]:
-    """The file as a plain array: slicing a `memmap` itself costs many times as much. An empty file cannot be mapped."""
-    return np.asarray(np.memmap(path, dtype, mode="r")) if path.stat().st_size else np.empty(0, dtype)
-
-
-def _unusable(folder: Path, why: str) -> DataError:
-    return DataError(f"{folder}: the token store cannot be used: {why}; delete the folder and build it again")
+    return {"rows": rows, "bits": bits, "files": list(files)}

@@ -1,23 +1,26 @@
-"""Texts in ids as batches of a few fixed shapes: for models that read.
+"""Texts in ids as batches of one fixed shape: whole texts for models that read, windows of a long row for models that
+continue.
 
-Shapes: B rows, T tokens.
+Shapes: B rows or windows, T tokens in each; a window holds T + 1 ids, since each is predicted from those before it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..errors import DataError
 from .batch import moved
-from .loader import Loader, LoaderConfig, Part
-from .share import WHOLE, Share
+from .loader import WHOLE, BatchPlan, BucketedLoader, LoaderConfig, Shard
 from .store import TokenStore
+
+Row = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,31 +65,103 @@ class TextBatch:
         return replace(self, lengths=None, rows=())
 
 
-class TextLoader:
-    """A store as batches, in an order that (seed, epoch) alone decides; every text comes once in an epoch."""
+class TextLoader(BucketedLoader[TextBatch]):
+    """A store of texts as batches, in an order that (seed, epoch) alone decides."""
 
     def __init__(self, store: TokenStore, batch_tokens: int, seed: int = 0) -> None:
-        self.store, self.seed = store, seed
-        self._loader = Loader(store, LoaderConfig(batch_tokens=batch_tokens), seed=seed)
+        super().__init__(store, LoaderConfig(batch_tokens=batch_tokens), seed)
         self._longest = int(store.lengths[:, 0].max())
 
-    @property
-    def padding_share(self) -> float:
-        """How much of what an epoch computes is padding: from 0 to 1."""
-        return self._loader.padding_share
-
-    def steps_per_epoch(self, epoch: int = 0) -> int:
-        """How many batches an epoch has."""
-        return self._loader.steps_per_epoch(epoch)
-
-    def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[TextBatch]:
-        """The batches of an epoch in its own order, or a share of each, from the one numbered `start`."""
-        return map(self._texts, self._loader.plan(epoch, start, share))
-
-    def in_order(self) -> Iterator[TextBatch]:
-        """Every batch once, from the shortest texts to the longest: for validation."""
-        return map(self._texts, self._loader.plan_in_order())
-
-    def _texts(self, part: Part) -> TextBatch:
+    def _batch(self, part: BatchPlan) -> TextBatch:
         n_rows, places, _ = part.shape  # with a place for an end, which the texts have already
         return TextBatch.of(self.store, part.rows, (n_rows, min(places, self._longest)))
+
+
+@dataclass(frozen=True, eq=False)
+class TokenWindows:
+    """A batch of windows. Where `keep` is None, every target counts."""
+
+    ids: Tensor  # (B, T + 1)
+    keep: Tensor | None  # (B, T) which of the targets count
+    starts: tuple[int, ...]  # where each window begins, known to the host
+
+    @property
+    def inputs(self) -> Tensor:
+        """(B, T) what is read."""
+        return self.ids[:, :-1]
+
+    @property
+    def targets(self) -> Tensor:
+        """(B, T) what follows each."""
+        return self.ids[:, 1:]
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same on a device."""
+        return moved(self, device)
+
+    def fixed(self) -> Self:
+        """The same without what the host knows of its values: as good for every batch of its shape."""
+        return replace(self, starts=())
+
+
+class RandomWindows:
+    """For training: windows that begin anywhere, drawn from (seed, epoch, step) alone. All batches have one shape.
+
+    An epoch is as many batches as hold about as many tokens as the text has.
+    """
+
+    def __init__(self, row: Row, *, context: int, batch: int, seed: int = 0) -> None:
+        if len(row) < context + 1:
+            raise DataError(
+                f"the text has {len(row):,} tokens, too few for one window of {context:,} and the token after it; "
+                f"give more text, or lower the context to {max(1, len(row) - 1):,} or less"
+            )
+        self.row, self.context, self.batch, self.seed = row, context, batch, seed
+
+    def steps_per_epoch(self, epoch: int = 0) -> int:
+        """How many batches an epoch has; the same for each."""
+        return max(1, len(self.row) // (self.batch * self.context))
+
+    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[TokenWindows]:
+        """The batches of an epoch, or a shard of each, from the one numbered `start`."""
+        size = share.size(self.batch)
+        even = size * share.of == self.batch
+        for step in range(start, self.steps_per_epoch(epoch)):
+            random = np.random.default_rng([self.seed, epoch, step])
+            starts = share.rows(random.integers(len(self.row) - self.context, size=self.batch))
+            keep = None if even else _first_rows(len(starts), (size, self.context))
+            ids = _taken(self.row, np.pad(starts, (0, size - len(starts))), self.context)
+            yield TokenWindows(ids, keep, tuple(starts.tolist()))
+
+
+def every_window(row: Row, *, context: int, stride: int, batch: int) -> Iterator[TokenWindows]:
+    """Windows over a whole row, in which every id but the first is a target that counts exactly once.
+
+    A window begins every `stride` ids. The first counts whole; of the others, what no earlier one has counted, which
+    therefore has at least `context` − `stride` tokens before it. What is missing in the last window or in the last
+    batch is filled up with ids that do not count: all batches have one shape.
+    """
+    if not 1 <= stride <= context:
+        raise ValueError(f"a stride goes from 1 to the context, {context}, not {stride}")
+    n_targets = len(row) - 1
+    starts = np.arange(0, max(n_targets - context, 0) + stride, stride) if n_targets > 0 else np.empty(0, np.int64)
+    for first in range(0, len(starts), batch):
+        begin = starts[first : first + batch]
+        places = begin[:, None] + np.arange(context)  # (B, T) of the inputs; a target is one further
+        keep = places < n_targets
+        keep[:, : context - stride] &= begin[:, None] == 0
+        fill = batch - len(begin)
+        keep = np.pad(keep, ((0, fill), (0, 0)))
+        ids = _taken(row, np.pad(begin, (0, fill)), context)
+        yield TokenWindows(ids, torch.from_numpy(keep), tuple(begin.tolist()))
+
+
+def _first_rows(n: int, shape: tuple[int, int]) -> Tensor:
+    """(B, T) True in the first n rows."""
+    return (torch.arange(shape[0]) < n)[:, None].repeat(1, shape[1])
+
+
+def _taken(row: Row, starts: NDArray[np.int64], context: int) -> Tensor:
+    """(B, T + 1); beyond the end of the row stands its last id."""
+    places = np.minimum(starts[:, None] + np.arange(context + 1), len(row) - 1)
+    return torch.from_numpy(row[places].astype(np.int64))

@@ -1,26 +1,33 @@
-"""Tokenisers for running text: every character a token, or pieces of words (BPE).
+"""Tokenisers learned from texts: for models that continue text, and for models that read it.
 
-Both are a tokenizer.json that anyone's library reads, and both lose nothing: a text comes back as it went in, its
-characters composed (NFC). No space is put before a text, since what is continued may begin inside a line.
-None of the special tokens can be written in a text.
+All are a tokenizer.json that anyone's library reads. Those for running text have characters or pieces of words (BPE)
+for tokens and lose nothing: a text comes back as it went in, its characters composed (NFC). No space is put before a
+text, since what is continued may begin inside a line. None of the special tokens can be written in a text.
+
+Those for models that read put a start and an end around a text. A gap is written <mask> and takes the space before it
+along, as the word that it stands for does. A space stands before the first word of a text, and not after a gap:
+"a <mask>." ends as "a word." does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as FastTokenizer
 
+from ..config import Config
 from ..errors import DataError
 from .corpus import Passage
 from .published_tokenizer import PublishedTokenizer
-from .tokenizer import Tokenizer
-from .unicode import nfc
+from .tokenizer import END, FIRST_PIECE, PAD, START, Tokenizer, nfc
 
-END_NAME = "</s>"
+PAD_NAME, START_NAME, END_NAME, MASK_NAME = "<pad>", "<s>", "</s>", "<mask>"
+ROLES = {"pad_token": PAD_NAME, "cls_token": START_NAME, "sep_token": END_NAME, "mask_token": MASK_NAME}
 Ids = NDArray[np.int64]
 
 
@@ -41,6 +48,44 @@ def of_pieces(texts: Iterable[str], *, vocab_size: int, min_frequency: int) -> P
     fast.normalizer = normalizers.NFC()
     fast.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
     return PublishedTokenizer(fast.to_str(pretty=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PiecesConfig(Config):
+    """How many pieces are learned, from what occurs `min_frequency` times; the rest is spelt in bytes."""
+
+    title: ClassVar[str] = "tokenizer"
+
+    vocab_size: int = 8000
+    min_frequency: int = 2
+
+    def check(self) -> None:
+        self.require_positive("min_frequency")
+        self.require(
+            self.vocab_size > FIRST_PIECE,
+            f"vocab_size must be at least {FIRST_PIECE + 1}, which is 3 special ids, 256 bytes and the space, "
+            f"not {self.vocab_size}",
+        )
+
+
+def learn_tokenizer(texts: Iterable[str], config: PiecesConfig) -> PublishedTokenizer:
+    """A tokeniser for models that read, in one pass over the texts; the gap's token comes after all pieces."""
+    learned = Tokenizer.train(texts, vocab_size=config.vocab_size, min_frequency=config.min_frequency)
+    fast = FastTokenizer.from_str(learned.to_json())
+    fast.normalizer = normalizers.NFC()
+    before = pre_tokenizers.Metaspace(" ", "first", split=False)  # the space before a text's first word
+    fast.pre_tokenizer = pre_tokenizers.Sequence([before, fast.pre_tokenizer])
+    around = [(START_NAME, START), (END_NAME, END)]
+    fast.add_special_tokens(
+        [AddedToken(name, normalized=False, special=True) for name, _ in ((PAD_NAME, PAD), *around)]
+    )
+    fast.add_special_tokens([AddedToken(MASK_NAME, lstrip=True, normalized=False, special=True)])
+    fast.post_processor = processors.TemplateProcessing(
+        single=f"{START_NAME} $A {END_NAME}",
+        pair=f"{START_NAME} $A {END_NAME} $B:1 {END_NAME}:1",
+        special_tokens=around,
+    )
+    return PublishedTokenizer(fast.to_str(pretty=True), ROLES)
 
 
 def end_of(tokenizer: PublishedTokenizer) -> int | None:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Self
@@ -22,7 +24,6 @@ from tokenizers import Tokenizer as FastTokenizer
 from ..config import Config
 from ..errors import ConfigError, DataError
 from ..files import write_text
-from .unicode import nfc
 
 PAD, START, END = 0, 1, 2
 BYTE = 3  # the id of the byte 0; the other 255 follow
@@ -194,6 +195,18 @@ def _pipeline(model: models.BPE) -> FastTokenizer:
     fast.pre_tokenizer = pre_tokenizers.Split(Regex(_PATTERN), "isolated")
     fast.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
     return fast
+
+
+def nfc(text: str) -> str:
+    """A text with its characters composed (Unicode's NFC as Python knows it): 한 is one, however it was typed.
+
+    The library goes first: it sorts long runs of accents fast, Python does not.
+    """
+    if text.isascii():
+        return text
+    with suppress(UnicodeEncodeError):  # half a surrogate pair, which Python lets pass
+        text = _NFC.normalize_str(text)
+    return unicodedata.normalize("NFC", text)
 
 
 def _normalised(text: str) -> str:

@@ -10,8 +10,7 @@ from typing import Any, Literal
 
 from ..config import read_mapping
 from ..core import DecoderOnly, EncoderDecoder, Forecaster, PatchEmbedding
-from ..data.listed_vocabulary import Unit, tokenizer_of
-from ..data.published_tokenizer import PublishedTokenizer
+from ..data.published_tokenizer import PublishedTokenizer, Unit, tokenizer_of
 from ..errors import ConfigError, DataError, unknown
 from ..families import Imported, PublishedWarning, describe
 from ..families.checkpoint import LayoutError, read_checkpoint

@@ -10,8 +10,8 @@ from typing import Self
 from torch import Tensor
 
 from ..data.published_tokenizer import NAME, ROLES, PublishedTokenizer
-from ..data.reader_tokenizer import learn_tokenizer
 from ..data.store import TokenStore
+from ..data.text_tokenizers import learn_tokenizer
 from ..files import sha256_of
 from .reading_config import ReadingConfig
 from .starting import Base, read_start, write_start

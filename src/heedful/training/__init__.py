@@ -1,6 +1,6 @@
 """One training loop for every task: it can be killed at any moment and goes on as if it had not been."""
 
-from .averaging import Ema, mean_of
+from .checkpoint import RunFolder
 from .config import TrainingConfig
 from .errors import (
     CheckpointError,
@@ -11,11 +11,11 @@ from .errors import (
     ResumeError,
     ResumeWarning,
 )
-from .events import Event, Finished, Observer, Outcome, Saved, Trained, Validated
-from .folder import RunFolder
 from .job import Batches, Goal, Job
-from .loop import fit
 from .loss import Loss, cross_entropy
+from .metrics import Event, Finished, Observer, Outcome, Saved, Trained, Validated
+from .trainer import Trainer, fit
+from .update import Ema, mean_of
 
 __all__ = [
     "Batches",
@@ -37,6 +37,7 @@ __all__ = [
     "RunFolder",
     "Saved",
     "Trained",
+    "Trainer",
     "TrainingConfig",
     "Validated",
     "cross_entropy",

@@ -1,4 +1,4 @@
-"""Checkpoints that are whole or not there.
+"""The folder of a run, and its checkpoints, which are whole or not there.
 
 A checkpoint is a folder step-00001000: tensors in safetensors, everything else in state.json, and
 manifest.json with the sha256 of each file. It is written under a hidden name, forced to the disk and
@@ -7,12 +7,15 @@ renamed; the one before stays until then. No pickle is written or read.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
 import shutil
+import socket
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,12 +25,64 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from ..files import force_to_disk, sha256_of
-from .errors import CheckpointError, CheckpointWarning
+from .errors import CheckpointError, CheckpointWarning, FolderError
+from .metrics import Validation
+from .parallel import world
+from .update import mean_of
 
 FORMAT = 1
 MANIFEST = "manifest.json"
 STATE = "state.json"
 TENSORS = ".safetensors"
+
+
+class RunFolder:
+    """Where a run keeps what it makes. Hold it while writing; who comes second is refused."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.checkpoints = self.path / "checkpoints"
+        self.log = self.path / "log.jsonl"
+        self._handle: int | None = None
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Make the folder and hold its lock. The system frees the lock of a process that died.
+
+        Held already by this object, it stays so: whoever prepares the folder may hold it around `fit`. Of several
+        processes, the first holds it for all.
+        """
+        if self._handle is not None or world().rank > 0:
+            yield
+            return
+        self._handle = self._lock()
+        try:
+            yield
+        finally:
+            os.close(self._handle)
+            self._handle = None
+
+    def _lock(self) -> int:
+        lock = self.path / "run.lock"
+        try:
+            self.checkpoints.mkdir(parents=True, exist_ok=True)
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise FolderError(
+                f"the run folder {self.path} cannot be written: {error.strerror} ({error.filename})"
+            ) from None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+        except BlockingIOError:
+            holder = os.pread(handle, 1000, 0).decode(errors="replace").strip() or "another process"
+            os.close(handle)
+            raise FolderError(f"{self.path} is in use by {holder}; wait for it, or choose another folder") from None
+        except OSError as error:
+            os.close(handle)
+            raise FolderError(f"the run folder {self.path} cannot be held: {error.strerror}") from None
+        return handle
 
 
 @dataclass(frozen=True)
@@ -114,6 +169,29 @@ def prune(folder: Path, keep: Collection[int]) -> None:
             shutil.rmtree(leftover)
     except OSError as error:
         raise CheckpointError(f"old checkpoints in {folder} cannot be removed: {error}") from error
+
+
+def mean_of_checkpoints(
+    folder: Path, validations: Sequence[Validation], kind: str
+) -> tuple[dict[str, Tensor], list[Validation]]:
+    """The mean of the weights that were validated, and those that were used: a damaged one is named and left out."""
+    weights, used = [], []
+    for validation in validations:
+        try:
+            weights.append(load_tensors(path_of(folder, validation.step), kind))
+            used.append(validation)
+        except CheckpointError as error:
+            warnings.warn(f"{error}; the final weights are made without it", CheckpointWarning, stacklevel=2)
+    if not used:
+        raise CheckpointError(f"in {folder}, no checkpoint for the final weights can be read; resume from an older one")
+    return mean_of(weights), used
+
+
+def describe_weights(used: Sequence[Validation], kind: str) -> str:
+    """Which weights those are, for a model card."""
+    steps = ", ".join(str(validation.step) for validation in sorted(used, key=lambda validation: validation.step))
+    mean = f"mean over the steps {steps}" if len(used) > 1 else f"step {steps}"
+    return f"the running average, {mean}" if kind == "ema" else f"those of {mean}"
 
 
 def _remove(path: Path) -> None:

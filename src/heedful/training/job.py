@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self, TypeVar
 import torch
 from torch import nn
 
-from ..data.share import WHOLE, Share
+from ..data.loader import WHOLE, Shard
 from ..errors import DataError
 from .loss import Loss
 
@@ -44,7 +44,7 @@ class Goal:
 class Batches(Protocol[B_co]):
     """The training data: what an epoch holds depends on its number and nothing else."""
 
-    def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[B_co]:
+    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[B_co]:
         """The batches of an epoch, from the one numbered `start`; of each, the rows of one process."""
 
     def steps_per_epoch(self, epoch: int) -> int:
@@ -86,7 +86,7 @@ class Group:
     after: tuple[int, int]  # the epoch and the batch that come next
 
 
-def groups(batches: Batches[Any], epoch: int, start: int, size: int, share: Share = WHOLE) -> Generator[Group]:
+def groups(batches: Batches[Any], epoch: int, start: int, size: int, share: Shard = WHOLE) -> Generator[Group]:
     """Groups of `size` batches without end. The last of an epoch may be smaller: no update spans two epochs."""
     while True:
         n = batches.steps_per_epoch(epoch)

@@ -1,41 +1,19 @@
-"""Where a run stands: all that a checkpoint must know beside tensors. Best scores and patience follow from it."""
+"""Where a run stands, and the time it takes.
+
+`Progress` is all that a checkpoint must know beside tensors: best scores and patience follow from it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-from .arrivals import StepValues
 from .config import TrainingConfig
 from .job import Goal
-
-
-@dataclass(frozen=True)
-class Validation:
-    """The scores at a step."""
-
-    step: int
-    scores: dict[str, float]
-
-
-@dataclass
-class Meter:
-    """Sums since the last row of the log, and what the last step was like."""
-
-    step: int = 0
-    epoch: int = 0
-    norm: float = 0.0
-    total: float = 0.0
-    plain: float = 0.0
-    n: float = 0.0
-
-    def add(self, values: StepValues) -> None:
-        """Count a step in."""
-        self.step, self.epoch, self.norm = values.step, values.epoch, values.norm
-        self.total += values.total
-        self.plain += values.plain
-        self.n += values.n
+from .metrics import Meter, Validation
 
 
 @dataclass
@@ -73,12 +51,12 @@ class Progress:
 
     @property
     def is_validated(self) -> bool:
-        """Whether this very step was."""
+        """True if the last step was validated."""
         return bool(self.validations) and self.validations[-1].step == self.step
 
     @property
     def is_saved(self) -> bool:
-        """Whether this very step was."""
+        """True if the last step was saved."""
         return self.saves[-1:] == [self.step]
 
     def to_dict(self) -> dict[str, Any]:
@@ -91,3 +69,52 @@ class Progress:
         meter = Meter(**values["meter"])
         validations = [Validation(**validation) for validation in values["validations"]]
         return cls(**{**values, "meter": meter, "validations": validations})
+
+
+class Clock:
+    """The time a run takes, over all its resumptions, and how fast it goes.
+
+    `ran_out` changes only with `tick`, so that all decisions between two steps see the same.
+    """
+
+    def __init__(self, seconds: float, step: int, *, limit: float = 0.0) -> None:
+        self._start = time.monotonic() - seconds
+        self._since = seconds, step  # where this process came in
+        self._limit = limit
+        self._lap, self._tokens = seconds, 0.0
+        self.ran_out = 0 < limit <= seconds
+
+    @property
+    def now(self) -> float:
+        """Seconds of the run so far."""
+        return time.monotonic() - self._start
+
+    def tick(self) -> None:
+        """Look whether the time is over."""
+        self.ran_out = 0 < self._limit <= self.now
+
+    def count(self, tokens: float) -> None:
+        """Tokens were trained on."""
+        self._tokens += tokens
+
+    def lap(self) -> float:
+        """Tokens a second since the last time this was asked."""
+        now = self.now
+        speed = self._tokens / max(now - self._lap, 1e-9)
+        self._lap, self._tokens = now, 0.0
+        return speed
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """What happens inside does not slow the lap."""
+        began = self.now
+        try:
+            yield
+        finally:
+            self._lap += self.now - began
+
+    def left(self, step: int, total: int) -> float:
+        """Seconds to go, at the speed since this process came in."""
+        seconds, first = self._since
+        steps_left = (total - step) * (self.now - seconds) / max(step - first, 1)
+        return min(steps_left, max(self._limit - self.now, 0.0)) if self._limit else steps_left

@@ -1,21 +1,28 @@
-"""What a run writes into a checkpoint, and how it goes on from one."""
+"""What a run writes into a checkpoint, and how it goes on from one.
+
+The state of torch's random numbers is part of it: dropout goes on where it stopped, in every process.
+"""
 
 from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+import torch
+from torch import Tensor
+
 from . import checkpoint
-from .checkpoint import Checkpoint
+from .checkpoint import Checkpoint, RunFolder
 from .config import TrainingConfig
 from .errors import ResumeError, ResumeWarning
-from .folder import RunFolder
 from .job import Job
-from .optimiser import put_state, state_of
-from .parallel import Alone, Replica
+from .optimizers import put_state, state_of
+from .parallel import ReplicatedModel, SingleProcess
 from .progress import Progress
-from .rng import put_random_states, random_states
 from .update import Update
 
 # These may change: what is learned does not depend on them.
@@ -31,11 +38,13 @@ def _in_words(config: TrainingConfig) -> dict[str, str]:
     return {f"training.{key}": json.dumps(value) for key, value in config.to_dict().items() if key not in FREE}
 
 
-def pack(held: Replica, update: Update, progress: Progress, identity: dict[str, str], world: Alone) -> Checkpoint:
+def pack(
+    held: ReplicatedModel, update: Update, progress: Progress, identity: dict[str, str], world: SingleProcess
+) -> Checkpoint:
     """Everything a run consists of, whoever holds it: all processes bring it together for the first."""
     tensors = {
         "model": held.state(held.weights),
-        "optimiser": held.whole(state_of(update.optimisers, held.weights)),
+        "optimiser": held.whole(state_of(update.optimizers, held.weights)),
         "random": random_states(update.share.device, world),
     }
     if update.ema is not None:
@@ -43,10 +52,10 @@ def pack(held: Replica, update: Update, progress: Progress, identity: dict[str, 
     return Checkpoint({"progress": progress.to_dict(), "identity": identity}, tensors)
 
 
-def unpack(found: Checkpoint, held: Replica, update: Update, world: Alone, seed: int) -> Progress:
+def unpack(found: Checkpoint, held: ReplicatedModel, update: Update, world: SingleProcess, seed: int) -> Progress:
     """Put everything back in its place."""
     held.put(found.tensors["model"])
-    put_state(update.optimisers, held.weights, held.part(found.tensors["optimiser"]))
+    put_state(update.optimizers, held.weights, held.part(found.tensors["optimiser"]))
     if update.ema is not None:
         before = held.part(found.tensors.get("ema", found.tensors["model"]))
         for name, mean in update.ema.means.items():
@@ -57,14 +66,14 @@ def unpack(found: Checkpoint, held: Replica, update: Update, world: Alone, seed:
 
 
 def find(
-    folder: RunFolder, identity: dict[str, str], world: Alone, *, resume: bool, allow_changes: bool
+    folder: RunFolder, identity: dict[str, str], world: SingleProcess, *, resume: bool, allow_changes: bool
 ) -> Checkpoint | None:
     """Where to go on from: the newest whole checkpoint, or None for the start. The first process decides for all."""
     if world.rank == 0:
         found = _newest(folder, identity, resume=resume, allow_changes=allow_changes)
-        world.tell(None if found is None else found.state["progress"]["step"])
+        world.broadcast_object(None if found is None else found.state["progress"]["step"])
         return found
-    step = world.tell(None)
+    step = world.broadcast_object(None)
     return None if step is None else checkpoint.load(checkpoint.path_of(folder.checkpoints, step))
 
 
@@ -90,3 +99,52 @@ def _compare(before: dict[str, str], now: dict[str, str], *, allow_changes: bool
     if not allow_changes:
         raise ResumeError(f"this run cannot simply go on: {changes}. Change it back, allow changes, or start anew")
     warnings.warn(f"the run goes on with changes: {changes}", ResumeWarning, stacklevel=5)
+
+
+def random_state(device: torch.device) -> dict[str, Tensor]:
+    """This process's: the CPU's state, and the GPU's where one is used."""
+    state = {"cpu": torch.get_rng_state()}
+    if device.type == "cuda":
+        state["cuda"] = torch.cuda.get_rng_state(device)
+    return state
+
+
+def put_random_state(state: Mapping[str, Tensor], device: torch.device) -> None:
+    """Go on from a state that `random_state` gave; a GPU it did not know keeps its own."""
+    torch.set_rng_state(state["cpu"])
+    if device.type == "cuda" and "cuda" in state:
+        torch.cuda.set_rng_state(state["cuda"], device)
+
+
+def random_states(device: torch.device, world: SingleProcess) -> dict[str, Tensor]:
+    """Of all processes, for the first: cpu.0, cuda.0, cpu.1, …"""
+    said = world.gather_objects({name: state.tolist() for name, state in random_state(device).items()})
+    return {
+        f"{name}.{rank}": torch.tensor(state, dtype=torch.uint8)
+        for rank, states in enumerate(said)
+        for name, state in states.items()
+    }
+
+
+def put_random_states(states: Mapping[str, Tensor], device: torch.device, world: SingleProcess, *seeds: int) -> None:
+    """Go on from what `random_states` gave. A process that was not there then draws anew, from `seeds` and its rank."""
+    own = {name.partition(".")[0]: state for name, state in states.items() if _rank(name) == world.rank}
+    if "cpu" in own:
+        put_random_state(own, device)
+    else:
+        torch.manual_seed(int(np.random.SeedSequence([*seeds, world.rank]).generate_state(1, np.uint64)[0]))
+
+
+def _rank(name: str) -> int:
+    """Without a number, of a run of one process, as they were once written."""
+    return int(name.partition(".")[2] or 0)
+
+
+@contextmanager
+def set_aside(device: torch.device) -> Iterator[None]:
+    """What is drawn inside leaves no trace outside."""
+    state = random_state(device)
+    try:
+        yield
+    finally:
+        put_random_state(state, device)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from corpus_writers import texts_of
 
-from heedful.data.pairs import Reading
 from heedful.data.readers import read_pairs
+from heedful.data.report import PairReport
 from heedful.errors import DataError
 
 
@@ -24,9 +24,9 @@ def refused(path: Path, message: str) -> None:
 
 def drops(path: Path) -> tuple[int, dict[str, list[str]]]:
     """How many pairs came out, and the places of those that did not."""
-    reading = Reading()
+    reading = PairReport()
     count = sum(1 for _ in read_pairs(path, "en", "ko", reading=reading))
-    assert reading.pairs == count + sum(tally.count for tally in reading.dropped.values())
+    assert reading.total == count + sum(tally.count for tally in reading.dropped.values())
     return count, {reason: [place.rpartition(":")[2] for place in t.places] for reason, t in reading.dropped.items()}
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from corpus_writers import WRITERS, packed, texts_of, write, write_tmx, write_xliff
 
-from heedful.data.pairs import Reading
 from heedful.data.readers import read_pairs
+from heedful.data.report import PairReport
 from heedful.errors import DataError
 
 PAIRS = [("Good morning.", "안녕하세요."), ("Where is it?", "어디예요?")]
@@ -23,7 +23,7 @@ def po(language: str, text: str) -> str:
 @pytest.mark.parametrize("given", ["x", "x.tsv", "x.txt", "x.po", "x.mo.gz", "x.en", "x.tmx", "x.csv"])
 def test_certain_content_wins_over_the_name(name: str, given: str, tmp_path: Path) -> None:
     path = WRITERS[name](tmp_path, PAIRS).rename(tmp_path / given)
-    reading = Reading()
+    reading = PairReport()
     found = [(pair.source, pair.target) for pair in read_pairs(path, "en", "ko", reading=reading)]
     assert found == PAIRS
     assert reading.files[0].format == name
@@ -63,7 +63,7 @@ def test_a_folder_gives_every_recognised_file_sorted(tmp_path: Path) -> None:
     (tmp_path / "lost.tsv").symlink_to(tmp_path / "nowhere.tsv")
     french = write_xliff(tmp_path, [("a", "b"), ("c", "")])
     write(french, french.read_text().replace('"ko"', '"fr"'))
-    reading = Reading()
+    reading = PairReport()
     found = [pair.source for pair in read_pairs(tmp_path, "en", "ko", reading=reading)]
     assert found == ["a", "c", "t", "z", "p"]
     assert {
@@ -83,7 +83,7 @@ def test_what_another_language_dropped_is_forgotten(tmp_path: Path) -> None:
     write_tmx(tmp_path, [("t", "타")] * 3)
     memory = tmp_path / "memory.tmx"
     memory.write_text(memory.read_text("utf-16").replace("ko-KR", "fr"), "utf-16")
-    reading = Reading()
+    reading = PairReport()
     assert len(list(read_pairs(tmp_path, "en", "ko", reading=reading))) == 1
     assert reading.dropped["untranslated"].to_dict() == {"count": 1, "first": [f"{tmp_path / 'a.jsonl'}:1"]}
 

@@ -10,8 +10,8 @@ from corpus_writers import WRITERS, packed, texts_of, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.data.pairs import Reading
 from heedful.data.readers import read_pairs
+from heedful.data.report import PairReport
 from heedful.errors import DataError
 
 PAIRS = [
@@ -37,13 +37,13 @@ def test_what_was_written_is_read(name: str, data: st.DataObject, pack: bool) ->
     pairs = data.draw(st.lists(st.tuples(text, text), min_size=1, max_size=8, unique_by=lambda pair: pair[0]))
     with tempfile.TemporaryDirectory() as folder:
         path = WRITERS[name](Path(folder), pairs)
-        reading = Reading()
+        reading = PairReport()
         found = list(read_pairs(packed(path) if pack else path, "en", "ko", reading=reading))
     order = sorted(pairs) if name == "compiled gettext catalogue" else pairs  # msgfmt sorts by bytes
     assert sorted((pair.source, pair.target) for pair in found) == sorted(order)
     if name != "compiled gettext catalogue":
         assert [(pair.source, pair.target) for pair in found] == pairs
-    assert [(file.format, file.pairs) for file in reading.files] == [(name, len(pairs))]
+    assert [(file.format, file.count) for file in reading.files] == [(name, len(pairs))]
 
 
 @pytest.mark.parametrize("name", sorted(set(WRITERS) - {"tab-separated text", "comma-separated text", "JSON lines"}))
@@ -101,7 +101,7 @@ def test_a_table_as_spreadsheets_write_it(tmp_path: Path) -> None:
         tmp_path / "a.csv",
         '\ufeffid,Korean,English\r\n1,안녕,"Hello, you"\r\n\r\n2,"잘\r\n가","Say ""bye"""\r\n3,하나\r\n',
     )
-    reading = Reading()
+    reading = PairReport()
     found = list(read_pairs(path, "en", "ko", reading=reading))
     assert [(pair.source, pair.target, pair.line) for pair in found] == [
         ("Hello, you", "안녕", 2),
@@ -124,7 +124,7 @@ def test_two_columns_need_no_header_and_more_need_names(tmp_path: Path) -> None:
 def test_a_table_of_something_else_in_a_folder_is_left_aside(tmp_path: Path) -> None:
     write(tmp_path / "pairs.csv", "en,ko\nHello,안녕\n")
     write(tmp_path / "prices.csv", "day,open,close\n1,2,3\n")
-    reading = Reading()
+    reading = PairReport()
     assert len(list(read_pairs(tmp_path, "en", "ko", reading=reading))) == 1
     assert reading.skipped["other languages"].places == [str(tmp_path / "prices.csv")]
 
@@ -170,11 +170,11 @@ def test_columns_say_what_json_source_and_target_are(tmp_path: Path) -> None:
 
 
 def test_null_is_untranslated(tmp_path: Path) -> None:
-    reading = Reading()
+    reading = PairReport()
     path = write(tmp_path / "a.jsonl", '{"en": "a", "ko": null}\n{"en": "c", "ko": "d"}\n')
     assert len(list(read_pairs(path, "en", "ko", reading=reading))) == 1
     assert reading.dropped["untranslated"].places == [f"{path}:1"]
-    assert reading.pairs == 2
+    assert reading.total == 2
 
 
 # ── parallel text

@@ -10,8 +10,8 @@ import pytest
 from bad_files import bomb, little_memory, refused
 from corpus_writers import catalogue, texts_of, write, write_mo
 
-from heedful.data.pairs import Reading
 from heedful.data.readers import read_pairs
+from heedful.data.report import PairReport
 from heedful.errors import DataError
 
 
@@ -21,7 +21,7 @@ def test_gettext_drops_what_nobody_finished(tmp_path: Path) -> None:
     made.append(polib.POEntry(msgid="Old", msgstr="옛것", obsolete=True))
     made.append(polib.POEntry(msgid="Print", msgstr="인쇄", msgctxt="menu", previous_msgid="Prints", comment="msgid"))
     made.save(str(tmp_path / "app.po"))
-    reading = Reading()
+    reading = PairReport()
     found = [(pair.source, pair.target) for pair in read_pairs(tmp_path / "app.po", "en", "ko", reading=reading)]
     assert found == [("Open", "열기"), ("Print", "인쇄")]
     assert {reason: tally.count for reason, tally in reading.dropped.items()} == {
@@ -29,7 +29,7 @@ def test_gettext_drops_what_nobody_finished(tmp_path: Path) -> None:
         "fuzzy": 1,
         "obsolete": 1,
     }
-    assert reading.pairs == 5
+    assert reading.total == 5
 
 
 @pytest.mark.parametrize("ending", ["po", "mo"])

@@ -8,8 +8,8 @@ import pytest
 from bad_files import bomb, drops, little_memory, refused
 from corpus_writers import WRITERS, texts_of, write
 
-from heedful.data.pairs import Reading
 from heedful.data.readers import read_pairs
+from heedful.data.report import PairReport
 from heedful.errors import DataError
 
 
@@ -25,7 +25,7 @@ def test_tmx_takes_words_and_leaves_codes(tmp_path: Path) -> None:
         <tu><tuv xml:lang="en"><seg>only</seg></tuv></tu>
         </body></tmx>""",
     )
-    reading = Reading()
+    reading = PairReport()
     found = [(pair.source, pair.target) for pair in read_pairs(path, "en", "ko", reading=reading)]
     assert found == [("Open the file\n & go", "파일 <열기>")]
     assert reading.dropped["untranslated"].count == 1
@@ -50,7 +50,7 @@ def test_xliff_takes_finished_units_and_leaves_suggestions(tmp_path: Path) -> No
           <x:trans-unit id="1"><x:source>a</x:source><x:target>b</x:target>
         </x:trans-unit></x:body></x:file></x:xliff>""",
     )
-    reading = Reading()
+    reading = PairReport()
     found = [(pair.source, pair.target) for pair in read_pairs(path, "en", "ko", reading=reading)]
     assert found == [("Save all files", "모든 파일 저장")]
     assert {reason: tally.count for reason, tally in reading.dropped.items()} == {"untranslated": 3, "fuzzy": 1}

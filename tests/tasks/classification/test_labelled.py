@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from heedful.data.labelled import Labelled, in_order, read_labelled
-from heedful.data.text_reading import TextReading
+from heedful.data.labeled_texts import LabeledText, read_labeled_texts, sorted_labels
+from heedful.data.report import TextReport
 from heedful.errors import ConfigError, DataError
 
 WANTED = [("좋은 영화", "1"), ('a "bad" one, really', "0")]
 
 
-def read(path: Path, text: str, columns: Sequence[str] | None = None) -> list[Labelled]:
+def read(path: Path, text: str, columns: Sequence[str] | None = None) -> list[LabeledText]:
     path.write_text(text, encoding="utf-8")
-    return list(read_labelled(path, columns=columns))
+    return list(read_labeled_texts(path, columns=columns))
 
 
-def pairs(found: Sequence[Labelled]) -> list[tuple[str, str]]:
+def pairs(found: Sequence[LabeledText]) -> list[tuple[str, str]]:
     return [(one.text, one.label) for one in found]
 
 
@@ -43,8 +43,8 @@ def test_packed_files_and_folders_are_read(tmp_path: Path) -> None:
     (tmp_path / "in/a.tsv.gz").write_bytes(gzip.compress(FORMS["a.tsv"].encode()))
     (tmp_path / "in/b.csv").write_text(FORMS["a.csv"])
     (tmp_path / "in/notes.md").write_text("not data")
-    reading = TextReading()
-    assert pairs(list(read_labelled(tmp_path / "in", reading=reading))) == WANTED + WANTED
+    reading = TextReport()
+    assert pairs(list(read_labeled_texts(tmp_path / "in", reading=reading))) == WANTED + WANTED
     assert reading.skipped["not recognised"].count == 1
     assert [file.format for file in reading.files] == ["tab-separated text", "comma-separated text"]
 
@@ -90,8 +90,8 @@ def test_two_texts_may_have_one_label(text: str, columns: tuple[str, ...] | None
 def test_what_is_no_use_is_dropped_and_counted_with_its_place(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text("text\tlabel\n\tx\ngood\t\n  \n one\tx\nmany\tcells\tx\nalone\nlast\ty\n")
-    reading = TextReading()
-    assert pairs(list(read_labelled(path, reading=reading))) == [(" one", "x"), ("last", "y")]
+    reading = TextReport()
+    assert pairs(list(read_labeled_texts(path, reading=reading))) == [(" one", "x"), ("last", "y")]
     places = {reason: tally.places for reason, tally in reading.dropped.items()}
     assert places == {
         "empty text": [f"{path}:2"],
@@ -100,7 +100,7 @@ def test_what_is_no_use_is_dropped_and_counted_with_its_place(tmp_path: Path) ->
         "too many columns": [f"{path}:6"],
         "too few columns": [f"{path}:7"],
     }
-    assert (reading.kept, reading.pairs) == (2, 7)
+    assert (reading.kept, reading.total) == (2, 7)
     said = reading.to_dict()
     assert (said["texts"], said["labels"]) == (7, {"x": 1, "y": 1})
     json.dumps(said)
@@ -111,8 +111,8 @@ def test_null_and_missing_keys_are_dropped(tmp_path: Path) -> None:
     path.write_text(
         '{"text": "a", "label": 2}\n{"text": null, "label": 1}\n{"text": "b"}\n{"text": "c", "label": 1.5}\n'
     )
-    reading = TextReading()
-    assert pairs(list(read_labelled(path, reading=reading))) == [("a", "2"), ("c", "1.5")]
+    reading = TextReport()
+    assert pairs(list(read_labeled_texts(path, reading=reading))) == [("a", "2"), ("c", "1.5")]
     assert {reason: tally.count for reason, tally in reading.dropped.items()} == {"empty text": 1, "no label": 1}
 
 
@@ -153,14 +153,14 @@ def test_columns_that_make_no_sense(columns: tuple[str, ...], tmp_path: Path) ->
 
 def test_a_missing_file_and_one_given_twice(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
-        read_labelled(tmp_path / "none.tsv")
+        read_labeled_texts(tmp_path / "none.tsv")
     (tmp_path / "a.tsv").write_text(FORMS["a.tsv"])
     with pytest.raises(DataError, match="given twice"):
-        read_labelled([tmp_path / "a.tsv", tmp_path / "a.tsv"])
+        read_labeled_texts([tmp_path / "a.tsv", tmp_path / "a.tsv"])
 
 
 def test_labels_are_sorted_numbers_as_numbers() -> None:
-    assert in_order(["10", "9", "-1", "9"]) == ("-1", "9", "10")
-    assert in_order(["b", "10", "9"]) == ("10", "9", "b")
-    assert in_order(["나", "가"]) == ("가", "나")
-    assert in_order(["1.0", "1"]) == ("1", "1.0")
+    assert sorted_labels(["10", "9", "-1", "9"]) == ("-1", "9", "10")
+    assert sorted_labels(["b", "10", "9"]) == ("10", "9", "b")
+    assert sorted_labels(["나", "가"]) == ("가", "나")
+    assert sorted_labels(["1.0", "1"]) == ("1", "1.0")

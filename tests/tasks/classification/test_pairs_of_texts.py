@@ -14,10 +14,10 @@ from tokenizers import Tokenizer, processors
 
 import heedful
 from heedful.config import read_mapping
-from heedful.data.labelled import read_labelled
+from heedful.data.labeled_texts import read_labeled_texts
 from heedful.data.published_tokenizer import NAME, PublishedTokenizer
+from heedful.data.report import TextReport
 from heedful.data.store import TokenStore
-from heedful.data.text_reading import TextReading
 from heedful.errors import DataError
 from heedful.tasks.classification.job import ClassificationJob
 from heedful.tasks.classification.prepare import Prepared, encoded, targets
@@ -123,8 +123,8 @@ def test_a_tokeniser_that_numbers_both_texts_alike(run: Path, tmp_path: Path) ->
         single="<s> $A </s>", pair="<s>:0 $A:0 </s>:0 </s>:0 $B:0 </s>:0", special_tokens=ends
     )
     tokenizer = PublishedTokenizer(fast.to_str())
-    examples = list(read_labelled(write_pairs(tmp_path / "a.tsv", 20)))
-    rows = list(encoded(examples, tokenizer, ("0", "1"), 32, TextReading()))
+    examples = list(read_labeled_texts(write_pairs(tmp_path / "a.tsv", 20)))
+    rows = list(encoded(examples, tokenizer, ("0", "1"), 32, TextReport()))
     stores = [TokenStore.write(tmp_path / name, rows, vocab_size=1000) for name in ("train", "valid")]
     (tmp_path / "labels.json").write_text('{"labels": ["0", "1"]}')
     prepared = Prepared(tmp_path, tokenizer, *stores)

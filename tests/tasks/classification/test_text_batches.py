@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from heedful.data.fitting import parts, shortened
-from heedful.data.published_tokenizer import PublishedTokenizer
-from heedful.data.reader_tokenizer import PiecesConfig, learn_tokenizer
+from heedful.data.published_tokenizer import PublishedTokenizer, chunks, truncate
 from heedful.data.store import TokenStore
 from heedful.data.text_batch import TextBatch, TextLoader
+from heedful.data.text_tokenizers import PiecesConfig, learn_tokenizer
 from heedful.errors import DataError
 from published_folders import PAGE, byte_level, unigram, wordpiece
 
@@ -98,7 +97,7 @@ def test_a_text_that_is_cut_keeps_what_stands_around_it(kind: str) -> None:
         for limit in (3, 5, 8, len(ids) - 1):
             fast.enable_truncation(limit)
             try:
-                assert shortened(tokenizer, ids, limit) == fast.encode(text).ids
+                assert truncate(tokenizer, ids, limit) == fast.encode(text).ids
             finally:
                 fast.no_truncation()
 
@@ -112,7 +111,7 @@ def test_parts_lose_nothing(kind: str) -> None:
     n_around = len(tokenizer.encode(""))
     for text in PAGE:
         ids = tokenizer.encode(text)
-        found = list(parts(tokenizer, ids, 9))
+        found = list(chunks(tokenizer, ids, 9))
         assert max(map(len, found)) <= 9
         assert max(map(len, found)) - min(map(len, found)) <= 1
         assert len(found) == -(-(len(ids) - n_around) // (9 - n_around))
@@ -120,7 +119,7 @@ def test_parts_lose_nothing(kind: str) -> None:
         inner = [index for part in found for index in part[before : len(part) - after]]
         assert [*ids[:before], *inner, *ids[len(ids) - after :]] == ids
         assert {(*part[:before], *part[len(part) - after :]) for part in found} == {tuple(tokenizer.encode(""))}
-        assert list(parts(tokenizer, ids, len(ids))) == [ids]
+        assert list(chunks(tokenizer, ids, len(ids))) == [ids]
 
 
 def test_a_learned_tokeniser_has_start_end_and_gap(tokenizer: PublishedTokenizer) -> None:

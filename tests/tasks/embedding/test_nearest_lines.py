@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from heedful.cli.search import search
-from heedful.data.readers.text import every_line
+from heedful.data.readers.files import every_line
 from heedful.errors import ConfigError, DataError
 from heedful.tasks.embedding.search import Index
 from heedful.tasks.importing import import_model

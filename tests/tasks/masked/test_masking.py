@@ -11,12 +11,11 @@ import torch
 
 import heedful
 from heedful.core import padding
-from heedful.data.listed_vocabulary import tokenizer_of
-from heedful.data.published_tokenizer import PublishedTokenizer
-from heedful.data.reader_tokenizer import PiecesConfig, learn_tokenizer
-from heedful.data.share import Share
+from heedful.data.loader import Shard
+from heedful.data.published_tokenizer import PublishedTokenizer, tokenizer_of
 from heedful.data.store import TokenStore
 from heedful.data.text_batch import TextLoader
+from heedful.data.text_tokenizers import PiecesConfig, learn_tokenizer
 from heedful.errors import ConfigError, DataError
 from heedful.tasks.masked.config import MaskingConfig
 from heedful.tasks.masked.job import _forward
@@ -108,7 +107,7 @@ def test_more_gaps_than_usual_get_more_places(tokenizer: PublishedTokenizer, tmp
     assert sizes == [384, 768, 1536, 2048]  # 300 and 64 to be expected, then twice, four times, all
     draws[:, :, 0] = np.linspace(0.9, 0.5, 40)
     draws[::3, :, 0] = 0.0  # all of a third of the rows, which one process has, and one of each other
-    parts = [masking.batch(texts, draws, Share(index, 3)) for index in range(3)]
+    parts = [masking.batch(texts, draws, Shard(index, 3)) for index in range(3)]
     assert [int(part.counted.sum()) for part in parts] == [17 * 40, 17, 16]
     assert [len(part.places) for part in parts] == [704] * 3
 

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from small_runs import write_rows
 
-from heedful.data.pairs import Reading
+from heedful.data.report import PairReport
 from heedful.tasks.translation.job import TranslationJob
 from shell import heedful, quick_train
 
@@ -134,7 +134,7 @@ def answers(lab: Lab) -> dict[str, Any]:
     for n in range(1, calls + 1, max(1, calls // KILLS)):
         faults += lab.hurt(f"killed at call {n}", on(os, *CALLS, hook=at(n, kill)), -signal.SIGKILL)[0]
     moments: dict[str, tuple[Any, str, int]] = {
-        "reading": (Reading, "keep", 150),
+        "reading": (PairReport, "keep", 150),
         "training": (TranslationJob, "loss", 6),
         "validation": (TranslationJob, "validate", 1),
         "scoring": (JOB, "evaluate", 1),

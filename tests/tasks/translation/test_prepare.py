@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from small_runs import small_config, symbol_files
 
-from heedful.data.pairs import Pair, Reading
+from heedful.data.pairs import Pair
 from heedful.data.readers import files_of
+from heedful.data.report import PairReport
 from heedful.errors import DataError
 from heedful.tasks.run import Files
 from heedful.tasks.translation.prepare import Prepared, prepare
@@ -16,12 +17,12 @@ from heedful.tasks.translation.prepare import Prepared, prepare
 
 def test_a_pair_dropped_after_all_leaves_no_trace_but_the_count() -> None:
     short, long = Pair("a b", "c", "f", 1), Pair("a b c d", "e f", "f", 2)
-    reading, other = Reading(), Reading()
+    reading, other = PairReport(), PairReport()
     for pair in (short, long, short):
-        reading.keep(pair)
-    reading.drop_kept("too many tokens", long)
-    other.keep(short)
-    other.keep(short)
+        reading.keep(*pair.texts)
+    reading.drop_kept("too many tokens", long.place, *long.texts)
+    other.keep(*short.texts)
+    other.keep(*short.texts)
     found, expected = reading.to_dict(), other.to_dict()
     for key in ("kept", "words", "characters"):
         assert found[key] == expected[key]
@@ -51,7 +52,7 @@ def test_validation_never_holds_a_training_pair(tmp_path: Path) -> None:
     assert not pairs[0] & pairs[1]
     reading = readings.train
     assert reading.dropped["also in validation"].count > 10  # rows of two symbols come again and again
-    assert reading.pairs == reading.kept + sum(tally.count for tally in reading.dropped.values())
+    assert reading.total == reading.kept + sum(tally.count for tally in reading.dropped.values())
     with pytest.raises(DataError, match="all 200 training pairs are dropped or also in validation"):
         prepare(small_config(), Files(files.valid, files.valid), tmp_path / "data")
 

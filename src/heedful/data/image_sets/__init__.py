@@ -1,17 +1,32 @@
-"""Sets of images with their classes: idx files, npz files, a folder for each class, a table of paths."""
+"""Sets of images with their classes: idx files, npz files, a folder for each class, a table of paths.
+
+Their images are brought to one size and one number of channels; what was changed or dropped is counted.
+Shapes: H height, W width.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
+from typing import Final
+
+import numpy as np
 
 from ...errors import DataError
-from .files import folder_source, listing_source
-from .idx import idx_in, idx_source, is_idx
-from .npz import npz_source
-from .source import ImageReading, ImageSource, Labelled, Part, note
+from ..images import Pixels, pixels_of, resized
+from ..readers.files import csv_rows, opened, split_lines, walk
+from ..report import FileReport, ImageReport
+from .formats import ImageSource, LabeledImage, Part, idx_in, idx_source, is_idx, npz_source
 
-__all__ = ["ImageReading", "ImageSource", "Labelled", "Part", "image_sources", "note"]
+__all__ = ["ImageSource", "LabeledImage", "Part", "common_shape", "image_sources", "images_in", "resized_images"]
+
+RESAMPLE: Final = "bilinear"
+BROKEN = "broken or no image"
+ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
+SPLITS = {"train", "training", "test", "testing", "val", "valid", "validation", "dev"}
+PATH = ("path", "file", "filename", "image", "image_path", "filepath")
+LABEL = ("label", "class", "target", "category")
 
 
 def image_sources(
@@ -47,3 +62,171 @@ def _source(path: Path, part: Part, columns: Sequence[str] | None) -> ImageSourc
         f"{path} is no set of images; known are idx files (train-images-idx3-ubyte), .npz, "
         ".csv and .tsv with paths and classes, and a folder with a folder for each class"
     )
+
+
+def folder_source(folder: Path) -> ImageSource:
+    """Every folder within is a class, named as it is; images may lie deeper in it."""
+    classes = [inner for inner in _sorted(folder) if inner.is_dir()]
+    if len(SPLITS & {inner.name.lower() for inner in classes}) > 1:
+        names = ", ".join(inner.name for inner in classes)
+        raise DataError(
+            f"{folder} holds {names}, which are parts of a set and no classes; "
+            f"give them one by one: --data {classes[-1].with_name('train')} --valid …"
+        )
+    found: list[tuple[Path, str]] = []
+    others: list[str] = []
+    for inner in classes:
+        images, others_here = images_in(inner)
+        found += ((path, inner.name) for path in images)
+        others += map(str, others_here)
+    if not found:
+        loose = any(path.suffix.lower() in ENDINGS for path in _sorted(folder))
+        why = "its images lie in no folder of a class" if loose else "there is no image in it"
+        raise DataError(
+            f"{folder}: {why}; expected are a folder for each class, with images ({', '.join(ENDINGS)}), "
+            "or idx files named like train-images-idx3-ubyte"
+        )
+    return ImageSource(
+        str(folder),
+        "folders",
+        tuple(path for path, _ in found if path.is_file()),
+        lambda: (LabeledImage(path, label, str(path)) for path, label in found),
+        tuple(others),
+    )
+
+
+def images_in(folder: Path) -> tuple[list[Path], list[Path]]:
+    """The images in a folder and in those within it, by their names, and the other files.
+
+    A link to nothing is an image that cannot be read, and is told as such by who tries.
+    """
+    lost: list[Path] = []
+    there = sorted(chain(walk(folder, lost.append), lost))  # what is lost is known once all is walked
+    images = [path for path in there if path.suffix.lower() in ENDINGS]
+    return images, [path for path in there if path.suffix.lower() not in ENDINGS]
+
+
+def listing_source(listing: Path, columns: Sequence[str] | None = None) -> ImageSource:
+    """A table of paths, from where it lies, and classes; a missing file is refused here, one that is broken later."""
+    rows = list(_rows(listing, columns))
+    if not rows:
+        raise DataError(f"{listing} lists no image")
+    for path, _, line in rows:
+        if not path.is_file():
+            raise DataError(f"{listing}:{line}: there is no file {path}")
+    return ImageSource(
+        str(listing),
+        "listing",
+        (listing, *dict.fromkeys(path for path, _, _ in rows)),
+        lambda: (LabeledImage(path, label, f"{listing}:{line} {path}") for path, label, line in rows),
+    )
+
+
+def _rows(listing: Path, columns: Sequence[str] | None) -> Iterator[tuple[Path, str, int]]:
+    delimiter = "\t" if ".tsv" in listing.suffixes else ","
+    places: tuple[int, int] | None = None
+    with opened(listing) as stream:
+        for line, raw, _ in csv_rows(split_lines(stream, str(listing)), str(listing), delimiter):
+            cells = [cell.strip() for cell in raw]
+            if not any(cells):
+                continue
+            if places is None:
+                places, named = _places(listing, cells, columns)
+                if named:
+                    continue
+            if len(cells) <= max(places) or not all(cells[place] for place in places):
+                raise DataError(f"{listing}:{line}: a path and a class are needed, not {cells}")
+            yield listing.parent / cells[places[0]], cells[places[1]], line
+
+
+def _places(listing: Path, first: Sequence[str], columns: Sequence[str] | None) -> tuple[tuple[int, int], bool]:
+    """Where path and class stand, and whether the first row only says so."""
+    if columns is not None:
+        if len(columns) != 2 or not set(columns) <= set(first):
+            raise DataError(
+                f"{listing}: the columns of the path and of the class were called {', '.join(columns)}; "
+                f"there are: {', '.join(first)}"
+            )
+        return (first.index(columns[0]), first.index(columns[1])), True
+    lower = [cell.lower() for cell in first]
+    paths, labels = ([lower.index(name) for name in names if name in lower] for names in (PATH, LABEL))
+    if paths and labels:
+        return (paths[0], labels[0]), True
+    if len(first) == 2 and Path(first[0]).suffix.lower() in ENDINGS:
+        return (0, 1), False
+    raise DataError(
+        f"{listing}: the columns are {', '.join(first)}; one called path and one called label are needed, "
+        "or name them: --columns PATH,LABEL"
+    )
+
+
+def _sorted(folder: Path) -> list[Path]:
+    """What lies in a folder, hidden things left alone."""
+    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+
+
+def common_shape(
+    sources: Sequence[ImageSource], size: int | None, n_channels: int | None, largest: int
+) -> tuple[int, int]:
+    """The side of the square and the channels that all images shall have, where these are not given.
+
+    The side is the longer one of the images, where all are alike and it is no more than `largest`; else `largest`.
+    Channels are 3 where any image has colour, else 1. No more images are looked at than it takes to tell.
+    """
+    sizes: set[tuple[int, int]] = set()
+    colour = n_channels is not None
+    for labelled in chain.from_iterable(source.images() for source in sources):
+        if size is not None and colour:
+            break
+        try:
+            pixels, grey = _seen(labelled.image)
+        except DataError:
+            continue
+        sizes.add((pixels.shape[0], pixels.shape[1]))
+        colour = colour or not grey
+        if len(sizes) > 1 or max(pixels.shape[:2]) > largest:
+            size = size or largest
+    own = max(sizes.pop()) if sizes else largest
+    return size or own, n_channels or (3 if colour else 1)
+
+
+def resized_images(
+    sources: Sequence[ImageSource], size: int, n_channels: int, reading: ImageReport
+) -> Iterator[tuple[Pixels, str, str]]:
+    """Every image that can be used as (size, size, n_channels), its class and its place; the reading keeps count."""
+    reading.size, reading.n_channels = size, n_channels
+    for source in sources:
+        read = FileReport(source.name, source.format)
+        reading.files.append(read)
+        for path in source.passed_over:
+            reading.skip("no image by its name", path)
+        for labelled in source.images():
+            read.count += 1
+            try:
+                pixels, grey = _seen(labelled.image)
+            except DataError as error:
+                reading.drop(BROKEN, _why(labelled, error))
+                continue
+            if grey != (n_channels == 1):
+                reading.change("grey made colour" if grey else "colour made grey", labelled.place)
+            if pixels.shape[:2] != (size, size):
+                reading.change(f"resized to {size} x {size}", labelled.place)
+            reading.keep(labelled.label)
+            yield (
+                resized(pixels_of(pixels, n_channels), size, size, RESAMPLE),
+                labelled.label,
+                labelled.place,
+            )
+
+
+def _seen(image: object) -> tuple[Pixels, bool]:
+    """An image (H, W, 1) or (H, W, 3), and whether it is grey."""
+    if isinstance(image, np.ndarray) and (image.ndim == 2 or image.shape[2:] == (1,)):
+        return pixels_of(image, 1), True
+    pixels = pixels_of(image, 3)
+    return pixels, bool((pixels == pixels[..., :1]).all())
+
+
+def _why(labelled: LabeledImage, error: DataError) -> str:
+    """The place, and what is wrong there."""
+    return f"{labelled.place} ({str(error).removeprefix(f'{labelled.image}: ')})"

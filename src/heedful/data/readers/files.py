@@ -1,4 +1,4 @@
-"""A file to read: opened (unpacked where it is compressed), cut into lines, and answering for its own mistakes.
+"""Files to read: found in folders, opened (unpacked where compressed), cut into lines and rows, their faults named.
 
 Nothing here holds more than a piece of a file, however large it is or unpacks to.
 """
@@ -6,17 +6,21 @@ Nothing here holds more than a piece of a file, however large it is or unpacks t
 from __future__ import annotations
 
 import codecs
+import csv
 import gzip
+import json
+import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
-from heedful.data.pairs import FileRead, Pair, Reading
-from heedful.errors import DataError
+from ...errors import DataError
+from ..pairs import Pair
+from ..report import FileReport, SplitReport
 
 MAX_BYTES = 1 << 20  # of one line, one text, one tag: what is longer cannot be a sentence
 GZIP_MAGIC = b"\x1f\x8b"
@@ -35,15 +39,23 @@ class Line(NamedTuple):
     fault: str = ""
 
 
+class TableRow(NamedTuple):
+    """A row of a table: the line it begins on, its cells, and where it cannot be used, why."""
+
+    number: int
+    cells: list[str]
+    fault: str = ""
+
+
 class InputFile:
     """One file of pairs. Readers take it, and tell it what they leave out."""
 
-    def __init__(self, path: Path, reading: Reading, folder: Path | None = None) -> None:
+    def __init__(self, path: Path, reading: SplitReport, folder: Path | None = None) -> None:
         self.path = path
         self.name = str(path)
         self.folder = folder  # the folder given, where the file was found in one
         self._reading = reading
-        self._read = FileRead(self.name, "")
+        self._read = FileReport(self.name, "")
         self._drops: Counter[str] = Counter()
 
     def beside(self, path: Path) -> InputFile:
@@ -56,12 +68,12 @@ class InputFile:
         self._reading.files.append(self._read)
 
     def pair(self, source: str, target: str, line: int) -> Pair:
-        self._read.pairs += 1
+        self._read.count += 1
         return Pair(source, target, self.name, line)
 
     def drop(self, reason: str, line: int) -> None:
         """Count a pair that was found and is of no use."""
-        self._read.pairs += 1
+        self._read.count += 1
         self._drops[reason] += 1
         self._reading.drop(reason, f"{self.name}:{line}")
 
@@ -88,6 +100,21 @@ class InputFile:
         """Lines that are sentences. With a carriage return inside, one line would mean several: old line ends."""
         for line in self.lines():
             yield Line(line.number, "", "carriage return inside") if "\r" in line.text else line
+
+    def tabbed_rows(self) -> Iterator[TableRow]:
+        """A row a line, its cells between tabs."""
+        return (TableRow(line.number, line.text.split("\t"), line.fault) for line in self.sentences())
+
+    def quoted_rows(self) -> Iterator[TableRow]:
+        """As spreadsheets write them: commas, and quotes around what holds commas, quotes or line ends."""
+        return csv_rows(self.lines(), self.name)
+
+    def json_object(self, line: Line) -> dict[str, Any]:
+        """The JSON object of a line; anything else is an error."""
+        row = parse_json(line.text, f"{self.name}:{line.number}")
+        if not isinstance(row, dict):
+            raise self.error(f"a JSON object was expected, not {type(row).__name__}", line.number)
+        return row
 
     def chunks(self, size: int = 1 << 16) -> Iterator[bytes]:
         with opened(self.path) as stream:
@@ -132,6 +159,100 @@ def split_lines(stream: BinaryIO, name: str, encoding: str = "utf-8", *, strict:
             if strict:
                 raise DataError(f"{name}:{number}: {fault}") from None
             yield Line(number, "", fault)
+
+
+def csv_rows(lines: Iterable[Line], name: str, delimiter: str = ",") -> Iterator[TableRow]:
+    """Rows of quoted cells. A cell ends at the library's limit of 128 KiB: a quote left open swallows no file."""
+
+    def texts() -> Iterator[str]:
+        for line in lines:
+            if line.fault:
+                raise DataError(f"{name}:{line.number}: the line is over 1 MiB long")
+            yield f"{line.text}\n"
+
+    rows = csv.reader(texts(), delimiter=delimiter, strict=True)
+    number = 1
+    try:
+        for cells in rows:
+            yield TableRow(number, cells)
+            number = rows.line_num + 1
+    except csv.Error as error:
+        raise DataError(f"{name}:{number}: the row cannot be read: {error}; is a quote left open?") from None
+
+
+def parse_json(raw: str | bytes, place: str) -> Any:
+    """A value from JSON; a DataError names the place of what is none."""
+    try:
+        return json.loads(raw)
+    except RecursionError:
+        raise DataError(f"{place}: the JSON is nested too deeply") from None
+    except ValueError as error:
+        raise DataError(f"{place}: not JSON: {error}") from None
+
+
+def suffix_of(path: Path) -> str:
+    """The ending that says what is in a file, in lower case; that of gzip does not count."""
+    return Path(path.name.lower().removesuffix(".gz")).suffix
+
+
+def walk(folder: Path, pass_over: Callable[[Path], object] = lambda _: None) -> Iterator[Path]:
+    """The files of a folder and of those within it, sorted; hidden ones are left alone.
+
+    `pass_over` is told what is neither a file nor a folder: a link to nothing, a pipe.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise DataError(f"{error.filename}: {error.strerror}") from None
+
+    for place, folders, files in os.walk(folder, onerror=refuse):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(files):
+            path = Path(place, name)
+            if name.startswith("."):
+                continue
+            if path.is_file():
+                yield path
+            else:
+                pass_over(path)
+
+
+def find_files(paths: Iterable[Path], endings: Container[str], report: SplitReport) -> list[Path]:
+    """Every file once. In a folder only those with these endings count; a file that is named is taken as it is."""
+    files: dict[Path, Path] = {}  # by where they really are
+    for path in paths:
+        for file in walk(path) if path.is_dir() else [path]:
+            if path.is_dir() and suffix_of(file) not in endings:
+                report.skip("not recognised", str(file))
+            elif file.resolve() not in files:
+                if not file.is_file():
+                    raise DataError(f"{file}: {'neither a file nor a' if file.exists() else 'no such file or'} folder")
+                files[file.resolve()] = file
+            elif not path.is_dir():
+                raise DataError(f"{file}: the file is given twice")
+    return list(files.values())
+
+
+def every_line(source: str | Path | BinaryIO) -> Iterator[Line]:
+    """Every line of a file or a binary stream, empty ones too; where one cannot be used, its fault says why."""
+    if isinstance(source, str | Path):
+        with opened(Path(source)) as stream:
+            yield from every_line(stream)
+        return
+    for line in split_lines(source, name_of(source), strict=False):
+        yield Line(line.number, "", "the line is too long (over 1 MiB)") if line.fault == "too long" else line
+
+
+def lines_of(source: str | Path | BinaryIO) -> Iterator[str]:
+    """Every line as one string: as many come out as went in. One that cannot be used is an error."""
+    for line in every_line(source):
+        if line.fault:
+            raise DataError(f"{name_of(source)}:{line.number}: {line.fault}")
+        yield line.text
+
+
+def name_of(source: str | Path | BinaryIO) -> str:
+    """What to call it in a message."""
+    return str(source) if isinstance(source, str | Path) else getattr(source, "name", "input")
 
 
 def _skip_line(stream: BinaryIO) -> None:

@@ -1,17 +1,21 @@
-"""Every format that can be read, and how one tells which a file is: by content where that is certain, then by name."""
+"""Which files to read, and in which format: by content where that is certain, then by name.
+
+Everything is looked at before anything is read.
+"""
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from heedful.data.pairs import Pair
-
-from . import jsonl, mo, po, tables, text, tmx, xliff
-from .files import InputFile
-from .languages import Languages
+from ...errors import DataError
+from ..languages import Languages
+from ..pairs import Pair
+from ..report import SplitReport
+from . import catalogs, markup, tables
+from .files import InputFile, suffix_of, walk
 
 
 def _never(head: bytes) -> bool:
@@ -30,13 +34,13 @@ class Format:
 
 TSV = Format("tab-separated text", (".tsv", ".tab"), tables.read_tabs)
 CSV = Format("comma-separated text", (".csv",), tables.read_commas)
-TEXT = Format("parallel text", (), text.read)
+TEXT = Format("parallel text", (), tables.read_parallel)
 FORMATS = (
-    Format("compiled gettext catalogue", (".mo", ".gmo"), mo.read, mo.SIGNATURE.match),
-    Format("TMX", (".tmx",), tmx.read, tmx.SIGNATURE.match),
-    Format("XLIFF", (".xlf", ".xliff"), xliff.read, xliff.SIGNATURE.match),
-    Format("JSON lines", (".jsonl", ".ndjson"), jsonl.read, jsonl.is_jsonl),
-    Format("gettext catalogue", (".po", ".pot"), po.read, po.SIGNATURE.search),
+    Format("compiled gettext catalogue", (".mo", ".gmo"), catalogs.read_mo, catalogs.MO_SIGNATURE.match),
+    Format("TMX", (".tmx",), markup.read_tmx, markup.TMX_SIGNATURE.match),
+    Format("XLIFF", (".xlf", ".xliff"), markup.read_xliff, markup.XLIFF_SIGNATURE.match),
+    Format("JSON lines", (".jsonl", ".ndjson"), tables.read_jsonl, tables.is_jsonl),
+    Format("gettext catalogue", (".po", ".pot"), catalogs.read_po, catalogs.PO_SIGNATURE.search),
     TSV,
     CSV,
     TEXT,
@@ -54,7 +58,7 @@ def recognise(file: InputFile, languages: Languages) -> Format | None:
         raise file.error("the file is empty")
     if named is CSV:
         return TSV if tabbed and b"," not in head.lstrip().split(b"\n")[0] else CSV
-    if tabbed and named not in (None, TSV) and not (named is TEXT and _ending(file.path) == ".txt"):
+    if tabbed and named not in (None, TSV) and not (named is TEXT and suffix_of(file.path) == ".txt"):
         raise file.error(
             f"by its name this is {named.name}, by its content {TSV.name}; give it the ending .tsv, or put it right"
         )
@@ -62,17 +66,13 @@ def recognise(file: InputFile, languages: Languages) -> Format | None:
 
 
 def _by_name(path: Path, languages: Languages) -> Format | None:
-    named = next((known for known in FORMATS if _ending(path) in known.endings), None)
-    return named or (TEXT if text.code_in(path, languages) else None)
+    named = next((known for known in FORMATS if suffix_of(path) in known.endings), None)
+    return named or (TEXT if tables.code_in(path, languages) else None)
 
 
 def _may_be_table(file: InputFile) -> bool:
     """In a folder, tabs alone do not make a table: programs have them too."""
-    return file.folder is None or _ending(file.path) in (*TSV.endings, ".txt", "")
-
-
-def _ending(path: Path) -> str:
-    return Path(path.name.lower().removesuffix(".gz")).suffix
+    return file.folder is None or suffix_of(file.path) in (*TSV.endings, ".txt", "")
 
 
 def _plain(head: bytes) -> bytes:
@@ -80,3 +80,60 @@ def _plain(head: bytes) -> bytes:
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return head.decode("utf-16", errors="ignore").encode()
     return head.removeprefix(codecs.BOM_UTF8)
+
+
+def find(paths: Iterable[Path], languages: Languages, reading: SplitReport) -> list[tuple[InputFile, Format]]:
+    """Every file once; of parallel text, one side stands for both."""
+    found: list[tuple[InputFile, Format]] = []
+    seen: set[Path] = set()
+    partners: set[Path] = set()
+    for file in _files(paths, reading):
+        known = recognise(file, languages)
+        if known is None:
+            _pass_over(file, reading)
+            continue
+        real = file.path.resolve()
+        if real in seen:
+            _already_read(file, reading)
+            continue
+        seen.add(real)
+        if real in partners:
+            continue
+        if known is TEXT:
+            partners.add(tables.partner_of(file, languages).resolve())
+        found.append((file, known))
+    return found
+
+
+def _files(paths: Iterable[Path], reading: SplitReport) -> Iterator[InputFile]:
+    def skip(path: Path) -> None:
+        reading.skip("neither a file nor a folder", str(path))
+
+    given = False
+    for path in paths:
+        given = True
+        if path.is_dir():
+            yield from (InputFile(inner, reading, folder=path) for inner in walk(path, skip))
+        elif path.exists() and not path.is_file():
+            raise DataError(f"{path}: neither a file nor a folder")
+        else:
+            yield InputFile(path, reading)  # one that is missing says so when it is opened
+    if not given:
+        raise DataError("no file was given to read pairs from")
+
+
+def _already_read(file: InputFile, reading: SplitReport) -> None:
+    if file.folder is None:
+        raise file.error("the file is given twice")
+    reading.skip("read already", file.name)
+
+
+def _pass_over(file: InputFile, reading: SplitReport) -> None:
+    if file.folder is None:
+        if tables.ARRAY.match(file.head()):
+            raise file.error(tables.array_hint(file.path))
+        raise file.error(
+            f"not a file of sentence pairs: nothing proves its format and the name does not say it; known endings are "
+            f"{ENDINGS}, or a language code as in train.en and train.ko"
+        )
+    reading.skip("not recognised", file.name)

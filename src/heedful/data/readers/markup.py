@@ -1,4 +1,7 @@
-"""XML, streamed through expat: nothing is fetched, no entity declared, and no text, tag or depth grows without end."""
+"""TMX and XLIFF: sentence pairs from XML, streamed through expat.
+
+Nothing is fetched, no entity declared, and no text, tag or depth grows without end.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,10 @@ from collections.abc import Iterator
 from typing import NoReturn
 from xml.parsers import expat
 
-from heedful.data.pairs import Pair
-from heedful.errors import HeedfulError
-
+from ...errors import HeedfulError
+from ..languages import Languages
+from ..pairs import Pair
 from .files import MAX_BYTES, InputFile, OtherLanguageError
-from .languages import Languages
 
 MAX_DEPTH = 100
 _PROLOGUE = rb"\A(?:\s|<\?[^>]*>|<!--(?:[^-]|-(?!->))*-->|<!DOCTYPE[^>\[]*(?:\[[^\]]*\]\s*)?>)*+"
@@ -20,7 +22,7 @@ _PROLOGUE = rb"\A(?:\s|<\?[^>]*>|<!--(?:[^-]|-(?!->))*-->|<!DOCTYPE[^>\[]*(?:\[[
 CODES = frozenset({"bpt", "ept", "ph", "it", "ut"})
 
 
-def signature(root: str) -> re.Pattern[bytes]:
+def _signature(root: str) -> re.Pattern[bytes]:
     """What begins a document with this root element."""
     return re.compile(_PROLOGUE + rb"<(?:\w+:)?" + root.encode() + rb"[\s>]")
 
@@ -132,6 +134,93 @@ class Document:
             self._length += len(text)
             if self._length <= MAX_BYTES:
                 self._words.append(text)
+
+
+TMX_SIGNATURE, XLIFF_SIGNATURE = _signature("tmx"), _signature("xliff")
+
+
+def read_tmx(file: InputFile, languages: Languages) -> Iterator[Pair]:
+    """A pair from each unit of a translation memory that holds both languages; ko-KR will do for ko.
+
+    The first segment of a language counts.
+    """
+    return _TMX(file, languages).read()
+
+
+class _TMX(Document):
+    def __init__(self, file: InputFile, languages: Languages) -> None:
+        super().__init__(file, languages)
+        self.start, self.language = 0, ""
+        self.segments: dict[str, str | None] = {}
+
+    def opened(self, name: str, attributes: dict[str, str]) -> None:
+        if name == "tu":
+            self.start, self.segments = self.line, {}
+        elif name == "tuv":
+            self.language = attributes.get("xml:lang") or attributes.get("lang") or ""
+            self.saw(self.language)
+        elif name == "seg":
+            self.collect()
+
+    def closed(self, name: str) -> None:
+        if name == "seg":
+            self.segments.setdefault(self.language, self.collected())
+        elif name == "tu":
+            segments = list(self.segments.values())
+            places = self.languages.places(list(self.segments))
+            if places is None:
+                self.file.drop("untranslated", self.start)
+            else:
+                self.found(segments[places[0]], segments[places[1]], self.start)
+
+
+def read_xliff(file: InputFile, languages: Languages) -> Iterator[Pair]:
+    """A pair from each translated unit of XLIFF 1.2; suggestions (alt-trans) are left alone."""
+    return _XLIFF(file, languages).read()
+
+
+class _XLIFF(Document):
+    def __init__(self, file: InputFile, languages: Languages) -> None:
+        super().__init__(file, languages)
+        self.start, self.fault, self.suggestions = 0, "", 0
+        self.places: tuple[int, int] | None = None
+        self.texts: list[str | None] = ["", ""]
+
+    def opened(self, name: str, attributes: dict[str, str]) -> None:
+        if name == "xliff":
+            if not (version := attributes.get("version", "1.2")).startswith("1."):
+                raise self.file.error(f"XLIFF {version}; only 1.2 is read, so export it as that", self.line)
+        elif name == "file":
+            names = [attributes.get(f"{side}-language", "") for side in ("source", "target")]
+            for language in names:
+                self.saw(language)
+            self.places = self.languages.places(names)
+        elif name == "trans-unit":
+            self.start, self.fault, self.texts = self.line, "untranslated", ["", ""]
+        elif name == "alt-trans":
+            self.suggestions += 1
+        elif name in ("source", "target") and not self.suggestions:
+            if name == "target":
+                self.fault = _fault_of(attributes.get("state", ""))
+            self.collect()
+
+    def closed(self, name: str) -> None:
+        if name == "alt-trans":
+            self.suggestions -= 1
+        elif name in ("source", "target") and not self.suggestions:
+            self.texts[name == "target"] = self.collected()
+        elif name == "trans-unit" and self.places:
+            if fault := self.fault or ("untranslated" if self.texts[1] == "" else ""):
+                self.file.drop(fault, self.start)
+            else:
+                self.found(self.texts[self.places[0]], self.texts[self.places[1]], self.start)
+
+
+def _fault_of(state: str) -> str:
+    """A translation that waits for someone is like gettext's fuzzy one."""
+    if state in ("new", "needs-translation"):
+        return "untranslated"
+    return "fuzzy" if state.startswith("needs-") else ""
 
 
 def _local(name: str) -> str:

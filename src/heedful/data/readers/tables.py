@@ -1,16 +1,21 @@
-"""Tables: a pair a row, further columns left alone, a header that names the languages understood."""
+"""Sentence pairs from tables, JSON lines and parallel text: a pair a row, an object a line, or a line in each file."""
 
 from __future__ import annotations
 
-import csv
+import json
+import re
+import shlex
 from collections.abc import Iterable, Iterator
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
 
-from heedful.data.pairs import Pair
+from ...errors import DataError
+from ..languages import Languages
+from ..pairs import Pair
+from .files import InputFile, OtherLanguageError, TableRow
 
-from .files import InputFile, OtherLanguageError
-from .languages import Languages
-
-Row = tuple[int, list[str], str]  # the line it begins on, its columns, and why it cannot be used
+ARRAY = re.compile(rb"\s*\[\s*\{")
 
 
 def looks_tabbed(head: bytes) -> bool:
@@ -21,8 +26,7 @@ def looks_tabbed(head: bytes) -> bool:
 
 def read_tabs(file: InputFile, languages: Languages) -> Iterator[Pair]:
     """A row a line, its columns between tabs."""
-    rows = ((line.number, line.text.split("\t"), line.fault) for line in file.sentences())
-    return _pairs(file, languages, rows, "tabs")
+    return _pairs(file, languages, file.tabbed_rows(), "tabs")
 
 
 def read_commas(file: InputFile, languages: Languages) -> Iterator[Pair]:
@@ -30,11 +34,11 @@ def read_commas(file: InputFile, languages: Languages) -> Iterator[Pair]:
 
     More than two columns must be named: in such tables the source is seldom the first.
     """
-    return _pairs(file, languages, quoted(file), "commas", unnamed=2)
+    return _pairs(file, languages, file.quoted_rows(), "commas", unnamed=2)
 
 
 def _pairs(
-    file: InputFile, languages: Languages, rows: Iterable[Row], between: str, unnamed: int | None = None
+    file: InputFile, languages: Languages, rows: Iterable[TableRow], between: str, unnamed: int | None = None
 ) -> Iterator[Pair]:
     """Which columns: the header says it, or `columns`, or else the source comes first."""
     source, target = languages.places(languages.order) or (0, 1)
@@ -64,20 +68,96 @@ def _pairs(
             yield file.pair(columns[source], columns[target], number)
 
 
-def quoted(file: InputFile) -> Iterator[Row]:
-    """A text stops at the library's limit of 128 KiB, so that a quote left open does not swallow the file."""
-
-    def lines() -> Iterator[str]:
-        for line in file.lines():
-            if line.fault:
-                raise file.error("the line is over 1 MiB long", line.number)
-            yield f"{line.text}\n"
-
-    rows = csv.reader(lines(), strict=True)
-    number = 1
+def is_jsonl(head: bytes) -> bool:
+    """Whether the first line is a JSON object, or the beginning of a very long one."""
+    first, ended, _ = head.lstrip().partition(b"\n")
+    if not ended:
+        return first.startswith(b'{"')
     try:
-        for columns in rows:
-            yield number, columns, ""
-            number = rows.line_num + 1
-    except csv.Error as error:
-        raise file.error(f"the row cannot be read: {error}; is a quote left open?", number) from None
+        return isinstance(json.loads(first), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def array_hint(path: Path) -> str:
+    """What to do with a JSON array, which cannot be read piece by piece."""
+    given, lines = shlex.quote(str(path)), shlex.quote(f"{path.with_suffix('')}-lines.jsonl")
+    return f"a JSON array; one object a line is read, so turn it into that: jq -c '.[]' {given} > {lines}"
+
+
+def read_jsonl(file: InputFile, languages: Languages) -> Iterator[Pair]:
+    """Null stands for a missing translation; a line that is not such an object is an error."""
+    for line in file.lines():
+        if line.fault or not line.text.strip():
+            file.drop(line.fault or "empty", line.number)
+            continue
+        if line.number == 1 and line.text.startswith("["):
+            raise file.error(array_hint(file.path))
+        row = file.json_object(line)
+        inner = row.get("translation")
+        source, target = _texts(file, line.number, inner if isinstance(inner, dict) else row, languages)
+        if source is None or target is None:
+            file.drop("untranslated", line.number)
+        else:
+            yield file.pair(source, target, line.number)
+
+
+def _texts(file: InputFile, number: int, row: dict[str, Any], languages: Languages) -> list[str | None]:
+    names = list(row)
+    places = languages.keys(names)
+    if places is None:
+        raise file.error(
+            f"no key for {languages}; the keys are {', '.join(names[:10]) or 'none'}. Allowed are language codes, "
+            "source and target, src and tgt, or these within translation",
+            number,
+        )
+    texts = [row[names[place]] for place in places]
+    for text in texts:
+        if not isinstance(text, str | None):
+            raise file.error(f"text was expected, not {type(text).__name__}", number)
+    return texts
+
+
+def code_in(path: Path, languages: Languages) -> re.Match[str] | None:
+    """The language code that ends a name, as in train.en, train.en.gz or en.txt."""
+    codes = "|".join(re.escape(code) for code in (languages.source, languages.target))
+    return re.search(rf"(?<![^._-])(?:{codes})(?=(\.txt)?(\.gz)?$)", path.name, re.IGNORECASE)
+
+
+def partner_of(file: InputFile, languages: Languages) -> Path:
+    """The file of the other language beside this one, packed or not."""
+    found = code_in(file.path, languages)
+    if found is None:
+        raise file.error(f"no language code ends the name, neither {languages.source} nor {languages.target}")
+    other = languages.target if _is_source(found, languages) else languages.source
+    other = other.upper() if found[0].isupper() else other
+    twin = file.path.name[: found.start()] + other + file.path.name[found.end() :]
+    repacked = twin.removesuffix(".gz") if twin.endswith(".gz") else f"{twin}.gz"
+    for name in (twin, repacked):
+        if (path := file.path.with_name(name)).exists():
+            return path
+    raise file.error(f"this is one side of a pair of files, but there is neither {twin} nor {repacked} beside it")
+
+
+def _is_source(code: re.Match[str], languages: Languages) -> bool:
+    return code[0].lower() == languages.source.lower()
+
+
+def read_parallel(file: InputFile, languages: Languages) -> Iterator[Pair]:
+    """Line n of the one file beside line n of the other."""
+    code, other = code_in(file.path, languages), file.beside(partner_of(file, languages))
+    source, target = (file, other) if code and _is_source(code, languages) else (other, file)
+    sources = targets = 0
+    for first, second in zip_longest(source.sentences(), target.sentences()):
+        sources, targets = sources + (first is not None), targets + (second is not None)
+        if first is None or second is None:
+            continue  # the longer one is still counted to its end
+        if fault := first.fault or second.fault:
+            file.drop(fault, first.number)
+        else:
+            yield file.pair(first.text, second.text, first.number)
+    if sources != targets:
+        raise DataError(
+            f"{source.name} has {sources} lines, but {target.name} has {targets}; "
+            "each line needs its translation on the same line of the other file"
+        )

@@ -1,8 +1,7 @@
 """Series from tables, their dates checked; and as one mapped array."""
 
 from .dates import Spacing
-from .series import Series, SeriesReading
-from .store import Scale, SeriesStore
-from .tables import read_series
+from .store import ColumnScale, SeriesStore
+from .tables import Series, read_series
 
-__all__ = ["Scale", "Series", "SeriesReading", "SeriesStore", "Spacing", "read_series"]
+__all__ = ["ColumnScale", "Series", "SeriesStore", "Spacing", "read_series"]

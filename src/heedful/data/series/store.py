@@ -1,14 +1,11 @@
 """Series scaled once, into one file that is mapped and not read: windows are places in it, and nothing is held twice.
 
-A store is a folder: values.bin (float32, all steps of all series, NaN where not observed), times.bin and lines.bin
-(when a step was, and on which line it stood), and meta.json, written last: without one that agrees with every byte of
-the others there is no store.
+A store (see array_store) is a folder: values.bin (float32, all steps of all series, NaN where not observed), times.bin
+and lines.bin (when a step was, and on which line it stood), and meta.json.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
@@ -22,19 +19,23 @@ from numpy.typing import NDArray
 
 from ...config import Config
 from ...errors import DataError
-from ...files import replacing, sha256_of
+from ..array_store import ArrayFolder, mapped
 from .dates import shown
-from .series import Series
+from .tables import Series
 
-_FORMAT = 1
-_META = "meta.json"
 _ARRAYS: dict[str, Any] = {"values.bin": np.float32, "times.bin": np.int64, "lines.bin": np.int32}
+_FILES = ArrayFolder(
+    tuple(_ARRAYS),
+    "series",
+    "there are no series, or they were not finished; read the data (again)",
+    "delete the folder and read the data again",
+)
 
 Floats = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scale(Config):
+class ColumnScale(Config):
     """What every column is moved and divided by, after its logarithm is taken where `transform` says so.
 
     Without numbers, values stay as they are.
@@ -51,7 +52,7 @@ class Scale(Config):
         self.require(all(width > 0 for width in self.width), f"widths are above 0, not {self.width}")
 
     @classmethod
-    def of(cls, values: NDArray[np.float64], transform: Literal["none", "log"] = "none") -> Scale:
+    def of(cls, values: NDArray[np.float64], transform: Literal["none", "log"] = "none") -> ColumnScale:
         """By the mean and the deviation of what was observed of (L, C); a constant is only moved."""
         taken = cls(transform=transform).apply(values)
         if np.isnan(taken).all(axis=0).any():
@@ -97,22 +98,14 @@ class SeriesStore:
     def __init__(self, folder: str | Path) -> None:
         """Open a store and check every byte of it."""
         folder = Path(folder)
-        meta = _read_meta(folder)
-        for name in _ARRAYS:
-            try:
-                found = sha256_of(folder / name)
-            except OSError as error:
-                raise _unusable(folder, f"{name} cannot be read: {error.strerror}") from None
-            if found != meta["sha256"].get(name):
-                raise _unusable(folder, f"{name} is not what was written")
-        self.fingerprint = hashlib.sha256(json.dumps(meta, sort_keys=True).encode()).hexdigest()
+        meta, self.fingerprint = _FILES.read(folder)
         self.columns: tuple[str, ...] = tuple(meta["columns"])
-        self.scale = Scale.from_dict(meta["scale"])
+        self.scale = ColumnScale.from_dict(meta["scale"])
         self.step: str | None = meta["step"]
         self.season: int | None = meta["season"]
         self.whole: bool = meta["whole"]  # whether everything was observed
         self.series = [Stored(**series) for series in meta["series"]]
-        values, self._times, self._lines = (_mapped(folder / name, dtype) for name, dtype in _ARRAYS.items())
+        values, self._times, self._lines = (mapped(folder / name, dtype) for name, dtype in _ARRAYS.items())
         self.values: NDArray[np.float32] = values.reshape(-1, len(self.columns))
 
     def owner(self, row: int) -> Stored:
@@ -131,25 +124,20 @@ class SeriesStore:
         return shown(time.view("datetime64[us]")[0] if kind == "date" else time.view(np.float64)[0])
 
     @classmethod
-    def write(cls, folder: str | Path, series: Sequence[Series], scale: Scale) -> SeriesStore:
+    def write(cls, folder: str | Path, series: Sequence[Series], scale: ColumnScale) -> SeriesStore:
         """Write series of the same columns, in place of an older store, and open it."""
         folder = Path(folder)
-        with ExitStack() as stack:  # which is unwound from its end: what is entered first takes its place last
-            partial = {name: stack.enter_context(replacing(folder / name)) for name in (_META, *_ARRAYS)}
-            whole = _write_arrays([partial[name] for name in _ARRAYS], series, scale)
+        with _FILES.write(folder) as (files, meta):
+            whole = _write_arrays([files[name] for name in _ARRAYS], series, scale)
             starts = np.cumsum([0, *(len(one) for one in series)]).tolist()
-            meta = {
-                "format": _FORMAT,
+            meta |= {
                 "columns": series[0].columns,
                 "scale": scale.to_dict(),
                 "step": _commonest([one.spacing.step for one in series]),
                 "season": _commonest([one.spacing.season for one in series]),
                 "whole": whole,
                 "series": [vars(_stored(one, start)) for one, start in zip(series, starts, strict=False)],
-                "sha256": {name: sha256_of(partial[name]) for name in _ARRAYS},
             }
-            partial[_META].write_text(json.dumps(meta, indent=2), encoding="ascii")
-            (folder / _META).unlink(missing_ok=True)  # from here to the last rename there is no store
         return cls(folder)
 
 
@@ -160,7 +148,7 @@ def _stored(series: Series, start: int) -> Stored:
     return Stored(series.name, series.file, start, len(series), times)
 
 
-def _write_arrays(paths: Sequence[Path], series: Sequence[Series], scale: Scale) -> bool:
+def _write_arrays(paths: Sequence[Path], series: Sequence[Series], scale: ColumnScale) -> bool:
     """All series, one after the other; whether everything was observed."""
     whole = True
     with ExitStack() as stack:
@@ -182,24 +170,3 @@ def _write_arrays(paths: Sequence[Path], series: Sequence[Series], scale: Scale)
 
 def _commonest(found: Sequence[Any]) -> Any:
     return Counter(found).most_common(1)[0][0]
-
-
-def _read_meta(folder: Path) -> dict[str, Any]:
-    try:
-        meta = json.loads((folder / _META).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise DataError(f"{folder}: there are no series, or they were not finished; read the data (again)") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise _unusable(folder, f"{_META} cannot be read: {error}") from None
-    if not isinstance(meta, dict) or meta.get("format") != _FORMAT:
-        raise _unusable(folder, f"{_META} is not of the format {_FORMAT}, the one this version reads")
-    return meta
-
-
-def _mapped(path: Path, dtype: Any) -> NDArray[Any]:
-    """The file as a plain array: slicing a `memmap` itself costs many times as much. An empty file cannot be mapped."""
-    return np.asarray(np.memmap(path, dtype, mode="r")) if path.stat().st_size else np.empty(0, dtype)
-
-
-def _unusable(folder: Path, why: str) -> DataError:
-    return DataError(f"{folder}: the series cannot be used: {why}; delete the folder and read the data again")

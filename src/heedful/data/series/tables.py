@@ -1,22 +1,86 @@
-"""Tables of series: a step a row, a channel a column; with a column of names, several series in one table."""
+"""Series, and the tables they are read from: a step a row, a channel a column.
+
+With a column of names, a table has several series. Shapes: L steps, C channels.
+"""
 
 from __future__ import annotations
 
-import csv
+import math
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...errors import DataError, unknown
-from ..readers.files import opened, split_lines
-from .dates import Spacing, check_order, descending, read_times, spacing
-from .numbers import number
-from .series import Series, SeriesReading
+from ..readers.files import Line, TableRow, csv_rows, opened, split_lines
+from ..report import SeriesReport
+from .dates import Spacing, Times, check_order, descending, read_times, shown, spacing
 
 TIMES = ("date", "time", "timestamp", "datetime", "ds", "day", "month", "unnamed: 0", "")
 NAMES = ("symbol", "ticker", "unique_id", "series")
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "-", "?", "."})
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """One series as it stood in a file, oldest step first; NaN where it was not observed."""
+
+    name: str
+    columns: tuple[str, ...]
+    values: NDArray[np.float64]  # (L, C)
+    times: Times | None
+    lines: NDArray[np.int32]  # of the file, one a step
+    file: str
+    spacing: Spacing
+    turned: bool = False  # whether the newest step stood first
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def place(self, step: int) -> str:
+        """Where a step stood."""
+        return f"{self.file}:{self.lines[step]}"
+
+    def check_above_zero(self) -> None:
+        """For whoever takes logarithms: a DataError names the first value that has none."""
+        wrong = np.argwhere(self.values <= 0)
+        if len(wrong):
+            step, column = wrong[0].tolist()
+            raise DataError(
+                f"{self.place(step)}: the column {self.columns[column]!r} holds {self.values[step, column]:g}, and "
+                "transform=log needs values above 0; choose other columns (--columns) or transform=none"
+            )
+
+
+def report_series(series: Series, report: SeriesReport) -> None:
+    """Add a series to a report: how long, how often, from when to when, and what is missing."""
+    report.columns = series.columns
+    missing = np.isnan(series.values).sum(axis=0)
+    first, last = (None, None) if series.times is None else (shown(series.times[0]), shown(series.times[-1]))
+    report.series.append(
+        {
+            "name": series.name,
+            "file": series.file,
+            "steps": len(series),
+            "first": first,
+            "last": last,
+            "step": series.spacing.step,
+            "missing": int(missing.sum()),
+        }
+    )
+    if series.turned:
+        report.notes.append(f"{series.name}: the newest step stood first; the series was turned round")
+    report.notes += [f"{series.name}: {note}" for note in series.spacing.notes]
+    for column, values, absent in zip(series.columns, series.values.T, missing, strict=True):
+        seen = values[~np.isnan(values)]
+        if absent:
+            report.notes.append(f"{series.name}: {column} was not observed at {absent:,} of {len(series):,} steps")
+        if len(seen) and (seen == seen[0]).all():
+            report.notes.append(f"{series.name}: {column} is {seen[0]:g} at every step")
 
 
 def read_series(
@@ -24,13 +88,13 @@ def read_series(
     *,
     columns: Sequence[str] | None = None,
     names: Sequence[str] | None = None,
-    reading: SeriesReading | None = None,
+    reading: SeriesReport | None = None,
 ) -> list[Series]:
     """The series of some csv or tsv files, which must have the same columns.
 
     `columns` chooses some of these, `names` some of the series; all unless given.
     """
-    reading = SeriesReading() if reading is None else reading
+    reading = SeriesReport() if reading is None else reading
     found: dict[str, Series] = {}
     for path in map(Path, paths):
         table = _Table(path, columns)
@@ -49,7 +113,7 @@ def read_series(
             found[series.name] = series
     chosen = list(found.values()) if names is None else [_named(name, found) for name in names]
     for series in chosen:
-        reading.keep(series)
+        report_series(series, reading)
     return chosen
 
 
@@ -74,7 +138,7 @@ class _Table:
     def __init__(self, path: Path, columns: Sequence[str] | None) -> None:
         self.path = path
         self._rows = _rows(path)
-        line, header = next(self._rows, (1, []))
+        line, header, _ = next(self._rows, TableRow(1, []))
         self.header = [name.strip() for name in header]
         if not any(self.header):
             raise DataError(f"{path}: the file is empty; a table with a header is needed, such as date,close")
@@ -115,7 +179,7 @@ class _Table:
     def series(self) -> Iterator[Series]:
         """One or many, in the order in which they begin."""
         found: dict[str, _Rows] = {}
-        for line, cells in self._rows:
+        for line, cells, _ in self._rows:
             if not any(cell.strip() for cell in cells) and (self._time or len(cells) < 2):
                 continue  # an empty line; without times, a row of empty cells is a step at which nothing was observed
             if len(cells) != len(self.header):
@@ -137,7 +201,7 @@ class _Table:
 
     def _number(self, cell: str, place: int, line: int) -> float:
         try:
-            return number(cell)
+            return parse_number(cell)
         except ValueError as error:
             others = [self.header[other] for other in self._channels if other != place]
             choice = f"; to leave the column out: --columns {','.join(others)}" if others else ""
@@ -164,6 +228,24 @@ def _time_columns(known: Sequence[str]) -> list[str]:
     return [name for name in TIMES if name in known][:1]
 
 
+def parse_number(cell: str) -> float:
+    """A cell's number, NaN where it holds none. A ValueError says in words what it holds otherwise."""
+    text = cell.strip()
+    if text.casefold() in MISSING:
+        return math.nan
+    try:
+        value = float(text) if "_" not in text else math.nan  # Python would read 1_000
+    except ValueError:
+        value = math.nan
+    if math.isnan(value):
+        if "," in text:
+            raise ValueError(f"{text!r:.100}, with a comma; write numbers as 1234.5")
+        raise ValueError(f"{text!r:.100}, which is not a number")
+    if math.isinf(value):
+        raise ValueError(f"{text!r:.100}, which is infinite; leave a cell empty where nothing was observed")
+    return value
+
+
 def _is_number(cell: str) -> bool:
     try:
         float(cell)
@@ -172,29 +254,9 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _rows(path: Path) -> Iterator[TableRow]:
     """Rows with the line they begin on; what stands between their cells is seen in the header."""
     with opened(path) as stream:
-
-        def lines() -> Iterator[str]:
-            for line in split_lines(stream, str(path)):
-                if line.fault:
-                    raise DataError(f"{path}:{line.number}: the line is over 1 MiB long")
-                yield f"{line.text}\n"
-
-        coming = lines()
-        head = next(coming, "")
-        between = max(",\t;", key=head.count)
-
-        def whole() -> Iterator[str]:
-            yield head
-            yield from coming
-
-        rows = csv.reader(whole(), delimiter=between, strict=True)
-        number = 1
-        try:
-            for cells in rows:
-                yield number, cells
-                number = rows.line_num + 1
-        except csv.Error as error:
-            raise DataError(f"{path}:{number}: the row cannot be read: {error}; is a quote left open?") from None
+        lines = split_lines(stream, str(path))
+        head = next(lines, Line(1, ""))
+        yield from csv_rows(chain([head], lines), str(path), delimiter=max(",\t;", key=head.text.count))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp
 
-from ...data.readers.languages import SCRIPTS, script_of
+from ...data.languages import SCRIPTS, script_of
 from .common_words import LETTERS, WORDS
 
 ENOUGH = 4000  # characters of a text that are looked at

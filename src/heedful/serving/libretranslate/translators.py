@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from ...data.readers.languages import CODE, matches
+from ...data.languages import CODE, matches
 from ..models import Models, Served
 from ..refusals import Refusal
 from .names import name_of

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ...config import Config
-from ...data.fitting import shortened
+from ...data.published_tokenizer import truncate
 from ...errors import DataError
 from ..reader import Reader, Row, Text
 from ..texts import within
@@ -86,7 +86,7 @@ class Classifier(Reader):
         """Cut where the bundle says so; of two texts, nobody knows which may lose its end."""
         if not self.settings.cut or not alone or self.limit is None:
             return within(ids, self.limit)
-        return ids if len(ids) <= self.limit else shortened(self.tokenizer, ids, self.limit)
+        return ids if len(ids) <= self.limit else truncate(self.tokenizer, ids, self.limit)
 
     def _is_cut(self, text: Text) -> bool:
         """Of a text that is read. It is tokenised again rather than remembered: threads may share this model."""

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...data.labelled import Labelled, read_labelled
-from ...data.text_reading import TextReading
+from ...data.labeled_texts import LabeledText, read_labeled_texts
+from ...data.report import TextReport
 from ...errors import ConfigError, DataError
 from ..class_scores import ClassScores, class_scores
 from ..predictor import ItemError
@@ -23,13 +23,13 @@ def evaluate_files(
     classifier: Classifier, paths: Sequence[str], columns: Sequence[str] | None = None
 ) -> dict[str, Any]:
     """On every text of the files, as a user would ask; what is left out is said."""
-    reading = TextReading()
-    scores = evaluate(classifier, read_labelled(paths, columns=columns, reading=reading))
+    reading = TextReport()
+    scores = evaluate(classifier, read_labeled_texts(paths, columns=columns, reading=reading))
     left_out = [f"left out: {reason}: {tally}" for reason, tally in reading.dropped.items()]
     return {**scores.to_dict(), **({"verdict": left_out} if left_out else {})}
 
 
-def evaluate(classifier: Classifier, examples: Iterable[Labelled]) -> ClassScores:
+def evaluate(classifier: Classifier, examples: Iterable[LabeledText]) -> ClassScores:
     """One that cannot be read is refused, as is a class that was not learned: the score would be of another set."""
     labels = classifier.settings.labels
     if classifier.settings.means != "one":
@@ -44,7 +44,7 @@ def evaluate(classifier: Classifier, examples: Iterable[Labelled]) -> ClassScore
     return class_scores(true, np.array(shares), labels)
 
 
-def _answers(classifier: Classifier, several: Sequence[Labelled]) -> list[dict[str, float]]:
+def _answers(classifier: Classifier, several: Sequence[LabeledText]) -> list[dict[str, float]]:
     asked = [one.text if one.second is None else (one.text, one.second) for one in several]
     try:
         return classifier.predict(asked)
@@ -52,6 +52,6 @@ def _answers(classifier: Classifier, several: Sequence[Labelled]) -> list[dict[s
         raise DataError(f"{several[error.index].place}: {error.reason}") from None
 
 
-def _chunks(examples: Iterator[Labelled]) -> Iterator[list[Labelled]]:
+def _chunks(examples: Iterator[LabeledText]) -> Iterator[list[LabeledText]]:
     while several := list(islice(examples, CHUNK)):
         yield several

@@ -18,8 +18,7 @@ from torch import Tensor, nn
 from ...core import padding
 from ...data.text_batch import TextBatch, TextLoader
 from ...training.job import Goal
-from ...training.loss import Loss
-from ...training.r_drop import loss_of
+from ...training.loss import Loss, loss_of
 from ..class_scores import class_scores
 from ..reader import tells_apart
 from ..scoring import Score

@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...config import read_mapping, write_mapping
-from ...data.fitting import shortened
-from ...data.labelled import Labelled
-from ...data.published_tokenizer import PublishedTokenizer
+from ...data.labeled_texts import LabeledText
+from ...data.published_tokenizer import PublishedTokenizer, truncate
+from ...data.report import DataReport, TextReport
 from ...data.store import Encoded, TokenStore
-from ...data.text_reading import TextReading, TextReadings
 from ...errors import ConfigError, DataError
 from ..reading_data import TRAIN, VALID, ReadingData, settle_tokenizer
 from ..run import Files
@@ -69,7 +68,7 @@ def read_labels(folder: Path) -> tuple[str, ...]:
 
 def prepare(
     config: ClassificationConfig, files: Files, folder: Path, *, keep: bool = False
-) -> tuple[Prepared, TextReadings]:
+) -> tuple[Prepared, DataReport[TextReport]]:
     """Read, settle the tokeniser and the classes, which `keep` leaves as they are, and write the stores."""
     texts, readings = split(files, config.data.holdout)
     labels = read_labels(folder) if keep else labels_of(readings)
@@ -93,11 +92,11 @@ def prepare(
 
 
 def encoded(
-    examples: Iterable[Labelled],
+    examples: Iterable[LabeledText],
     tokenizer: PublishedTokenizer,
     labels: Sequence[str],
     limit: int,
-    reading: TextReading,
+    reading: TextReport,
 ) -> Iterator[Encoded]:
     """What `TokenStore.write` takes. A text that is too long is cut and counted; two that are, are left out."""
     numbers = {label: number for number, label in enumerate(labels)}
@@ -106,15 +105,15 @@ def encoded(
         label = number_of(one, numbers)
         if not ids or (len(ids) > limit and one.second is not None):
             why = "too many tokens" if ids else "no tokens"
-            reading.give_back(why, "\t".join(one.texts), one.label, one.place)
+            reading.drop_kept(why, one.place, "\t".join(one.texts), label=one.label)
             continue
         if len(ids) > limit:
-            ids = shortened(tokenizer, ids, limit)
-            reading.shorten(limit, one.place)
+            ids = truncate(tokenizer, ids, limit)
+            reading.note(f"texts cut at {limit} tokens", one.place)
         yield ids, (label, _second(tokenizer, one, ids, segments)), (one.file, one.line)
 
 
-def _second(tokenizer: PublishedTokenizer, one: Labelled, ids: Sequence[int], segments: Sequence[int]) -> int:
+def _second(tokenizer: PublishedTokenizer, one: LabeledText, ids: Sequence[int], segments: Sequence[int]) -> int:
     """Where the second text begins, if there is one. Some tokenisers give both the same number (RoBERTa)."""
     if one.second is None:
         return len(ids)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ...data.holding_out import held_out
-from ...data.labelled import Labelled, in_order, read_labelled
-from ...data.text_reading import TextReading, TextReadings, digest
+from ...data.labeled_texts import LabeledText, read_labeled_texts, sorted_labels, text_digest
+from ...data.report import DataReport, TextReport
+from ...data.validation_split import held_out
 from ...errors import DataError
 from ..run import Files, TooLittleDataError
 
@@ -19,26 +19,26 @@ class Split:
     files: Files
     set_apart: frozenset[bytes]
 
-    def train(self) -> Iterator[Labelled]:
+    def train(self) -> Iterator[LabeledText]:
         """What is learned from."""
-        found = read_labelled(self.files.train, columns=self.files.columns)
-        return (one for one in found if digest(*one.texts) not in self.set_apart)
+        found = read_labeled_texts(self.files.train, columns=self.files.columns)
+        return (one for one in found if text_digest(*one.texts) not in self.set_apart)
 
-    def valid(self) -> Iterator[Labelled]:
+    def valid(self) -> Iterator[LabeledText]:
         """What is validated on: files of its own, whole, or what is held out."""
         if self.files.valid:
-            return read_labelled(self.files.valid, columns=self.files.columns)
-        found = read_labelled(self.files.train, columns=self.files.columns)
-        return (one for one in found if digest(*one.texts) in self.set_apart)
+            return read_labeled_texts(self.files.valid, columns=self.files.columns)
+        found = read_labeled_texts(self.files.train, columns=self.files.columns)
+        return (one for one in found if text_digest(*one.texts) in self.set_apart)
 
 
-def split(files: Files, wanted: int) -> tuple[Split, TextReadings]:
+def split(files: Files, wanted: int) -> tuple[Split, DataReport[TextReport]]:
     """Read everything once: what there is, and which texts are set apart."""
-    reading = TextReading()
-    found = read_labelled(files.train, columns=files.columns, reading=reading)
+    reading = TextReport()
+    found = read_labeled_texts(files.train, columns=files.columns, reading=reading)
     if not files.valid:
-        set_apart = held_out(((one.label, digest(*one.texts)) for one in found), wanted)
-        readings = TextReadings(reading, None, len(set_apart))
+        set_apart = held_out(((one.label, text_digest(*one.texts)) for one in found), wanted)
+        readings = DataReport(reading, None, len(set_apart))
         if not set_apart:
             raise TooLittleDataError(
                 f"{reading.kept} labelled texts are too few to set some apart for validation; "
@@ -46,28 +46,28 @@ def split(files: Files, wanted: int) -> tuple[Split, TextReadings]:
                 readings,
             )
         return Split(files, set_apart), readings
-    valid = TextReading()
-    others = read_labelled(files.valid, columns=files.columns, reading=valid)
-    set_apart = frozenset(digest(*one.texts) for one in others)
+    valid = TextReport()
+    others = read_labeled_texts(files.valid, columns=files.columns, reading=valid)
+    set_apart = frozenset(text_digest(*one.texts) for one in others)
     for one in found:
-        if digest(*one.texts) in set_apart:  # a score on these would be of memory
-            reading.give_back("also in validation", "\t".join(one.texts), one.label, one.place)
-    readings = TextReadings(reading, valid)
+        if text_digest(*one.texts) in set_apart:  # a score on these would be of memory
+            reading.drop_kept("also in validation", one.place, "\t".join(one.texts), label=one.label)
+    readings = DataReport(reading, valid)
     if not valid.kept:
         raise TooLittleDataError(f"{', '.join(files.valid)}: there is no labelled text to validate on", readings)
     return Split(files, set_apart), readings
 
 
-def labels_of(readings: TextReadings) -> tuple[str, ...]:
+def labels_of(readings: DataReport[TextReport]) -> tuple[str, ...]:
     """The classes to learn, two at least: every one that is read, since none is held out whole."""
-    labels = in_order(label for label, count in readings.train.labels.items() if count)
+    labels = sorted_labels(label for label, count in readings.train.labels.items() if count)
     if len(labels) < 2:
         what = f"only the class {labels[0]!r}" if labels else "no labelled text"
         raise TooLittleDataError(f"there is {what} to learn from; a classifier needs two classes or more", readings)
     return labels
 
 
-def number_of(one: Labelled, numbers: Mapping[str, int]) -> int:
+def number_of(one: LabeledText, numbers: Mapping[str, int]) -> int:
     """The number of a class; one that was not learned is an error."""
     if one.label not in numbers:
         known = ", ".join(map(repr, list(numbers)[:10])) + (", …" if len(numbers) > 10 else "")

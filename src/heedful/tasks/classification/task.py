@@ -8,9 +8,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ...data.labelled import labelled_files
+from ...data.labeled_texts import labeled_files
 from ...data.published_tokenizer import NAME, ROLES
-from ...data.text_reading import TextReadings
+from ...data.report import DataReport, TextReport
 from ...families import build
 from ...lens.report import Confusion, Sample
 from ..reader import Text
@@ -47,7 +47,7 @@ class ClassificationTask(Task[ClassificationConfig, Prepared]):
         return {
             f"{path}{use}": path
             for use, given in (("", files.train), (VALIDATION, files.valid))
-            for path in (labelled_files(given) if given else ())
+            for path in (labeled_files(given) if given else ())
         }
 
     def decides(self, config: ClassificationConfig, files: Files) -> dict[str, str]:
@@ -61,7 +61,7 @@ class ClassificationTask(Task[ClassificationConfig, Prepared]):
 
     def read(
         self, config: ClassificationConfig, files: Files, folder: Path, *, keep: bool
-    ) -> tuple[Prepared, TextReadings]:
+    ) -> tuple[Prepared, DataReport[TextReport]]:
         """Tokenised once."""
         return prepare(config, files, folder, keep=keep)
 

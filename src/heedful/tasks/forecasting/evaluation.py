@@ -7,7 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ...data.series import Series, SeriesReading, SeriesStore, read_series
+from ...data.report import SeriesReport
+from ...data.series import Series, SeriesStore, read_series
 from ...errors import DataError
 from ...families import PatchTSTConfig
 from ..predictor import ItemError
@@ -22,7 +23,7 @@ def evaluate(
     paths: Sequence[str | Path],
     *,
     columns: Sequence[str] | None = None,
-    reading: SeriesReading | None = None,
+    reading: SeriesReport | None = None,
 ) -> dict[str, Any]:
     """Scores over every window of the files, in the form of metrics.json, and "forecasts" of some.
 
@@ -51,7 +52,7 @@ def forecast_files(
     paths: Sequence[str | Path],
     *,
     columns: Sequence[str] | None = None,
-    reading: SeriesReading | None = None,
+    reading: SeriesReport | None = None,
 ) -> list[dict[str, Any]]:
     """For each series of the files, the steps that follow it: {"series": …, "forecast": {column: […]}}."""
     series = _read(predictor, paths, columns, reading)
@@ -73,7 +74,7 @@ def _read(
     predictor: SeriesForecaster,
     paths: Sequence[str | Path],
     columns: Sequence[str] | None,
-    reading: SeriesReading | None,
+    reading: SeriesReport | None,
 ) -> list[Series]:
     """With the columns of the model, where they have names."""
     own = predictor.settings.columns

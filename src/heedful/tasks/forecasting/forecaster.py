@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from ...config import Config, FamilyConfig
 from ...core import Forecaster
-from ...data.series import Scale
+from ...data.series import ColumnScale
 from ...errors import ConfigError, DataError
 from ...families import Imported
 from ..bundle import Bundle
@@ -40,7 +40,7 @@ class ForecastSettings(Config):
     title: ClassVar[str] = "forecasting"
 
     columns: tuple[str, ...] = ()
-    scale: Scale = field(default_factory=Scale)
+    scale: ColumnScale = field(default_factory=ColumnScale)
     season: int | None = None
 
     def check(self) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ...data.series import Scale, Series, SeriesReading, SeriesStore, read_series
+from ...data.report import SeriesReport
+from ...data.series import ColumnScale, Series, SeriesStore, read_series
 from ...errors import DataError
 from ...families import PatchTSTConfig
 from ..run import Files, TooLittleDataError
@@ -24,7 +25,7 @@ APART = 100.0  # series that differ more in size, the larger ones decide alone w
 class Readings:
     """What was read, and how many windows each part has."""
 
-    reading: SeriesReading
+    reading: SeriesReport
     windows: dict[str, int]
 
     def to_dict(self) -> dict[str, Any]:
@@ -55,7 +56,7 @@ def model_for(config: ForecastingConfig, store: SeriesStore) -> PatchTSTConfig:
 
 def prepare(config: ForecastingConfig, files: Files, folder: Path) -> tuple[Prepared, Readings]:
     """Read, check, scale by the training parts, and write the store."""
-    reading = SeriesReading()
+    reading = SeriesReport()
     series = read_series(files.train, columns=files.columns, names=config.data.series, reading=reading)
     readings = Readings(reading, dict.fromkeys(PARTS, 0))
     _check_lengths(series, config, readings)
@@ -92,7 +93,7 @@ def _check_lengths(series: Sequence[Series], config: ForecastingConfig, readings
             notes.append(f"{one.name}: the last {len(one) - used:,} steps are beyond the split and not used")
 
 
-def _scale(series: Sequence[Series], config: SeriesConfig) -> Scale:
+def _scale(series: Sequence[Series], config: SeriesConfig) -> ColumnScale:
     """Of all training parts together: nothing later is known when training."""
     if config.transform == "log":
         for one in series:
@@ -104,7 +105,7 @@ def _scale(series: Sequence[Series], config: SeriesConfig) -> Scale:
         raise DataError(
             f"{', '.join(names)}: nothing was observed in the training part; leave such columns out (--columns)"
         )
-    return Scale.of(known, config.transform)
+    return ColumnScale.of(known, config.transform)
 
 
 def _sizes(series: Sequence[Series], config: SeriesConfig) -> list[str]:

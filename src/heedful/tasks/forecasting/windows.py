@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...data.batch import moved
+from ...data.loader import WHOLE, Shard
 from ...data.series import SeriesStore
-from ...data.share import WHOLE, Share
 from ...errors import DataError
 from ...families import PatchTSTConfig
 from .config import SeriesConfig
@@ -143,7 +143,7 @@ class WindowBatches:
         """How many batches an epoch has; here the same for each."""
         return self._n_batches
 
-    def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[WindowBatch]:
+    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[WindowBatch]:
         """Every window once, or a share of each batch. They are spread evenly: a batch lacks one at most."""
         order = np.random.default_rng([self.seed, epoch]).permutation(len(self.windows))
         edges = np.arange(self._n_batches + 1) * len(order) // max(1, self._n_batches)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ...data.batch import moved
 from ...data.image_sets.store import ImageStore
-from ...data.share import WHOLE, Share
+from ...data.loader import WHOLE, Shard
 from ...errors import DataError
 
 
@@ -53,7 +53,7 @@ class ImageLoader:
         """How many batches an epoch has; here the same for each."""
         return self.n_batches
 
-    def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[ImageBatch]:
+    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[ImageBatch]:
         """The batches of an epoch in its own order, or a share of each, from step `start` on; those before are not
         made."""
         if not 0 <= start <= self.n_batches:
@@ -67,7 +67,7 @@ class ImageLoader:
         """Every image once, as stored: for validation."""
         return self._batches(self.members, 0, WHOLE)
 
-    def _batches(self, order: NDArray[np.intp], start: int, share: Share) -> Iterator[ImageBatch]:
+    def _batches(self, order: NDArray[np.intp], start: int, share: Shard) -> Iterator[ImageBatch]:
         for step in range(start, self.n_batches):
             first, last = (len(order) * edge // self.n_batches for edge in (step, step + 1))
             yield self._batch(share.rows(order[first:last]), share.size(self.batch_size))

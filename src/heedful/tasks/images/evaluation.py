@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...data.image_sets import Labelled, image_sources
+from ...data.image_sets import LabeledImage, image_sources
 from ...errors import DataError
 from ..class_scores import ClassScores, class_scores
 from ..predictor import ItemError
@@ -55,7 +55,7 @@ class ImageEvaluation:
         return {"validation": self.scores.to_dict(), "samples": [asdict(guess) for guess in listed]}
 
 
-def evaluate(classifier: ImageClassifier, images: Iterable[Labelled]) -> ImageEvaluation:
+def evaluate(classifier: ImageClassifier, images: Iterable[LabeledImage]) -> ImageEvaluation:
     """Ask about every image, as a user would. One that cannot be read is refused: the score would be of another set."""
     labels = classifier.settings.labels
     ids = {label: number for number, label in enumerate(labels)}
@@ -93,7 +93,7 @@ def _by_turns(guesses: Iterable[Guess]) -> list[Guess]:
     return [guess for _, guess in sorted(turns, key=lambda turn: turn[0])]
 
 
-def _answers(classifier: ImageClassifier, several: Sequence[Labelled]) -> list[dict[str, float]]:
+def _answers(classifier: ImageClassifier, several: Sequence[LabeledImage]) -> list[dict[str, float]]:
     try:
         return classifier.predict([one.image for one in several])
     except ItemError as error:

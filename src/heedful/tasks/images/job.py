@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ...config import FamilyConfig
-from ...data.image_sets import Labelled
+from ...data.image_sets import LabeledImage
 from ...data.image_sets.store import TRAIN, VALID
 from ...training.job import Goal
 from ...training.loss import Loss, cross_entropy
@@ -74,7 +74,7 @@ class ImagesJob:
         """As a user would ask it, over all images that were set apart."""
         store, labels = self.prepared.store, predictor.settings.labels
         rows = self.validation.members.tolist()
-        images = (Labelled(store.pixels[row], labels[store.labels[row]], store.place(row)) for row in rows)
+        images = (LabeledImage(store.pixels[row], labels[store.labels[row]], store.place(row)) for row in rows)
         return evaluate(predictor, images).to_dict()
 
     def describe(self, batch: ImageBatch) -> Sequence[str]:

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...config import read_mapping
-from ...data.image_sets import ImageReading, ImageSource, image_sources
-from ...data.image_sets.bringing import RESAMPLE, brought, common_shape
-from ...data.image_sets.store import TRAIN, VALID, ImageStore, writing
+from ...data.image_sets import RESAMPLE, ImageSource, common_shape, image_sources, resized_images
+from ...data.image_sets.store import TRAIN, VALID, ImageStore, write_images
+from ...data.report import ImageReport
 from ...errors import ConfigError, DataError
 from ..run import Files, TooLittleDataError
 from .config import ImagesConfig
@@ -55,8 +55,8 @@ class Prepared:
 class ImageReadings:
     """What was read for training and for validation. Where `valid` is None, `held_out` images of `train` serve."""
 
-    train: ImageReading = field(default_factory=ImageReading)
-    valid: ImageReading | None = None
+    train: ImageReport = field(default_factory=ImageReport)
+    valid: ImageReport | None = None
     held_out: int = 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -87,16 +87,16 @@ def read_images(
 ) -> tuple[Prepared, ImageReadings]:
     """Read everything and set some apart for validation. Classes, size and range are those of `keep` where given."""
     train, valid = sources_of(files)
-    readings = ImageReadings(valid=ImageReading() if valid else None)
+    readings = ImageReadings(valid=ImageReport() if valid else None)
     if keep is None:
         data = config.data
         size, n_channels = common_shape([*train, *valid], data.image_size, data.n_channels, config.largest_size)
     else:
         size, n_channels = keep.resize[0], len(keep.mean)
     rows = Rows()
-    with writing(folder / IMAGES, (size, size, n_channels)) as writer:
+    with write_images(folder / IMAGES, (size, size, n_channels)) as writer:
         for part, sources, reading in ((TRAIN, train, readings.train), (VALID, valid, readings.valid)):
-            for pixels, label, place in brought(sources, size, n_channels, reading) if reading else ():
+            for pixels, label, place in resized_images(sources, size, n_channels, reading) if reading else ():
                 writer.add(pixels, place)
                 rows.add(pixels, label, place, part)
         drop_twice(rows, readings.train)
@@ -123,13 +123,13 @@ def _labels(readings: ImageReadings, keep: ImageSettings | None) -> tuple[str, .
     for what, found in (("train", train), ("validate", valid)):
         if found is not None and not found.kept:
             first = next((f"; the first: {tally.places[0]}" for tally in found.dropped.values()), "")
-            raise TooLittleDataError(f"there is no image to {what} on: {found.images:,} were found{first}", readings)
-    known = keep.labels if keep else in_order(train.classes)
-    if len(in_order(train.classes)) < 2:
+            raise TooLittleDataError(f"there is no image to {what} on: {found.total:,} were found{first}", readings)
+    known = keep.labels if keep else in_order(train.labels)
+    if len(in_order(train.labels)) < 2:
         raise TooLittleDataError(f"every image is of the class {known[0]!r}; two classes at least are needed", readings)
-    check_labels(train.classes, known, "training")
+    check_labels(train.labels, known, "training")
     if valid is not None:
-        check_labels(valid.classes, known, "validation")
+        check_labels(valid.labels, known, "validation")
     return known
 
 

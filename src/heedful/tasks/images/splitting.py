@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ...data.holding_out import held_out
-from ...data.image_sets import ImageReading, note
 from ...data.image_sets.store import TRAIN, UNUSED, VALID
 from ...data.images import Pixels
+from ...data.report import ImageReport
+from ...data.validation_split import held_out
 from ...errors import DataError
 
 NAMED = 20  # classes that a message lists
@@ -36,14 +36,13 @@ class Rows:
         return [row for row, found in enumerate(self.parts) if found == part]
 
 
-def drop_twice(rows: Rows, reading: ImageReading) -> None:
+def drop_twice(rows: Rows, reading: ImageReport) -> None:
     """An image that validation uses is none to train on: the score would be of memory."""
     seen = {rows.digests[row] for row in rows.of(VALID)}
     for row in rows.of(TRAIN):
         if rows.digests[row] in seen:
             rows.parts[row] = UNUSED
-            reading.classes[rows.labels[row]] -= 1
-            note(reading.dropped, "also in validation", rows.places[row])
+            reading.drop_kept("also in validation", rows.places[row], rows.labels[row])
 
 
 def hold_out(rows: Rows, wanted: int) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from torch import nn
 
 from ...data.published_tokenizer import BROKEN
-from ...data.windows import RandomWindows, Row, Windows
+from ...data.text_batch import RandomWindows, Row, TokenWindows
 from ...families import GenerationDefaults, build
 from ...training.job import Goal
 from ...training.loss import Loss, cross_entropy
@@ -38,7 +38,7 @@ class LanguageModelJob:
         )
         self._ends = np.cumsum(prepared.train.lengths.sum(axis=1, dtype=np.int64))  # of the passages
 
-    def loss(self, module: nn.Module, batch: Windows) -> Loss:
+    def loss(self, module: nn.Module, batch: TokenWindows) -> Loss:
         """Sums over all tokens of all windows."""
         return cross_entropy(
             module(batch.inputs), batch.targets, batch.keep, smoothing=self.config.training.label_smoothing
@@ -83,7 +83,7 @@ class LanguageModelJob:
             "samples": self._samples(predictor),
         }
 
-    def describe(self, batch: Windows) -> Sequence[str]:
+    def describe(self, batch: TokenWindows) -> Sequence[str]:
         """The passages in which the windows begin."""
         rows = np.searchsorted(self._ends, batch.starts, side="right")
         return [self.prepared.train.place(int(row)) for row in rows]

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from ...config import read_mapping, write_mapping
-from ...data.corpus import Corpus, CorpusReading, Passage, text_files
+from ...data.corpus import Corpus, Passage, text_files
 from ...data.published_tokenizer import NAME, PublishedTokenizer
+from ...data.report import CorpusReport
 from ...data.store import Encoded, TokenStore
+from ...data.text_batch import Row
 from ...data.text_tokenizers import encode_passages, end_of, of_characters, of_pieces
-from ...data.windows import Row
 from ...errors import ConfigError, DataError
 from ..run import Files, TooLittleDataError
 from .config import LanguageModelConfig, TextTokenizerConfig
@@ -66,8 +67,8 @@ class Readings:
     """What was read for training and for validation. Where `valid` is None, the last `held_out` characters of `train`
     serve."""
 
-    train: CorpusReading
-    valid: CorpusReading | None
+    train: CorpusReport
+    valid: CorpusReport | None
     held_out: int = 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,7 +86,7 @@ def prepare(
     """Survey, learn the tokeniser unless it is given, and write the ids."""
     train, valid, readings = _surveyed(config, files)
     if tokenizer is None:
-        several = readings.train.documents > 1
+        several = readings.train.total > 1
         alphabet = readings.train.alphabet | (readings.valid.alphabet if readings.valid else set())
         tokenizer = _learned(config.tokenizer, train, alphabet, several=several)
     tokenizer.save(folder / NAME)
@@ -116,10 +117,10 @@ def row_of(store: TokenStore) -> Row:
 
 
 def _surveyed(config: LanguageModelConfig, files: Files) -> tuple[Corpus, Corpus, Readings]:
-    reading = CorpusReading()
+    reading = CorpusReport()
     text = Corpus(tuple(text_files(files.train, reading)))
     if files.valid:
-        valid_reading = CorpusReading()
+        valid_reading = CorpusReport()
         valid = Corpus(tuple(text_files(files.valid, valid_reading)))
         both = {path.resolve() for path in text.files} & {path.resolve() for path in valid.files}
         if both:

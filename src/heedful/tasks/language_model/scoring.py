@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ...data.windows import Row, every_window
+from ...data.text_batch import Row, every_window
 from ...training.loss import cross_entropy
 from ..scoring import Score
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...data.cleaning import tidy
+from ...data.pairs import tidy
 from ...errors import ConfigError, DataError
 from ...generation import GenerationConfig, Hypothesis
 from ...generation.models import wiring_of

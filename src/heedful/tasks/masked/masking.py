@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ...data.loader import WHOLE, Shard
 from ...data.published_tokenizer import PublishedTokenizer
-from ...data.share import WHOLE, Share
 from ...data.text_batch import TextBatch, TextLoader
 from ...errors import DataError
 from .config import MaskingConfig
@@ -50,7 +50,7 @@ class Masking:
         self.is_word = np.array([index not in special for index in range(tokenizer.largest + 1)])
         self.words = np.flatnonzero(self.is_word)
 
-    def batch(self, texts: TextBatch, draws: Draws, share: Share = WHOLE) -> MaskedBatch:
+    def batch(self, texts: TextBatch, draws: Draws, share: Shard = WHOLE) -> MaskedBatch:
         """A share of the rows, with gaps by these draws for all; of every text that has words one is guessed at least,
         however short it is."""
         ids = texts.ids.numpy()
@@ -81,7 +81,7 @@ def _rounded(n: float) -> int:
     return math.ceil(n / STEP) * STEP
 
 
-def _part(texts: TextBatch, share: Share) -> TextBatch:
+def _part(texts: TextBatch, share: Shard) -> TextBatch:
     """A process's rows. It is taken of what is made already: what is drawn for a row hangs on the whole batch."""
     tensors = {name: getattr(texts, name) for name in ("ids", "segments", "keep", "labels", "real")}
     parts = {name: torch.from_numpy(_rows(tensor.numpy(), share)) for name, tensor in tensors.items()}
@@ -89,7 +89,7 @@ def _part(texts: TextBatch, share: Share) -> TextBatch:
     return TextBatch(**parts, lengths=lengths, rows=share.rows(texts.rows))
 
 
-def _rows(array: NDArray[A], share: Share) -> NDArray[A]:
+def _rows(array: NDArray[A], share: Shard) -> NDArray[A]:
     """A process's rows, and where it has fewer than another, one more of zeros."""
     part = share.rows(array)
     rows = np.zeros((share.size(len(array)), *array.shape[1:]), array.dtype)
@@ -144,7 +144,7 @@ class MaskedLoader:
         """How many batches an epoch has."""
         return self.texts.steps_per_epoch(epoch)
 
-    def epoch(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[MaskedBatch]:
+    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[MaskedBatch]:
         """The batches of an epoch in its own order, or a share of each, from the one numbered `start`."""
         for step, batch in enumerate(self.texts.epoch(epoch, start), start):
             random = np.random.default_rng([self.texts.seed, epoch, step])

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ...data.fitting import parts
-from ...data.published_tokenizer import PublishedTokenizer
+from ...data.published_tokenizer import PublishedTokenizer, chunks
+from ...data.report import DataReport, TextReport
 from ...data.store import Encoded, TokenStore
-from ...data.text_reading import TextReadings
 from ..reading_data import TRAIN, VALID, ReadingData, settle_tokenizer
 from ..run import Files
 from .config import MaskedConfig
@@ -18,7 +17,7 @@ from .splitting import Text, split
 
 def prepare(
     config: MaskedConfig, files: Files, folder: Path, *, keep: bool = False
-) -> tuple[ReadingData, TextReadings]:
+) -> tuple[ReadingData, DataReport[TextReport]]:
     """Read, settle the tokeniser, and write the stores."""
     texts, readings = split(files, config.data)
     tokenizer = settle_tokenizer(config, folder, (one.text for one in texts.train()), keep=keep)
@@ -33,5 +32,5 @@ def prepare(
 def encoded(texts: Iterable[Text], tokenizer: PublishedTokenizer, limit: int) -> Iterator[Encoded]:
     """Nothing is lost: a text that is too long becomes several rows."""
     for one in texts:
-        for ids in parts(tokenizer, tokenizer.encode(one.text), limit):
+        for ids in chunks(tokenizer, tokenizer.encode(one.text), limit):
             yield ids, (), (one.file, one.line)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...data.corpus import Corpus, text_files
-from ...data.holding_out import held_out
-from ...data.pairs import FileRead
-from ...data.text_reading import TextReading, TextReadings, digest
+from ...data.labeled_texts import text_digest
+from ...data.report import DataReport, FileReport, TextReport
+from ...data.validation_split import held_out
 from ..run import Files, TooLittleDataError
 from .config import CorpusConfig
 
@@ -61,32 +61,32 @@ class Split:
 
     def train(self) -> Iterator[Text]:
         """What is learned from."""
-        return (one for one in _used(self.train_files, self.unit) if digest(one.text) not in self.set_apart)
+        return (one for one in _used(self.train_files, self.unit) if text_digest(one.text) not in self.set_apart)
 
     def valid(self) -> Iterator[Text]:
         """What is validated on: files of its own, whole, or what is held out."""
         if self.valid_files:
             return _used(self.valid_files, self.unit)
-        return (one for one in _used(self.train_files, self.unit) if digest(one.text) in self.set_apart)
+        return (one for one in _used(self.train_files, self.unit) if text_digest(one.text) in self.set_apart)
 
 
-def split(files: Files, config: CorpusConfig) -> tuple[Split, TextReadings]:
+def split(files: Files, config: CorpusConfig) -> tuple[Split, DataReport[TextReport]]:
     """Read everything once: what there is, and which texts are set apart."""
-    reading, train_files = TextReading(), text_files(files.train)
+    reading, train_files = TextReport(), text_files(files.train)
     if files.valid:
-        other, valid_files = TextReading(), text_files(files.valid)
-        set_apart = frozenset(digest(one.text) for one in _counted(valid_files, config.text, other))
+        other, valid_files = TextReport(), text_files(files.valid)
+        set_apart = frozenset(text_digest(one.text) for one in _counted(valid_files, config.text, other))
         found = Split(train_files, valid_files, config.text, set_apart)
         for one in _counted(train_files, config.text, reading):
-            if digest(one.text) in set_apart:  # a score on these would be of memory
-                reading.give_back("also in validation", one.text, None, one.place)
-        readings, n_valid, n_train = TextReadings(reading, other), other.kept, reading.kept
+            if text_digest(one.text) in set_apart:  # a score on these would be of memory
+                reading.drop_kept("also in validation", one.place, one.text)
+        readings, n_valid, n_train = DataReport(reading, other), other.kept, reading.kept
     else:
         texts = _counted(train_files, config.text, reading)
-        set_apart = held_out((("", digest(one.text)) for one in texts), config.holdout)
+        set_apart = held_out((("", text_digest(one.text)) for one in texts), config.holdout)
         found = Split(train_files, (), config.text, set_apart)
         n_valid = sum(1 for _ in found.valid())
-        readings, n_train = TextReadings(reading, None, n_valid), reading.kept - n_valid
+        readings, n_train = DataReport(reading, None, n_valid), reading.kept - n_valid
     if not n_valid or not n_train:
         raise TooLittleDataError(
             f"{reading.kept} usable texts are too few to train on some and validate on others; "
@@ -100,15 +100,15 @@ def _used(files: Iterable[Path], unit: str) -> Iterator[Text]:
     return (one for one in texts_of(files, unit) if one.text.strip())
 
 
-def _counted(files: Iterable[Path], unit: str, reading: TextReading) -> Iterator[Text]:
+def _counted(files: Iterable[Path], unit: str, reading: TextReport) -> Iterator[Text]:
     """The texts that are used; the reading is told of them and of the others."""
     for path in files:
-        found = FileRead(str(path), "text")
+        found = FileReport(str(path), "text")
         reading.files.append(found)
         for one in texts_of([path], unit):
-            found.pairs += 1
+            found.count += 1
             if one.text.strip():
-                reading.take(one.text)
+                reading.keep(one.text)
                 yield one
             else:
                 reading.drop("empty", one.place)

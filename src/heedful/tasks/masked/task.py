@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from ...data.corpus import text_files
 from ...data.published_tokenizer import NAME, ROLES
-from ...data.text_reading import TextReadings
+from ...data.report import DataReport, TextReport
 from ...families import build
 from ..reading_data import WRITTEN, ReadingData
 from ..run import Files, Task
@@ -51,7 +51,9 @@ class MaskedTask(Task[MaskedConfig, ReadingData]):
             BASE: str(config.base),
         }
 
-    def read(self, config: MaskedConfig, files: Files, folder: Path, *, keep: bool) -> tuple[ReadingData, TextReadings]:
+    def read(
+        self, config: MaskedConfig, files: Files, folder: Path, *, keep: bool
+    ) -> tuple[ReadingData, DataReport[TextReport]]:
         """Tokenised once; the gaps come with the batches."""
         return prepare(config, files, folder, keep=keep)
 

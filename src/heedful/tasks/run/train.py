@@ -57,9 +57,9 @@ def train(
 
         data, readings = read() if here.rank == 0 else (None, None)
         if here.rank == 0:
-            here.tell(_sign(folder.path))
+            here.broadcast_object(_sign(folder.path))
         else:
-            _await(folder.path, here.tell(None))
+            _await(folder.path, here.broadcast_object(None))
             data = task.open(config, folder.path / DATA)
         if readings is not None:
             on_read(readings)
@@ -74,7 +74,7 @@ def train(
         observers = [remembering, *watch(job)] if here.rank == 0 else []
         outcome = fit(job, config.training, folder, resume=resume, allow_changes=allow_changes, observers=observers)
         predictor = _finish(task, job, outcome, folder.path) if here.rank == 0 else None
-        here.wait()
+        here.barrier()
         return predictor
 
 

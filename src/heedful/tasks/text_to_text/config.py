@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from ...config import Config, FamilyConfig
-from ...data.reader_tokenizer import PiecesConfig
+from ...data.text_tokenizers import PiecesConfig
 from ...errors import ConfigError
 from ...families import ComposedConfig, T5Config, config_of
 from ...families.translator import AttentionConfig

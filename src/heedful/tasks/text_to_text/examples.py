@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from ...data.columns import OTHER, Columns, Places
-from ...data.labelled import Found, read_rows
-from ...data.pairs import Pair, Reading, Tally
+from ...data.labeled_texts import OTHER, ColumnPlaces, TextColumns, TextRow, read_rows
+from ...data.pairs import Pair
+from ...data.report import PairReport
 from ...errors import ConfigError, DataError
 
 SOURCE, TARGET, PREFIX = "source", "target", "prefix"
@@ -49,8 +49,8 @@ class Example:
         return Pair(self.text, self.target, self.file, self.line)
 
 
-class ExampleColumns(Columns):
-    """Where a row has its source and its target, and its prefix if it says one: `Places(texts=(source, prefix), …)`.
+class ExampleColumns(TextColumns):
+    """Where a row has its source and its target, and its prefix if it says one: `texts=(source, prefix)`.
 
     `names` are those of the header: source, target, prefix.
     """
@@ -73,7 +73,7 @@ class ExampleColumns(Columns):
             )
         return cls(names=words)
 
-    def in_header(self, header: Sequence[str]) -> Places | None:
+    def in_header(self, header: Sequence[str]) -> ColumnPlaces | None:
         """Where a header has them; None where it does not name them. A prefix nobody asked for is left alone."""
         found = {name.strip().lower(): place for place, name in reversed(list(enumerate(header)))}
         usual = [SOURCES, TARGETS, () if self.order and PREFIX not in self.order else PREFIXES]
@@ -81,14 +81,14 @@ class ExampleColumns(Columns):
         source, target, prefix = (next((found[name] for name in names if name in found), None) for names in wanted[:3])
         if source is None or target is None or (len(self.names) == 3 and prefix is None):
             return None
-        return Places((source,) if prefix is None else (source, prefix), target)
+        return ColumnPlaces((source,) if prefix is None else (source, prefix), target)
 
-    def in_order(self) -> Places | None:
+    def in_order(self) -> ColumnPlaces | None:
         """Where columns without names have them, if that was said."""
         if not self.order:
             return None
         texts = tuple(self.order.index(role) for role in (SOURCE, PREFIX) if role in self.order)
-        return Places(texts, self.order.index(TARGET))
+        return ColumnPlaces(texts, self.order.index(TARGET))
 
     def missing(self, found: Sequence[str]) -> str:
         """What to say where they are not found."""
@@ -100,24 +100,19 @@ class ExampleColumns(Columns):
         )
 
 
-class ExampleReading(Reading):
-    """As of pairs; and how often a column said each prefix, and what else is worth knowing."""
+class ExampleReading(PairReport):
+    """As of pairs; and how often a column said each prefix, as a note."""
 
     def __init__(self) -> None:
         super().__init__()
         self.prefixes: Counter[str] = Counter()
-        self.noted: dict[str, Tally] = {}
-
-    def note(self, what: str, one: Example) -> None:
-        """Count something worth knowing of an example that is used."""
-        self.noted.setdefault(what, Tally()).add(one.pair.place)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for a JSON file."""
         listed = ", ".join(f"{prefix!r} {count:,}" for prefix, count in self.prefixes.most_common(NAMED))
         more = ", …" if len(self.prefixes) > NAMED else ""
         notes = [f"prefixes: {listed}{more}"] if listed else []
-        return super().to_dict() | {"notes": [*notes, *(f"{what}: {tally}" for what, tally in self.noted.items())]}
+        return super().to_dict() | {"notes": [*notes, *self._all_notes()]}
 
 
 def read_examples(
@@ -139,7 +134,7 @@ def read_examples(
     return _kept(read_rows(paths, ExampleColumns.of(columns), reading), prefix, reading)
 
 
-def _kept(rows: Iterable[Found], prefix: str, reading: ExampleReading) -> Iterator[Example]:
+def _kept(rows: Iterable[TextRow], prefix: str, reading: ExampleReading) -> Iterator[Example]:
     for row in rows:
         source, *own = (text.strip() for text in row.texts)
         target = _text(row)
@@ -154,18 +149,18 @@ def _kept(rows: Iterable[Found], prefix: str, reading: ExampleReading) -> Iterat
             continue
         pair = row.file.pair(source, target, row.line)
         found = Example(f"{own[0]} " if own else prefix, pair.source, pair.target, pair.file, pair.line)
-        reading.keep(found.pair)
+        reading.keep(*found.pair.texts)
         reading.prefixes.update([found.prefix] if own else [])
         yield found
 
 
-def _text(row: Found) -> str:
+def _text(row: TextRow) -> str:
     if not isinstance(row.label, str | None):
         raise row.file.error(f"a text was expected as the target, not {type(row.label).__name__}", row.line)
     return (row.label or "").strip()
 
 
-def _fault(row: Found, source: str, target: str, own: Sequence[str]) -> str | None:
+def _fault(row: TextRow, source: str, target: str, own: Sequence[str]) -> str | None:
     """Why a row is of no use, if it is of none."""
     try:
         "".join((source, target, *own)).encode()

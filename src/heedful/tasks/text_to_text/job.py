@@ -14,8 +14,7 @@ from torch import nn
 from ...data.batch import Batch
 from ...data.loader import Loader, LoaderConfig
 from ...training.job import Goal
-from ...training.loss import Loss
-from ...training.r_drop import loss_of
+from ...training.loss import Loss, loss_of
 from ..teacher_forcing import logits_of, mean_loss
 from .config import TextToTextConfig
 from .evaluation import judged, quick_scores, quiet_answers, sample_of
@@ -37,7 +36,7 @@ class TextToTextJob:
         self.goal = Goal("rougeL", higher_is_better=True) if self.drafts else Goal("loss", higher_is_better=False)
         budget = LoaderConfig(batch_tokens=config.training.batch_tokens)
         self.batches = Loader(prepared.train, budget, config.training.seed, prepared.marks)
-        self.validation = Loader(prepared.valid, budget, marks=prepared.marks)
+        self.validation = Loader(prepared.valid, budget, special=prepared.marks)
         self.samples: list[tuple[str, str, str]] = []  # source, reference, output of the last validation
 
     @property

@@ -13,11 +13,10 @@ from tokenizers import AddedToken
 from tokenizers import Tokenizer as FastTokenizer
 
 from ...config import read_mapping, write_mapping
-from ...data.batch import Marks
-from ...data.fitting import shortened
-from ...data.published_tokenizer import NAME, PublishedTokenizer
-from ...data.reader_tokenizer import END_NAME, PAD_NAME, START_NAME
+from ...data.batch import SpecialTokens
+from ...data.published_tokenizer import NAME, PublishedTokenizer, truncate
 from ...data.store import Encoded, TokenStore
+from ...data.text_tokenizers import END_NAME, PAD_NAME, START_NAME
 from ...data.tokenizer import END, PAD, START, Tokenizer
 from ...errors import ConfigError, DataError
 from ...families import GenerationDefaults
@@ -58,7 +57,7 @@ class Prepared(ReadingData):
             raise DataError(f"{self.folder / TOKENS} cannot be read: {error}") from None
 
     @property
-    def marks(self) -> Marks:
+    def marks(self) -> SpecialTokens:
         """What a batch adds."""
         return marks_of(self.tokens)
 
@@ -84,11 +83,11 @@ class Prepared(ReadingData):
             raise DataError(f"{self.folder / TEXTS} cannot be read: {error}") from None
 
 
-def marks_of(tokens: GenerationDefaults) -> Marks:
+def marks_of(tokens: GenerationDefaults) -> SpecialTokens:
     """The tokens that a model says it begins, ends and pads with."""
     assert tokens.pad is not None  # a base without them is refused
     assert tokens.start is not None
-    return Marks(tokens.pad, tokens.start, tokens.end[0])
+    return SpecialTokens(tokens.pad, tokens.start, tokens.end[0])
 
 
 def prepare(
@@ -153,13 +152,13 @@ class Encoder:
             source, target = self.tokenizer.encode(one.text), self.target(one.target)
             long = len(source) > limit
             if fault := self._fault(long and not self.config.data.cut, target, target_limit):
-                reading.drop_kept(fault, one.pair)
+                reading.drop_kept(fault, one.pair.place, *one.pair.texts)
                 continue
             if long:
-                source = shortened(self.tokenizer, source, limit)
-                reading.note(f"sources cut at {limit} tokens", one)
+                source = truncate(self.tokenizer, source, limit)
+                reading.note(f"sources cut at {limit} tokens", one.pair.place)
             if self.unknown is not None and self.unknown in target:
-                reading.note("targets with characters that the tokeniser does not know", one)
+                reading.note("targets with characters that the tokeniser does not know", one.pair.place)
             if texts is not None:
                 texts.write(f"{json.dumps([one.prefix, one.source, one.target, one.file, one.line])}\n")
             yield source[:-1], target, (one.file, one.line)

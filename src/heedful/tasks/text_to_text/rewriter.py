@@ -11,8 +11,7 @@ from typing import Any, ClassVar, Self
 from torch import nn
 
 from ...config import Config, FamilyConfig
-from ...data.fitting import shortened
-from ...data.published_tokenizer import NAME, PublishedTokenizer
+from ...data.published_tokenizer import NAME, PublishedTokenizer, truncate
 from ...families import GenerationDefaults
 from ...generation import GenerationConfig, Hypothesis
 from ..answers import Answer
@@ -86,7 +85,7 @@ class Rewriter(Writer):
         ids, limit = self.tokenizer.encode(self.settings.prefix + text), self.limit
         if self.settings.cut and limit is not None and len(ids) > limit:
             warnings.warn(f"a text of more than {limit:,} tokens was read only that far", CutWarning, stacklevel=2)
-            ids = shortened(self.tokenizer, ids, limit)
+            ids = truncate(self.tokenizer, ids, limit)
         return [within(ids, limit)]
 
     def text(self, ids: Sequence[int], tokens: Sequence[int]) -> str:

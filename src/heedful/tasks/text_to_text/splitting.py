@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...data.holding_out import held_out
-from ...data.text_reading import digest
+from ...data.labeled_texts import text_digest
+from ...data.validation_split import held_out
 from ..run import Files, TooLittleDataError
 from ..translation.prepare import Readings
 from .examples import Example, ExampleReading, read_examples
@@ -32,13 +32,13 @@ class Split:
 
     def train(self) -> Iterator[Example]:
         """What is learned from."""
-        return (one for one in self._read(self.files.train) if digest(one.text) not in self.set_apart)
+        return (one for one in self._read(self.files.train) if text_digest(one.text) not in self.set_apart)
 
     def valid(self) -> Iterator[Example]:
         """What is validated on: files of its own, whole, or what is held out."""
         if self.files.valid:
             return self._read(self.files.valid)
-        return (one for one in self._read(self.files.train) if digest(one.text) in self.set_apart)
+        return (one for one in self._read(self.files.train) if text_digest(one.text) in self.set_apart)
 
     def _read(self, paths: tuple[str, ...]) -> Iterator[Example]:
         return read_examples(paths, columns=self.files.columns, prefix=self.prefix)
@@ -49,7 +49,7 @@ def split(files: Files, prefix: str, wanted: int) -> tuple[Split, ExampleReading
     reading = ExampleReading()
     found = read_examples(files.train, columns=files.columns, prefix=prefix, reading=reading)
     if not files.valid:
-        set_apart = held_out((("", digest(one.text)) for one in found), wanted, EVERY)
+        set_apart = held_out((("", text_digest(one.text)) for one in found), wanted, EVERY)
         readings = ExampleReadings(reading, None)
         if not set_apart:
             raise TooLittleDataError(
@@ -60,10 +60,10 @@ def split(files: Files, prefix: str, wanted: int) -> tuple[Split, ExampleReading
         return Split(files, prefix, set_apart), readings
     valid = ExampleReading()
     others = read_examples(files.valid, columns=files.columns, prefix=prefix, reading=valid)
-    set_apart = frozenset(digest(one.text) for one in others)
+    set_apart = frozenset(text_digest(one.text) for one in others)
     for one in found:
-        if digest(one.text) in set_apart:  # a score on these would be of memory
-            reading.drop_kept("also in validation", one.pair)
+        if text_digest(one.text) in set_apart:  # a score on these would be of memory
+            reading.drop_kept("also in validation", one.pair.place, *one.pair.texts)
     readings = ExampleReadings(reading, valid)
     for usable, paths, use in ((reading, files.train, "learn from"), (valid, files.valid, "validate on")):
         if not usable.kept:

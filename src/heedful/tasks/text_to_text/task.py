@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ...data.labelled import labelled_files
+from ...data.labeled_texts import labeled_files
 from ...data.published_tokenizer import NAME, ROLES
 from ...families import build
 from ...families.weights import put_weights
@@ -41,7 +41,7 @@ class TextToTextTask(Task[TextToTextConfig, Prepared]):
         return {
             f"{path}{use}": path
             for use, given in (("", files.train), (VALIDATION, files.valid))
-            for path in (labelled_files(given) if given else ())
+            for path in (labeled_files(given) if given else ())
         }
 
     def decides(self, config: TextToTextConfig, files: Files) -> dict[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...data.pairs import Pair
-from ...data.readers.text import lines_of
+from ...data.readers.files import lines_of
 from ...errors import DataError
 from ...lens.alignment import Gold, Link
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from ...config import FamilyConfig
-from ...data.cleaning import CleaningConfig
-from ...data.readers.languages import CODE
+from ...data.languages import CODE
+from ...data.pairs import CleaningConfig
 from ...data.tokenizer import TokenizerConfig
 from ...families import config_of
 from ...families.translator import TranslatorConfig

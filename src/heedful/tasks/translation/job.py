@@ -15,8 +15,7 @@ from torch import nn
 from ...data.batch import Batch
 from ...data.loader import Loader, LoaderConfig
 from ...training.job import Goal
-from ...training.loss import Loss, cross_entropy
-from ...training.r_drop import loss_of
+from ...training.loss import Loss, cross_entropy, loss_of
 from ..scoring import corpus_scores, main_metric
 from ..teacher_forcing import logits_of
 from .confidence import CANDIDATES

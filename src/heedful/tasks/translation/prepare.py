@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...data.cleaning import clean, in_direction
-from ...data.pairs import Pair, Reading
+from ...data.pairs import Pair, clean, in_direction
 from ...data.readers import read_pairs
+from ...data.report import PairReport
 from ...data.store import TokenStore, encode_pairs
 from ...errors import DataError
 from ..run import Files, TooLittleDataError
@@ -69,8 +69,8 @@ class Prepared:
 class Readings:
     """What was read for training and for validation. Where `valid` is None, `held_out` pairs of `train` serve."""
 
-    train: Reading
-    valid: Reading | None
+    train: PairReport
+    valid: PairReport | None
     held_out: int = 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -116,9 +116,9 @@ def _scratch(folder: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def read_set(files: Files, source: str, target: str, reading: Reading | None = None) -> list[Pair]:
+def read_set(files: Files, source: str, target: str, reading: PairReport | None = None) -> list[Pair]:
     """Every pair of a test set as it stands: a score over cleaned pairs could be compared with nothing."""
-    reading = Reading() if reading is None else reading
+    reading = PairReport() if reading is None else reading
     found = read_pairs(files.train, source, target, columns=files.columns, reading=reading)
     pairs = list(in_direction(found, source, target, reading))
     if not pairs:
@@ -131,7 +131,7 @@ PairsAgain = Callable[[], Iterator[Pair]]
 
 def _read(config: TranslationConfig, files: Files, scratch: Path) -> tuple[PairsAgain, PairsAgain, Readings]:
     """Clean pairs on disk, for training and for validation, with no sentence pair in both."""
-    reading = Reading()
+    reading = PairReport()
     if not files.valid:
         everything = _Spool(scratch / "all.tsv", _cleaned(config, files, files.train, reading))
         held_out = _held_out(everything.count, config.data.holdout)
@@ -145,28 +145,28 @@ def _read(config: TranslationConfig, files: Files, scratch: Path) -> tuple[Pairs
                 readings,
             )
         return train, valid, readings
-    valid_reading = Reading()
+    valid_reading = PairReport()
     valid = _Spool(scratch / "valid.tsv", _cleaned(config, files, files.valid, valid_reading))
     seen = {_digest(pair.source, pair.target) for pair in valid()}
     train = _Spool(scratch / "train.tsv", _without(_cleaned(config, files, files.train, reading), seen, reading))
     readings = Readings(reading, valid_reading)
     if not train.count:
         raise TooLittleDataError(
-            f"all {reading.pairs} training pairs are dropped or also in validation; give other data", readings
+            f"all {reading.total} training pairs are dropped or also in validation; give other data", readings
         )
     return train, valid, readings
 
 
-def _cleaned(config: TranslationConfig, files: Files, paths: Sequence[str], reading: Reading) -> Iterator[Pair]:
+def _cleaned(config: TranslationConfig, files: Files, paths: Sequence[str], reading: PairReport) -> Iterator[Pair]:
     pairs = read_pairs(paths, config.source, config.target, columns=files.columns, reading=reading)
     return clean(pairs, config.data, config.source, config.target, reading)
 
 
-def _without(pairs: Iterable[Pair], seen: set[bytes], reading: Reading) -> Iterator[Pair]:
+def _without(pairs: Iterable[Pair], seen: set[bytes], reading: PairReport) -> Iterator[Pair]:
     """A pair that validation uses is no training pair: the score would be of memory."""
     for pair in pairs:
         if _digest(pair.source, pair.target) in seen:
-            reading.drop_kept("also in validation", pair)
+            reading.drop_kept("also in validation", pair.place, *pair.texts)
         else:
             yield pair
 
@@ -182,9 +182,9 @@ def _digest(*texts: str) -> bytes:
     return hashlib.blake2b("\t".join(texts).encode(), digest_size=8).digest()
 
 
-def _counting(reading: Reading) -> Callable[[Pair, int], None]:
+def _counting(reading: PairReport) -> Callable[[Pair, int], None]:
     def too_long(pair: Pair, _: int) -> None:
-        reading.drop_kept("too many tokens", pair)
+        reading.drop_kept("too many tokens", pair.place, *pair.texts)
 
     return too_long
 

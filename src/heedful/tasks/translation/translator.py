@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ...config import Config, FamilyConfig
-from ...data.cleaning import tidy
+from ...data.pairs import tidy
 from ...data.tokenizer import Tokenizer
 from ...generation import GenerationConfig, Hypothesis
 from ..answers import Answer

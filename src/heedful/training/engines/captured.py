@@ -16,10 +16,9 @@ from torch import Tensor
 from torch.nn.attention import sdpa_kernel
 
 from ...core.attention import WITHOUT_CUDNN
-from ...data.batch import copied, tensors_of
-from ...data.packing import whole_of
+from ...data.batch import copied, tensors_of, whole_of
 from ..errors import EngineError
-from ..parallel import Rounded
+from ..parallel import MasterWeightModel
 from ..quick import quicken
 from ..tables import Tables
 from .engine import Engine
@@ -37,7 +36,7 @@ class Captured(Engine):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.tables = Tables(self.device)
-        if isinstance(self.held, Rounded):
+        if isinstance(self.held, MasterWeightModel):
             self.held.shared = quicken(self.held.module, self.device, self.tables)
         self.graphs: dict[Any, Graph] = {}
         self.seen: set[Any] = set()

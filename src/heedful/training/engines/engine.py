@@ -11,7 +11,7 @@ from torch import Tensor
 from ..config import TrainingConfig
 from ..job import Job
 from ..loss import Loss
-from ..parallel import Alone, Replica
+from ..parallel import ReplicatedModel, SingleProcess
 from ..quick_cpu import quicken_on_cpu
 from ..update import Update
 
@@ -21,7 +21,9 @@ class Engine:
 
     name = "eager"
 
-    def __init__(self, update: Update, job: Job[Any], held: Replica, config: TrainingConfig, world: Alone) -> None:
+    def __init__(
+        self, update: Update, job: Job[Any], held: ReplicatedModel, config: TrainingConfig, world: SingleProcess
+    ) -> None:
         self.update, self.job, self.held, self.world = update, job, held, world
         self.autocast = config.precision == "bf16"
         self.weights = list(held.weights.values())
@@ -39,7 +41,7 @@ class Engine:
         self.update.prepare(step)
         for index, batch in enumerate(batches):
             self.add(batch, first=index == 0)
-        self.world.add_up([self.sums, *self.held.apart()])
+        self.world.all_reduce([self.sums, *self.held.apart()])
         self.take()
         return self.values
 

@@ -12,8 +12,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from ..parallel.models import SMALL, StepStatus
 from ..tables import Tables
-from ..verdict import SMALL, Verdict
 
 PIECE = 2048  # numbers that a program works on
 PARTS = 1024  # numbers, one from each program, that the last one works on at once
@@ -121,14 +121,14 @@ def _judge(parts, n_parts, sums, values, skip, factor, clip, small, block: tl.co
     tl.store(factor, (shorten / n).to(tl.float32))
 
 
-def judged_over_table(table: Table, sums: Tensor, clip: float) -> Verdict:
+def judged_over_table(table: Table, sums: Tensor, clip: float) -> StepStatus:
     """Of gradients in float32; `training/verdict.py` says in torch what is found."""
     parts = sums.new_empty(len(table.rows), dtype=torch.float32)
     values = sums.new_empty(5)
     skip, factor = (sums.new_empty((), dtype=torch.float32) for _ in range(2))
     _squares[(len(parts),)](table.rows, parts, piece=PIECE, aligned=table.aligned)
     _judge[(1,)](parts, len(parts), sums, values, skip, factor, clip, SMALL, block=PARTS)
-    return Verdict(values, skip, factor)
+    return StepStatus(values, skip, factor)
 
 
 @triton.jit

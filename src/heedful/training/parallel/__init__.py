@@ -1,8 +1,6 @@
 """Several processes that train one module together, or one that does it alone."""
 
-from .held import Replica, Rounded
-from .holding import hold
-from .start import start
-from .world import Alone, Together, world
+from .models import MasterWeightModel, ReplicatedModel, hold
+from .process_group import ProcessGroup, SingleProcess, start, world
 
-__all__ = ["Alone", "Replica", "Rounded", "Together", "hold", "start", "world"]
+__all__ = ["MasterWeightModel", "ProcessGroup", "ReplicatedModel", "SingleProcess", "hold", "start", "world"]

@@ -19,16 +19,16 @@ from torch.distributed.tensor import DTensor
 
 from ...core import BatchNorm, Stack
 from ...families.weights import put_weights, weights_of
-from .held import Replica
-from .world import Together
+from .models import ReplicatedModel
+from .process_group import ProcessGroup
 
 
-class Shards(Replica):
+class ShardedModel(ReplicatedModel):
     """Rows of it. `origin` stays whole, on the CPU: the first process fills it to judge and to deliver."""
 
     divided = True
 
-    def __init__(self, origin: nn.Module, world: Together, *, rounded: bool = False) -> None:
+    def __init__(self, origin: nn.Module, world: ProcessGroup, *, rounded: bool = False) -> None:
         self.origin, self.world = origin, world
         self.device = next(origin.parameters()).device
         self.module = deepcopy(origin).train()
@@ -67,7 +67,7 @@ class Shards(Replica):
 
     def norm(self, gradients: list[Tensor]) -> Tensor:
         square = torch.nn.utils.get_total_norm(gradients).square()
-        self.world.add_up([square])
+        self.world.all_reduce([square])
         return square.sqrt()
 
     def refresh(self) -> None:

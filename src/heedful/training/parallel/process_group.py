@@ -1,15 +1,20 @@
-"""The processes that work together, as one of them sees them."""
+"""The processes that work together, as one of them sees them; and how several are started on this machine."""
 
 from __future__ import annotations
 
 import atexit
 import json
 import os
+import signal
+import socket
+import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import cache
 from itertools import groupby
+from types import FrameType
 from typing import Any
 
 import torch
@@ -20,14 +25,15 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]  # it does,
 from ...errors import ConfigError, HeedfulError
 from ..device import torch_device
 from ..errors import Interrupted
-from .heartbeat import LIMIT, Heartbeat
+from .heartbeat import INTERVAL, LIMIT, Heartbeat, announce
 
 PATIENCE = timedelta(days=1)  # the first process may validate for long while the others wait
+HERE = "127.0.0.1"
 BUCKET = 2**25  # numbers added up at once
 
 
-class Alone:
-    """The world of a single process: there is nobody to ask."""
+class SingleProcess:
+    """A process that trains alone: there is nobody to ask."""
 
     rank = 0
     size = 1
@@ -37,29 +43,29 @@ class Alone:
         """Where this process computes."""
         return torch_device(name)
 
-    def agree(self, *values: float) -> tuple[float, ...]:
+    def all_reduce_max(self, *values: float) -> tuple[float, ...]:
         """The largest of what all processes say."""
         return values
 
-    def add_up(self, tensors: Sequence[Tensor]) -> None:
+    def all_reduce(self, tensors: Sequence[Tensor]) -> None:
         """Replace each tensor by its sum over all processes."""
 
-    def spread(self, tensors: Sequence[Tensor]) -> None:
+    def broadcast(self, tensors: Sequence[Tensor]) -> None:
         """Replace each tensor by the first process's."""
 
     def gather(self, tensor: Tensor) -> list[Tensor]:
         """A tensor of one shape from every process: the first process gets them, the others an empty list."""
         return [tensor]
 
-    def tell(self, value: Any) -> Any:
+    def broadcast_object(self, value: Any) -> Any:
         """What the first process says, plain values as in JSON."""
         return value
 
-    def collect(self, value: Any) -> list[Any]:
+    def gather_objects(self, value: Any) -> list[Any]:
         """What every process says, in their order: the first process gets it, the others an empty list."""
         return [value]
 
-    def wait(self) -> None:
+    def barrier(self) -> None:
         """Go on when all have come here."""
 
     @contextmanager
@@ -68,8 +74,8 @@ class Alone:
         yield
 
 
-class Together(Alone):
-    """The world of one of several. Small things go from CPU to CPU, gradients as the devices do it best."""
+class ProcessGroup(SingleProcess):
+    """One of several processes. Small things go from CPU to CPU, gradients as the devices do it best."""
 
     def __init__(self, rank: int, size: int) -> None:
         self.rank, self.size = rank, size
@@ -84,7 +90,7 @@ class Together(Alone):
             raise HeedfulError(f"process {rank} of {size} cannot meet the others at {host}:{port}: {why}") from error
         by_hand = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
         self.heart = Heartbeat(store, rank, size, keeps_store=by_hand and rank == 0)
-        self.wait()
+        self.barrier()
         self.heart.start()
         atexit.register(self._leave)
 
@@ -105,20 +111,20 @@ class Together(Alone):
         torch.cuda.set_device(local)
         return torch.device("cuda", local)
 
-    def agree(self, *values: float) -> tuple[float, ...]:
+    def all_reduce_max(self, *values: float) -> tuple[float, ...]:
         largest = torch.tensor(values, dtype=torch.float64)
         dist.all_reduce(largest, dist.ReduceOp.MAX)
         return tuple(largest.tolist())
 
     @torch.no_grad()
-    def add_up(self, tensors: Sequence[Tensor]) -> None:
+    def all_reduce(self, tensors: Sequence[Tensor]) -> None:
         for bucket in _buckets(tensors):
             together = torch.cat([tensor.reshape(-1) for tensor in bucket])
             dist.all_reduce(together)
             parts = together.split([tensor.numel() for tensor in bucket])
             torch._foreach_copy_(bucket, [part.view_as(tensor) for part, tensor in zip(parts, bucket, strict=True)])
 
-    def spread(self, tensors: Sequence[Tensor]) -> None:
+    def broadcast(self, tensors: Sequence[Tensor]) -> None:
         for tensor in tensors:
             dist.broadcast(tensor.detach(), 0)
 
@@ -127,7 +133,7 @@ class Together(Alone):
         dist.gather(tensor.contiguous(), room, 0)
         return room or []
 
-    def tell(self, value: Any) -> Any:
+    def broadcast_object(self, value: Any) -> Any:
         said = _as_bytes(value if self.rank == 0 else None)
         size = torch.tensor(len(said))
         dist.broadcast(size, 0)
@@ -135,15 +141,15 @@ class Together(Alone):
         dist.broadcast(data, 0)
         return _from_bytes(data)
 
-    def collect(self, value: Any) -> list[Any]:
+    def gather_objects(self, value: Any) -> list[Any]:
         said = _as_bytes(value)
         sizes = [torch.zeros((), dtype=torch.int64) for _ in range(self.size)]
         dist.all_gather(sizes, torch.tensor(len(said)))
         found = self.gather(torch.cat([said, said.new_zeros(int(max(sizes)) - len(said))]))
         return [_from_bytes(data[:size]) for data, size in zip(found, sizes, strict=False)]
 
-    def wait(self) -> None:
-        self.agree(0.0)
+    def barrier(self) -> None:
+        self.all_reduce_max(0.0)
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
@@ -164,11 +170,11 @@ class Together(Alone):
 
 
 @cache
-def world() -> Alone:
-    """The world this process was started in: by torchrun, which says so in the environment, or alone."""
+def world() -> SingleProcess:
+    """The group this process was started in: by torchrun, which says so in the environment, or alone."""
     size = _number("WORLD_SIZE", 1)
     if size == 1:
-        return Alone()
+        return SingleProcess()
     missing = [name for name in ("RANK", "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
     if missing:
         raise ConfigError(
@@ -176,7 +182,7 @@ def world() -> Alone:
             "start them with torchrun, or unset WORLD_SIZE"
         )
     _share_the_cores()
-    return Together(_number("RANK", 0), size)
+    return ProcessGroup(_number("RANK", 0), size)
 
 
 def _share_the_cores() -> None:
@@ -220,3 +226,66 @@ def _from_bytes(data: Tensor) -> Any:
 def _is_lost_connection(error: BaseException) -> bool:
     """Whether another process is the reason."""
     return isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo" in str(error))
+
+
+def start(count: int, command: Sequence[str]) -> int:
+    """Run a command `count` times on this machine, as one group, as torchrun does.
+
+    Signals are handed on, and exit codes are as of one process. Returns the exit code of the whole.
+    """
+    store = _store()  # where they meet
+    meeting = {"MASTER_ADDR": HERE, "MASTER_PORT": str(store.port), "TORCHELASTIC_USE_AGENT_STORE": "True"}
+    sizes = {"WORLD_SIZE": str(count), "LOCAL_WORLD_SIZE": str(count)}
+    quiet = {"TORCH_CPP_LOG_LEVEL": os.environ.get("TORCH_CPP_LOG_LEVEL", "ERROR")}  # of what we say ourselves
+    children: list[subprocess.Popen[bytes]] = []
+    asked_to_end = False
+
+    def hand_on(number: int, frame: FrameType | None) -> None:
+        nonlocal asked_to_end
+        asked_to_end = True
+        for child in children:
+            if child.poll() is None:
+                child.send_signal(number)
+
+    before = {number: signal.signal(number, hand_on) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        for rank in range(count):
+            own = {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+            environment = {**os.environ, **meeting, **sizes, **quiet, **own}
+            # In a session of its own: a terminal's Ctrl-C comes here alone, and once from here to each.
+            children.append(subprocess.Popen(command, env=environment, start_new_session=True))
+        failed = 0.0
+        while None in [child.poll() for child in children]:
+            gone = next((rank for rank, child in enumerate(children) if child.returncode), None)
+            if gone is not None and not asked_to_end and not failed:
+                failed = time.monotonic()
+                announce(store, gone, socket.gethostname(), _words(children[gone].returncode))
+            if failed and time.monotonic() - failed > LIMIT:  # they have not even met
+                for child in children:
+                    child.kill()
+            time.sleep(INTERVAL / 100)
+    finally:
+        for child in children:
+            if child.poll() is None:
+                child.kill()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    codes = [_exit_code(child.returncode) for child in children]
+    return codes[0] or max(codes)
+
+
+def _store() -> TCPStore:
+    """On a free port that only this machine reaches."""
+    door = socket.socket()
+    door.bind((HERE, 0))
+    door.listen()
+    port = door.getsockname()[1]
+    return TCPStore(HERE, port, is_master=True, wait_for_workers=False, master_listen_fd=door.detach())
+
+
+def _words(code: int) -> str:
+    return f"was ended by {signal.Signals(-code).name}" if code < 0 else ""  # else it has said why itself
+
+
+def _exit_code(code: int) -> int:
+    return 128 - code if code < 0 else code

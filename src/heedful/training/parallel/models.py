@@ -1,4 +1,4 @@
-"""What a process holds of the module that is trained.
+"""What a process holds of the module that is trained, as the settings and the number of processes say.
 
 Whoever updates weights sees `weights`, plain tensors by name; whoever computes sees `module`.
 """
@@ -7,22 +7,46 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from ...core import BatchNorm
+from ...errors import ConfigError
 from ...families.weights import put_weights, weights_of
+from ..config import TrainingConfig
 from ..kernels import over_tables
-from ..verdict import Verdict, judged
+from .process_group import ProcessGroup, SingleProcess
 
 if TYPE_CHECKING:
     from ..kernels.many import Table
     from ..quick.passes import Pass
 
 
-class Replica:
+SMALL = 1e-6  # beside a norm of zero
+
+
+class StepStatus(NamedTuple):
+    """Whether a step is to be taken, and how far, all of it on the device: of gradients that belong to a sum over n
+    tokens."""
+
+    values: Tensor  # (5,) the total, the plain one, n; the norm of the mean's gradient; whether all was finite
+    skip: Tensor  # 1 where it was not: then nothing shall change; 0 where it was
+    factor: Tensor  # of the gradients: one over n, or less where they are to be clipped
+
+
+def step_status(norm: Tensor, sums: Tensor, clip: float) -> StepStatus:
+    """From the norm of the gradients and the sums (total, plain, n); a clip of 0 is none."""
+    total, _, n = sums
+    norm = norm / n
+    finite = norm.isfinite() & total.isfinite()
+    shorten = (clip / (norm + SMALL)).clamp(max=1.0) if clip else torch.ones_like(norm)
+    values = torch.cat([sums, torch.stack([norm, finite]).to(sums.dtype)])
+    return StepStatus(values, (~finite).float(), shorten / n)
+
+
+class ReplicatedModel:
     """All of it. `origin` is the module as the job has it; `module`, a copy that shares its tensors, computes: parts of
     it may be exchanged for quicker ones."""
 
@@ -52,11 +76,11 @@ class Replica:
     def refresh(self) -> None:
         """The weights have changed."""
 
-    def verdict(self, sums: Tensor, clip: float) -> Verdict:
+    def step_status(self, sums: Tensor, clip: float) -> StepStatus:
         """On the gradients of all that the processes hold, which belong to these sums."""
         gradients = [weight.grad for weight in self.weights.values() if weight.grad is not None]
         if self.divided or not gradients or not all(map(over_tables, gradients)):
-            return judged(self.norm(gradients), sums, clip)
+            return step_status(self.norm(gradients), sums, clip)
         from ..kernels.many import Table, judged_over_table
 
         self._gradient_table = Table.of(gradients, old=self._gradient_table)
@@ -101,7 +125,7 @@ class Replica:
         return self.origin.eval()
 
 
-class Rounded(Replica):
+class MasterWeightModel(ReplicatedModel):
     """All of it, which computes with copies of the weights in bf16; gradients come in bf16 too."""
 
     def __init__(self, origin: nn.Module) -> None:
@@ -134,3 +158,19 @@ class Rounded(Replica):
 
         self._table = Table.of(exact, self.copies, old=self._table)
         round_to_bf16(self._table)
+
+
+def hold(module: nn.Module, config: TrainingConfig, world: SingleProcess) -> ReplicatedModel:
+    """The module as this run holds it; every process begins with the first one's weights."""
+    world.broadcast([*module.parameters(), *module.buffers()])
+    if config.parallel == "shard" and isinstance(world, ProcessGroup):
+        if config.optimiser == "muon":
+            raise ConfigError("training.optimiser: muon needs whole matrices; for training.parallel=shard take adamw")
+        if config.engine in ("graph", "compile"):
+            raise ConfigError(
+                f"training.engine: {config.engine} is for modules that are whole; for training.parallel=shard take auto"
+            )
+        from .sharded_model import ShardedModel  # here: it takes half a second to import
+
+        return ShardedModel(module, world, rounded=config.precision != "float32")
+    return MasterWeightModel(module) if config.precision == "bf16-weights" else ReplicatedModel(module)

@@ -1,6 +1,6 @@
 """One training loop for every task.
 
-`Training.run` is the whole story; what it names stands below it, or in a module beside this one.
+`Trainer.run` is the whole story; what it names stands below it, or in a module beside this one.
 """
 
 from __future__ import annotations
@@ -18,28 +18,37 @@ from torch import Tensor, nn
 
 from ..core import Stack
 from ..data.batch import pinned
-from ..data.prefetch import prefetched
-from ..data.share import Share
+from ..data.loader import Shard, prefetched
 from . import checkpoint
-from .arrivals import Arrivals
-from .clock import Clock
+from .checkpoint import RunFolder, describe_weights, mean_of_checkpoints
 from .config import TrainingConfig
 from .device import computes_in_bf16
 from .engines import engine_for
 from .errors import Interrupted, NonFiniteError
-from .events import Event, Finished, Observer, Outcome, Saved, Validated
-from .final import mean_of_checkpoints, words_for
-from .folder import RunFolder
 from .job import Group, Job, groups, whole
-from .log import Log, NoLog, TensorBoard
+from .metrics import (
+    AsyncMetrics,
+    Event,
+    Finished,
+    Log,
+    Meter,
+    NoLog,
+    Observer,
+    Outcome,
+    Saved,
+    StepValues,
+    TensorBoard,
+    Trained,
+    Validated,
+    Validation,
+)
 from .parallel import hold, world
-from .progress import Meter, Progress, Validation
-from .reports import non_finite, trained
-from .resumption import find, identity_of, pack, unpack
-from .rng import set_aside
+from .progress import Clock, Progress
+from .resumption import find, identity_of, pack, set_aside, unpack
 from .signals import Signals, exit_code
 from .update import Update
 
+SHOWN = 40  # places of input that an error names
 AHEAD = 4  # updates whose batches are made before they are needed
 
 T = TypeVar("T")
@@ -63,16 +72,16 @@ def fit(
     """
     run = folder if isinstance(folder, RunFolder) else RunFolder(folder)
     with world().guarded(), run.held(), Signals() as signals, ExitStack() as stack:
-        training = Training(job, config, run, signals, resume=resume, allow_changes=allow_changes)
-        stack.callback(training.close)
-        training.observers += observers if world().rank == 0 else ()
+        trainer = Trainer(job, config, run, signals, resume=resume, allow_changes=allow_changes)
+        stack.callback(trainer.close)
+        trainer.observers += observers if world().rank == 0 else ()
         if config.tensorboard and world().rank == 0:
-            board = TensorBoard(run.path / "tensorboard", training.progress.step)
-            training.observers.append(stack.enter_context(closing(board)))
-        return training.run()
+            board = TensorBoard(run.path / "tensorboard", trainer.progress.step)
+            trainer.observers.append(stack.enter_context(closing(board)))
+        return trainer.run()
 
 
-class Training:
+class Trainer:
     """A run while it runs."""
 
     def __init__(
@@ -104,10 +113,10 @@ class Training:
         torch.manual_seed(config.seed + self.world.rank)  # each process drops its own
         found = find(folder, self.identity, self.world, resume=resume, allow_changes=allow_changes)
         self.progress = Progress() if found is None else unpack(found, self.held, self.update, self.world, config.seed)
-        share = Share(self.world.rank, self.world.size)
+        share = Shard(self.world.rank, self.world.size)
         coming = groups(job.batches, self.progress.epoch, self.progress.batch, config.accumulate, share)
         self.groups = prefetched(map(ready, coming), AHEAD) if self.device.type == "cuda" else coming
-        self.arrivals = Arrivals()
+        self.metrics = AsyncMetrics()
         self.log = Log(folder.log, self.progress.rows) if self.world.rank == 0 else NoLog()
         self.observers: list[Observer] = [self.log]
         self.clock = Clock(self.progress.seconds, self.progress.step, limit=60 * config.max_minutes)
@@ -136,7 +145,7 @@ class Training:
     def step(self) -> None:
         """One update from `accumulate` batches: by the gradient of the mean over all their tokens."""
         group, step = next(self.groups), self.progress.step + 1
-        self.arrivals.put(step, group.epoch, whole(group, self.job.batches), self.engine.step(step, group.batches))
+        self.metrics.put(step, group.epoch, whole(group, self.job.batches), self.engine.step(step, group.batches))
         self.progress.step, (self.progress.epoch, self.progress.batch) = step, group.after
         self.clock.tick()
         self.read()
@@ -144,12 +153,12 @@ class Training:
 
     def listen(self) -> None:
         """Whether any process caught a signal or is out of time: all must know it, to do the same."""
-        caught, ran_out = self.world.agree(self.signals.caught or 0, self.clock.ran_out)
+        caught, ran_out = self.world.all_reduce_max(self.signals.caught or 0, self.clock.ran_out)
         self.caught, self.clock.ran_out = Signal(int(caught)) if caught else None, bool(ran_out)
 
     def read(self, *, wait: bool = False) -> None:
         """Log the steps whose values have come back; stop at one that was not finite."""
-        for values in self.arrivals.take(wait=wait):
+        for values in self.metrics.take(wait=wait):
             if not values.finite:
                 raise non_finite(values, self.job, self.progress)
             self.progress.meter.add(values)
@@ -189,7 +198,7 @@ class Training:
 
     def alone(self, work: Callable[[], T]) -> T:
         """What the first process finds, plain values, while the others wait for it."""
-        found: T = self.world.tell(work() if self.world.rank == 0 else None)
+        found: T = self.world.broadcast_object(work() if self.world.rank == 0 else None)
         return found
 
     def evaluate(self, module: nn.Module) -> dict[str, float]:
@@ -260,7 +269,7 @@ class Training:
         module = self.held.final(weights)
         self.tidy()
         scores = used[0].scores if len(used) == 1 else self.evaluate(module)
-        return {"seconds": self.clock.now, "weights": words_for(used, kind), "scores": scores}
+        return {"seconds": self.clock.now, "weights": describe_weights(used, kind), "scores": scores}
 
     def close(self) -> None:
         """End what runs beside it."""
@@ -281,3 +290,31 @@ def ready(group: Group) -> Group:
 def every(n: int, step: int) -> bool:
     """Whether a step is a multiple of n; 0 means never."""
     return n > 0 and step > 0 and step % n == 0
+
+
+def trained(meter: Meter, update: Update, clock: Clock) -> Trained:
+    """The steps since the last event of this kind."""
+    return Trained(
+        step=meter.step,
+        total_steps=update.total_steps,
+        epoch=meter.epoch,
+        loss=meter.total / meter.n,
+        nll=meter.plain / meter.n,
+        learning_rate=update.schedule(meter.step),
+        grad_norm=meter.norm,
+        tokens_per_second=clock.lap(),
+        seconds=clock.now,
+        seconds_left=clock.left(meter.step, update.total_steps),
+    )
+
+
+def non_finite(values: StepValues, job: Job[Any], progress: Progress) -> NonFiniteError:
+    """What to say of a step that was not finite: which input was behind it."""
+    places = [place for batch in values.batches for place in job.describe(batch)]
+    more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
+    kept = f"the last checkpoint is of step {progress.saves[-1]}" if progress.saves else "nothing was saved yet"
+    return NonFiniteError(
+        f"step {values.step}: the loss, {values.total:g} over {values.n:g} tokens, or its gradient, of norm "
+        f"{values.norm:g}, is not finite. The step was not taken; {kept}. Look at its input, or lower the "
+        f"learning_rate: {', '.join(places[:SHOWN])}{more}"
+    )

@@ -1,0 +1,245 @@
+"""Images with their classes, in idx files (MNIST's format) and in npz files. Nothing is unpickled.
+
+idx: two zeros, the type of a value, how many dimensions, their sizes, and then the values. Images are (N, H, W) or
+(N, H, W, C) of bytes; their classes are whole numbers in a file of their own beside them.
+npz: an array of images, (N, H, W) or (N, H, W, C), and one of their classes, (N).
+Images are taken one at a time, so a file may be larger than the memory.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, BinaryIO, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import DataError, HeedfulError
+from ..images import MOST_PIXELS
+from ..readers.files import opened
+
+Part = Literal["train", "test"]  # which one, where a set has both
+MAGIC = b"\x00\x00"
+TYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
+IMAGES = re.compile(r"images(?=[-.]idx[34])")
+TEST = re.compile(r"(^|[-_])(t10k|test)[-_]")
+MOST_LABELS = 1 << 28
+NAMES = (("x", "y"), ("images", "labels"), ("X", "Y"), ("X", "y"), ("data", "target"), ("arr_0", "arr_1"))
+PARTS: dict[Part, tuple[str, ...]] = {"train": ("train",), "test": ("test", "t10k")}
+ENDING = ".npy"
+LARGEST_LABELS = 1 << 30  # bytes
+HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+
+
+class LabeledImage(NamedTuple):
+    """An image as `data.images.pixels_of` takes it, its class, and where it stood."""
+
+    image: object
+    label: str
+    place: str
+
+
+@dataclass(frozen=True)
+class ImageSource:
+    """One set: its name, its format, every file it is read from, and its images, as often as one asks."""
+
+    name: str
+    format: str
+    files: tuple[Path, ...]
+    images: Callable[[], Iterator[LabeledImage]]
+    passed_over: tuple[str, ...] = ()  # files that lie there and are no images by their names
+
+
+class ArrayHeader(NamedTuple):
+    """What an array says of itself."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+
+
+def is_idx(path: Path) -> bool:
+    """By its first bytes, unpacked."""
+    with opened(path) as stream:
+        head = stream.read(4)
+    return len(head) == 4 and head.startswith(MAGIC) and head[2] in TYPES and 1 <= head[3] <= 4
+
+
+def idx_source(path: Path) -> ImageSource:
+    """The images in a file, with the labels that lie beside it."""
+    labels = labels_beside(path)
+    return ImageSource(str(path), "idx", (path, labels), lambda: _idx_images(path, labels))
+
+
+def idx_in(folder: Path, part: Part) -> Path | None:
+    """The images of a part of the set in a folder: all there are, where it has only one part."""
+    found = sorted(path for path in folder.iterdir() if IMAGES.search(path.name) and path.is_file())
+    named = {path.name.removesuffix(".gz"): path for path in reversed(found)}  # unpacked before packed
+    test = [path for name, path in named.items() if TEST.search(name)]
+    train = [path for name, path in named.items() if not TEST.search(name)]
+    wanted = (test or train) if part == "test" else (train or test)
+    if len(wanted) > 1:
+        names = ", ".join(sorted(path.name for path in wanted))
+        raise DataError(f"{folder} holds several sets of images: {names}; give one of them")
+    return wanted[0] if wanted else None
+
+
+def labels_beside(path: Path) -> Path:
+    """train-labels-idx1-ubyte for train-images-idx3-ubyte, packed or not."""
+    name = IMAGES.sub("labels", path.name.removesuffix(".gz"))
+    if name == path.name.removesuffix(".gz"):
+        kind = "holds labels, not images" if "labels" in path.name else "is not named as a file of images"
+        raise DataError(f"{path} {kind}; give a file such as train-images-idx3-ubyte, with train-labels-… beside it")
+    name = re.sub(r"idx[34]", "idx1", name)
+    for candidate in (path.with_name(name), path.with_name(f"{name}.gz")):
+        if candidate.is_file():
+            return candidate
+    raise DataError(f"{path}: the labels are missing; {name} or {name}.gz must lie beside it")
+
+
+def _idx_images(path: Path, labels: Path) -> Iterator[LabeledImage]:
+    classes = _idx_classes(labels)
+    with opened(path) as stream:
+        (n, *shape), dtype = _idx_header(stream, path)
+        if dtype != np.uint8 or len(shape) not in (2, 3):
+            raise DataError(f"{path}: images are bytes in 3 or 4 dimensions, not {dtype} in {len(shape) + 1}")
+        if math.prod(shape[:2]) > MOST_PIXELS or math.prod(shape) == 0:
+            raise DataError(f"{path}: images of {' x '.join(map(str, shape))} are not read")
+        if n != len(classes):
+            raise DataError(f"{path} holds {n:,} images, but {labels} {len(classes):,} labels; which belong together?")
+        for row, label in enumerate(classes):
+            pixels = np.frombuffer(_exactly(stream, math.prod(shape), path), np.uint8).reshape(shape)
+            yield LabeledImage(pixels, str(label), f"{path}:{row + 1}")
+        _at_end(stream, path)
+
+
+def _idx_classes(path: Path) -> NDArray[np.integer]:
+    with opened(path) as stream:
+        shape, dtype = _idx_header(stream, path)
+        if dtype.kind not in "iu" or len(shape) != 1:
+            raise DataError(f"{path}: labels are whole numbers in 1 dimension, not {dtype} in {len(shape)}")
+        if shape[0] > MOST_LABELS:
+            raise DataError(f"{path} promises {shape[0]:,} labels; at most {MOST_LABELS:,} are read")
+        values = np.frombuffer(_exactly(stream, shape[0] * dtype.itemsize, path), dtype)
+        _at_end(stream, path)
+    return values
+
+
+def _idx_header(stream: BinaryIO, path: Path) -> ArrayHeader:
+    head = _exactly(stream, 4, path)
+    if not head.startswith(MAGIC) or head[2] not in TYPES or not 1 <= head[3] <= 4:
+        raise DataError(f"{path} is not an idx file: it begins with {head.hex(' ')}")
+    shape = struct.unpack(f">{head[3]}I", _exactly(stream, 4 * head[3], path))
+    return ArrayHeader(shape, np.dtype(TYPES[head[2]]))
+
+
+def _exactly(stream: BinaryIO, size: int, path: Path) -> bytes:
+    """So many bytes, taken in pieces: a header may claim more than there is memory."""
+    pieces = []
+    while size:
+        piece = stream.read(min(size, 1 << 24))
+        if not piece:
+            raise DataError(f"{path} ends too early: its header promises more; was it cut off when it was copied?")
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)
+
+
+def _at_end(stream: BinaryIO, path: Path) -> None:
+    if stream.read(1):
+        raise DataError(f"{path} goes on after what its header promises; it is not whole, or not an idx file")
+
+
+def npz_source(path: Path, part: Part) -> ImageSource:
+    """The arrays of a part of the set, or the only ones there are."""
+    with _archive(path) as archive:
+        names = {name.removesuffix(ENDING) for name in archive.namelist() if name.endswith(ENDING)}
+    images, labels = _chosen(path, names, part)
+    return ImageSource(f"{path}:{images}", "npz", (path,), lambda: _npz_images(path, images, labels))
+
+
+def _chosen(path: Path, names: set[str], part: Part) -> tuple[str, str]:
+    """Of those there are: x_train and y_train (or train_x and train_y) for training, x and y for either."""
+    other: Part = "test" if part == "train" else "train"
+    forms = [*_forms(part), "{}", *_forms(other)]
+    named = [(form.format(x), form.format(y)) for form in forms for x, y in NAMES]
+    for images, labels in named:
+        if {images, labels} <= names:
+            return images, labels
+    raise DataError(
+        f"{path}: the arrays are called {', '.join(sorted(names)) or 'nothing at all'}; "
+        "images and their classes are looked for as x and y, images and labels, or x_train and y_train"
+    )
+
+
+def _forms(part: Part) -> list[str]:
+    return [form for word in PARTS[part] for form in (f"{{}}_{word}", f"{word}_{{}}")]
+
+
+def _npz_images(path: Path, images: str, labels: str) -> Iterator[LabeledImage]:
+    with _archive(path) as archive:
+        classes = _npz_classes(archive, path, labels)
+        with archive.open(images + ENDING) as stream:
+            (n, *shape), dtype = _npz_header(stream, archive, path, images)
+            if len(shape) not in (2, 3) or math.prod(shape) == 0 or math.prod(shape[:2]) > MOST_PIXELS:
+                raise DataError(
+                    f"{path}: {images} has the shape {(n, *shape)}; images are (N, height, width) or "
+                    "(N, height, width, channels)"
+                )
+            if n != len(classes):
+                raise DataError(f"{path}: {images} holds {n:,} images, but {labels} {len(classes):,} classes")
+            size = math.prod(shape) * dtype.itemsize
+            for row, label in enumerate(classes):
+                pixels = np.frombuffer(stream.read(size), dtype).reshape(shape)
+                yield LabeledImage(pixels, label, f"{path}:{images}[{row}]")
+
+
+def _npz_classes(archive: zipfile.ZipFile, path: Path, name: str) -> list[str]:
+    with archive.open(name + ENDING) as stream:
+        shape, dtype = _npz_header(stream, archive, path, name)
+        if len(shape) == 2 and shape[1] == 1:
+            shape = shape[:1]  # a column
+        if len(shape) != 1 or dtype.kind not in "biuUS":
+            raise DataError(f"{path}: {name} is {dtype} of the shape {shape}; classes are whole numbers or texts, (N)")
+        if shape[0] * dtype.itemsize > LARGEST_LABELS:
+            raise DataError(f"{path}: {name} is too large: {shape[0]:,} classes of {dtype.itemsize} bytes")
+        values: NDArray[np.generic] = np.frombuffer(stream.read(), dtype)
+    return [label.decode("utf-8", "backslashreplace") if isinstance(label, bytes) else str(label) for label in values]
+
+
+def _npz_header(stream: IO[bytes], archive: zipfile.ZipFile, path: Path, name: str) -> ArrayHeader:
+    """Checked against the size of what is there, before room is made for it."""
+    try:
+        version = np.lib.format.read_magic(stream)
+        if version not in HEADERS:
+            raise ValueError(f"version {version}")
+        shape, fortran, dtype = HEADERS[version](stream)
+    except ValueError as error:
+        raise DataError(f"{path}: {name} is not an array that can be read: {error}") from None
+    if dtype.hasobject:
+        raise DataError(f"{path}: {name} holds Python objects, which are not read; save it as numbers or texts")
+    if fortran and len(shape) > 1:
+        raise DataError(f"{path}: {name} is stored column by column; save np.ascontiguousarray({name})")
+    there = archive.getinfo(name + ENDING).file_size - stream.tell()
+    if math.prod(shape) * dtype.itemsize != there:
+        raise DataError(f"{path}: {name} claims the shape {shape} of {dtype}, but {there:,} bytes are there")
+    return ArrayHeader(shape, dtype)
+
+
+@contextmanager
+def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            yield archive
+    except HeedfulError:
+        raise
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror or error}") from None
+    except Exception as error:  # damage shows in many ways: BadZipFile, zlib.error, UnicodeDecodeError, struct.error, …
+        raise DataError(f"{path} is not a whole npz file: {error or type(error).__name__}") from None

@@ -1,0 +1,293 @@
+"""Texts with a class each, from tables and JSON lines, one by one; and which columns or keys hold them."""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from ..errors import ConfigError, DataError
+from .readers.files import InputFile, TableRow, find_files, suffix_of
+from .readers.tables import ARRAY, array_hint, is_jsonl, looks_tabbed
+from .report import SplitReport, TextReport
+
+TEXT, LABEL, OTHER = "text", "label", "-"
+TABS, COMMAS, LINES = (".tsv", ".tab", ".txt"), (".csv",), (".jsonl", ".ndjson")
+ENDINGS = (*TABS, *COMMAS, *LINES)
+
+# What headers usually say, the likeliest first.
+PAIRS = (
+    *(("text1", "text2"), ("text_a", "text_b"), ("sentence1", "sentence2"), ("sentence_a", "sentence_b")),
+    *(("premise", "hypothesis"), ("question1", "question2"), ("question", "sentence")),
+)
+TEXTS = (
+    *(TEXT, "texts", "document", "sentence", "review", "comment", "content", "body", "message", "utterance"),
+    *("question", "query", "title", "headline", "tweet", "본문", "문장", "내용", "리뷰", "텍스트"),
+)
+LABELS = (
+    *(LABEL, "labels", "class", "category", "target", "sentiment", "intent", "emotion", "topic", "gold_label"),
+    *("tag", "rating", "라벨", "레이블", "분류", "감정"),
+)
+
+
+class ColumnPlaces(NamedTuple):
+    """Where a row has its one text or two, and its label."""
+
+    texts: tuple[int, ...]
+    label: int
+
+
+@dataclass(frozen=True)
+class TextColumns:
+    """`names` are those of the header, the label's last; `order` says what columns without a header hold.
+
+    With neither, the header's names must be among the usual ones.
+    """
+
+    names: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, given: Sequence[str] | None) -> Self:
+        """As a person writes them: ("review", "stars") by name, or ("label", "-", "text") by order."""
+        words = tuple(word.strip() for word in given or ())
+        if not words:
+            return cls()
+        if set(words) <= {TEXT, LABEL, OTHER}:
+            if words.count(LABEL) != 1 or words.count(TEXT) not in (1, 2):
+                raise ConfigError(f"--columns {','.join(words)}: there are one or two texts and one label")
+            return cls(order=words)
+        if len(words) not in (2, 3) or not all(words):
+            raise ConfigError(
+                f"--columns {','.join(words)}: give the names of one or two texts, then the label's (review,stars), "
+                f"or for columns without names what each holds: {TEXT}, {LABEL}, or {OTHER} for something else"
+            )
+        return cls(names=words)
+
+    def in_header(self, header: Sequence[str]) -> ColumnPlaces | None:
+        """Where a header has them; None where it does not name them."""
+        found = {name.strip().lower(): place for place, name in reversed(list(enumerate(header)))}
+        if self.names:
+            places = [found.get(name.lower()) for name in self.names]
+            known = [place for place in places if place is not None]
+            return ColumnPlaces(tuple(known[:-1]), known[-1]) if len(known) == len(places) else None
+        label = next((found[name] for name in LABELS if name in found), None)
+        both = next(((found[one], found[two]) for one, two in PAIRS if one in found and two in found), None)
+        alone = next(((found[name],) for name in TEXTS if name in found), None)
+        texts = both or alone
+        return None if label is None or texts is None else ColumnPlaces(texts, label)
+
+    def in_order(self) -> ColumnPlaces | None:
+        """Where columns without names have them, if that was said."""
+        if not self.order:
+            return None
+        texts = tuple(place for place, role in enumerate(self.order) if role == TEXT)
+        return ColumnPlaces(texts, self.order.index(LABEL))
+
+    def missing(self, found: Sequence[str]) -> str:
+        """What to say where they are not found."""
+        there = {name.strip().lower() for name in found}
+        absent = [name for name in self.names if name.lower() not in there]
+        wanted = f"named {', '.join(absent)}" if absent else "named as a text's and a label's usually are"
+        listed = ", ".join(repr(name[:40]) for name in found[:12]) + (", …" if len(found) > 12 else "")
+        return (
+            f"no columns are {wanted}; there are {listed or 'none'}. "
+            f"Name them, the label last: --columns review,stars; or where there is no header, "
+            f"say what each column holds: --columns {TEXT},{LABEL}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LabeledText:
+    """A text, or two that belong together, their class, and where they stood."""
+
+    text: str
+    second: str | None
+    label: str
+    file: str
+    line: int
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return (self.text,) if self.second is None else (self.text, self.second)
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class TextRow(NamedTuple):
+    """What a row holds in the columns asked for, as it stands there: JSON may have anything under a label."""
+
+    file: InputFile
+    line: int
+    texts: list[str]
+    label: Any
+
+
+def labeled_files(paths: Iterable[str | Path], report: SplitReport | None = None) -> list[Path]:
+    """Every file to read for these paths. In a folder, only the known endings count; packed or not."""
+    files = find_files(map(Path, paths), ENDINGS, SplitReport() if report is None else report)
+    if not files:
+        raise DataError(f"no table of texts was given; the endings read are {', '.join(ENDINGS)}")
+    return files
+
+
+def read_labeled_texts(
+    paths: str | Path | Iterable[str | Path],
+    *,
+    columns: Sequence[str] | None = None,
+    reading: TextReport | None = None,
+) -> Iterator[LabeledText]:
+    """The labelled texts of files and folders, streamed; `reading` is told what is found and what is left out.
+
+    Without `columns` (see TextColumns.of), a header or the keys of JSON lines say where text and label are.
+
+    >>> read_labeled_texts("reviews.csv", columns=("review", "stars"))
+    """
+    reading = TextReport() if reading is None else reading
+    given = [paths] if isinstance(paths, str | Path) else paths
+    chosen = TextColumns.of(columns)
+    return _labeled(read_rows(given, chosen, reading), reading)
+
+
+def read_rows(paths: Iterable[str | Path], columns: TextColumns, reading: SplitReport) -> Iterator[TextRow]:
+    """The rows of files and folders, streamed; `reading` is told of files, and of rows that are none."""
+    return _stream([InputFile(path, reading) for path in labeled_files(paths, reading)], columns)
+
+
+def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
+    """Every label once, sorted; where all are numbers, by what they are worth."""
+    names = sorted(set(labels))
+    worth = [_number(name) for name in names]
+    if any(value is None for value in worth):
+        return tuple(names)
+    return tuple(name for _, name in sorted(zip(worth, names, strict=True)))
+
+
+def _number(name: str) -> float | None:
+    try:
+        value = float(name)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _labeled(rows: Iterable[TextRow], reading: TextReport) -> Iterator[LabeledText]:
+    for row in rows:
+        for found in _kept(row.file, row.line, row.texts, _label(row.file, row.line, row.label)):
+            reading.keep("\t".join(found.texts), label=found.label)
+            yield found
+
+
+def _stream(files: Sequence[InputFile], columns: TextColumns) -> Iterator[TextRow]:
+    for file in files:
+        name, read = _recognised(file)
+        file.begin(name)
+        yield from read(file, columns)
+
+
+def _recognised(file: InputFile) -> tuple[str, Callable[[InputFile, TextColumns], Iterator[TextRow]]]:
+    """By content where that is certain, then by name."""
+    head, ending = file.head().removeprefix(codecs.BOM_UTF8), suffix_of(file.path)
+    if not head.strip():
+        raise file.error("the file is empty")
+    if is_jsonl(head) or ending in LINES:
+        return "JSON lines", _of_lines
+    if ARRAY.match(head):
+        raise file.error(array_hint(file.path))
+    tabbed = looks_tabbed(head)
+    if ending in COMMAS and not (tabbed and b"," not in head.lstrip().split(b"\n")[0]):
+        return "comma-separated text", lambda file, columns: _of_table(file, columns, file.quoted_rows())
+    if tabbed or ending in (".tsv", ".tab"):
+        return "tab-separated text", lambda file, columns: _of_table(file, columns, file.tabbed_rows())
+    raise file.error(f"not a table of texts: its lines have no tabs; the endings read are {', '.join(ENDINGS)}")
+
+
+def _of_table(file: InputFile, columns: TextColumns, rows: Iterable[TableRow]) -> Iterator[TextRow]:
+    places, width = None, 0
+    for number, cells, fault in rows:
+        if fault or not any(cell.strip() for cell in cells):
+            file.drop(fault or "empty", number)
+            continue
+        if places is None:
+            width, header = len(cells), columns.in_header(cells)
+            places = _agreed(file, number, cells, header, columns)
+            if header is not None:
+                continue
+        if len(cells) != width:
+            file.drop("too few columns" if len(cells) < width else "too many columns", number)
+            continue
+        yield TextRow(file, number, [cells[place] for place in places.texts], cells[places.label])
+
+
+def _agreed(
+    file: InputFile, number: int, cells: Sequence[str], header: ColumnPlaces | None, columns: TextColumns
+) -> ColumnPlaces:
+    ordered = columns.in_order()
+    if ordered is not None and max(ordered.label, *ordered.texts) >= len(cells):
+        raise file.error(f"--columns {','.join(columns.order)}: there are only {len(cells)} columns", number)
+    if header is not None and ordered is not None and header != ordered:
+        asked = ",".join(columns.order)
+        raise file.error(f"the header names the columns {','.join(cells)}, but {asked} was asked for", number)
+    places = header or ordered
+    if places is None:
+        raise file.error(columns.missing(cells), number)
+    return places
+
+
+def _of_lines(file: InputFile, columns: TextColumns) -> Iterator[TextRow]:
+    """The first object's keys are those of all; what is null or not there is missing."""
+    texts: list[str] | None = None
+    label = ""
+    for line in file.lines():
+        if line.fault or not line.text.strip():
+            file.drop(line.fault or "empty", line.number)
+            continue
+        row = file.json_object(line)
+        if texts is None:
+            keys = list(row)
+            places = columns.in_header(keys)
+            if places is None:
+                raise file.error(columns.missing(keys), line.number)
+            texts, label = [keys[place] for place in places.texts], keys[places.label]
+        values = [row.get(key) for key in texts]
+        for key, value in zip(texts, values, strict=True):
+            if not isinstance(value, str | None):
+                raise file.error(f"a text was expected under {key!r}, not {type(value).__name__}", line.number)
+        yield TextRow(file, line.number, [value or "" for value in values], row.get(label))
+
+
+def _label(file: InputFile, number: int, value: Any) -> str:
+    if isinstance(value, list | dict):
+        raise file.error(f"one label was expected, not a {type(value).__name__}; a text has one class here", number)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)
+
+
+def _kept(file: InputFile, number: int, texts: Sequence[str], label: str) -> Iterator[LabeledText]:
+    try:
+        "".join((*texts, label)).encode()
+    except UnicodeEncodeError:
+        raise file.error("half a surrogate pair stands in it; it was damaged where it was written", number) from None
+    if not all(text.strip() for text in texts):
+        file.drop("empty text", number)
+    elif not label.strip():
+        file.drop("no label", number)
+    else:
+        pair = file.pair(texts[0], label.strip(), number)
+        yield LabeledText(pair.source, texts[1] if len(texts) > 1 else None, pair.target, pair.file, pair.line)
+
+
+def text_digest(*texts: str) -> bytes:
+    """By which texts are told apart, and by which some of them are held out. Several are never the same as one."""
+    raw = [text.encode() for text in texts]
+    if len(raw) == 1:
+        return hashlib.blake2b(raw[0], digest_size=8).digest()
+    told = b"".join(b"%d:%b" % (len(one), one) for one in raw)
+    return hashlib.blake2b(told, digest_size=8, person=b"several").digest()

@@ -1,0 +1,229 @@
+"""gettext catalogues: as text (.po), and as compiled (.mo).
+
+Why no library reads them: polib takes a text without its end quote and drops the last letter, accepts a .mo that was
+cut short, and numbers an entry by its first comment. Here such files are errors, and lines are those of the msgid.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ..languages import CODE, Languages
+from ..pairs import Pair
+from .files import MAX_BYTES, InputFile, OtherLanguageError
+
+PO_SIGNATURE = re.compile(rb'^msgid[ \t]+"(?:[^\n]*\n){1,40}?msgstr(?:\[0\])?[ \t]+"', re.MULTILINE)
+_LINE = re.compile(r'(?:(msgctxt|msgid|msgid_plural|msgstr(?:\[\d\])?)\s*)?"([^"\\]*(?:\\.[^"\\]*)*)"')
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "v": "\v", "b": "\b", "f": "\f", "a": "\a", "\\": "\\", '"': '"'}
+MO_SIGNATURE = re.compile(rb"\A(?:\xde\x12\x04\x95|\x95\x04\x12\xde)")
+MAX_CATALOGUE = 64 << 20
+_CUT_SHORT = "the catalogue is cut short: parts of it lie beyond its end"
+
+
+def read_po(file: InputFile, languages: Languages) -> Iterator[Pair]:
+    """The messages of a catalogue in text form, in the encoding that its header names."""
+    return _pairs(file, _po_messages(file), languages)
+
+
+def read_mo(file: InputFile, languages: Languages) -> Iterator[Pair]:
+    """The messages of a compiled catalogue; the number of a message serves as its line."""
+    return _pairs(file, _mo_messages(file), languages)
+
+
+class _Message(NamedTuple):
+    """One message of a catalogue. The first one, without an original, is its header."""
+
+    line: int
+    singular: str
+    plural: str
+    translations: tuple[str, ...]
+    fault: str = ""  # fuzzy or obsolete
+
+    @property
+    def is_header(self) -> bool:
+        return not self.singular and len(self.translations) == 1
+
+
+def _pairs(file: InputFile, messages: Iterator[_Message], languages: Languages) -> Iterator[Pair]:
+    """The translated messages, in the direction wanted."""
+    first = next(messages, None)
+    if first is None:
+        raise file.error("the catalogue holds no message")
+    header = first.translations[0] if first.is_header else ""
+    reverse = _is_reverse(file, header, languages)
+    if not first.is_header:
+        yield from _pairs_of(file, first, reverse)
+    for message in messages:
+        yield from _pairs_of(file, message, reverse)
+
+
+def _pairs_of(file: InputFile, message: _Message, reverse: bool) -> Iterator[Pair]:
+    forms = message.translations
+    if message.fault or not all(forms) or not forms:
+        file.drop(message.fault or "untranslated", message.line)
+        return
+    yield _pair(file, message.singular, forms[0], message.line, reverse)
+    if message.plural:  # the last form is the general one; a language without plurals has but one
+        yield _pair(file, message.plural, forms[-1], message.line, reverse)
+
+
+def _pair(file: InputFile, original: str, translation: str, line: int, reverse: bool) -> Pair:
+    return file.pair(*((translation, original) if reverse else (original, translation)), line)
+
+
+def _is_reverse(file: InputFile, header: str, languages: Languages) -> bool:
+    """False where originals are the source and translations the target, True the other way round."""
+    original = _field(header, "X-Source-Language") or "en"
+    original = original if CODE.fullmatch(original) else "en"  # some write C
+    translation = _field(header, "Language") or _language_by_name(file, languages)
+    if translation is None:
+        raise OtherLanguageError(
+            f"{file.name}: cannot tell its language; name the file like {languages.target}.po, put it in a folder "
+            f"{languages.target}, or give its header a line Language: {languages.target}"
+        )
+    places = languages.places((original, translation))
+    if places is None:
+        raise OtherLanguageError(f"{file.name}: a catalogue from {original} to {translation}, not of {languages}")
+    return places == (1, 0)
+
+
+def _encoding(file: InputFile, head: bytes) -> str:
+    """The one that the header names; UTF-8 where none is named."""
+    found = re.search(rb"Content-Type:[^\n]*charset=([\w.-]+)", head)
+    name = found[1].decode() if found else "utf-8"
+    if name.upper() == "CHARSET":  # a template that nobody filled in
+        return "utf-8"
+    try:
+        readable = b"msgid".decode(name) == "msgid"
+    except (LookupError, ValueError):
+        readable = False
+    if not readable:
+        raise file.error(f"its header names the encoding {name}, which cannot be read; convert the file to UTF-8")
+    return name
+
+
+def _field(header: str, name: str) -> str | None:
+    """A line of the header, as in Language: ko."""
+    found = re.search(rf"^{name}:[ \t]*(\S+)", header, re.MULTILINE | re.IGNORECASE)
+    return found[1] if found else None
+
+
+def _language_by_name(file: InputFile, languages: Languages) -> str | None:
+    """ko in ko.po, app.ko.po, app-ko_KR.po.gz and ko/LC_MESSAGES/app.mo: the code nearest to the name's end."""
+    stem = re.sub(r"(\.(po|pot|mo|gmo))?(\.gz)?$", "", file.path.name)
+    words = [*file.path.absolute().parts[-3:-1], *re.split(r"[.-]", stem)]
+    return next((word for word in reversed(words) if languages.knows(word)), None)
+
+
+@dataclass
+class _Entry:
+    line: int = 0
+    fuzzy: bool = False
+    obsolete: bool = False
+    size: int = 0
+    texts: dict[str, list[str]] = field(default_factory=dict)  # by keyword, in the order of the file
+
+    def begin(self, keyword: str, line: int, obsolete: bool) -> None:
+        self.texts[keyword] = []
+        if keyword == "msgid":
+            self.line, self.obsolete = line, obsolete
+
+    def allows(self, keyword: str) -> bool:
+        """Each keyword once, and nothing but a context before msgid."""
+        return keyword not in self.texts and (keyword in ("msgctxt", "msgid") or "msgid" in self.texts)
+
+    @property
+    def is_complete(self) -> bool:
+        return any(keyword.startswith("msgstr") for keyword in self.texts)
+
+    def message(self) -> _Message:
+        texts = {keyword: "".join(parts) for keyword, parts in self.texts.items()}
+        translations = tuple(text for keyword, text in texts.items() if keyword.startswith("msgstr"))
+        fault = "obsolete" if self.obsolete else "fuzzy" if self.fuzzy else ""
+        return _Message(self.line, texts["msgid"], texts.get("msgid_plural", ""), translations, fault)
+
+
+def _po_messages(file: InputFile) -> Iterator[_Message]:
+    entry, keyword = _Entry(), ""
+    for line in file.lines(_encoding(file, file.head())):
+        if line.fault:
+            raise file.error("the line is over 1 MiB long", line.number)
+        text, obsolete = _without_mark(line.text.strip())
+        starts = text.startswith(("#", "msgctxt")) or re.match(r"msgid\b", text)
+        if starts and entry.is_complete:
+            yield entry.message()
+            entry, keyword = _Entry(), ""
+        if text.startswith("#,") and "fuzzy" in text:
+            entry.fuzzy = True
+        if not text or text.startswith("#"):
+            continue
+        found = _LINE.fullmatch(text)
+        if not found:
+            raise file.error(f"not a line of a gettext catalogue: {text[:60]}", line.number)
+        if found[1]:
+            keyword = found[1]
+            if not entry.allows(keyword):
+                raise file.error(f"{keyword} is out of place; a message is a msgid and then its msgstr", line.number)
+            entry.begin(keyword, line.number, obsolete)
+        if not keyword:
+            raise file.error("a text without msgid or msgstr before it", line.number)
+        entry.texts[keyword].append(_unescaped(found[2]))
+        entry.size += len(text)
+        if entry.size > MAX_BYTES:
+            raise file.error("the message is over 1 MiB long", line.number)
+    if entry.is_complete:
+        yield entry.message()
+    elif entry.texts:
+        raise file.error("the file ends before the msgstr of its last message", entry.line)
+
+
+def _without_mark(text: str) -> tuple[str, bool]:
+    """The line of an obsolete message without its mark, and whether it had one. Former originals are comments."""
+    if not text.startswith("#~"):
+        return text, False
+    text = text.removeprefix("#~").strip()
+    return ("" if text.startswith("|") else text), True
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[0]), text)
+
+
+def _mo_messages(file: InputFile) -> Iterator[_Message]:
+    """The layout: magic, revision, N, and where two tables of N (length, offset) stand, for originals and translations.
+
+    Every offset is checked before a text is taken.
+    """
+    data = file.head(MAX_CATALOGUE + 1)
+    if len(data) > MAX_CATALOGUE:
+        raise file.error(f"a compiled catalogue of more than {MAX_CATALOGUE >> 20} MiB")
+    if not MO_SIGNATURE.match(data):
+        raise file.error("not a compiled gettext catalogue (its magic number is wrong)")
+    order = "<" if data[0] == 0xDE else ">"
+    try:
+        revision, *tables = struct.unpack_from(f"{order}4I", data, 4)
+        if revision >> 16 > 1:
+            raise file.error(f"a catalogue of revision {revision >> 16}, which is unknown")
+        if any(offset + length > len(data) for spans in _spans(data, order, *tables) for length, offset in spans):
+            raise file.error(_CUT_SHORT)
+    except struct.error:
+        raise file.error(_CUT_SHORT) from None
+    encoding = _encoding(file, data)
+    for number, spans in enumerate(_spans(data, order, *tables), start=1):
+        try:
+            original, translation = (data[offset : offset + length].decode(encoding) for length, offset in spans)
+        except UnicodeDecodeError as error:
+            raise file.error(f"the text is not {encoding.upper()}: {error.reason}", number) from None
+        _, _, original = original.rpartition("\x04")  # what stands before is the context
+        singular, _, plural = original.partition("\0")
+        yield _Message(number, singular, plural, tuple(translation.split("\0")))
+
+
+def _spans(data: bytes, order: str, count: int, originals: int, translations: int) -> Iterator[list[tuple[int, int]]]:
+    """The length and offset of each original and of its translation."""
+    for place in range(0, 8 * count, 8):
+        yield [struct.unpack_from(f"{order}2I", data, table + place) for table in (originals, translations)]

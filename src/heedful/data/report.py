@@ -1,0 +1,347 @@
+"""What was read, kept and dropped, and where: one report for pairs, texts, documents, images and series.
+
+A `SplitReport` describes one split, such as the training data, and is filled while its examples stream by. A
+`DataReport` puts those of training and validation together; its `to_dict` is the content of a run's reading.json.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar
+
+FIRST_PLACES = 5
+
+
+@dataclass
+class Tally:
+    """How often something happened, and the first places."""
+
+    count: int = 0
+    places: list[str] = field(default_factory=list)
+
+    def add(self, place: str) -> None:
+        self.count += 1
+        if len(self.places) < FIRST_PLACES:
+            self.places.append(place)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"count": self.count, "first": list(self.places)}
+
+    def __str__(self) -> str:
+        more = ", …" if self.count > len(self.places) else ""
+        return f"{self.count} ({', '.join(self.places)}{more})"
+
+
+class Lengths:
+    """Statistics of lengths, from how often each occurred: memory does not grow with the data."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[int] = Counter()
+
+    def add(self, length: int) -> None:
+        self.counts[length] += 1
+
+    def remove(self, length: int) -> None:
+        self.counts[length] -= 1
+        if not self.counts[length]:
+            del self.counts[length]
+
+    @property
+    def mean(self) -> float:
+        total = self.counts.total()
+        return sum(length * count for length, count in self.counts.items()) / total if total else 0.0
+
+    @property
+    def longest(self) -> int:
+        return max(self.counts, default=0)
+
+    def quantile(self, fraction: float) -> int:
+        """The smallest length that at least this fraction of all does not exceed."""
+        needed, reached = fraction * self.counts.total(), 0
+        for length, count in sorted(self.counts.items()):
+            reached += count
+            if reached >= needed:
+                return length
+        return 0
+
+    def to_dict(self) -> dict[str, float]:
+        return {
+            "mean": round(self.mean, 2),
+            "median": self.quantile(0.5),
+            "p95": self.quantile(0.95),
+            "longest": self.longest,
+        }
+
+
+@dataclass
+class FileReport:
+    """One file that was read: in which format, and how many examples it holds, dropped ones included."""
+
+    path: str
+    format: str
+    count: int = 0
+    characters: int = 0  # of running text
+
+
+class SplitReport:
+    """What was read for one split. Every example that was found is kept or counted as dropped.
+
+    Attributes:
+        files: the files that were read.
+        skipped: files of a folder that were not read, by the reason.
+        dropped: examples that are not used, by the reason.
+        noted: what is worth knowing of examples that are used.
+        notes: further sentences for the person who reads the report.
+        labels: how many examples of each class were kept.
+        extra: what a task adds to the end of `to_dict`.
+    """
+
+    unit: ClassVar[str] = "examples"  # what an example is called, in the plural
+
+    def __init__(self) -> None:
+        self.files: list[FileReport] = []
+        self.skipped: dict[str, Tally] = {}
+        self.dropped: dict[str, Tally] = {}
+        self.noted: dict[str, Tally] = {}
+        self.notes: list[str] = []
+        self.labels: Counter[str] = Counter()
+        self.kept = 0
+        self.extra: dict[str, Any] = {}
+
+    @property
+    def total(self) -> int:
+        """Examples found in all files so far, dropped ones included."""
+        return sum(file.count for file in self.files)
+
+    def skip(self, reason: str, file: str) -> None:
+        """Count a file that is not read."""
+        self.skipped.setdefault(reason, Tally()).add(file)
+
+    def drop(self, reason: str, place: str) -> None:
+        """Count an example that is not used."""
+        self.dropped.setdefault(reason, Tally()).add(place)
+
+    def note(self, what: str, place: str) -> None:
+        """Count something worth knowing of an example that is used."""
+        self.noted.setdefault(what, Tally()).add(place)
+
+    def forget(self, reason: str, count: int, place: str) -> None:
+        """Take back `count` drops whose places begin with `place`."""
+        tally = self.dropped[reason]
+        tally.count -= count
+        tally.places = [other for other in tally.places if not other.startswith(place)]
+        if not tally.count:
+            del self.dropped[reason]
+
+    def explain_skipped(self) -> str:
+        """Why files of the folders were not read, in one line."""
+        return "; ".join(f"{reason}: {tally}" for reason, tally in self.skipped.items()) or "the folder is empty"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for a JSON file."""
+        return {
+            "files": [{"path": file.path, "format": file.format, self.unit: file.count} for file in self.files],
+            "skipped_files": tallies_to_dict(self.skipped),
+            self.unit: self.total,
+            "kept": self.kept,
+            "dropped": tallies_to_dict(self.dropped),
+            **self._sections(),
+            **self.extra,
+        }
+
+    def _sections(self) -> dict[str, Any]:
+        """What only this kind of data has."""
+        return {}
+
+    def _all_notes(self) -> list[str]:
+        return [*self.notes, *(f"{what}: {tally}" for what, tally in self.noted.items())]
+
+
+class TextReport(SplitReport):
+    """Texts, with a label each or without: their lengths, how often each label came, and a fingerprint of them all."""
+
+    unit = "texts"
+    sides: ClassVar[tuple[str, ...]] = ("text",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.characters = {side: Lengths() for side in self.sides}
+        self.words = {side: Lengths() for side in self.sides}
+        self._hash = hashlib.sha256()
+
+    @property
+    def fingerprint(self) -> str:
+        """A sha256 of the texts in the order they were kept: another one means that the data changed."""
+        return self._hash.hexdigest()
+
+    def keep(self, *texts: str, label: str | None = None) -> None:
+        """Count an example that is used: its text, or the texts of both sides."""
+        self.kept += 1
+        for side, text in zip(self.sides, texts, strict=True):
+            self.characters[side].add(len(text))
+            self.words[side].add(len(text.split()))
+        if label is not None:
+            self.labels[label] += 1
+        for text in self._hashed(texts, label):
+            raw = text.encode()
+            self._hash.update(b"%d:%b" % (len(raw), raw))  # the length in front: no two lists of texts read the same
+
+    def drop_kept(self, reason: str, place: str, *texts: str, label: str | None = None) -> None:
+        """Drop an example that was kept: the counts are as if it never had been. The fingerprint stays."""
+        self.kept -= 1
+        for side, text in zip(self.sides, texts, strict=True):
+            self.characters[side].remove(len(text))
+            self.words[side].remove(len(text.split()))
+        if label is not None:
+            self.labels[label] -= 1
+        self.drop(reason, place)
+
+    def _hashed(self, texts: tuple[str, ...], label: str | None) -> tuple[str, ...]:
+        return (*texts, label or "")
+
+    def _sections(self) -> dict[str, Any]:
+        sections: dict[str, Any] = {
+            "characters": {side: lengths.to_dict() for side, lengths in self.characters.items()},
+            "words": {side: lengths.to_dict() for side, lengths in self.words.items()},
+            "fingerprint": self.fingerprint,
+        }
+        if self.labels:
+            sections["labels"] = {label: count for label, count in sorted(self.labels.items()) if count}
+        if notes := self._all_notes():
+            sections["notes"] = notes
+        return sections
+
+
+class PairReport(TextReport):
+    """Sentence pairs. `columns` are the languages of unnamed columns, in order."""
+
+    unit = "pairs"
+    sides = ("source", "target")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.columns: tuple[str, ...] = ()
+
+    def _hashed(self, texts: tuple[str, ...], label: str | None) -> tuple[str, ...]:
+        return texts
+
+
+class CorpusReport(SplitReport):
+    """Running text: documents, characters, and how many different ones. `skipped` counts empty documents too."""
+
+    unit = "documents"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.alphabet: set[str] = set()
+
+    @property
+    def characters(self) -> int:
+        """Characters of all files."""
+        return sum(file.characters for file in self.files)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for a JSON file."""
+        return {
+            "files": [
+                {"path": file.path, "documents": file.count, "characters": file.characters} for file in self.files
+            ],
+            "skipped_files": tallies_to_dict(self.skipped),
+            "documents": self.total,
+            "characters": self.characters,
+            "different_characters": len(self.alphabet),
+            **self.extra,
+        }
+
+
+class ImageReport(SplitReport):
+    """Images with their classes. `changed` counts those kept in another size or in other colors."""
+
+    unit = "images"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changed: dict[str, Tally] = {}
+        self.size = 0  # of the images that are kept
+        self.n_channels = 0
+
+    def keep(self, label: str) -> None:
+        """Count an image that is used."""
+        self.kept += 1
+        self.labels[label] += 1
+
+    def drop_kept(self, reason: str, place: str, label: str) -> None:
+        """Drop an image that was kept."""
+        self.kept -= 1
+        self.labels[label] -= 1
+        self.drop(reason, place)
+
+    def change(self, what: str, place: str) -> None:
+        """Count an image that is used, but not as it was."""
+        self.changed.setdefault(what, Tally()).add(place)
+
+    def _sections(self) -> dict[str, Any]:
+        return {
+            "changed": tallies_to_dict(self.changed),
+            "classes": dict(self.labels),
+            "image": {"height": self.size, "width": self.size, "channels": self.n_channels},
+            "notes": [f"{tally.count:,} images: {change}" for change, tally in self.changed.items()],
+        }
+
+
+class SeriesReport(SplitReport):
+    """Series: an entry each, with its length, its times and how much is missing."""
+
+    unit = "steps"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.columns: tuple[str, ...] = ()
+        self.series: list[dict[str, Any]] = []
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for a JSON file."""
+        steps: Counter[str] = Counter()
+        for series in self.series:
+            steps[series["file"]] += series["steps"]
+        return {
+            "columns": list(self.columns),
+            "files": [{"path": path, "format": "table", "steps": count} for path, count in steps.items()],
+            "series": self.series,
+            "notes": self.notes,
+            **self.extra,
+        }
+
+
+R = TypeVar("R", bound=SplitReport)
+
+
+@dataclass
+class DataReport(Generic[R]):
+    """What was read for training and for validation.
+
+    Where `valid` is None, `held_out` examples of `train` serve. Where `held_out` is None, one series of steps is
+    divided by time, and there is nothing to say but of `train`.
+    """
+
+    train: R
+    valid: R | None = None
+    held_out: int | None = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of reading.json."""
+        if self.held_out is None:
+            return {"train": self.train.to_dict()}
+        return {
+            "train": self.train.to_dict(),
+            "valid": None if self.valid is None else self.valid.to_dict(),
+            "held_out": self.held_out,
+        }
+
+
+def tallies_to_dict(tallies: Mapping[str, Tally]) -> dict[str, Any]:
+    """Counts and first places by reason, for a JSON file."""
+    return {reason: tally.to_dict() for reason, tally in tallies.items()}
