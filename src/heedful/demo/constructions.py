@@ -45,7 +45,7 @@ class ConstructionSampler(ClauseSampler):
         self.of_people = [adjective for adjective in words.adjectives if adjective.quality in ADJECTIVES.of_people]
         self.meeting = self.verbs_in(VERBS.meeting)
         self.cores: dict[Callable[[], Clause], float] = {
-            self.need: 2.5, self.fancy: 1.5, self.become: 2, self.known_message: 5,
+            self.need: 2.5, self.fancy: 1.5, self.become: 2, self.status_message: 5,
         }  # fmt: skip
         self.shapes: dict[Callable[[], Draft], float] = {
             self.comparison: 4, self.superlative: 2, self.offer: 1, self.of_relative: 4, self.with_relative: 4,
@@ -88,7 +88,7 @@ class ConstructionSampler(ClauseSampler):
         verb = self.pick(self.software)
         return "offer", [Clause(verb, object=Phrase(self.pick(verb.objects)), person="you")], "합쇼"
 
-    def known_message(self) -> Clause:
+    def status_message(self) -> Clause:
         """업데이트가 실패했습니다."""
         verb = self.pick(self.lexicon.messages)
         clause = Clause(verb, Phrase(self.pick(verb.subjects)), has_tense=True)

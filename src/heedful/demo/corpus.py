@@ -104,11 +104,8 @@ class Grammar:
         drawn = misses = 0
         while drawn < n:
             example = self._example(draw(), split)
-            if (
-                example is None
-                or example.korean in seen
-                or any(behind[x] * _MIN_SOURCES >= n for x in example.held_out)
-            ):
+            frequent = example is not None and any(behind[name] * _MIN_SOURCES >= n for name in example.held_out)
+            if example is None or example.korean in seen or frequent:
                 misses += 1
                 if misses > _MAX_MISSES:
                     had = f"the {self.level} grammar has only {drawn} sentences for {split}"
@@ -162,7 +159,7 @@ def _by_key(words: list[Word]) -> dict[int, list[int]]:
 
 
 def _nearest(places: dict[int, list[int]], key: int) -> list[int]:
-    """Where a key stands, or its neighbour: in the verb, in the noun before 이다, in the number before a counter."""
+    """Where a key stands, or its neighbor: in the verb, in the noun before 이다, in the number before a counter."""
     if key in places or key < 0:
         return places.get(key, [])
     decade, clause = key - key % 10, key - key % f.CLAUSE
@@ -174,8 +171,6 @@ def _nearest(places: dict[int, list[int]], key: int) -> list[int]:
 # Where more than one answer is right: the English ones of a frame, and the Korean ones on its speech level
 
 _MAX_VARIANTS = 64
-
-
 _STYLES = [Style(*flags) for flags in product((True, False), (False, True), (False, True), (False, True))]
 _CONTRACTIONS = {
     "I am": "I'm", "You are": "You're", "It is": "It's", "it is": "it's", "he is": "he's", "she is": "she's",
@@ -243,14 +238,9 @@ def _negations(clause: Clause, _: SentenceFrame) -> list[Clause]:
 
 def _subjects(clause: Clause, sentence: SentenceFrame) -> list[Clause]:
     """저는 may be said or left out, unless a program speaks."""
-    told = sentence.level == "합쇼" and is_message(replace(clause, subject=None))
-    if (
-        clause.person != "I"
-        or clause.shares_subject
-        or clause.predicate is FANCY
-        or told
-        or sentence.mood != "statement"
-    ):
+    message = sentence.level == "합쇼" and is_message(replace(clause, subject=None))
+    fixed = clause.shares_subject or clause.predicate is FANCY or message
+    if clause.person != "I" or fixed or sentence.mood != "statement":
         return []
     if clause.subject is None:
         return [replace(clause, subject=Phrase(I), topic=True)]
@@ -266,18 +256,17 @@ def _orders(clause: Clause, sentence: SentenceFrame) -> list[Clause]:
     if clause.scrambled:
         plain = replace(clause, scrambled=False)
         return [replace(plain, topic=is_topic(plain))]
-    movable = len(sentence.clauses) == 1 and clause.object and clause.predicate.particle == "을/를"
-    return (
-        [replace(clause, scrambled=True, topic=False, drops_particle=False)] if movable and may_scramble(clause) else []
-    )
+    movable = len(sentence.clauses) == 1 and _has_marked_object(clause) and may_scramble(clause)
+    return [replace(clause, scrambled=True, topic=False, drops_particle=False)] if movable else []
 
 
 def _particles(clause: Clause, sentence: SentenceFrame) -> list[Clause]:
     if clause.drops_particle:
         return [replace(clause, drops_particle=False)]
-    marked = clause.object and clause.predicate.particle == "을/를" and not clause.scrambled
-    return (
-        [replace(clause, drops_particle=True)]
-        if marked and sentence.level != "합쇼" and may_drop_particle(clause)
-        else []
-    )
+    spoken = sentence.level != "합쇼" and not clause.scrambled
+    droppable = spoken and _has_marked_object(clause) and may_drop_particle(clause)
+    return [replace(clause, drops_particle=True)] if droppable else []
+
+
+def _has_marked_object(clause: Clause) -> bool:
+    return clause.object is not None and clause.predicate.particle == "을/를"

@@ -18,9 +18,9 @@ _ORDER = {
     "than": 0, "to": 0, "give": 0, "from": 1, "until": 2, "how": 3, "with": 4, "by": 5, "at": 6, "in": 6, "when": 9,
 }  # fmt: skip
 _COORDINATING = ("-고", "-지만")
-_AFTER = {"-고": "and", "-지만": "but", "-아서/어서": "so"}
-_BEFORE = {"-(으)니까": "since", "-(으)면": "if"}
-_ORDERS: dict[str, tuple[Word, ...]] = {
+_COORDINATORS = {"-고": "and", "-지만": "but", "-아서/어서": "so"}
+_SUBORDINATORS = {"-(으)니까": "since", "-(으)면": "if"}
+_IMPERATIVES: dict[str, tuple[Word, ...]] = {
     "command": (),
     "prohibition": (("don't", NEGATION),),
     "request": (("please", MODAL),),
@@ -69,10 +69,10 @@ class EnglishRealizer:
         link = before.link if before else ""
         if link and not (clause.shares_subject and link in _COORDINATING):
             words[-1] = (words[-1][0] + ",", words[-1][1])
-        if link in _AFTER and not (link == "-아서/어서" and self.style.since):
-            words.append((_AFTER[link], at - CLAUSE + VERB))
-        opening = _BEFORE.get(clause.link) or ("since" if clause.link == "-아서/어서" and self.style.since else "")
-        if opening:
+        if link in _COORDINATORS and not (link == "-아서/어서" and self.style.since):
+            words.append((_COORDINATORS[link], at - CLAUSE + VERB))
+        since = clause.link == "-아서/어서" and self.style.since
+        if opening := "since" if since else _SUBORDINATORS.get(clause.link):
             words.append((opening, at + VERB))
 
     def clause(self, clause: Clause, at: int, actor: str, before: Clause | None) -> None:
@@ -81,8 +81,8 @@ class EnglishRealizer:
         inverted = mood == "question" and clause.wh_role != "subject"
         actor = "we" if mood == "suggestion" else actor
         auxiliary, main = self.group(clause, actor, inverted)
-        if mood in _ORDERS:
-            self.words += _ORDERS[mood] if before is None or link != "-고" else ()
+        if mood in _IMPERATIVES:
+            self.words += _IMPERATIVES[mood] if before is None or link != "-고" else ()
             auxiliary, main = (), self.bare(clause)
         elif clause.shares_subject and link in _COORDINATING:
             if before is not None and self.group(before, actor, False)[0] == auxiliary:
@@ -263,8 +263,8 @@ class EnglishRealizer:
 def is_message(clause: Clause) -> bool:
     """Whether this is what a program says: a software verb of which nobody is the subject."""
     over = not clause.modal and (clause.tense != "present" or clause.negation == "못")
-    alone = clause.subject is None and not clause.link and not clause.shares_subject
-    return alone and "software" in clause.predicate.marks and (over or clause.modal in ("can", "progressive"))
+    impersonal = clause.subject is None and not clause.link and not clause.shares_subject
+    return impersonal and "software" in clause.predicate.marks and (over or clause.modal in ("can", "progressive"))
 
 
 def _actor(clause: Clause) -> str:

@@ -153,7 +153,7 @@ class KoreanRealizer:
             words.append((_DEMONSTRATIVES.get(phrase.determiner, mine), key + f.DETERMINER))
         if phrase.adjective:
             words.append((_attributive(phrase.adjective.verb), key + f.ADJECTIVE))
-        korean = _asking_what(self.level) if noun.korean == "무엇" else noun.korean
+        korean = "뭐" if noun.korean == "무엇" and self.level != "합쇼" else noun.korean
         if phrase.number or phrase.determiner == "how many":
             words += [(word, key + f.HEAD) for word in korean.split(" ")]
             number = _number(phrase.number, noun.counter)
@@ -185,10 +185,6 @@ def _is_done_well(adjunct: Adjunct, clause: Clause) -> bool:
 @lru_cache(1000)
 def _attributive(verb: Verb) -> str:
     return conjugate(verb, "-는")
-
-
-def _asking_what(level: str) -> str:
-    return "무엇" if level == "합쇼" else "뭐"
 
 
 Placed = list[tuple[int, Adjunct]]

@@ -156,9 +156,9 @@ class _LexiconReader:
         groups = (self.classes[name] if name in self.classes else self.nouns_of([name], place) for name in names)
         return tuple(dict.fromkeys(noun for group in groups for noun in group))
 
-    def _words(self, words: Iterable[str], known_words: set[str], place: str) -> list[str]:
+    def _words(self, words: Iterable[str], dictionary: set[str], place: str) -> list[str]:
         bare = {word: word.strip("()") for word in words}
-        if missing := [word for word in bare.values() if word not in known_words]:
+        if missing := [word for word in bare.values() if word not in dictionary]:
             raise DataError(f"{place}: no table of words has {', '.join(missing)}")
         return [word for cell, word in bare.items() if cell == word or self.level == "demo"]
 

@@ -117,8 +117,8 @@ def _myriads(n: int) -> list[tuple[int, str]]:
 def _sino_below_myriad(n: int) -> str:
     words = ""
     for place, digit in enumerate(reversed(str(n))):
-        one = "" if digit == "1" and place else _SINO_ONES[int(digit)]  # 십, not 일십
-        words = (one + _SINO_PLACES[place] if digit != "0" else "") + words
+        unit = "" if digit == "1" and place else _SINO_ONES[int(digit)]  # 십, not 일십
+        words = (unit + _SINO_PLACES[place] if digit != "0" else "") + words
     return words
 
 

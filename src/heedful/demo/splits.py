@@ -86,14 +86,16 @@ def word_pairs(sentence: SentenceFrame) -> Iterator[str]:
 def quantities(sentence: SentenceFrame) -> Iterator[str]:
     """Numbers with what they count, times, dates and amounts: 3 개, clock 3:15."""
     for clause in _clauses(sentence):
-        for phrase in clause.phrases():
-            if phrase.number:
-                yield f"{phrase.number} {phrase.noun.counter}"
-            if phrase.noun.quantity:
-                yield phrase.noun.quantity
-        for adjunct in clause.adjuncts:
-            if isinstance(adjunct.constituent, Adverb) and adjunct.constituent.quantity:
-                yield adjunct.constituent.quantity
+        yield from (f"{phrase.number} {phrase.noun.counter}" for phrase in clause.phrases() if phrase.number)
+        yield from _quantities(clause)
+
+
+def _quantities(clause: Clause) -> Iterator[str]:
+    """The times, dates and amounts that nouns and adverbs stand for."""
+    yield from (phrase.noun.quantity for phrase in clause.phrases() if phrase.noun.quantity)
+    for adjunct in clause.adjuncts:
+        if isinstance(adjunct.constituent, Adverb) and adjunct.constituent.quantity:
+            yield adjunct.constituent.quantity
 
 
 def _clauses(sentence: SentenceFrame) -> Iterator[Clause]:
@@ -106,47 +108,34 @@ def _clauses(sentence: SentenceFrame) -> Iterator[Clause]:
 
 def _of_clause(clause: Clause) -> Iterator[str]:
     predicate, marks = clause.predicate, clause.predicate.marks
-    if clause.object and predicate.particle == "을/를":
-        yield "transitive"
-    for mark, name in (("exist", "existence"), ("have", "possession"), ("copula", "copula"), ("weather", "weather")):
-        if mark in marks:
-            yield name
-    if "motion" in marks:
-        yield "direction"
-    if predicate.verb.adjective and predicate.english.startswith("be "):
-        yield "adjective"
+    holds = {
+        "transitive": clause.object and predicate.particle == "을/를",
+        "existence": "exist" in marks,
+        "possession": "have" in marks,
+        "copula": "copula" in marks,
+        "weather": "weather" in marks,
+        "direction": "motion" in marks,
+        "adjective": predicate.verb.adjective and predicate.english.startswith("be "),
+        "question word": clause.wh_role,
+        "scrambled": clause.scrambled,
+        "particle dropped": clause.drops_particle,
+        "superlative": clause.degree == "most",
+        "honorific": clause.has_elder_subject,
+        "counting": any(phrase.number for phrase in clause.phrases()),
+        "attributive": any(phrase.adjective for phrase in clause.phrases()),
+        "relative": any(phrase.relative for phrase in clause.phrases()),
+    }
+    yield from (name for name, present in holds.items() if present)
     if clause.tense != "present":
         yield clause.tense
     if clause.modal or clause.now:
         yield clause.modal or "progressive"
     if clause.negation:
         yield "negation" if clause.modal == "can" else _NEGATIONS[clause.negation]
-    if clause.wh_role:
-        yield "question word"
-    if clause.scrambled:
-        yield "scrambled"
-    if clause.drops_particle:
-        yield "particle dropped"
-    if clause.degree == "most":
-        yield "superlative"
     if clause.link:
         yield LINKS[clause.link]
-    if clause.subject and clause.subject.noun.elder:
-        yield "honorific"
-    for adjunct in clause.adjuncts:
-        if adjunct.role in _ROLES:
-            yield _ROLES[adjunct.role]
-        elif adjunct.role == "when" and isinstance(adjunct.constituent, Adverb) and adjunct.constituent.quantity:
-            yield adjunct.constituent.quantity.split(" ")[0]
-    for phrase in clause.phrases():
-        if phrase.number:
-            yield "counting"
-        if phrase.adjective:
-            yield "attributive"
-        if phrase.relative:
-            yield "relative"
-        if phrase.noun.quantity:
-            yield phrase.noun.quantity.split(" ")[0]
+    yield from (_ROLES[adjunct.role] for adjunct in clause.adjuncts if adjunct.role in _ROLES)
+    yield from (quantity.split(" ")[0] for quantity in _quantities(clause))
 
 
 # Held-out sets
@@ -187,7 +176,7 @@ class HeldOut:
         self.pair = lru_cache(None)(self._pair)
         self.form = lru_cache(None)(self._form)
         self.quantity = lru_cache(None)(self._quantity)
-        self.together = lru_cache(None)(self._together)
+        self.construction_pair = lru_cache(None)(self._construction_pair)
 
     def kinds(
         self, pairs: Iterable[str], forms: Iterable[str], constructions: frozenset[str], quantities: Iterable[str]
@@ -196,7 +185,7 @@ class HeldOut:
         held_out: dict[Split, list[str]] = {
             "T2": list(filter(self.pair, pairs)),
             "T3": list(filter(self.form, forms)),
-            "T4": list(filter(self.together, construction_pairs(constructions))),
+            "T4": list(filter(self.construction_pair, construction_pairs(constructions))),
             "T6": list(filter(self.quantity, quantities)),
         }
         return {split: features for split, features in held_out.items() if features}
@@ -217,7 +206,7 @@ class HeldOut:
     def _quantity(self, quantity: str) -> bool:
         return bucket(f"quantity {quantity}") < _OF_A_THOUSAND["T6"]
 
-    def _together(self, pair: str) -> bool:
+    def _construction_pair(self, pair: str) -> bool:
         return bucket(f"constructions {pair}") < _OF_A_THOUSAND["T4"]
 
 

@@ -69,7 +69,7 @@ class TemplateLookup:
         return tuple(key), chosen
 
     def _with_slots(self, english: str, chosen: list[_Entry]) -> str:
-        """The English with a slot for each word, in the longest of its forms; "" if one of them is not found."""
+        """The English with a slot for each word, in the longest of its forms; "" if one of them is missing."""
         first, _, rest = english.partition(" ")
         opening = first if first in self._names else first[0].lower() + first[1:]
         line = _MARK.sub(r" \1", f" {opening} {rest}") + " "
@@ -86,30 +86,26 @@ class TemplateLookup:
 @lru_cache(2)
 def _entries(level: Level) -> dict[str, _Entry]:
     """Every eojeol of a noun with a particle or of a predicate with an ending."""
-    found: dict[str, _Entry] = {}
+    entries: dict[str, _Entry] = {}
     words = lexicon(level)
     for noun in words.nouns.values():
         if " " not in noun.korean:
             for korean, entry in _of_noun(noun):
-                found.setdefault(korean, entry)
+                entries.setdefault(korean, entry)
     for n in range(1, 100):
-        found[native(n, before_counter=True)] = _Entry("<number>", {"word": forms.in_words(n)})
-    for predicate in (*words.verbs, *words.motion, *words.transfer, *words.adjectives):
+        entries[native(n, before_counter=True)] = _Entry("<number>", {"word": forms.in_words(n)})
+    for predicate in words.with_arguments:
         for korean, entry in _of_predicate(predicate):
-            found.setdefault(korean, entry)
-    return found
+            entries.setdefault(korean, entry)
+    return entries
 
 
 def _of_noun(noun: Noun) -> Iterator[tuple[str, _Entry]]:
     english = noun.english
-    many = forms.plural(english)
-    shapes = {
-        "bare": english,
-        "a": f"{forms.article(english)} {english}",
-        "the": f"the {english}",
-        "some": f"some {english}",
-    }
-    shapes |= {"many": many, "my": f"my {english}", "your": f"your {english}", "at": noun.at, "to": noun.to}
+    before = {"a": forms.article(english), "the": "the", "some": "some"}
+    shapes = {"bare": english, **{form: f"{word} {english}" for form, word in before.items()}}
+    shapes |= {"many": forms.plural(english), "my": f"my {english}", "your": f"your {english}"}
+    shapes |= {"at": noun.at, "to": noun.to}
     kind = f"{noun.kind}{'!' if noun.elder else ''}{'@' if noun.at else ''}"
     for particle in _PARTICLES:
         korean = attach(noun.korean, particle) if particle else noun.korean
@@ -118,15 +114,10 @@ def _of_noun(noun: Noun) -> Iterator[tuple[str, _Entry]]:
 
 def _of_predicate(predicate: Predicate) -> Iterator[tuple[str, _Entry]]:
     head, *rest = predicate.english.split()
-    after = "".join(f" {word}" for word in rest)
-    if head == "be":
-        shapes, kind = {"quality": predicate.quality}, "adjective"
-    else:
-        kind = "verb"
-        shapes = {
-            "base": head + after, "third": forms.third(head) + after, "past": forms.past(head) + after,
-            "ing": forms.ing(head) + after,
-        }  # fmt: skip
+    kind, shapes = "adjective", {"quality": predicate.quality}
+    if head != "be":
+        inflections = {"base": head, "third": forms.third(head), "past": forms.past(head), "ing": forms.ing(head)}
+        kind, shapes = "verb", {name: " ".join([form, *rest]) for name, form in inflections.items()}
     for name, korean in inflected(predicate.verb):
         first = "past" if "-었-" in name and kind == "verb" else next(iter(shapes))  # read is read in both
         yield korean, _Entry(f"<{kind} {name}>", {first: shapes[first], **shapes})
