@@ -76,7 +76,8 @@ def points(chart: Locator) -> list[list[list[float]]]:
       const marks = [...chart.querySelectorAll("svg g[role=img] > g:nth-of-type(1) text")];
       const feet = [...chart.querySelectorAll("svg g[role=img] > g:nth-of-type(2) text")];
       return {
-        ys: marks.map((node) => [place(node)[1] - 4, value(node)]), xs: feet.map((node) => [place(node)[0], value(node)]),
+        ys: marks.map((node) => [place(node)[1] - 4, value(node)]),
+        xs: feet.map((node) => [place(node)[0], value(node)]),
         lines: [...chart.querySelectorAll("svg g[role=img] > path")].map((node) => node.getAttribute("d")),
       };
     }""")
@@ -113,8 +114,9 @@ def test_the_korean_page_has_no_english_labels(opens: Opens) -> None:
     text = opens(report("ko")).locator("#page").inner_text()
     english, korean = (
         {
-            **messages["names"],
-            **{f"{name}.{key}": said for name, part in messages["report"].items() for key, said in part.items()},
+            (name, key): said
+            for name, part in {"names": messages["names"], **messages["report"]}.items()
+            for key, said in part.items()
         }
         for messages in map(catalog, ("en", "ko"))
     )
@@ -161,9 +163,7 @@ def test_scores_by_length_stand_over_their_bucket(opens: Opens) -> None:
     titles = texts(found.locator("circle title"))
     assert titles[1] == "Transformer · 6–10 (20 sentences): 60"
     assert len(titles) == 5, "GRU has no 6–10"
-    lines = found.locator("svg g[role=img] > path").evaluate_all(
-        "(paths) => paths.map((path) => path.getAttribute('d'))"
-    )
+    lines = [path.get_attribute("d") or "" for path in found.locator("svg g[role=img] > path").all()]
     assert [line.count("M") for line in lines] == [1, 2]
 
 
@@ -177,29 +177,17 @@ def test_bars_are_as_long_as_their_share(opens: Opens) -> None:
 
 def test_every_weight_is_a_cell_in_its_place_and_color(opens: Opens) -> None:
     weights = torch.rand(3, 4, 5, generator=torch.Generator().manual_seed(0))
-    data = ReportData(
-        title="x", attention=[AttentionMap("map", ["a", "<b>", "c", "d", "."], ["I", "go", "&", "x" * 50], weights)]
+    sources, targets = ["a", "<b>", "c", "d", "."], ["I", "go", "&", "x" * 50]
+    found = section(
+        opens(ReportData(title="x", attention=[AttentionMap("map", sources, targets, weights)])), "attention"
     )
-    page = opens(data)
-    found = section(page, "attention")
     large = found.locator("svg.map")
-    assert texts(large.locator("> g").first.locator("text")) == [
-        "a",
-        "<b>",
-        "c",
-        "d",
-        ".",
-        "I",
-        "go",
-        "&",
-        "x" * 13 + "…",
-    ]
+    names = texts(large.locator("> g").first.locator("text"))
+    assert names == [*sources, *targets[:3], "x" * 13 + "…"]
 
     def check(expected: torch.Tensor) -> None:
         expect(found.locator(f"{CELLS} + text")).to_have_text([f"{value:.2f}" for value in expected.flatten().tolist()])
-        fills = large.locator("g > rect:not(.cross)").evaluate_all(
-            "(cells) => cells.map((cell) => cell.getAttribute('fill'))"
-        )
+        fills = [cell.get_attribute("fill") or "" for cell in large.locator("g > rect:not(.cross)").all()]
         light = [sum(map(int, re.findall(r"\d+", fill))) for fill in fills]
         order = torch.argsort(expected.flatten()).tolist()
         assert [light[place] for place in order] == sorted(light, reverse=True), "more is always darker"
@@ -271,12 +259,8 @@ def test_a_confusion_is_drawn_as_shares_and_its_mistakes_are_listed(opens: Opens
 def test_patches_stand_under_their_steps_and_the_most_seen_is_the_strongest(opens: Opens) -> None:
     plot = ForecastPlot("x", [1.0, 2.0, 3.0, 4.0], [5.0], [6.0], {"naive": [4.0]}, [(0, 2), (2, 4)], [0.2, 0.8])
     found = section(opens(ReportData(title="x", forecasts=[plot])), "forecasts")
-    assert [text for text in texts(found.locator("svg text")) if text.isalpha()] == [
-        "known",
-        "forecast",
-        "truth",
-        "naive",
-    ]
+    names = [text for text in texts(found.locator("svg text")) if text.isalpha()]
+    assert names == ["known", "forecast", "truth", "naive"]
     read = "(bars) => bars.map((bar) => ['x', 'fill'].map((key) => bar.getAttribute(key)))"
     (first, pale), (second, deep) = found.locator('svg rect[rx="3"]').evaluate_all(read)
     assert float(first) < float(second)

@@ -12,7 +12,7 @@ const OPENING = [0, 10 / 127, 50 / 127, 100 / 127]; // of the way from the quick
 const MOST = 6; // hues that are told apart
 
 export function fits(doc) {
-  return doc.positions !== null && Boolean(doc.positions.table ?? doc.positions.bias);
+  return Boolean(doc.positions?.table ?? doc.positions?.bias);
 }
 
 // The dimensions the reader has chosen to see as waves: a click adds one or takes it away.
