@@ -1,96 +1,56 @@
-"""Windows: what is drawn depends on (seed, epoch, step) alone; what is scored is every token once."""
+"""Long texts in windows, beside the truncation of the tokenizers library."""
 
 from __future__ import annotations
 
-from collections import Counter
-
-import numpy as np
 import pytest
-import torch
+from tokenizers import Tokenizer as FastTokenizer
 
-from heedful.data.share import Share
-from heedful.data.windows import RandomWindows, Windows, every_window
+from heedful.data.published_tokenizer import PublishedTokenizer
+from heedful.data.reader_tokenizer import PiecesConfig, learn_tokenizer
 from heedful.errors import DataError
 
-ROW = np.arange(1000, dtype=np.uint16)
+QUESTION, CONTEXT = "who made it?", "세종대왕은 1443년에 훈민정음을 만들었다. é café 漢 the cat"
 
 
-def test_a_drawn_window_is_a_slice_and_its_targets_are_one_further() -> None:
-    (batch, *_) = RandomWindows(ROW, context=16, batch=5).epoch(0)
-    assert batch.ids.shape == (5, 17)
-    assert batch.ids.dtype == torch.int64
-    assert batch.keep is None
-    for start, ids in zip(batch.starts, batch.ids.tolist(), strict=True):
-        assert ids == list(range(start, start + 17))
-    assert torch.equal(batch.targets, batch.inputs + 1)
+@pytest.fixture(scope="module")
+def tokenizer() -> PublishedTokenizer:
+    texts = ["세종대왕은 1443년에 훈민정음을 만들었다.", "the cat sat on the mat", QUESTION] * 20
+    return learn_tokenizer(texts, PiecesConfig(vocab_size=400))
 
 
-def test_what_is_drawn_depends_on_seed_epoch_and_step_alone() -> None:
-    def drawn(epoch: int, start: int = 0, seed: int = 3) -> list[tuple[int, ...]]:
-        return [batch.starts for batch in RandomWindows(ROW, context=16, batch=5, seed=seed).epoch(epoch, start)]
-
-    steps = drawn(2)
-    assert len(steps) == 1000 // 80 == RandomWindows(ROW, context=16, batch=5).steps_per_epoch(2)
-    assert drawn(2, start=7) == steps[7:]
-    assert len({*steps, *drawn(1), *drawn(2, seed=4)}) == 3 * len(steps)
-
-
-@pytest.mark.parametrize("of", [1, 2, 5, 7])
-def test_shares_are_drawn_as_one(of: int) -> None:
-    windows = RandomWindows(ROW, context=16, batch=5, seed=3)
-    every = [list(windows.epoch(2, 4, Share(index, of))) for index in range(of)]
-    for whole, *parts in zip(windows.epoch(2, 4), *every, strict=True):
-        for index, part in enumerate(parts):
-            n = len(part.starts)
-            assert part.starts == whole.starts[index::of]
-            assert part.ids.shape == (-(-5 // of), 17)
-            assert torch.equal(part.ids[:n], whole.ids[index::of])
-            if of in (1, 5):
-                assert part.keep is None
-            else:
-                assert part.keep is not None
-                assert part.keep.tolist() == [[True] * 16] * n + [[False] * 16] * (len(part.ids) - n)
+@pytest.mark.parametrize(("max_tokens", "stride"), [(14, 3), (12, 0), (20, 7), (200, 50), (11, 2)])
+@pytest.mark.parametrize("second", [CONTEXT, None])
+def test_windows_are_those_of_the_library(
+    tokenizer: PublishedTokenizer, max_tokens: int, stride: int, second: str | None
+) -> None:
+    text = QUESTION if second else CONTEXT
+    fast = FastTokenizer.from_str(tokenizer._text)
+    fast.enable_truncation(max_tokens, stride=stride, strategy="only_second" if second else "longest_first")
+    whole = fast.encode(text, second)
+    expected = [(part.ids, part.type_ids) for part in (whole, *whole.overflowing)]
+    windows = tokenizer.encode_windows(text, second, max_tokens=max_tokens, stride=stride)
+    assert [(window.ids, window.segments) for window in windows] == expected
 
 
-def test_every_place_may_be_drawn_the_last_one_too() -> None:
-    windows = RandomWindows(ROW[:20], context=16, batch=64)
-    starts = Counter(start for epoch in range(20) for batch in windows.epoch(epoch) for start in batch.starts)
-    assert set(starts) == {0, 1, 2, 3}
-    assert windows.steps_per_epoch() == 1
-    assert set(next(RandomWindows(ROW[:17], context=16, batch=4).epoch(0)).starts) == {0}
-    with pytest.raises(DataError, match=r"16 tokens, too few for one window of 16 .* lower the context to 15"):
-        RandomWindows(ROW[:16], context=16, batch=4)
+def test_offsets_name_the_characters_of_the_text_that_is_cut(tokenizer: PublishedTokenizer) -> None:
+    windows = tokenizer.encode_windows(QUESTION, CONTEXT, max_tokens=14, stride=3)
+    covered = {place for window in windows for span in window.offsets if span for place in range(*span)}
+    assert covered == set(range(len(CONTEXT)))
+    first = windows[0]
+    shown = [CONTEXT[slice(*span)].strip() for span in first.offsets if span]
+    assert shown == [
+        tokenizer.decode([index]).strip() for index, span in zip(first.ids, first.offsets, strict=True) if span
+    ]
 
 
-@pytest.mark.parametrize("length", [2, 3, 9, 16, 17, 18, 100, 101])
-@pytest.mark.parametrize("stride", [1, 5, 8, 16])
-@pytest.mark.parametrize("batch", [1, 4])
-def test_every_token_counts_once_with_enough_before_it(length: int, stride: int, batch: int) -> None:
-    counted = Counter[int]()
-    for windows in every_window(ROW[:length], context=16, stride=stride, batch=batch):
-        assert windows.ids.shape == (batch, 17)
-        assert windows.keep is not None
-        for row in range(batch):
-            for place in range(16):
-                if windows.keep[row, place]:
-                    target = int(windows.targets[row, place])
-                    counted[target] += 1
-                    assert place + 1 >= min(target, 16 - stride + 1)
-                    assert windows.inputs[row, : place + 1].tolist() == list(range(target - place - 1, target))
-    assert counted == Counter(range(1, length))
+def test_fewer_tokens_are_shared_where_there_is_no_room(tokenizer: PublishedTokenizer) -> None:
+    n_around = len(tokenizer.encode_pair(QUESTION, "")[0])
+    windows = tokenizer.encode_windows(QUESTION, CONTEXT, max_tokens=n_around + 1, stride=5)
+    assert all(len(window.ids) == n_around + 1 for window in windows)
+    with pytest.raises(DataError, match="shorten what comes before it"):
+        tokenizer.encode_windows(QUESTION, CONTEXT, max_tokens=n_around, stride=5)
 
 
-def test_nothing_to_predict_is_no_window() -> None:
-    assert list(every_window(ROW[:1], context=16, stride=8, batch=2)) == []
-    with pytest.raises(ValueError, match="a stride goes from 1 to the context, 16, not 17"):
-        list(every_window(ROW, context=16, stride=17, batch=2))
-
-
-def test_a_batch_moves_whole() -> None:
-    (first, *_) = every_window(ROW[:40], context=16, stride=16, batch=2)
-    moved = first.to("cpu")
-    assert isinstance(moved, Windows)
-    assert torch.equal(moved.ids, first.ids)
-    assert moved.keep is not None
-    assert first.keep is not None
-    assert torch.equal(moved.keep, first.keep)
+def test_an_empty_text_is_one_window(tokenizer: PublishedTokenizer) -> None:
+    (window,) = tokenizer.encode_windows("", max_tokens=8, stride=2)
+    assert window.ids == tokenizer.encode("")
