@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers, processors
 from tokenizers import Tokenizer as FastTokenizer
@@ -23,6 +23,17 @@ LARGEST = 256 << 20  # bytes; the largest vocabularies in use take a tenth of it
 Unit = Literal["words", "characters"]
 BROKEN = "\ufffd"  # what a decoder writes for bytes that form no character
 BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # a token for a byte, of tokenisers that fall back to them
+
+
+class EncodedWindow(NamedTuple):
+    """A part of a text in ids, which of two texts each id belongs to, and which characters it covers.
+
+    An id that is not of the text that is cut into windows has no characters.
+    """
+
+    ids: list[int]
+    segments: list[int]
+    offsets: list[tuple[int, int] | None]
 
 
 class PublishedTokenizer:
@@ -116,6 +127,41 @@ class PublishedTokenizer:
             _check(part)
         found = self._fast.encode(text, second)
         return found.ids, found.type_ids
+
+    def encode_windows(
+        self, text: str, second: str | None = None, *, max_tokens: int, stride: int
+    ) -> list[EncodedWindow]:
+        """A text, or the second of two, in as many windows as it takes; neighbors share `stride` tokens.
+
+        The first of two texts stands in every window: a question before each part of a long passage. Where it leaves no
+        room for as many shared tokens, fewer are shared.
+        """
+        for part in (text, second or ""):
+            _check(part)
+        whole = self._fast.encode(text, second)
+        number = 0 if second is None else 1
+        own = [place for place, owner in enumerate(whole.sequence_ids) if owner == number]
+        first, after = (own[0], own[-1] + 1) if own else (len(whole.ids), len(whole.ids))
+        room = max_tokens - (len(whole.ids) - len(own))
+        if room < 1:
+            raise DataError(
+                f"{len(whole.ids) - len(own)} tokens stand around the text, and a window has {max_tokens}; "
+                "shorten what comes before it"
+            )
+        step = max(1, room - stride)
+        windows = []
+        for begin in range(first, max(after, first + 1), step):
+            parts = slice(0, first), slice(begin, min(begin + room, after)), slice(after, None)
+            windows.append(
+                EncodedWindow(
+                    [index for part in parts for index in whole.ids[part]],
+                    [segment for part in parts for segment in whole.type_ids[part]],
+                    [span if part is parts[1] else None for part in parts for span in whole.offsets[part]],
+                )
+            )
+            if begin + room >= after:
+                break
+        return windows
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of the ids, without special ones and without those that a model has a row for, but no token."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 import torch
@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..errors import DataError
-from .batch import moved
+from .batch import Sequences, moved
 from .loader import WHOLE, BatchPlan, BucketedLoader, LoaderConfig, Shard
 from .store import TokenStore
 
 Row = NDArray[np.integer[Any]]
+Labels = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +31,7 @@ class TextBatch:
     ids: Tensor  # (B, T)
     segments: Tensor  # (B, T) 1 where a second text stands
     keep: Tensor  # (B, T) True where real
-    labels: Tensor  # (B,) the class; 0 where there is none
+    labels: Tensor  # (B,) the class; 0 where there is none. Subclasses have other labels
     real: Tensor  # (B,) True for real rows
     lengths: tuple[int, ...] | None  # B numbers, known to the host
     rows: tuple[int, ...]  # the real rows' indices in the store
@@ -41,7 +42,7 @@ class TextBatch:
         numbers, (n_rows, width) = np.asarray(rows, dtype=np.intp), shape
         texts, targets = store.sides(numbers)
         ids = texts.laid_out(shape, 0)
-        labels, second = targets.laid_out((n_rows, 2), 0).T
+        labels, second = cls._read_targets(targets, shape)
         lengths = texts.lengths_of(n_rows)
         keep = np.arange(width) < lengths[:, None]
         segments = keep & (np.arange(width) >= second[:, None])
@@ -50,11 +51,17 @@ class TextBatch:
             ids=torch.from_numpy(ids),
             segments=torch.from_numpy(segments.astype(np.int64)),
             keep=torch.from_numpy(keep),
-            labels=torch.from_numpy(labels.copy()),
+            labels=torch.from_numpy(np.ascontiguousarray(labels)),
             real=torch.from_numpy(np.arange(n_rows) < len(numbers)),
             lengths=tuple(lengths.tolist()),
             rows=tuple(numbers.tolist()),
         )
+
+    @classmethod
+    def _read_targets(cls, targets: Sequences, shape: tuple[int, int]) -> tuple[Labels, Labels]:
+        """The labels of every row, and where its second text begins."""
+        labels, second = targets.laid_out((shape[0], 2), 0).T
+        return labels, second
 
     def to(self, device: torch.device | str) -> Self:
         """The same on a device."""
@@ -65,16 +72,39 @@ class TextBatch:
         return replace(self, lengths=None, rows=())
 
 
-class TextLoader(BucketedLoader[TextBatch]):
-    """A store of texts as batches, in an order that (seed, epoch) alone decides."""
+class SpanBatch(TextBatch):
+    """Texts whose labels are a span: (B, 2), its first and its last token."""
 
-    def __init__(self, store: TokenStore, batch_tokens: int, seed: int = 0) -> None:
+    @classmethod
+    def _read_targets(cls, targets: Sequences, shape: tuple[int, int]) -> tuple[Labels, Labels]:
+        values = targets.laid_out((shape[0], 3), 0)
+        return values[:, :2], values[:, 2]
+
+
+class TagBatch(TextBatch):
+    """Texts with a label for each token: (B, T), -1 where there is none. Rows of the store hold labels from 1 on."""
+
+    @classmethod
+    def _read_targets(cls, targets: Sequences, shape: tuple[int, int]) -> tuple[Labels, Labels]:
+        return targets.laid_out(shape, 0) - 1, np.full(shape[0], shape[1])
+
+
+T = TypeVar("T", bound=TextBatch)
+
+
+class TextLoader(BucketedLoader[T], Generic[T]):
+    """A store of texts as batches of a class, in an order that (seed, epoch) alone decides."""
+
+    def __init__(
+        self, store: TokenStore, batch_tokens: int, seed: int = 0, *, batch_class: type[T] = TextBatch
+    ) -> None:
         super().__init__(store, LoaderConfig(batch_tokens=batch_tokens), seed)
         self._longest = int(store.lengths[:, 0].max())
+        self._batch_class = batch_class
 
-    def _batch(self, part: BatchPlan) -> TextBatch:
+    def _batch(self, part: BatchPlan) -> T:
         n_rows, places, _ = part.shape  # with a place for an end, which the texts have already
-        return TextBatch.of(self.store, part.rows, (n_rows, min(places, self._longest)))
+        return self._batch_class.of(self.store, part.rows, (n_rows, min(places, self._longest)))
 
 
 @dataclass(frozen=True, eq=False)

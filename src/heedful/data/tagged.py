@@ -1,0 +1,195 @@
+"""Sentences whose words have a tag each: CoNLL columns, CoNLL-U and JSON lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..errors import ConfigError, DataError
+from .readers.files import InputFile, Line, find_files
+from .readers.tables import is_jsonl
+from .report import SplitReport
+
+ENDINGS = (".conll", ".conllu", ".bio", ".iob", ".iob2", ".tsv", ".txt", ".jsonl", ".ndjson")
+WORD, TAG, OTHER = "word", "tag", "-"
+WORDS = ("tokens", "words", "token", "word")  # keys of JSON lines
+TAGS = ("tags", "ner_tags", "pos_tags", "labels", "tag", "ner")
+CONLLU = re.compile(rb"\d+(-\d+)?\t[^\t\n]+(\t[^\t\n]*){8}\r?\n")  # ten columns, the first a number
+DOCSTART = "-DOCSTART-"
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedSentence:
+    """A text, where each of its words stands in it, and each word's tag."""
+
+    text: str
+    spans: tuple[tuple[int, int], ...]
+    tags: tuple[str, ...]
+    file: str
+    line: int
+
+    @property
+    def words(self) -> list[str]:
+        return [self.text[start:stop] for start, stop in self.spans]
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class _Columns(NamedTuple):
+    """Which columns hold the word and its tag; a negative number counts from the last."""
+
+    word: int = 0
+    tag: int = -1
+
+
+def lay_out(words: Sequence[str]) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """Words as one text with spaces between them, and where each stands.
+
+    Where spaces are among the words, as in corpora whose words are single characters, they stand side by side.
+    """
+    between = "" if any(not word.strip() for word in words) else " "
+    spans, start = [], 0
+    for word in words:
+        spans.append((start, start + len(word)))
+        start += len(word) + len(between)
+    return between.join(words), tuple(spans)
+
+
+def tagged_files(paths: Iterable[str | Path], report: SplitReport | None = None) -> list[Path]:
+    """Every file to read for these paths; in a folder, those with a known ending, packed or not."""
+    files = find_files(map(Path, paths), ENDINGS, SplitReport() if report is None else report)
+    if not files:
+        raise DataError(f"no file of tagged words was given; the endings read are {', '.join(ENDINGS)}")
+    return files
+
+
+def read_tagged(
+    paths: Iterable[str | Path], *, columns: Sequence[str] | None = None, report: SplitReport | None = None
+) -> Iterator[TaggedSentence]:
+    """The sentences of files and folders, streamed.
+
+    Args:
+        paths: CoNLL columns (a word and its tags a line, an empty line between sentences), CoNLL-U, or JSON lines with
+            a list of words and a list of tags.
+        columns: What the columns hold in order: "word", "tag", or "-" for something else; for JSON lines, the keys of
+            the words and of the tags. By default the first column is the word and the last one the tag.
+        report: Is told which files are read, and what is left out and why.
+    """
+    report = SplitReport() if report is None else report
+    for path in tagged_files(paths, report):
+        yield from _read_file(InputFile(path, report), columns)
+
+
+def _read_file(file: InputFile, columns: Sequence[str] | None) -> Iterator[TaggedSentence]:
+    head = file.head()
+    if not head.strip():
+        raise file.error("the file is empty")
+    if is_jsonl(head):
+        file.begin("JSON lines")
+        return _of_lines(file, columns)
+    first = next((line for line in head.splitlines(keepends=True) if line.strip() and not line.startswith(b"#")), b"")
+    if columns is None and CONLLU.match(first):
+        file.begin("CoNLL-U")
+        return _of_columns(file, _Columns(1, 3))
+    file.begin("CoNLL columns")
+    return _of_columns(file, _chosen(columns))
+
+
+def _chosen(columns: Sequence[str] | None) -> _Columns:
+    if columns is None:
+        return _Columns()
+    if not set(columns) <= {WORD, TAG, OTHER} or columns.count(WORD) != 1 or columns.count(TAG) != 1:
+        raise ConfigError(
+            f"--columns {','.join(columns)}: say what each column holds: {WORD}, {TAG}, or {OTHER} for something else, "
+            f"such as {WORD},{OTHER},{OTHER},{TAG}"
+        )
+    return _Columns(columns.index(WORD), columns.index(TAG))
+
+
+def _of_columns(file: InputFile, columns: _Columns) -> Iterator[TaggedSentence]:
+    words: list[str] = []
+    tags: list[str] = []
+    begin = width = 0
+    for number, text in _lines(file):
+        cells = text.split("\t") if "\t" in text else text.split()
+        if not text.strip() or cells[0] == DOCSTART:
+            yield from _sentence(file, begin, words, tags)
+            words, tags = [], []
+            continue
+        if _is_comment(text, cells) or (
+            columns.word == 1 and not cells[0].isdigit()
+        ):  # 3-4, 5.1: no words of their own
+            continue
+        if not words:
+            begin, width = number, len(cells)
+        if len(cells) != width or width < 2 or max(columns) >= width:
+            raise file.error(
+                f"{len(cells)} columns where {max(width, 2, max(columns) + 1)} were expected: "
+                "a word and its tag a line, an empty line between sentences",
+                number,
+            )
+        words.append(cells[columns.word])
+        tags.append(cells[columns.tag].strip())
+    yield from _sentence(file, begin, words, tags)
+
+
+def _lines(file: InputFile) -> Iterator[tuple[int, str]]:
+    for line in file.lines():
+        if line.fault:
+            raise file.error(line.fault, line.number)
+        yield line.number, line.text
+
+
+def _is_comment(text: str, cells: Sequence[str]) -> bool:
+    """A line such as "# text = …", or "## name<TAB>text" (KLUE); the word # has only columns beside it."""
+    if not text.startswith("#"):
+        return False
+    return " " in cells[0] if "\t" in text else " = " in text or text.startswith("# new")
+
+
+def _of_lines(file: InputFile, columns: Sequence[str] | None) -> Iterator[TaggedSentence]:
+    for number, text in _lines(file):
+        if not text.strip():
+            continue
+        words, tags = _listed(file, number, file.json_object(Line(number, text)), columns)
+        if len(words) != len(tags):
+            raise file.error(f"{len(words)} words and {len(tags)} tags; each word has one", number)
+        yield from _sentence(file, number, words, tags)
+
+
+def _listed(
+    file: InputFile, number: int, row: dict[str, Any], columns: Sequence[str] | None
+) -> tuple[list[str], list[str]]:
+    keys = list(row)
+    usual = (WORDS, TAGS) if columns is None else tuple((name,) for name in columns)
+    chosen = [next((key for key in known if key in keys), None) for known in usual]
+    if len(chosen) != 2 or None in chosen:
+        raise file.error(
+            f"no list of words and of tags; the keys are {', '.join(map(repr, keys[:12])) or 'none'}. "
+            "Name them: --columns tokens,tags",
+            number,
+        )
+    words, tags = (row[key] for key in chosen)
+    for key, values in zip(chosen, (words, tags), strict=True):
+        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+            raise file.error(f"a list of texts was expected under {key!r}: write tags by their names", number)
+    return words, tags
+
+
+def _sentence(file: InputFile, line: int, words: Sequence[str], tags: Sequence[str]) -> Iterator[TaggedSentence]:
+    if not words:
+        return
+    if not all(tags):
+        file.drop("a word without a tag", line)
+        return
+    text, spans = lay_out(words)
+    if not text.strip():
+        file.drop("empty", line)
+        return
+    pair = file.pair(text, " ".join(tags), line)
+    yield TaggedSentence(text, spans, tuple(tags), pair.file, pair.line)

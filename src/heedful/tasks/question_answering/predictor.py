@@ -1,0 +1,200 @@
+"""`QuestionAnswerer`: a question and a context in, the span of the context that answers it out.
+
+Shapes: T tokens of a window, S spans that may be an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ...config import Config
+from ...data.published_tokenizer import EncodedWindow
+from ...errors import DataError
+from ..predictor import plain
+from ..text_encoder import Row, Text, TextEncoderPredictor, uses_segments
+
+MAX_TOKENS = 384  # of a window, as in BERT's paper, where the model reads as many
+STRIDE = 128  # tokens that neighboring windows share
+
+
+class ExtractedAnswer(TypedDict):
+    """An answer: the characters `start` to `end` of the context. Without an answer, the text is empty."""
+
+    answer: str
+    start: int | None
+    end: int | None
+    probability: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionAnswererSettings(Config):
+    """How contexts are read and which spans may be answers.
+
+    A context that is longer than `max_tokens` together with its question is read in windows that share `stride` tokens.
+    An answer has at most `max_answer_tokens`. Where `can_refuse`, a question may have no answer: that is said where the
+    score of no answer is more than the best span's score plus `no_answer_threshold`.
+    """
+
+    title: ClassVar[str] = "question answering"
+
+    max_tokens: int = MAX_TOKENS
+    stride: int = STRIDE
+    max_answer_tokens: int = 30
+    can_refuse: bool = False
+    no_answer_threshold: float = 0.0
+
+    def check(self) -> None:
+        self.require_positive("max_tokens", "max_answer_tokens")
+        self.require(0 <= self.stride < self.max_tokens, "stride must be at least 0 and less than max_tokens")
+
+
+class SpanScores(NamedTuple):
+    """Every span of a context that may be an answer, once, and what it is worth; and what no answer is worth.
+
+    The scores are sums of two logits, so their differences mean the same in every window.
+    """
+
+    starts: NDArray[np.int64]  # (S,) characters
+    ends: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    no_answer: float
+
+    @property
+    def margin(self) -> float:
+        """By how much no answer is better than the best span."""
+        return self.no_answer - float(self.scores.max(initial=-np.inf))
+
+
+class QuestionAnswerer(TextEncoderPredictor[ExtractedAnswer]):
+    """What `heedful.load` gives for a bundle of question answering; an item is a pair (question, context)."""
+
+    task: ClassVar[str] = "question-answering"
+    settings_class: ClassVar[type[Config]] = QuestionAnswererSettings
+
+    @property
+    def takes_pairs(self) -> bool:
+        """Always: a question and its context."""
+        return True
+
+    def predict(self, items: Sequence[Text]) -> list[ExtractedAnswer]:
+        """The best answer to each question, in order; "" where the context does not answer it."""
+        return [best for best, *_ in self.candidates(items, 1)]
+
+    def candidates(self, items: Sequence[Text], count: int = 5) -> list[list[ExtractedAnswer]]:
+        """For each (question, context) the `count` likeliest answers, the best first.
+
+        Probabilities are over all spans of the context, and no answer where the model can refuse.
+        """
+        contexts = [str(item[1]) if isinstance(item, tuple | list) and len(item) == 2 else "" for item in items]
+        return [
+            self.ranked(context, scores, count)
+            for context, scores in zip(contexts, self.span_scores(items), strict=True)
+        ]
+
+    def ranked(self, context: str, spans: SpanScores, count: int) -> list[ExtractedAnswer]:
+        """The best spans as answers; no answer is one of them where the model can refuse."""
+        refuses = self.settings.can_refuse
+        scores = np.append(spans.scores, spans.no_answer if refuses else -np.inf)
+        largest = scores.max()
+        if largest == -np.inf:  # no token of the context can be an answer, and refusing was not learned
+            return [ExtractedAnswer(answer="", start=None, end=None, probability=0.0)]
+        shares = np.exp(scores - largest)
+        shares /= shares.sum()
+        order = np.argsort(-spans.scores, kind="stable")[:count].tolist()
+        if refuses:
+            refused = spans.margin > self.settings.no_answer_threshold
+            better = sum(shares[place] >= shares[-1] for place in order)
+            order.insert(0 if refused else max(1, better), len(spans.scores))
+        return [
+            ExtractedAnswer(answer="", start=None, end=None, probability=float(shares[-1]))
+            if place == len(spans.scores)
+            else ExtractedAnswer(
+                answer=context[spans.starts[place] : spans.ends[place]],
+                start=int(spans.starts[place]),
+                end=int(spans.ends[place]),
+                probability=float(shares[place]),
+            )
+            for place in order[:count]
+        ]
+
+    def span_scores(self, items: Sequence[Text]) -> list[SpanScores]:
+        """What every span of each context is worth as the answer to its question."""
+        windows = [self._numbered_windows(item, index) for index, item in enumerate(self._listed(items))]
+        segments = uses_segments(self.module, self.tokenizer)
+        rows = [Row(window.ids, window.segments if segments else None) for item in windows for window in item]
+        outputs = iter(self.read_rows(rows))
+        return [
+            score_spans(
+                str(item[1]), own, [next(outputs) for _ in own], max_answer_tokens=self.settings.max_answer_tokens
+            )
+            for item, own in zip(items, windows, strict=True)
+        ]
+
+    def windows(self, item: Any) -> list[EncodedWindow]:
+        """The question with each part of the context, as the module reads them; DataError for no such pair."""
+        if not isinstance(item, tuple | list) or len(item) != 2:
+            raise DataError("a question needs its context; give a pair: (question, context)")
+        question, context = map(plain, item)
+        if not question.strip() or not context.strip():
+            raise DataError(f"the {'context' if question.strip() else 'question'} is empty")
+        limit = self.module.encoder.positions.limit
+        longest = self.settings.max_tokens if limit is None else min(limit, self.settings.max_tokens)
+        return self.tokenizer.encode_windows(question, context, max_tokens=longest, stride=self.settings.stride)
+
+    def prepared(self, item: Any) -> Row:
+        """The first window of an item."""
+        first, *_ = self.windows(item)
+        return Row(first.ids, first.segments if uses_segments(self.module, self.tokenizer) else None)
+
+    def _numbered_windows(self, item: Any, index: int) -> list[EncodedWindow]:
+        self._numbered(item, index)
+        return self.windows(item)
+
+
+def score_spans(
+    context: str, windows: Sequence[EncodedWindow], outputs: Sequence[Tensor], *, max_answer_tokens: int
+) -> SpanScores:
+    """Every span that begins and ends with a token of the context; one that stands in two windows has its better score.
+
+    Args:
+        context: The text that the spans are of.
+        windows: Its windows.
+        outputs: Of each window the logits of a start and of an end, (T, 2). The first token's mean no answer.
+    """
+    keys, scores, no_answer = list[NDArray[np.int64]](), list[NDArray[np.float64]](), np.inf
+    for window, output in zip(windows, outputs, strict=True):
+        logits = output.double().numpy()
+        first, last = character_bounds(context, window)
+        n_tokens = len(first)
+        distance = np.arange(n_tokens)[None, :] - np.arange(n_tokens)[:, None]
+        allowed = (distance >= 0) & (distance < max_answer_tokens) & (first >= 0)[:, None] & (last >= 0)[None, :]
+        start, end = np.nonzero(allowed)
+        keys.append(first[start] * (len(context) + 1) + last[end])
+        scores.append(logits[start, 0] + logits[end, 1])
+        no_answer = min(no_answer, float(logits[0].sum()))  # an answer in any window is an answer
+    every, where = np.unique(np.concatenate(keys), return_inverse=True)
+    best = np.full(len(every), -np.inf)
+    np.maximum.at(best, where, np.concatenate(scores))
+    starts, ends = np.divmod(every, len(context) + 1)
+    return SpanScores(starts, ends, best, no_answer)
+
+
+def character_bounds(context: str, window: EncodedWindow) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(T,) twice: the first character of each token of the context, and the one after its last; −1 for other tokens.
+
+    Spaces at the ends of a token belong to no answer.
+    """
+    bounds = np.full((len(window.ids), 2), -1, dtype=np.int64)
+    for place, span in enumerate(window.offsets):
+        if span is None:
+            continue
+        text = context[slice(*span)]
+        if text.strip():
+            bounds[place] = span[0] + len(text) - len(text.lstrip()), span[1] - len(text) + len(text.rstrip())
+    return bounds[:, 0], bounds[:, 1]
