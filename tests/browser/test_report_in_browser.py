@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from browsing import CELLS, HANGUL, expect, press
+from browsing import CELLS, HANGUL, expect, point, press
 
 from heedful.lens.page.writing import catalog
 from heedful.lens.report import AttentionMap, Confusion, ForecastPlot, ReportData, ScoreRow, SeenImage, write_report
@@ -42,7 +42,11 @@ def opens(browser: Browser, tmp_path: Path) -> Iterator[Opens]:
     troubles: list[str] = []
 
     def open_page(data: ReportData, **window: Any) -> Page:
-        settings = {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light", "offline": True} | window
+        settings: dict[str, Any] = {
+            "viewport": {"width": 1280, "height": 900},
+            "color_scheme": "light",
+            "offline": True,
+        } | window
         context = browser.new_context(**settings)
         opened.append(context)
         context.set_default_timeout(10_000)
@@ -178,9 +182,8 @@ def test_bars_are_as_long_as_their_share(opens: Opens) -> None:
 def test_every_weight_is_a_cell_in_its_place_and_color(opens: Opens) -> None:
     weights = torch.rand(3, 4, 5, generator=torch.Generator().manual_seed(0))
     sources, targets = ["a", "<b>", "c", "d", "."], ["I", "go", "&", "x" * 50]
-    found = section(
-        opens(ReportData(title="x", attention=[AttentionMap("map", sources, targets, weights)])), "attention"
-    )
+    page = opens(ReportData(title="x", attention=[AttentionMap("map", sources, targets, weights)]))
+    found = section(page, "attention")
     large = found.locator("svg.map")
     names = texts(large.locator("> g").first.locator("text"))
     assert names == [*sources, *targets[:3], "x" * 13 + "…"]
@@ -197,8 +200,9 @@ def test_every_weight_is_a_cell_in_its_place_and_color(opens: Opens) -> None:
     found.locator(".thumb").nth(1).click()
     expect(found.locator("figcaption span")).to_have_text("Head 1")
     check(weights[1])
-    cells = large.locator("g > rect:not(.cross)")
-    cells.nth(7).hover()
+    cell = large.locator("g > rect:not(.cross)").nth(7)
+    cell.scroll_into_view_if_needed()
+    point(page, cell)
     expect(found.locator(".said")).to_have_text(f"go ← c: {weights[1][1, 2]:.2f}")
 
 
