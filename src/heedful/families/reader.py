@@ -27,7 +27,8 @@ from ..core import (
     Transform,
     VocabularyHead,
 )
-from ..core.init import linear, start_normal
+from ..core.init import linear
+from .registry import initialize_normal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +118,7 @@ def assemble(config: ReaderConfig, *, n_segments: int = 0, offset: int = 0, head
 def finish(config: ReaderConfig, embedding: TokenEmbedding, encoder: Encoder, heads: Heads = HEADS) -> EncoderOnly:
     """The config's head on top, and the weights as BERT's start."""
     head = heads[config.head](config, embedding)
-    return start_normal(EncoderOnly(embedding=embedding, encoder=encoder, head=head), 0.02)
+    return initialize_normal(EncoderOnly(embedding=embedding, encoder=encoder, head=head), 0.02)
 
 
 def prefix(config: ReaderConfig, name: str) -> str:
