@@ -35,7 +35,7 @@ from heedful.core import (
     RecurrentEncoder,
     Vectors,
 )
-from heedful.core.binding import Bound
+from heedful.core.mask_preparation import PreparedMask
 
 N_HEADS = 8
 SHORTEST = 64
@@ -76,7 +76,7 @@ class AdditiveTranslator(nn.Module):
 class WrittenOut(DotProduct):
     """Attention by its formula alone, nothing masked: autograd keeps the weights, n² for each head, once."""
 
-    def forward(self, query: Tensor, key: Tensor, value: Tensor, keep: Bound) -> Tensor:
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, keep: PreparedMask) -> Tensor:
         scores = query * query.shape[-1] ** -0.5 @ key.transpose(-2, -1)
         return scores.softmax(dim=-1) @ value
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import transformers
@@ -62,6 +63,18 @@ READERS: dict[str, Callable[[], Any]] = {
     "albert hidden": lambda: _albert(transformers.AlbertModel, BARE, hidden_act="gelu"),
     "albert pooled": lambda: _albert(transformers.AlbertModel),
 }
+for _name, _kind, _make in (
+    ("bert", "Bert", _bert),
+    ("roberta", "Roberta", _roberta),
+    ("xlm-roberta", "XLMRoberta", _roberta),
+    ("distilbert", "DistilBert", _distilbert),
+    ("albert", "Albert", _albert),
+):
+    _span, _tokens = (
+        getattr(transformers, f"{_kind}For{_task}") for _task in ("QuestionAnswering", "TokenClassification")
+    )
+    READERS[f"{_name} span"] = partial(_make, _span)
+    READERS[f"{_name} token classes"] = partial(_make, _tokens, num_labels=5)
 # What a config.json does not say, and what transformers is told besides.
 CHANGES: dict[str, dict[str, Any]] = {name: {"head": "pooled"} for name in READERS if name.endswith(" pooled")}
 PARTS: dict[str, dict[str, Any]] = dict.fromkeys(("bert hidden", "roberta hidden", "albert hidden"), BARE)

@@ -65,7 +65,7 @@ READERS: dict[str, dict[str, Any]] = {
         "distilbert": {},
         "albert": {"d_embedding": 10, "n_groups": 2, "n_layers": 4},
     }.items()
-    for head in ("words", "classes", "pooled", "first", "mean", "hidden")
+    for head in ("words", "classes", "token-classes", "span", "pooled", "first", "mean", "hidden")
     if (family, head) != ("distilbert", "pooled")  # it has none
 }
 PICTURES: dict[str, dict[str, Any]] = {
@@ -78,7 +78,7 @@ FORECASTERS: dict[str, dict[str, Any]] = {
 }
 EVERY = TRANSLATORS | LANGUAGE_MODELS | READERS | PICTURES | FORECASTERS
 SHAPES = {"words": (3, 5, V), "classes": (3, 2), "pooled": (3, 24), "first": (3, 24), "mean": (3, 24)}
-SHAPES |= {"hidden": (3, 5, 24), "distilled": (3, 2)}
+SHAPES |= {"hidden": (3, 5, 24), "distilled": (3, 2), "token-classes": (3, 5, 2), "span": (3, 5, 2)}
 every_family = pytest.mark.parametrize("name", EVERY)
 every_decoder = pytest.mark.parametrize("name", TRANSLATORS | LANGUAGE_MODELS)
 every_translator = pytest.mark.parametrize("name", TRANSLATORS)

@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.autograd import gradcheck
 
 from heedful.core import Mask, MultiHeadAttention, attend, attention_weights, causal, padding, window
-from heedful.core.binding import bind
-from heedful.core.rules import Grid
+from heedful.core.mask_preparation import prepare_mask
+from heedful.core.masks import Grid
 
 B, K = 3, 4
 Rule = Callable[[int, int, int, int], bool]  # batch row, head, slot of the query, slot of the key
@@ -288,8 +288,8 @@ def test_wrong_shapes_are_named() -> None:
         attend(query, key[..., :3], value)
     with pytest.raises(ValueError, match=r"share evenly; got query \(3, 4, 5, 4\), key \(3, 3, 5, 4\)"):
         attend(query, key[:, :3], value[:, :3])
-    bound = bind(causal(), Grid(B, 4, 4, 0, query.device), dtype=query.dtype)
-    with pytest.raises(ValueError, match="bound to 3 rows of 4 queries and 4 keys, but there are 3 rows of 5 and 5"):
+    bound = prepare_mask(causal(), Grid(B, 4, 4, 0, query.device), dtype=query.dtype)
+    with pytest.raises(ValueError, match="for 3 rows of 4 queries and 4 keys, but there are 3 rows of 5 and 5"):
         attend(query, key, value, keep=bound)
     with pytest.raises(ValueError, match="carries its bias already"):
         attend(query[:, :, :4], key[:, :, :4], value[:, :, :4], keep=bound, bias=torch.zeros(4, 4))

@@ -12,7 +12,7 @@ from tiny_models import D, V, close, shaken, tokens
 from torch import nn
 
 from heedful.core import PatchEmbedding, SeriesEmbedding, TokenEmbedding, VocabularyHead, padding
-from heedful.core.rules import Grid
+from heedful.core.masks import Grid
 
 
 def test_token_vectors_are_scaled_and_segments_added() -> None:

@@ -18,6 +18,7 @@ from heedful.core import (
     LayerNorm,
     Mean,
     PoolingHead,
+    SpanHead,
     Token,
     VocabularyHead,
     padding,
@@ -96,3 +97,21 @@ def test_the_largest_values_are_those_of_real_tokens(x: Tensor) -> None:
     close(Largest()(x), x.max(dim=1).values)
     wanted = torch.stack([x[0, :2].amax(dim=0), torch.zeros(D, dtype=x.dtype), x[2, 1:].amax(dim=0)])
     close(Largest()(x.masked_fill(~nobody[..., None], torch.nan), padding(nobody)), wanted)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_padding_can_neither_start_nor_end_a_span(x: Tensor, dtype: torch.dtype) -> None:
+    head, x = shaken(SpanHead(D)).to(dtype), x.to(dtype)
+    plain = x @ head.out.weight.T + head.out.bias
+    close(head(x), plain, 1e-2 if dtype in (torch.bfloat16, torch.float16) else 1e-5)
+    high = torch.where(KEEP[..., None], x, 1e3 * torch.sign(head.out.weight.sum(dim=0)))  # padding that would win
+    scores = head(high, padding(KEEP))
+    assert torch.equal(scores[KEEP], head(x)[KEEP])
+    assert KEEP.gather(1, scores.argmax(dim=1)).all()
+    empty = head(x, padding([4, 0, 2]))
+    assert empty.log_softmax(dim=1).isfinite().all()
+
+
+def test_classes_of_every_token_are_those_of_its_vector(x: Tensor) -> None:
+    head = shaken(ClassHead(Hidden(), D, 5))
+    close(head(x, padding(KEEP)), x @ head.out.weight.T + head.out.bias)

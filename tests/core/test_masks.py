@@ -10,9 +10,8 @@ from tiny_models import SCHEMES, D, V, close, decoder_only, encoder_layer, encod
 from torch import Tensor
 
 from heedful.core import Decoder, Encoder, Mask, attend, causal, everything, padding, window
-from heedful.core.binding import Bound, bind, zero_padding
-from heedful.core.masks import as_mask
-from heedful.core.rules import Grid, Padding
+from heedful.core.mask_preparation import PreparedMask, prepare_mask, zero_padding
+from heedful.core.masks import Grid, Padding, as_mask
 
 CPU = torch.device("cpu")
 LEFT = torch.tensor([[False, True, True, True], [True, True, True, True]])
@@ -118,32 +117,32 @@ def test_a_model_refuses_what_is_no_padding_in_words(keep: Any) -> None:
             decoder_only()(ids, mask)
 
 
-def bound(mask: Mask, *, n_queries: int = 4, start: int = 0, bias: Tensor | None = None) -> Bound:
-    return bind(mask, Grid(2, n_queries, 4, start, CPU), bias=bias, dtype=torch.float32)
+def bound(mask: Mask, *, n_queries: int = 4, start: int = 0, bias: Tensor | None = None) -> PreparedMask:
+    return prepare_mask(mask, Grid(2, n_queries, 4, start, CPU), bias=bias, dtype=torch.float32)
 
 
 def test_what_hides_nothing_is_dropped() -> None:
     full = padding(torch.ones(2, 4, dtype=torch.bool))
     for mask in (everything(), padding([4, 4]), full, window(4), full & window(9)):
         free = bound(mask)
-        assert (free.additive, free.dead, free.order, free.is_causal) == (None, None, None, False)
+        assert (free.additive, free.fully_masked, free.unpad_index, free.is_causal) == (None, None, None, False)
     step = bound(causal() & padding([4, 4]), n_queries=1, start=3)
-    assert (step.additive, step.dead, step.is_causal) == (None, None, False)
+    assert (step.additive, step.fully_masked, step.is_causal) == (None, None, False)
 
 
 def test_a_causal_mask_is_the_kernels_own_where_that_is_exact() -> None:
     for mask in (causal(), causal() & padding([4, 1]), causal() & padding(RIGHT), causal() & window(4)):
         fused = bound(mask)
         assert fused.is_causal
-        assert (fused.additive, fused.dead, fused.order) == (None, None, None)
+        assert (fused.additive, fused.fully_masked, fused.unpad_index) == (None, None, None)
     left = bound(causal() & padding(LEFT))
     assert left.is_causal
     assert left.additive is None
-    assert left.order is not None
-    assert left.order[0].tolist() == [[1, 2, 3, 0], [0, 1, 2, 3]]
-    assert left.order[1].tolist() == [[3, 0, 1, 2], [0, 1, 2, 3]]
-    assert left.dead is not None
-    assert left.dead.flatten().tolist() == [True, False, False, False] + [False] * 4
+    assert left.unpad_index is not None
+    assert left.unpad_index[0].tolist() == [[1, 2, 3, 0], [0, 1, 2, 3]]
+    assert left.unpad_index[1].tolist() == [[3, 0, 1, 2], [0, 1, 2, 3]]
+    assert left.fully_masked is not None
+    assert left.fully_masked.flatten().tolist() == [True, False, False, False] + [False] * 4
 
 
 def test_padding_known_to_stand_at_the_end_takes_the_causal_way_whatever_it_hides() -> None:
@@ -154,9 +153,9 @@ def test_padding_known_to_stand_at_the_end_takes_the_causal_way_whatever_it_hide
     for real in (keep, torch.ones_like(keep)):  # even where nothing is hidden: the next batch may be another
         fused = bound(causal() & padding(real, at_the_end=True))
         assert fused.is_causal
-        assert (fused.additive, fused.order) == (None, None)
-        assert fused.dead is not None
-        assert fused.dead.flatten().tolist() == (~real[:, 0]).tolist()
+        assert (fused.additive, fused.unpad_index) == (None, None)
+        assert fused.fully_masked is not None
+        assert fused.fully_masked.flatten().tolist() == (~real[:, 0]).tolist()
         free = bound(padding(real, at_the_end=True))
         assert free.additive is not None
         assert torch.equal(free.additive[:, 0, 0] == 0, real | ~real.any(dim=1, keepdim=True))
@@ -192,7 +191,8 @@ def test_elsewhere_the_dense_mask_is_exact(case: dict[str, Any]) -> None:
     wanted = case["mask"].tensor(*sizes).expand(2, 2, *sizes)
     blind = ~wanted.any(-1, keepdim=True)
     assert torch.equal(seen, wanted | blind)
-    assert torch.equal(given.dead.expand_as(blind), blind) if given.dead is not None else not blind.any()
+    hidden = given.fully_masked
+    assert not blind.any() if hidden is None else torch.equal(hidden.expand_as(blind), blind)
 
 
 def test_an_encoders_padding_costs_one_row_and_no_square() -> None:
@@ -200,7 +200,7 @@ def test_an_encoders_padding_costs_one_row_and_no_square() -> None:
         given = bound(mask)
         assert given.additive is not None
         assert given.additive.shape == (2, 1, 1, 4)
-        assert given.dead is None or not given.dead.any()
+        assert given.fully_masked is None or not given.fully_masked.any()
 
 
 @pytest.mark.parametrize("keep", [None, padding([4, 2]), padding(RIGHT), padding(LEFT)])

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from heedful.families import read_checkpoint, read_published, write_checkpoint, write_published
 from published_pairs import GENERATORS, MAKERS, TEXTS, Pair, files, pair
-from published_readers import CHANGES, PARTS
+from published_readers import CHANGES, PARTS, READERS
 
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5}
 LENGTHS, SOURCE_LENGTHS = [9, 4, 1], [7, 11, 2]
@@ -32,6 +32,8 @@ def theirs(
         masks = {"attention_mask": keep, "decoder_attention_mask": real}
         return both.reference(source, decoder_input_ids=target, **masks).logits
     out = both.reference(target) if real is None else both.reference(target, attention_mask=real)
+    if hasattr(out, "start_logits"):
+        return torch.stack([out.start_logits, out.end_logits], dim=-1)
     said = ("logits", "prediction_outputs", "pooler_output", "last_hidden_state")
     return next(found for name in said if (found := getattr(out, name, None)) is not None)
 
@@ -115,6 +117,26 @@ def test_the_mean_over_real_tokens() -> None:
     words, real = both.inputs(3, 9), torch.arange(9) < torch.tensor(LENGTHS)[:, None]
     hidden = model(words, attention_mask=real.long()).last_hidden_state
     close(module(words, real), (hidden * real[..., None]).sum(dim=1) / real.sum(dim=1, keepdim=True))
+
+
+@pytest.mark.parametrize("name", [name for name in READERS if name.endswith((" span", " token classes"))])
+@torch.no_grad()
+def test_padding_cannot_win_a_span_and_labels_stay(name: str) -> None:
+    both = made(name, torch.float32)
+    tokens, real = both.inputs(3, 70), torch.arange(70) < torch.tensor([70, 64, 1])[:, None]
+    scores, wanted = ours(both, tokens, tokens, real=real), theirs(both, tokens, tokens, real=real.long())
+    close(scores[real], wanted[real])
+    if name.endswith(" span"):
+        assert real.gather(1, scores.argmax(dim=1)).all()
+        assert scores.log_softmax(dim=1).isfinite().all()
+        return
+    labels = ("B-PER", "I-PER", "B-LOC", "I-LOC", "O")
+    config = files(both.reference)[0] | {"id2label": dict(enumerate(labels))}
+    read = read_published(config, both.reference.state_dict())
+    assert read.labels == labels
+    out = write_published(read.module, read.config, labels=read.labels)
+    assert out.config["id2label"] == {str(place): label for place, label in enumerate(labels)}
+    assert out.config["label2id"] == {label: place for place, label in enumerate(labels)}
 
 
 @pytest.mark.parametrize("name", GENERATORS)

@@ -28,9 +28,8 @@ from heedful.core import (
     everything,
     padding,
 )
-from heedful.core.binding import bind
-from heedful.core.masks import as_mask
-from heedful.core.rules import Grid
+from heedful.core.mask_preparation import prepare_mask
+from heedful.core.masks import Grid, as_mask
 from heedful.training.loss import _Agreeing, _CrossEntropy, agreeing_cross_entropy, cross_entropy
 from heedful.training.optimizers import MaskedAdamW, QuickAdamW
 from heedful.training.parallel import MasterWeightModel
@@ -126,7 +125,7 @@ def test_attention_over_short_rows(kind: str, heads: int, shared: int, n_queries
     assert type(part) is QuickDotProduct
     mine = [value.clone().requires_grad_() for value in values]
     exact = [value.double().requires_grad_() for value in values]
-    found = part(*mine, bind(rules, grid, bias=bias, dtype=dtype))
+    found = part(*mine, prepare_mask(rules, grid, bias=bias, dtype=dtype))
     assert "ShortAttentionBackward" in made_by(found)
     wanted = attend(*exact, keep=rules, bias=None if bias is None else bias.double(), scale=part.scale)
     slope = torch.randn(found.shape, device="cuda").to(dtype)
@@ -153,7 +152,7 @@ def test_what_its_kernel_does_not_know_is_left_to_attention(what: str) -> None:
     rules = {"by head": as_mask(seen), "order": causal() & padding(some)}.get(what, everything())
     part = DotProduct(dropout=0.1 if what == "dropout" else 0.0)
     quicken(part, torch.device("cuda"))
-    found = part(query, key, value, bind(rules, Grid(2, n, n, 0, torch.device("cuda")), bias=bias, dtype=dtype))
+    found = part(query, key, value, prepare_mask(rules, Grid(2, n, n, 0, torch.device("cuda")), bias=bias, dtype=dtype))
     assert "ShortAttentionBackward" not in made_by(found)
     inputs = [query, key, value, *([] if bias is None else [bias])]
     assert all(bool(slope.isfinite().all()) for slope in torch.autograd.grad(found.sum(), inputs))
@@ -221,7 +220,7 @@ def test_a_layer_and_all_its_gradients(residual: type, kind: str) -> None:
     slope = torch.randn(5, n, width, device="cuda")
 
     def run(parts: Any, given: list[Tensor], dtype: torch.dtype) -> list[Tensor]:
-        bound = {"keep": bind(*context["keep"], dtype=dtype)} if context else {}
+        bound = {"keep": prepare_mask(*context["keep"], dtype=dtype)} if context else {}
         more = {"rotate": turn} if kind == "turned" else {}
         others = given[1:] if kind == "cross" else []
         y = given[0]

@@ -27,8 +27,8 @@ from heedful.core import (
     everything,
     padding,
 )
-from heedful.core.binding import Bound, bind
-from heedful.core.rules import Grid
+from heedful.core.mask_preparation import PreparedMask, prepare_mask
+from heedful.core.masks import Grid
 from heedful.training import cross_entropy, pending
 from heedful.training.packed import PackedEncoderLayer
 from heedful.training.parallel import MasterWeightModel, ReplicatedModel
@@ -120,8 +120,8 @@ MASKS = {
 }
 
 
-def bound(mask: Mask, queries: int = 6, keys: int = 6, bias: Tensor | None = None) -> Bound:
-    return bind(mask, Grid(3, queries, keys, 0, torch.device("cpu")), bias=bias, dtype=torch.float32)
+def bound(mask: Mask, queries: int = 6, keys: int = 6, bias: Tensor | None = None) -> PreparedMask:
+    return prepare_mask(mask, Grid(3, queries, keys, 0, torch.device("cpu")), bias=bias, dtype=torch.float32)
 
 
 @pytest.mark.parametrize("scale", [None, 0.7])

@@ -1,103 +1,69 @@
-"""Every part of the Transformer, and nothing but torch under it."""
+"""Every part of the Transformer, and nothing but torch under it. Each line exports a public name."""
 
-from .attention import DotProduct, attend, attention_weights
-from .cache import Cache, KVCache, State
-from .embeddings import PatchEmbedding, SeriesEmbedding, TokenEmbedding, Vectors
-from .feedforward import ACTIVATIONS, FeedForward, GatedFeedForward
-from .fixed_cache import FixedKVCache
-from .heads import (
-    Average,
-    ClassHead,
-    FirstToken,
-    ForecastHead,
-    Hidden,
-    Joined,
-    Largest,
-    Mean,
-    PoolingHead,
-    Token,
-    Transform,
-    VocabularyHead,
-)
-from .layers import DecoderLayer, EncoderLayer, PostNorm, PreNorm
-from .masks import Mask, causal, everything, padding, window
-from .multihead import MultiHeadAttention
-from .norms import BatchNorm, LayerNorm, RMSNorm
-from .positions import ALiBi, Learned, LinearScaling, Llama3Scaling, Positions, Relative, Rotary, Sinusoidal
-from .recurrent import (
-    AdditiveAttention,
-    NoAttention,
-    RecurrentDecoder,
-    RecurrentEncoder,
-    RecurrentState,
-)
-from .series import DirectForecast, Forecaster, InstanceScale, MeanScale, NoScale, Scale
-from .stacks import Decoder, Encoder, Stack
-from .transformer import DecoderOnly, EncoderDecoder, EncoderOnly
-
-__all__ = [
-    "ACTIVATIONS",
-    "ALiBi",
-    "AdditiveAttention",
-    "Average",
-    "BatchNorm",
-    "Cache",
-    "ClassHead",
-    "Decoder",
-    "DecoderLayer",
-    "DecoderOnly",
-    "DirectForecast",
-    "DotProduct",
-    "Encoder",
-    "EncoderDecoder",
-    "EncoderLayer",
-    "EncoderOnly",
-    "FeedForward",
-    "FirstToken",
-    "FixedKVCache",
-    "ForecastHead",
-    "Forecaster",
-    "GatedFeedForward",
-    "Hidden",
-    "InstanceScale",
-    "Joined",
-    "KVCache",
-    "Largest",
-    "LayerNorm",
-    "Learned",
-    "LinearScaling",
-    "Llama3Scaling",
-    "Mask",
-    "Mean",
-    "MeanScale",
-    "MultiHeadAttention",
-    "NoAttention",
-    "NoScale",
-    "PatchEmbedding",
-    "PoolingHead",
-    "Positions",
-    "PostNorm",
-    "PreNorm",
-    "RMSNorm",
-    "RecurrentDecoder",
-    "RecurrentEncoder",
-    "RecurrentState",
-    "Relative",
-    "Rotary",
-    "Scale",
-    "SeriesEmbedding",
-    "Sinusoidal",
-    "Stack",
-    "State",
-    "Token",
-    "TokenEmbedding",
-    "Transform",
-    "Vectors",
-    "VocabularyHead",
-    "attend",
-    "attention_weights",
-    "causal",
-    "everything",
-    "padding",
-    "window",
-]
+from .attention import DotProduct as DotProduct
+from .attention import attend as attend
+from .attention import attention_weights as attention_weights
+from .cache import Cache as Cache
+from .cache import FixedKVCache as FixedKVCache
+from .cache import KVCache as KVCache
+from .embeddings import PatchEmbedding as PatchEmbedding
+from .embeddings import SeriesEmbedding as SeriesEmbedding
+from .embeddings import TokenEmbedding as TokenEmbedding
+from .embeddings import Vectors as Vectors
+from .feedforward import ACTIVATIONS as ACTIVATIONS
+from .feedforward import FeedForward as FeedForward
+from .feedforward import GatedFeedForward as GatedFeedForward
+from .heads import Average as Average
+from .heads import ClassHead as ClassHead
+from .heads import FirstToken as FirstToken
+from .heads import ForecastHead as ForecastHead
+from .heads import Hidden as Hidden
+from .heads import Joined as Joined
+from .heads import Largest as Largest
+from .heads import Mean as Mean
+from .heads import PoolingHead as PoolingHead
+from .heads import SpanHead as SpanHead
+from .heads import Token as Token
+from .heads import Transform as Transform
+from .heads import VocabularyHead as VocabularyHead
+from .layers import DecoderLayer as DecoderLayer
+from .layers import EncoderLayer as EncoderLayer
+from .layers import ParallelLayer as ParallelLayer
+from .layers import PostNorm as PostNorm
+from .layers import PreNorm as PreNorm
+from .masks import Mask as Mask
+from .masks import causal as causal
+from .masks import everything as everything
+from .masks import padding as padding
+from .masks import window as window
+from .multihead import MultiHeadAttention as MultiHeadAttention
+from .norms import BatchNorm as BatchNorm
+from .norms import LayerNorm as LayerNorm
+from .norms import RMSNorm as RMSNorm
+from .positions import ALiBi as ALiBi
+from .positions import LayerPositions as LayerPositions
+from .positions import Learned as Learned
+from .positions import LinearScaling as LinearScaling
+from .positions import Llama3Scaling as Llama3Scaling
+from .positions import Positions as Positions
+from .positions import Relative as Relative
+from .positions import Rotary as Rotary
+from .positions import Sinusoidal as Sinusoidal
+from .recurrent import AdditiveAttention as AdditiveAttention
+from .recurrent import NoAttention as NoAttention
+from .recurrent import RecurrentDecoder as RecurrentDecoder
+from .recurrent import RecurrentEncoder as RecurrentEncoder
+from .recurrent import RecurrentState as RecurrentState
+from .series import DirectForecast as DirectForecast
+from .series import Forecaster as Forecaster
+from .series import InstanceScale as InstanceScale
+from .series import MeanScale as MeanScale
+from .series import NoScale as NoScale
+from .series import Scale as Scale
+from .stacks import Decoder as Decoder
+from .stacks import Encoder as Encoder
+from .stacks import Stack as Stack
+from .transformer import DecoderOnly as DecoderOnly
+from .transformer import EncoderDecoder as EncoderDecoder
+from .transformer import EncoderOnly as EncoderOnly
+from .transformer import State as State

@@ -15,11 +15,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from .binding import Bound, bind
-from .masks import Mask, as_mask
-from .rules import Grid
+from .mask_preparation import Keep, PreparedMask, prepare_mask
+from .masks import Grid, as_mask
 
-Keep = Mask | Bound | Tensor | None  # what attention may be given
 Rotate = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]  # queries and keys, turned by their positions
 
 # cuDNN's kernel is fast over long rows, but with a mask its gradients may be NaN (pytorch/pytorch#196678).
@@ -42,25 +40,25 @@ def attend(
     stands in them is never read. Queries are the caller's; under causal() a query that is itself padding
     gets a row that nobody should read.
     """
-    bound, key, value = _bound(query, key, value, keep, bias)
-    if bound.order is not None:
-        query, key, value = (_moved(part, bound.order[0]) for part in (query, key, value))
-    with sdpa_kernel(WITHOUT_CUDNN) if query.is_cuda and bound.additive is not None else nullcontext():
+    mask, key, value = _prepared(query, key, value, keep, bias)
+    if mask.unpad_index is not None:
+        query, key, value = (_moved(part, mask.unpad_index[0]) for part in (query, key, value))
+    with sdpa_kernel(WITHOUT_CUDNN) if query.is_cuda and mask.additive is not None else nullcontext():
         mixed = F.scaled_dot_product_attention(
             query,
             key,
             value,
-            attn_mask=None if bound.additive is None else bound.additive.to(query.dtype),
+            attn_mask=None if mask.additive is None else mask.additive.to(query.dtype),
             dropout_p=dropout,
-            is_causal=bound.is_causal,
+            is_causal=mask.is_causal,
             scale=scale,
             enable_gqa=query.shape[1] != key.shape[1],
         )
     if query.is_cuda and not torch.compiler.is_compiling():
         mixed = _Laid.apply(mixed)  # type: ignore[no-untyped-call]  # torch's
-    if bound.order is not None:
-        mixed = _moved(mixed, bound.order[1])
-    return mixed if bound.dead is None else torch.where(bound.dead, 0.0, mixed)
+    if mask.unpad_index is not None:
+        mixed = _moved(mixed, mask.unpad_index[1])
+    return mixed if mask.fully_masked is None else torch.where(mask.fully_masked, 0.0, mixed)
 
 
 def attention_weights(
@@ -75,15 +73,15 @@ def attention_weights(
 
     A row that may see nothing is all zero.
     """
-    bound, key, _ = _bound(query, key, key, keep, bias)
+    mask, key, _ = _prepared(query, key, key, keep, bias)
     key = key.repeat_interleave(query.shape[1] // key.shape[1], dim=1)  # (B, H, Tk, K)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = (query * scale) @ key.transpose(-2, -1)  # (B, H, Tq, Tk)
-    allowed = bound.rules.dense(bound.grid)
-    if allowed is None and bound.bias is None:
+    allowed = mask.rules.dense(mask.grid)
+    if allowed is None and mask.bias is None:
         return scores.softmax(dim=-1)
-    if bound.bias is not None:
-        scores = scores + bound.bias
+    if mask.bias is not None:
+        scores = scores + mask.bias
     if allowed is not None:
         scores = scores.masked_fill(~allowed, -torch.inf)
     blind = (scores == -torch.inf).all(dim=-1, keepdim=True)
@@ -118,29 +116,24 @@ def _moved(x: Tensor, order: Tensor) -> Tensor:
     return x.transpose(1, 2)[rows, order].transpose(1, 2)
 
 
-def _bound(query: Tensor, key: Tensor, value: Tensor, keep: Keep, bias: Tensor | None) -> tuple[Bound, Tensor, Tensor]:
-    """The mask laid over these lengths, and keys and values with nothing left where nobody may look."""
+def _prepared(
+    query: Tensor, key: Tensor, value: Tensor, keep: Keep, bias: Tensor | None
+) -> tuple[PreparedMask, Tensor, Tensor]:
+    """The mask prepared for these lengths, and keys and values with nothing left where nobody may look."""
     _check_shapes(query, key, value)
-    if isinstance(keep, Bound):
+    if isinstance(keep, PreparedMask):
         keep.check(query, key)
-        return carries_its_bias(keep, bias), key, value
+        return keep.reject_bias(bias), key, value
     n_queries, n_keys = query.shape[2], key.shape[2]
     grid = Grid(query.shape[0], n_queries, n_keys, n_keys - n_queries, query.device)
     rules = as_mask(keep)
-    bound = bind(rules, grid, bias=bias, dtype=query.dtype)
-    bound.check(query, key)
-    seen = rules.seen_keys(grid)
-    if seen is not None:
-        unseen = ~seen[:, None, :, None]  # (B, 1, Tk, 1)
-        key, value = key.masked_fill(unseen, 0.0), value.masked_fill(unseen, 0.0)
-    return bound, key, value
-
-
-def carries_its_bias(bound: Bound, bias: Tensor | None) -> Bound:
-    """A bound mask as it is; a bias beside it would be lost."""
-    if bias is not None:
-        raise ValueError("a bound mask carries its bias already; hand the bias to bind()")
-    return bound
+    mask = prepare_mask(rules, grid, bias=bias, dtype=query.dtype)
+    mask.check(query, key)
+    visible = rules.visible_keys(grid)
+    if visible is not None:
+        hidden = ~visible[:, None, :, None]  # (B, 1, Tk, 1)
+        key, value = key.masked_fill(hidden, 0.0), value.masked_fill(hidden, 0.0)
+    return mask, key, value
 
 
 def _check_shapes(query: Tensor, key: Tensor, value: Tensor) -> None:
@@ -166,12 +159,12 @@ class DotProduct(nn.Module):
         self.scale = scale
         self.dropout = dropout
 
-    def forward(self, query: Tensor, key: Tensor, value: Tensor, keep: Bound) -> Tensor:
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, keep: PreparedMask) -> Tensor:
         dropout = self.dropout if self.training else 0.0
         return attend(query, key, value, keep=keep, scale=self.scale, dropout=dropout)
 
     def weights(
-        self, query: Tensor, key: Tensor, value: Tensor, keep: Bound, *, heads: Sequence[int] | None = None
+        self, query: Tensor, key: Tensor, value: Tensor, keep: PreparedMask, *, heads: Sequence[int] | None = None
     ) -> Tensor:
         """The attention weights of the heads asked for: (B, H, Tq, Tk), before dropout."""
         if heads is not None:

@@ -8,32 +8,12 @@ keys in every layer (`append`), then the stack makes them part of what is held (
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, Self
+from typing import Self
 
 import torch
 from torch import Tensor
 
 KeysValues = tuple[Tensor, Tensor]
-
-
-class State(Protocol):
-    """What any decoder keeps, a recurrent one too: enough for whoever searches over its outputs."""
-
-    @property
-    def length(self) -> int | Tensor:
-        """Tokens held before this step: the slot of the next one."""
-
-    def reorder(self, rows: Tensor) -> None:
-        """Row i goes on from what row rows[i] held (beam search). The memory stays."""
-
-    def select(self, rows: Tensor, memory_rows: Tensor | None = None) -> None:
-        """Keep these rows only, and these of the memory (the same unless given)."""
-
-    def join(self, other: Self) -> None:
-        """The rows of another one come after these, and its memory's after this one's. All end at the same slot."""
-
-    def drop(self, n: int) -> None:
-        """Forget the first n slots, which `keep` hides in every row."""
 
 
 class Cache:
@@ -42,7 +22,7 @@ class Cache:
     Nothing that an unfinished step left behind is ever read: `advance` alone makes it count.
     """
 
-    length: int | Tensor
+    length: int | Tensor  # tokens held before this step: the slot of the next one
 
     def __init__(self) -> None:
         self.padded = False  # keep was given, so every further step must be told which keys are real
@@ -117,11 +97,11 @@ class Cache:
         }
 
     def join(self, other: Self) -> None:
-        """The rows of another cache come after these."""
+        """The rows of another cache come after these, and its memory's after this one's. All end at the same slot."""
         raise ValueError("only caches that grow can be joined; use KVCache")
 
     def drop(self, n: int) -> None:
-        """Forget the first n slots."""
+        """Forget the first n slots, which `keep` hides in every row."""
         raise ValueError("only a cache that grows can drop what it holds; use KVCache")
 
 
@@ -255,3 +235,101 @@ class KVCache(Cache):
     def advance(self, n_new: int, key_positions: Tensor | None, *, padded: bool, given: bool) -> None:
         super().advance(n_new, key_positions, padded=padded, given=given)
         self._positions = key_positions
+
+
+class FixedKVCache(Cache):
+    """Room for `capacity` tokens, in place from the first step, and its length on the device.
+
+    Nothing about it changes shape or address, so a step that uses it can be captured and replayed.
+    Keys not yet written are hidden by the causal mask. `keep`, where it is given, covers the capacity.
+    What is written in place cannot be differentiated: use it under torch.no_grad().
+    """
+
+    length: Tensor
+
+    def __init__(self, capacity: int, *, device: torch.device | str | None = None) -> None:
+        super().__init__()
+        if capacity < 1:
+            raise ValueError(f"a cache needs room for at least one token: capacity is {capacity}")
+        self.capacity = capacity
+        self.length = torch.zeros((), dtype=torch.long, device=device)
+        self._used = 0  # what the host saw; a replayed step does not pass here
+        self._unfinished = False  # a step has written and not advanced
+
+    def begin(self, n_new: int) -> int:
+        if not self._started:
+            self._memory.clear()
+        if self._unfinished:
+            self._forget_unfinished()
+        if self._used + n_new > self.capacity:
+            raise ValueError(
+                f"the cache has room for {self.capacity} tokens and holds {self._used}; {n_new} more do not fit"
+            )
+        return self.capacity
+
+    def append(self, layer: int, key: Tensor, value: Tensor) -> KeysValues:
+        if torch.is_grad_enabled() and key.requires_grad:
+            raise ValueError("a fixed cache is written in place, without gradients: use it under torch.no_grad()")
+        if layer not in self._layers:
+            batch, heads, _, width = key.shape
+            shape = batch, heads, self.capacity, width
+            self._layers[layer] = key.new_zeros(shape), value.new_zeros(shape)
+        slots = self._slots(key.shape[2])
+        self._unfinished = True
+        for buffer, new in zip(self._layers[layer], (key, value), strict=True):
+            same_batch(buffer, new)
+            buffer.index_copy_(2, slots, new)
+        return self._layers[layer]
+
+    def _place(self, new: Tensor) -> Tensor:
+        held = torch.arange(self.capacity, device=new.device) if self._positions is None else self._positions
+        held, new = same_rows(held, new)
+        if self._positions is None or held.shape != self._positions.shape:
+            self._positions = held.clone()
+        return self._positions.index_copy_(-1, self._slots(new.shape[-1]), new)
+
+    def advance(self, n_new: int, key_positions: Tensor | None, *, padded: bool, given: bool) -> None:
+        super().advance(n_new, key_positions, padded=padded, given=given)
+        self._used += n_new
+        self._unfinished = False
+        if key_positions is None:
+            self._forget_positions()
+
+    def reorder(self, rows: Tensor) -> None:
+        for buffer in self._buffers():
+            if rows.numel() != buffer.shape[0]:
+                raise ValueError(f"a fixed cache keeps its {buffer.shape[0]} rows when reordered; use select for fewer")
+            buffer.copy_(buffer.index_select(0, rows))  # in place: a captured step knows only this address
+
+    def reset(self) -> None:
+        """Forget everything and keep the room."""
+        for buffer in self._buffers():
+            buffer.zero_()  # what is hidden is multiplied by zero, and zero times NaN is NaN
+        self.length.zero_()
+        self._used = 0
+        self._memory.clear()
+        self._forget_positions()
+        self.padded = self.given = self.placed = self._started = self._unfinished = False
+
+    def _forget_unfinished(self) -> None:
+        """What a failed step has written is hidden by a weight of zero, and zero times NaN is NaN."""
+        if not self._started:
+            self._layers.clear()
+        behind = torch.arange(self.capacity, device=self.length.device)[:, None] >= self.length
+        for pair in self._layers.values():
+            for buffer in pair:
+                buffer.masked_fill_(behind, 0.0)
+
+    def _forget_positions(self) -> None:
+        """Back to the slots, in place."""
+        if self._positions is not None:
+            self._positions.copy_(torch.arange(self.capacity, device=self._positions.device))
+
+    def _buffers(self) -> list[Tensor]:
+        """Everything that has a row for each row of the batch."""
+        buffers = [buffer for pair in self._layers.values() for buffer in pair]
+        placed = self._positions is not None and one_for_each_row(self._positions)
+        return [*buffers, self._positions] if placed and self._positions is not None else buffers
+
+    def _slots(self, n_new: int) -> Tensor:
+        return torch.arange(n_new, device=self.length.device) + self.length

@@ -11,11 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .binding import zero_padding
-from .host import check_range
 from .init import linear, table
-from .masks import Mask, Padded, as_padding, padding
-from .rules import Grid
+from .mask_preparation import zero_padding
+from .masks import Grid, Mask, Padded, as_padding, can_read, padding
 
 Embedded = tuple[Tensor, Mask]  # (B, T, D) and which of it is real
 
@@ -57,6 +55,15 @@ def _ids(ids: Tensor, n: int, what: str) -> Tensor:
         raise TypeError(f"{what} are integers of shape (B, T), not {ids.dtype} of shape {tuple(ids.shape)}")
     check_range(ids, n, what)
     return ids.long()
+
+
+def check_range(ids: Tensor, n: int, what: str) -> None:
+    """Refuse ids outside 0 to n − 1, where the host can read them; a device checks by itself."""
+    if not ids.numel() or not can_read(ids):
+        return
+    low, high = int(ids.min()), int(ids.max())
+    if low < 0 or high >= n:
+        raise ValueError(f"{what} go from 0 to {n - 1} here, but {low if low < 0 else high} was given")
 
 
 class Vectors(nn.Module):

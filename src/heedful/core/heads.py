@@ -12,11 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .binding import zero_padding
 from .feedforward import Activation, activation_of
 from .init import linear, table
-from .masks import Mask, as_padding
-from .rules import Grid
+from .mask_preparation import zero_padding
+from .masks import Grid, Mask, as_padding
 
 
 class Table(nn.Module):
@@ -169,7 +168,7 @@ class PoolingHead(nn.Module):
 
 
 class ClassHead(nn.Module):
-    """Logits over classes, from one vector per row: (B, C)."""
+    """Logits over classes, of what a pool gives: one vector per row (B, C), or with Hidden() every token (B, T, C)."""
 
     def __init__(self, pool: nn.Module, d_model: int, n_classes: int, *, dropout: float = 0.0) -> None:
         super().__init__()
@@ -179,6 +178,23 @@ class ClassHead(nn.Module):
 
     def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
         return self.out(self.dropout(self.pool(x, keep)))
+
+
+class SpanHead(nn.Module):
+    """Where an answer starts and where it ends: two scores per token, (B, T, 2). Padding has the lowest there is.
+
+    The lowest is finite, so that the softmax of a row without any token is finite too.
+    """
+
+    def __init__(self, d_model: int, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.out = linear(d_model, 2)
+
+    def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
+        scores: Tensor = self.out(self.dropout(x))
+        real = _real(x, keep)
+        return scores if real is None else scores.masked_fill(~real[..., None], torch.finfo(scores.dtype).min)
 
 
 class Average(nn.Module):

@@ -9,12 +9,8 @@ whose papers start otherwise set their own afterwards.
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 import torch
 from torch import nn
-
-M = TypeVar("M", bound=nn.Module)
 
 
 def linear(d_in: int, d_out: int, *, bias: bool = True, pieces: int = 1) -> nn.Linear:
@@ -31,11 +27,3 @@ def linear(d_in: int, d_out: int, *, bias: bool = True, pieces: int = 1) -> nn.L
 def table(n: int, d_model: int) -> nn.Parameter:
     """A table of n vectors."""
     return nn.Parameter(torch.randn(n, d_model) * d_model**-0.5)
-
-
-def start_normal(module: M, deviation: float) -> M:
-    """Every matrix and table of a module anew, normal with one deviation (GPT-2, BERT, BART, LLaMA: 0.02)."""
-    for parameter in module.parameters():
-        if parameter.dim() > 1:
-            nn.init.normal_(parameter, std=deviation)
-    return module

@@ -9,9 +9,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from .attention import Keep, Rotate
+from .attention import Rotate
 from .cache import Cache
-from .multihead import bind_memory, bind_self
+from .mask_preparation import Keep, prepare_memory, prepare_self
 
 
 class PreNorm(nn.Module):
@@ -24,7 +24,11 @@ class PreNorm(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, *args: Any, **context: Any) -> Tensor:
-        return x + self.dropout(self.part(self.norm(x), *args, **context))
+        return x + self.branch(x, *args, **context)
+
+    def branch(self, x: Tensor, *args: Any, **context: Any) -> Tensor:
+        """What is added to x."""
+        return self.dropout(self.part(self.norm(x), *args, **context))
 
 
 class PostNorm(nn.Module):
@@ -53,20 +57,37 @@ class EncoderLayer(nn.Module):
         x: Tensor,
         *,
         keep: Keep = None,
+        bias: Tensor | None = None,
         rotate: Rotate | None = None,
         cache: Cache | None = None,
-        layer: int = 0,
+        layer: int | None = None,
     ) -> Tensor:
-        x, keep = bind_self(x, keep, cache=cache)
-        x = self.attention(x, keep=keep, rotate=rotate, cache=cache, layer=layer)
-        return self.feed_forward(x)
+        x, mask = prepare_self(x, keep, bias=bias, in_stack=cache is not None or layer is not None)
+        return self.sublayers(x, keep=mask, rotate=rotate, cache=cache, layer=layer)
+
+    def sublayers(self, x: Tensor, **context: Any) -> Tensor:
+        """The attention, which alone needs the context, and the feed-forward."""
+        return self.feed_forward(self.attention(x, **context))
+
+
+class ParallelLayer(EncoderLayer):
+    """x + attention(norm(x)) + feed_forward(norm(x)): both sublayers read the layer's input (GPT-J, PaLM, Falcon).
+
+    Both come wrapped in PreNorm: with one norm that they share, or with a norm each (GPT-NeoX).
+    """
+
+    attention: PreNorm
+    feed_forward: PreNorm
+
+    def sublayers(self, x: Tensor, **context: Any) -> Tensor:
+        return x + self.attention.branch(x, **context) + self.feed_forward.branch(x)
 
 
 class DecoderLayer(nn.Module):
     """Masked self-attention, cross-attention over the memory, feed-forward.
 
-    The mask of the self-attention is the caller's to give (a Decoder gives causal()); that of the
-    cross-attention is the source's padding.
+    `keep` and `bias` are of the self-attention (a Decoder gives causal()); the mask of the cross-attention is the
+    source's padding, `memory_keep`.
     """
 
     def __init__(self, attention: nn.Module, cross_attention: nn.Module, feed_forward: nn.Module) -> None:
@@ -82,12 +103,13 @@ class DecoderLayer(nn.Module):
         *,
         keep: Keep = None,
         memory_keep: Keep = None,
+        bias: Tensor | None = None,
         rotate: Rotate | None = None,
         cache: Cache | None = None,
-        layer: int = 0,
+        layer: int | None = None,
     ) -> Tensor:
-        x, keep = bind_self(x, keep, cache=cache)
-        memory, memory_keep = bind_memory(x, memory, memory_keep)
-        x = self.attention(x, keep=keep, rotate=rotate, cache=cache, layer=layer)
-        x = self.cross_attention(x, memory, keep=memory_keep, cache=cache, layer=layer)
+        x, mask = prepare_self(x, keep, bias=bias, in_stack=cache is not None or layer is not None)
+        memory, memory_mask = prepare_memory(x, memory, memory_keep, in_stack=layer is not None)
+        x = self.attention(x, keep=mask, rotate=rotate, cache=cache, layer=layer)
+        x = self.cross_attention(x, memory, keep=memory_mask, cache=cache, layer=layer)
         return self.feed_forward(x)

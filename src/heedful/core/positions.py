@@ -5,21 +5,24 @@
 - `bias(q_pos, k_pos)`: add something to the scores (relative buckets, ALiBi).
 
 A stack asks once per call, with explicit position ids: (T,) for all rows, or (B, T). Cross-attention
-never asks. Shapes: B batch, H heads, T tokens (Tq, Tk), D d_model, K head width.
+never asks. `LayerPositions` holds a scheme for each layer, where they differ.
+Shapes: B batch, H heads, T tokens (Tq, Tk), D d_model, K head width.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from .attention import Rotate
-from .host import can_read, check_range
+from .embeddings import check_range
 from .init import table
+from .masks import can_read
 
 Scaling = Callable[[Tensor], Tensor]
 MEMORABLE = 1 << 16  # positions beyond are computed every time
@@ -46,6 +49,10 @@ class Positions(nn.Module):
     def bias(self, q_pos: Tensor, k_pos: Tensor) -> Tensor | None:
         """(H, Tq, Tk), or (B, H, Tq, Tk) where the positions differ by row; None for none."""
         return None
+
+    def of_layer(self, layer: int) -> Positions:
+        """The scheme that turns queries and keys, or biases the scores, in this layer: the same in all."""
+        return self
 
 
 def _check_width(x: Tensor, width: int) -> None:
@@ -250,6 +257,30 @@ class Rotary(Positions):
 
     def extra_repr(self) -> str:
         return f"width={self.width}, {'neighbours' if self.interleaved else 'halves'}"
+
+
+class LayerPositions(Positions):
+    """A scheme for each layer: rotary in some layers and none in others, or a table of relative distances each.
+
+    What is added to the input is added once, before the first layer, so such schemes have no place here.
+    """
+
+    def __init__(self, schemes: Iterable[Positions]) -> None:
+        super().__init__()
+        self.schemes = nn.ModuleList(schemes)
+        for scheme in self.schemes:
+            if not isinstance(scheme, Positions) or type(scheme).embed is not Positions.embed:
+                name = type(scheme).__name__
+                raise ValueError(f"positions by layer turn queries and keys or bias the scores, and {name} does not")
+
+    def of_layer(self, layer: int) -> Positions:
+        return cast("Positions", self.schemes[layer])
+
+    def rotation(self, q_pos: Tensor, k_pos: Tensor) -> Rotate | None:
+        raise ValueError("the positions of this stack differ by layer: ask of_layer(index)")
+
+    def bias(self, q_pos: Tensor, k_pos: Tensor) -> Tensor | None:
+        raise ValueError("the positions of this stack differ by layer: ask of_layer(index)")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,32 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from .binding import newest, zero_padding
 from .cache import check_memory_rows, same_batch, stacked
 from .init import linear
-from .masks import Padded, as_padding
-from .multihead import beams
-from .rules import Grid
+from .mask_preparation import beams, newest, zero_padding
+from .masks import Grid, Padded, as_padding
 
-Prepared = tuple[Tensor, ...]  # what a reader makes of the memory, once per sentence
-
-
-class Reader(Protocol):
-    """How a decoder's step reads the memory."""
-
-    def prepare(self, memory: Tensor, real: Tensor | None) -> Prepared:
-        """From the memory (B, S, M), what every step needs."""
-
-    def __call__(self, query: Tensor, prepared: Prepared, real: Tensor | None) -> Tensor:
-        """Queries (B, Tq, D) → contexts (B, Tq, M)."""
-
-    def weights(self, query: Tensor, prepared: Prepared, real: Tensor | None) -> Tensor:
-        """(B, Tq, S)."""
+Prepared = tuple[Tensor, ...]  # what a reader (AdditiveAttention, NoAttention) makes of the memory, once per sentence
 
 
 class AdditiveAttention(nn.Module):
@@ -49,12 +34,15 @@ class AdditiveAttention(nn.Module):
         self.score = linear(d_attention, 1, bias=False)
 
     def prepare(self, memory: Tensor, real: Tensor | None) -> Prepared:
+        """From the memory (B, S, M), what every step needs."""
         return memory, self.key(memory)
 
     def forward(self, query: Tensor, prepared: Prepared, real: Tensor | None) -> Tensor:
+        """Queries (B, Tq, D) → contexts (B, Tq, M)."""
         return self.weights(query, prepared, real) @ prepared[0]
 
     def weights(self, query: Tensor, prepared: Prepared, real: Tensor | None) -> Tensor:
+        """(B, Tq, S)."""
         keys = prepared[1][:, None]  # (B, 1, S, A)
         scores: Tensor = self.score(torch.tanh(self.query(query)[:, :, None] + keys)).squeeze(-1)  # (B, Tq, S)
         if real is None:
@@ -178,7 +166,9 @@ class RecurrentDecoder(nn.Module):
     It starts from both directions of the memory joined. Padding in x leaves the state as it is.
     """
 
-    def __init__(self, d_model: int, d_memory: int, reader: Reader, *, dropout: float = 0.0) -> None:
+    def __init__(
+        self, d_model: int, d_memory: int, reader: AdditiveAttention | NoAttention, *, dropout: float = 0.0
+    ) -> None:
         super().__init__()
         self.start = linear(d_memory, d_model)
         self.reader = reader
@@ -208,19 +198,9 @@ class RecurrentDecoder(nn.Module):
             cache.length += x.shape[1]
         return self.dropout(torch.tanh(self.out(torch.cat([states, contexts, walk.x], dim=-1))))
 
-    def weights(
-        self,
-        x: Tensor,
-        memory: Tensor,
-        *,
-        keep: Padded = None,
-        memory_keep: Padded = None,
-        cache: RecurrentState | None = None,
-        positions: Tensor | None = None,
-        heads: Sequence[int] | None = None,
-    ) -> Tensor:
-        """What each step looks at: (B, 1, T, S). The cache stays as it is."""
-        walk = self._begin(x, memory, keep, memory_keep, cache)
+    def weights(self, x: Tensor, memory: Tensor, *, heads: Sequence[int] | None = None, **inputs: Any) -> Tensor:
+        """What each step of `forward` with the same inputs looks at: (B, 1, T, S). The cache stays as it is."""
+        walk = self._begin(x, memory, *(inputs.get(name) for name in ("keep", "memory_keep", "cache")))
         queries = torch.stack([before for before, _, _ in self._steps(walk)], dim=1)
         folded = queries.reshape(walk.prepared[0].shape[0], -1, queries.shape[-1])
         weights = self.reader.weights(folded, walk.prepared, walk.real)

@@ -11,11 +11,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from .binding import zero_padding
 from .embeddings import SeriesEmbedding
 from .heads import Mean
-from .masks import Mask, Padded, as_padding, padding
-from .rules import Grid
+from .mask_preparation import zero_padding
+from .masks import Grid, Mask, Padded, as_padding, padding
 from .stacks import Encoder
 
 

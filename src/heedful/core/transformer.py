@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from .cache import Cache, State
+from .cache import Cache
 from .masks import Padded
-from .recurrent import RecurrentDecoder, RecurrentEncoder
+from .recurrent import RecurrentDecoder, RecurrentEncoder, RecurrentState
 from .stacks import Decoder, Encoder
+
+State = Cache | RecurrentState  # what a decoder keeps from step to step
 
 
 class EncoderDecoder(nn.Module):

@@ -13,7 +13,7 @@ from ..core.init import linear
 from .bert import FIXED, SETTINGS, BertConfig, embedding_links
 from .names import Link, Names, link
 from .published import Published, same
-from .reader import architectures, finish, layer, norm, prefix, unused
+from .reader import architectures, finish, layer, norm, output_name, prefix, unused
 from .registry import Family, register
 
 
@@ -93,7 +93,7 @@ def names(config: AlbertConfig) -> Names:
             link("head.bias", "predictions.decoder.bias"),
             link("head.dense.*", f"{albert}pooler.*"),
             link("head.pool.dense.*", f"{albert}pooler.*"),
-            link("head.out.*", "classifier.*"),
+            link("head.out.*", output_name(config)),
         ),
         ignored={f"{albert}embeddings.position_ids": "counts the positions"}
         | unused(

@@ -9,10 +9,9 @@ from typing import ClassVar, Literal
 from torch import nn
 
 from ..core import EncoderDecoder, FeedForward, LayerNorm, Learned, MultiHeadAttention, Positions, PostNorm
-from ..core.init import start_normal
 from .names import ONE_ROW, Link, Names, link, zeros
 from .published import ACTIVATIONS, Published, same, words
-from .registry import Family, register
+from .registry import Family, initialize_normal, register
 from .translator import AttentionConfig, Part, embeddings, stacks
 
 
@@ -79,7 +78,7 @@ def build(config: BartConfig) -> EncoderDecoder:
         positions=lambda: Learned(config.max_length, config.d_model, offset=2),
         entry=lambda: LayerNorm(config.d_model),
     )
-    return start_normal(model, 0.02)
+    return initialize_normal(model, 0.02)
 
 
 def layer_links() -> Iterator[Link]:

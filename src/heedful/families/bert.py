@@ -8,7 +8,7 @@ from typing import ClassVar
 from ..core import EncoderOnly
 from .names import Link, Names, link
 from .published import ACTIVATIONS, CLASSES, Published, same, words
-from .reader import ReaderConfig, architectures, assemble, prefix, unused
+from .reader import ReaderConfig, architectures, assemble, output_name, prefix, unused
 from .registry import Family, register
 
 
@@ -72,7 +72,7 @@ def names(config: BertConfig) -> Names:
             link("head.bias", "cls.predictions.bias"),
             link("head.bias", "cls.predictions.decoder.bias"),
             link("head.pool.dense.*", f"{bert}pooler.dense.*"),
-            link("head.out.*", "classifier.*"),
+            link("head.out.*", output_name(config)),
         ),
         ignored={f"{bert}embeddings.position_ids": "counts the positions"}
         | unused(

@@ -10,7 +10,7 @@ from ..core import EncoderOnly
 from ..errors import ConfigError
 from .names import Names, link
 from .published import ACTIVATIONS, CLASSES, Published, Setting, same, words
-from .reader import HEADS, ReaderConfig, architectures, assemble, classes, prefix, unused
+from .reader import HEADS, Heads, ReaderConfig, architectures, assemble, classes, output_name, prefix, span, unused
 from .registry import Family, register
 
 NORM_EPS = 1e-12  # of every published one; a config.json has no key for it
@@ -23,13 +23,18 @@ class DistilBertConfig(ReaderConfig):
     family: ClassVar[str] = "distilbert"
 
     n_layers: int = 6
-    head: Literal["words", "classes", "first", "mean", "hidden"] = "words"
+    head: Literal["words", "classes", "token-classes", "span", "first", "mean", "hidden"] = "words"
     norm_eps: float = NORM_EPS
 
 
 def build(config: DistilBertConfig) -> EncoderOnly:
-    """A classifier has ReLU where BERT's has tanh."""
-    return assemble(config, heads={**HEADS, "classes": partial(classes, activation="relu")})
+    """A classifier has ReLU where BERT's has tanh, and dropout stands before the scores of a span."""
+    heads: Heads = {
+        **HEADS,
+        "classes": partial(classes, activation="relu"),
+        "span": partial(span, dropout=config.dropout),
+    }
+    return assemble(config, heads=heads)
 
 
 def names(config: DistilBertConfig) -> Names:
@@ -53,7 +58,7 @@ def names(config: DistilBertConfig) -> Names:
             link("head.table.weight", "vocab_projector.weight"),
             link("head.bias", "vocab_projector.bias"),
             link("head.pool.dense.*", "pre_classifier.*"),
-            link("head.out.*", "classifier.*"),
+            link("head.out.*", output_name(config)),
         ),
         ignored={f"{distilbert}embeddings.position_ids": "counts the positions"}
         | unused(config, {f"vocab_{part}.*": ("words",) for part in ("transform", "layer_norm", "projector")}),

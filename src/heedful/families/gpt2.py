@@ -21,10 +21,9 @@ from ..core import (
     TokenEmbedding,
     VocabularyHead,
 )
-from ..core.init import start_normal
 from .names import TRANSPOSED, Names, link
 from .published import ACTIVATIONS, Given, Published, Setting, same, words
-from .registry import Family, register
+from .registry import Family, initialize_normal, register
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +74,7 @@ def build(config: GPT2Config) -> DecoderOnly:
         dropout=config.embedding_dropout,
     )
     head = VocabularyHead(d_model, config.vocab_size, table=embedding if config.tied else None)
-    model = start_normal(DecoderOnly(embedding=embedding, decoder=decoder, head=head), 0.02)
+    model = initialize_normal(DecoderOnly(embedding=embedding, decoder=decoder, head=head), 0.02)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if name.endswith((".out.weight", ".narrow.weight")):

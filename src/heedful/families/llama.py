@@ -24,11 +24,10 @@ from ..core import (
     TokenEmbedding,
     VocabularyHead,
 )
-from ..core.init import start_normal
 from ..errors import ConfigError, unknown
 from .names import Names, link
 from .published import ACTIVATIONS, Given, Published, Setting, own, same, words
-from .registry import Family, register
+from .registry import Family, initialize_normal, register
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +138,7 @@ def assemble(
         norm=RMSNorm(d_model, eps=config.norm_eps),
     )
     head = VocabularyHead(d_model, config.vocab_size, table=embedding if config.tied else None)
-    return start_normal(DecoderOnly(embedding=embedding, decoder=decoder, head=head), 0.02)
+    return initialize_normal(DecoderOnly(embedding=embedding, decoder=decoder, head=head), 0.02)
 
 
 def build(config: LlamaConfig) -> DecoderOnly:

@@ -20,11 +20,10 @@ from ..core import (
     TokenEmbedding,
     VocabularyHead,
 )
-from ..core.init import start_normal
 from .bart import layer_links
 from .names import Names, link
 from .published import ACTIVATIONS, Published, same, words
-from .registry import Family, register
+from .registry import Family, initialize_normal, register
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +71,7 @@ def build(config: OPTConfig) -> DecoderOnly:
         norm=LayerNorm(d_model),
     )
     head = VocabularyHead(d_model, config.vocab_size, table=embedding if config.tied else None)
-    return start_normal(DecoderOnly(embedding=embedding, decoder=decoder, head=head), 0.02)
+    return initialize_normal(DecoderOnly(embedding=embedding, decoder=decoder, head=head), 0.02)
 
 
 NAMES = Names(

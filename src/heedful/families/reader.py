@@ -23,17 +23,20 @@ from ..core import (
     MultiHeadAttention,
     PoolingHead,
     PostNorm,
+    SpanHead,
     TokenEmbedding,
     Transform,
     VocabularyHead,
 )
-from ..core.init import linear, start_normal
+from ..core.init import linear
+from .registry import initialize_normal
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReaderConfig(FamilyConfig):
-    """`head`: "words" gives logits over the vocabulary, "classes" logits over `n_classes`, "pooled" the first token's
-    vector through a dense layer, "first" the same as it is, "mean" the mean of all vectors, "hidden" the vectors.
+    """`head`: "words" gives logits over the vocabulary, "classes" logits over `n_classes`, "token-classes" the same for
+    every token, "span" scores of where an answer starts and ends, "pooled" the first token's vector through a dense
+    layer, "first" the same as it is, "mean" the mean of all vectors, "hidden" the vectors.
     """
 
     vocab_size: int = 30522
@@ -43,7 +46,7 @@ class ReaderConfig(FamilyConfig):
     n_layers: int = 12
     max_length: int = 512
     activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu"
-    head: Literal["words", "classes", "pooled", "first", "mean", "hidden"] = "words"
+    head: Literal["words", "classes", "token-classes", "span", "pooled", "first", "mean", "hidden"] = "words"
     n_classes: int = 2
     norm_eps: float = 1e-12
     dropout: float = 0.1
@@ -91,10 +94,22 @@ def classes(config: ReaderConfig, embedding: TokenEmbedding, *, activation: str 
     return ClassHead(pool, config.d_model, config.n_classes, dropout=config.dropout)
 
 
+def token_classes(config: ReaderConfig, embedding: TokenEmbedding) -> nn.Module:
+    """Which class each token is."""
+    return ClassHead(Hidden(), config.d_model, config.n_classes, dropout=config.dropout)
+
+
+def span(config: ReaderConfig, embedding: TokenEmbedding, *, dropout: float = 0.0) -> nn.Module:
+    """Where an answer starts and ends."""
+    return SpanHead(config.d_model, dropout=dropout)
+
+
 Heads = Mapping[str, Callable[[Any, TokenEmbedding], nn.Module]]
 HEADS: Heads = {
     "words": words,
     "classes": classes,
+    "token-classes": token_classes,
+    "span": span,
     "pooled": pooled,
     "first": lambda config, embedding: PoolingHead(FirstToken()),
     "mean": lambda config, embedding: PoolingHead(Mean()),
@@ -117,12 +132,17 @@ def assemble(config: ReaderConfig, *, n_segments: int = 0, offset: int = 0, head
 def finish(config: ReaderConfig, embedding: TokenEmbedding, encoder: Encoder, heads: Heads = HEADS) -> EncoderOnly:
     """The config's head on top, and the weights as BERT's start."""
     head = heads[config.head](config, embedding)
-    return start_normal(EncoderOnly(embedding=embedding, encoder=encoder, head=head), 0.02)
+    return initialize_normal(EncoderOnly(embedding=embedding, encoder=encoder, head=head), 0.02)
 
 
 def prefix(config: ReaderConfig, name: str) -> str:
     """The model alone is published under names without a prefix; under a head, they have one."""
-    return name if config.head in ("words", "classes") else ""
+    return name if config.head in ("words", "classes", "token-classes", "span") else ""
+
+
+def output_name(config: ReaderConfig, classes: str = "classifier.*") -> str:
+    """The published name of a head's last layer, which differs by head; `classes` is that of a text's classes."""
+    return {"span": "qa_outputs.*", "token-classes": "classifier.*"}.get(config.head, classes)
 
 
 def unused(config: ReaderConfig, readers: Mapping[str, Collection[str]]) -> dict[str, str]:
@@ -135,5 +155,7 @@ def architectures(kind: str) -> tuple[tuple[str, dict[str, str]], ...]:
     return (
         (f"{kind}ForMaskedLM", {"head": "words"}),
         (f"{kind}ForSequenceClassification", {"head": "classes"}),
+        (f"{kind}ForTokenClassification", {"head": "token-classes"}),
+        (f"{kind}ForQuestionAnswering", {"head": "span"}),
         *((f"{kind}Model", {"head": head}) for head in ("hidden", "mean", "first", "pooled")),
     )

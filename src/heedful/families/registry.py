@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from torch import nn
 
@@ -24,6 +24,7 @@ class Family:
     published: Published | None = None
 
 
+M = TypeVar("M", bound=nn.Module)
 Spec = FamilyConfig | Mapping[str, Any] | Path | str
 FAMILIES: dict[str, Family] = {}
 
@@ -78,3 +79,11 @@ def build(spec: Spec, **changes: Any) -> Any:
     config = config_of(spec)
     config = config.changed(**changes) if changes else config
     return family_of(config.family).build(config)
+
+
+def initialize_normal(module: M, std: float) -> M:
+    """Draw every matrix and table of a module anew, normal with one deviation (GPT-2, BERT, BART, LLaMA: 0.02)."""
+    for parameter in module.parameters():
+        if parameter.dim() > 1:
+            nn.init.normal_(parameter, std=std)
+    return module

@@ -10,7 +10,7 @@ from ..core import EncoderOnly
 from .bert import FIXED, SETTINGS, BertConfig, encoder_links
 from .names import Names, link
 from .published import Given, Published, Setting
-from .reader import HEADS, Heads, architectures, assemble, prefix, unused, words
+from .reader import HEADS, Heads, architectures, assemble, output_name, prefix, unused, words
 from .registry import Family, register
 
 ROWS = 512  # of the published table of positions, where a config does not say
@@ -61,7 +61,7 @@ def names(config: RobertaConfig) -> Names:
             link("head.bias", "lm_head.bias"),
             link("head.bias", "lm_head.decoder.bias"),
             link("head.pool.dense.*", "classifier.dense.*"),
-            link("head.out.*", "classifier.out_proj.*"),
+            link("head.out.*", output_name(config, "classifier.out_proj.*")),
         ),
         ignored={f"{roberta}embeddings.position_ids": "counts the positions"}
         | unused(

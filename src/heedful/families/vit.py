@@ -25,11 +25,11 @@ from ..core import (
     PoolingHead,
     PreNorm,
 )
-from ..core.init import linear, start_normal
+from ..core.init import linear
 from ..errors import ConfigError
 from .names import ONE_ROW, Layout, Link, Names, link
 from .published import ACTIVATIONS, CLASSES, Given, Published, Setting, same, words
-from .registry import Family, register
+from .registry import Family, initialize_normal, register
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +113,7 @@ def assemble(config: ImageConfig, head: nn.Module, *, n_prefix: int) -> EncoderO
         norm=norm(),
         dropout=config.dropout,
     )
-    return start_normal(EncoderOnly(embedding=embedding, encoder=encoder, head=head), 0.02)
+    return initialize_normal(EncoderOnly(embedding=embedding, encoder=encoder, head=head), 0.02)
 
 
 def build(config: ViTConfig) -> EncoderOnly:

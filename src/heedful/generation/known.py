@@ -24,6 +24,7 @@ from ..core import (
     FeedForward,
     GatedFeedForward,
     LayerNorm,
+    LayerPositions,
     Learned,
     MultiHeadAttention,
     Positions,
@@ -36,7 +37,7 @@ from ..core import (
     TokenEmbedding,
     VocabularyHead,
 )
-from ..core.rules import Causal
+from ..core.masks import Causal
 
 ACTIVATION_KINDS = {"relu": 0, "gelu": 1, "gelu_tanh": 2, "silu": 3}  # as layers.c numbers them
 
@@ -78,6 +79,8 @@ def _embeds(embedding: Any) -> bool:
 
 def _is_plain(stack: Any) -> bool:
     """The mask is the usual one, and positions do one of the things that are known."""
+    if len(stack.masks) > 1 or type(stack.positions) is LayerPositions:
+        return False  # the quick ways have one mask and one scheme of positions for all layers
     rules = [type(part) for part in stack.mask.parts]
     return rules == ([Causal] if type(stack) is Decoder else []) and bool(len(stack.layers))
 
@@ -95,7 +98,7 @@ def _layer(layer: Any) -> bool:
 
 
 def _attention(part: Any) -> bool:
-    if type(part) is not MultiHeadAttention or type(part.attention) is not DotProduct:
+    if type(part) is not MultiHeadAttention or type(part.attention) is not DotProduct or part.normalizes:
         return False
     maps = part.query, part.key_value, part.out
     return _linear(*maps) and (part.query.bias is None) == (part.key_value.bias is None)

@@ -148,7 +148,7 @@ class _Watch:
         def outside(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             x = args[0] if args else kwargs["x"]
             memory = args[1] if len(args) > 1 else kwargs.get("memory")
-            seen.update(kind="self" if memory is None else "cross", layer=kwargs.get("layer", 0))
+            seen.update(kind="self" if memory is None else "cross", layer=kwargs.get("layer") or 0)
             rows[:] = [x.shape[0]]
 
         def inside(mixer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ from ..core import (
     PreNorm,
     RMSNorm,
 )
-from ..core.binding import Bound
+from ..core.mask_preparation import PreparedMask
 
 PAYS = 0.95  # with more real tokens than this, packing them costs as much as it saves
 TOKENWISE = {FeedForward, GatedFeedForward, LayerNorm, RMSNorm, PreNorm, PostNorm, nn.Linear, nn.Dropout, nn.Identity}
@@ -31,7 +31,8 @@ TOKENWISE = {FeedForward, GatedFeedForward, LayerNorm, RMSNorm, PreNorm, PostNor
 def packs(layer: nn.Module) -> bool:
     """Whether a layer has only parts which are known to work on each token alone, or to be told of the padding."""
     known = TOKENWISE | {MultiHeadAttention, DotProduct}
-    return all(type(part) in known for part in layer.modules() if part is not layer)
+    parts = [part for part in layer.modules() if part is not layer]
+    return all(type(part) in known and not getattr(part, "normalizes", False) for part in parts)
 
 
 class Places(NamedTuple):
@@ -69,7 +70,12 @@ class _Packed(torch.autograd.Function):
 
 def places(x: Tensor, keep: Any, cache: Any) -> Places | None:
     """Of the real tokens in x (B, T, D), if it pays to compute them alone."""
-    if torch.compiler.is_compiling() or not torch.is_grad_enabled() or cache is not None or not isinstance(keep, Bound):
+    if (
+        torch.compiler.is_compiling()
+        or not torch.is_grad_enabled()
+        or cache is not None
+        or not isinstance(keep, PreparedMask)
+    ):
         return None
     real = keep.rules.real_keys(keep.grid)
     if real is None or real.shape[-1] != x.shape[1] or x.device.type != "cpu" or x.dtype == torch.float64:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from ..core import DecoderLayer, DotProduct, EncoderLayer, Mask, MultiHeadAttention, VocabularyHead
-from ..core.binding import Bound
+from ..core.mask_preparation import PreparedMask
 from .packed import PackedDecoderLayer, PackedEncoderLayer, PackedMultiHeadAttention, packs
 from .pending import PendingLogits
 from .products import mapped
@@ -58,20 +58,20 @@ class QuickDropout(nn.Dropout):
 class QuickDotProduct(DotProduct):
     """Over short rows, written out."""
 
-    def forward(self, query: Tensor, key: Tensor, value: Tensor, keep: Bound) -> Tensor:
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, keep: PreparedMask) -> Tensor:
         drops = self.training and self.dropout
         learned = keep.additive is not None and keep.additive.requires_grad
         grouped = query.shape[1] != key.shape[1]
-        special = drops or learned or grouped or keep.order is not None or key.shape[2] > SHORT
+        special = drops or learned or grouped or keep.unpad_index is not None or key.shape[2] > SHORT
         if special or not _pays(query, key, value):
             return super().forward(query, key, value, keep)
         keep.check(query, key)
         scale = 1 / math.sqrt(query.shape[-1]) if self.scale is None else self.scale
         mixed: Tensor = _Attended.apply(query, key, value, _additive(keep), scale)  # type: ignore[no-untyped-call]
-        return mixed if keep.dead is None else mixed.masked_fill(keep.dead, 0.0)
+        return mixed if keep.fully_masked is None else mixed.masked_fill(keep.fully_masked, 0.0)
 
 
-def _additive(keep: Bound) -> Tensor | None:
+def _additive(keep: PreparedMask) -> Tensor | None:
     if not keep.is_causal:
         return None if keep.additive is None else keep.additive.float()
     grid = keep.grid

@@ -30,7 +30,7 @@ from ...core import (
     VocabularyHead,
 )
 from ...core.heads import Table
-from ...core.rules import Window
+from ...core.masks import Window
 from ...errors import HeedfulError
 from ..llama import ScalingConfig
 from .family import ComposedConfig, build
@@ -54,7 +54,7 @@ TIED: dict[tuple[bool, bool], Any] = {
     (True, False): "embeddings",
     (False, False): "none",
 }
-SAID_APART = ("training", "mask")  # a mode, not a part; and rules, which are told apart by their types
+SAID_APART = ("training", "masks")  # a mode, not a part; and rules, which are told apart by their types
 
 
 class DescriptionError(HeedfulError, ValueError):
@@ -184,10 +184,11 @@ class _Model:
 
 def _window(stack: Any, place: str) -> int | None:
     """Beside the rules that every stack of its kind has."""
-    usual, (*rules,) = [type(rule) for rule in type(stack).default_mask.parts], stack.mask.parts
+    default, (*rules,) = type(stack).default_mask, stack.masks[0].parts
     size = rules.pop().size if rules and type(rules[-1]) is Window else None
-    if [type(rule) for rule in rules] != usual:
-        raise _refusal(f"{place}.mask", repr(stack.mask), f"{type(stack).default_mask!r}, with a window or without")
+    if len(stack.masks) > 1 or [type(rule) for rule in rules] != [type(rule) for rule in default.parts]:
+        given = ", ".join(map(repr, stack.masks))
+        raise _refusal(f"{place}.mask", given, f"{default!r}, with a window or without")
     return size
 
 

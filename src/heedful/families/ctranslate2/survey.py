@@ -82,8 +82,8 @@ def options_of(specs: Any, stack: Any, where: str, kind: type[nn.Module]) -> dic
 def _checked(stack: Any, where: str, kind: type[nn.Module]) -> Iterator[tuple[str, Any]]:
     """The parts of all layers in their residual wrappers, each of a kind that is known, by their places."""
     default = type(stack).default_mask
-    if stack.mask.parts != default.parts:
-        raise refusal(stack.mask, f"{where}.mask", f"what it has there is {default!r}")
+    if any(mask.parts != default.parts for mask in stack.masks):
+        raise refusal(stack.masks, f"{where}.mask", f"what it has there is {default!r}")
     if not len(stack.layers):
         raise refusal(stack, where, "it has no layers")
     for name, norm in _ends(stack, where):
@@ -97,6 +97,8 @@ def _checked(stack: Any, where: str, kind: type[nn.Module]) -> Iterator[tuple[st
             expect(wrapper, RESIDUALS, name)
             expect(wrapper.norm, NORMS, f"{name}.norm")
             expect(wrapper.part, kinds, f"{name}.part")
+            if getattr(wrapper.part, "normalizes", False):
+                raise refusal(wrapper.part.query_norm, f"{name}.part.query_norm", "its queries and keys have no norm")
             yield name, wrapper
 
 

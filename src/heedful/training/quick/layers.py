@@ -12,8 +12,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from ...core import ACTIVATIONS, DotProduct, FeedForward, LayerNorm, MultiHeadAttention, PostNorm, PreNorm
-from ...core.binding import Bound
 from ...core.feedforward import Activation
+from ...core.mask_preparation import PreparedMask
 from .maps import Map, rows_of
 from .parts import Quick, QuickDotProduct, QuickLayerNorm, pays
 
@@ -60,7 +60,8 @@ class QuickMultiHeadAttention(Quick, MultiHeadAttention):
 
     @classmethod
     def fits(cls, part: MultiHeadAttention) -> bool:
-        return type(part.attention) is DotProduct and _are_plain(part.query, part.key_value, part.out)
+        plain = type(part.attention) is DotProduct and not part.normalizes
+        return plain and _are_plain(part.query, part.key_value, part.out)
 
     def settle(self) -> None:
         alike = self.query.in_features == self.key_value.in_features
@@ -73,13 +74,13 @@ class QuickMultiHeadAttention(Quick, MultiHeadAttention):
     def unbiased(self, x: Tensor, memory: Tensor | None = None, **context: Any) -> tuple[Tensor, Tensor]:
         """(B, T, D) → (B, T, D) without the last bias; and x, to be added to it."""
         keep, others = context.get("keep"), [context.get(name) for name in ("bias", "cache")]
-        if isinstance(keep, Bound) and others == [None, None] and (memory is None or len(memory) == len(x)):
+        if isinstance(keep, PreparedMask) and others == [None, None] and (memory is None or len(memory) == len(x)):
             mixed, kept = self._found(x, memory, keep, context.get("rotate") if memory is None else None)
         else:
             mixed, kept = self.mixed(x, memory, **context), x
         return Map.of(self.out, bias=False)(self.shared, mixed)[0].view(x.shape), kept
 
-    def _found(self, x: Tensor, memory: Tensor | None, keep: Bound, rotate: Any) -> tuple[Tensor, Tensor]:
+    def _found(self, x: Tensor, memory: Tensor | None, keep: PreparedMask, rotate: Any) -> tuple[Tensor, Tensor]:
         """What the heads found, (B, T, H·K), and x."""
         self._check_widths(x, memory)
         if memory is None and self.joined is not None:

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from ...core import DotProduct, LayerNorm, Mask, TokenEmbedding, VocabularyHead
-from ...core.binding import Bound
 from ...core.heads import Table
+from ...core.mask_preparation import PreparedMask
 from ..kernels import SIDES, available
 from .maps import Map, rows_of
 from .passes import Pass
@@ -115,14 +115,14 @@ class QuickVocabularyHead(Quick, VocabularyHead):
 class QuickDotProduct(Quick, DotProduct):
     """Over rows as short as sentences, a kernel that holds a whole head."""
 
-    def forward(self, query: Tensor, key: Tensor, value: Tensor, keep: Bound) -> Tensor:
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, keep: PreparedMask) -> Tensor:
         found = None
         if query.dim() == key.dim() == 4 and key.shape == value.shape:  # if not, there is one who says what is wrong
             parts = [part.transpose(1, 2) for part in (query, key, value)]
             found = self.over_short_rows((query.shape[1], key.shape[1]), parts, keep)
         return super().forward(query, key, value, keep) if found is None else found.transpose(1, 2)
 
-    def over_short_rows(self, heads: tuple[int, int], stacked: Sequence[Tensor], keep: Bound) -> Tensor | None:
+    def over_short_rows(self, heads: tuple[int, int], stacked: Sequence[Tensor], keep: PreparedMask) -> Tensor | None:
         """(B, Tq, H, K), or None where the kernel does not know how. H heads of queries, G of keys and G of values come
         in one to three tensors (B, T, heads, K), stacked in this order."""
         if not self._knows(heads, stacked, keep):
@@ -133,10 +133,10 @@ class QuickDotProduct(Quick, DotProduct):
         keep.check(query, value)
         scale = 1 / math.sqrt(query.shape[-1]) if self.scale is None else self.scale
         made: Any = ShortAttention.apply
-        out: Tensor = made(Seen(keep.additive, keep.dead, keep.is_causal, scale), heads, *stacked)
+        out: Tensor = made(Seen(keep.additive, keep.fully_masked, keep.is_causal, scale), heads, *stacked)
         return out
 
-    def _knows(self, heads: tuple[int, int], stacked: Sequence[Tensor], keep: Bound) -> bool:
+    def _knows(self, heads: tuple[int, int], stacked: Sequence[Tensor], keep: PreparedMask) -> bool:
         first, last = stacked[0], stacked[-1]
         if not pays(first) or first.dtype == torch.float32 or (self.training and self.dropout):
             return False
@@ -144,6 +144,6 @@ class QuickDotProduct(Quick, DotProduct):
             return False
         fits = max(first.shape[1], last.shape[1]) <= SIDES[-1] and first.shape[3] <= WIDEST_HEAD and last.shape[1] > 0
         learned = keep.additive is not None and keep.additive.requires_grad
-        by_head = keep.dead is not None and keep.dead.shape[1] != 1
-        special = learned or by_head or keep.order is not None
+        by_head = keep.fully_masked is not None and keep.fully_masked.shape[1] != 1
+        special = learned or by_head or keep.unpad_index is not None
         return fits and not special and torch.cuda.get_device_capability(first.device)[0] >= 8  # which multiply bf16

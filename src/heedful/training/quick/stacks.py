@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ...core import Decoder, Encoder, Positions, Sinusoidal, Stack
-from ...core.rules import Grid
+from ...core.masks import Grid
 from ..kernels import block_of
 from .parts import WIDEST, Quick, pays
 
