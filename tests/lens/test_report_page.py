@@ -132,7 +132,10 @@ def test_no_message_is_unused() -> None:
         *("sinusoidal", "learned", "alibi"),  # positions
         *("train", "valid", "worst", "random", "best"),  # kinds of a log's rows, groups of samples
     }
-    keys = flat({name: part for name, part in catalog("en").items() if name != "names"})
+    python = "".join((HERE.parent / name).read_text("utf-8") for name in ("pictures.py", "tour.py"))
+    pictures = set(re.findall(r"""(?<=["'])\w+(?=["'])|(?<=[ (])\w+(?==title)""", python))
+    assert set(catalog("en")["pictures"]) <= pictures
+    keys = flat({name: part for name, part in catalog("en").items() if name not in ("names", "pictures")})
     unused = [key for key in keys if not set(key.rsplit("/", 1)[-1].split(".")) <= named | from_documents]
     assert unused == []
 

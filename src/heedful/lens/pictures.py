@@ -16,35 +16,12 @@ from torch import Tensor
 
 from ..errors import PictureError, unknown
 from .fonts import Lettering
+from .page.writing import LANGUAGES, catalog
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WORDS = {
-    "en": {
-        "positions": "Positional encoding",
-        "attention": "Attention",
-        "position": "Position",
-        "dimension": "Dimension",
-        "value": "Value",
-        "query": "Query",
-        "key": "Key",
-        "weight": "Weight",
-        "head": "head",
-    },
-    "ko": {
-        "positions": "위치 인코딩",
-        "attention": "어텐션",
-        "position": "위치",
-        "dimension": "차원",
-        "value": "값",
-        "query": "쿼리",
-        "key": "키",
-        "weight": "가중치",
-        "head": "헤드",
-    },
-}
 WAVES = ("#440154", "#31688e", "#1f9e89", "#7a9a01")  # viridis, its yellow darkened
 LONGEST_LABEL = 32  # characters; a longer one is cut
 POINT = 1 / 72
@@ -61,7 +38,7 @@ def positional_map(table: Tensor, *, title: str | None = None, language: str = "
     panel.locator_params(integer=True)
     panel.set_xlabel(words["dimension"], **lettering.style)
     panel.set_ylabel(words["position"], **lettering.style)
-    _colour_bar(figure, frame, image, words["value"], lettering)
+    _color_bar(figure, frame, image, words["value"], lettering)
     return _finished(figure, frame, words["positions"], lettering)
 
 
@@ -85,14 +62,14 @@ def positional_waves(
     limit = 1.1 * (abs(values[:, list(dimensions)]).max() or 1.0)
     figure, frame, panels = _panels(len(dimensions), width=7.5, height=1.1, gap=0.18)
     for place, (panel, dimension) in enumerate(zip(panels, dimensions, strict=True)):
-        colour = WAVES[place % len(WAVES)]
+        color = WAVES[place % len(WAVES)]
         panel.axhline(0, color="0.8", linewidth=0.8)
-        panel.plot(values[:, dimension], color=colour, linewidth=1.6)
+        panel.plot(values[:, dimension], color=color, linewidth=1.6)
         panel.set(xlim=(0, max(1, length - 1)), ylim=(-limit, limit))
         panel.spines[["top", "right", "bottom"]].set_visible(False)
         panel.tick_params(bottom=False, labelbottom=panel is panels[-1])
         name = f"{words['dimension']} {dimension}"
-        panel.text(1.02, 0.5, name, transform=panel.transAxes, va="center", color=colour, size=11, **lettering.style)
+        panel.text(1.02, 0.5, name, transform=panel.transAxes, va="center", color=color, size=11, **lettering.style)
     panels[-1].locator_params(axis="x", integer=True)
     panels[-1].set_xlabel(words["position"], **lettering.style)
     frame.text(-0.06, 0.5, words["value"], rotation=90, va="center", ha="right", **lettering.style)
@@ -110,7 +87,7 @@ def attention_map(
 ) -> Figure:
     """One head's weights (Tq, Tk): a row for each query, the keys across; both are numbered where no labels are given.
 
-    `brightest` is the weight at the end of the colours: the largest there is, unless given; with 1.0
+    `brightest` is the weight at the end of the colors: the largest there is, unless given; with 1.0
     several pictures compare.
     """
     values = _numbers(weights, "one head's weights", "Tq", "Tk")
@@ -128,7 +105,7 @@ def attention_heads(
     title: str | None = None,
     language: str = "en",
 ) -> Figure:
-    """The weights of several heads (H, Tq, Tk) on one colour scale; `heads` are their numbers where not 0 to H − 1."""
+    """The weights of several heads (H, Tq, Tk) on one color scale; `heads` are their numbers where not 0 to H − 1."""
     values = _numbers(weights, "the weights of several heads", "H", "Tq", "Tk")
     words = _words(language, attention=title)
     names = [f"{words['head']} {number}" for number in _labels(heads, len(values), "heads")]
@@ -191,7 +168,7 @@ def _attention(
         panel.set_ylabel(words["query"], **lettering.style)
     for panel in panels[-n_columns:]:
         panel.set_xlabel(words["key"], **lettering.style)
-    _colour_bar(figure, frame, image, words["weight"], lettering, extend="max" if high > top else "neither")
+    _color_bar(figure, frame, image, words["weight"], lettering, extend="max" if high > top else "neither")
     return _finished(figure, frame, words["attention"], lettering)
 
 
@@ -229,7 +206,7 @@ def _panels(
     return figure, frame, [figure.add_axes(place(i % n_columns, i // n_columns)) for i in range(n)]
 
 
-def _colour_bar(
+def _color_bar(
     figure: Figure, frame: Axes, image: Any, label: str, lettering: Lettering, *, extend: str = "neither"
 ) -> None:
     """To the right of the frame, from its top, at most five inches long."""
@@ -278,6 +255,7 @@ def _labels(given: Sequence[Any] | None, n: int, name: str) -> list[str]:
 
 
 def _words(language: str, **titles: str | None) -> dict[str, str]:
-    if language not in WORDS:
-        raise PictureError(unknown("language", language, WORDS))
-    return WORDS[language] | {key: title for key, title in titles.items() if title is not None}
+    if language not in LANGUAGES:
+        raise PictureError(unknown("language", language, LANGUAGES))
+    messages: dict[str, str] = catalog(language)["pictures"]
+    return messages | {key: title for key, title in titles.items() if title is not None}

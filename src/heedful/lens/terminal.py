@@ -1,6 +1,6 @@
-"""Attention and curves in the terminal: text that stays in its columns, with colour or without.
+"""Attention and curves in the terminal: text that stays in its columns, with color or without.
 
-Every shade is a character of its own, so a terminal without colour shows the same map. Hangul and other
+Every shade is a character of its own, so a terminal without color shows the same map. Hangul and other
 wide characters take two columns; widths are counted in columns, never in characters.
 """
 

@@ -13,15 +13,12 @@ from torch import nn
 from ..core import EncoderDecoder, Sinusoidal
 from ..errors import MissingDependencyError
 from . import pictures
+from .page.writing import LANGUAGES, catalog
 from .parts import Count, count_parts, feed_forward_shares
 from .recorder import record
 
 SOURCE = ["I", "am", "a", "student"]
 TARGET = ["<s>", "나는", "학생", "입니다"]
-TITLES = {
-    "en": ("Encoder self-attention, layer 0", "Cross-attention, layer 0, head 0"),
-    "ko": ("인코더 셀프 어텐션, 0층", "교차 어텐션, 0층, 헤드 0"),
-}
 
 
 @dataclass(frozen=True)
@@ -60,14 +57,16 @@ def tour(model: nn.Module, out: Path, *, language: str = "en") -> Tour:
 def _draw(out: Path, encoder: torch.Tensor, cross: torch.Tensor, language: str) -> tuple[list[Path], list[str]]:
     """Every picture as PNG and SVG. One that needs letters no font has is left out, and that is said once."""
     table = Sinusoidal(128).table(100)
-    of_encoder, of_cross = TITLES.get(language, TITLES["en"])
+    titles = catalog(language if language in LANGUAGES else "en")["pictures"]
     figures: dict[str, Callable[[], Any]] = {
         "positional-map": lambda: pictures.positional_map(table, language=language),
         "positional-waves": lambda: pictures.positional_waves(table, language=language),
         "encoder-attention": lambda: pictures.attention_heads(
-            encoder, SOURCE, SOURCE, title=of_encoder, language=language
+            encoder, SOURCE, SOURCE, title=titles["encoder_layer"], language=language
         ),
-        "cross-attention": lambda: pictures.attention_map(cross[0], TARGET, SOURCE, title=of_cross, language=language),
+        "cross-attention": lambda: pictures.attention_map(
+            cross[0], TARGET, SOURCE, title=titles["cross_head"], language=language
+        ),
     }
     drawn: list[Path] = []
     missing: dict[str, list[str]] = {}  # by what was missing, the pictures that need it

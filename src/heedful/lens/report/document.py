@@ -156,10 +156,10 @@ def _score(row: ScoreRow) -> dict[str, str]:
 def _by_length(given: Mapping[str, Sequence[tuple[str, int, float]]]) -> dict[str, Any] | None:
     """A line for each model over the same buckets of source length: [score, sentences], or null."""
     buckets = list(dict.fromkeys(label for rows in given.values() for label, _, _ in rows))
-    lines = []
+    lines: list[tuple[str, list[tuple[float, int] | None]]] = []
     for model, rows in given.items():
-        scores = {label: [score, count] for label, count, score in rows}
-        lines.append([model, [scores.get(label) for label in buckets]])
+        scores = {label: (score, count) for label, count, score in rows}
+        lines.append((model, [scores.get(label) for label in buckets]))
     has_score = any(point and math.isfinite(point[0]) for _, points in lines for point in points)
     return {"buckets": buckets, "lines": lines} if has_score else None
 
@@ -285,10 +285,10 @@ def _training(log: Rows) -> dict[str, Any] | None:
         kind: [row for row in log if row.get("kind") == kind and _is_number(row.get("step"))]
         for kind in ("train", "valid")
     }
-    losses = [[kind, points] for kind, rows in kinds.items() if (points := _points(rows, "loss"))]
-    charts = [["loss", losses]]
+    losses = [(kind, points) for kind, rows in kinds.items() if (points := _points(rows, "loss"))]
+    charts: list[tuple[str, list[tuple[str, list[Point]]]]] = [("loss", losses)]
     for kind in ("valid", "train"):
-        charts += [[key, [[kind, _points(kinds[kind], key)]]] for key in _quantities(kinds[kind])]
+        charts += [(key, [(kind, _points(kinds[kind], key))]) for key in _quantities(kinds[kind])]
     charts = [chart for chart in charts if any(math.isfinite(y) for _, points in chart[1] for _, y in points)]
     if not charts:
         return None

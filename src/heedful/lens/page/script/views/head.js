@@ -1,8 +1,9 @@
 // One head large: who looks at whom, with the weight of every pair.
 import { largest, rankIn, rowOf } from "../attention/measure.js";
 import { chosen, crossVariant, headName, kindName, kindOf, latest, tokensAt, weightsOf, writes } from "../attention/selection.js";
-import { shade } from "../color.js";
+import { shadeBytes } from "../color.js";
 import { el, svg } from "../dom.js";
+import { grid, pixels } from "../drawing/matrix.js";
 import { createLegend, createMap, isLarge, SCALES } from "../drawing/map.js";
 import { resize } from "../drawing/text.js";
 
@@ -64,23 +65,22 @@ const REACH = 5, CELL = 19, ACROSS = 2 * REACH + 1;
 
 /** A window of 11 × 11 cells that `show(cell, map)` moves; without a cell it is not there. */
 function createCloseup() {
-  const places = Array.from({ length: ACROSS ** 2 }, (_, place) => ({ down: Math.floor(place / ACROSS), right: place % ACROSS }));
-  const square = ({ down, right }) => ({ x: right * CELL, y: down * CELL, width: CELL - 1, height: CELL - 1, rx: 2 });
-  const cells = places.map((place) => svg("rect", square(place)));
-  const middle = svg("rect", { ...square({ down: REACH, right: REACH }), fill: "none", class: "cross one" });
-  const node = svg("svg", { class: "closeup", "aria-hidden": "true" }, cells, middle);
-  resize(node, ACROSS * CELL, ACROSS * CELL);
+  const side = ACROSS * CELL;
+  const image = svg("image", { width: side, height: side, "image-rendering": "pixelated" });
+  const middle = svg("rect", { x: REACH * CELL, y: REACH * CELL, width: CELL, height: CELL, fill: "none", class: "cross one" });
+  const node = svg("svg", { class: "closeup", "aria-hidden": "true" }, image, middle);
+  resize(node, side, side);
   return {
     node,
     show(cell, { weights, most, hidden }) {
-      const [rows, columns] = weights.shape;
       node.style.display = cell ? "block" : "none";
       if (!cell) return;
-      places.forEach(({ down, right }, place) => {
-        const row = cell.query + down - REACH, column = cell.key + right - REACH;
-        const within = row >= 0 && column >= 0 && row < rows && column < columns && !hidden(row, column);
-        cells[place].setAttribute("fill", within ? shade(weights.data[row * columns + column] / most) : "none");
+      const around = grid(ACROSS, ACROSS, (down, right) => {
+        const [row, column] = [cell.query + down - REACH, cell.key + right - REACH];
+        const within = row >= 0 && column >= 0 && row < weights.shape[0] && column < weights.shape[1];
+        return within && !hidden(row, column) ? weights.at(row, column) / most : null;
       });
+      image.setAttribute("href", pixels(around, (share) => (share === null ? null : shadeBytes(share))));
     },
   };
 }
