@@ -13,17 +13,23 @@ import typer
 
 from ..errors import ConfigError, DataError, HeedfulError
 from ..files import write_text
-from ..lens.page import write_page
-from ..tasks import load
-from ..tasks.classification import Classifier
-from ..tasks.forecasting import SeriesForecaster
-from ..tasks.images import ImageClassifier
-from ..tasks.looking import draw, look_at
-from .generation import Beam, LengthPenalty, MaxNewTokens, Penalty, Sample, Seed, Temperature, TopK, TopP, given
-from .words import say
+from .console import say
+from .generation_options import (
+    Beam,
+    LengthPenalty,
+    MaxNewTokens,
+    Penalty,
+    Sample,
+    Seed,
+    Temperature,
+    TopK,
+    TopP,
+    generation_overrides,
+)
 
 PAGE = Path("look.html")
 PICTURE = "Picture"
+OPTIONS = {"text": "TEXT", "image": "--image", "series": "--series"}  # by what a model reads
 DEVICES = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 
 
@@ -79,6 +85,10 @@ def look(
 
     The answer is the one that `heedful predict` gives.
     """
+    from ..lens.page import write_page
+    from ..tasks import load
+    from ..tasks.looking import draw, look_at
+
     if png is None and (layer is not None or head is not None):
         raise ConfigError("--layer and --head choose what --png draws; give that too, or choose on the page")
     page = out or (PAGE if open_it or (json_file is None and png is None) else None)
@@ -87,48 +97,46 @@ def look(
             raise DataError(f"{path} is a folder; name the file to write in it")
     if not DEVICES.fullmatch(device):
         raise ConfigError(f"--device is auto, cpu, cuda or one of several such as cuda:1, not {device!r}")
-    used = load(model, device=device)
-    item = _item(used, text, image, series)
+    predictor = load(model, device=device)
+    item = _item(predictor, text, image, series)
     chosen = {"series": series_name, "column": column}
     if series is None and any(chosen.values()):
         raise ConfigError("--series-name and --column choose what is shown of a --series; leave them out")
-    words = given(context) | {name: value for name, value in chosen.items() if value is not None}
+    overrides = generation_overrides(context) | {name: value for name, value in chosen.items() if value is not None}
     about: dict[str, Any] = {"name": model.resolve().name, "language": language}
     try:
-        document = look_at(used, item, target=target, layers=_numbers(layers), **about, **words)
+        document = look_at(predictor, item, target=target, layers=_numbers(layers), **about, **overrides)
     except (ConfigError, DataError) as error:
-        raise _in_flags(error, context) from None
+        raise _with_flag_names(error, context) from None
     if png is not None:  # first, since more can be wrong with it
-        _wrote(draw(document, png, layer=layer, head=head))
+        _say_written(draw(document, png, layer=layer, head=head))
     if json_file is not None:
         write_text(json_file, json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")
-        _wrote(json_file)
+        _say_written(json_file)
     if page is not None:
         write_page(page, document)
-        _wrote(page)
+        _say_written(page)
     if document["answer"] is not None and not document.get("given"):
         say(document["answer"])
     if page is not None and open_it and not webbrowser.open(page.resolve().as_uri()):
         raise DataError(f"no browser could be opened; open the page yourself: {page}")
 
 
-def _item(used: Any, text: str | None, image: Path | None, series: Path | None) -> Any:
+def _item(predictor: Any, text: str | None, image: Path | None, series: Path | None) -> Any:
     """What the model reads: one of the three, and the right one."""
-    wanted = (
-        "--image" if isinstance(used, ImageClassifier) else "--series" if isinstance(used, SeriesForecaster) else "TEXT"
-    )
+    wanted = OPTIONS[predictor.input_kind]
     offered = {"TEXT": text, "--image": image, "--series": series}
     if strange := [name for name, value in offered.items() if value is not None and name != wanted]:
-        raise ConfigError(f"a model for {used.task} reads {wanted}, not {strange[0]}")
+        raise ConfigError(f"a model for {predictor.task} reads {wanted}, not {strange[0]}")
     item = offered[wanted]
     if item is None:
-        raise ConfigError(f"a model for {used.task} needs something to read: give {wanted}")
+        raise ConfigError(f"a model for {predictor.task} needs something to read: give {wanted}")
     if isinstance(item, Path):
         if not item.is_file():
             raise DataError(f"{item}: there is no such file")
         return item
     item = _standard_input() if item == "-" else item
-    return _two(item) if isinstance(used, Classifier) and used.settings.texts == 2 else item
+    return _two(item) if predictor.takes_pairs else item
 
 
 def _two(text: str) -> tuple[str, str]:
@@ -145,14 +153,14 @@ def _standard_input() -> str:
         raise DataError(f"<stdin>: not UTF-8 at byte {error.start}") from None
 
 
-def _in_flags(error: HeedfulError, context: typer.Context) -> HeedfulError:
+def _with_flag_names(error: HeedfulError, context: typer.Context) -> HeedfulError:
     """The same with the names that Python has for options as they are written here."""
     options = [option for option in context.command.params if option.opts[0].startswith("-")]
     flags = {str(option.name): max(option.opts, key=len) for option in options}
     flags |= {"series": "--series-name"}  # a word of `look_at`; the file has no name there
     pattern = "|".join(f"'{name}'" + (rf"|\b{name}\b" if "_" in name else "") for name in flags)
-    said = re.sub(pattern, lambda found: flags[found[0].strip("'")], str(error))
-    return (ConfigError if isinstance(error, ConfigError) else DataError)(said)
+    message = re.sub(pattern, lambda name: flags[name[0].strip("'")], str(error))
+    return (ConfigError if isinstance(error, ConfigError) else DataError)(message)
 
 
 def _numbers(layers: str | None) -> list[int] | None:
@@ -164,6 +172,6 @@ def _numbers(layers: str | None) -> list[int] | None:
     return [int(part) for part in parts]
 
 
-def _wrote(path: Path) -> None:
+def _say_written(path: Path) -> None:
     size = path.stat().st_size
     say(f"wrote {path} ({size / 1e6:.1f} MB)" if size >= 100_000 else f"wrote {path} ({size / 1e3:.0f} kB)")

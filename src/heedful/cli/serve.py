@@ -12,7 +12,7 @@ import typer
 
 from ..errors import ConfigError, MissingDependencyError
 from ..serving.settings import Settings
-from .words import say, warn
+from .console import say, warn
 
 NEEDED = ("fastapi", "uvicorn", "python_multipart")
 ONE, ALL, TIME = "Limits of a request", "Limits of all together", "Time"

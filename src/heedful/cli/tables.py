@@ -12,7 +12,7 @@ from rich.table import Column, Table
 from ..lens.report import Sample
 from ..tasks.run import Readings
 from ..tasks.scoring import LengthScore, Score
-from .words import console, plain, say
+from .console import console, plain, say
 
 FILES = 8  # listed by name; a folder may hold thousands
 PLACES = 3

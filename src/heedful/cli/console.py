@@ -1,11 +1,16 @@
-"""What every verb prints with. Text is shown as it is: brackets are no markup, control characters do nothing."""
+"""What every command prints with, and the classes that format help.
+
+Text is shown as it is: brackets are no markup, control characters do nothing.
+"""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
+from typer.core import TyperCommand, TyperGroup
 
 console = Console(highlight=False)
 errors = Console(stderr=True, highlight=False)
@@ -40,3 +45,23 @@ def seconds(count: float) -> str:
     minutes, rest = divmod(round(count), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+class _PlainFlags:
+    """For commands and groups of them: typer would write `<bool>` behind every flag, --help among them."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options and arguments, flags without the name of a type."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]  # of the class this is mixed into
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
+
+
+class Command(_PlainFlags, TyperCommand):
+    """A command whose help shows a flag as what it is: an option without a value."""
+
+
+class CommandGroup(_PlainFlags, TyperGroup):
+    """A command that has commands, with the same help."""

@@ -1,123 +1,53 @@
-"""What every `heedful train TASK` shares: its options, how settings come together, and the run itself."""
+"""The run of `heedful train TASK`: how its settings come together, what is said meanwhile, and how it may end."""
 
 from __future__ import annotations
 
-import inspect
 import shlex
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from functools import wraps
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from signal import SIGINT
-from typing import Annotated, Any, get_type_hints
+from typing import Any
 
 import torch
-import typer
 
 from ..config import assign, read_mapping
 from ..errors import ConfigError, HeedfulError
+from ..tasks.registry import TRAINED
 from ..tasks.run import Files, Task, asked, train
 from ..tasks.run.folder import METRICS
 from ..tasks.scoring import Score
 from ..training.device import computes_in_bf16
 from ..training.errors import Interrupted
 from ..training.parallel import Alone, start
-from .help import Command
+from .console import say
+from .distributed import joined_processes
 from .progress import watching
 from .tables import show_readings, show_scores
-from .together import together
-from .words import say
-
-SEVERAL = ("--data", "--valid")
-
-Out = Annotated[Path, typer.Option(help="The run's folder; the model ends up there.", show_default=False)]
-Valid = Annotated[
-    list[str] | None,
-    typer.Option(metavar="FILE…", help="What to validate on. Without it, some of the data is set apart."),
-]
-Preset = Annotated[str | None, typer.Option(help="A sized model.")]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Common:
-    """The options that every `heedful train TASK` has."""
-
-    config: Annotated[Path | None, typer.Option(help="A file of settings (YAML or JSON), such as a run.yaml.")] = None
-    setting: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="One setting, such as training.steps=20000. Repeatable."),
-    ] = None
-    engine: Annotated[
-        str | None, typer.Option(help="How steps are run: auto, eager, graph (CUDA graphs) or compile.")
-    ] = None
-    processes: Annotated[
-        int | None, typer.Option(min=1, help="Train with so many processes on this machine, one for each GPU.")
-    ] = None
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False
-    allow_changes: Annotated[
-        bool, typer.Option("--allow-changes", help="Go on although data or settings have changed.")
-    ] = False
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in --out.")] = False
-
-
-def with_common(verb: Callable[..., None]) -> Callable[..., None]:
-    """A verb that takes the common options, each for itself, where its parameter `common` stands."""
-    types = get_type_hints(Common, include_extras=True)
-    shared = [
-        inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=types[one.name])
-        for one in fields(Common)
-    ]
-    own = inspect.signature(verb, eval_str=True).parameters.values()
-
-    @wraps(verb)
-    def run(**given: Any) -> None:
-        common = Common(**{one.name: given.pop(one.name) for one in fields(Common)})
-        verb(**given, common=common)
-
-    parameters = [*(one for one in own if one.name != "common"), *shared]
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
-    return run
-
-
-class ManyFiles(Command):
-    """`--data a b` means `--data a --data b`: these verbs have no other words that could stand there."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Write the option before each of its files."""
-        spread: list[str] = []
-        option, filled = "", False
-        for word in args:
-            if word.startswith("-") and word != "-":
-                option, filled = word if word in SEVERAL else "", False
-            elif option and filled:
-                spread.append(option)
-            else:
-                filled = True
-            spread.append(word)
-        return super().parse_args(ctx, spread)
+from .train import COLUMNS, RESET, CommonOptions
 
 
 def launch(
-    task: Task[Any, Any],
+    task_name: str,
     out: Path,
-    common: Common,
+    common: CommonOptions,
     *,
     data: Sequence[str] | None,
     valid: Sequence[str] | None = None,
-    columns: str | None = None,
-    options: Callable[[dict[str, Any]], None] = lambda values: None,
-    needed: Sequence[tuple[str, str]] = (),
-) -> bool:
-    """Run a task. Settings come from a resumed run or --config, then from the verb's `options`, then from --set.
+    overrides: Callable[[], Mapping[str, Any]],
+    required: Sequence[tuple[str, str]] = (),
+    default_model: str | None = None,
+) -> None:
+    """Train. Settings come from a resumed run or --config, then from the task's `overrides`, then from --set.
 
-    `needed` are options that must be given, each with the setting it becomes. Gives whether this process, of several,
-    is the one that speaks.
+    `required` are options that must be given, each with the setting it becomes; see `train._train_command`.
     """
-    with together() as world:
-        values, files = _asked(task, out, common)
-        options(values)
+    task: Task[Any, Any] = TRAINED[task_name]()
+    with joined_processes() as world:
+        values, files = _stored_settings(task, out, common)
+        options = dict(overrides())
+        columns = options.pop(COLUMNS, None)
+        _apply(values, options, default_model)
         if common.engine is not None:
             assign(values, f"training.engine={common.engine}")
         for assignment in common.setting or ():
@@ -127,8 +57,8 @@ def launch(
             tuple(valid) if valid else files.valid,
             tuple(name.strip() for name in columns.split(",")) if columns else files.columns,
         )
-        for option, found in (("--data", files.train), *((option, values.get(name)) for option, name in needed)):
-            if not found:
+        for option, value in (("--data", files.train), *((option, values.get(name)) for option, name in required)):
+            if not value:
                 raise ConfigError(f"{option} is missing; see heedful train {task.name} --help")
         settings = task.config.from_dict(values)
         if common.processes not in (None, world.size):
@@ -137,11 +67,25 @@ def launch(
             sys.exit(start(common.processes, [sys.executable, "-P", "-m", "heedful", *sys.argv[1:]]))
         _run(task, settings, files, out, common, world)
         if world.rank == 0:
-            _tell(task, out)
-        return world.rank == 0
+            _show_result(task, out)
 
 
-def _run(task: Task[Any, Any], settings: Any, files: Files, out: Path, common: Common, world: Alone) -> None:
+def _apply(values: dict[str, Any], options: Mapping[str, Any], default_model: str | None) -> None:
+    """Put options into settings: "section.name" changes one of a section, and a model by its name is a preset."""
+    for name, value in options.items():
+        section, _, key = name.rpartition(".")
+        if value is None:
+            continue
+        if value is RESET:
+            values.pop(name, None)
+        elif not section:
+            values[name] = {"preset": value} if name == "model" else value
+        else:
+            current = values.get(section, (default_model or {}) if section == "model" else {})
+            values[section] = {**({"preset": current} if isinstance(current, str) else current), key: value}
+
+
+def _run(task: Task[Any, Any], settings: Any, files: Files, out: Path, common: CommonOptions, world: Alone) -> None:
     several = ["--processes", str(common.processes)] if common.processes else []
     again = shlex.join(["heedful", "train", task.name, "--out", str(out), "--resume", *several])
     world.advice = f"; the run can be resumed from its last checkpoint: {again}"
@@ -177,7 +121,7 @@ def _run(task: Task[Any, Any], settings: Any, files: Files, out: Path, common: C
         ) from error
 
 
-def _asked(task: Task[Any, Any], out: Path, common: Common) -> tuple[dict[str, Any], Files]:
+def _stored_settings(task: Task[Any, Any], out: Path, common: CommonOptions) -> tuple[dict[str, Any], Files]:
     """The settings and files of the run that goes on, and those of --config over them."""
     if common.resume and common.overwrite:
         raise ConfigError("--resume goes on with the run in --out, --overwrite replaces it; give one of them")
@@ -186,18 +130,21 @@ def _asked(task: Task[Any, Any], out: Path, common: Common) -> tuple[dict[str, A
     if common.resume:
         before, files = asked(task, out)
         values = before.to_dict()
-    return (values, files) if common.config is None else _over(task, values, files, read_mapping(common.config))
+    return (values, files) if common.config is None else _merge(task, values, files, read_mapping(common.config))
 
 
-def _tell(task: Task[Any, Any], out: Path) -> None:
-    validation = read_mapping(out / METRICS)["validation"]
+def _show_result(task: Task[Any, Any], out: Path) -> None:
+    metrics = read_mapping(out / METRICS)
+    validation = metrics["validation"]
     scores = [Score(**score) for score in validation["scores"].values()]
     show_scores("Validation", {f"{validation['n']:,} {task.counted}": scores})
     say(f"The model is in {out}, its report in {out / 'report.html'}.")
     say(f"Try it: heedful predict {shlex.quote(str(out))} …")
+    for sentence in task.verdicts(metrics):
+        say(sentence)
 
 
-def _over(
+def _merge(
     task: Task[Any, Any], values: dict[str, Any], files: Files, more: dict[str, Any]
 ) -> tuple[dict[str, Any], Files]:
     """A file's settings over others, section by section; a model is taken whole."""

@@ -1,4 +1,4 @@
-"""The options of generation, as verbs that generate offer them."""
+"""The options of generation, for the commands that generate."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from dataclasses import fields
 from typing import Annotated, Any, Literal
 
 import typer
-
-from ..generation import GenerationConfig
 
 SEARCH, SAMPLING, RULES = "Search", "Sampling", "What may be written"
 
@@ -51,8 +49,10 @@ NoRepeatNgrams = Annotated[
 ]
 
 
-def given(context: typer.Context) -> dict[str, Any]:
-    """Those that were given, by the names of GenerationConfig; the others are as the model says."""
+def generation_overrides(context: typer.Context) -> dict[str, Any]:
+    """The options that were given, by the names of GenerationConfig; the others are as the model says."""
+    from ..generation import GenerationConfig
+
     names = {field.name for field in fields(GenerationConfig)}
     values = {name: value for name, value in context.params.items() if name in names}
     return {name: value for name, value in values.items() if value is not None and value is not False}

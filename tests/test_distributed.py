@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from every_task import TINY
-from heedful.cli.together import deal
+from heedful.cli.distributed import share_work
 from heedful.training.parallel import Alone
 
 SIZE = 2
@@ -72,7 +72,7 @@ def test_each_answers_its_share_and_all_have_all_answers(name: str) -> None:
             return own(given, **more)
 
         setattr(model, hook, counted)
-        deal(model, Thread(rank))
+        share_work(model, Thread(rank))
         return model.predict(items)
 
     with ThreadPoolExecutor(SIZE) as threads:
@@ -84,5 +84,5 @@ def test_each_answers_its_share_and_all_have_all_answers(name: str) -> None:
 def test_chance_falls_as_it_does_for_one_process() -> None:
     words = {"sample": True, "seed": 3, "max_new_tokens": 6}
     model = TINY["writer"]()
-    deal(model, Thread(0))  # alone: nobody else comes to the meeting
+    share_work(model, Thread(0))  # alone: nobody else comes to the meeting
     assert model.predict(TEXTS, **words) == TINY["writer"]().predict(TEXTS, **words)
