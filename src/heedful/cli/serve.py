@@ -14,7 +14,7 @@ from ..errors import ConfigError, MissingDependencyError
 from ..serving.settings import Settings
 from .console import say, warn
 
-NEEDED = ("fastapi", "uvicorn", "python_multipart")
+NEEDED = ("fastapi", "uvicorn", "python_multipart", "prometheus_client")
 ONE, ALL, TIME = "Limits of a request", "Limits of all together", "Time"
 
 

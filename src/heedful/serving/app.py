@@ -19,7 +19,7 @@ __all__ = ["House", "create_app"]
 
 def create_app(models: Models, settings: Settings) -> FastAPI:
     """All of it over these models."""
-    house = House(models, settings, Metrics())
+    house = House(models, settings, Metrics(models))
     guards = [Middleware(Reported, house=house), Middleware(Guarded, house=house)]  # the outermost first
     app = FastAPI(
         title="Heedful",

@@ -7,7 +7,7 @@ from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel
 
 from .house import house_of
-from .metrics import TYPE
+from .metrics import CONTENT_TYPE
 from .refusals import Json
 
 router = APIRouter(tags=["status"])
@@ -30,5 +30,4 @@ async def health(request: Request) -> Json:
 @router.get("/metrics", response_class=PlainTextResponse)
 async def metrics(request: Request) -> PlainTextResponse:
     """Counts, in Prometheus' text form."""
-    house = house_of(request)
-    return PlainTextResponse(house.metrics.text(house.models), media_type=TYPE)
+    return PlainTextResponse(house_of(request).metrics.exposition(), media_type=CONTENT_TYPE)
