@@ -113,5 +113,5 @@ def test_requests_are_counted_by_route_method_and_status_and_answers_by_model(se
     model = labels(model="feelings")
     assert counts("heedful_answered_items_total")[model] == items[model] + 3
     for name in ("heedful_waiting_items", "heedful_running_items", "heedful_answered_tokens_total"):
-        assert set(counts(name)) == {labels(model=model) for model in server.house.models}
+        assert set(counts(name)) == {labels(model=model) for model in server.state.models}
     assert counts("process_resident_memory_bytes")[labels()] > 10_000_000

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
-from typer.completion import completion_init
+from typer._completion_classes import completion_init
 
 from .. import __version__
 from . import demo, evaluate, import_export, look, predict, reports, serve, train

@@ -1,4 +1,4 @@
-"""What a client may send as an input of each task, as the model takes it; never a path.
+"""What a client may send: forms, and the inputs of each task as the model takes them; never a path.
 
 A small body can claim to be a great deal: a compressed image its pixels, a list of texts an array of the longest one.
 """
@@ -10,36 +10,60 @@ import re
 from collections.abc import Sequence
 from io import BytesIO
 from typing import Any
+from urllib.parse import parse_qsl
+
+from starlette.datastructures import ImmutableMultiDict
+from starlette.requests import Request
 
 from ..errors import DataError, MissingDependencyError
 from ..tasks.predictor import ItemError
 from .settings import Settings
 
-PAIRED = ("classification", "embedding")  # two texts may belong together
+FORMS = URLENCODED, MULTIPART = ("application/x-www-form-urlencoded", "multipart/form-data")
+MOST = 1000  # fields, or files
+
+
+def content_type(request: Request) -> str:
+    """The content type, without what comes after it."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def form_fields(request: Request, *, max_files: int = 0) -> ImmutableMultiDict[str, str]:
+    """The fields of a form that are texts; ValueError for one that is not UTF-8.
+
+    Starlette reads an escaped form as Latin-1 where it is not escaped, as `curl -d` leaves it.
+    """
+    if content_type(request) == URLENCODED:
+        body = (await request.body()).decode("utf-8")
+        return ImmutableMultiDict(parse_qsl(body, keep_blank_values=True, errors="strict", max_num_fields=MOST))
+    async with request.form(max_files=max_files) as form:
+        return ImmutableMultiDict([(name, value) for name, value in form.multi_items() if isinstance(value, str)])
+
+
 FORMATS = ("PNG", "JPEG")
 PIXELS = 16_777_216  # of all images in a request
 
 _DATA_URL = re.compile(r"data:image/(?:png|jpeg);base64,")
 
 
-def as_inputs(task: str, given: Sequence[Any], settings: Settings) -> list[Any]:
-    """All of them, or an ItemError that names one."""
+def as_inputs(predictor: Any, given: Sequence[Any], settings: Settings) -> list[Any]:
+    """All of them as the predictor takes them, or an ItemError that names one."""
     if len(given) > settings.max_items:
         raise DataError(f"inputs: at most {settings.max_items} at once, not {len(given)}; send several requests")
     taken: list[Any] = []
     pixels = 0
     for index, one in enumerate(given):
         try:
-            if task == "images":
+            if predictor.input_kind == "image":
                 image, size = _image(one)
                 pixels += size
                 if pixels > PIXELS:
                     raise DataError(f"the images of a request have at most {PIXELS:,} pixels together")
                 taken.append(image)
-            elif task == "forecasting":
+            elif predictor.input_kind == "series":
                 taken.append(_numbers(one, depth=2))
             else:
-                taken.append(_text(one, settings.max_characters, paired=task in PAIRED))
+                taken.append(_text(one, settings.max_characters, paired=predictor.accepts_pairs))
         except DataError as error:
             raise ItemError("input", index, str(error)) from None
     return taken

@@ -11,7 +11,6 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..tasks import load
-from ..tasks.writer import Writer
 from .desk import Desk
 from .reading_desk import ReadingDesk
 from .settings import Settings
@@ -32,7 +31,7 @@ class Served:
     @classmethod
     def of(cls, name: str, predictor: Any, settings: Settings) -> Served:
         """Open a desk for a model."""
-        kind = WritingDesk if isinstance(predictor, Writer) else ReadingDesk
+        kind = WritingDesk if predictor.generates_text else ReadingDesk
         return cls(name, predictor, kind(predictor, settings), int(time.time()))
 
     @property

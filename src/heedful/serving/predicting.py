@@ -13,12 +13,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..errors import ConfigError
 from ..tasks.answers import Answer
 from ..tasks.predictor import ItemError
-from ..tasks.writer import Writer
-from .house import house_of, served
+from .errors import V1_ERRORS, APIError, Json
 from .inputs import as_inputs
-from .leaving import while_here
 from .models import Served
-from .refusals import V1_REFUSALS, Json, Refusal
+from .state import cancel_on_disconnect, requested_model, server_state
 
 router = APIRouter(tags=["predict"])
 
@@ -29,7 +27,7 @@ Count = Annotated[int, Field(ge=1, le=2**31)]
 Share = Annotated[float, Field(gt=0, le=1)]
 
 
-class Asked(BaseModel):
+class PredictRequest(BaseModel):
     """What to answer, and for models that write, how: as in GenerationConfig. What is left out is as the model says."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
@@ -123,44 +121,44 @@ class Predicted(BaseModel):
     outputs: list[Written] | list[Classified] | list[Embedded] | list[Filled] | list[Forecast]
 
 
-@router.post("/v1/predict/{model}", response_model=Predicted, responses=V1_REFUSALS)
-async def predict(request: Request, model: str, asked: Asked) -> Json:
+@router.post("/v1/predict/{model}", response_model=Predicted, responses=V1_ERRORS)
+async def predict(request: Request, model: str, asked: PredictRequest) -> Json:
     """Ask a model, whatever its task."""
-    house, asks = house_of(request), served(request, model)
+    state, asks = server_state(request), requested_model(request, model)
     try:
-        inputs = await asyncio.to_thread(as_inputs, asks.task, asked.inputs, house.settings)
-        outputs, tokens = await while_here(request, _answers(request, asks, inputs, asked.words()))
+        inputs = await asyncio.to_thread(as_inputs, asks.predictor, asked.inputs, state.settings)
+        outputs, tokens = await cancel_on_disconnect(request, _answers(request, asks, inputs, asked.words()))
     except ItemError as error:
-        raise Refusal(400, f"inputs[{error.index}]: {error.reason}", param="inputs") from None
+        raise APIError(400, f"inputs[{error.index}]: {error.reason}", param="inputs") from None
     except ConfigError as error:
-        raise Refusal(400, str(error)) from None
+        raise APIError(400, str(error)) from None
     for index, output in enumerate(outputs):
         if not _finite(output):
-            raise Refusal(400, f"inputs[{index}]: the model's answer is no number", param="inputs")
-    house.metrics.answered(model, items=len(outputs), tokens=tokens)
+            raise APIError(400, f"inputs[{index}]: the model's answer is no number", param="inputs")
+    state.metrics.answered(model, items=len(outputs), tokens=tokens)
     return Json({"model": model, "task": asks.task, "outputs": outputs})
 
 
 async def _answers(request: Request, asks: Served, inputs: list[Any], words: dict[str, Any]) -> tuple[list[Any], int]:
     """The outputs, and how many tokens were written."""
     model, desk = asks.predictor, asks.desk
-    if isinstance(model, Writer):
+    if model.generates_text:
         _check(request, words)
         found = await desk.candidates(inputs, **words)
         return [_written(*answers) for answers in found], sum(one.n_tokens for answers in found for one in answers)
-    if words:
-        raise Refusal(400, f"{next(iter(words))}: this model, for {asks.task}, writes nothing", param=next(iter(words)))
-    if asks.task == "masked":
+    for name in words:
+        raise APIError(400, f"{name}: this model, for {asks.task}, writes nothing", param=name)
+    if model.output_kind == "gaps":
         guesses = await desk.call(lambda: model.guesses(inputs, GUESSES))
         return [_filled(model, text, gaps) for text, gaps in zip(inputs, guesses, strict=True)], 0
-    return [SHAPES[asks.task](model, output) for output in await desk.predict(inputs)], 0
+    return [SHAPES[model.output_kind](model, output) for output in await desk.predict(inputs)], 0
 
 
 def _check(request: Request, words: dict[str, Any]) -> None:
-    settings = house_of(request).settings
+    settings = server_state(request).settings
     for name, most in (("max_new_tokens", settings.max_new_tokens), ("n_best", settings.max_n)):
         if words.get(name, 1) > most:
-            raise Refusal(400, f"{name}: at most {most:,} on this server, not {words[name]:,}", param=name)
+            raise APIError(400, f"{name}: at most {most:,} on this server, not {words[name]:,}", param=name)
 
 
 def _written(best: Answer, *others: Answer) -> dict[str, Any]:
@@ -179,11 +177,10 @@ def _classified(model: Any, shares: dict[str, float]) -> dict[str, Any]:
     return {"labels": [{"label": label, worth: share} for label, share in shares.items()]}
 
 
-SHAPES: dict[str, Callable[[Any, Any], dict[str, Any]]] = {
-    "classification": _classified,
-    "images": _classified,
-    "embedding": lambda model, vector: {"vector": vector},
-    "forecasting": lambda model, steps: {"forecast": steps},
+SHAPES: dict[str, Callable[[Any, Any], dict[str, Any]]] = {  # by `output_kind`
+    "labels": _classified,
+    "vector": lambda model, vector: {"vector": vector},
+    "forecast": lambda model, steps: {"forecast": steps},
 }
 
 

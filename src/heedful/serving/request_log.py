@@ -16,8 +16,7 @@ from urllib.parse import quote
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .house import House
-from .leaving import LEFT
+from .state import CLIENT_CLOSED, ServerState
 
 log = logging.getLogger("heedful.serving")
 
@@ -59,16 +58,16 @@ class JsonLines(logging.Formatter):
         return json.dumps(told)
 
 
-class Reported:
+class RequestLogMiddleware:
     """The outermost guard: every request has an id, an answer's headers, a line and a count, however it ended."""
 
-    def __init__(self, app: ASGIApp, house: House) -> None:
-        self._app, self._house = app, house
+    def __init__(self, app: ASGIApp, state: ServerState) -> None:
+        self._app, self._state = app, state
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
-        began, status = time.perf_counter(), LEFT
+        began, status = time.perf_counter(), CLIENT_CLOSED
         state = scope.setdefault("state", {})
         state["request_id"] = secrets.token_hex(8)
 
@@ -86,7 +85,7 @@ class Reported:
             return await self._app(scope, receive, sending)
         finally:
             seconds = time.perf_counter() - began
-            self._house.metrics.request(route_of(scope), scope["method"], status, seconds)
+            self._state.metrics.request(route_of(scope), scope["method"], status, seconds)
             log.info(self._line(scope, status, seconds), extra={A_LINE: True})
 
     def _line(self, scope: Scope, status: int, seconds: float) -> str:
@@ -101,14 +100,14 @@ class Reported:
             "model": state.get("model"),
             "id": state["request_id"],
         }
-        if self._house.settings.json_log:
+        if self._state.settings.json_log:
             return json.dumps(told)
         return " ".join("-" if value is None else f"{value}" for value in told.values())
 
     def _peer(self, scope: Scope) -> str:
         """Who asks: the address at the other end, or, if that is a proxy we trust, the last one that is not."""
         peer: str = (scope.get("client") or ("-", 0))[0]
-        trusts = self._house.settings.trusts
+        trusts = self._state.settings.trusts
         named = ",".join(Headers(scope=scope).getlist("x-forwarded-for")).split(",")
         while named and trusts(peer):
             before = named.pop().strip()

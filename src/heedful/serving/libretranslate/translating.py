@@ -1,22 +1,97 @@
-"""Texts translated: each taken apart, its language found where asked, all runs at the desks together."""
+"""Texts translated: each taken apart, its language detected where asked, all runs at the workers together.
+
+The tags of a sentence belong around the words that were made from those they stood around. Which those are, the
+model's own attention says.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from ...tasks.answers import Answer
 from ...tasks.predictor import ItemError
+from ...tasks.translation.looking import has_attention, look
 from ..desk import Desk
 from ..metrics import Metrics
 from ..models import Served
-from .detecting import Detected, detect
-from .documents import Document, Marked, Run, Span, filled, plain, runs
-from .html import html
-from .parameters import Wish
-from .placing import can_place, placed
-from .translators import Translators
+from .documents import Document, Marked, Run, Span, filled, html, plain, runs
+from .languages import Detected, Translators, detect
+from .parameters import TranslateRequest
+
+
+def can_place(translator: Any, text: str) -> bool:
+    """Whether a model can be asked: it is a translator with attention, and takes the whole sentence."""
+    return translator.output_kind == "translation" and has_attention(translator) and translator.why_not(text) is None
+
+
+def placed(translator: Any, source: str, target: str, spans: Sequence[Span]) -> list[Span] | None:
+    """The spans of a source in its translation, in the same order; None where that cannot be told."""
+    if source == target:
+        return list(spans)
+    if not target.strip():
+        return None
+    maps = look(translator, " ".join(source.split()), target).weights
+    widest = max(maps, key=lambda head: (head.layer is None, head.head is None))  # the mean of as much as there is
+    weights: list[list[float]] = maps[widest].tolist()  # (target words, source words)
+    words = _words(source)
+    inside = [[index for index, word in enumerate(words) if _meet(word, span)] for span in spans]
+    if len({index for own in inside for index in own}) < sum(map(len, inside)):
+        return None  # a word that two tags share
+    chosen_words = made_from(inside, weights)
+    if chosen_words is None:
+        return None
+    there = _words(target)
+    found = [(there[first][0], there[last][1]) for first, last in chosen_words]
+    return [trimmed(target, new, source[begin:end]) for new, (begin, end) in zip(found, spans, strict=True)]
+
+
+def made_from(inside: Sequence[Sequence[int]], weights: Sequence[Sequence[float]]) -> list[Span] | None:
+    """For each group of source words, the first and the last target word: the one that looks at the group most, and
+    those beside it that look at the group and are what it is looked at from. No word is in two groups.
+    """
+    forth = [max(range(len(row)), key=row.__getitem__) for row in weights]
+    back = [max(range(len(column)), key=column.__getitem__) for column in zip(*weights, strict=True)]
+    free = set(range(len(weights)))
+    found: list[Span] = []
+    for own in inside:
+        if not free:
+            return None
+        first = last = max(sorted(free), key=partial(_looks, weights, own))
+        both = free & {back[source] for source in own} & {word for word, source in enumerate(forth) if source in own}
+        while first - 1 in both:
+            first -= 1
+        while last + 1 in both:
+            last += 1
+        free -= set(range(first, last + 1))
+        found.append((first, last))
+    return found
+
+
+def _looks(weights: Sequence[Sequence[float]], sources: Sequence[int], word: int) -> float:
+    return sum(weights[word][source] for source in sources)
+
+
+def _words(text: str) -> list[Span]:
+    return [word.span() for word in re.finditer(r"\S+", text)]
+
+
+def _meet(one: Span, other: Span) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
+
+
+def trimmed(text: str, span: Span, source: str) -> Span:
+    """Without signs at an end where the source has none: a full stop stays outside."""
+    begin, end = span
+    while end > begin and source[-1].isalnum() and not text[end - 1].isalnum():
+        end -= 1
+    while end > begin and source[0].isalnum() and not text[begin].isalnum():
+        begin += 1
+    return (begin, end) if begin < end else span
+
 
 AUTO = "auto"
 TOGETHER = 128  # runs that one request has at a desk at once: a long page leaves room for others
@@ -31,7 +106,7 @@ class Translated:
 
 
 @dataclass(frozen=True)
-class Part:
+class TextGroup:
     """Texts of a request that one translator answers, and their places in it; without a model they stay as they are."""
 
     model: Served | None
@@ -40,30 +115,30 @@ class Part:
     documents: list[Document]
 
 
-def parts(wish: Wish, translators: Translators) -> tuple[list[Part], list[Detected]]:
+def parts(translate: TranslateRequest, translators: Translators) -> tuple[list[TextGroup], list[Detected]]:
     """The texts taken apart, by their languages; with what was detected, where that was asked. Long texts take time.
 
     A text with nothing to translate, or that was found to be in the target language, stays as it is.
     """
-    target = translators.code(wish.target)
-    documents = [html(text) if wish.html else plain(text) for text in wish.q.texts]
+    target = translators.code(translate.target)
+    documents = [html(text) if translate.html else plain(text) for text in translate.q.texts]
     detected: list[Detected] = []
-    if wish.source == AUTO:
+    if translate.source == AUTO:
         likely = translators.before(target)
         detected = [detect("\n".join(runs(document)), likely)[0] for document in documents]
         sources = [one.language for one in detected]
     else:
-        sources = [translators.code(wish.source)] * len(documents)
+        sources = [translators.code(translate.source)] * len(documents)
         translators.between(sources[0], target)
     places: dict[str | None, list[int]] = {}
     for place, (source, document) in enumerate(zip(sources, documents, strict=True)):
-        stays = not runs(document) or (wish.source == AUTO and source == target)
+        stays = not runs(document) or (translate.source == AUTO and source == target)
         places.setdefault(None if stays else source, []).append(place)
     found = []
     for one, own in places.items():
         model = None if one is None else translators.between(one, target)
         taken = [documents[place] if model is None else _taken(documents[place], model) for place in own]
-        found.append(Part(model, own, [wish.q.texts[place] for place in own], taken))
+        found.append(TextGroup(model, own, [translate.q.texts[place] for place in own], taken))
     return found, detected
 
 
@@ -78,13 +153,13 @@ def _taken(document: Document, model: Served) -> Document:
     return tuple(found)
 
 
-async def translated(part: Part, alternatives: int, metrics: Metrics) -> list[Translated]:
+async def translated(part: TextGroup, alternatives: int, metrics: Metrics) -> list[Translated]:
     """Its texts; an ItemError says which text of the request cannot be translated."""
     if part.model is None:
         return [Translated(text, []) for text in part.texts]
     answers = Answers(part.model.desk, {"n_best": alternatives + 1} if alternatives else {})
     await answers.ask(part.documents, part.places)
-    places = Places(part.model)
+    places = TagPlacer(part.model)
     settled = [await _settled(document, places, answers) for document in part.documents]
     await answers.ask(settled, part.places)
     written = sum(answer.n_tokens for found in answers.to.values() for answer in found)
@@ -113,7 +188,7 @@ class Answers:
                 raise ItemError("text", owners[some[error.index]], error.reason) from None
 
 
-class Places:
+class TagPlacer:
     """Where tags belong in translations: the same sentence is looked into once."""
 
     def __init__(self, model: Served) -> None:
@@ -129,7 +204,7 @@ class Places:
         return self._known[key]
 
 
-async def _settled(document: Document, places: Places, answers: Answers) -> tuple[str | Run, ...]:
+async def _settled(document: Document, places: TagPlacer, answers: Answers) -> tuple[str | Run, ...]:
     """With tags where they belong in the translation; a sentence where that cannot be told is in pieces again."""
     found: list[str | Run] = []
     for part in document:

@@ -1,15 +1,97 @@
-"""What the page must know of a model to offer it: its task, what it takes, and something to try."""
+"""What is served, as the page needs to know it, with something to try for whoever opens it.
+
+The examples are texts that a model can read, in a language it seems to know.
+"""
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Any
 
 from pydantic import BaseModel
 
+from ...data.text_tokenizers import encode
+from ...errors import DataError
 from ...lens.parts import n_parameters
 from ..models import Served
 from ..settings import Settings
-from .examples import examples_for
+
+SENTENCES = {
+    "en": (
+        "I am a student.",
+        "The cat is sleeping in the garden.",
+        "My friend bought a book yesterday.",
+        "Where did you learn to cook so well?",
+    ),
+    "ko": (
+        "나는 학생이다.",
+        "고양이가 정원에서 자고 있다.",
+        "친구가 어제 책을 샀다.",
+        "오늘은 날씨가 참 좋네요.",
+    ),
+    "de": ("Ich lese gern am Abend.", "Wo ist der Bahnhof?"),
+    "fr": ("J'aime lire le soir.", "Où est la gare ?"),
+    "es": ("Me gusta leer por la tarde.", "¿Dónde está la estación?"),
+    "ja": ("私は学生です。", "駅はどこですか。"),
+    "zh": ("我是学生。", "车站在哪里?"),
+}
+BEGINNINGS = ("Once upon a time", "The little door at the end of the garden", "옛날 옛적에", "오늘 아침")
+OPINIONS = (
+    "I enjoyed every minute of it.",
+    "It broke after two days, and nobody answered my letters.",
+    "기대했던 것보다 훨씬 좋았어요.",
+    "너무 실망스러워서 다시는 사지 않겠어요.",
+)
+PAIRS = (
+    ("A man is playing the guitar.", "Someone makes music."),
+    ("한 남자가 기타를 친다.", "누군가 음악을 연주한다."),
+)
+GAPS = ("The cat sleeps on the {}.", "She drinks a cup of {} every morning.", "나는 {}에 간다.")
+MEANINGS = (
+    ("A cat is sleeping on the sofa.", "The kitten takes a nap.", "The train leaves at nine.", "When do we depart?"),
+    ("고양이가 소파에서 자고 있다.", "새끼 고양이가 낮잠을 잔다.", "기차는 아홉 시에 떠난다.", "언제 출발하나요?"),
+)
+
+
+def examples_for(predictor: Any) -> list[list[str]]:
+    """Each a list of the texts it takes: one, two, or several to compare. None for what is not text."""
+    own = predictor.settings
+    match predictor.task:
+        case "translation":
+            return _each(SENTENCES.get(own.source.partition("-")[0], ()))
+        case "text-to-text":
+            return _read(predictor, _each(SENTENCES["en"] + SENTENCES["ko"]))
+        case "language_model":
+            return _read(predictor, _each(BEGINNINGS))
+        case "classification":
+            return _read(predictor, [list(pair) for pair in PAIRS] if own.texts == 2 else _each(OPINIONS))
+        case "masked":
+            return _read(predictor, _each(tuple(text.format(own.mask) for text in GAPS)))
+        case "embedding":
+            return _read(predictor, [list(texts) for texts in MEANINGS])
+    return []
+
+
+def _each(texts: tuple[str, ...]) -> list[list[str]]:
+    return [[text] for text in texts]
+
+
+def _read(predictor: Any, offered: list[list[str]]) -> list[list[str]]:
+    return [texts for texts in offered if all(_knows(predictor.tokenizer, text) for text in texts)]
+
+
+def _knows(tokenizer: Any, text: str) -> bool:
+    """Whether a tokeniser has pieces for a text: it comes back, and does not fall apart into bytes."""
+    try:
+        ids = encode(tokenizer, text)
+    except DataError:
+        return False
+    return len(ids) <= len(text) + 3 and _letters(text) <= _letters(tokenizer.decode(ids))
+
+
+def _letters(text: str) -> set[str]:
+    return {letter for letter in unicodedata.normalize("NFC", text).casefold() if letter.isalpha()}
+
 
 USUAL_WARMTH = 0.8  # for a model that searches unless told otherwise
 

@@ -12,13 +12,14 @@ import pytest
 from running import ENOUGH, Lines, Running, hold, later, received
 from starlette.types import Message, Scope
 
-from heedful.serving import guards, protocol
-from heedful.serving.guards import Bodies
-from heedful.serving.house import House
+from heedful.serving import admission
+from heedful.serving import server as server_module
+from heedful.serving.admission import Bodies
+from heedful.serving.errors import APIError
 from heedful.serving.metrics import Metrics
 from heedful.serving.models import Models
-from heedful.serving.refusals import Refusal
 from heedful.serving.settings import Settings
+from heedful.serving.state import ServerState
 
 Serving = Callable[..., Running]
 HEAD = b"POST /v1/predict/feelings HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -63,7 +64,7 @@ def test_a_slow_client_is_cut(sent: bytes, status: bytes | None, serving: Servin
 
 
 def test_a_body_that_is_refused_is_not_read_for_ever(serving: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "GRACE", 0.1)
+    monkeypatch.setattr(server_module, "GRACE", 0.1)
     with serving("feelings", receive_seconds=0.1, max_body=10).connect() as connection:
         connection.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n20\r\n" + b"x" * 32 + b"\r\n")
         assert connection.recv(20).startswith(b"HTTP/1.1 413 ")
@@ -115,7 +116,7 @@ def test_those_for_whom_there_is_no_room_are_told_at_once(serving: Serving) -> N
         connection.sendall(HEAD + b"Content-Length: 20\r\n\r\n")
         assert connection.recv(100).startswith(b"HTTP/1.1 503 ")
     assert running.ask("/health").json == {"status": "ok"}
-    assert b"heedful_running_requests 1\n" in running.ask("/metrics").body
+    assert b"heedful_running_requests 1.0\n" in running.ask("/metrics").body
     held.release()
     assert first.result(ENOUGH).json == {"held": "no more"}
     assert running.ask("/v1/predict/feelings", {"inputs": ["a"]}).status == 200
@@ -138,7 +139,7 @@ def test_a_request_has_only_so_much_time(serving: Serving) -> None:
     assert running.ask("/hold", {}).json == {"error": "the answer took too long; ask for less, or try again"}
     answer = running.ask("/v1/hold", {})
     assert (answer.status, answer.headers["retry-after"], answer.json["error"]["code"]) == (503, "1", "timeout")
-    assert running.house.metrics.running == 0
+    assert running.state.metrics.running == 0
 
 
 def test_what_nobody_foresaw_is_told_to_the_log_alone(serving: Callable[..., Running], lines: Lines) -> None:
@@ -186,7 +187,7 @@ def test_the_docs_list_every_route_and_load_nothing(server: Running) -> None:
 def test_strangers_do_not_take_the_room_of_those_who_have_a_key(
     serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guards, "STRANGERS", 1)
+    monkeypatch.setattr(admission, "STRANGERS", 1)
     running = serving("feelings", max_body=100, api_keys=("key",))
     with running.connect() as first, running.connect() as second:
         first.sendall(HEAD + b"Content-Length: 90\r\nExpect: 100-continue\r\n\r\n")
@@ -201,7 +202,7 @@ def test_strangers_do_not_take_the_room_of_those_who_have_a_key(
 
 def test_bodies_together_take_no_more_room_than_was_promised() -> None:
     settings = Settings(max_body=10)
-    bodies = Bodies(House(Models([]), settings, Metrics()), together=2)
+    bodies = Bodies(ServerState(Models([]), settings, Metrics()), together=2)
     scope: Scope = {"type": "http", "headers": []}
 
     async def receive() -> Message:
@@ -210,7 +211,7 @@ def test_bodies_together_take_no_more_room_than_was_promised() -> None:
     async def check() -> None:
         async with bodies.arriving(scope, receive), bodies.arriving(scope, receive) as body:
             assert body == b"x" * 10
-            with pytest.raises(Refusal, match="too much to do"):
+            with pytest.raises(APIError, match="too much to do"):
                 async with bodies.arriving(scope, receive):
                     pass
         async with bodies.arriving(scope, receive), bodies.arriving(scope, receive):

@@ -12,9 +12,9 @@ from typing import Any
 
 from ...errors import DataError
 from ...tasks.language_model import Continuer
-from ..refusals import Refusal
+from ..errors import APIError
 from ..settings import Settings
-from .requests import CompletionRequest
+from .schemas import CompletionRequest
 
 COLD = 1e-5  # below this temperature only the most likely token is left
 PLAIN: dict[str, Any] = {  # nothing of a model's own taste: what a client does not ask for is off
@@ -37,7 +37,7 @@ class Prompt:
 
 
 @dataclass(frozen=True)
-class Asked:
+class CompletionParameters:
     """What holds for every completion of a request, its nulls and defaults made plain.
 
     `by_tokens` are those whose tokens somebody looks at: a stream, a stop, logprobs.
@@ -55,7 +55,7 @@ class Asked:
     _search: Mapping[str, Any]
 
     @classmethod
-    async def of(cls, request: CompletionRequest, model: Continuer, settings: Settings) -> Asked:
+    async def of(cls, request: CompletionRequest, model: Continuer, settings: Settings) -> CompletionParameters:
         """Of a request that the model can answer within the limits."""
         _check_supported(request)
         n = request.n or 1
@@ -63,19 +63,19 @@ class Asked:
         prompts = await asyncio.to_thread(_prompts, request.prompt, model, settings)
         max_tokens = 16 if request.max_tokens is None else request.max_tokens
         if best_of < n:
-            raise Refusal(400, f"best_of is {best_of}, which is less than n, {n}", param="best_of")
+            raise APIError(400, f"best_of is {best_of}, which is less than n, {n}", param="best_of")
         if request.stream and best_of > n:
-            raise Refusal(400, "what is best is known only at the end: leave out best_of, or stream", param="best_of")
+            raise APIError(400, "what is best is known only at the end: leave out best_of, or stream", param="best_of")
         for param, given, most in (
             ("n", n, settings.max_n),
             ("best_of", best_of, settings.max_n),
             ("max_tokens", max_tokens, settings.max_new_tokens),
         ):
             if given > most:
-                raise Refusal(400, f"{param} is {given}, but may be {most} at most", param=param)
+                raise APIError(400, f"{param} is {given}, but may be {most} at most", param=param)
         if (total := len(prompts) * best_of) > settings.max_items:
             many = f"{len(prompts)} prompts with {best_of} completions each are {total}"
-            raise Refusal(400, f"{many}; {settings.max_items} at most are written at once", param="n")
+            raise APIError(400, f"{many}; {settings.max_items} at most are written at once", param="n")
         return cls(
             prompts,
             n,
@@ -118,11 +118,11 @@ def _check_supported(request: CompletionRequest) -> None:
     if request.suffix:
         raise _unsupported("suffix", "a model here reads from the left alone; leave it out")
     if request.stream_options is not None and not request.stream:
-        raise Refusal(400, "stream_options are for stream: true", param="stream_options")
+        raise APIError(400, "stream_options are for stream: true", param="stream_options")
 
 
-def _unsupported(param: str, hint: str) -> Refusal:
-    return Refusal(400, f"{param} is not supported; {hint}", param=param, code="unsupported_parameter")
+def _unsupported(param: str, hint: str) -> APIError:
+    return APIError(400, f"{param} is not supported; {hint}", param=param, code="unsupported_parameter")
 
 
 def _search(request: CompletionRequest) -> dict[str, Any]:
@@ -143,10 +143,10 @@ def _prompt(given: str | list[int], index: int, model: Continuer) -> Prompt:
         text = given if isinstance(given, str) else model.tokenizer.decode(given)
         (ids,) = model.inputs(text)
     except DataError as error:
-        raise Refusal(400, f"prompt {index + 1}: {error}", param="prompt") from None
+        raise APIError(400, f"prompt {index + 1}: {error}", param="prompt") from None
     if given not in (text, ids):
         why = "these token ids are not how this model writes their text; send the text itself"
-        raise Refusal(400, f"prompt {index + 1}: {why}", param="prompt")
+        raise APIError(400, f"prompt {index + 1}: {why}", param="prompt")
     return Prompt(text, ids)
 
 
@@ -154,9 +154,9 @@ def listed(given: str | list[Any], settings: Settings, param: str) -> list[str |
     """One text or several, each in characters or in ids, within the limits."""
     several = [given] if isinstance(given, str) or isinstance(given[0], int) else given
     if len(several) > settings.max_items:
-        raise Refusal(400, f"{param} has {len(several)} texts; {settings.max_items} at most are taken", param=param)
+        raise APIError(400, f"{param} has {len(several)} texts; {settings.max_items} at most are taken", param=param)
     longest = max(map(len, several))
     if longest > settings.max_characters:
         much = f"a text of {longest:,} characters or tokens"
-        raise Refusal(400, f"{param} has {much}; {settings.max_characters:,} at most are read", param=param)
+        raise APIError(400, f"{param} has {much}; {settings.max_characters:,} at most are read", param=param)
     return several

@@ -1,9 +1,7 @@
-// Translate: lines of text, from and into the languages that are served.
+// Tools for models that write: translate a text, continue it, or answer it with another.
 
-import { asking } from "./asking.js";
-import { inside } from "./inside.js";
+import { asking, copyRow, examples, icon, inside, layout, newId, slider, textBox } from "./form.js";
 import { clear, el } from "./look/dom.js";
-import { copyButton, examples, head, icon, newId, textBox } from "./parts.js";
 
 const AUTO = "auto";
 const unique = (list) => [...new Set(list)];
@@ -60,12 +58,13 @@ function differing(other, text) {
   return other.split("\n").filter((line, place) => line !== lines[place]).join("\n");
 }
 
-export function mount(root, context) {
+// Translate: lines of text, from and into the languages that are served.
+export function translate(root, context) {
   const { api, models, served, speech } = context;
   const text = textBox(context, "translation");
   const answer = el("p", { class: "answer long", dir: "auto", "aria-live": "polite" });
   const others = el("div", { class: "others" });
-  const tools = el("div", { class: "acts", hidden: true }, copyButton(context, () => answer.textContent));
+  const tools = copyRow(context, () => answer.textContent);
   const look = inside(context);
   const languages = pair(context, (turned) => {
     if (turned && answer.textContent.trim()) text.put(answer.textContent.trim());
@@ -108,12 +107,79 @@ export function mount(root, context) {
   const form = asking(context, "translate", ask);
   const alternatives = el("div", { class: "option", hidden: !served.max_alternatives }, speech.say("label", "alternatives", {}, { for: id }), more);
   offerExamples();
-  root.append(
-    head(context, "translation", models),
-    form.listen(el("form", { class: "card" },
-      el("div", { class: "top" }, languages.root),
-      el("div", { class: "halves" },
-        el("div", { class: "half" }, text.root, el("div", { class: "foot" }, form.row, alternatives), form.trouble),
-        el("div", { class: "half answers" }, speech.say("h2", "answer", {}, { class: "quiet" }), answer, others, tools)))),
-    tries.root, look.root);
+  layout(root, context, "translation", form, {
+    top: el("div", { class: "top" }, languages.root), question: text.root, foot: alternatives, answers: [answer, others, tools],
+    below: [tries, look],
+  });
+}
+
+const [USUAL, MOST] = [64, 400]; // tokens to ask for; a look shows no more
+
+// Continue a text: it comes word by word, and can be stopped.
+export function continueText(root, context) {
+  const { api, model, served } = context;
+  const text = textBox(context, "language_model");
+  const given = el("span", { class: "soft" });
+  const written = el("span", {});
+  const answer = el("p", { class: "answer long", dir: "auto" }, given, written);
+  const tools = copyRow(context, () => answer.textContent);
+  const look = inside(context);
+  const most = Math.min(MOST, served.max_new_tokens);
+  const warmth = slider(context, "temperature", { min: 0, max: 1.5, step: 0.1, value: model.temperature });
+  const usual = Math.min(USUAL, most, (model.context ?? Infinity) / 2); // so that a look can show all of it
+  const length = slider(context, "length", { min: Math.min(8, most), max: most, step: 8, value: usual });
+
+  async function ask(signal) {
+    const prompt = text.input.value;
+    const asked = { temperature: warmth.value(), max_tokens: length.value(), seed: Math.floor(Math.random() * 2 ** 31) };
+    look.offer([]);
+    given.textContent = prompt;
+    clear(written);
+    tools.hidden = false;
+    let pieces = 0;
+    answer.classList.add("writing");
+    try {
+      for await (const event of api.complete({ model: model.name, prompt, ...asked }, signal)) {
+        written.append(event.choices?.[0]?.text ?? "");
+        pieces += 1;
+      }
+    } finally {
+      answer.classList.remove("writing");
+      written.normalize();
+      // After a stop, about as much as was written until then.
+      if (pieces) offer(prompt, signal.aborted ? { ...asked, max_tokens: pieces } : asked);
+    }
+  }
+
+  // The same seed gives the same words again.
+  function offer(input, { temperature, max_tokens, seed }) {
+    look.offer([{ label: input, name: model.name, body: { input, temperature, seed, max_new_tokens: max_tokens } }]);
+  }
+
+  const form = asking(context, "continue", ask);
+  const tries = examples(context, model.examples.map(([first]) => first), (one) => (text.put(one), form.run()));
+  layout(root, context, "language_model", form, {
+    question: [text.root, el("div", { class: "sliders" }, warmth.root, length.root)], answers: [answer, tools], below: [tries, look],
+  });
+}
+
+// Rewrite: a text is answered with another, whatever the model was taught to do.
+export function rewrite(root, context) {
+  const { api, model } = context;
+  const text = textBox(context, "text-to-text");
+  const answer = el("p", { class: "answer", dir: "auto", "aria-live": "polite" });
+  const tools = copyRow(context, () => answer.textContent);
+  const look = inside(context);
+
+  async function ask(signal) {
+    const input = text.input.value;
+    if (!input.trim()) return text.input.focus();
+    answer.textContent = (await api.predict(model.name, input, signal)).text;
+    tools.hidden = false;
+    look.offer([{ label: input, name: model.name, body: { input } }]);
+  }
+
+  const form = asking(context, "rewrite", ask);
+  const tries = examples(context, model.examples.map(([first]) => first), (one) => (text.put(one), form.run()));
+  layout(root, context, "text-to-text", form, { question: text.root, answers: [answer, tools], below: [tries, look] });
 }

@@ -19,7 +19,7 @@ TYPES = {401: "authentication_error", 403: "permission_error"}  # as OpenAI call
 AGAIN = 1.0  # seconds until another try, where nobody knows better
 
 
-class Refusal(Exception):  # noqa: N818  # nothing has gone wrong here
+class APIError(Exception):  # nothing has gone wrong here
     """A request that is not answered, and why. `code` and `param` are for OpenAI's clients."""
 
     def __init__(
@@ -70,11 +70,11 @@ STATUSES = {
     503: "The server is busy or stopping, or the time was over; try again after the seconds in Retry-After.",
 }
 # For `responses=` of a route, so that the schema tells the truth.
-PLAIN_REFUSALS: dict[int | str, dict[str, Any]] = {
+PLAIN_ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": PlainError, "description": text}
     for status, text in {**STATUSES, 403: "The API key is missing or wrong."}.items()
 }
-V1_REFUSALS: dict[int | str, dict[str, Any]] = {
+V1_ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": V1Error, "description": text}
     for status, text in {**STATUSES, 401: "The API key is missing or wrong."}.items()
 }
@@ -88,7 +88,7 @@ class Json(JSONResponse):
         return text.encode("utf-8", "backslashreplace")
 
 
-def response(path: str, refusal: Refusal) -> Json:
+def response(path: str, refusal: APIError) -> Json:
     """A refusal as clients of this path understand it."""
     status = refusal.status
     error: Any = refusal.message
@@ -101,44 +101,44 @@ def response(path: str, refusal: Refusal) -> Json:
     return Json({"error": error}, status, headers)
 
 
-def as_refusal(error: Exception) -> Refusal | None:
+def as_api_error(error: Exception) -> APIError | None:
     """What an error means for a client; None for one that should not have happened."""
-    if isinstance(error, Refusal):
+    if isinstance(error, APIError):
         return error
     if isinstance(error, Busy):
-        return Refusal(503, "the model has too much to do; try again soon", code="busy", retry_after=error.retry_after)
+        return APIError(503, "the model has too much to do; try again soon", code="busy", retry_after=error.retry_after)
     if isinstance(error, TooLate):
-        return Refusal(503, "the answer took too long; ask for less, or try again", code="timeout", retry_after=AGAIN)
+        return APIError(503, "the answer took too long; ask for less, or try again", code="timeout", retry_after=AGAIN)
     if isinstance(error, RequestValidationError):
         return _invalid(error)
     if isinstance(error, HTTPException):
-        return Refusal(error.status_code, str(error.detail))
+        return APIError(error.status_code, str(error.detail))
     if isinstance(error, MissingDependencyError):
-        return Refusal(501, str(error))
-    return Refusal(400, str(error)) if isinstance(error, HeedfulError) else None
+        return APIError(501, str(error))
+    return APIError(400, str(error)) if isinstance(error, HeedfulError) else None
 
 
 def handle(app: FastAPI) -> None:
     """Let an app refuse in this way. What is not foreseen goes on to the guards."""
-    for kind in (Refusal, Busy, TooLate, RequestValidationError, HTTPException, HeedfulError):
+    for kind in (APIError, Busy, TooLate, RequestValidationError, HTTPException, HeedfulError):
         app.add_exception_handler(kind, _answer)
 
 
 async def _answer(request: Request, error: Exception) -> Json:
-    refusal = as_refusal(error)
+    refusal = as_api_error(error)
     assert refusal is not None  # `handle` names only what it knows
     answer = response(request.url.path, refusal)
     answer.headers.update(getattr(error, "headers", None) or {})  # a wrong method's Allow
     return answer
 
 
-def _invalid(error: RequestValidationError) -> Refusal:
+def _invalid(error: RequestValidationError) -> APIError:
     """The first fault by its place; what was given is not repeated, for it may be long, or a key."""
     fault = error.errors()[0]
     if isinstance(error.body, bytes):  # nobody has read it as JSON
-        return Refusal(415, "send JSON, and say so: Content-Type: application/json", code="invalid_content_type")
+        return APIError(415, "send JSON, and say so: Content-Type: application/json", code="invalid_content_type")
     if fault["type"] == "json_invalid":
-        return Refusal(400, "the body is not valid JSON", code="invalid_json")
+        return APIError(400, "the body is not valid JSON", code="invalid_json")
     names = [str(name) for name in fault["loc"] if name not in ("body", "query", "path")]
     where = ".".join(names)
-    return Refusal(400, f"{where or 'the body'}: {fault['msg']}", param=names[0] if names else None)
+    return APIError(400, f"{where or 'the body'}: {fault['msg']}", param=names[0] if names else None)

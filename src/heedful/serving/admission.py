@@ -1,29 +1,38 @@
 """What a request passes before its route: in time, not too large, with a key, and only while there is room.
 
 In plain ASGI, so that a stream stays a stream and a client that leaves is noticed.
+
+API keys are required on every route but a few that say nothing about what people ask. A key may stand in
+`Authorization: Bearer …`, as OpenAI's clients send it, or be the `api_key` of the query or the body, as
+LibreTranslate's do. The middleware has the whole body by then and hands it on unread, so a route reads it as usual and
+need not know of keys.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hmac
+import json
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from hashlib import sha256
 from ipaddress import ip_address
 from socket import getaddrinfo
 from typing import Self
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .house import House
-from .keys import Keys
-from .leaving import LEFT
+from .errors import APIError, as_api_error, response
+from .inputs import FORMS, MOST, content_type, form_fields
 from .metrics import Metrics
-from .refusals import Refusal, as_refusal, response
 from .settings import Settings
+from .state import CLIENT_CLOSED, ServerState
 
 log = logging.getLogger("heedful.serving")
 
@@ -33,15 +42,15 @@ OPEN_BELOW = "/page/"  # what the page at / is made of
 STRANGERS = 8  # bodies of the largest size, of those whose key, if they have one, is in the body
 
 
-class Guarded:
+class AdmissionMiddleware:
     """Around all routes."""
 
-    def __init__(self, app: ASGIApp, house: House) -> None:
-        self._app, self._house = app, house
-        self._keys = Keys(house.settings.api_keys)
-        self._bodies = Bodies(house, house.settings.max_concurrency)
-        self._of_strangers = Bodies(house, STRANGERS)
-        self._names = names_of(house.settings)
+    def __init__(self, app: ASGIApp, state: ServerState) -> None:
+        self._app, self._state = app, state
+        self._keys = Keys(state.settings.api_keys)
+        self._bodies = Bodies(state, state.settings.max_concurrency)
+        self._of_strangers = Bodies(state, STRANGERS)
+        self._names = names_of(state.settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -54,12 +63,12 @@ class Guarded:
             await send(message)
 
         try:
-            async with asyncio.timeout(self._house.settings.seconds) as time:
+            async with asyncio.timeout(self._state.settings.seconds) as time:
                 return await self._let_in(scope, receive, sending)
         except Exception as error:
-            refusal = _too_late() if time.expired() else as_refusal(error) or _unforeseen(scope, error)
+            refusal = _too_late() if time.expired() else as_api_error(error) or _unforeseen(scope, error)
         except asyncio.CancelledError:
-            if not self._house.draining.is_set():
+            if not self._state.draining.is_set():
                 raise
             refusal = _stopping()
         if begun:  # too late for words: the server closes a connection whose answer does not end
@@ -82,23 +91,23 @@ class Guarded:
 
     async def _answered(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
         self._check_room()
-        with Place(self._house.metrics) as place:
+        with Place(self._state.metrics) as place:
             return await self._app(scope, again(body, receive), place.left_before_the_end_of(send))
 
     def _check_name(self, scope: Scope) -> None:
         """Another site's name may be made to lead here, and its pages would then read what is said here."""
         asked = _hostname(Headers(scope=scope).get("host", ""))
         if self._names and asked and asked not in self._names:
-            raise Refusal(
+            raise APIError(
                 421,
                 f"this server is {' or '.join(sorted(self._names))}, not {asked[:64]!r}; "
                 "behind a proxy, start it with --trusted-proxy",
             )
 
     def _check_room(self) -> None:
-        if self._house.draining.is_set():
+        if self._state.draining.is_set():
             raise _stopping()
-        if self._house.metrics.running >= self._house.settings.max_concurrency:
+        if self._state.metrics.running >= self._state.settings.max_concurrency:
             raise _busy()
 
 
@@ -134,9 +143,9 @@ class Place:
 class Bodies:
     """Reads a request's body whole, within its limits; of all that are here, no more than so many of the largest."""
 
-    def __init__(self, house: House, together: int) -> None:
-        self._settings = house.settings
-        self._most = together * house.settings.max_body
+    def __init__(self, state: ServerState, together: int) -> None:
+        self._settings = state.settings
+        self._most = together * state.settings.max_body
         self._held = 0
 
     @asynccontextmanager
@@ -168,7 +177,7 @@ class Bodies:
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise Refusal(LEFT, "the client has left")
+                        raise APIError(CLIENT_CLOSED, "the client has left")
                     part, more = message.get("body", b""), message.get("more_body", False)
                     body += part
                     self._held += len(part)
@@ -177,7 +186,7 @@ class Bodies:
                     if self._held > self._most:
                         raise _busy()
         except TimeoutError:
-            raise Refusal(408, f"the request did not arrive within {seconds:g} seconds") from None
+            raise APIError(408, f"the request did not arrive within {seconds:g} seconds") from None
 
 
 def names_of(settings: Settings) -> frozenset[str]:
@@ -218,23 +227,74 @@ def again(body: bytes, receive: Receive) -> Receive:
     return receiving
 
 
-def _busy() -> Refusal:
-    return Refusal(503, "the server has too much to do; try again soon", code="busy")
+def _busy() -> APIError:
+    return APIError(503, "the server has too much to do; try again soon", code="busy")
 
 
-def _stopping() -> Refusal:
-    return Refusal(503, "the server is stopping", code="stopping")
+def _stopping() -> APIError:
+    return APIError(503, "the server is stopping", code="stopping")
 
 
-def _too_late() -> Refusal:
-    return Refusal(503, "the answer took too long; ask for less, or try again", code="timeout")
+def _too_late() -> APIError:
+    return APIError(503, "the answer took too long; ask for less, or try again", code="timeout")
 
 
-def _too_large(most: int) -> Refusal:
-    return Refusal(413, f"the request is too large: a body has at most {most:,} bytes", code="too_large")
+def _too_large(most: int) -> APIError:
+    return APIError(413, f"the request is too large: a body has at most {most:,} bytes", code="too_large")
 
 
-def _unforeseen(scope: Scope, error: Exception) -> Refusal:
+def _unforeseen(scope: Scope, error: Exception) -> APIError:
     name = scope["state"]["request_id"]
     log.error(f"internal error, request {name}", exc_info=error)
-    return Refusal(500, f"internal error; the server's log knows more: request {name}", code="internal_error")
+    return APIError(500, f"internal error; the server's log knows more: request {name}", code="internal_error")
+
+
+class Keys:
+    """The hashes of those that are good; none where everyone may ask."""
+
+    def __init__(self, keys: Iterable[str]) -> None:
+        self._hashes = [_hash(key) for key in keys]
+
+    def in_head(self, request: Request) -> bool:
+        """Whether a request has a good key, or needs none, before its body is there."""
+        return not self._hashes or any(map(self._holds, _of_head(request)))
+
+    async def check_body(self, request: Request) -> None:
+        """Refuse a request without a good key in its body: 401 under /v1/, as OpenAI does, 403 elsewhere."""
+        key = await _in_body(request)
+        if key and self._holds(key):
+            return
+        status, code = (401, "invalid_api_key") if request.url.path.startswith("/v1/") else (403, None)
+        missing = "this server wants an API key: as Authorization: Bearer KEY, or as api_key"
+        wrong = key or [*_of_head(request)]
+        raise APIError(status, "the API key is wrong" if wrong else missing, code=code)
+
+    def _holds(self, key: str) -> bool:
+        """In a time that says nothing about the key: all hashes are compared, whole."""
+        given = _hash(key)
+        return sum(hmac.compare_digest(given, known) for known in self._hashes) > 0
+
+
+def _of_head(request: Request) -> Iterator[str]:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        yield token.encode("latin-1").decode("utf-8", "replace").strip()  # a header's bytes come as Latin-1
+    if key := request.query_params.get("api_key"):
+        yield key
+
+
+async def _in_body(request: Request) -> str | None:
+    """What cannot be read has none; its route will say what is wrong with it."""
+    try:
+        if content_type(request) in FORMS:
+            key = (await form_fields(request, max_files=MOST)).get("api_key")
+        else:
+            body = json.loads(await request.body() or b"null")
+            key = body.get("api_key") if isinstance(body, dict) else None
+    except (ValueError, RecursionError, MultiPartException, HTTPException):
+        return None
+    return key if isinstance(key, str) else None
+
+
+def _hash(key: str) -> bytes:
+    return sha256(key.encode("utf-8", "surrogatepass")).digest()

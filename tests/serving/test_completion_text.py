@@ -8,9 +8,8 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from heedful.serving.openai.arriving import gathered, merged
-from heedful.serving.openai.shaping import Bit, Mark, Shaping
-from heedful.serving.openai.stops import Stops
+from heedful.serving.openai.completion import StopSequences, TextDelta, TextShaper, gathered, merged
+from heedful.serving.openai.logprobs import TokenLogprob
 
 
 def test_text_is_shown_up_to_the_first_stop_however_it_arrives() -> None:
@@ -18,7 +17,7 @@ def test_text_is_shown_up_to_the_first_stop_however_it_arrives() -> None:
     for _ in range(2000):
         stops = ["".join(draw.choices("ab", k=draw.randint(1, 4))) for _ in range(draw.randint(1, 3))]
         bits = ["".join(draw.choices("abc", k=draw.randint(0, 3))) for _ in range(6)]
-        watch, shown = Stops(stops), ""
+        watch, shown = StopSequences(stops), ""
         for bit in bits:
             shown += watch.passed(bit)
         held, shown = shown, shown + watch.passed("", last=True)
@@ -35,15 +34,15 @@ def test_text_is_shown_up_to_the_first_stop_however_it_arrives() -> None:
             assert shown == held == ended[: min(ended.find(stop) for stop in stops if stop in ended)]
 
 
-def marks(bits: list[Bit]) -> list[tuple[str, int]]:
+def marks(bits: list[TextDelta]) -> list[tuple[str, int]]:
     return [(mark.token, mark.offset) for bit in bits for mark in bit.marks]
 
 
 def test_a_mark_comes_with_the_first_of_its_text() -> None:
     """한 in three bytes, then a stop that spans two tokens and begins within one."""
-    shaping = Shaping(["END"], offset=5)
+    shaping = TextShaper(["END"], offset=5)
     written = [("<1>", ""), ("<2>", ""), ("<3>", "한"), (" wE", " wE"), ("N", "N"), ("Dx", "Dx")]
-    bits = [shaping.more(text, Mark(token, -1.0)) for token, text in written]
+    bits = [shaping.more(text, TokenLogprob(token, -1.0)) for token, text in written]
     assert [bit.text for bit in bits] == ["", "", "한", " w", "", ""]
     assert [[mark.token for mark in bit.marks] for bit in bits] == [[], [], ["<1>", "<2>", "<3>"], [" wE"], [], []]
     assert marks(bits) == [("<1>", 5), ("<2>", 5), ("<3>", 5), (" wE", 6)]
@@ -51,16 +50,19 @@ def test_a_mark_comes_with_the_first_of_its_text() -> None:
 
 
 def test_a_token_that_a_stop_cuts_shows_what_comes_before() -> None:
-    shaping = Shaping(["\n"])
-    bits = [shaping.more("one", Mark("one", -1.0)), shaping.more(" two\nthree", Mark(" two\nthree", -2.0))]
+    shaping = TextShaper(["\n"])
+    bits = [
+        shaping.more("one", TokenLogprob("one", -1.0)),
+        shaping.more(" two\nthree", TokenLogprob(" two\nthree", -2.0)),
+    ]
     assert "".join(bit.text for bit in bits) == "one two"
     assert marks(bits) == [("one", 0), (" two", 3)]
     assert bits[-1].finish == "stop"
 
 
 def test_what_was_held_back_comes_at_the_end() -> None:
-    shaping = Shaping(["abc"])
-    bits = [shaping.more("xab", Mark("xab", -1.0)), shaping.more("", Mark("<7>", -1.0))]
+    shaping = TextShaper(["abc"])
+    bits = [shaping.more("xab", TokenLogprob("xab", -1.0)), shaping.more("", TokenLogprob("<7>", -1.0))]
     assert [bit.text for bit in bits] == ["x", ""]
     last = shaping.rest("xab\ufffd", "length")
     assert (last.text, last.finish, marks([last])) == ("ab\ufffd", "length", [("<7>", 3)])
@@ -69,14 +71,14 @@ def test_what_was_held_back_comes_at_the_end() -> None:
 def test_several_are_merged_as_they_come_and_the_first_fault_ends_all() -> None:
     closed = []
 
-    async def given(name: str, *, fails: bool) -> AsyncGenerator[Bit, None]:
+    async def given(name: str, *, fails: bool) -> AsyncGenerator[TextDelta, None]:
         try:
             for n in range(3):
                 await asyncio.sleep(0)
-                yield Bit(f"{name}{n}")
+                yield TextDelta(f"{name}{n}")
             if fails:
                 raise ValueError(name)
-            yield Bit("", (), "stop")
+            yield TextDelta("", (), "stop")
         finally:
             closed.append(name)
 

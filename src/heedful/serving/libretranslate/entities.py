@@ -62,7 +62,7 @@ def reference(text: str, place: int) -> tuple[str, str] | None:
     return (raw, value) if len(value) == 1 else None
 
 
-class Speller:
+class EntityWriter:
     """Writes text as the source spelt it."""
 
     def __init__(self, source: Iterable[Spelt], following: str) -> None:

@@ -1,4 +1,4 @@
-"""What OpenAI's clients send. A field that is not listed here is refused by its name."""
+"""What OpenAI's clients send and read. A field that is not listed here is refused by its name."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ Stops = Annotated[
 ]
 
 
-class Request(BaseModel):
+class OpenAIRequest(BaseModel):
     """Types are taken at their word: "5" is no number, and true is not 1."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
@@ -70,7 +70,7 @@ class StreamOptions(BaseModel):
     include_obfuscation: Literal[False] | None = Field(None, description="Events are never padded.")
 
 
-class CompletionRequest(Request):
+class CompletionRequest(OpenAIRequest):
     """A text to continue."""
 
     prompt: Texts | None = Field(None, description="null is the beginning of a document.")
@@ -91,7 +91,7 @@ class CompletionRequest(Request):
     suffix: str | None = Field(None, description="Not supported.")
 
 
-class EmbeddingRequest(Request):
+class EmbeddingRequest(OpenAIRequest):
     """Texts to turn into vectors."""
 
     input: Texts
@@ -99,3 +99,87 @@ class EmbeddingRequest(Request):
         "float", description="base64 is of little-endian float32, and shorter."
     )
     dimensions: Whole | None = Field(None, ge=1, description="Only the model's own are supported.")
+
+
+class ModelCard(BaseModel):
+    """One that can be asked; `task` is what it was made for."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int
+    owned_by: str = "heedful"
+    task: str
+
+
+class ModelList(BaseModel):
+    """All of them."""
+
+    object: Literal["list"] = "list"
+    data: list[ModelCard]
+
+
+class Logprobs(BaseModel):
+    """One entry for each token of the text. The first token of an echoed prompt has no probability.
+
+    A token that is a part of a character goes by its name; `text_offset` counts characters of the choice's text.
+    """
+
+    tokens: list[str]
+    token_logprobs: list[float | None]
+    top_logprobs: list[dict[str, float] | None] | None
+    text_offset: list[int]
+
+
+class CompletionChoice(BaseModel):
+    """One completion, or the next bit of it; `finish_reason` comes with its last."""
+
+    index: int
+    text: str
+    logprobs: Logprobs | None = None
+    finish_reason: Literal["stop", "length"] | None = None
+
+
+class Usage(BaseModel):
+    """Tokens read and written. A completion's count has all that the model wrote: an end, or a stop, too."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+
+
+class Completion(BaseModel):
+    """The answer to a request for completions, or one event of it."""
+
+    model_config = ConfigDict(protected_namespaces=())
+
+    id: str
+    object: Literal["text_completion"] = "text_completion"
+    created: int
+    model: str
+    system_fingerprint: str
+    choices: list[CompletionChoice]
+    usage: Usage | None = None
+
+
+class Embedding(BaseModel):
+    """A vector, as numbers or as base64 of little-endian float32."""
+
+    object: Literal["embedding"] = "embedding"
+    index: int
+    embedding: list[float] | str
+
+
+class EmbeddingUsage(BaseModel):
+    """Tokens read."""
+
+    prompt_tokens: int
+    total_tokens: int
+
+
+class EmbeddingList(BaseModel):
+    """In the order of the inputs."""
+
+    object: Literal["list"] = "list"
+    data: list[Embedding]
+    model: str
+    usage: EmbeddingUsage
