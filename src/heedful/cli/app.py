@@ -15,6 +15,7 @@ from typer._completion_classes import completion_init
 from .. import __version__
 from . import demo, evaluate, import_export, look, predict, reports, serve, train
 from .console import Command, CommandGroup, say
+from .options import option
 
 app = typer.Typer(
     cls=CommandGroup,
@@ -53,9 +54,7 @@ def _print_version(requested: bool) -> None:
 
 @app.callback(epilog="Example: heedful demo. Each verb shows its own: heedful train translation --help")
 def options(
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error; after a verb too.")] = False,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
-    ] = False,
+    debug: Annotated[bool, option("Show the traceback of an error; after a verb too.", "--debug")] = False,
+    version: Annotated[bool, option("Print the version.", "--version", callback=_print_version, is_eager=True)] = False,
 ) -> None:
     """The whole Transformer: small enough to read, fast enough to ship."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
 from ..config import assign
 from .console import console, say
+from .options import option
 
 if TYPE_CHECKING:
     from ..lens.report import Sample
@@ -17,19 +16,16 @@ if TYPE_CHECKING:
 
 
 def demo(
-    direction: Annotated[Literal["ko-en", "en-ko"], typer.Option(help="From which language to which.")] = "ko-en",
-    out: Annotated[Path, typer.Option(help="Where the model and its report go.")] = Path("runs/demo"),
-    model: Annotated[
-        Literal["original", "recurrent"] | None, typer.Option(help="The Transformer, or what came before.")
-    ] = None,
-    attention: Annotated[Literal["additive", "none"] | None, typer.Option(help="For recurrent.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of corpus, weights and order.")] = 0,
+    direction: Annotated[Literal["ko-en", "en-ko"], option("From which language to which.")] = "ko-en",
+    out: Annotated[Path, option("Where the model and its report go.")] = Path("runs/demo"),
+    model: Annotated[Literal["original", "recurrent"] | None, option("The Transformer, or what came before.")] = None,
+    attention: Annotated[Literal["additive", "none"] | None, option("For recurrent.")] = None,
+    seed: Annotated[int, option("Of corpus, weights and order.", min=0)] = 0,
     setting: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="One setting, such as training.steps=800. Repeatable."),
+        list[str] | None, option("One setting, such as training.steps=800. Repeatable.", "--set", metavar="NAME=VALUE")
     ] = None,
-    language: Annotated[Literal["en", "ko"], typer.Option(help="Of the report.")] = "en",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run in --out that is no demo.")] = False,
+    language: Annotated[Literal["en", "ko"], option("Of the report.")] = "en",
+    overwrite: Annotated[bool, option("Replace a run in --out that is no demo.", "--overwrite")] = False,
 ) -> None:
     """Train a Korean-English translator on the built-in corpus, score it on what it has not seen, and look inside."""
     from ..lens.terminal import fit

@@ -11,32 +11,30 @@ import typer
 from ..config import write_mapping
 from ..errors import ConfigError, DataError
 from .console import say, warn
-from .generation_options import Beam, LengthPenalty, Precision, generation_overrides
+from .options import option, with_generation
 
 if TYPE_CHECKING:
     from ..data.pairs import Pair
     from ..tasks.run import Files
     from ..tasks.translation.evaluation import Evaluation
-    from ..tasks.translation.looking import AlignmentScore
     from ..tasks.translation.translator import Translator
 
 
+@with_generation("beam", "length_penalty", "precision")
 def evaluate(
-    context: typer.Context,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a trained model.")],
     data: Annotated[
-        list[str], typer.Option(help="Data it has not seen, in any form that train reads. Repeatable.", metavar="FILE")
+        list[str], option("Data it has not seen, in any form that train reads. Repeatable.", metavar="FILE")
     ],
-    columns: Annotated[str | None, typer.Option(help="Columns, as for train: en,ko.")] = None,
-    beam: Beam = None,
-    length_penalty: LengthPenalty = None,
-    precision: Precision = None,
+    columns: Annotated[str | None, option("Columns, as for train: en,ko.")] = None,
     alignments: Annotated[
-        Path | None, typer.Option(help="True word alignments, a line a pair: 0-0 1-2 2?1 (? for possible).")
+        Path | None, option("True word alignments, a line a pair: 0-0 1-2 2?1 (? for possible).")
     ] = None,
-    samples: Annotated[int, typer.Option(min=0, help="How many of the best and of the worst to show.")] = 5,
-    out: Annotated[Path | None, typer.Option(help="Write the scores as JSON; of a translator, all sentences.")] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda, or auto.")] = "auto",
+    samples: Annotated[int, option("How many of the best and of the worst to show.", min=0)] = 5,
+    out: Annotated[Path | None, option("Write the scores as JSON; of a translator, all sentences.")] = None,
+    device: Annotated[str, option("cpu, cuda, or auto.")] = "auto",
+    *,
+    overrides: dict[str, Any],
 ) -> None:
     """Score a model on data it has not seen, by what its task is judged by.
 
@@ -52,7 +50,6 @@ def evaluate(
         predictor = load(model, device=group.device(device))
         share_work(predictor, group)
         files = Files(tuple(data), columns=tuple(name.strip() for name in columns.split(",")) if columns else None)
-        overrides = generation_overrides(context)
         if predictor.output_kind == "translation":
             results = _evaluate_translator(predictor, model, files, overrides, alignments, samples)
         else:
@@ -90,19 +87,20 @@ def _evaluate_translator(
 ) -> dict[str, Any]:
     from ..tasks.translation.alignments import read_alignments
     from ..tasks.translation.looking import alignment_score, has_attention
+    from .tables import show_alignment, show_evaluation
 
     pairs = _read_pairs(translator, files)
     gold = None if alignments is None else read_alignments(alignments, pairs)
     if gold is not None and not has_attention(translator):
         raise DataError(f"{model} has no attention that --alignments could be compared with")
     evaluation = _evaluated(translator, pairs, overrides)
-    _show(evaluation, n_samples, translator.settings.target)
+    show_evaluation(evaluation, n_samples, translator.settings.target)
     results = {**evaluation.to_dict(), "samples": [vars(sample) for sample in evaluation.samples]}
     if gold is not None:
         triples = [(pair.source, pair.target, true) for pair, true in zip(pairs, gold, strict=True)]
         half = (len(triples) + 1) // 2
         score = alignment_score(translator, triples[:half], triples[half:] or triples)
-        _show_alignment(score, half)
+        show_alignment(score, half)
         results["alignment"] = {**vars(score), "head": str(score.head)}
     return results
 
@@ -126,35 +124,3 @@ def _evaluated(translator: Translator, pairs: Sequence[Pair], overrides: dict[st
         return score(translator, [pair.source for pair in pairs], [pair.target for pair in pairs], **overrides)
     except ItemError as error:
         raise DataError(f"{pairs[error.index].place}: {error.reason}") from None
-
-
-def _show(result: Evaluation, count: int, language: str) -> None:
-    from ..tasks.scoring import Score, main_metric
-    from .tables import show_by_length, show_samples, show_scores
-
-    show_scores(f"{len(result.samples):,} pairs", {"all": [*result.scores.values(), Score("exact %", result.exact)]})
-    show_by_length(result.by_length, result.scores[main_metric(language)].metric)
-    _show_calibration(result.calibration)
-    if result.unfinished:
-        warn(f"warning: {result.unfinished:,} outputs had not come to an end when their room did")
-    ranked = result.best
-    best = ranked[:count]
-    worst = ranked[len(best) :][-count:][::-1] if count else []
-    for title, some in (("Best", best), ("Worst", worst)):
-        if some:
-            show_samples(title, some)
-
-
-def _show_calibration(errors: dict[str, float]) -> None:
-    confidence = f"{errors['confidence']:.1f} %" if "confidence" in errors else "none (the model was not taught it)"
-    say(
-        f"Calibration error against exact match, ten bins: of the confidence {confidence}, "
-        f"of the model's own probability {errors['probability']:.1f} %"
-    )
-
-
-def _show_alignment(score: AlignmentScore, half: int) -> None:
-    say(
-        f"Alignment error rate: {score.error_rate:.1f} % by {score.head}, chosen on the first {half:,} pairs; "
-        f"by a diagonal: {score.diagonal:.1f} %"
-    )

@@ -10,6 +10,7 @@ import typer
 
 from ..errors import ConfigError
 from .console import say
+from .options import option
 
 if TYPE_CHECKING:
     from ..tasks.agreement import Agreement
@@ -23,13 +24,13 @@ def import_(
         Path,
         typer.Argument(metavar="FOLDER", help="config.json, safetensors and tokenizer.json; or a CTranslate2 model."),
     ],
-    out: Annotated[Path, typer.Option(help="A new folder, for the model as Heedful keeps it.")],
+    out: Annotated[Path, option("A new folder, for the model as Heedful keeps it.")],
     task: Annotated[
-        ImportTask | None, typer.Option(help="What a reader such as BERT shall do, if not what it was published for.")
+        ImportTask | None, option("What a reader such as BERT shall do, if not what it was published for.")
     ] = None,
     unit: Annotated[
         Literal["words", "characters"] | None,
-        typer.Option(help="What the tokens of a CTranslate2 model are, where it has no tokenizer.json."),
+        option("What the tokens of a CTranslate2 model are, where it has no tokenizer.json."),
     ] = None,
 ) -> None:
     """Take over a published model, with exactly the weights it has. Every tensor is used, or the model refused."""
@@ -46,13 +47,10 @@ def import_(
 def export(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a trained model.")],
     to: Annotated[
-        Literal["hf", "ctranslate2"],
-        typer.Option(help="hf: a folder that transformers loads. ctranslate2: one for that engine."),
+        Literal["hf", "ctranslate2"], option("hf: a folder that transformers loads. ctranslate2: one for that engine.")
     ],
-    out: Annotated[Path, typer.Option(help="A new folder.")],
-    quantization: Annotated[
-        Quantization | None, typer.Option(help="For ctranslate2: smaller and less exact weights.")
-    ] = None,
+    out: Annotated[Path, option("A new folder.")],
+    quantization: Annotated[Quantization | None, option("For ctranslate2: smaller and less exact weights.")] = None,
 ) -> None:
     """Write a trained model for another program, and check what was written before it takes its place."""
     from ..tasks.exporting import export_ctranslate2

@@ -14,72 +14,41 @@ import typer
 from ..errors import ConfigError, DataError, HeedfulError
 from ..files import write_text
 from .console import say
-from .generation_options import (
-    Beam,
-    LengthPenalty,
-    MaxNewTokens,
-    Penalty,
-    Sample,
-    Seed,
-    Temperature,
-    TopK,
-    TopP,
-    generation_overrides,
-)
+from .options import option, panel, with_generation
 
 PAGE = Path("look.html")
-PICTURE = "Picture"
+picture = panel("Picture")
 OPTIONS = {"text": "TEXT", "image": "--image", "series": "--series"}  # by what a model reads
 DEVICES = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 
 
+@with_generation(
+    *("beam", "length_penalty", "penalty", "max_new_tokens", "sample", "temperature", "top_k", "top_p", "seed")
+)
 def look(
     context: typer.Context,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a trained model.")],
     text: Annotated[
         str | None, typer.Argument(metavar="[TEXT|-]", help="What it is to read; - for the standard input.")
     ] = None,
-    image: Annotated[Path | None, typer.Option(help="For a classifier of images: the file.")] = None,
-    series: Annotated[Path | None, typer.Option(help="For a forecaster: a table; its newest steps are read.")] = None,
-    series_name: Annotated[
-        str | None, typer.Option(help="Which series of the table to show; the first unless given.")
-    ] = None,
-    column: Annotated[
-        str | None, typer.Option(help="Which column of the table to show; the first unless given.")
-    ] = None,
-    target: Annotated[
-        str | None, typer.Option(help="For a translator: watch it write this instead of its own answer.")
-    ] = None,
+    image: Annotated[Path | None, option("For a classifier of images: the file.")] = None,
+    series: Annotated[Path | None, option("For a forecaster: a table; its newest steps are read.")] = None,
+    series_name: Annotated[str | None, option("Which series of the table to show; the first unless given.")] = None,
+    column: Annotated[str | None, option("Which column of the table to show; the first unless given.")] = None,
+    target: Annotated[str | None, option("For a translator: watch it write this instead of its own answer.")] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(help=f"Where the page goes; {PAGE} unless given, and nowhere if only --json or --png is."),
+        Path | None, option(f"Where the page goes; {PAGE} unless given, and nowhere if only --json or --png is.")
     ] = None,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="The same as data for scripts.")
-    ] = None,
-    png: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A picture of one map, .png or .svg.", rich_help_panel=PICTURE),
-    ] = None,
-    layer: Annotated[
-        int | None, typer.Option(min=0, help="Of this layer; the last unless given.", rich_help_panel=PICTURE)
-    ] = None,
-    head: Annotated[
-        int | None, typer.Option(min=0, help="Of this head; their mean unless given.", rich_help_panel=PICTURE)
-    ] = None,
-    layers: Annotated[str | None, typer.Option(metavar="0,5", help="Show these layers only.")] = None,
-    language: Annotated[Literal["en", "ko"], typer.Option("--lang", "--language", help="Of the page.")] = "en",
-    open_it: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
-    device: Annotated[str, typer.Option(help="cpu, cuda, or auto.")] = "auto",
-    beam: Beam = None,
-    length_penalty: LengthPenalty = None,
-    penalty: Penalty = None,
-    max_new_tokens: MaxNewTokens = None,
-    sample: Sample = False,
-    temperature: Temperature = None,
-    top_k: TopK = None,
-    top_p: TopP = None,
-    seed: Seed = None,
+    json_file: Annotated[Path | None, option("The same as data for scripts.", "--json", metavar="FILE")] = None,
+    png: Annotated[Path | None, picture("A picture of one map, .png or .svg.", metavar="FILE")] = None,
+    layer: Annotated[int | None, picture("Of this layer; the last unless given.", min=0)] = None,
+    head: Annotated[int | None, picture("Of this head; their mean unless given.", min=0)] = None,
+    layers: Annotated[str | None, option("Show these layers only.", metavar="0,5")] = None,
+    language: Annotated[Literal["en", "ko"], option("Of the page.", "--lang", "--language")] = "en",
+    open_it: Annotated[bool, option("Open the page in the browser.", "--open")] = False,
+    device: Annotated[str, option("cpu, cuda, or auto.")] = "auto",
+    *,
+    overrides: dict[str, Any],
 ) -> None:
     """See what a model attends to while it answers: one page that needs no network, to keep or to send.
 
@@ -102,7 +71,7 @@ def look(
     chosen = {"series": series_name, "column": column}
     if series is None and any(chosen.values()):
         raise ConfigError("--series-name and --column choose what is shown of a --series; leave them out")
-    overrides = generation_overrides(context) | {name: value for name, value in chosen.items() if value is not None}
+    overrides |= {name: value for name, value in chosen.items() if value is not None}
     about: dict[str, Any] = {"name": model.resolve().name, "language": language}
     try:
         document = look_at(predictor, item, target=target, layers=_numbers(layers), **about, **overrides)

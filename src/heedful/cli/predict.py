@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
@@ -19,24 +19,8 @@ from ..data.readers.text import every_line
 from ..errors import ConfigError, DataError
 from ..files import replacing
 from .console import complain, warn
-from .generation_options import (
-    Beam,
-    LengthPenalty,
-    MaxNewTokens,
-    MinNewTokens,
-    MinP,
-    NBest,
-    NoRepeatNgrams,
-    Penalty,
-    Precision,
-    RepetitionPenalty,
-    Sample,
-    Seed,
-    Temperature,
-    TopK,
-    TopP,
-    generation_overrides,
-)
+from .options import option, with_generation
+from .options import search as search_options
 
 if TYPE_CHECKING:
     from ..training.parallel import Alone
@@ -50,8 +34,11 @@ NAMED = 5  # lines that a warning names
 _FILE_NAME = re.compile(r"\S*\.[A-Za-z]\w{0,4}|\.{0,2}/\S+|\S+/\S+/\S+")
 
 
+@with_generation(
+    *("beam", "n_best", "length_penalty", "penalty", "precision", "sample", "temperature", "top_k", "top_p", "min_p"),
+    *("seed", "min_new_tokens", "max_new_tokens", "repetition_penalty", "no_repeat_ngrams"),
+)
 def predict(
-    context: typer.Context,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a trained model.")],
     text: Annotated[
         str,
@@ -62,41 +49,23 @@ def predict(
         ),
     ] = "-",
     query: Annotated[
-        list[str] | None,
-        typer.Option(help="For an embedder: what to look for in --index. Repeatable.", rich_help_panel="Search"),
+        list[str] | None, search_options("For an embedder: what to look for in --index. Repeatable.")
     ] = None,
-    index: Annotated[
-        Path | None, typer.Option(help="A file with one text a line, to be searched.", rich_help_panel="Search")
-    ] = None,
-    nearest: Annotated[
-        int, typer.Option(min=1, help="How many lines to give for each query.", rich_help_panel="Search")
-    ] = NEAREST,
-    out: Annotated[Path | None, typer.Option(help="Write to a file instead of the screen.")] = None,
+    index: Annotated[Path | None, search_options("A file with one text a line, to be searched.")] = None,
+    nearest: Annotated[int, search_options("How many lines to give for each query.", min=1)] = NEAREST,
+    out: Annotated[Path | None, option("Write to a file instead of the screen.")] = None,
     scores: Annotated[
-        bool, typer.Option("--scores", help="Beside each answer, after tabs: its confidence and log-probability.")
+        bool, option("Beside each answer, after tabs: its confidence and log-probability.", "--scores")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="A line of JSON for each answer, with the pieces and what each is worth.")
+        bool, option("A line of JSON for each answer, with the pieces and what each is worth.", "--json")
     ] = False,
     as_stream: Annotated[
-        bool, typer.Option("--stream", help="Show the answer to TEXT while it is written, as far as it is certain.")
+        bool, option("Show the answer to TEXT while it is written, as far as it is certain.", "--stream")
     ] = False,
-    device: Annotated[str, typer.Option(help="cpu, cuda, or auto.")] = "auto",
-    beam: Beam = None,
-    n_best: NBest = None,
-    length_penalty: LengthPenalty = None,
-    penalty: Penalty = None,
-    precision: Precision = None,
-    sample: Sample = False,
-    temperature: Temperature = None,
-    top_k: TopK = None,
-    top_p: TopP = None,
-    min_p: MinP = None,
-    seed: Seed = None,
-    min_new_tokens: MinNewTokens = None,
-    max_new_tokens: MaxNewTokens = None,
-    repetition_penalty: RepetitionPenalty = None,
-    no_repeat_ngrams: NoRepeatNgrams = None,
+    device: Annotated[str, option("cpu, cuda, or auto.")] = "auto",
+    *,
+    overrides: dict[str, Any],
 ) -> None:
     """Use a trained model: raw text in, raw text out, as many lines out as in. Both are UTF-8.
 
@@ -108,14 +77,13 @@ def predict(
     from .predict_media import PREDICTORS
 
     with joined_processes() as group:
-        overrides = generation_overrides(context)
         form: Form = "json" if as_json else "scores" if scores else "plain"
         if (query is None) != (index is None):
             raise ConfigError("--query and --index belong together: what to look for, and the file to search")
         if scores and as_json:
             raise ConfigError("--scores and --json write the same in two forms; give one of them")
         if as_stream:
-            if scores or as_json or out is not None or (n_best or 1) > 1:
+            if scores or as_json or out is not None or overrides.get("n_best", 1) > 1:
                 raise ConfigError("--stream shows one plain answer; leave out --scores, --json, --out and --n-best")
             if text == "-" or os.path.exists(text) or "\n" in text:
                 raise ConfigError("--stream is for one text in the command; files are answered line by line without it")

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from .console import console, plain, say
+from .options import option
 
 MARKS = {"good": ("✓", "green"), "note": ("·", "yellow"), "bad": ("✗", "red")}
 ARTICLES = {"encoder layer": "an encoder layer", "decoder layer": "a decoder layer"}
@@ -15,8 +16,8 @@ ARTICLES = {"encoder layer": "an encoder layer", "decoder layer": "a decoder lay
 
 def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders that training wrote.")],
-    out: Annotated[Path | None, typer.Option(help="Where the page goes; into the first folder unless given.")] = None,
-    language: Annotated[Literal["en", "ko"], typer.Option(help="Of the page.")] = "en",
+    out: Annotated[Path | None, option("Where the page goes; into the first folder unless given.")] = None,
+    language: Annotated[Literal["en", "ko"], option("Of the page.")] = "en",
 ) -> None:
     """Write the page of a run again, or compare several runs on one page."""
     from ..tasks.registry import report_of
@@ -39,8 +40,8 @@ def doctor() -> None:
 
 
 def tour(
-    out: Annotated[Path, typer.Option(help="Where the pictures go.")] = Path("runs/tour"),
-    language: Annotated[Literal["en", "ko"], typer.Option(help="Of the pictures' labels.")] = "en",
+    out: Annotated[Path, option("Where the pictures go.")] = Path("runs/tour"),
+    language: Annotated[Literal["en", "ko"], option("Of the pictures' labels.")] = "en",
 ) -> None:
     """Build the paper's base model, pass a sentence through it, count its parts and draw its pictures."""
     import torch

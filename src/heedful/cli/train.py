@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
 
 from ..errors import ConfigError, unknown
 from .console import Command, CommandGroup
+from .options import option, parameter, parameters_of, with_signature
 
 SEVERAL = ("--data", "--valid")
 EXAMPLE = (
@@ -27,15 +28,13 @@ RESET = object()  # in place of a value: the setting takes its default again
 
 Overrides = dict[str, Any]  # None where an option was not given
 
-Out = Annotated[Path, typer.Option(help="The run's folder; the model ends up there.", show_default=False)]
+Out = Annotated[Path, option("The run's folder; the model ends up there.", show_default=False)]
 Valid = Annotated[
-    list[str] | None,
-    typer.Option(metavar="FILE…", help="What to validate on. Without it, some of the data is set apart."),
+    list[str] | None, option("What to validate on. Without it, some of the data is set apart.", metavar="FILE…")
 ]
-Preset = Annotated[str | None, typer.Option(help="A sized model.")]
+Preset = Annotated[str | None, option("A sized model.")]
 Base = Annotated[
-    str | None,
-    typer.Option("--from", metavar="MODEL", help="Begin with a model: one of Heedful's folders, or a published one."),
+    str | None, option("Begin with a model: one of Heedful's folders, or a published one.", "--from", metavar="MODEL")
 ]
 
 app = typer.Typer(cls=CommandGroup, help="Train a model on your own files.", no_args_is_help=True)
@@ -45,22 +44,18 @@ app = typer.Typer(cls=CommandGroup, help="Train a model on your own files.", no_
 class CommonOptions:
     """The options that every `heedful train TASK` has after its own."""
 
-    config: Annotated[Path | None, typer.Option(help="A file of settings (YAML or JSON), such as a run.yaml.")] = None
+    config: Annotated[Path | None, option("A file of settings (YAML or JSON), such as a run.yaml.")] = None
     setting: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="One setting, such as training.steps=20000. Repeatable."),
+        option("One setting, such as training.steps=20000. Repeatable.", "--set", metavar="NAME=VALUE"),
     ] = None
-    engine: Annotated[
-        str | None, typer.Option(help="How steps are run: auto, eager, graph (CUDA graphs) or compile.")
-    ] = None
+    engine: Annotated[str | None, option("How steps are run: auto, eager, graph (CUDA graphs) or compile.")] = None
     processes: Annotated[
-        int | None, typer.Option(min=1, help="Train with so many processes on this machine, one for each GPU.")
+        int | None, option("Train with so many processes on this machine, one for each GPU.", min=1)
     ] = None
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False
-    allow_changes: Annotated[
-        bool, typer.Option("--allow-changes", help="Go on although data or settings have changed.")
-    ] = False
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in --out.")] = False
+    resume: Annotated[bool, option("Go on with the run in --out.", "--resume")] = False
+    allow_changes: Annotated[bool, option("Go on although data or settings have changed.", "--allow-changes")] = False
+    overwrite: Annotated[bool, option("Replace the run in --out.", "--overwrite")] = False
 
 
 class ManyFiles(Command):
@@ -100,43 +95,27 @@ def _train_command(
         required: Options that must be given, each with the setting it becomes.
         default_model: The preset that options for "model.…" change where nothing else chose a model.
     """
-    files = Annotated[list[str] | None, typer.Option(metavar="FILE…", help=data)]
-    before = [_parameter("out", Out), _parameter("data", files, None)]
-    before += [_parameter("valid", Valid, None)] if valid else []
-    types = get_type_hints(CommonOptions, include_extras=True)
-    after = [_parameter(option.name, types[option.name], option.default) for option in fields(CommonOptions)]
+    files = Annotated[list[str] | None, option(data, metavar="FILE…")]
+    before = [parameter("out", Out), parameter("data", files, None)]
+    before += [parameter("valid", Valid, None)] if valid else []
+    after = parameters_of(CommonOptions)
 
     def register(options: Callable[..., Overrides]) -> Callable[..., None]:
-        middle = list(inspect.signature(options, eval_str=True).parameters.values())
+        middle = inspect.signature(options, eval_str=True).parameters.values()
 
         def command(*, out: Path, data: list[str] | None, valid: list[str] | None = None, **values: Any) -> None:
             from .train_command import launch  # torch comes in here
 
             common = CommonOptions(**{option.name: values.pop(option.name) for option in after})
             overrides = partial(options, **values)
-            launch(
-                task,
-                out,
-                common,
-                data=data,
-                valid=valid,
-                overrides=overrides,
-                required=required,
-                default_model=default_model,
-            )
+            files = {"data": data, "valid": valid}
+            launch(task, out, common, overrides, **files, required=required, default_model=default_model)
 
-        parameters = [*before, *middle, *after]
-        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
-        command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-        command.__doc__ = options.__doc__
+        with_signature(command, [*before, *middle, *after], options.__doc__)
         app.command(task, cls=ManyFiles, epilog=f"Example: {example}")(command)
         return command
 
     return register
-
-
-def _parameter(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 @_train_command(
@@ -148,14 +127,14 @@ def _parameter(name: str, annotation: Any, default: Any = inspect.Parameter.empt
 )
 def translation(
     *,
-    source: Annotated[str | None, typer.Option("--from", help="The language to translate from: ko.")] = None,
-    target: Annotated[str | None, typer.Option("--to", help="The language to translate to: en.")] = None,
+    source: Annotated[str | None, option("The language to translate from: ko.", "--from")] = None,
+    target: Annotated[str | None, option("The language to translate to: en.", "--to")] = None,
     columns: Annotated[
-        str | None, typer.Option(help="Languages of unnamed columns, where the source is not first: en,ko.")
+        str | None, option("Languages of unnamed columns, where the source is not first: en,ko.")
     ] = None,
-    preset: Annotated[str | None, typer.Option(help="A sized model: tiny, small, base, big.")] = None,
-    model: Annotated[str | None, typer.Option(help="A family: original (the Transformer) or recurrent.")] = None,
-    attention: Annotated[str | None, typer.Option(help="For recurrent: additive or none.")] = None,
+    preset: Annotated[str | None, option("A sized model: tiny, small, base, big.")] = None,
+    model: Annotated[str | None, option("A family: original (the Transformer) or recurrent.")] = None,
+    attention: Annotated[str | None, option("For recurrent: additive or none.")] = None,
 ) -> Overrides:
     """Train a translator on files of sentence pairs.
 
@@ -191,18 +170,14 @@ def text_to_text(
     *,
     columns: Annotated[
         str | None,
-        typer.Option(
-            help="The columns' names: article,summary. Without a header, what they hold: source,-,target; prefix too."
-        ),
+        option("The columns' names: article,summary. Without a header, what they hold: source,-,target; prefix too."),
     ] = None,
     prefix: Annotated[
-        str | None, typer.Option(help='What stands before every text, in training as in use, such as "summarize: ".')
+        str | None, option('What stands before every text, in training as in use, such as "summarize: ".')
     ] = None,
     base: Annotated[
         str | None,
-        typer.Option(
-            "--from", metavar="MODEL", help="Begin with a model: a folder of Heedful's, or a T5, BART, Marian."
-        ),
+        option("Begin with a model: a folder of Heedful's, or a T5, BART, Marian.", "--from", metavar="MODEL"),
     ] = None,
     preset: Preset = None,
 ) -> Overrides:
@@ -223,14 +198,14 @@ def text_to_text(
 def language_model(
     *,
     preset: Annotated[
-        str | None, typer.Option(help="A sized model: gpt2-tiny, gpt2, llama-tiny, …; of any family that writes alone.")
+        str | None, option("A sized model: gpt2-tiny, gpt2, llama-tiny, …; of any family that writes alone.")
     ] = None,
     characters: Annotated[
-        bool, typer.Option("--characters", help="Every character is a token. Without it, pieces of words are (BPE).")
+        bool, option("Every character is a token. Without it, pieces of words are (BPE).", "--characters")
     ] = False,
-    vocab_size: Annotated[int | None, typer.Option(min=1, help="How many pieces to learn; 8,000 usually.")] = None,
+    vocab_size: Annotated[int | None, option("How many pieces to learn; 8,000 usually.", min=1)] = None,
     context: Annotated[
-        int | None, typer.Option(min=1, help="How many tokens the model sees at once; 256 for the tiny models.")
+        int | None, option("How many tokens the model sees at once; 256 for the tiny models.", min=1)
     ] = None,
 ) -> Overrides:
     """Train a language model, which continues text.
@@ -257,9 +232,7 @@ def classification(
     base: Base = None,
     columns: Annotated[
         str | None,
-        typer.Option(
-            help="The columns' names, the label last: review,stars. Without a header, what they hold: label,-,text."
-        ),
+        option("The columns' names, the label last: review,stars. Without a header, what they hold: label,-,text."),
     ] = None,
     preset: Preset = None,
 ) -> Overrides:
@@ -294,18 +267,13 @@ def masked(*, base: Base = None, preset: Preset = None) -> Overrides:
 )
 def images(
     *,
-    columns: Annotated[
-        str | None, typer.Option(help="The columns of the path and of the class in a table: file,breed.")
-    ] = None,
-    preset: Annotated[
-        str | None, typer.Option(help="A sized model: vit-tiny, vit-small-16, vit-base-16, deit-tiny, …")
-    ] = None,
+    columns: Annotated[str | None, option("The columns of the path and of the class in a table: file,breed.")] = None,
+    preset: Annotated[str | None, option("A sized model: vit-tiny, vit-small-16, vit-base-16, deit-tiny, …")] = None,
     image_size: Annotated[
-        int | None,
-        typer.Option(min=1, help="The side of the square that images become. Their own, where all have a small one."),
+        int | None, option("The side of the square that images become. Their own, where all have a small one.", min=1)
     ] = None,
     flip: Annotated[
-        bool, typer.Option("--flip", help="Swap left and right at random in training: for photos, not for letters.")
+        bool, option("Swap left and right at random in training: for photos, not for letters.", "--flip")
     ] = False,
 ) -> Overrides:
     """Train an image classifier. Files that are broken are left out, counted and named.
@@ -327,15 +295,15 @@ def images(
 )
 def forecasting(
     *,
-    columns: Annotated[str | None, typer.Option(help="The columns to forecast; all unless given.")] = None,
-    series: Annotated[str | None, typer.Option(help="The series to use; all unless given: AAPL,IBM.")] = None,
-    context: Annotated[int | None, typer.Option(min=2, help="From how many steps. 30 in the usual model.")] = None,
-    horizon: Annotated[int | None, typer.Option(min=1, help="How many steps. 5 in the usual model.")] = None,
+    columns: Annotated[str | None, option("The columns to forecast; all unless given.")] = None,
+    series: Annotated[str | None, option("The series to use; all unless given: AAPL,IBM.")] = None,
+    context: Annotated[int | None, option("From how many steps. 30 in the usual model.", min=2)] = None,
+    horizon: Annotated[int | None, option("How many steps. 5 in the usual model.", min=1)] = None,
     channels: Annotated[
-        str | None, typer.Option(help="independent (each on its own, the same weights) or mixed (read together).")
+        str | None, option("independent (each on its own, the same weights) or mixed (read together).")
     ] = None,
     preset: Annotated[
-        str | None, typer.Option(help="A sized model: patchtst-tiny, patchtst-42, patchtst-64 (the paper's).")
+        str | None, option("A sized model: patchtst-tiny, patchtst-42, patchtst-64 (the paper's).")
     ] = None,
 ) -> Overrides:
     """Train a forecaster on tables of series, such as prices, and judge it beside "tomorrow = today".

@@ -31,10 +31,10 @@ def launch(
     task_name: str,
     out: Path,
     common: CommonOptions,
+    overrides: Callable[[], Mapping[str, Any]],
     *,
     data: Sequence[str] | None,
     valid: Sequence[str] | None = None,
-    overrides: Callable[[], Mapping[str, Any]],
     required: Sequence[tuple[str, str]] = (),
     default_model: str | None = None,
 ) -> None:
