@@ -202,7 +202,7 @@ def test_strangers_do_not_take_the_room_of_those_who_have_a_key(
 
 def test_bodies_together_take_no_more_room_than_was_promised() -> None:
     settings = Settings(max_body=10)
-    bodies = Bodies(ServerState(Models([]), settings, Metrics()), together=2)
+    bodies = Bodies(ServerState(Models([]), settings, Metrics()), n_largest=2)
     scope: Scope = {"type": "http", "headers": []}
 
     async def receive() -> Message:

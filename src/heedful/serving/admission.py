@@ -28,7 +28,7 @@ from starlette.formparsers import MultiPartException
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .errors import APIError, as_api_error, response
+from .errors import APIError, as_api_error, error_response
 from .inputs import FORMS, MOST, content_type, form_fields
 from .metrics import Metrics
 from .settings import Settings
@@ -73,7 +73,7 @@ class AdmissionMiddleware:
             refusal = _stopping()
         if begun:  # too late for words: the server closes a connection whose answer does not end
             return log.warning(f"broken off, request {scope['state']['request_id']}: {refusal.message}")
-        return await response(scope["path"], refusal)(scope, receive, send)
+        return await error_response(scope["path"], refusal)(scope, receive, send)
 
     async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._check_name(scope)
@@ -96,11 +96,11 @@ class AdmissionMiddleware:
 
     def _check_name(self, scope: Scope) -> None:
         """Another site's name may be made to lead here, and its pages would then read what is said here."""
-        asked = _hostname(Headers(scope=scope).get("host", ""))
-        if self._names and asked and asked not in self._names:
+        name = _hostname(Headers(scope=scope).get("host", ""))
+        if self._names and name and name not in self._names:
             raise APIError(
                 421,
-                f"this server is {' or '.join(sorted(self._names))}, not {asked[:64]!r}; "
+                f"this server is {' or '.join(sorted(self._names))}, not {name[:64]!r}; "
                 "behind a proxy, start it with --trusted-proxy",
             )
 
@@ -143,9 +143,9 @@ class Place:
 class Bodies:
     """Reads a request's body whole, within its limits; of all that are here, no more than so many of the largest."""
 
-    def __init__(self, state: ServerState, together: int) -> None:
+    def __init__(self, state: ServerState, n_largest: int) -> None:
         self._settings = state.settings
-        self._most = together * state.settings.max_body
+        self._most = n_largest * state.settings.max_body
         self._held = 0
 
     @asynccontextmanager
@@ -200,12 +200,12 @@ def names_of(settings: Settings) -> frozenset[str]:
     return frozenset({"localhost", "127.0.0.1", "::1", settings.host.lower()})
 
 
-def _hostname(given: str) -> str:
+def _hostname(host: str) -> str:
     """Without its port, in small letters."""
     try:
-        return (urlsplit(f"//{given}").hostname or "").rstrip(".")
+        return (urlsplit(f"//{host}").hostname or "").rstrip(".")
     except ValueError:  # no name that anything has
-        return given
+        return host
 
 
 def is_open(path: str) -> bool:
@@ -271,8 +271,8 @@ class Keys:
 
     def _holds(self, key: str) -> bool:
         """In a time that says nothing about the key: all hashes are compared, whole."""
-        given = _hash(key)
-        return sum(hmac.compare_digest(given, known) for known in self._hashes) > 0
+        digest = _hash(key)
+        return sum(hmac.compare_digest(digest, valid) for valid in self._hashes) > 0
 
 
 def _of_head(request: Request) -> Iterator[str]:

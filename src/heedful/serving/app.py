@@ -101,13 +101,15 @@ def _corrected(schema: Schema, *, locked: bool) -> Schema:
 def _docs_page(schema: Schema) -> str:
     """A schema as HTML."""
     title = escape(schema["info"]["title"])
-    routes = "".join(_route(schema, *found) for found in _operations(schema))
+    routes = "".join(_route(schema, *entry) for entry in _operations(schema))
     statuses = {
         status: answer["description"]
         for _, _, operation in _operations(schema)
         for status, answer in operation["responses"].items()
     }
-    meanings = _list(f"<code>{escape(status)}</code> {escape(told)}" for status, told in sorted(statuses.items()))
+    meanings = _list(
+        f"<code>{escape(status)}</code> {escape(description)}" for status, description in sorted(statuses.items())
+    )
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         f"<title>{title}</title><style>{DOCS_STYLE}</style><h1>{title}</h1>"
@@ -117,29 +119,29 @@ def _docs_page(schema: Schema) -> str:
 
 
 def _route(schema: Schema, path: str, method: str, operation: Schema) -> str:
-    told = operation.get("description") or operation.get("summary", "")
+    description = operation.get("description") or operation.get("summary", "")
     statuses = " ".join(sorted(operation["responses"]))
     return (
-        f"<h2>{escape(method.upper())} {escape(path)}</h2><p>{escape(told)}</p>"
+        f"<h2>{escape(method.upper())} {escape(path)}</h2><p>{escape(description)}</p>"
         f"{_list(_fields(schema, operation))}<p><small>Answers {escape(statuses)}</small></p>"
     )
 
 
 def _fields(schema: Schema, operation: Schema) -> Iterator[str]:
     """What may be sent: each by its name, and what it is for where that is said."""
-    for one in operation.get("parameters", []):
-        yield _field(one["name"], one, needed=one.get("required", False))
+    for field in operation.get("parameters", []):
+        yield _field(field["name"], field, needed=field.get("required", False))
     forms: list[Schema] = list(operation.get("requestBody", {}).get("content", {}).values())
     body: Schema = forms[0]["schema"] if forms else {}
     if "$ref" in body:
         body = schema["components"]["schemas"][body["$ref"].rpartition("/")[2]]
-    for name, one in body.get("properties", {}).items():
-        yield _field(name, one, needed=name in body.get("required", []))
+    for name, field in body.get("properties", {}).items():
+        yield _field(name, field, needed=name in body.get("required", []))
 
 
-def _field(name: str, told: Schema, *, needed: bool) -> str:
-    words = " ".join(filter(None, ["(required)" if needed else "", told.get("description", "")]))
-    return f"<code>{escape(name)}</code> {escape(words)}"
+def _field(name: str, schema: Schema, *, needed: bool) -> str:
+    text = " ".join(filter(None, ["(required)" if needed else "", schema.get("description", "")]))
+    return f"<code>{escape(name)}</code> {escape(text)}"
 
 
 def _list(lines: Iterator[str]) -> str:

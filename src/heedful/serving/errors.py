@@ -88,7 +88,7 @@ class Json(JSONResponse):
         return text.encode("utf-8", "backslashreplace")
 
 
-def response(path: str, refusal: APIError) -> Json:
+def error_response(path: str, refusal: APIError) -> Json:
     """A refusal as clients of this path understand it."""
     status = refusal.status
     error: Any = refusal.message
@@ -127,7 +127,7 @@ def handle(app: FastAPI) -> None:
 async def _answer(request: Request, error: Exception) -> Json:
     refusal = as_api_error(error)
     assert refusal is not None  # `handle` names only what it knows
-    answer = response(request.url.path, refusal)
+    answer = error_response(request.url.path, refusal)
     answer.headers.update(getattr(error, "headers", None) or {})  # a wrong method's Allow
     return answer
 

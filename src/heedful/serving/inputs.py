@@ -46,46 +46,46 @@ PIXELS = 16_777_216  # of all images in a request
 _DATA_URL = re.compile(r"data:image/(?:png|jpeg);base64,")
 
 
-def as_inputs(predictor: Any, given: Sequence[Any], settings: Settings) -> list[Any]:
+def as_inputs(predictor: Any, value: Sequence[Any], settings: Settings) -> list[Any]:
     """All of them as the predictor takes them, or an ItemError that names one."""
-    if len(given) > settings.max_items:
-        raise DataError(f"inputs: at most {settings.max_items} at once, not {len(given)}; send several requests")
+    if len(value) > settings.max_items:
+        raise DataError(f"inputs: at most {settings.max_items} at once, not {len(value)}; send several requests")
     taken: list[Any] = []
     pixels = 0
-    for index, one in enumerate(given):
+    for index, item in enumerate(value):
         try:
             if predictor.input_kind == "image":
-                image, size = _image(one)
+                image, size = _image(item)
                 pixels += size
                 if pixels > PIXELS:
                     raise DataError(f"the images of a request have at most {PIXELS:,} pixels together")
                 taken.append(image)
             elif predictor.input_kind == "series":
-                taken.append(_numbers(one, depth=2))
+                taken.append(_numbers(item, depth=2))
             else:
-                taken.append(_text(one, settings.max_characters, paired=predictor.accepts_pairs))
+                taken.append(_text(item, settings.max_characters, paired=predictor.accepts_pairs))
         except DataError as error:
             raise ItemError("input", index, str(error)) from None
     return taken
 
 
-def _text(given: Any, longest: int, *, paired: bool) -> str | tuple[str, str]:
-    if paired and isinstance(given, list) and len(given) == 2:
-        first, second = (_text(one, longest, paired=False) for one in given)
+def _text(value: Any, longest: int, *, paired: bool) -> str | tuple[str, str]:
+    if paired and isinstance(value, list) and len(value) == 2:
+        first, second = (_text(item, longest, paired=False) for item in value)
         return str(first), str(second)
-    if not isinstance(given, str):
+    if not isinstance(value, str):
         pair = " or a pair of them" if paired else ""
-        raise DataError(f"this model reads text: give a string{pair}, not {_kind(given)}")
-    if len(given) > longest:
-        raise DataError(f"it has {len(given):,} characters, and at most {longest:,} are read; split it")
-    return given
+        raise DataError(f"this model reads text: give a string{pair}, not {_kind(value)}")
+    if len(value) > longest:
+        raise DataError(f"it has {len(value):,} characters, and at most {longest:,} are read; split it")
+    return value
 
 
-def _image(given: Any) -> tuple[Any, int]:
+def _image(value: Any) -> tuple[Any, int]:
     """The bytes of a file or nested lists, and how many pixels that is."""
-    if isinstance(given, str):
-        return _file(given)
-    rows = _numbers(given, depth=3)
+    if isinstance(value, str):
+        return _file(value)
+    rows = _numbers(value, depth=3)
     return rows, sum(len(row) if isinstance(row, list) else 1 for row in rows)
 
 
@@ -109,18 +109,18 @@ def _file(text: str) -> tuple[bytes, int]:
     return content, width * height
 
 
-def _numbers(given: Any, depth: int) -> list[Any]:
+def _numbers(value: Any, depth: int) -> list[Any]:
     """Nested lists of numbers and gaps, so deep at most: numpy would make room for the longest of whatever it finds."""
-    if not isinstance(given, list):
-        raise DataError(f"give a list of numbers, not {_kind(given)}")
-    for one in given:
-        if isinstance(one, list) and depth > 1:
-            _numbers(one, depth - 1)
-        elif one is not None and (isinstance(one, bool) or not isinstance(one, int | float)):
-            raise DataError(f"it holds {_kind(one)} where a number belongs")
-    return given
+    if not isinstance(value, list):
+        raise DataError(f"give a list of numbers, not {_kind(value)}")
+    for item in value:
+        if isinstance(item, list) and depth > 1:
+            _numbers(item, depth - 1)
+        elif item is not None and (isinstance(item, bool) or not isinstance(item, int | float)):
+            raise DataError(f"it holds {_kind(item)} where a number belongs")
+    return value
 
 
-def _kind(given: Any) -> str:
+def _kind(value: Any) -> str:
     names = {str: "text", list: "a list", dict: "an object", bool: "true or false", type(None): "null"}
-    return names.get(type(given), "a number")
+    return names.get(type(value), "a number")

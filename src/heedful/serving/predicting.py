@@ -53,7 +53,7 @@ class PredictRequest(BaseModel):
     repetition_penalty: float | None = Field(None, gt=0, le=100)
     no_repeat_ngrams: Count | None = None
 
-    def words(self) -> dict[str, Any]:
+    def overrides(self) -> dict[str, Any]:
         """Of generation, those that were given."""
         return self.model_dump(exclude={"inputs", "api_key"}, exclude_none=True)
 
@@ -122,12 +122,12 @@ class Predicted(BaseModel):
 
 
 @router.post("/v1/predict/{model}", response_model=Predicted, responses=V1_ERRORS)
-async def predict(request: Request, model: str, asked: PredictRequest) -> Json:
+async def predict(request: Request, model: str, body: PredictRequest) -> Json:
     """Ask a model, whatever its task."""
-    state, asks = server_state(request), requested_model(request, model)
+    state, served = server_state(request), requested_model(request, model)
     try:
-        inputs = await asyncio.to_thread(as_inputs, asks.predictor, asked.inputs, state.settings)
-        outputs, tokens = await cancel_on_disconnect(request, _answers(request, asks, inputs, asked.words()))
+        inputs = await asyncio.to_thread(as_inputs, served.predictor, body.inputs, state.settings)
+        outputs, tokens = await cancel_on_disconnect(request, _answers(request, served, inputs, body.overrides()))
     except ItemError as error:
         raise APIError(400, f"inputs[{error.index}]: {error.reason}", param="inputs") from None
     except ConfigError as error:
@@ -136,29 +136,33 @@ async def predict(request: Request, model: str, asked: PredictRequest) -> Json:
         if not _finite(output):
             raise APIError(400, f"inputs[{index}]: the model's answer is no number", param="inputs")
     state.metrics.answered(model, items=len(outputs), tokens=tokens)
-    return Json({"model": model, "task": asks.task, "outputs": outputs})
+    return Json({"model": model, "task": served.task, "outputs": outputs})
 
 
-async def _answers(request: Request, asks: Served, inputs: list[Any], words: dict[str, Any]) -> tuple[list[Any], int]:
+async def _answers(
+    request: Request, served: Served, inputs: list[Any], overrides: dict[str, Any]
+) -> tuple[list[Any], int]:
     """The outputs, and how many tokens were written."""
-    model, desk = asks.predictor, asks.desk
+    model, desk = served.predictor, served.desk
     if model.generates_text:
-        _check(request, words)
-        found = await desk.candidates(inputs, **words)
-        return [_written(*answers) for answers in found], sum(one.n_tokens for answers in found for one in answers)
-    for name in words:
-        raise APIError(400, f"{name}: this model, for {asks.task}, writes nothing", param=name)
+        _check(request, overrides)
+        candidates = await desk.candidates(inputs, **overrides)
+        return [_written(*answers) for answers in candidates], sum(
+            item.n_tokens for answers in candidates for item in answers
+        )
+    for name in overrides:
+        raise APIError(400, f"{name}: this model, for {served.task}, writes nothing", param=name)
     if model.output_kind == "gaps":
         guesses = await desk.call(lambda: model.guesses(inputs, GUESSES))
         return [_filled(model, text, gaps) for text, gaps in zip(inputs, guesses, strict=True)], 0
     return [SHAPES[model.output_kind](model, output) for output in await desk.predict(inputs)], 0
 
 
-def _check(request: Request, words: dict[str, Any]) -> None:
+def _check(request: Request, overrides: dict[str, Any]) -> None:
     settings = server_state(request).settings
     for name, most in (("max_new_tokens", settings.max_new_tokens), ("n_best", settings.max_n)):
-        if words.get(name, 1) > most:
-            raise APIError(400, f"{name}: at most {most:,} on this server, not {words[name]:,}", param=name)
+        if overrides.get(name, 1) > most:
+            raise APIError(400, f"{name}: at most {most:,} on this server, not {overrides[name]:,}", param=name)
 
 
 def _written(best: Answer, *others: Answer) -> dict[str, Any]:
@@ -185,7 +189,7 @@ SHAPES: dict[str, Callable[[Any, Any], dict[str, Any]]] = {  # by `output_kind`
 
 
 def _filled(model: Any, text: str, gaps: list[list[Any]]) -> dict[str, Any]:
-    guesses = [[{"text": one.text, "probability": one.probability} for one in gap] for gap in gaps]
+    guesses = [[{"text": item.text, "probability": item.probability} for item in gap] for gap in gaps]
     return {"text": model.filled(text, gaps), "gaps": guesses}
 
 

@@ -52,10 +52,10 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         if getattr(record, A_LINE, False):
             return record.getMessage()
-        told = {"time": now(), "level": record.levelname.lower(), "message": record.getMessage()}
+        fields = {"time": now(), "level": record.levelname.lower(), "message": record.getMessage()}
         if record.exc_info:
-            told["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(told)
+            fields["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(fields)
 
 
 class RequestLogMiddleware:
@@ -90,7 +90,7 @@ class RequestLogMiddleware:
 
     def _line(self, scope: Scope, status: int, seconds: float) -> str:
         state = scope["state"]
-        told: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "time": now(),
             "peer": self._peer(scope),
             "method": escaped(scope["method"]),
@@ -101,8 +101,8 @@ class RequestLogMiddleware:
             "id": state["request_id"],
         }
         if self._state.settings.json_log:
-            return json.dumps(told)
-        return " ".join("-" if value is None else f"{value}" for value in told.values())
+            return json.dumps(fields)
+        return " ".join("-" if value is None else f"{value}" for value in fields.values())
 
     def _peer(self, scope: Scope) -> str:
         """Who asks: the address at the other end, or, if that is a proxy we trust, the last one that is not."""
@@ -136,7 +136,7 @@ def route_of(scope: Scope) -> str:
 
 def escaped(text: str) -> str:
     """Without a character that does anything."""
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _is_address(text: str) -> bool:

@@ -35,8 +35,8 @@ GRACE = 2.0  # seconds that the guards, which can say what is wrong, have before
 class TimeoutProtocol(H11Protocol):
     """Cuts connections whose request does not arrive in time, and refuses those that are too many."""
 
-    def __init__(self, *given: Any, settings: Settings, **named: Any) -> None:
-        super().__init__(*given, **named)
+    def __init__(self, *args: Any, settings: Settings, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self._settings = settings
         self._limit: asyncio.TimerHandle | None = None
 
@@ -112,9 +112,9 @@ class TimeoutProtocol(H11Protocol):
 def answer(status: int, message: str, *headers: str) -> bytes:
     """One to a connection that has no request yet."""
     body = json.dumps({"error": message})
-    words = {408: "Request Timeout", 503: "Service Unavailable"}
+    phrases = {408: "Request Timeout", 503: "Service Unavailable"}
     lines = [
-        f"HTTP/1.1 {status} {words[status]}",
+        f"HTTP/1.1 {status} {phrases[status]}",
         "Content-Type: application/json",
         f"Content-Length: {len(body)}",
         "Connection: close",
@@ -145,16 +145,16 @@ def listen(settings: Settings) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:
         raise ListenError(f"cannot listen at {host!r}: {getattr(error, 'strerror', None) or error}") from None
-    found = socket.socket(family, kind, protocol)
+    listener = socket.socket(family, kind, protocol)
     try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind(address)
-        found.listen(settings.max_connections)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(settings.max_connections)
     except OSError as error:
-        found.close()
+        listener.close()
         reason = REASONS.get(error.errno or 0, error.strerror)
         raise ListenError(f"cannot listen at {host}, port {port}: {reason}") from None
-    return found
+    return listener
 
 
 def address(listening: socket.socket) -> str:

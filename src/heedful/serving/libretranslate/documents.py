@@ -19,7 +19,7 @@ from functools import partial
 from html import unescape
 from itertools import pairwise
 
-from .entities import REACH, EntityWriter, read, said
+from .entities import REACH, EntityWriter, plain_text, read
 
 _LETTER = re.compile(r"[^\W\d_]")
 
@@ -125,8 +125,8 @@ def sentences(tokens: Iterable[HtmlToken], page: str) -> Iterator[str | Run | Ma
             group, depth = [], 0
         elif token.is_text and depth == 0:
             *ended, last = _cut(token, page)
-            for one in ended:
-                yield from _sentence([*group, one], page)
+            for item in ended:
+                yield from _sentence([*group, item], page)
                 group = []
             group += [last] * (last.begin < last.end)
         else:
@@ -157,7 +157,7 @@ def _sentence(group: Sequence[HtmlToken], page: str) -> Iterator[str | Run | Mar
 def _run(token: HtmlToken, page: str) -> str | Run:
     raw = page[token.begin : token.end]
     spelt = read(raw) if says_something(raw) else []
-    text = said(spelt)
+    text = plain_text(spelt)
     if not says_something(text):
         return raw
     inner = text.strip()
@@ -166,19 +166,19 @@ def _run(token: HtmlToken, page: str) -> str | Run:
     return Run(inner, partial(_around, speller, text[:begin], text[begin + len(inner) :]))
 
 
-def _around(speller: EntityWriter, before: str, after: str, translation: str) -> str:
-    return speller.write(before + translation + after)
+def _around(speller: EntityWriter, before: str, trailing: str, translation: str) -> str:
+    return speller.write(before + translation + trailing)
 
 
 def _elements(group: Sequence[HtmlToken], page: str) -> list[_Element] | None:
     """The texts of a sentence, each with the tags right around it; None where tags stand in any other way."""
-    found: list[_Element] = []
+    result: list[_Element] = []
     opened: list[HtmlToken] = []
     inside: HtmlToken | None = None
     closed: list[HtmlToken] = []
     for token in group:
         if token.is_text and not opened:
-            found.append(_Element(token.begin, token.end))
+            result.append(_Element(token.begin, token.end))
         elif token.is_text and inside is None:
             inside = token
         elif not token.closes and token.name and inside is None:
@@ -187,30 +187,30 @@ def _elements(group: Sequence[HtmlToken], page: str) -> list[_Element] | None:
             closed.append(token)
             if len(closed) == len(opened):
                 opening, closing = (page[each[0].begin : each[-1].end] for each in (opened, closed))
-                found.append(_Element(inside.begin, inside.end, opening, closing))
+                result.append(_Element(inside.begin, inside.end, opening, closing))
                 opened, inside, closed = [], None, []
         else:
             return None
-    return None if opened or not any(one.opening for one in found) else found
+    return None if opened or not any(item.opening for item in result) else result
 
 
 def _marked(elements: Sequence[_Element], page: str, pieces: tuple[str | Run, ...]) -> Marked | None:
-    texts = [read(page[one.begin : one.end]) for one in elements]
-    text = "".join(map(said, texts))
+    texts = [read(page[item.begin : item.end]) for item in elements]
+    text = "".join(map(plain_text, texts))
     begin = len(text) - len(text.lstrip())
     inner = text.strip()
     spans: list[Span] = []
     place = -begin
-    for one, spelt in zip(elements, texts, strict=True):
-        place += (length := len(said(spelt)))
-        if one.opening:
+    for item, spelt in zip(elements, texts, strict=True):
+        place += (length := len(plain_text(spelt)))
+        if item.opening:
             spans.append((place - length, place))
-    outside = "".join(said(spelt) for one, spelt in zip(elements, texts, strict=True) if not one.opening)
+    outside = "".join(plain_text(spelt) for item, spelt in zip(elements, texts, strict=True) if not item.opening)
     if not says_something(outside) or not all(_whole_words(inner, span) for span in spans):
         return None
     end = elements[-1].end + len(elements[-1].closing)
-    speller = EntityWriter((one for spelt in texts for one in spelt), page[end : end + REACH])
-    tags = [(one.opening, one.closing) for one in elements if one.opening]
+    speller = EntityWriter((item for spelt in texts for item in spelt), page[end : end + REACH])
+    tags = [(item.opening, item.closing) for item in elements if item.opening]
     spell = partial(_with_tags, speller, text[:begin], text[begin + len(inner) :], tags)
     return Marked(inner, tuple(spans), spell, pieces)
 
@@ -230,15 +230,15 @@ def _whole_words(text: str, span: Span) -> bool:
 def _with_tags(
     speller: EntityWriter,
     before: str,
-    after: str,
+    trailing: str,
     tags: Sequence[tuple[str, str]],
     translation: str,
     spans: Sequence[Span],
 ) -> str:
     markup: list[tuple[int, str]] = []
-    for (opening, closing), (begin, end) in sorted(zip(tags, spans, strict=True), key=lambda one: one[1]):
+    for (opening, closing), (begin, end) in sorted(zip(tags, spans, strict=True), key=lambda item: item[1]):
         markup += [(len(before) + begin, opening), (len(before) + end, closing)]
-    return speller.write(before + translation + after, markup)
+    return speller.write(before + translation + trailing, markup)
 
 
 _SPACE = r"\t\n\f\r "
@@ -262,7 +262,7 @@ _SAYS = re.compile(
     re.VERBOSE,
 )
 _VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"}
-_KEPT = {"code", "kbd", "math", "pre", "samp", "var"}  # elements whose words are no sentences
+_UNTRANSLATED = {"code", "kbd", "math", "pre", "samp", "var"}  # elements whose words are no sentences
 _RAW = {
     name: re.compile(rf"</{name}(?=[{_SPACE}/>])", re.IGNORECASE)
     for name in ("iframe", "noembed", "noframes", "script", "style", "textarea", "xmp")
@@ -275,10 +275,10 @@ def html(text: str) -> Document:
 
 
 def _tokens(text: str) -> Iterator[HtmlToken]:
-    kept = _Kept()
+    exclusions = _Exclusions()
     place = 0
     while opening := _OPENS.search(text, place):
-        yield _words(text, place, opening.start(), kept)
+        yield _text_token(text, place, opening.start(), exclusions)
         markup = _MARKUP.match(text, opening.start())
         if markup is None:
             yield HtmlToken(opening.start(), len(text))
@@ -287,18 +287,18 @@ def _tokens(text: str) -> Iterator[HtmlToken]:
         if name in _RAW and not markup["close"]:
             end = _RAW[name].search(text, place)
             place = end.start() if end else len(text)
-        elif name and kept.passes(name, markup["close"] == "/", markup["rest"]) and name in INLINE:
+        elif name and exclusions.passes(name, markup["close"] == "/", markup["rest"]) and name in INLINE:
             yield HtmlToken(markup.start(), place, name, closes=markup["close"] == "/")
             continue
         yield HtmlToken(markup.start(), place)
-    yield _words(text, place, len(text), kept)
+    yield _text_token(text, place, len(text), exclusions)
 
 
-def _words(text: str, begin: int, end: int, kept: _Kept) -> HtmlToken:
-    return HtmlToken(begin, end, is_text=not kept.now)
+def _text_token(text: str, begin: int, end: int, exclusions: _Exclusions) -> HtmlToken:
+    return HtmlToken(begin, end, is_text=not exclusions.now)
 
 
-class _Kept:
+class _Exclusions:
     """Whether an element around this place says that its words stay, or a nearer one that they do not."""
 
     def __init__(self) -> None:
@@ -315,7 +315,7 @@ class _Kept:
             if self._elements and self._elements[-1][0] == name:
                 self._elements.pop()
         elif name not in _VOID and not rest.endswith("/"):
-            says = _own_say(name, rest) if rest or name in _KEPT else None
+            says = _translate_attribute(name, rest) if rest or name in _UNTRANSLATED else None
             if says is not None:
                 self._elements.append((name, says))
             elif self._elements and self._elements[-1][0] == name:
@@ -323,13 +323,15 @@ class _Kept:
         return before == (len(self._elements), False)
 
 
-def _own_say(name: str, rest: str) -> bool | None:
-    said: dict[str, str] = {}
-    for found in _SAYS.finditer(rest):
-        said.setdefault(found["name"].lower(), unescape(found["double"] or found["single"] or found["bare"] or ""))
-    asked = said.get("translate")
-    if asked is not None and asked.lower() in ("no", "yes", ""):
-        return asked.lower() == "no"
-    if "notranslate" in said.get("class", "").split() or name in _KEPT:
+def _translate_attribute(name: str, rest: str) -> bool | None:
+    attributes: dict[str, str] = {}
+    for match in _SAYS.finditer(rest):
+        attributes.setdefault(
+            match["name"].lower(), unescape(match["double"] or match["single"] or match["bare"] or "")
+        )
+    translate = attributes.get("translate")
+    if translate is not None and translate.lower() in ("no", "yes", ""):
+        return translate.lower() == "no"
+    if "notranslate" in attributes.get("class", "").split() or name in _UNTRANSLATED:
         return True
     return None

@@ -1,4 +1,4 @@
-"""How characters are spelt in HTML: read into plain text, and written again as they were spelt before.
+"""How characters are spelled in HTML: read into plain text, and written again as they were spelt before.
 
 What the source spelt "&eacute;" is written so in the translation, the second "é" as the second one was, and a
 character that the source did not have is escaped where it must be. No spelling is kept where it would now be read as
@@ -32,27 +32,27 @@ class Spelt(NamedTuple):
 
 def read(raw: str) -> list[Spelt]:
     """What HTML without markup says: its special characters one by one, and the plain text between them."""
-    found: list[Spelt] = []
+    result: list[Spelt] = []
     place = 0
     for special in _SPECIAL.finditer(raw):
         if special.start() >= place:  # not inside of a reference
-            found.append(Spelt(raw[place : special.start()], raw[place : special.start()]))
-            found.append(Spelt(*(reference(raw, special.start()) or (special[0], special[0]))))
-            place = special.start() + len(found[-1].raw)
-    return [*found, Spelt(raw[place:], raw[place:])]
+            result.append(Spelt(raw[place : special.start()], raw[place : special.start()]))
+            result.append(Spelt(*(reference(raw, special.start()) or (special[0], special[0]))))
+            place = special.start() + len(result[-1].raw)
+    return [*result, Spelt(raw[place:], raw[place:])]
 
 
-def said(spelt: Iterable[Spelt]) -> str:
+def plain_text(spelt: Iterable[Spelt]) -> str:
     """The plain text."""
-    return "".join(one.text for one in spelt)
+    return "".join(item.text for item in spelt)
 
 
 def reference(text: str, place: int) -> tuple[str, str] | None:
     """The reference to a single character that begins there, and that character; None for any other "&"."""
-    if found := _NUMBERED.match(text, place):
-        raw, value = found[0], unescape(found[0])
-    elif found := _NAMED.match(text, place):
-        name = found[1]
+    if result := _NUMBERED.match(text, place):
+        raw, value = result[0], unescape(result[0])
+    elif result := _NAMED.match(text, place):
+        name = result[1]
         if name not in html5:
             ends = range(min(len(name), _LONGEST), 1, -1)
             name = next((name[:end] for end in ends if name[:end] in _NEEDS_NO_END), "")
@@ -68,15 +68,15 @@ class EntityWriter:
     def __init__(self, source: Iterable[Spelt], following: str) -> None:
         """`following` are the next REACH characters after the source."""
         source = list(source)
-        special = {one.text for one in source if one.raw != one.text or one.raw in _ESCAPED}
+        special = {item.text for item in source if item.raw != item.text or item.raw in _ESCAPED}
         self._following = following
         self._spellings: dict[str, list[str]] = {character: [] for character in special}
-        for one in source if special else ():
-            if one.text in special:
-                self._spellings[one.text].append(one.raw)
+        for item in source if special else ():
+            if item.text in special:
+                self._spellings[item.text].append(item.raw)
             else:
-                for character in special.intersection(one.text):
-                    self._spellings[character] += [character] * one.text.count(character)
+                for character in special.intersection(item.text):
+                    self._spellings[character] += [character] * item.text.count(character)
         self._pattern = re.compile(f"[{re.escape(''.join(special | _ESCAPED.keys()))}]") if special else _SPECIAL
 
     def write(self, text: str, markup: Sequence[tuple[int, str]] = ()) -> str:
@@ -89,28 +89,29 @@ class EntityWriter:
         unused = {character: iter(spelt) for character, spelt in self._spellings.items()}
         inserted = [(place, "", raw) for place, raw in markup]
         special = [
-            (found.start(), found[0], next(unused.get(found[0], iter(())), ""))
-            for found in self._pattern.finditer(text)
+            (result.start(), result[0], next(unused.get(result[0], iter(())), ""))
+            for result in self._pattern.finditer(text)
         ]
-        changes = sorted([*inserted, *special], key=lambda one: one[:2])  # before a character, the markup, in its order
+        # Before a character, the markup, in its order.
+        changes = sorted([*inserted, *special], key=lambda change: change[:2])
         parts, end, following = [], len(text), self._following
-        for place, character, spelling in reversed(changes):
+        for place, character, spelled in reversed(changes):
             plain = text[place + len(character) : end]
             following = (plain + following)[:REACH]
-            if character and not _says(spelling, character, following):
-                spelling = _ESCAPED.get(character, character)
-            following = (spelling + following)[:REACH]
-            parts += [plain, spelling]
+            if character and not _says(spelled, character, following):
+                spelled = _ESCAPED.get(character, character)
+            following = (spelled + following)[:REACH]
+            parts += [plain, spelled]
             end = place
         return "".join(reversed([*parts, text[:end]]))
 
 
-def _says(spelling: str, character: str, following: str) -> bool:
-    if not spelling:
+def _says(spelled: str, character: str, following: str) -> bool:
+    if not spelled:
         return False
-    if spelling == "<":
+    if spelled == "<":
         return _OPENS.match(following) is None
-    if spelling.startswith("&"):
-        read_as = reference(spelling + following, 0)
-        return read_as is None if spelling == "&" else read_as == (spelling, character)
+    if spelled.startswith("&"):
+        read_as = reference(spelled + following, 0)
+        return read_as is None if spelled == "&" else read_as == (spelled, character)
     return True

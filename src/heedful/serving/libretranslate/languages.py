@@ -70,13 +70,13 @@ class Translators:
         """All codes, first those that are translated into a language: one of them, where nothing else is known."""
         return list(dict.fromkeys([*(source for source, into in self.pairs if into == target), *self.languages]))
 
-    def code(self, asked: str) -> str:
+    def code(self, requested: str) -> str:
         """The code that a language has here: en-US is answered by a model of en. Refused where there is none."""
-        found = next(self._codes(asked), None)
-        if found is None:
+        result = next(self._codes(requested), None)
+        if result is None:
             allowed = ", ".join(self.languages) or "none, since no translator is served"
-            raise APIError(400, f"{asked[:40]!r} is not supported; the languages are: {allowed}")
-        return found
+            raise APIError(400, f"{requested[:40]!r} is not supported; the languages are: {allowed}")
+        return result
 
     def between(self, source: str, target: str) -> Served:
         """The translator of a pair."""
@@ -89,19 +89,19 @@ class Translators:
             )
         return self.pairs[source, target]
 
-    def _codes(self, asked: str) -> Iterator[str]:
+    def _codes(self, requested: str) -> Iterator[str]:
         """The same code, then a narrower and a wider one."""
-        wanted = asked.lower().replace("_", "-")
+        wanted = requested.lower().replace("_", "-")
         yield from (code for code in self.languages if code.lower().replace("_", "-") == wanted)
-        yield from filter(partial(matches, asked), self.languages)
-        yield from (code for code in self.languages if matches(code, asked))
+        yield from filter(partial(matches, requested), self.languages)
+        yield from (code for code in self.languages if matches(code, requested))
 
 
 def _languages(model: Served) -> tuple[str, str] | None:
     settings = model.predictor.settings
     source, target = getattr(settings, "source", None), getattr(settings, "target", None)
-    said = [code for code in (source, target) if isinstance(code, str) and CODE.fullmatch(code)]
-    return (said[0], said[1]) if len(said) == 2 else None
+    codes = [code for code in (source, target) if isinstance(code, str) and CODE.fullmatch(code)]
+    return (codes[0], codes[1]) if len(codes) == 2 else None
 
 
 WORDS = {
@@ -195,13 +195,13 @@ def detect(text: str, languages: Sequence[str]) -> list[Detected]:
     sharing: dict[str | None, list[str]] = defaultdict(list)
     for language in dict.fromkeys(languages):
         sharing[script_of(language)].append(language)
-    found = [
+    result = [
         Detected(language, round(100 * written[script] / total * part, 1))
         for script, sharers in sharing.items()
         if written[script]
         for language, part in _shared(text, sharers).items()
     ]
-    sure = sorted((one for one in found if one.confidence), key=lambda one: -one.confidence)
+    sure = sorted((item for item in result if item.confidence), key=lambda item: -item.confidence)
     return sure or [Detected(language, 0.0) for language in languages[:1]]
 
 
@@ -217,8 +217,8 @@ def _letters_of(text: str, languages: Sequence[str]) -> dict[str | None, float]:
         written["Chinese"] = 0
     else:
         written["Japanese"] -= written["Chinese"]
-    known = re.compile("|".join(letters.pattern for letters in SCRIPTS.values()))
-    written[None] = len(_LETTER.findall(known.sub("", text)))
+    scripts = re.compile("|".join(letters.pattern for letters in SCRIPTS.values()))
+    written[None] = len(_LETTER.findall(scripts.sub("", text)))
     return written
 
 
@@ -231,7 +231,7 @@ def _shared(text: str, languages: Sequence[str]) -> dict[str, float]:
     most = max(hits.values())
     odds = {language: exp(A_HIT * (count - most)) for language, count in hits.items()}
     total = sum(odds.values())
-    return {language: one / total for language, one in odds.items()}
+    return {language: item / total for language, item in odds.items()}
 
 
 def _hits(words: Sequence[str], language: str) -> float:

@@ -37,37 +37,37 @@ class TranslateRequest:
     alternatives: int
 
 
-async def given(request: Request) -> dict[str, Any]:
+async def request_parameters(request: Request) -> dict[str, Any]:
     """All parameters by name; those of the body win. One that is null is not given."""
-    found = _fields(request.query_params)
+    parameters = _fields(request.query_params)
     if body := await request.body():
         kind = content_type(request)
         if kind == JSON or kind.endswith("+json"):
-            found |= _members(body)
+            parameters |= _members(body)
         elif kind in FORMS:
             try:
-                found |= _fields(await form_fields(request))
+                parameters |= _fields(await form_fields(request))
             except ValueError:
                 raise APIError(400, "Invalid request: a form is in UTF-8, with a thousand fields at most") from None
         else:
             raise APIError(415, f"a body is {JSON}, {FORMS[0]} or {FORMS[1]}, not {kind[:60]!r}")
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in parameters.items() if value is not None}
 
 
-def translate_request(found: Mapping[str, Any], limits: Settings) -> TranslateRequest:
+def translate_request(parameters: Mapping[str, Any], limits: Settings) -> TranslateRequest:
     """Checked, but for the languages."""
-    q = texts_of(found, limits)
-    source, target = _word(found, "source"), _word(found, "target")
-    alternatives = _count(found.get("alternatives", 0), limits.max_alternatives)
-    form = _string("format", found.get("format", "")) or "text"
+    q = texts_of(parameters, limits)
+    source, target = _word(parameters, "source"), _word(parameters, "target")
+    alternatives = _count(parameters.get("alternatives", 0), limits.max_alternatives)
+    form = _string("format", parameters.get("format", "")) or "text"
     if form not in FORMATS:
         raise APIError(400, f"{form[:40]!r} format is not supported; the formats are: {', '.join(FORMATS)}")
     return TranslateRequest(q, source, target, form == "html", alternatives)
 
 
-def texts_of(found: Mapping[str, Any], limits: Settings) -> Texts:
+def texts_of(parameters: Mapping[str, Any], limits: Settings) -> Texts:
     """The texts, not too many and none too long."""
-    q = found.get("q")
+    q = parameters.get("q")
     if q is None or q in ("", []):
         raise _missing("q")
     if not isinstance(q, str | list):
@@ -89,16 +89,16 @@ def _fields(sent: ImmutableMultiDict[str, Any]) -> dict[str, Any]:
 
 def _members(body: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(body)
+        parameters = json.loads(body)
     except (ValueError, RecursionError):
         raise APIError(400, "Invalid JSON format: this is not JSON") from None
-    if not isinstance(found, dict):
-        raise APIError(400, f"Invalid JSON format: the parameters are members of an object, not of {_kind(found)}")
-    return found
+    if not isinstance(parameters, dict):
+        raise APIError(400, f"Invalid JSON format: the parameters are members of an object, not of {_kind(parameters)}")
+    return parameters
 
 
-def _word(found: Mapping[str, Any], name: str) -> str:
-    word = _string(name, found.get(name, ""))
+def _word(parameters: Mapping[str, Any], name: str) -> str:
+    word = _string(name, parameters.get(name, ""))
     if not word:
         raise _missing(name)
     return word

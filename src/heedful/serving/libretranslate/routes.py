@@ -14,7 +14,7 @@ from ..errors import PLAIN_ERRORS, APIError
 from ..inputs import FORMS
 from ..state import cancel_on_disconnect, note_model, server_state
 from .languages import Detected, Translators, detect, name_of
-from .parameters import FORMATS, JSON, TranslateRequest, given, texts_of, translate_request
+from .parameters import FORMATS, JSON, TranslateRequest, request_parameters, texts_of, translate_request
 from .translating import AUTO, Translated, parts, translated
 
 
@@ -121,7 +121,7 @@ router = APIRouter(tags=["LibreTranslate"], responses=PLAIN_ERRORS)
 async def translate(request: Request) -> Translation:
     """Translate a text, or several; plain, or HTML whose tags are kept."""
     state = server_state(request)
-    translate = translate_request(await given(request), state.settings)
+    translate = translate_request(await request_parameters(request), state.settings)
     return await cancel_on_disconnect(request, _translation(request, translate))
 
 
@@ -130,9 +130,9 @@ async def translate(request: Request) -> Translation:
 async def detected(request: Request) -> list[DetectedLanguage]:
     """Which of the served languages a text is in, the likeliest first."""
     state = server_state(request)
-    q = texts_of(await given(request), state.settings)
-    found = detect("\n".join(q.texts), Translators.of(state.models).languages)
-    return [_shown(one) for one in found]
+    q = texts_of(await request_parameters(request), state.settings)
+    result = detect("\n".join(q.texts), Translators.of(state.models).languages)
+    return [_detected_language(item) for item in result]
 
 
 @router.get("/languages", openapi_extra=LANGUAGES_GET, operation_id="languages_get")
@@ -169,22 +169,22 @@ async def _translation(request: Request, translate: TranslateRequest) -> Transla
     state = server_state(request)
     size = sum(map(len, translate.q.texts))
     apart, detected = await aside(size, parts, translate, Translators.of(state.models))
-    found: dict[int, Translated] = {}
+    result: dict[int, Translated] = {}
     for part in apart:
         if part.model is not None:
             note_model(request, part.model)
         try:
-            found |= zip(part.places, await translated(part, translate.alternatives, state.metrics), strict=True)
+            result |= zip(part.places, await translated(part, translate.alternatives, state.metrics), strict=True)
         except ItemError as error:
             raise APIError(400, str(error) if translate.q.several else error.reason) from None
-    answers = [found[place] for place in range(len(found))]
+    answers = [result[place] for place in range(len(result))]
     fields: dict[str, list[Any]] = {"translated_text": [answer.text for answer in answers]}
     if detected:
-        fields["detected_language"] = [_shown(one) for one in detected]
+        fields["detected_language"] = [_detected_language(item) for item in detected]
     if translate.alternatives:
         fields["alternatives"] = [answer.alternatives for answer in answers]
     return Translation(**(fields if translate.q.several else {name: values[0] for name, values in fields.items()}))
 
 
-def _shown(found: Detected) -> DetectedLanguage:
-    return DetectedLanguage(confidence=found.confidence, language=found.language)
+def _detected_language(result: Detected) -> DetectedLanguage:
+    return DetectedLanguage(confidence=result.confidence, language=result.language)

@@ -37,16 +37,16 @@ def placed(translator: Any, source: str, target: str, spans: Sequence[Span]) -> 
     maps = look(translator, " ".join(source.split()), target).weights
     widest = max(maps, key=lambda head: (head.layer is None, head.head is None))  # the mean of as much as there is
     weights: list[list[float]] = maps[widest].tolist()  # (target words, source words)
-    words = _words(source)
+    words = _word_spans(source)
     inside = [[index for index, word in enumerate(words) if _meet(word, span)] for span in spans]
-    if len({index for own in inside for index in own}) < sum(map(len, inside)):
+    if len({index for indices in inside for index in indices}) < sum(map(len, inside)):
         return None  # a word that two tags share
     chosen_words = made_from(inside, weights)
     if chosen_words is None:
         return None
-    there = _words(target)
-    found = [(there[first][0], there[last][1]) for first, last in chosen_words]
-    return [trimmed(target, new, source[begin:end]) for new, (begin, end) in zip(found, spans, strict=True)]
+    there = _word_spans(target)
+    result = [(there[first][0], there[last][1]) for first, last in chosen_words]
+    return [trimmed(target, new, source[begin:end]) for new, (begin, end) in zip(result, spans, strict=True)]
 
 
 def made_from(inside: Sequence[Sequence[int]], weights: Sequence[Sequence[float]]) -> list[Span] | None:
@@ -56,31 +56,33 @@ def made_from(inside: Sequence[Sequence[int]], weights: Sequence[Sequence[float]
     forth = [max(range(len(row)), key=row.__getitem__) for row in weights]
     back = [max(range(len(column)), key=column.__getitem__) for column in zip(*weights, strict=True)]
     free = set(range(len(weights)))
-    found: list[Span] = []
-    for own in inside:
+    result: list[Span] = []
+    for group in inside:
         if not free:
             return None
-        first = last = max(sorted(free), key=partial(_looks, weights, own))
-        both = free & {back[source] for source in own} & {word for word, source in enumerate(forth) if source in own}
+        first = last = max(sorted(free), key=partial(_looks, weights, group))
+        both = (
+            free & {back[source] for source in group} & {word for word, source in enumerate(forth) if source in group}
+        )
         while first - 1 in both:
             first -= 1
         while last + 1 in both:
             last += 1
         free -= set(range(first, last + 1))
-        found.append((first, last))
-    return found
+        result.append((first, last))
+    return result
 
 
 def _looks(weights: Sequence[Sequence[float]], sources: Sequence[int], word: int) -> float:
     return sum(weights[word][source] for source in sources)
 
 
-def _words(text: str) -> list[Span]:
+def _word_spans(text: str) -> list[Span]:
     return [word.span() for word in re.finditer(r"\S+", text)]
 
 
-def _meet(one: Span, other: Span) -> bool:
-    return one[0] < other[1] and other[0] < one[1]
+def _meet(item: Span, other: Span) -> bool:
+    return item[0] < other[1] and other[0] < item[1]
 
 
 def trimmed(text: str, span: Span, source: str) -> Span:
@@ -126,7 +128,7 @@ def parts(translate: TranslateRequest, translators: Translators) -> tuple[list[T
     if translate.source == AUTO:
         likely = translators.before(target)
         detected = [detect("\n".join(runs(document)), likely)[0] for document in documents]
-        sources = [one.language for one in detected]
+        sources = [item.language for item in detected]
     else:
         sources = [translators.code(translate.source)] * len(documents)
         translators.between(sources[0], target)
@@ -134,23 +136,23 @@ def parts(translate: TranslateRequest, translators: Translators) -> tuple[list[T
     for place, (source, document) in enumerate(zip(sources, documents, strict=True)):
         stays = not runs(document) or (translate.source == AUTO and source == target)
         places.setdefault(None if stays else source, []).append(place)
-    found = []
-    for one, own in places.items():
-        model = None if one is None else translators.between(one, target)
-        taken = [documents[place] if model is None else _taken(documents[place], model) for place in own]
-        found.append(TextGroup(model, own, [translate.q.texts[place] for place in own], taken))
-    return found, detected
+    result = []
+    for item, indices in places.items():
+        model = None if item is None else translators.between(item, target)
+        taken = [documents[place] if model is None else _taken(documents[place], model) for place in indices]
+        result.append(TextGroup(model, indices, [translate.q.texts[place] for place in indices], taken))
+    return result, detected
 
 
 def _taken(document: Document, model: Served) -> Document:
     """As a model can take it: sentences in which it could not find the tags' places are in pieces."""
-    found: list[str | Run | Marked] = []
+    result: list[str | Run | Marked] = []
     for part in document:
         if isinstance(part, Marked) and not can_place(model.predictor, part.text):
-            found += part.pieces
+            result += part.pieces
         else:
-            found.append(part)
-    return tuple(found)
+            result.append(part)
+    return tuple(result)
 
 
 async def translated(part: TextGroup, alternatives: int, metrics: Metrics) -> list[Translated]:
@@ -160,11 +162,14 @@ async def translated(part: TextGroup, alternatives: int, metrics: Metrics) -> li
     answers = Answers(part.model.desk, {"n_best": alternatives + 1} if alternatives else {})
     await answers.ask(part.documents, part.places)
     places = TagPlacer(part.model)
-    settled = [await _settled(document, places, answers) for document in part.documents]
-    await answers.ask(settled, part.places)
-    written = sum(answer.n_tokens for found in answers.to.values() for answer in found)
+    placed_documents = [await _with_tags_placed(document, places, answers) for document in part.documents]
+    await answers.ask(placed_documents, part.places)
+    written = sum(answer.n_tokens for result in answers.to.values() for answer in result)
     metrics.answered(part.model.name, items=len(part.places), tokens=written)
-    return [_whole(document, [answers.to[text] for text in runs(document)], alternatives) for document in settled]
+    return [
+        _assembled(document, [answers.to[text] for text in runs(document)], alternatives)
+        for document in placed_documents
+    ]
 
 
 class Answers:
@@ -204,20 +209,20 @@ class TagPlacer:
         return self._known[key]
 
 
-async def _settled(document: Document, places: TagPlacer, answers: Answers) -> tuple[str | Run, ...]:
+async def _with_tags_placed(document: Document, places: TagPlacer, answers: Answers) -> tuple[str | Run, ...]:
     """With tags where they belong in the translation; a sentence where that cannot be told is in pieces again."""
-    found: list[str | Run] = []
+    result: list[str | Run] = []
     for part in document:
         if isinstance(part, Marked):
             translation = answers.to[part.text][0].text
             spans = await places.of(part, translation)
-            found += part.pieces if spans is None else [part.spell(translation, spans)]
+            result += part.pieces if spans is None else [part.spell(translation, spans)]
         else:
-            found.append(part)
-    return tuple(found)
+            result.append(part)
+    return tuple(result)
 
 
-def _whole(document: Sequence[str | Run], answers: Sequence[Sequence[Answer]], alternatives: int) -> Translated:
+def _assembled(document: Sequence[str | Run], answers: Sequence[Sequence[Answer]], alternatives: int) -> Translated:
     """An alternative differs from the translation in one run: those that cost least, first."""
     best = [run[0].text for run in answers]
     others = sorted(

@@ -34,11 +34,11 @@ class StopSequences:
         places = [place for stop in self._stops if (place := self._held.find(stop)) >= 0]
         if places:
             self.reached = True
-            shown, self._held = self._held[: min(places)], ""
-            return shown
+            visible, self._held = self._held[: min(places)], ""
+            return visible
         cut = len(self._held) - (0 if last else self._beginning())
-        shown, self._held = self._held[:cut], self._held[cut:]
-        return shown
+        visible, self._held = self._held[:cut], self._held[cut:]
+        return visible
 
     def _beginning(self) -> int:
         """How many characters at the end may be the beginning of a stop."""
@@ -70,27 +70,27 @@ class TextShaper:
 
     def __init__(self, stops: Sequence[str], offset: int = 0) -> None:
         self._stops = StopSequences(stops)
-        self._written = self._shown = self._offset = offset
+        self._written = self._visible = self._offset = offset
         self._waiting: list[tuple[TokenLogprob, int]] = []  # and where its text ends
 
     def more(self, text: str, mark: TokenLogprob | None = None) -> TextDelta:
         """After a token and its text, which is empty until a character is whole."""
         self._written += len(text)
         if mark is not None:  # bytes before it that became no character may have waited for it
-            own = len(mark.token) if text.endswith(mark.token) else len(text)
-            self._waiting.append((replace(mark, offset=self._written - own), self._written))
+            length = len(mark.token) if text.endswith(mark.token) else len(text)
+            self._waiting.append((replace(mark, offset=self._written - length), self._written))
         return self._bit(self._stops.passed(text), None)
 
-    def rest(self, whole: str, finish: Finish) -> TextDelta:
+    def rest(self, text: str, finish: Finish) -> TextDelta:
         """What was held back, once it is known that nothing follows."""
-        return self._bit(self._stops.passed(whole[self._written - self._offset :], last=True), finish)
+        return self._bit(self._stops.passed(text[self._written - self._offset :], last=True), finish)
 
     def _bit(self, text: str, finish: Finish | None) -> TextDelta:
-        self._shown += len(text)
+        self._visible += len(text)
         if self._stops.reached:
-            marks = [_cut(mark, end, self._shown) for mark, end in self._waiting if mark.offset < self._shown]
+            marks = [_cut(mark, end, self._visible) for mark, end in self._waiting if mark.offset < self._visible]
             return TextDelta(text, marks, "stop")
-        ready = [mark for mark, _ in self._waiting if finish or mark.offset < self._shown]
+        ready = [mark for mark, _ in self._waiting if finish or mark.offset < self._visible]
         del self._waiting[: len(ready)]  # they stand in the order of their places
         return TextDelta(text, ready, finish)
 
@@ -111,23 +111,23 @@ async def merged(sources: Sequence[AsyncGenerator[T, None]]) -> AsyncGenerator[t
     async def carry(index: int, source: AsyncGenerator[T, None]) -> None:
         try:
             async with aclosing(source):
-                async for found in source:
-                    await arrived.put((index, found))
+                async for item in source:
+                    await arrived.put((index, item))
             await arrived.put((index, None))
         except Exception as error:
             await arrived.put((index, error))
 
     carriers = [asyncio.create_task(carry(index, source)) for index, source in enumerate(sources)]
-    going = len(carriers)
+    running = len(carriers)
     try:
-        while going:
-            index, found = await arrived.get()
-            if isinstance(found, Exception):
-                raise found
-            if found is None:
-                going -= 1
+        while running:
+            index, item = await arrived.get()
+            if isinstance(item, Exception):
+                raise item
+            if item is None:
+                running -= 1
             else:
-                yield index, found
+                yield index, item
     finally:
         for carrier in carriers:
             carrier.cancel()
@@ -141,8 +141,8 @@ async def gathered(source: AsyncIterator[T]) -> AsyncGenerator[list[T], None]:
 
     async def carry() -> None:
         try:
-            async for found in source:
-                came.append(found)
+            async for item in source:
+                came.append(item)
                 bell.set()
         finally:
             bell.set()
@@ -164,9 +164,9 @@ async def gathered(source: AsyncIterator[T]) -> AsyncGenerator[list[T], None]:
 class CompletionWriter:
     """One completion of a prompt."""
 
-    def __init__(self, model: Served, prompt: Prompt, asked: CompletionParameters, seed: int) -> None:
-        self._model, self._prompt, self._asked, self._seed = model, prompt, asked, seed
-        self._marking = None if asked.logprobs is None else LogprobTracker(model, prompt, asked)
+    def __init__(self, model: Served, prompt: Prompt, parameters: CompletionParameters, seed: int) -> None:
+        self._model, self._prompt, self._parameters, self._seed = model, prompt, parameters, seed
+        self._marking = None if parameters.logprobs is None else LogprobTracker(model, prompt, parameters)
         self.n_tokens = 0
         self.logprob = 0.0
 
@@ -177,28 +177,28 @@ class CompletionWriter:
 
     async def bits(self) -> AsyncGenerator[TextDelta, None]:
         """The prompt, where it is echoed, and what follows it; the last bit says why it ends."""
-        asked, text = self._asked, self._prompt.text if self._asked.echo else ""
+        parameters, text = self._parameters, self._prompt.text if self._parameters.echo else ""
         async with nullcontext() if self._marking is None else self._marking.room():
             marks = [] if self._marking is None else await self._marking.of_prompt()
-            if text or marks or not asked.max_tokens:
-                yield TextDelta(text, marks, None if asked.max_tokens else "length")
-            if asked.max_tokens and not asked.by_tokens:
+            if text or marks or not parameters.max_tokens:
+                yield TextDelta(text, marks, None if parameters.max_tokens else "length")
+            if parameters.max_tokens and not parameters.by_tokens:
                 yield await self._at_once()
-            elif asked.max_tokens:
+            elif parameters.max_tokens:
                 async with aclosing(self._written(len(text))) as bits:
                     async for bit in bits:
                         yield bit
 
     async def _at_once(self) -> TextDelta:
         """The same text for half the effort."""
-        words = self._asked.words(self._seed)
-        ((answer,),) = await self._model.desk.candidates([self._prompt.text], **words)
+        overrides = self._parameters.generation_overrides(self._seed)
+        ((answer,),) = await self._model.desk.candidates([self._prompt.text], **overrides)
         self.n_tokens, self.logprob = answer.n_tokens, answer.logprob
         return TextDelta(answer.text, (), finish_of(answer))
 
     async def _written(self, offset: int) -> AsyncGenerator[TextDelta, None]:
-        shaping = TextShaper(self._asked.stops, offset)
-        stream = self._model.desk.stream(self._prompt.text, **self._asked.words(self._seed))
+        shaping = TextShaper(self._parameters.stops, offset)
+        stream = self._model.desk.stream(self._prompt.text, **self._parameters.generation_overrides(self._seed))
         async with aclosing(stream), aclosing(gathered(stream)) as batches:
             async for tokens in batches:
                 for token, mark in zip(tokens, await self._marks(tokens), strict=True):

@@ -12,7 +12,7 @@ from fastapi import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from ..errors import APIError, Json, as_api_error, response
+from ..errors import APIError, Json, as_api_error, error_response
 from ..models import Served
 from ..state import CLIENT_CLOSED, ServerState, cancel_on_disconnect
 from .completion import CompletionWriter, TextDelta, merged
@@ -24,25 +24,25 @@ from .schemas import Completion, CompletionChoice, Logprobs, Usage
 class Completions:
     """All that one request asks for."""
 
-    def __init__(self, model: Served, asked: CompletionParameters, state: ServerState) -> None:
-        self._model, self._asked, self._metrics = model, asked, state.metrics
-        self._writings = [CompletionWriter(model, prompt, asked, seed) for prompt, seed in asked.draws()]
-        made = f"{model.name} {model.created} {state.settings.precision}"
+    def __init__(self, model: Served, parameters: CompletionParameters, state: ServerState) -> None:
+        self._model, self._parameters, self._metrics = model, parameters, state.metrics
+        self._writings = [CompletionWriter(model, prompt, parameters, seed) for prompt, seed in parameters.draws()]
+        identity = f"{model.name} {model.created} {state.settings.precision}"
         self._shell = Completion(
             id=f"cmpl-{uuid.uuid4().hex}",
             created=int(time.time()),
             model=model.name,
-            system_fingerprint=f"fp_{hashlib.sha256(made.encode()).hexdigest()[:12]}",
+            system_fingerprint=f"fp_{hashlib.sha256(identity.encode()).hexdigest()[:12]}",
             choices=[],
         )
 
-    async def whole(self) -> Completion:
+    async def response(self) -> Completion:
         """Everything at once; of more than were asked for, the most likely a token."""
-        found: list[list[TextDelta]] = [[] for _ in self._writings]
+        item: list[list[TextDelta]] = [[] for _ in self._writings]
         async with aclosing(self._bits()) as bits:
             async for index, bit in bits:
-                found[index].append(bit)
-        choices = [self._choice(index, found[place]) for index, place in enumerate(self._best())]
+                item[index].append(bit)
+        choices = [self._choice(index, item[place]) for index, place in enumerate(self._best())]
         return self._shell.model_copy(update={"choices": choices, "usage": self.usage})
 
     async def events(self) -> AsyncGenerator[Completion, None]:
@@ -58,19 +58,19 @@ class Completions:
     @property
     def usage(self) -> Usage:
         """So far. A prompt counts once, however many completions it has."""
-        read = sum(len(prompt.ids) for prompt in self._asked.prompts)
+        read = sum(len(prompt.ids) for prompt in self._parameters.prompts)
         written = sum(writing.n_tokens for writing in self._writings)
         return Usage(prompt_tokens=read, completion_tokens=written, total_tokens=read + written)
 
     async def _bits(self) -> AsyncGenerator[tuple[int, TextDelta], None]:
         async with aclosing(merged([writing.bits() for writing in self._writings])) as bits:
-            async for found in bits:
-                yield found
+            async for item in bits:
+                yield item
         self._metrics.answered(self._model.name, items=len(self._writings), tokens=self.usage.completion_tokens)
 
     def _best(self) -> list[int]:
         """Of each prompt's completions, the places of the n to give."""
-        n, drawn = self._asked.n, self._asked.best_of
+        n, drawn = self._parameters.n, self._parameters.best_of
         groups = [range(first, first + drawn) for first in range(0, len(self._writings), drawn)]
         if drawn == n:
             return [place for group in groups for place in group]
@@ -82,7 +82,9 @@ class Completions:
         return CompletionChoice(
             index=index,
             text="".join(bit.text for bit in bits),
-            logprobs=None if self._asked.logprobs is None else _logprobs(marks, tops=self._asked.logprobs > 0),
+            logprobs=None
+            if self._parameters.logprobs is None
+            else _logprobs(marks, tops=self._parameters.logprobs > 0),
             finish_reason=bits[-1].finish,
         )
 
@@ -105,7 +107,7 @@ class Events(StreamingResponse):
     media_type = "text/event-stream"
 
     def __init__(self, first: bytes, rest: AsyncGenerator[bytes, None]) -> None:
-        super().__init__(_after(first, rest), headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
+        super().__init__(_chain(first, rest), headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
         self._rest = rest
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -131,15 +133,15 @@ async def events(request: Request, completions: Completions, *, usage: bool) -> 
 async def _lines(path: str, completions: Completions, *, usage: bool) -> AsyncGenerator[bytes, None]:
     begun = False
     try:
-        async with aclosing(completions.events()) as found:
-            async for event in found:
+        async with aclosing(completions.events()) as item:
+            async for event in item:
                 yield _line(event, usage=usage)
                 begun = True
     except Exception as error:
         if not begun:
             raise
         refusal = as_api_error(error)
-        yield _data(bytes(response(path, refusal or INTERNAL).body))
+        yield _data(bytes(error_response(path, refusal or INTERNAL).body))
         if refusal is None:
             raise
         return
@@ -157,7 +159,7 @@ def _data(content: bytes) -> bytes:
     return b"data: " + content + b"\n\n"
 
 
-async def _after(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _chain(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     yield first
     async for event in rest:
         yield event

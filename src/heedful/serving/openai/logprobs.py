@@ -65,9 +65,9 @@ class Replay:
             room = self._room()
             logprobs = self._forward(reading[:room]).log_softmax(dim=-1).clamp(min=IMPOSSIBLE)
             came = tokens[len(places) : len(places) + len(logprobs)]
-            own = logprobs.gather(1, torch.tensor(came, device=self._device)[:, None])[:, 0].tolist()
+            token_logprobs = logprobs.gather(1, torch.tensor(came, device=self._device)[:, None])[:, 0].tolist()
             best = logprobs.topk(min(self._top, logprobs.shape[-1]))
-            for logprob, ids, values in zip(own, best.indices.tolist(), best.values.tolist(), strict=True):
+            for logprob, ids, values in zip(token_logprobs, best.indices.tolist(), best.values.tolist(), strict=True):
                 places.append(TokenScores(logprob, list(zip(ids, values, strict=True))))
             del reading[:room]
         return places
@@ -99,10 +99,10 @@ _replays: WeakKeyDictionary[Desk, asyncio.Semaphore] = WeakKeyDictionary()
 class LogprobTracker:
     """For one completion, from its prompt on. The text is read once more only where that is needed."""
 
-    def __init__(self, model: Served, prompt: Prompt, asked: CompletionParameters) -> None:
-        self._model, self._prompt, self._asked = model, prompt, asked
+    def __init__(self, model: Served, prompt: Prompt, parameters: CompletionParameters) -> None:
+        self._model, self._prompt, self._parameters = model, prompt, parameters
         self._tokenizer = model.predictor.tokenizer
-        self._replays = asked.echo or bool(asked.logprobs)
+        self._replays = parameters.echo or bool(parameters.logprobs)
         self._last = prompt.ids[-1]
 
     def room(self) -> AbstractAsyncContextManager[None]:
@@ -114,17 +114,17 @@ class LogprobTracker:
         ids = self._prompt.ids
         if not self._replays:
             return []
-        self._replay = Replay(self._model.predictor, ids[0], self._asked.logprobs or 0)
+        self._replay = Replay(self._model.predictor, ids[0], self._parameters.logprobs or 0)
         places: list[TokenScores] = []
         for begin in range(1, len(ids), AT_ONCE):
             part = ids[begin : begin + AT_ONCE]
             places += await self._model.desk.call(partial(self._replay.follow, part))
-        return await asyncio.to_thread(self._named, places) if self._asked.echo else []
+        return await asyncio.to_thread(self._named, places) if self._parameters.echo else []
 
     async def of(self, tokens: Sequence[Token]) -> list[TokenLogprob]:
         """Those that have just been written; where they stand is known to whoever shapes the text."""
         *before, self._last = self._last, *(token.id for token in tokens)
-        if self._asked.logprobs:
+        if self._parameters.logprobs:
             return await self._model.desk.call(partial(self._replayed, before, tokens))
         pairs = zip(before, tokens, strict=True)
         return [TokenLogprob(self._name(last, token.id), token.logprob) for last, token in pairs]
@@ -145,15 +145,15 @@ class LogprobTracker:
 
     def _offsets(self) -> Iterator[int]:
         """Where each token of the prompt begins; one inside a character, where that does."""
-        spelling, place = self._model.predictor.spelling([]), 0
+        detokenizer, place = self._model.predictor.spelling([]), 0
         for token in self._prompt.ids:
             yield min(place, len(self._prompt.text))
-            place += len(spelling.add(token))
+            place += len(detokenizer.add(token))
 
     def _mark(self, before: int, came: int, place: TokenScores, offset: int = 0) -> TokenLogprob:
         """With the most likely tokens, if any were asked for, and the one that came, whatever it was."""
         name = self._name(before, came)
-        if not self._asked.logprobs:
+        if not self._parameters.logprobs:
             return TokenLogprob(name, place.logprob, None, offset)
         top: dict[str, float] = {}
         for index, logprob in place.top:

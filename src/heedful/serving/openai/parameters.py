@@ -66,13 +66,13 @@ class CompletionParameters:
             raise APIError(400, f"best_of is {best_of}, which is less than n, {n}", param="best_of")
         if request.stream and best_of > n:
             raise APIError(400, "what is best is known only at the end: leave out best_of, or stream", param="best_of")
-        for param, given, most in (
+        for param, value, most in (
             ("n", n, settings.max_n),
             ("best_of", best_of, settings.max_n),
             ("max_tokens", max_tokens, settings.max_new_tokens),
         ):
-            if given > most:
-                raise APIError(400, f"{param} is {given}, but may be {most} at most", param=param)
+            if value > most:
+                raise APIError(400, f"{param} is {value}, but may be {most} at most", param=param)
         if (total := len(prompts) * best_of) > settings.max_items:
             many = f"{len(prompts)} prompts with {best_of} completions each are {total}"
             raise APIError(400, f"{many}; {settings.max_items} at most are written at once", param="n")
@@ -99,7 +99,7 @@ class CompletionParameters:
                 seen[prompt.text] += 1
         return drawn
 
-    def words(self, seed: int) -> dict[str, Any]:
+    def generation_overrides(self, seed: int) -> dict[str, Any]:
         """Those of generation."""
         return {**PLAIN, **self._search, "max_new_tokens": self.max_tokens, "seed": seed}
 
@@ -133,30 +133,30 @@ def _search(request: CompletionRequest) -> dict[str, Any]:
     return {"sample": True, "temperature": temperature, "top_p": None if top_p == 1 else top_p}
 
 
-def _prompts(given: Any, model: Continuer, settings: Settings) -> list[Prompt]:
-    several = listed("" if given is None else given, settings, "prompt")
-    return [_prompt(one, index, model) for index, one in enumerate(several)]
+def _prompts(value: Any, model: Continuer, settings: Settings) -> list[Prompt]:
+    texts = listed("" if value is None else value, settings, "prompt")
+    return [_prompt(item, index, model) for index, item in enumerate(texts)]
 
 
-def _prompt(given: str | list[int], index: int, model: Continuer) -> Prompt:
+def _prompt(value: str | list[int], index: int, model: Continuer) -> Prompt:
     try:
-        text = given if isinstance(given, str) else model.tokenizer.decode(given)
+        text = value if isinstance(value, str) else model.tokenizer.decode(value)
         (ids,) = model.inputs(text)
     except DataError as error:
         raise APIError(400, f"prompt {index + 1}: {error}", param="prompt") from None
-    if given not in (text, ids):
+    if value not in (text, ids):
         why = "these token ids are not how this model writes their text; send the text itself"
         raise APIError(400, f"prompt {index + 1}: {why}", param="prompt")
     return Prompt(text, ids)
 
 
-def listed(given: str | list[Any], settings: Settings, param: str) -> list[str | list[int]]:
+def listed(value: str | list[Any], settings: Settings, param: str) -> list[str | list[int]]:
     """One text or several, each in characters or in ids, within the limits."""
-    several = [given] if isinstance(given, str) or isinstance(given[0], int) else given
-    if len(several) > settings.max_items:
-        raise APIError(400, f"{param} has {len(several)} texts; {settings.max_items} at most are taken", param=param)
-    longest = max(map(len, several))
+    texts = [value] if isinstance(value, str) or isinstance(value[0], int) else value
+    if len(texts) > settings.max_items:
+        raise APIError(400, f"{param} has {len(texts)} texts; {settings.max_items} at most are taken", param=param)
+    longest = max(map(len, texts))
     if longest > settings.max_characters:
         much = f"a text of {longest:,} characters or tokens"
         raise APIError(400, f"{param} has {much}; {settings.max_characters:,} at most are read", param=param)
-    return several
+    return texts

@@ -32,8 +32,8 @@ from .schemas import (
 
 async def embedded(request: EmbeddingRequest, model: Served, state: ServerState) -> EmbeddingList:
     """A vector for each input, in order."""
-    given = listed(request.input, state.settings, "input")
-    texts = await asyncio.to_thread(_texts, given, model.predictor)
+    inputs = listed(request.input, state.settings, "input")
+    texts = await asyncio.to_thread(_texts, inputs, model.predictor)
     try:
         vectors = await model.desk.predict(texts)
     except ItemError as error:
@@ -56,19 +56,21 @@ def _base64(vector: Any) -> str:
     return base64.b64encode(np.asarray(vector, dtype="<f4").tobytes()).decode("ascii")
 
 
-def _texts(given: list[str | list[int]], model: Embedder) -> list[str]:
-    return [one if isinstance(one, str) else _text(one, index, model) for index, one in enumerate(given)]
+def _texts(inputs: list[str | list[int]], model: Embedder) -> list[str]:
+    return [item if isinstance(item, str) else _text(item, index, model) for index, item in enumerate(inputs)]
 
 
 def _text(ids: list[int], index: int, model: Embedder) -> str:
     """Of ids that are how the tokeniser writes a text, with or without what it puts around one."""
     try:
         text = model.tokenizer.decode(ids)
-        whole, around = model.tokenizer.encode(text), model.tokenizer.encode("")
+        full_ids, special_ids = model.tokenizer.encode(text), model.tokenizer.encode("")
     except DataError as error:
         raise APIError(400, f"input {index + 1}: {error}", param="input") from None
-    bare = len(whole) - len(around)
-    if ids != whole and (len(ids) != bare or ids not in [whole[at : at + bare] for at in range(len(around) + 1)]):
+    bare = len(full_ids) - len(special_ids)
+    if ids != full_ids and (
+        len(ids) != bare or ids not in [full_ids[at : at + bare] for at in range(len(special_ids) + 1)]
+    ):
         why = "these token ids are not how this model writes their text; send the text itself"
         raise APIError(400, f"input {index + 1}: {why}", param="input")
     return text
@@ -106,10 +108,10 @@ async def completions(request: Request, body: CompletionRequest) -> Response:
     """What follows a text."""
     model = _able(requested_model(request, body.model), "continuation", "continue a text")
     state = server_state(request)
-    found = Completions(model, await CompletionParameters.of(body, model.predictor, state.settings), state)
+    result = Completions(model, await CompletionParameters.of(body, model.predictor, state.settings), state)
     if body.stream:
-        return await events(request, found, usage=bool(body.stream_options and body.stream_options.include_usage))
-    return Json((await cancel_on_disconnect(request, found.whole())).model_dump())
+        return await events(request, result, usage=bool(body.stream_options and body.stream_options.include_usage))
+    return Json((await cancel_on_disconnect(request, result.response())).model_dump())
 
 
 @router.post("/embeddings")

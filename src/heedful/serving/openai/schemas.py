@@ -17,36 +17,36 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 
-def _in_words(kind: str, words: str) -> WrapValidator:
+def _with_message(kind: str, message: str) -> WrapValidator:
     """One sentence for what may be of several types: pydantic would complain once for each."""
 
     def validated(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
         try:
             return handler(value)
         except ValidationError:
-            raise PydanticCustomError(kind, words) from None
+            raise PydanticCustomError(kind, message) from None
 
     return WrapValidator(validated)
 
 
-def _whole(value: Any) -> Any:
+def _as_integer(value: Any) -> Any:
     """JSON has one kind of number, and 16.0 is as whole as 16."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Whole = Annotated[int, BeforeValidator(_whole)]
+Whole = Annotated[int, BeforeValidator(_as_integer)]
 SOME = Field(min_length=1)
 Ids = Annotated[list[Annotated[Whole, Field(ge=0, lt=2**31)]], SOME]
 Texts = Annotated[
     str | Annotated[list[str], SOME] | Ids | Annotated[list[Ids], SOME],
-    _in_words(
+    _with_message(
         "texts", "should be a text, a list of texts, a list of token ids, or a list of such lists; no list empty"
     ),
 ]
 Stop = Annotated[str, StringConstraints(min_length=1)]
 Stops = Annotated[
     Stop | Annotated[list[Stop], Field(max_length=4)],
-    _in_words("stop", "should be a text or up to 4 of them, none empty"),
+    _with_message("stop", "should be a text or up to 4 of them, none empty"),
 ]
 
 

@@ -55,18 +55,18 @@ MEANINGS = (
 
 def examples_for(predictor: Any) -> list[list[str]]:
     """Each a list of the texts it takes: one, two, or several to compare. None for what is not text."""
-    own = predictor.settings
+    settings = predictor.settings
     match predictor.task:
         case "translation":
-            return _each(SENTENCES.get(own.source.partition("-")[0], ()))
+            return _each(SENTENCES.get(settings.source.partition("-")[0], ()))
         case "text-to-text":
             return _read(predictor, _each(SENTENCES["en"] + SENTENCES["ko"]))
         case "language_model":
             return _read(predictor, _each(BEGINNINGS))
         case "classification":
-            return _read(predictor, [list(pair) for pair in PAIRS] if own.texts == 2 else _each(OPINIONS))
+            return _read(predictor, [list(pair) for pair in PAIRS] if settings.texts == 2 else _each(OPINIONS))
         case "masked":
-            return _read(predictor, _each(tuple(text.format(own.mask) for text in GAPS)))
+            return _read(predictor, _each(tuple(text.format(settings.mask) for text in GAPS)))
         case "embedding":
             return _read(predictor, [list(texts) for texts in MEANINGS])
     return []
@@ -147,7 +147,7 @@ class Offer(BaseModel):
 def offer(models: list[Served], settings: Settings) -> Offer:
     """What the server has."""
     return Offer(
-        models=[describe(one) for one in models],
+        models=[describe(model) for model in models],
         look=settings.look,
         max_characters=settings.max_characters,
         max_items=settings.max_items,
@@ -174,13 +174,13 @@ def _translation(predictor: Any) -> dict[str, Any]:
 
 
 def _language_model(predictor: Any) -> dict[str, Any]:
-    own = predictor.generation
-    return {"temperature": own.temperature if own.sample else USUAL_WARMTH, "context": predictor.limit}
+    settings = predictor.generation
+    return {"temperature": settings.temperature if settings.sample else USUAL_WARMTH, "context": predictor.limit}
 
 
 def _classification(predictor: Any) -> dict[str, Any]:
-    own = predictor.settings
-    return {"labels": list(own.labels), "scores": own.means == "score", "texts": own.texts}
+    settings = predictor.settings
+    return {"labels": list(settings.labels), "scores": settings.means == "score", "texts": settings.texts}
 
 
 def _masked(predictor: Any) -> dict[str, Any]:

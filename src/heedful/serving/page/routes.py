@@ -82,40 +82,42 @@ class LookAt(BaseModel):
     max_new_tokens: int | None = Field(default=None, ge=1)
 
 
-async def look(served: Served, asked: LookAt, settings: Settings) -> str:
+async def look(served: Served, body: LookAt, settings: Settings) -> str:
     """The page. The model does it at its desk, between other people's answers."""
     if not settings.look:
         raise APIError(403, "this server does not let clients look inside its models")
     predictor = served.predictor
-    words = _words(predictor, asked, settings)
+    overrides = _generation_overrides(predictor, body, settings)
     try:
-        (item,) = await asyncio.to_thread(as_inputs, predictor, [asked.input], settings)
+        (item,) = await asyncio.to_thread(as_inputs, predictor, [body.input], settings)
     except ItemError as error:
         raise APIError(400, error.reason, param="input") from None
-    return await served.desk.call(lambda: _page(served, item, asked.language, words))
+    return await served.desk.call(lambda: _page(served, item, body.language, overrides))
 
 
-def _page(served: Served, item: Any, language: Language, words: dict[str, Any]) -> str:
-    _check_tokens(served.predictor, item, words)
-    document = look_at(served.predictor, item, name=served.name, language=language, **words)
+def _page(served: Served, item: Any, language: Language, overrides: dict[str, Any]) -> str:
+    _check_tokens(served.predictor, item, overrides)
+    document = look_at(served.predictor, item, name=served.name, language=language, **overrides)
     return render(document)
 
 
-def _words(predictor: Any, asked: LookAt, settings: Settings) -> dict[str, Any]:
+def _generation_overrides(predictor: Any, body: LookAt, settings: Settings) -> dict[str, Any]:
     """Of generation; the answer is then the one that was given before."""
-    given = asked.model_dump(include={"beam", "temperature", "seed", "max_new_tokens"}, exclude_none=True)
+    overrides = body.model_dump(include={"beam", "temperature", "seed", "max_new_tokens"}, exclude_none=True)
     if not predictor.generates_text:
-        if given:
-            raise APIError(400, f"{min(given)} is for models that write, and this one does not", param=min(given))
+        if overrides:
+            raise APIError(
+                400, f"{min(overrides)} is for models that write, and this one does not", param=min(overrides)
+            )
         return {}
-    if asked.max_new_tokens is not None and asked.max_new_tokens > settings.max_new_tokens:
+    if body.max_new_tokens is not None and body.max_new_tokens > settings.max_new_tokens:
         raise APIError(400, f"max_new_tokens is at most {settings.max_new_tokens:,} here", param="max_new_tokens")
-    if (temperature := given.pop("temperature", None)) is not None:
-        given |= {"sample": True, "temperature": temperature} if temperature else {"sample": False}
-    return {"precision": settings.precision, **given}
+    if (temperature := overrides.pop("temperature", None)) is not None:
+        overrides |= {"sample": True, "temperature": temperature} if temperature else {"sample": False}
+    return {"precision": settings.precision, **overrides}
 
 
-def _check_tokens(predictor: Any, item: Any, words: dict[str, Any]) -> None:
+def _check_tokens(predictor: Any, item: Any, overrides: dict[str, Any]) -> None:
     """Of texts; images and series have as many patches as the model was made for."""
     if not isinstance(item, str | tuple):
         return
@@ -124,7 +126,7 @@ def _check_tokens(predictor: Any, item: Any, words: dict[str, Any]) -> None:
     if n_read > MOST_TOKENS:
         raise APIError(400, f"a look shows at most {MOST_TOKENS} tokens, and this text has {n_read:,}; shorten it")
     if predictor.output_kind == "continuation":
-        wanted = words.get("max_new_tokens") or predictor.generation.max_new_tokens or 0
+        wanted = overrides.get("max_new_tokens") or predictor.generation.max_new_tokens or 0
         if n_read + wanted > MOST_TOKENS:
             raise APIError(
                 400,
@@ -176,12 +178,12 @@ async def look_by_address(
 
 
 @router.post("/look/{model}", response_class=HTMLResponse, responses=PLAIN_ERRORS)
-async def look_inside(request: Request, model: str, asked: LookAt) -> HTMLResponse:
+async def look_inside(request: Request, model: str, body: LookAt) -> HTMLResponse:
     """Look inside a model while it answers a text, an image or a series."""
-    return await _look(request, model, asked)
+    return await _look(request, model, body)
 
 
-async def _look(request: Request, model: str, asked: LookAt) -> HTMLResponse:
-    found = requested_model(request, model)
-    page = await cancel_on_disconnect(request, look(found, asked, server_state(request).settings))
+async def _look(request: Request, model: str, body: LookAt) -> HTMLResponse:
+    target = requested_model(request, model)
+    page = await cancel_on_disconnect(request, look(target, body, server_state(request).settings))
     return HTMLResponse(page, headers=look_headers())
