@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,9 +13,7 @@ from .console import say, warn
 from .options import option, with_generation
 
 if TYPE_CHECKING:
-    from ..data.pairs import Pair
     from ..tasks.run import Files
-    from ..tasks.translation.evaluation import Evaluation
     from ..tasks.translation.translator import Translator
 
 
@@ -85,42 +82,32 @@ def _evaluate_translator(
     alignments: Path | None,
     n_samples: int,
 ) -> dict[str, Any]:
-    from ..tasks.translation.alignments import read_alignments
-    from ..tasks.translation.looking import alignment_score, has_attention
-    from .tables import show_alignment, show_evaluation
-
-    pairs = _read_pairs(translator, files)
-    gold = None if alignments is None else read_alignments(alignments, pairs)
-    if gold is not None and not has_attention(translator):
-        raise DataError(f"{model} has no attention that --alignments could be compared with")
-    evaluation = _evaluated(translator, pairs, overrides)
-    show_evaluation(evaluation, n_samples, translator.settings.target)
-    results = {**evaluation.to_dict(), "samples": [vars(sample) for sample in evaluation.samples]}
-    if gold is not None:
-        triples = [(pair.source, pair.target, true) for pair, true in zip(pairs, gold, strict=True)]
-        half = (len(triples) + 1) // 2
-        score = alignment_score(translator, triples[:half], triples[half:] or triples)
-        show_alignment(score, half)
-        results["alignment"] = {**vars(score), "head": str(score.head)}
-    return results
-
-
-def _read_pairs(translator: Translator, files: Files) -> list[Pair]:
     from ..data.pairs import Reading
+    from ..tasks.predictor import ItemError
+    from ..tasks.translation.alignments import read_alignments
+    from ..tasks.translation.evaluation import evaluate as score_translations
+    from ..tasks.translation.looking import alignment_score, has_attention
     from ..tasks.translation.prepare import read_set
+    from .tables import show_alignment, show_evaluation
 
     reading = Reading()
     pairs = read_set(files, translator.settings.source, translator.settings.target, reading)
     for why, tally in reading.dropped.items():
         warn(f"warning: left out, {why}: {tally}")
-    return pairs
-
-
-def _evaluated(translator: Translator, pairs: Sequence[Pair], overrides: dict[str, Any]) -> Evaluation:
-    from ..tasks.predictor import ItemError
-    from ..tasks.translation.evaluation import evaluate as score
-
+    gold = None if alignments is None else read_alignments(alignments, pairs)
+    if gold is not None and not has_attention(translator):
+        raise DataError(f"{model} has no attention that --alignments could be compared with")
+    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     try:
-        return score(translator, [pair.source for pair in pairs], [pair.target for pair in pairs], **overrides)
+        evaluation = score_translations(translator, sources, targets, **overrides)
     except ItemError as error:
         raise DataError(f"{pairs[error.index].place}: {error.reason}") from None
+    show_evaluation(evaluation, n_samples, translator.settings.target)
+    results = {**evaluation.to_dict(), "samples": [vars(sample) for sample in evaluation.samples]}
+    if gold is not None:
+        triples = list(zip(sources, targets, gold, strict=True))
+        half = (len(triples) + 1) // 2
+        score = alignment_score(translator, triples[:half], triples[half:] or triples)
+        show_alignment(score, half)
+        results["alignment"] = {**vars(score), "head": str(score.head)}
+    return results

@@ -105,14 +105,11 @@ def _item(predictor: Any, text: str | None, image: Path | None, series: Path | N
             raise DataError(f"{item}: there is no such file")
         return item
     item = _standard_input() if item == "-" else item
-    return _two(item) if predictor.takes_pairs else item
-
-
-def _two(text: str) -> tuple[str, str]:
-    first, tab, second = text.partition("\t")
-    if not tab or "\t" in second:
+    if not predictor.takes_pairs:
+        return item
+    if item.count("\t") != 1:
         raise DataError("this model reads two texts with a tab between them: FIRST<TAB>SECOND")
-    return first, second
+    return tuple(item.split("\t"))
 
 
 def _standard_input() -> str:

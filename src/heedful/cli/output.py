@@ -13,7 +13,7 @@ from ..data.readers.files import Line
 from ..data.readers.text import every_line
 from ..errors import ConfigError, DataError
 from ..tasks.answers import Answer
-from ..tasks.embedding.search import Index, Match
+from ..tasks.embedding.search import Index
 from ..tasks.reader import Reader, Text
 from ..tasks.writer import Writer
 from .console import complain
@@ -213,16 +213,11 @@ def search(
         complain(f"{index}:{line.number}: {line.fault}")
     for query in queries:
         matches = lines.search(query, count)
-        rows = [_matches_json(query, matches)] if as_json else [_match_row(match) for match in matches]
+        rows = [f"{match.score:.4f}\t{match.line}\t{one_line(match.text)}" for match in matches]
+        if as_json:
+            values = {"query": query, "matches": [match._asdict() for match in matches]}
+            rows = [json.dumps(values, ensure_ascii=False)]
         stream.writelines(f"{row}\n".encode() for row in rows)
     stream.flush()
     if lines.refused:
         raise DataError(f"{len(lines.refused):,} lines of {index} could not be read, and were not searched")
-
-
-def _match_row(match: Match) -> str:
-    return f"{match.score:.4f}\t{match.line}\t{one_line(match.text)}"
-
-
-def _matches_json(query: str, matches: Sequence[Match]) -> str:
-    return json.dumps({"query": query, "matches": [match._asdict() for match in matches]}, ensure_ascii=False)

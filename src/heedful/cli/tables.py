@@ -1,4 +1,4 @@
-"""Tables that several verbs print."""
+"""Tables and results that commands print."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ MOST_ACROSS = 4  # scores side by side on 80 columns
 
 def show_readings(readings: Readings) -> None:
     """What was read, before anything is done with it."""
-    said = readings.to_dict()
-    _show_reading("Training data", said["train"], said.get("held_out") or 0)
-    if said.get("valid"):
-        _show_reading("Validation data", said["valid"])
+    sets = readings.to_dict()
+    _show_reading("Training data", sets["train"], sets.get("held_out") or 0)
+    if sets.get("valid"):
+        _show_reading("Validation data", sets["valid"])
 
 
 def _show_reading(title: str, read: Mapping[str, Any], held_out: int = 0) -> None:
@@ -133,7 +133,12 @@ def show_evaluation(result: Evaluation, count: int, language: str) -> None:
     """What `heedful evaluate` says of a translator: scores, by length, calibration, the best and the worst."""
     show_scores(f"{len(result.samples):,} pairs", {"all": [*result.scores.values(), Score("exact %", result.exact)]})
     _show_by_length(result.by_length, result.scores[main_metric(language)].metric)
-    _show_calibration(result.calibration)
+    errors = result.calibration
+    confidence = f"{errors['confidence']:.1f} %" if "confidence" in errors else "none (the model was not taught it)"
+    say(
+        f"Calibration error against exact match, ten bins: of the confidence {confidence}, "
+        f"of the model's own probability {errors['probability']:.1f} %"
+    )
     if result.unfinished:
         warn(f"warning: {result.unfinished:,} outputs had not come to an end when their room did")
     ranked = result.best
@@ -142,14 +147,6 @@ def show_evaluation(result: Evaluation, count: int, language: str) -> None:
     for title, some in (("Best", best), ("Worst", worst)):
         if some:
             show_samples(title, some)
-
-
-def _show_calibration(errors: dict[str, float]) -> None:
-    confidence = f"{errors['confidence']:.1f} %" if "confidence" in errors else "none (the model was not taught it)"
-    say(
-        f"Calibration error against exact match, ten bins: of the confidence {confidence}, "
-        f"of the model's own probability {errors['probability']:.1f} %"
-    )
 
 
 def show_alignment(score: AlignmentScore, half: int) -> None:

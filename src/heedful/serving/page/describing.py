@@ -6,6 +6,7 @@ The examples are texts that a model can read, in a language it seems to know.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
 from typing import Any
 
 from pydantic import BaseModel
@@ -93,7 +94,7 @@ def _letters(text: str) -> set[str]:
     return {letter for letter in unicodedata.normalize("NFC", text).casefold() if letter.isalpha()}
 
 
-USUAL_WARMTH = 0.8  # for a model that searches unless told otherwise
+DEFAULT_TEMPERATURE = 0.8  # for a model that searches unless told otherwise
 
 
 class Picture(BaseModel):
@@ -169,42 +170,36 @@ def describe(served: Served) -> Shown:
     )
 
 
-def _translation(predictor: Any) -> dict[str, Any]:
-    return {"source": predictor.settings.source, "target": predictor.settings.target}
+def _image_fields(predictor: Any) -> dict[str, Any]:
+    channels, height, width = predictor.shape
+    bright = sum(predictor.settings.mean) / channels > 0.5
+    picture = Picture(height=height, width=width, channels=channels, bright=bright)
+    return {"labels": list(predictor.settings.labels), "image": picture}
 
 
-def _language_model(predictor: Any) -> dict[str, Any]:
-    settings = predictor.generation
-    return {"temperature": settings.temperature if settings.sample else USUAL_WARMTH, "context": predictor.limit}
+def _series_fields(predictor: Any) -> dict[str, Any]:
+    module, columns = predictor.module, list(predictor.settings.columns)
+    return {"series": Steps(context=module.context_length, horizon=module.head.horizon, columns=columns)}
 
 
-def _classification(predictor: Any) -> dict[str, Any]:
+def _sampling_fields(predictor: Any) -> dict[str, Any]:
+    generation = predictor.generation
+    return {
+        "temperature": generation.temperature if generation.sample else DEFAULT_TEMPERATURE,
+        "context": predictor.limit,
+    }
+
+
+def _label_fields(predictor: Any) -> dict[str, Any]:
     settings = predictor.settings
     return {"labels": list(settings.labels), "scores": settings.means == "score", "texts": settings.texts}
 
 
-def _masked(predictor: Any) -> dict[str, Any]:
-    return {"mask": predictor.settings.mask}
-
-
-def _images(predictor: Any) -> dict[str, Any]:
-    channels, height, width = predictor.shape
-    mean = sum(predictor.settings.mean) / channels
-    picture = Picture(height=height, width=width, channels=channels, bright=mean > 0.5)
-    return {"labels": list(predictor.settings.labels), "image": picture}
-
-
-def _forecasting(predictor: Any) -> dict[str, Any]:
-    module = predictor.module
-    columns = list(predictor.settings.columns)
-    return {"series": Steps(context=module.context_length, horizon=module.head.horizon, columns=columns)}
-
-
-TASKS = {
-    "translation": _translation,
-    "language_model": _language_model,
-    "classification": _classification,
-    "masked": _masked,
-    "images": _images,
-    "forecasting": _forecasting,
+TASKS: dict[str, Callable[[Any], dict[str, Any]]] = {  # what only models of a task have
+    "translation": lambda predictor: {"source": predictor.settings.source, "target": predictor.settings.target},
+    "language_model": _sampling_fields,
+    "classification": _label_fields,
+    "masked": lambda predictor: {"mask": predictor.settings.mask},
+    "images": _image_fields,
+    "forecasting": _series_fields,
 }
