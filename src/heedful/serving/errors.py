@@ -119,7 +119,7 @@ def as_api_error(error: Exception) -> APIError | None:
 
 
 def handle(app: FastAPI) -> None:
-    """Let an app refuse in this way. What is not foreseen goes on to the guards."""
+    """Let an app refuse in this way. What is not foreseen goes on to the middleware."""
     for kind in (APIError, Busy, TooLate, RequestValidationError, HTTPException, HeedfulError):
         app.add_exception_handler(kind, _answer)
 

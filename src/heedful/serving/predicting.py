@@ -32,7 +32,7 @@ class PredictRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
-    api_key: str | None = None  # the guard has read it
+    api_key: str | None = None  # the middleware has read it
 
     inputs: list[str | list[Any]] = Field(
         description="Texts, or pairs of texts for models that compare them; images as PNG or JPEG in base64 or as "

@@ -59,7 +59,7 @@ class JsonLines(logging.Formatter):
 
 
 class RequestLogMiddleware:
-    """The outermost guard: every request has an id, an answer's headers, a line and a count, however it ended."""
+    """The outermost middleware: every request has an id, an answer's headers, a line and a count, however it ended."""
 
     def __init__(self, app: ASGIApp, state: ServerState) -> None:
         self._app, self._state = app, state

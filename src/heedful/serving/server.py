@@ -29,7 +29,7 @@ from .settings import Settings
 from .state import ServerState
 
 MAX_HEAD = 16_384  # bytes of a request line and its headers
-GRACE = 2.0  # seconds that the guards, which can say what is wrong, have before a connection is cut
+GRACE = 2.0  # seconds that the middleware, which can say what is wrong, have before a connection is cut
 
 
 class TimeoutProtocol(H11Protocol):

@@ -55,7 +55,7 @@ class OpenAIRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
-    api_key: str | None = None  # the guard has read it
+    api_key: str | None = None  # the middleware has read it
 
     model: str
     user: str | None = Field(None, description="Accepted, and neither used nor kept.")
