@@ -175,9 +175,9 @@ async def translated(part: TextGroup, alternatives: int, metrics: Metrics) -> li
 class Answers:
     """What a desk answered, by text: the same text is asked once."""
 
-    def __init__(self, desk: Desk, words: dict[str, int]) -> None:
+    def __init__(self, desk: Desk, overrides: dict[str, int]) -> None:
         self.to: dict[str, list[Answer]] = {}
-        self._desk, self._words = desk, words
+        self._desk, self._overrides = desk, overrides
 
     async def ask(self, documents: Sequence[Document], places: Sequence[int]) -> None:
         """All runs of documents that have these places in the request."""
@@ -188,7 +188,7 @@ class Answers:
         for begin in range(0, len(texts), TOGETHER):
             some = texts[begin : begin + TOGETHER]
             try:
-                self.to |= zip(some, await self._desk.candidates(some, **self._words), strict=True)
+                self.to |= zip(some, await self._desk.candidates(some, **self._overrides), strict=True)
             except ItemError as error:
                 raise ItemError("text", owners[some[error.index]], error.reason) from None
 
