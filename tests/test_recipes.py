@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from heedful.cli import running
+from heedful.cli import train_command
 from heedful.config import read_mapping
 from heedful.tasks.registry import TRAINED
 from shell import heedful
@@ -38,7 +38,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]], AskedError]:
 
     def train(words: list[str]) -> AskedError:
         monkeypatch.chdir(ROOT)
-        monkeypatch.setattr(running, "_run", stop)
+        monkeypatch.setattr(train_command, "_run", stop)
         with pytest.raises(AskedError) as found:
             heedful(*words)
         return found.value

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["build", "generate", "import_checkpoint", "load", "record"]
 __version__ = "0.1.0"
 
-_HOMES = {
+_MODULES = {
     "build": ".families",
     "generate": ".generation",
     "import_checkpoint": ".families",
@@ -24,7 +24,11 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name, and torch with it, when it is first asked for: the shell has things to settle before."""
-    if name not in _HOMES:
+    """Load a public name, and torch with it, when it is first asked for: help and the version need neither."""
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name], __name__), name)
+    return getattr(import_module(_MODULES[name], __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -127,7 +127,7 @@ def look(page: Page) -> Any:
 
 def test_it_translates_both_ways_and_offers_alternatives(served: Any, opens: Opens) -> None:
     page = opens(served.url)
-    forth, back = (served.house.models[name].predictor for name in ("en-ko", "ko-en"))
+    forth, back = (served.state.models[name].predictor for name in ("en-ko", "ko-en"))
     (expected,) = forth.predict([TEXT])
     form(page).locator("textarea").fill(TEXT)
     form(page).locator("textarea").press("Control+Enter")

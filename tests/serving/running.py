@@ -16,11 +16,10 @@ from typing import Any
 from fastapi import FastAPI, Request
 
 from heedful.serving.app import create_app
-from heedful.serving.house import House
-from heedful.serving.leaving import while_here
 from heedful.serving.models import Models
 from heedful.serving.server import Server, address, listen
 from heedful.serving.settings import Settings
+from heedful.serving.state import ServerState, cancel_on_disconnect
 
 ENOUGH = 30  # seconds; more means that it hangs
 
@@ -44,7 +43,7 @@ class Running:
 
     url: str
     app: FastAPI
-    house: House
+    state: ServerState
     server: Server
     thread: threading.Thread
 
@@ -73,7 +72,7 @@ class Running:
         self.server.stop()
         self.thread.join(ENOUGH)
         assert not self.thread.is_alive()
-        self.house.models.close()
+        self.state.models.close()
 
 
 def start(models: Models, settings: Settings) -> Running:
@@ -85,7 +84,7 @@ def start(models: Models, settings: Settings) -> Running:
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     assert server.ready.wait(ENOUGH)
-    return Running(url, app, app.state.house, server, thread)
+    return Running(url, app, app.state.server, server, thread)
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ class Held:
 
     async def route(self, request: Request) -> dict[str, str]:
         await request.body()
-        return await while_here(request, self._work())
+        return await cancel_on_disconnect(request, self._work())
 
     async def _work(self) -> dict[str, str]:
         self.entered.release()

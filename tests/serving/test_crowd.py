@@ -49,7 +49,7 @@ def test_an_answer_is_the_same_alone_and_in_a_crowd(
     server: Running, model: str, path: str, questions: list[dict[str, Any]]
 ) -> None:
     alone = [said(server.ask(path, question)) for question in questions]
-    desk = server.house.models[model].desk
+    desk = server.state.models[model].desk
     with held(desk):
         crowd = [later(server.ask, path, question) for question in questions]
         until(server, lambda: desk.waiting >= MANY)
@@ -62,7 +62,7 @@ def test_who_comes_too_many_is_refused_at_once_and_nothing_is_left_of_it(
     serving: Callable[..., Running], limit: str
 ) -> None:
     running = serving("en-ko", **{limit: 3})
-    desk = running.house.models["en-ko"].desk
+    desk = running.state.models["en-ko"].desk
     questions = [{"q": text, "source": "en", "target": "ko"} for text in texts(3)]
     alone = [said(running.ask("/translate", question)) for question in questions]
     with held(desk):
@@ -76,7 +76,7 @@ def test_who_comes_too_many_is_refused_at_once_and_nothing_is_left_of_it(
             assert running.ask("/health").json == {"status": "ok"}
     assert [said(answer.result(ENOUGH)) for answer in inside] == alone
     assert [said(running.ask("/translate", question)) for question in questions] == alone
-    assert (desk.waiting, desk.running, running.house.metrics.running) == (0, 0, 0)
+    assert (desk.waiting, desk.running, running.state.metrics.running) == (0, 0, 0)
 
 
 @contextmanager

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.serving.libretranslate import html as module
-from heedful.serving.libretranslate.documents import Document, Marked, Run, Span, filled, plain, runs
-from heedful.serving.libretranslate.html import html
+from heedful.serving.libretranslate import documents as module
+from heedful.serving.libretranslate.documents import Document, Marked, Run, Span, filled, html, plain, runs
 
 BITS = [
     *("<p>", "</p>", "<b>", "</b>", "<br/>", "<a href='x>y' class=notranslate>", "</a>", '<i translate="no">', "</i>"),

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 from running import Lines, Running, start
 
-from heedful.serving.guards import is_open
+from heedful.serving.admission import is_open
 from heedful.serving.models import Models
 from heedful.serving.settings import Settings
 

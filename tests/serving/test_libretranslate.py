@@ -14,7 +14,7 @@ from libretranslatepy import LibreTranslateAPI  # type: ignore[import-untyped]
 from running import Running
 
 from heedful.serving.libretranslate import translating
-from heedful.serving.libretranslate.placing import placed
+from heedful.serving.libretranslate.translating import placed
 
 HELLO = "The cat reads a book."
 SEA = "I drink water by the sea."
@@ -37,7 +37,7 @@ def ask(server: Running) -> Callable[..., requests.Response]:
 
 def predicted(server: Running, text: str, name: str = "en-ko", **generation: Any) -> list[str]:
     """What the model itself says."""
-    (answers,) = server.house.models[name].predictor.candidates([text], **generation)
+    (answers,) = server.state.models[name].predictor.candidates([text], **generation)
     return [answer.text for answer in answers]
 
 
@@ -87,7 +87,7 @@ def test_however_it_is_sent_the_answer_is_the_same(server: Running) -> None:
 def test_an_array_is_answered_in_order_by_one_call(
     server: Running, ask: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk, calls = server.house.models["en-ko"].desk, []
+    desk, calls = server.state.models["en-ko"].desk, []
     candidates = desk.candidates
 
     async def noted(texts: list[str], **generation: Any) -> Any:

@@ -9,14 +9,20 @@ from typing import Any
 
 import pytest
 
+from heedful.serving.errors import APIError
 from heedful.serving.libretranslate.documents import plain
-from heedful.serving.libretranslate.names import name_of
-from heedful.serving.libretranslate.parameters import Texts, Wish
-from heedful.serving.libretranslate.placing import made_from, placed, trimmed
-from heedful.serving.libretranslate.translating import TOGETHER, Part, parts, translated
-from heedful.serving.libretranslate.translators import Translators
+from heedful.serving.libretranslate.languages import Translators, name_of
+from heedful.serving.libretranslate.parameters import Texts, TranslateRequest
+from heedful.serving.libretranslate.translating import (
+    TOGETHER,
+    TextGroup,
+    made_from,
+    parts,
+    placed,
+    translated,
+    trimmed,
+)
 from heedful.serving.metrics import Metrics
-from heedful.serving.refusals import Refusal
 from heedful.tasks.answers import Answer
 from heedful.tasks.predictor import ItemError
 
@@ -46,12 +52,12 @@ def translators(*models: Any) -> Translators:
 
 
 def shouted(model: Any, *texts: str, alternatives: int = 0) -> list[Any]:
-    part = Part(model, list(range(len(texts))), list(texts), [plain(text) for text in texts])
+    part = TextGroup(model, list(range(len(texts))), list(texts), [plain(text) for text in texts])
     return asyncio.run(translated(part, alternatives, Metrics()))
 
 
-def wish(*texts: str, target: str) -> Wish:
-    return Wish(Texts(list(texts), True), "auto", target, html=False, alternatives=0)
+def translate(*texts: str, target: str) -> TranslateRequest:
+    return TranslateRequest(Texts(list(texts), True), "auto", target, html=False, alternatives=0)
 
 
 def test_of_several_translators_of_a_pair_the_first_answers() -> None:
@@ -64,7 +70,7 @@ def test_of_several_translators_of_a_pair_the_first_answers() -> None:
 def test_codes_are_met_exactly_before_more_or_less() -> None:
     found = translators(served("a", "pt", "en"), served("b", "pt-BR", "en"))
     assert [found.code(code) for code in ("pt", "PT_br", "pt-PT", "pt-BR-x")] == ["pt", "pt-BR", "pt", "pt"]
-    with pytest.raises(Refusal, match="'p' is not supported; the languages are: pt, pt-BR, en"):
+    with pytest.raises(APIError, match="'p' is not supported; the languages are: pt, pt-BR, en"):
         found.code("p")
 
 
@@ -91,12 +97,12 @@ def test_an_alternative_differs_in_one_line_where_that_costs_least() -> None:
 
 def test_a_text_of_which_nothing_is_known_goes_to_a_translator_into_the_target() -> None:
     found = translators(served("a", "en", "ko"), served("b", "de", "fr"))
-    (unknown, nothing), detected = parts(wish("Привет", "", target="fr"), found)
+    (unknown, nothing), detected = parts(translate("Привет", "", target="fr"), found)
     assert unknown.model is not None
     assert (unknown.model.name, unknown.places, nothing.model, nothing.places) == ("b", [0], None, [1])
     assert {one.confidence for one in detected} == {0.0}
-    with pytest.raises(Refusal, match=r"French \(fr\) is not available as a target language from Korean \(ko\)"):
-        parts(wish("안녕", target="fr"), found)
+    with pytest.raises(APIError, match=r"French \(fr\) is not available as a target language from Korean \(ko\)"):
+        parts(translate("안녕", target="fr"), found)
 
 
 def test_tags_go_to_the_words_that_look_at_those_they_stood_around() -> None:

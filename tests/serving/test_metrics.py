@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from running import Running
 
-from heedful.serving.metrics import BOUNDS, Metrics, sample
-from heedful.serving.models import Models
+from heedful.serving.metrics import BUCKETS, Metrics
 
 NAME, LABEL = r"[a-zA-Z_:][a-zA-Z0-9_:]*", r"[a-zA-Z_][a-zA-Z0-9_]*"
 SAMPLE = re.compile(rf"({NAME})(?:{{(.*)}})? (\S+)")
@@ -60,22 +59,33 @@ def labels(**pairs: str) -> Labels:
     "text", ["plain", 'a "quote"', "back\\slash", "\\n", "line\nfeed", 'all "\\\n} 1\n# TYPE', "한글"]
 )
 def test_a_labels_value_comes_back_as_it_was(text: str) -> None:
-    line = sample("name", {"one": text, "two": "2"}, 0.25)
-    assert "\n" not in line
-    assert labelled(line) == ("name", labels(one=text, two="2"), 0.25)
+    metrics = Metrics()
+    metrics.answered(text, items=2)
+    found = parsed(metrics.exposition().decode())
+    assert found["heedful_answered_items_total"] == {labels(model=text): 2}
 
 
 def test_a_histogram_counts_what_lies_within_each_bound() -> None:
     metrics, times = Metrics(), [0.0, 0.005, 0.0051, 0.3, 59.0, 1000.0]
     for seconds in times:
         metrics.request("/here", "GET", 200, seconds)
-    found = parsed(metrics.text(Models([])))
-    for bound in BOUNDS:
+    found = parsed(metrics.exposition().decode())
+    for bound in BUCKETS:
         within = sum(seconds <= bound for seconds in times)
         assert found["heedful_request_seconds_bucket"][labels(route="/here", le=str(bound))] == within
     assert found["heedful_request_seconds_bucket"][labels(route="/here", le="+Inf")] == len(times)
     assert found["heedful_request_seconds_count"][labels(route="/here")] == len(times)
     assert found["heedful_request_seconds_sum"][labels(route="/here")] == pytest.approx(sum(times))
+
+
+def test_apps_count_for_themselves_and_only_what_they_are_asked_to() -> None:
+    first, second = Metrics(), Metrics()
+    first.request("/here", "GET", 200, 0.1)
+    first.running = 3
+    assert parsed(first.exposition().decode())["heedful_running_requests"] == {labels(): 3}
+    assert parsed(second.exposition().decode())["heedful_running_requests"] == {labels(): 0}
+    assert "heedful_request_seconds_count" not in parsed(second.exposition().decode())
+    assert "_created" not in first.exposition().decode()
 
 
 def test_requests_are_counted_by_route_method_and_status_and_answers_by_model(server: Running) -> None:
@@ -103,5 +113,5 @@ def test_requests_are_counted_by_route_method_and_status_and_answers_by_model(se
     model = labels(model="feelings")
     assert counts("heedful_answered_items_total")[model] == items[model] + 3
     for name in ("heedful_waiting_items", "heedful_running_items", "heedful_answered_tokens_total"):
-        assert set(counts(name)) == {labels(model=model) for model in server.house.models}
+        assert set(counts(name)) == {labels(model=model) for model in server.state.models}
     assert counts("process_resident_memory_bytes")[labels()] > 10_000_000

@@ -18,7 +18,7 @@ from running import Running
 from every_task import language_model
 from heedful.families import GenerationDefaults
 from heedful.generation import GenerationConfig
-from heedful.serving.openai.replaying import Replay
+from heedful.serving.openai.logprobs import Replay
 from heedful.tasks.language_model import Continuer
 from heedful.tasks.language_model.continuer import ContinuerSettings
 
@@ -33,7 +33,7 @@ def client(server: Running) -> Iterator[openai.OpenAI]:
 
 @pytest.fixture(scope="module")
 def writer(server: Running) -> Continuer:
-    found: Continuer = server.house.models["writer"].predictor
+    found: Continuer = server.state.models["writer"].predictor
     return found
 
 
@@ -43,7 +43,7 @@ def greedy(writer: Continuer, prompt: str, length: int) -> str:
 
 
 def test_models_are_listed_and_found(client: openai.OpenAI, server: Running) -> None:
-    assert [model.id for model in client.models.list()] == list(server.house.models)
+    assert [model.id for model in client.models.list()] == list(server.state.models)
     assert client.models.retrieve("writer").model_dump()["task"] == "language_model"
     with pytest.raises(openai.NotFoundError) as refused:
         client.models.retrieve("../writer")
@@ -246,7 +246,7 @@ def test_a_replay_sees_what_the_model_saw_beyond_its_context() -> None:
 
 
 def test_embeddings_are_the_models_vectors(client: openai.OpenAI, server: Running) -> None:
-    embedder = server.house.models["vectors"].predictor
+    embedder = server.state.models["vectors"].predictor
     texts = ["The cat reads a book.", "물을 마시고"]
     wanted = embedder.predict(texts)
     found = client.embeddings.create(model="vectors", input=texts)  # the client asks for base64
@@ -350,7 +350,7 @@ def test_a_key_opens_and_others_do_not(serving: Callable[..., Running]) -> None:
 
 def test_a_client_that_leaves_frees_its_place(server: Running) -> None:
     """Straight to the app, whose client is gone once it has seen the first event."""
-    desk = server.house.models["writer"].desk
+    desk = server.state.models["writer"].desk
     sent: list[bytes] = []
 
     async def leave() -> None:

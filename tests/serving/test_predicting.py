@@ -29,7 +29,7 @@ def predict(server: Running, model: str, inputs: Any, **words: Any) -> Any:
     answer = server.ask(f"/v1/predict/{model}", {"inputs": inputs, **words})
     assert answer.status == 200, answer.body
     found = json.loads(answer.body, parse_constant=pytest.fail)
-    assert (found["model"], found["task"]) == (model, server.house.models[model].task)
+    assert (found["model"], found["task"]) == (model, server.state.models[model].task)
     return found["outputs"]
 
 

@@ -43,7 +43,7 @@ def test_a_server_that_stops_answers_what_it_has_and_begins_nothing(serving: Ser
     held = hold(running)
     first = later(running.ask, "/hold", {})
     held.wait()
-    running.house.draining.set()  # as a signal does first
+    running.state.draining.set()  # as a signal does first
     answer = running.ask("/health")
     assert (answer.status, answer.json) == (503, {"status": "draining"})
     answer = running.ask("/v1/predict/feelings", {"inputs": ["a"]})

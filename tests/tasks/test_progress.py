@@ -10,7 +10,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from heedful.cli import progress, words
+from heedful.cli import console as shell_console
+from heedful.cli import progress
 from heedful.training import Event, Finished, Trained, Validated
 
 LONG = "고양이가 물을 마셔요. " * 20
@@ -24,7 +25,7 @@ OUTCOME: Any = SimpleNamespace(seconds=61.0, why="all 100 steps are done")
 
 def watched(monkeypatch: pytest.MonkeyPatch, console: Console) -> str:
     """What the events of a run print on this console."""
-    for module in (progress, words):
+    for module in (progress, shell_console):
         monkeypatch.setattr(module, "console", console)
     job: Any = SimpleNamespace(
         module=SimpleNamespace(parameters=list),
@@ -65,4 +66,5 @@ def test_elsewhere_there_is_a_line_for_each_event(monkeypatch: pytest.MonkeyPatc
 
 
 def test_times_are_written_as_people_say_them() -> None:
-    assert [words.seconds(count) for count in (0.4, 8, 65, 3600, 7210)] == ["0 s", "8 s", "1:05", "1:00:00", "2:00:10"]
+    expected = ["0 s", "8 s", "1:05", "1:00:00", "2:00:10"]
+    assert [shell_console.seconds(count) for count in (0.4, 8, 65, 3600, 7210)] == expected

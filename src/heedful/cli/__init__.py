@@ -1,4 +1,4 @@
-"""The shell: what becomes of errors, warnings and signals. The verbs are beside."""
+"""The shell: what becomes of errors, warnings and signals. The commands are in `app.py`."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ import warnings
 from typing import Any
 
 from ..errors import ConfigError, HeedfulError
-from .words import complain, warn
+from .console import complain, warn
 
 
 def main() -> None:
-    """Run a verb. A mistake is one line: exit code 2 for wrong use, 1 for what failed; a signal has its own."""
-    words, debug = _without_debug(sys.argv[1:])
-    _settle()
+    """Run a command. A mistake is one line: exit code 2 for wrong use, 1 for what failed; a signal has its own."""
+    arguments, debug = _without_debug(sys.argv[1:])
+    _configure_process()
     try:
-        from .verbs import app  # here, so that Ctrl-C is clean while everything is loaded
+        from .app import app  # here, so that Ctrl-C is clean while everything is loaded
 
-        app(words)
+        app(arguments)
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
     except (HeedfulError, OSError, MemoryError) as error:
         code = getattr(error, "code", None)  # of a run that was asked to stop, which is no error
         if debug and not code:
             raise
-        complain(_said(error) if code else f"error: {_said(error)}")
+        complain(_message(error) if code else f"error: {_message(error)}")
         sys.exit(code or (2 if isinstance(error, ConfigError) else 1))
 
 
-def _without_debug(words: list[str]) -> tuple[list[str], bool]:
+def _without_debug(arguments: list[str]) -> tuple[list[str], bool]:
     """--debug is understood before the verb and after it, though not behind a -- that ends the options."""
-    end = words.index("--") if "--" in words else len(words)
-    options = [word for word in words[:end] if word != "--debug"]
-    return [*options, *words[end:]], len(options) < end
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    options = [argument for argument in arguments[:end] if argument != "--debug"]
+    return [*options, *arguments[end:]], len(options) < end
 
 
-def _settle() -> None:
+def _configure_process() -> None:
     """Streams that print whatever a text holds, short warnings, an end by SIGTERM that cleans up, threads that rest."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -54,7 +54,7 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     warn(f"warning: {message}")
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     if isinstance(error, OSError) and not isinstance(error, HeedfulError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error) or "out of memory"

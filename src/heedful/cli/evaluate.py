@@ -2,140 +2,112 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..config import write_mapping
-from ..data.pairs import Pair
-from ..data.report import PairReport
 from ..errors import ConfigError, DataError
-from ..tasks import load
-from ..tasks.predictor import ItemError
-from ..tasks.registry import task_of
-from ..tasks.run import Files
-from ..tasks.scoring import Score, main_metric
-from ..tasks.translation import evaluation
-from ..tasks.translation.alignments import read_alignments
-from ..tasks.translation.evaluation import Evaluation
-from ..tasks.translation.looking import AlignmentScore, alignment_score, has_attention
-from ..tasks.translation.prepare import read_set
-from ..tasks.translation.translator import Translator
-from .generation import Beam, LengthPenalty, Precision, given
-from .tables import show_by_length, show_samples, show_scores
-from .together import deal, together
-from .words import say, warn
+from .console import say, warn
+from .options import option, with_generation
+
+if TYPE_CHECKING:
+    from ..tasks.run import Files
+    from ..tasks.translation.translator import Translator
 
 
+@with_generation("beam", "length_penalty", "precision")
 def evaluate(
-    context: typer.Context,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a trained model.")],
     data: Annotated[
-        list[str], typer.Option(help="Data it has not seen, in any form that train reads. Repeatable.", metavar="FILE")
+        list[str], option("Data it has not seen, in any form that train reads. Repeatable.", metavar="FILE")
     ],
-    columns: Annotated[str | None, typer.Option(help="Columns, as for train: en,ko.")] = None,
-    beam: Beam = None,
-    length_penalty: LengthPenalty = None,
-    precision: Precision = None,
+    columns: Annotated[str | None, option("Columns, as for train: en,ko.")] = None,
     alignments: Annotated[
-        Path | None, typer.Option(help="True word alignments, a line a pair: 0-0 1-2 2?1 (? for possible).")
+        Path | None, option("True word alignments, a line a pair: 0-0 1-2 2?1 (? for possible).")
     ] = None,
-    samples: Annotated[int, typer.Option(min=0, help="How many of the best and of the worst to show.")] = 5,
-    out: Annotated[Path | None, typer.Option(help="Write the scores as JSON; of a translator, all sentences.")] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda, or auto.")] = "auto",
+    samples: Annotated[int, option("How many of the best and of the worst to show.", min=0)] = 5,
+    out: Annotated[Path | None, option("Write the scores as JSON; of a translator, all sentences.")] = None,
+    device: Annotated[str, option("cpu, cuda, or auto.")] = "auto",
+    *,
+    overrides: dict[str, Any],
 ) -> None:
     """Score a model on data it has not seen, by what its task is judged by.
 
     A translator gets BLEU and chrF with signatures and 95 % intervals, samples, and scores by length.
     """
-    with together() as here:
+    from ..tasks import load
+    from ..tasks.run import Files
+    from .distributed import joined_processes, share_work
+
+    with joined_processes() as group:
         if out is not None and out.suffix != ".json":
             raise ConfigError(f"--out {out}: the scores are written as JSON; give the file the ending .json")
-        out = out if here.rank == 0 else None
-        translator = load(model, device=here.device(device))
-        deal(translator, here)
+        predictor = load(model, device=group.device(device))
+        share_work(predictor, group)
         files = Files(tuple(data), columns=tuple(name.strip() for name in columns.split(",")) if columns else None)
-        if not isinstance(translator, Translator):
-            only = {"alignments": alignments, **given(context)}
-            _of_other_tasks(translator, model, files, {name: value for name, value in only.items() if value}, out)
-            return
-        pairs = _pairs(translator, files)
-        gold = None if alignments is None else read_alignments(alignments, pairs)
-        if gold is not None and not has_attention(translator):
-            raise DataError(f"{model} has no attention that --alignments could be compared with")
-        words = given(context)
-        result = _evaluated(translator, pairs, words)
-        _show(result, samples, translator.settings.target)
-        found = {**result.to_dict(), "samples": [vars(sample) for sample in result.samples]}
-        if gold is not None:
-            triples = [(pair.source, pair.target, true) for pair, true in zip(pairs, gold, strict=True)]
-            half = (len(triples) + 1) // 2
-            score = alignment_score(translator, triples[:half], triples[half:] or triples)
-            _show_alignment(score, half)
-            found["alignment"] = {**vars(score), "head": str(score.head)}
-        if out is not None:
-            write_mapping(out, found)
+        if predictor.output_kind == "translation":
+            results = _evaluate_translator(predictor, model, files, overrides, alignments, samples)
+        else:
+            results = _evaluate_task(predictor, model, files, {"alignments": alignments, **overrides})
+        if out is not None and group.rank == 0:
+            write_mapping(out, results)
             say(f"wrote {out}")
 
 
-def _of_other_tasks(predictor: Any, model: Path, files: Files, words: dict[str, Any], out: Path | None) -> None:
-    if words:
-        option = next(iter(words)).replace("_", "-")
-        raise ConfigError(f"--{option} is for translators; a model for {predictor.task} is scored as it is")
+def _evaluate_task(predictor: Any, model: Path, files: Files, options: dict[str, Any]) -> dict[str, Any]:
+    from ..tasks.registry import task_of
+    from ..tasks.scoring import Score
+    from .tables import show_scores
+
+    for name, value in options.items():
+        if value:
+            option = name.replace("_", "-")
+            raise ConfigError(f"--{option} is for translators; a model for {predictor.task} is scored as it is")
     task = task_of(model)
-    found = task.evaluate(predictor, files)
-    scores = [Score(**score) for score in found["scores"].values()]
-    show_scores(f"{found['n']:,} {task.counted}", {"all": scores})
-    for sentence in found.get("verdict", ()):
+    results = task.evaluate(predictor, files)
+    scores = [Score(**score) for score in results["scores"].values()]
+    show_scores(f"{results['n']:,} {task.counted}", {"all": scores})
+    for sentence in results.get("verdict", ()):
         say(sentence)
-    if out is not None:
-        write_mapping(out, found)
-        say(f"wrote {out}")
+    return results
 
 
-def _pairs(translator: Translator, files: Files) -> list[Pair]:
+def _evaluate_translator(
+    translator: Translator,
+    model: Path,
+    files: Files,
+    overrides: dict[str, Any],
+    alignments: Path | None,
+    n_samples: int,
+) -> dict[str, Any]:
+    from ..data.report import PairReport
+    from ..tasks.predictor import ItemError
+    from ..tasks.translation.alignments import read_alignments
+    from ..tasks.translation.evaluation import evaluate as score_translations
+    from ..tasks.translation.looking import alignment_score, has_attention
+    from ..tasks.translation.prepare import read_set
+    from .tables import show_alignment, show_evaluation
+
     reading = PairReport()
     pairs = read_set(files, translator.settings.source, translator.settings.target, reading)
     for why, tally in reading.dropped.items():
         warn(f"warning: left out, {why}: {tally}")
-    return pairs
-
-
-def _evaluated(translator: Translator, pairs: Sequence[Pair], words: dict[str, Any]) -> Evaluation:
+    gold = None if alignments is None else read_alignments(alignments, pairs)
+    if gold is not None and not has_attention(translator):
+        raise DataError(f"{model} has no attention that --alignments could be compared with")
+    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     try:
-        return evaluation.evaluate(
-            translator, [pair.source for pair in pairs], [pair.target for pair in pairs], **words
-        )
+        evaluation = score_translations(translator, sources, targets, **overrides)
     except ItemError as error:
         raise DataError(f"{pairs[error.index].place}: {error.reason}") from None
-
-
-def _show(result: Evaluation, count: int, language: str) -> None:
-    show_scores(f"{len(result.samples):,} pairs", {"all": [*result.scores.values(), Score("exact %", result.exact)]})
-    show_by_length(result.by_length, result.scores[main_metric(language)].metric)
-    _show_calibration(result.calibration)
-    if result.unfinished:
-        warn(f"warning: {result.unfinished:,} outputs had not come to an end when their room did")
-    ranked = result.best
-    best = ranked[:count]
-    worst = ranked[len(best) :][-count:][::-1] if count else []
-    for title, some in (("Best", best), ("Worst", worst)):
-        if some:
-            show_samples(title, some)
-
-
-def _show_calibration(found: dict[str, float]) -> None:
-    confidence = f"{found['confidence']:.1f} %" if "confidence" in found else "none (the model was not taught it)"
-    say(
-        f"Calibration error against exact match, ten bins: of the confidence {confidence}, "
-        f"of the model's own probability {found['probability']:.1f} %"
-    )
-
-
-def _show_alignment(score: AlignmentScore, half: int) -> None:
-    say(
-        f"Alignment error rate: {score.error_rate:.1f} % by {score.head}, chosen on the first {half:,} pairs; "
-        f"by a diagonal: {score.diagonal:.1f} %"
-    )
+    show_evaluation(evaluation, n_samples, translator.settings.target)
+    results = {**evaluation.to_dict(), "samples": [vars(sample) for sample in evaluation.samples]}
+    if gold is not None:
+        triples = list(zip(sources, targets, gold, strict=True))
+        half = (len(triples) + 1) // 2
+        score = alignment_score(translator, triples[:half], triples[half:] or triples)
+        show_alignment(score, half)
+        results["alignment"] = {**vars(score), "head": str(score.head)}
+    return results

@@ -14,7 +14,7 @@ from rich.table import Column, Table
 from ..lens.terminal import sparkline
 from ..tasks.run import TaskJob
 from ..training.metrics import Event, Finished, Observer, Outcome, Saved, Trained, Validated
-from .words import console, plain, say, seconds
+from .console import console, plain, say, seconds
 
 
 @contextmanager

@@ -12,10 +12,11 @@ import typer
 
 from ..errors import ConfigError, MissingDependencyError
 from ..serving.settings import Settings
-from .words import say, warn
+from .console import say, warn
+from .options import option, panel
 
-NEEDED = ("fastapi", "uvicorn", "python_multipart")
-ONE, ALL, TIME = "Limits of a request", "Limits of all together", "Time"
+NEEDED = ("fastapi", "uvicorn", "python_multipart", "prometheus_client")
+request_limit, total_limit, time_limit = panel("Limits of a request"), panel("Limits of all together"), panel("Time")
 
 
 def serve(
@@ -24,50 +25,35 @@ def serve(
         list[str],
         typer.Argument(metavar="MODEL", help="Folders of trained models; NAME=FOLDER gives one another name."),
     ],
-    host: Annotated[str, typer.Option(help="Where to listen; 0.0.0.0 lets others in.")] = Settings.host,
-    port: Annotated[int, typer.Option(help="0 takes any that is free.")] = Settings.port,
+    host: Annotated[str, option("Where to listen; 0.0.0.0 lets others in.")] = Settings.host,
+    port: Annotated[int, option("0 takes any that is free.")] = Settings.port,
     api_key_file: Annotated[
-        Path | None, typer.Option(help="A file with a key a line; every question then needs one of them.")
+        Path | None, option("A file with a key a line; every question then needs one of them.")
     ] = None,
     precision: Annotated[
-        Literal["float32", "int8", "bf16"], typer.Option(help="Of models that write; int8 is faster and less exact.")
+        Literal["float32", "int8", "bf16"], option("Of models that write; int8 is faster and less exact.")
     ] = Settings.precision,
-    look: Annotated[bool, typer.Option(help="Let people look inside the models.")] = Settings.look,
-    json_log: Annotated[bool, typer.Option("--log-json", help="A line of JSON for each request.")] = False,
+    look: Annotated[bool, option("Let people look inside the models.")] = Settings.look,
+    json_log: Annotated[bool, option("A line of JSON for each request.", "--log-json")] = False,
     trusted_proxy: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ADDRESS", help="Believe this address or network about who asks. Repeatable."),
+        list[str] | None, option("Believe this address or network about who asks. Repeatable.", metavar="ADDRESS")
     ] = None,
-    max_body: Annotated[int, typer.Option(help="Bytes.", rich_help_panel=ONE)] = Settings.max_body,
-    max_items: Annotated[int, typer.Option(help="Texts, images or series.", rich_help_panel=ONE)] = Settings.max_items,
-    max_characters: Annotated[
-        int, typer.Option(help="Characters of one text.", rich_help_panel=ONE)
-    ] = Settings.max_characters,
-    max_new_tokens: Annotated[
-        int, typer.Option(help="Tokens of one completion.", rich_help_panel=ONE)
-    ] = Settings.max_new_tokens,
-    max_n: Annotated[int, typer.Option(help="Completions of one prompt.", rich_help_panel=ONE)] = Settings.max_n,
-    max_alternatives: Annotated[
-        int, typer.Option(help="Translations beside the best.", rich_help_panel=ONE)
-    ] = Settings.max_alternatives,
+    max_body: Annotated[int, request_limit("Bytes.")] = Settings.max_body,
+    max_items: Annotated[int, request_limit("Texts, images or series.")] = Settings.max_items,
+    max_characters: Annotated[int, request_limit("Characters of one text.")] = Settings.max_characters,
+    max_new_tokens: Annotated[int, request_limit("Tokens of one completion.")] = Settings.max_new_tokens,
+    max_n: Annotated[int, request_limit("Completions of one prompt.")] = Settings.max_n,
+    max_alternatives: Annotated[int, request_limit("Translations beside the best.")] = Settings.max_alternatives,
     max_concurrency: Annotated[
-        int, typer.Option(help="Requests being answered; more are refused at once.", rich_help_panel=ALL)
+        int, total_limit("Requests being answered; more are refused at once.")
     ] = Settings.max_concurrency,
-    max_waiting: Annotated[
-        int, typer.Option(help="Items that wait for one model.", rich_help_panel=ALL)
-    ] = Settings.max_waiting,
-    max_connections: Annotated[
-        int, typer.Option(help="Open connections.", rich_help_panel=ALL)
-    ] = Settings.max_connections,
-    seconds: Annotated[float, typer.Option(help="For a whole request.", rich_help_panel=TIME)] = Settings.seconds,
-    receive_seconds: Annotated[
-        float, typer.Option(help="Until a request has arrived.", rich_help_panel=TIME)
-    ] = Settings.receive_seconds,
-    keep_alive: Annotated[
-        int, typer.Option(help="Seconds that an idle connection stays open.", rich_help_panel=TIME)
-    ] = Settings.keep_alive,
+    max_waiting: Annotated[int, total_limit("Items that wait for one model.")] = Settings.max_waiting,
+    max_connections: Annotated[int, total_limit("Open connections.")] = Settings.max_connections,
+    seconds: Annotated[float, time_limit("For a whole request.")] = Settings.seconds,
+    receive_seconds: Annotated[float, time_limit("Until a request has arrived.")] = Settings.receive_seconds,
+    keep_alive: Annotated[int, time_limit("Seconds that an idle connection stays open.")] = Settings.keep_alive,
     drain_seconds: Annotated[
-        float, typer.Option(help="For running requests, when the server is asked to stop.", rich_help_panel=TIME)
+        float, time_limit("For running requests, when the server is asked to stop.")
     ] = Settings.drain_seconds,
 ) -> None:
     """Serve models to clients of LibreTranslate and OpenAI, to other programs, and to people with a browser.

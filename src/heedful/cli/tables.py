@@ -1,4 +1,4 @@
-"""Tables that several verbs print."""
+"""Tables and results that commands print."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from rich.table import Column, Table
 
 from ..lens.report import Sample
 from ..tasks.run import Readings
-from ..tasks.scoring import LengthScore, Score
-from .words import console, plain, say
+from ..tasks.scoring import LengthScore, Score, main_metric
+from ..tasks.translation.evaluation import Evaluation
+from ..tasks.translation.looking import AlignmentScore
+from .console import console, plain, say, warn
 
 FILES = 8  # listed by name; a folder may hold thousands
 PLACES = 3
@@ -21,10 +23,10 @@ MOST_ACROSS = 4  # scores side by side on 80 columns
 
 def show_readings(readings: Readings) -> None:
     """What was read, before anything is done with it."""
-    said = readings.to_dict()
-    _show_reading("Training data", said["train"], said.get("held_out") or 0)
-    if said.get("valid"):
-        _show_reading("Validation data", said["valid"])
+    sets = readings.to_dict()
+    _show_reading("Training data", sets["train"], sets.get("held_out") or 0)
+    if sets.get("valid"):
+        _show_reading("Validation data", sets["valid"])
 
 
 def _show_reading(title: str, read: Mapping[str, Any], held_out: int = 0) -> None:
@@ -107,7 +109,7 @@ def _figure(score: Score) -> str:
     return figure + ("" if score.interval is None else f" ± {score.interval:.1f}")
 
 
-def show_by_length(groups: Sequence[LengthScore], metric: str) -> None:
+def _show_by_length(groups: Sequence[LengthScore], metric: str) -> None:
     """The score by the length of the source."""
     table = _table("By length of the source", "words", "pairs", metric)
     for group in groups:
@@ -125,3 +127,31 @@ def show_samples(title: str, samples: Sequence[Sample]) -> None:
         expected = "" if sample.exact else sample.reference
         table.add_row(plain(sample.source), plain(f"{mark} {sample.output}"), plain(expected, "dim"))
     console.print(table)
+
+
+def show_evaluation(result: Evaluation, count: int, language: str) -> None:
+    """What `heedful evaluate` says of a translator: scores, by length, calibration, the best and the worst."""
+    show_scores(f"{len(result.samples):,} pairs", {"all": [*result.scores.values(), Score("exact %", result.exact)]})
+    _show_by_length(result.by_length, result.scores[main_metric(language)].metric)
+    errors = result.calibration
+    confidence = f"{errors['confidence']:.1f} %" if "confidence" in errors else "none (the model was not taught it)"
+    say(
+        f"Calibration error against exact match, ten bins: of the confidence {confidence}, "
+        f"of the model's own probability {errors['probability']:.1f} %"
+    )
+    if result.unfinished:
+        warn(f"warning: {result.unfinished:,} outputs had not come to an end when their room did")
+    ranked = result.best
+    best = ranked[:count]
+    worst = ranked[len(best) :][-count:][::-1] if count else []
+    for title, some in (("Best", best), ("Worst", worst)):
+        if some:
+            show_samples(title, some)
+
+
+def show_alignment(score: AlignmentScore, half: int) -> None:
+    """How well a head's attention agrees with true alignments."""
+    say(
+        f"Alignment error rate: {score.error_rate:.1f} % by {score.head}, chosen on the first {half:,} pairs; "
+        f"by a diagonal: {score.diagonal:.1f} %"
+    )

@@ -1,37 +1,175 @@
-"""The app: routes, guards around them, and refusals in each API's own words."""
+"""The app: all routes, the middleware around them, /health and /metrics, the schema at /openapi.json and /docs."""
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+from collections.abc import Iterator
+from html import escape
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.middleware import Middleware
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import HTMLResponse, PlainTextResponse
+from pydantic import BaseModel
 
-from . import documents, libretranslate, openai, page, predicting, status
-from .guards import Guarded
-from .house import House
-from .metrics import Metrics
+from . import libretranslate, openai, page, predicting
+from .admission import AdmissionMiddleware, is_open
+from .errors import Json, handle
+from .metrics import CONTENT_TYPE, Metrics
 from .models import Models
-from .refusals import Json, handle
-from .request_log import Reported
+from .request_log import RequestLogMiddleware
 from .settings import Settings
+from .state import ServerState, server_state
 
-__all__ = ["House", "create_app"]
+router = APIRouter(tags=["status"])
+
+DOCS_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+DOCS_STYLE = """
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 0 auto; padding: 1rem; }
+h2 { font: 600 1rem ui-monospace, monospace; margin: 2rem 0 0; overflow-wrap: anywhere; }
+p, ul { margin: .25rem 0; }
+ul { padding-left: 1.25rem; }
+code { font-family: ui-monospace, monospace; }
+"""
+API_VERSION = "1"  # of the routes, which outlive releases
+AUTOMATIC = "422"  # FastAPI documents this status for what we refuse with 400
+KEY_SCHEMES = {
+    "bearer": {"type": "http", "scheme": "bearer"},
+    "api_key": {"type": "apiKey", "in": "query", "name": "api_key"},
+}
+
+Schema = dict[str, Any]
 
 
 def create_app(models: Models, settings: Settings) -> FastAPI:
     """All of it over these models."""
-    house = House(models, settings, Metrics())
-    guards = [Middleware(Reported, house=house), Middleware(Guarded, house=house)]  # the outermost first
+    state = ServerState(models, settings, Metrics(models))
+    # The outermost first.
+    middleware = [Middleware(RequestLogMiddleware, state=state), Middleware(AdmissionMiddleware, state=state)]
     app = FastAPI(
         title="Heedful",
         docs_url=None,
         redoc_url=None,
         default_response_class=Json,
-        middleware=guards,
+        middleware=middleware,
         redirect_slashes=False,
     )
-    app.state.house = house
+    app.state.server = state
     handle(app)
-    documents.describe(app)
-    for part in (page, libretranslate, openai, predicting, status, documents):
-        app.include_router(part.router)
+    _describe(app)
+    for routes in (page.router, libretranslate.router, openai.router, predicting.router, router):
+        app.include_router(routes)
     return app
+
+
+@router.get("/docs", include_in_schema=False, response_class=HTMLResponse)
+async def docs(request: Request) -> HTMLResponse:
+    """The routes, for people."""
+    return HTMLResponse(_docs_page(request.app.openapi()), headers={"Content-Security-Policy": DOCS_POLICY})
+
+
+def _describe(app: FastAPI) -> None:
+    """Let an app's schema say what its middleware and its errors do."""
+
+    def openapi() -> Schema:
+        if app.openapi_schema is None:
+            schema = get_openapi(title=app.title, version=API_VERSION, routes=app.routes)
+            app.openapi_schema = _corrected(schema, locked=bool(app.state.server.settings.api_keys))
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]  # as FastAPI's own documentation does it
+
+
+def _corrected(schema: Schema, *, locked: bool) -> Schema:
+    for path, _, operation in _operations(schema):
+        operation["responses"].pop(AUTOMATIC, None)
+        for status, answer in operation["responses"].items():
+            if status >= "4":  # whatever the route gives, what it refuses is JSON
+                answer["content"] = {"application/json": next(iter(answer["content"].values()))}
+        if locked and not is_open(path):
+            operation["security"] = [{name: []} for name in KEY_SCHEMES]
+    if locked:
+        schema["components"]["securitySchemes"] = KEY_SCHEMES
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schema["components"]["schemas"].pop(unused, None)
+    return schema
+
+
+def _docs_page(schema: Schema) -> str:
+    """A schema as HTML."""
+    title = escape(schema["info"]["title"])
+    routes = "".join(_route(schema, *entry) for entry in _operations(schema))
+    statuses = {
+        status: answer["description"]
+        for _, _, operation in _operations(schema)
+        for status, answer in operation["responses"].items()
+    }
+    meanings = _list(
+        f"<code>{escape(status)}</code> {escape(description)}" for status, description in sorted(statuses.items())
+    )
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f"<title>{title}</title><style>{DOCS_STYLE}</style><h1>{title}</h1>"
+        f'<p>What this server answers; programs read <a href="openapi.json">openapi.json</a>.</p>'
+        f"{routes}<h2>Statuses</h2>{meanings}</html>"
+    )
+
+
+def _route(schema: Schema, path: str, method: str, operation: Schema) -> str:
+    description = operation.get("description") or operation.get("summary", "")
+    statuses = " ".join(sorted(operation["responses"]))
+    return (
+        f"<h2>{escape(method.upper())} {escape(path)}</h2><p>{escape(description)}</p>"
+        f"{_list(_fields(schema, operation))}<p><small>Answers {escape(statuses)}</small></p>"
+    )
+
+
+def _fields(schema: Schema, operation: Schema) -> Iterator[str]:
+    """What may be sent: each by its name, and what it is for where that is said."""
+    for field in operation.get("parameters", []):
+        yield _field(field["name"], field, needed=field.get("required", False))
+    forms: list[Schema] = list(operation.get("requestBody", {}).get("content", {}).values())
+    body: Schema = forms[0]["schema"] if forms else {}
+    if "$ref" in body:
+        body = schema["components"]["schemas"][body["$ref"].rpartition("/")[2]]
+    for name, field in body.get("properties", {}).items():
+        yield _field(name, field, needed=name in body.get("required", []))
+
+
+def _field(name: str, schema: Schema, *, needed: bool) -> str:
+    text = " ".join(filter(None, ["(required)" if needed else "", schema.get("description", "")]))
+    return f"<code>{escape(name)}</code> {escape(text)}"
+
+
+def _list(lines: Iterator[str]) -> str:
+    inside = "".join(f"<li>{line}</li>" for line in lines)
+    return f"<ul>{inside}</ul>" if inside else ""
+
+
+def _operations(schema: Schema) -> Iterator[tuple[str, str, Schema]]:
+    for path, operations in schema["paths"].items():
+        for method, operation in operations.items():
+            yield path, method, operation
+
+
+class Health(BaseModel):
+    """ "ok", or "draining" while a server that was asked to stop answers what it has."""
+
+    status: str
+
+
+@router.head("/health", include_in_schema=False)
+@router.get("/health", response_model=Health, responses={503: {"model": Health, "description": "It is stopping."}})
+async def health(request: Request) -> Json:
+    """Whether the server takes requests."""
+    draining = server_state(request).draining.is_set()
+    return Json({"status": "draining"}, 503) if draining else Json({"status": "ok"})
+
+
+@router.get("/metrics", response_class=PlainTextResponse)
+async def metrics(request: Request) -> PlainTextResponse:
+    """Counts, in Prometheus' text form."""
+    return PlainTextResponse(server_state(request).metrics.exposition(), media_type=CONTENT_TYPE)

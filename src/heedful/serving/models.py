@@ -11,7 +11,6 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..tasks import load
-from ..tasks.writer import Writer
 from .desk import Desk
 from .reading_desk import ReadingDesk
 from .settings import Settings
@@ -32,7 +31,7 @@ class Served:
     @classmethod
     def of(cls, name: str, predictor: Any, settings: Settings) -> Served:
         """Open a desk for a model."""
-        kind = WritingDesk if isinstance(predictor, Writer) else ReadingDesk
+        kind = WritingDesk if predictor.generates_text else ReadingDesk
         return cls(name, predictor, kind(predictor, settings), int(time.time()))
 
     @property
@@ -46,23 +45,23 @@ class Models(Mapping[str, Served]):
     """All of them, in the order given. What a client names is looked up here, and nowhere near a path."""
 
     def __init__(self, served: Sequence[Served]) -> None:
-        self._served = {one.name: one for one in served}
+        self._served = {entry.name: entry for entry in served}
 
     @classmethod
-    def load(cls, given: Sequence[str], settings: Settings) -> Models:
+    def load(cls, arguments: Sequence[str], settings: Settings) -> Models:
         """From folders: "runs/en-ko", or "name=runs/en-ko" for another name than the folder's own."""
-        folders = _named(given)
+        folders = _named(arguments)
         loaded = {name: load(folder) for name, folder in folders.items()}  # all of them, before a thread begins
         return cls([Served.of(name, predictor, settings) for name, predictor in loaded.items()])
 
     def of_task(self, *tasks: str) -> list[Served]:
         """Those of one or several tasks."""
-        return [one for one in self.values() if one.task in tasks]
+        return [entry for entry in self.values() if entry.task in tasks]
 
     def close(self) -> None:
         """End the threads."""
-        for one in self.values():
-            one.desk.close()
+        for entry in self.values():
+            entry.desk.close()
 
     def __getitem__(self, name: str) -> Served:
         return self._served[name]
@@ -74,15 +73,15 @@ class Models(Mapping[str, Served]):
         return len(self._served)
 
 
-def _named(given: Sequence[str]) -> dict[str, str]:
+def _named(arguments: Sequence[str]) -> dict[str, str]:
     """Each folder by its name."""
-    if not given:
+    if not arguments:
         raise ConfigError("no model to serve; give the folder of one: heedful serve runs/en-ko")
     folders: dict[str, str] = {}
-    for one in given:
-        name, equals, folder = one.partition("=")
+    for entry in arguments:
+        name, equals, folder = entry.partition("=")
         if not equals or "/" in name:
-            name, folder = Path(one).resolve().name, one
+            name, folder = Path(entry).resolve().name, entry
         if not NAME.fullmatch(name):
             raise ConfigError(
                 f"{name!r} cannot be a model's name: letters, digits, '.', '_' and '-', at most 64; "

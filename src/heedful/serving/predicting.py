@@ -13,12 +13,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..errors import ConfigError
 from ..tasks.answers import Answer
 from ..tasks.predictor import ItemError
-from ..tasks.writer import Writer
-from .house import house_of, served
+from .errors import V1_ERRORS, APIError, Json
 from .inputs import as_inputs
-from .leaving import while_here
 from .models import Served
-from .refusals import V1_REFUSALS, Json, Refusal
+from .state import cancel_on_disconnect, requested_model, server_state
 
 router = APIRouter(tags=["predict"])
 
@@ -29,12 +27,12 @@ Count = Annotated[int, Field(ge=1, le=2**31)]
 Share = Annotated[float, Field(gt=0, le=1)]
 
 
-class Asked(BaseModel):
+class PredictRequest(BaseModel):
     """What to answer, and for models that write, how: as in GenerationConfig. What is left out is as the model says."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
-    api_key: str | None = None  # the guard has read it
+    api_key: str | None = None  # the middleware has read it
 
     inputs: list[str | list[Any]] = Field(
         description="Texts, or pairs of texts for models that compare them; images as PNG or JPEG in base64 or as "
@@ -55,7 +53,7 @@ class Asked(BaseModel):
     repetition_penalty: float | None = Field(None, gt=0, le=100)
     no_repeat_ngrams: Count | None = None
 
-    def words(self) -> dict[str, Any]:
+    def overrides(self) -> dict[str, Any]:
         """Of generation, those that were given."""
         return self.model_dump(exclude={"inputs", "api_key"}, exclude_none=True)
 
@@ -123,44 +121,48 @@ class Predicted(BaseModel):
     outputs: list[Written] | list[Classified] | list[Embedded] | list[Filled] | list[Forecast]
 
 
-@router.post("/v1/predict/{model}", response_model=Predicted, responses=V1_REFUSALS)
-async def predict(request: Request, model: str, asked: Asked) -> Json:
+@router.post("/v1/predict/{model}", response_model=Predicted, responses=V1_ERRORS)
+async def predict(request: Request, model: str, body: PredictRequest) -> Json:
     """Ask a model, whatever its task."""
-    house, asks = house_of(request), served(request, model)
+    state, served = server_state(request), requested_model(request, model)
     try:
-        inputs = await asyncio.to_thread(as_inputs, asks.task, asked.inputs, house.settings)
-        outputs, tokens = await while_here(request, _answers(request, asks, inputs, asked.words()))
+        inputs = await asyncio.to_thread(as_inputs, served.predictor, body.inputs, state.settings)
+        outputs, tokens = await cancel_on_disconnect(request, _answers(request, served, inputs, body.overrides()))
     except ItemError as error:
-        raise Refusal(400, f"inputs[{error.index}]: {error.reason}", param="inputs") from None
+        raise APIError(400, f"inputs[{error.index}]: {error.reason}", param="inputs") from None
     except ConfigError as error:
-        raise Refusal(400, str(error)) from None
+        raise APIError(400, str(error)) from None
     for index, output in enumerate(outputs):
         if not _finite(output):
-            raise Refusal(400, f"inputs[{index}]: the model's answer is no number", param="inputs")
-    house.metrics.answered(model, items=len(outputs), tokens=tokens)
-    return Json({"model": model, "task": asks.task, "outputs": outputs})
+            raise APIError(400, f"inputs[{index}]: the model's answer is no number", param="inputs")
+    state.metrics.answered(model, items=len(outputs), tokens=tokens)
+    return Json({"model": model, "task": served.task, "outputs": outputs})
 
 
-async def _answers(request: Request, asks: Served, inputs: list[Any], words: dict[str, Any]) -> tuple[list[Any], int]:
+async def _answers(
+    request: Request, served: Served, inputs: list[Any], overrides: dict[str, Any]
+) -> tuple[list[Any], int]:
     """The outputs, and how many tokens were written."""
-    model, desk = asks.predictor, asks.desk
-    if isinstance(model, Writer):
-        _check(request, words)
-        found = await desk.candidates(inputs, **words)
-        return [_written(*answers) for answers in found], sum(one.n_tokens for answers in found for one in answers)
-    if words:
-        raise Refusal(400, f"{next(iter(words))}: this model, for {asks.task}, writes nothing", param=next(iter(words)))
-    if asks.task == "masked":
+    model, desk = served.predictor, served.desk
+    if model.generates_text:
+        _check(request, overrides)
+        candidates = await desk.candidates(inputs, **overrides)
+        return [_written(*answers) for answers in candidates], sum(
+            item.n_tokens for answers in candidates for item in answers
+        )
+    for name in overrides:
+        raise APIError(400, f"{name}: this model, for {served.task}, writes nothing", param=name)
+    if model.output_kind == "gaps":
         guesses = await desk.call(lambda: model.guesses(inputs, GUESSES))
         return [_filled(model, text, gaps) for text, gaps in zip(inputs, guesses, strict=True)], 0
-    return [SHAPES[asks.task](model, output) for output in await desk.predict(inputs)], 0
+    return [SHAPES[model.output_kind](model, output) for output in await desk.predict(inputs)], 0
 
 
-def _check(request: Request, words: dict[str, Any]) -> None:
-    settings = house_of(request).settings
+def _check(request: Request, overrides: dict[str, Any]) -> None:
+    settings = server_state(request).settings
     for name, most in (("max_new_tokens", settings.max_new_tokens), ("n_best", settings.max_n)):
-        if words.get(name, 1) > most:
-            raise Refusal(400, f"{name}: at most {most:,} on this server, not {words[name]:,}", param=name)
+        if overrides.get(name, 1) > most:
+            raise APIError(400, f"{name}: at most {most:,} on this server, not {overrides[name]:,}", param=name)
 
 
 def _written(best: Answer, *others: Answer) -> dict[str, Any]:
@@ -179,16 +181,15 @@ def _classified(model: Any, shares: dict[str, float]) -> dict[str, Any]:
     return {"labels": [{"label": label, worth: share} for label, share in shares.items()]}
 
 
-SHAPES: dict[str, Callable[[Any, Any], dict[str, Any]]] = {
-    "classification": _classified,
-    "images": _classified,
-    "embedding": lambda model, vector: {"vector": vector},
-    "forecasting": lambda model, steps: {"forecast": steps},
+SHAPES: dict[str, Callable[[Any, Any], dict[str, Any]]] = {  # by `output_kind`
+    "labels": _classified,
+    "vector": lambda model, vector: {"vector": vector},
+    "forecast": lambda model, steps: {"forecast": steps},
 }
 
 
 def _filled(model: Any, text: str, gaps: list[list[Any]]) -> dict[str, Any]:
-    guesses = [[{"text": one.text, "probability": one.probability} for one in gap] for gap in gaps]
+    guesses = [[{"text": item.text, "probability": item.probability} for item in gap] for gap in gaps]
     return {"text": model.filled(text, gaps), "gaps": guesses}
 
 

@@ -16,8 +16,7 @@ from urllib.parse import quote
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .house import House
-from .leaving import LEFT
+from .state import CLIENT_CLOSED, ServerState
 
 log = logging.getLogger("heedful.serving")
 
@@ -53,22 +52,22 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         if getattr(record, A_LINE, False):
             return record.getMessage()
-        told = {"time": now(), "level": record.levelname.lower(), "message": record.getMessage()}
+        fields = {"time": now(), "level": record.levelname.lower(), "message": record.getMessage()}
         if record.exc_info:
-            told["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(told)
+            fields["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(fields)
 
 
-class Reported:
-    """The outermost guard: every request has an id, an answer's headers, a line and a count, however it ended."""
+class RequestLogMiddleware:
+    """The outermost middleware: every request has an id, an answer's headers, a line and a count, however it ended."""
 
-    def __init__(self, app: ASGIApp, house: House) -> None:
-        self._app, self._house = app, house
+    def __init__(self, app: ASGIApp, state: ServerState) -> None:
+        self._app, self._state = app, state
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
-        began, status = time.perf_counter(), LEFT
+        began, status = time.perf_counter(), CLIENT_CLOSED
         state = scope.setdefault("state", {})
         state["request_id"] = secrets.token_hex(8)
 
@@ -86,12 +85,12 @@ class Reported:
             return await self._app(scope, receive, sending)
         finally:
             seconds = time.perf_counter() - began
-            self._house.metrics.request(route_of(scope), scope["method"], status, seconds)
+            self._state.metrics.request(route_of(scope), scope["method"], status, seconds)
             log.info(self._line(scope, status, seconds), extra={A_LINE: True})
 
     def _line(self, scope: Scope, status: int, seconds: float) -> str:
         state = scope["state"]
-        told: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "time": now(),
             "peer": self._peer(scope),
             "method": escaped(scope["method"]),
@@ -101,14 +100,14 @@ class Reported:
             "model": state.get("model"),
             "id": state["request_id"],
         }
-        if self._house.settings.json_log:
-            return json.dumps(told)
-        return " ".join("-" if value is None else f"{value}" for value in told.values())
+        if self._state.settings.json_log:
+            return json.dumps(fields)
+        return " ".join("-" if value is None else f"{value}" for value in fields.values())
 
     def _peer(self, scope: Scope) -> str:
         """Who asks: the address at the other end, or, if that is a proxy we trust, the last one that is not."""
         peer: str = (scope.get("client") or ("-", 0))[0]
-        trusts = self._house.settings.trusts
+        trusts = self._state.settings.trusts
         named = ",".join(Headers(scope=scope).getlist("x-forwarded-for")).split(",")
         while named and trusts(peer):
             before = named.pop().strip()
@@ -137,7 +136,7 @@ def route_of(scope: Scope) -> str:
 
 def escaped(text: str) -> str:
     """Without a character that does anything."""
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _is_address(text: str) -> bool:

@@ -1,23 +1,127 @@
-"""uvicorn around the app: sockets, signals, and an end within seconds."""
+"""uvicorn around the app: sockets, signals, an end within seconds; and connections that are slow, or too many.
+
+The admission middleware sees a body arrive. Of a head that does not, of a body that nobody waits for any more, and of
+an answer that is never read, only the connection knows.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import gc
+import json
 import os
 import socket
 import sys
 import threading
+from functools import partial
 from types import FrameType
+from typing import Any
 
+import h11
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..errors import HeedfulError
 from . import request_log
-from .house import House
-from .protocol import MAX_HEAD, Punctual
 from .settings import Settings
+from .state import ServerState
+
+MAX_HEAD = 16_384  # bytes of a request line and its headers
+GRACE = 2.0  # seconds that the middleware, which can say what is wrong, have before a connection is cut
+
+
+class TimeoutProtocol(H11Protocol):
+    """Cuts connections whose request does not arrive in time, and refuses those that are too many."""
+
+    def __init__(self, *args: Any, settings: Settings, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._settings = settings
+        self._limit: asyncio.TimerHandle | None = None
+
+    @classmethod
+    def of(cls, settings: Settings) -> Any:
+        """The class, as uvicorn takes it."""
+        return partial(cls, settings=settings)
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        super().connection_made(transport)
+        if len(self.connections) > self._settings.max_connections:
+            transport.write(answer(503, "there are too many connections; try again soon", "Retry-After: 1"))
+            transport.close()
+        self._limited(self._settings.receive_seconds)
+
+    def data_received(self, data: bytes) -> None:
+        if self._limit is None:  # the first of a request
+            self._limited(self._settings.receive_seconds)
+        before = self.cycle
+        super().data_received(data)
+        if self._arrived():
+            self._limited(None)
+        elif self.cycle is not before:  # its head is here
+            self._limited(self._settings.receive_seconds + GRACE)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._until_read()
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self._until_read()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._limited(self._settings.seconds + GRACE)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._limited(None)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        super().connection_lost(error)
+        self._limited(None)
+
+    def _arrived(self) -> bool:
+        """Whether nothing of a request is outstanding."""
+        if self.conn.their_state is h11.IDLE:
+            return not self.conn.trailing_data[0]
+        return self.conn.their_state is not h11.SEND_BODY
+
+    def _until_read(self) -> None:
+        """A connection that is closed still waits until the last of its answer has been read, if need be for ever."""
+        if self.transport.is_closing():
+            self._limited(self._settings.receive_seconds)
+
+    def _limited(self, seconds: float | None) -> None:
+        """Cut the connection after so long, unless it is told otherwise before."""
+        if self._limit is not None:
+            self._limit.cancel()
+        self._limit = None if seconds is None else self.loop.call_later(seconds, self._cut)
+
+    def _cut(self) -> None:
+        half_a_head = self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]
+        if half_a_head and not self.transport.is_closing():
+            self.transport.write(answer(408, "the request did not arrive in time"))
+            self.transport.close()
+            self._limited(GRACE)
+        else:
+            self.transport.abort()
+
+
+def answer(status: int, message: str, *headers: str) -> bytes:
+    """One to a connection that has no request yet."""
+    body = json.dumps({"error": message})
+    phrases = {408: "Request Timeout", 503: "Service Unavailable"}
+    lines = [
+        f"HTTP/1.1 {status} {phrases[status]}",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+        "Connection: close",
+        *headers,
+    ]
+    return ("\r\n".join(lines) + "\r\n\r\n" + body).encode()
+
 
 REASONS = {
     errno.EADDRINUSE: "the port is in use; choose another with --port, or 0 for any that is free",
@@ -41,16 +145,16 @@ def listen(settings: Settings) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:
         raise ListenError(f"cannot listen at {host!r}: {getattr(error, 'strerror', None) or error}") from None
-    found = socket.socket(family, kind, protocol)
+    listener = socket.socket(family, kind, protocol)
     try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind(address)
-        found.listen(settings.max_connections)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(settings.max_connections)
     except OSError as error:
-        found.close()
+        listener.close()
         reason = REASONS.get(error.errno or 0, error.strerror)
         raise ListenError(f"cannot listen at {host}, port {port}: {reason}") from None
-    return found
+    return listener
 
 
 def address(listening: socket.socket) -> str:
@@ -63,12 +167,12 @@ class Server(uvicorn.Server):
     """Ends well on the first signal: what runs is answered, within `drain_seconds`; at once on the second."""
 
     def __init__(self, app: FastAPI) -> None:
-        self.house: House = app.state.house
-        settings = self.house.settings
+        self.state: ServerState = app.state.server
+        settings = self.state.settings
         super().__init__(
             uvicorn.Config(
                 app,
-                http=Punctual.of(settings),
+                http=TimeoutProtocol.of(settings),
                 ws="none",
                 loop="asyncio",
                 lifespan="off",
@@ -89,7 +193,7 @@ class Server(uvicorn.Server):
 
     def stop(self) -> None:
         """Begin no more, answer what runs, and end; from any thread."""
-        self.house.draining.set()
+        self.state.draining.set()
         self.should_exit = True
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -97,16 +201,16 @@ class Server(uvicorn.Server):
             _end(128 + sig)
         self.stop()
         # Whatever hangs, a model's thread among them: who asked for the end need not come back with a harder signal.
-        last = threading.Timer(self.house.settings.drain_seconds + LAST, _end, [0])
+        last = threading.Timer(self.state.settings.drain_seconds + LAST, _end, [0])
         last.daemon = True
         last.start()
 
 
 def serve(app: FastAPI, listening: socket.socket) -> None:
     """Answer until a signal comes, and end the models' threads."""
-    request_log.configure(as_json=app.state.house.settings.json_log)
+    request_log.configure(as_json=app.state.server.settings.json_log)
     app.openapi()  # kept; made when first asked for, it would keep everyone waiting
-    _open_files(app.state.house.settings.max_connections)
+    _open_files(app.state.server.settings.max_connections)
     # What is here now stays. Looked through for garbage with every so many requests, it would stop everyone for 150 ms.
     gc.collect()
     gc.freeze()
@@ -114,7 +218,7 @@ def serve(app: FastAPI, listening: socket.socket) -> None:
     try:
         Server(app).run(sockets=[listening])
     finally:
-        app.state.house.models.close()
+        app.state.server.models.close()
 
 
 def _open_files(connections: int) -> None:

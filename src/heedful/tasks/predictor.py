@@ -5,13 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from torch import nn
 
 from ..config import Config, FamilyConfig
 from ..errors import DataError
 from .bundle import Bundle
+
+InputKind = Literal["text", "image", "series"]
+OutputKind = Literal["translation", "continuation", "text", "labels", "vector", "gaps", "forecast"]
 
 
 class ItemError(DataError):
@@ -38,6 +41,16 @@ class Predictor(ABC):
     kind: ClassVar[type[Config]]  # of its settings
     what: ClassVar[str]  # it is asked about, in the singular
     tokenizer: Any = None  # where there are no tokens
+    input_kind: ClassVar[InputKind] = "text"
+    output_kind: ClassVar[OutputKind]
+    generates_text: ClassVar[bool] = False
+    accepts_pairs: ClassVar[bool] = False  # an item may be two texts that belong together
+    batch_method: ClassVar[str | None] = None  # takes a list of prepared items: what several processes can share
+
+    @property
+    def takes_pairs(self) -> bool:
+        """Whether every item is two texts that belong together."""
+        return False
 
     def __init__(self, config: FamilyConfig, module: nn.Module, settings: Any) -> None:
         self.config = config

@@ -36,6 +36,7 @@ class Reader(Predictor):
     """An encoder over a tokeniser of any make; a task says what its output means."""
 
     what: ClassVar[str] = "text"
+    batch_method: ClassVar[str] = "outputs"
 
     def __init__(self, config: FamilyConfig, module: nn.Module, settings: Any, tokenizer: PublishedTokenizer) -> None:
         super().__init__(config, module, settings)

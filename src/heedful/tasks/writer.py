@@ -13,7 +13,7 @@ from ..errors import DataError
 from ..generation import GenerationConfig, Hypothesis, Stream, stream
 from ..generation.engine import Asked
 from .answers import Answer, best_joined, joined
-from .predictor import ItemError, listed
+from .predictor import InputKind, ItemError, OutputKind, listed
 from .rounds import Call, Found, Rounds, played
 from .texts import plain
 
@@ -26,6 +26,17 @@ class Writer(ABC):
     task: ClassVar[str]
     comes_to_an_end: ClassVar[bool] = True  # an answer that does not was cut short
     module: nn.Module
+    input_kind: ClassVar[InputKind] = "text"
+    output_kind: ClassVar[OutputKind] = "text"
+    generates_text: ClassVar[bool] = True
+    accepts_pairs: ClassVar[bool] = False
+    takes_pairs: ClassVar[bool] = False
+    batch_method: ClassVar[str] = "found"
+
+    @property
+    def lacks_confidence(self) -> bool:
+        """Whether it could say how surely an answer is right, and was not taught to."""
+        return False
 
     @property
     @abstractmethod

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heedful.cli.search import search
+from heedful.cli.output import search
 from heedful.data.readers.files import every_line
 from heedful.errors import ConfigError, DataError
 from heedful.tasks.embedding.search import Index
@@ -105,10 +105,10 @@ def test_the_shell_refuses_with_a_reason(model: Any, folder: Path, tmp_path: Pat
     (tmp_path / "a.txt").write_bytes(b"good\n\xff\n")
     out = io.BytesIO()
     with pytest.raises(DataError, match=r"1 lines of .* were not searched"):
-        search(model, ["good"], tmp_path / "a.txt", out)
+        search(model, ["good"], tmp_path / "a.txt", out, count=10)
     assert out.getvalue().startswith(b"1.0000\t1\tgood")
     with pytest.raises(DataError, match="--query 2: it is empty"):
-        search(model, ["good", " "], tmp_path / "a.txt", out)
+        search(model, ["good", " "], tmp_path / "a.txt", out, count=10)
     filler = import_model(folder, tmp_path / "filler")
     with pytest.raises(ConfigError, match="this model is for masked"):
-        search(filler, ["good"], tmp_path / "a.txt", out)
+        search(filler, ["good"], tmp_path / "a.txt", out, count=10)

@@ -12,8 +12,7 @@ from series_files import TINY, table, walks
 from typer.testing import CliRunner, Result
 
 import heedful
-from heedful.cli.running import ManyFiles
-from heedful.cli.train_forecasting import EXAMPLE, forecasting
+from heedful.cli.train import ManyFiles, forecasting
 from heedful.errors import ConfigError, DataError
 from heedful.families import build
 from heedful.tasks.forecasting import ForecastSettings, SeriesForecaster
@@ -25,7 +24,7 @@ QUICK = ("training.steps=4", "training.validate_every=2", "training.device=cpu",
 @pytest.fixture
 def run() -> Callable[..., Result]:
     app = typer.Typer()
-    app.command(cls=ManyFiles, epilog=EXAMPLE)(forecasting)
+    app.command(cls=ManyFiles)(forecasting)
 
     def run(*words: object, settings: Sequence[str] = QUICK) -> Result:
         sets = [word for setting in settings for word in ("--set", setting)]

@@ -10,8 +10,8 @@ from typing import Any
 from fastapi import Request
 from starlette.datastructures import ImmutableMultiDict
 
-from ..forms import FORMS, form_of, kind_of
-from ..refusals import Refusal
+from ..errors import APIError
+from ..inputs import FORMS, content_type, form_fields
 from ..settings import Settings
 
 JSON = "application/json"
@@ -27,7 +27,7 @@ class Texts:
 
 
 @dataclass(frozen=True)
-class Wish:
+class TranslateRequest:
     """What /translate is asked for."""
 
     q: Texts
@@ -37,48 +37,48 @@ class Wish:
     alternatives: int
 
 
-async def given(request: Request) -> dict[str, Any]:
+async def request_parameters(request: Request) -> dict[str, Any]:
     """All parameters by name; those of the body win. One that is null is not given."""
-    found = _fields(request.query_params)
+    parameters = _fields(request.query_params)
     if body := await request.body():
-        kind = kind_of(request)
+        kind = content_type(request)
         if kind == JSON or kind.endswith("+json"):
-            found |= _members(body)
+            parameters |= _members(body)
         elif kind in FORMS:
             try:
-                found |= _fields(await form_of(request))
+                parameters |= _fields(await form_fields(request))
             except ValueError:
-                raise Refusal(400, "Invalid request: a form is in UTF-8, with a thousand fields at most") from None
+                raise APIError(400, "Invalid request: a form is in UTF-8, with a thousand fields at most") from None
         else:
-            raise Refusal(415, f"a body is {JSON}, {FORMS[0]} or {FORMS[1]}, not {kind[:60]!r}")
-    return {name: value for name, value in found.items() if value is not None}
+            raise APIError(415, f"a body is {JSON}, {FORMS[0]} or {FORMS[1]}, not {kind[:60]!r}")
+    return {name: value for name, value in parameters.items() if value is not None}
 
 
-def wish_of(found: Mapping[str, Any], limits: Settings) -> Wish:
+def translate_request(parameters: Mapping[str, Any], limits: Settings) -> TranslateRequest:
     """Checked, but for the languages."""
-    q = texts_of(found, limits)
-    source, target = _word(found, "source"), _word(found, "target")
-    alternatives = _count(found.get("alternatives", 0), limits.max_alternatives)
-    form = _string("format", found.get("format", "")) or "text"
+    q = texts_of(parameters, limits)
+    source, target = _word(parameters, "source"), _word(parameters, "target")
+    alternatives = _count(parameters.get("alternatives", 0), limits.max_alternatives)
+    form = _string("format", parameters.get("format", "")) or "text"
     if form not in FORMATS:
-        raise Refusal(400, f"{form[:40]!r} format is not supported; the formats are: {', '.join(FORMATS)}")
-    return Wish(q, source, target, form == "html", alternatives)
+        raise APIError(400, f"{form[:40]!r} format is not supported; the formats are: {', '.join(FORMATS)}")
+    return TranslateRequest(q, source, target, form == "html", alternatives)
 
 
-def texts_of(found: Mapping[str, Any], limits: Settings) -> Texts:
+def texts_of(parameters: Mapping[str, Any], limits: Settings) -> Texts:
     """The texts, not too many and none too long."""
-    q = found.get("q")
+    q = parameters.get("q")
     if q is None or q in ("", []):
         raise _missing("q")
     if not isinstance(q, str | list):
-        raise Refusal(400, f"Invalid request: q is a string or an array of strings, not {_kind(q)}")
+        raise APIError(400, f"Invalid request: q is a string or an array of strings, not {_kind(q)}")
     texts = [_string("q", text) for text in ([q] if isinstance(q, str) else q)]
     if len(texts) > limits.max_items:
-        raise Refusal(400, f"Invalid request: request ({len(texts)} texts) exceeds the limit ({limits.max_items})")
+        raise APIError(400, f"Invalid request: request ({len(texts)} texts) exceeds the limit ({limits.max_items})")
     for text in texts:
         if len(text) > limits.max_characters:
             size = f"{len(text)} characters"
-            raise Refusal(400, f"Invalid request: request ({size}) exceeds text limit ({limits.max_characters})")
+            raise APIError(400, f"Invalid request: request ({size}) exceeds text limit ({limits.max_characters})")
     return Texts(texts, isinstance(q, list))
 
 
@@ -89,16 +89,16 @@ def _fields(sent: ImmutableMultiDict[str, Any]) -> dict[str, Any]:
 
 def _members(body: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(body)
+        parameters = json.loads(body)
     except (ValueError, RecursionError):
-        raise Refusal(400, "Invalid JSON format: this is not JSON") from None
-    if not isinstance(found, dict):
-        raise Refusal(400, f"Invalid JSON format: the parameters are members of an object, not of {_kind(found)}")
-    return found
+        raise APIError(400, "Invalid JSON format: this is not JSON") from None
+    if not isinstance(parameters, dict):
+        raise APIError(400, f"Invalid JSON format: the parameters are members of an object, not of {_kind(parameters)}")
+    return parameters
 
 
-def _word(found: Mapping[str, Any], name: str) -> str:
-    word = _string(name, found.get(name, ""))
+def _word(parameters: Mapping[str, Any], name: str) -> str:
+    word = _string(name, parameters.get(name, ""))
     if not word:
         raise _missing(name)
     return word
@@ -106,9 +106,9 @@ def _word(found: Mapping[str, Any], name: str) -> str:
 
 def _string(name: str, value: object) -> str:
     if not isinstance(value, str):
-        raise Refusal(400, f"Invalid request: {name} is a string, not {_kind(value)}")
+        raise APIError(400, f"Invalid request: {name} is a string, not {_kind(value)}")
     if any("\ud800" <= character <= "\udfff" for character in value):
-        raise Refusal(400, f"Invalid request: {name} has half a surrogate pair in it, which is no character")
+        raise APIError(400, f"Invalid request: {name} has half a surrogate pair in it, which is no character")
     return value
 
 
@@ -116,14 +116,14 @@ def _count(value: object, most: int) -> int:
     if isinstance(value, str) and value.isdecimal() and len(value) < 10:
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise Refusal(400, "Invalid request: alternatives parameter is not a number")
+        raise APIError(400, "Invalid request: alternatives parameter is not a number")
     if not 0 <= value <= most:
-        raise Refusal(400, f"Invalid request: alternatives parameter must be >= 0 and <= {most}")
+        raise APIError(400, f"Invalid request: alternatives parameter must be >= 0 and <= {most}")
     return value
 
 
-def _missing(name: str) -> Refusal:
-    return Refusal(400, f"Invalid request: missing {name} parameter")
+def _missing(name: str) -> APIError:
+    return APIError(400, f"Invalid request: missing {name} parameter")
 
 
 def _kind(value: object) -> str:

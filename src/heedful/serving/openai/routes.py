@@ -2,25 +2,85 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 from typing import Any
 
+import numpy as np
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from ...errors import DataError
 from ...tasks.embedding import Embedder
-from ...tasks.language_model import Continuer
-from ..house import house_of, served
-from ..leaving import while_here
+from ...tasks.predictor import ItemError
+from ..errors import V1_ERRORS, APIError, Json
 from ..models import Served
-from ..refusals import V1_REFUSALS, Json, Refusal
-from .asking import Asked
-from .completions import Completions
-from .embeddings import embedded
-from .events import Events, events
-from .replies import Completion, EmbeddingList, Model, ModelList
-from .requests import CompletionRequest, EmbeddingRequest
+from ..state import ServerState, cancel_on_disconnect, requested_model, server_state
+from .completions import Completions, Events, events
+from .parameters import CompletionParameters, listed
+from .schemas import (
+    Completion,
+    CompletionRequest,
+    Embedding,
+    EmbeddingList,
+    EmbeddingRequest,
+    EmbeddingUsage,
+    ModelCard,
+    ModelList,
+)
 
-router = APIRouter(prefix="/v1", tags=["OpenAI"], responses=V1_REFUSALS)
+
+async def embedded(request: EmbeddingRequest, model: Served, state: ServerState) -> EmbeddingList:
+    """A vector for each input, in order."""
+    inputs = listed(request.input, state.settings, "input")
+    texts = await asyncio.to_thread(_texts, inputs, model.predictor)
+    try:
+        vectors = await model.desk.predict(texts)
+    except ItemError as error:
+        raise APIError(400, f"input {error.index + 1}: {error.reason}", param="input") from None
+    size = len(vectors[0])
+    if request.dimensions not in (None, size):
+        why = f"this model's vectors have {size} dimensions, and fewer would not mean the same; leave it out"
+        raise APIError(400, why, param="dimensions")
+    state.metrics.answered(model.name, items=len(texts))
+    tokens = await asyncio.to_thread(_count, texts, model.predictor)
+    shape = _base64 if request.encoding_format == "base64" else list
+    return EmbeddingList(
+        data=[Embedding(index=index, embedding=shape(vector)) for index, vector in enumerate(vectors)],
+        model=model.name,
+        usage=EmbeddingUsage(prompt_tokens=tokens, total_tokens=tokens),
+    )
+
+
+def _base64(vector: Any) -> str:
+    return base64.b64encode(np.asarray(vector, dtype="<f4").tobytes()).decode("ascii")
+
+
+def _texts(inputs: list[str | list[int]], model: Embedder) -> list[str]:
+    return [item if isinstance(item, str) else _text(item, index, model) for index, item in enumerate(inputs)]
+
+
+def _text(ids: list[int], index: int, model: Embedder) -> str:
+    """Of ids that are how the tokeniser writes a text, with or without what it puts around one."""
+    try:
+        text = model.tokenizer.decode(ids)
+        full_ids, special_ids = model.tokenizer.encode(text), model.tokenizer.encode("")
+    except DataError as error:
+        raise APIError(400, f"input {index + 1}: {error}", param="input") from None
+    bare = len(full_ids) - len(special_ids)
+    if ids != full_ids and (
+        len(ids) != bare or ids not in [full_ids[at : at + bare] for at in range(len(special_ids) + 1)]
+    ):
+        why = "these token ids are not how this model writes their text; send the text itself"
+        raise APIError(400, f"input {index + 1}: {why}", param="input")
+    return text
+
+
+def _count(texts: list[str], model: Embedder) -> int:
+    return sum(len(model.prepared(text).ids) for text in texts)
+
+
+router = APIRouter(prefix="/v1", tags=["OpenAI"], responses=V1_ERRORS)
 
 STREAMED: dict[int | str, dict[str, Any]] = {
     200: {
@@ -34,45 +94,45 @@ STREAMED: dict[int | str, dict[str, Any]] = {
 @router.get("/models")
 async def models(request: Request) -> ModelList:
     """Every model that is served."""
-    return ModelList(data=[_described(model) for model in house_of(request).models.values()])
+    return ModelList(data=[_described(model) for model in server_state(request).models.values()])
 
 
 @router.get("/models/{model}")
-async def model(request: Request, model: str) -> Model:
+async def model(request: Request, model: str) -> ModelCard:
     """One of them."""
-    return _described(served(request, model))
+    return _described(requested_model(request, model))
 
 
 @router.post("/completions", response_model=Completion, responses=STREAMED)
 async def completions(request: Request, body: CompletionRequest) -> Response:
     """What follows a text."""
-    model = _able(served(request, body.model), Continuer, "continue a text")
-    house = house_of(request)
-    found = Completions(model, await Asked.of(body, model.predictor, house.settings), house)
+    model = _able(requested_model(request, body.model), "continuation", "continue a text")
+    state = server_state(request)
+    result = Completions(model, await CompletionParameters.of(body, model.predictor, state.settings), state)
     if body.stream:
-        return await events(request, found, usage=bool(body.stream_options and body.stream_options.include_usage))
-    return Json((await while_here(request, found.whole())).model_dump())
+        return await events(request, result, usage=bool(body.stream_options and body.stream_options.include_usage))
+    return Json((await cancel_on_disconnect(request, result.response())).model_dump())
 
 
 @router.post("/embeddings")
 async def embeddings(request: Request, body: EmbeddingRequest) -> EmbeddingList:
     """Texts as vectors."""
-    model = _able(served(request, body.model), Embedder, "embed texts")
-    return await while_here(request, embedded(body, model, house_of(request)))
+    model = _able(requested_model(request, body.model), "vector", "embed texts")
+    return await cancel_on_disconnect(request, embedded(body, model, server_state(request)))
 
 
 @router.post("/chat/completions", status_code=404)
 async def chat() -> None:
     """Not here: a chat needs a template that these models were not trained with."""
-    raise Refusal(404, "there is no chat here, for these models know no roles; use /v1/completions", code="no_chat")
+    raise APIError(404, "there is no chat here, for these models know no roles; use /v1/completions", code="no_chat")
 
 
-def _described(model: Served) -> Model:
-    return Model(id=model.name, created=model.created, task=model.task)
+def _described(model: Served) -> ModelCard:
+    return ModelCard(id=model.name, created=model.created, task=model.task)
 
 
-def _able(model: Served, kind: type, does: str) -> Served:
-    if not isinstance(model.predictor, kind):
+def _able(model: Served, output_kind: str, does: str) -> Served:
+    if model.predictor.output_kind != output_kind:
         why = f"the model {model.name!r} is for {model.task.replace('_', ' ')}, and cannot {does}"
-        raise Refusal(400, why, param="model", code="model_not_supported")
+        raise APIError(400, why, param="model", code="model_not_supported")
     return model

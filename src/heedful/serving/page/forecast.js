@@ -1,12 +1,109 @@
 // Forecast: numbers in, the steps that follow out.
 
 import { Refused } from "./api.js";
-import { asking } from "./asking.js";
-import { inside } from "./inside.js";
-import { el } from "./look/dom.js";
-import { lineChart } from "./line.js";
-import { numbersOf } from "./numbers.js";
-import { copyButton, examples, head, newId, textBox } from "./parts.js";
+import { asking, copyRow, examples, inside, layout, newId, textBox } from "./form.js";
+import { el, onWidth, svg } from "./look/dom.js";
+
+// Numbers from what people paste: a list, a column, or a table with or without names.
+const NONE = new Set(["", "na", "nan", "null", "none", "-"]);
+
+function value(cell) {
+  const text = cell.trim().replace(/^"|"$/g, "");
+  if (NONE.has(text.toLowerCase())) return null;
+  const number = Number(text);
+  return Number.isFinite(number) ? number : undefined; // a word
+}
+
+const cellsOf = (line) => line.split(line.includes("\t") ? "\t" : line.includes(";") ? ";" : ",");
+const isData = (row) => row.some((cell) => typeof value(cell) === "number");
+
+// {series, column, name}: series is what the model reads, column the numbers to draw; null where there are none.
+function numbersOf(text, columns) {
+  const lines = text.split("\n").filter((line) => line.trim());
+  const flat = text.trim().split(/[\s,;]+/).map(value);
+  const list = lines.length === 1 || lines.every((line) => cellsOf(line).length === 1);
+  if (list && columns.length < 2) {
+    const rest = flat.slice(flat.findIndex((one) => typeof one === "number")); // a name may stand above
+    if (!rest.length || rest.includes(undefined)) return null;
+    return { series: rest, column: rest, name: columns[0] ?? "" };
+  }
+  if (!lines.length) return null;
+  const table = lines.map(cellsOf);
+  const names = isData(table[0]) ? null : table.shift().map((cell) => cell.trim().replace(/^"|"$/g, ""));
+  const rows = table.map((row) => row.map(value));
+  const places = wanted(names, rows, columns);
+  if (!places || !rows.length) return null;
+  const found = rows.map((row) => places.map((place) => (row[place] === undefined ? null : row[place])));
+  const single = places.length === 1 && columns.length < 2;
+  return {
+    series: single ? found.map(([one]) => one) : found,
+    column: found.map(([one]) => one),
+    name: names?.[places[0]] ?? columns[0] ?? "",
+  };
+}
+
+// The model's columns by name; else, of a table that has none of them, those with numbers, from the right.
+function wanted(names, rows, columns) {
+  const lower = names?.map((name) => name.toLowerCase()) ?? [];
+  const named = columns.map((column) => lower.indexOf(column.toLowerCase()));
+  if (columns.length && named.every((place) => place >= 0)) return named;
+  const numeric = (rows[0] ?? []).map((_, place) => place).filter((place) => rows.every((row) => row[place] !== undefined));
+  const count = Math.max(1, columns.length);
+  return numeric.length >= count ? numeric.slice(-count) : null;
+}
+
+// A line and how it goes on.
+const HEIGHT = 260;
+const EDGE = { left: 8, right: 12, top: 16, bottom: 26 };
+
+// About four round numbers between the ends.
+function ticks(low, high) {
+  const rough = (high - low) / 4 || 1;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * [1, 2, 5, 10].find((one) => one * power >= rough);
+  const first = Math.ceil(low / step);
+  return Array.from({ length: Math.floor(high / step) - first + 1 }, (_, place) => (first + place) * step);
+}
+
+const path = (points) => points.reduce((text, point) =>
+  point ? `${text}${text && !text.endsWith(" ") ? "L" : "M"}${point[0].toFixed(1)} ${point[1].toFixed(1)}` : `${text} `, "");
+
+// Only the newest steps that the model reads are drawn, beside those it foresees.
+function lineChart({ speech }, root, read, foreseen) {
+  const known = read.filter((value) => value !== null);
+  const all = [...known, ...foreseen];
+  const [low, high] = [Math.min(...all), Math.max(...all)];
+  const room = (high - low || Math.abs(high) || 1) * 0.06;
+  const steps = read.length + foreseen.length;
+  const number = (value) => speech.number(value, { maximumSignificantDigits: 6 });
+
+  function draw(width) {
+    const marks = ticks(low - room, high + room);
+    const left = EDGE.left + 8 * Math.max(...marks.map((mark) => number(mark).length));
+    const x = (step) => left + (step / Math.max(1, steps - 1)) * (width - left - EDGE.right);
+    const y = (value) => EDGE.top + ((high + room - value) / (high - low + 2 * room)) * (HEIGHT - EDGE.top - EDGE.bottom);
+    const past = read.map((value, step) => (value === null ? null : [x(step), y(value)]));
+    const next = foreseen.map((value, step) => [x(read.length + step), y(value)]);
+    const joint = past.at(-1) ? [past.at(-1), ...next] : next;
+    const border = x(read.length - 0.5);
+    root.replaceChildren(svg("svg", { width, height: HEIGHT, viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": speech.t("chart") },
+      svg("rect", { class: "future", x: border, y: EDGE.top, width: width - EDGE.right - border + 6, height: HEIGHT - EDGE.top - EDGE.bottom, rx: 4 }),
+      marks.map((mark) => [
+        svg("line", { class: "rule", x1: left, x2: width - EDGE.right, y1: y(mark), y2: y(mark) }),
+        svg("text", { x: left - 8, y: y(mark) + 4, "text-anchor": "end" }, number(mark))]),
+      svg("path", { class: "past", d: path(past) }),
+      svg("path", { class: "next", d: path(joint) }),
+      next.map(([cx, cy], step) => svg("circle", { class: "next", cx, cy, r: foreseen.length > 24 ? 1.5 : 3 },
+        svg("title", {}, `+${step + 1}: ${number(foreseen[step])}`))),
+      svg("text", { x: left, y: HEIGHT - 6 }, speech.t("stepsRead", { n: read.length })),
+      svg("text", { class: "later", x: width - EDGE.right, y: HEIGHT - 6, "text-anchor": "end" }, speech.t("stepsForeseen", { n: foreseen.length }))));
+  }
+
+  const frame = el("div", { class: "chart" });
+  root.replaceChildren(frame);
+  root = frame;
+  onWidth(frame, draw);
+}
 
 // Series of our own making, long enough for the model: they rise, swing and turn.
 const SHAPES = {
@@ -21,15 +118,15 @@ function written(shape, { context, columns }) {
   return columns.length > 1 ? [columns.join(","), ...rows.map((row) => row.join(","))].join("\n") : rows.join("\n");
 }
 
-export function mount(root, context) {
-  const { api, model, models, speech, state } = context;
+export function forecast(root, context) {
+  const { api, model, speech, state } = context;
   const { series } = model;
   const text = textBox(context, "forecasting", { rows: 8, class: "numbers", inputmode: "text" });
   const answer = el("div", { class: "answer", "aria-live": "polite" });
   const said = el("p", { class: "soft note" });
   const look = inside(context);
   let known = null;
-  const tools = el("div", { class: "acts", hidden: true }, copyButton(context, () => known[1].join("\n")));
+  const tools = copyRow(context, () => known[1].join("\n"));
   const id = newId("file");
   const file = el("input", { type: "file", accept: ".csv,.tsv,.txt,text/*", id, class: "aside" });
 
@@ -54,13 +151,10 @@ export function mount(root, context) {
   });
   state.on("language", draw);
   const tries = examples(context, Object.keys(SHAPES), (one) => (text.put(written(one, series)), form.run()), (one) => speech.say("span", one));
-  root.append(
-    head(context, "forecasting", models),
-    form.listen(el("form", { class: "card" },
-      el("div", { class: "halves uneven" },
-        el("div", { class: "half" }, text.root,
-          speech.say("p", "seriesNeeds", { context: series.context, horizon: series.horizon }, { class: "soft note" }),
-          el("div", { class: "foot" }, form.row, el("div", { class: "acts" }, file, speech.say("label", "chooseTable", {}, { for: id, class: "small" }))), form.trouble),
-        el("div", { class: "half answers" }, speech.say("h2", "answer", {}, { class: "quiet" }), answer, said, tools)))),
-    tries.root, look.root);
+  layout(root, context, "forecasting", form, {
+    halves: "halves uneven",
+    question: [text.root, speech.say("p", "seriesNeeds", { context: series.context, horizon: series.horizon }, { class: "soft note" })],
+    foot: el("div", { class: "acts" }, file, speech.say("label", "chooseTable", {}, { for: id, class: "small" })),
+    answers: [answer, said, tools], below: [tries, look],
+  });
 }

@@ -1,20 +1,139 @@
-"""The page, the files it is made of, what it must know, and the looks it shows."""
+"""The page at `/`, the files it is made of, what it must know, and the looks inside a model that it shows.
+
+A browser may run our scripts and no others, and reach this server alone.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import base64
+import hashlib
+from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
+from pydantic import BaseModel, Field
 
+from ...data.text_tokenizers import encode
 from ...lens import page as look_page
-from ..house import house_of, served
-from ..leaving import while_here
-from ..refusals import PLAIN_REFUSALS, Refusal
+from ...lens.page import render
+from ...lens.page.writing import script, style
+from ...tasks.looking import look_at
+from ...tasks.predictor import ItemError
+from ..errors import PLAIN_ERRORS, APIError
+from ..inputs import as_inputs
+from ..models import Served
+from ..settings import Settings
+from ..state import cancel_on_disconnect, requested_model, server_state
 from .describing import Offer, offer
-from .looking import Language, LookAt, look
-from .policies import look_headers, page_headers
+
+COMMON = {"Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff"}
+
+
+@cache
+def page_headers() -> dict[str, str]:
+    """Of the page at `/`.
+
+    It shows the looks it has fetched in a sandboxed frame, and such a frame inherits this policy: so the one inline
+    script and the one style sheet that a look is made of are named by their hashes. Nothing else inline may run.
+    """
+    policy = (
+        f"default-src 'none'; script-src 'self' {_hash(script())}; style-src 'self' {_hash(style())}; "
+        "connect-src 'self'; img-src 'self' data: blob:; frame-src blob:; "
+        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    )
+    return {"Content-Security-Policy": policy, "Cache-Control": "no-cache", **COMMON}
+
+
+@cache
+def look_headers() -> dict[str, str]:
+    """Of a look on its own: as strict as the page says of itself, and never kept, for it holds what someone asked."""
+    policy = (
+        f"default-src 'none'; script-src {_hash(script())}; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    return {"Content-Security-Policy": policy, "Cache-Control": "no-store", **COMMON}
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+MOST_TOKENS = 400  # a page of more is slow to write and hard to read
+MOST_BEAMS = 8
+
+Language = Literal["en", "ko"]
+
+
+class LookAt(BaseModel):
+    """What to look at. `input` is a text, two for a model that takes pairs, an image in base64, or a series.
+
+    The other fields are for models that write. A `temperature` above 0 draws words, by the `seed`; without one the
+    model writes as it does by itself.
+    """
+
+    input: str | list[Any]
+    language: Language = "en"
+    beam: int | None = Field(default=None, ge=1, le=MOST_BEAMS)
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    seed: int | None = Field(default=None, ge=0, lt=2**63)
+    max_new_tokens: int | None = Field(default=None, ge=1)
+
+
+async def look(served: Served, body: LookAt, settings: Settings) -> str:
+    """The page. The model does it at its desk, between other people's answers."""
+    if not settings.look:
+        raise APIError(403, "this server does not let clients look inside its models")
+    predictor = served.predictor
+    overrides = _generation_overrides(predictor, body, settings)
+    try:
+        (item,) = await asyncio.to_thread(as_inputs, predictor, [body.input], settings)
+    except ItemError as error:
+        raise APIError(400, error.reason, param="input") from None
+    return await served.desk.call(lambda: _page(served, item, body.language, overrides))
+
+
+def _page(served: Served, item: Any, language: Language, overrides: dict[str, Any]) -> str:
+    _check_tokens(served.predictor, item, overrides)
+    document = look_at(served.predictor, item, name=served.name, language=language, **overrides)
+    return render(document)
+
+
+def _generation_overrides(predictor: Any, body: LookAt, settings: Settings) -> dict[str, Any]:
+    """Of generation; the answer is then the one that was given before."""
+    overrides = body.model_dump(include={"beam", "temperature", "seed", "max_new_tokens"}, exclude_none=True)
+    if not predictor.generates_text:
+        if overrides:
+            raise APIError(
+                400, f"{min(overrides)} is for models that write, and this one does not", param=min(overrides)
+            )
+        return {}
+    if body.max_new_tokens is not None and body.max_new_tokens > settings.max_new_tokens:
+        raise APIError(400, f"max_new_tokens is at most {settings.max_new_tokens:,} here", param="max_new_tokens")
+    if (temperature := overrides.pop("temperature", None)) is not None:
+        overrides |= {"sample": True, "temperature": temperature} if temperature else {"sample": False}
+    return {"precision": settings.precision, **overrides}
+
+
+def _check_tokens(predictor: Any, item: Any, overrides: dict[str, Any]) -> None:
+    """Of texts; images and series have as many patches as the model was made for."""
+    if not isinstance(item, str | tuple):
+        return
+    texts = item if isinstance(item, tuple) else (item,)
+    n_read = sum(len(encode(predictor.tokenizer, text)) for text in texts)
+    if n_read > MOST_TOKENS:
+        raise APIError(400, f"a look shows at most {MOST_TOKENS} tokens, and this text has {n_read:,}; shorten it")
+    if predictor.output_kind == "continuation":
+        wanted = overrides.get("max_new_tokens") or predictor.generation.max_new_tokens or 0
+        if n_read + wanted > MOST_TOKENS:
+            raise APIError(
+                400,
+                f"a look shows at most {MOST_TOKENS} tokens, and this text has {n_read:,} and {wanted:,} more to come; "
+                "ask for fewer",
+            )
+
 
 HERE, LOOK = Path(__file__).parent, Path(look_page.__file__).parent
 KINDS = {".js": "text/javascript", ".css": "text/css"}
@@ -34,23 +153,23 @@ def index() -> HTMLResponse:
     return HTMLResponse((HERE / "index.html").read_text(encoding="utf-8"), headers=page_headers())
 
 
-@router.get("/page/models", response_model=Offer, responses=PLAIN_REFUSALS)
+@router.get("/page/models", response_model=Offer, responses=PLAIN_ERRORS)
 def models(request: Request) -> Offer:
     """What is served, as the page needs to know it."""
-    house = house_of(request)
-    return offer(list(house.models.values()), house.settings)
+    state = server_state(request)
+    return offer(list(state.models.values()), state.settings)
 
 
 @router.get("/page/{name:path}", include_in_schema=False)
 def file(name: str) -> Response:
     """A script or a style sheet of the page."""
     if name not in FILES:
-        raise Refusal(404, "there is no such file")
+        raise APIError(404, "there is no such file")
     path = FILES[name]
     return Response(path.read_bytes(), media_type=KINDS[path.suffix], headers=page_headers())
 
 
-@router.get("/look/{model}", response_class=HTMLResponse, responses=PLAIN_REFUSALS)
+@router.get("/look/{model}", response_class=HTMLResponse, responses=PLAIN_ERRORS)
 async def look_by_address(
     request: Request, model: str, text: Annotated[str, Query()], language: Annotated[Language, Query()] = "en"
 ) -> HTMLResponse:
@@ -58,13 +177,13 @@ async def look_by_address(
     return await _look(request, model, LookAt(input=text, language=language))
 
 
-@router.post("/look/{model}", response_class=HTMLResponse, responses=PLAIN_REFUSALS)
-async def look_inside(request: Request, model: str, asked: LookAt) -> HTMLResponse:
+@router.post("/look/{model}", response_class=HTMLResponse, responses=PLAIN_ERRORS)
+async def look_inside(request: Request, model: str, body: LookAt) -> HTMLResponse:
     """Look inside a model while it answers a text, an image or a series."""
-    return await _look(request, model, asked)
+    return await _look(request, model, body)
 
 
-async def _look(request: Request, model: str, asked: LookAt) -> HTMLResponse:
-    found = served(request, model)
-    page = await while_here(request, look(found, asked, house_of(request).settings))
+async def _look(request: Request, model: str, body: LookAt) -> HTMLResponse:
+    target = requested_model(request, model)
+    page = await cancel_on_disconnect(request, look(target, body, server_state(request).settings))
     return HTMLResponse(page, headers=look_headers())

@@ -14,6 +14,7 @@ from torch import Tensor
 from ...config import Config
 from ...data.published_tokenizer import truncate
 from ...errors import DataError
+from ..predictor import OutputKind
 from ..reader import Reader, Row, Text
 from ..texts import within
 
@@ -53,7 +54,14 @@ class Classifier(Reader):
     """What `heedful.load` gives for a classifier's bundle."""
 
     task: ClassVar[str] = "classification"
+    output_kind: ClassVar[OutputKind] = "labels"
+    accepts_pairs: ClassVar[bool] = True
     kind: ClassVar[type[Config]] = ClassifierSettings
+
+    @property
+    def takes_pairs(self) -> bool:
+        """Whether every item is two texts that belong together."""
+        return bool(self.settings.texts == 2)
 
     def predict(self, texts: Sequence[Text]) -> list[dict[str, float]]:
         """For each text the probability (or the score) of every class by its name, the likeliest first."""

@@ -9,6 +9,7 @@ from typing import ClassVar
 from torch.nn import functional as F
 
 from ...config import Config
+from ..predictor import OutputKind
 from ..reader import Reader, Text
 
 
@@ -25,6 +26,8 @@ class Embedder(Reader):
     """What `heedful.load` gives for an embedder's bundle; its model's head says how tokens become one vector."""
 
     task: ClassVar[str] = "embedding"
+    output_kind: ClassVar[OutputKind] = "vector"
+    accepts_pairs: ClassVar[bool] = True
     kind: ClassVar[type[Config]] = EmbedderSettings
 
     def predict(self, texts: Sequence[Text]) -> list[list[float]]:

@@ -21,7 +21,7 @@ from ...data.series import ColumnScale
 from ...errors import ConfigError, DataError
 from ...families import Imported
 from ..bundle import Bundle
-from ..predictor import ItemError, Predictor
+from ..predictor import InputKind, ItemError, OutputKind, Predictor
 from ..reader import BATCH_TOKENS
 from .baselines import Linear
 from .series import newest
@@ -67,6 +67,8 @@ class SeriesForecaster(Predictor):
     """
 
     task: ClassVar[str] = "forecasting"
+    input_kind: ClassVar[InputKind] = "series"
+    output_kind: ClassVar[OutputKind] = "forecast"
     kind: ClassVar[type[Config]] = ForecastSettings
     what: ClassVar[str] = "series"
     linear: Linear | None = None  # to be judged beside

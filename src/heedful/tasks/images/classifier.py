@@ -18,7 +18,7 @@ from ...core import ClassHead, PatchEmbedding
 from ...data.images import pixels_of
 from ...errors import ConfigError
 from ...families import Imported
-from ..predictor import Predictor
+from ..predictor import InputKind, OutputKind, Predictor
 from ..reader import BATCH_TOKENS
 from .preparing import ImageSettings, prepare
 from .published import published_settings
@@ -28,6 +28,9 @@ class ImageClassifier(Predictor):
     """What `heedful.load` gives for an image classifier's bundle."""
 
     task: ClassVar[str] = "images"
+    input_kind: ClassVar[InputKind] = "image"
+    output_kind: ClassVar[OutputKind] = "labels"
+    batch_method: ClassVar[str] = "look"
     kind: ClassVar[type[Config]] = ImageSettings
     what: ClassVar[str] = "image"
 

@@ -18,7 +18,7 @@ from ...families import GenerationDefaults
 from ...generation import GenerationConfig, Hypothesis, Stream
 from ..answers import Answer
 from ..bundle import Bundle
-from ..predictor import ItemError, listed
+from ..predictor import ItemError, OutputKind, listed
 from ..rounds import Found, Rounds
 from ..texts import plain, within
 from ..writer import Writer
@@ -50,6 +50,7 @@ class Continuer(Writer):
     """What `heedful.load` gives for a language model's bundle; an answer is what follows the text."""
 
     task: ClassVar[str] = "language_model"
+    output_kind: ClassVar[OutputKind] = "continuation"
     comes_to_an_end: ClassVar[bool] = False  # it is asked for so much and no more
 
     def __init__(

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ...config import Config
 from ...errors import DataError
+from ..predictor import OutputKind
 from ..reader import Reader, Row, Text
 
 
@@ -33,6 +34,7 @@ class Filler(Reader):
     """What `heedful.load` gives for a bundle of masked words. An empty text has no gap, and no other may lack one."""
 
     task: ClassVar[str] = "masked"
+    output_kind: ClassVar[OutputKind] = "gaps"
     kind: ClassVar[type[Config]] = FillerSettings
 
     def predict(self, texts: Sequence[Text]) -> list[str]:

@@ -88,6 +88,10 @@ class Task(ABC, Generic[C, D]):
         """Further parts of the page, by the fields of lens.report.ReportData."""
         return {}
 
+    def verdicts(self, metrics: Mapping[str, Any]) -> list[str]:
+        """Sentences that compare a run's metrics with something simpler, for whoever has just trained it."""
+        return []
+
     def remarks(self, predictor: Any, metrics: Mapping[str, Any]) -> list[str]:
         """Sentences for the card that only this task can say."""
         return []

@@ -16,6 +16,7 @@ from ...data.tokenizer import Tokenizer
 from ...generation import GenerationConfig, Hypothesis
 from ..answers import Answer
 from ..bundle import Bundle
+from ..predictor import OutputKind
 from ..writer import Writer
 from .confidence import Confidence
 from .sentences import parts_within, sentences
@@ -45,6 +46,7 @@ class Translator(Writer):
     """What `heedful.load` gives for a translation bundle."""
 
     task: ClassVar[str] = "translation"
+    output_kind: ClassVar[OutputKind] = "translation"
 
     def __init__(
         self,
@@ -57,6 +59,11 @@ class Translator(Writer):
         self.module = module.eval()
         self.tokenizers = tokenizers
         self.settings = settings
+
+    @property
+    def lacks_confidence(self) -> bool:
+        """Whether it was not taught how surely an answer is right."""
+        return self.settings.confidence is None
 
     @property
     def tokenizer(self) -> Tokenizer:

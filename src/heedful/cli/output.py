@@ -1,0 +1,222 @@
+"""How `heedful predict` writes answers to lines of text, plain, with scores or as JSON, and the results of a search."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+from ..data.readers.files import Line, every_line
+from ..errors import ConfigError, DataError
+from ..tasks.answers import Answer
+from ..tasks.embedding.search import Index
+from ..tasks.reader import Reader, Text
+from ..tasks.writer import Writer
+from .console import complain
+
+Form = Literal["plain", "scores", "json"]
+_CONTROLS = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(code) != "\t"}
+
+
+class OutputFormat(ABC):
+    """A model and the form its answers are written in."""
+
+    model: Any
+
+    def why_not(self, text: str) -> str | None:
+        """Why a line is refused, if it is."""
+        why: str | None = self.model.why_not(text)
+        return why
+
+    @abstractmethod
+    def answers(self, lines: Sequence[Line]) -> Iterator[tuple[list[str], bool]]:
+        """For each line what to write, as lines, and whether the answer came to its end."""
+
+    @abstractmethod
+    def refusal(self, line: Line) -> str:
+        """What to write in place of an answer."""
+
+    def stream(self, line: Line, out: BinaryIO) -> bool:
+        """Write the answer to a line while it is generated; whether it came to its end."""
+        raise ConfigError(f"--stream is for models that write; this one, for {self.model.task}, reads")
+
+
+@dataclass
+class GeneratedOutput(OutputFormat):
+    """Of a model that writes: its answers, best first. With several, each begins with the number of its line."""
+
+    model: Writer
+    form: Form
+    overrides: dict[str, Any]  # of generation
+
+    def answers(self, lines: Sequence[Line]) -> Iterator[tuple[list[str], bool]]:
+        candidates = self.model.candidates([line.text for line in lines], **self.overrides)
+        for line, answers in zip(lines, candidates, strict=True):
+            rows = [self._row(line, rank, answer) for rank, answer in enumerate(answers, 1)]
+            yield rows, answers[0].finished or not self.model.comes_to_an_end
+
+    def refusal(self, line: Line) -> str:
+        return self._row(line, 1, Answer("", 0.0, True))
+
+    def stream(self, line: Line, out: BinaryIO) -> bool:
+        """One answer bit by bit; line breaks within it become spaces as soon as something follows them."""
+        bits = self.model.stream(line.text, **self.overrides)
+        text = written = ""
+        for bit in bits:
+            text += bit
+            out.write(one_line(text)[len(written) :].encode())
+            out.flush()
+            written = one_line(text)
+        out.write(b"\n")
+        assert bits.answer is not None  # it has come to its end
+        return bits.answer.finished or not self.model.comes_to_an_end
+
+    def _row(self, line: Line, rank: int, answer: Answer) -> str:
+        if self.form == "json":
+            return as_json(line, _details(rank, answer))
+        text, numbered = one_line(answer.text), self.overrides.get("n_best", 1) > 1
+        if not numbered and self.form == "plain":
+            return text
+        columns = [str(line.number)] if numbered else []
+        columns.append(text.replace("\t", " "))
+        if self.form == "scores":
+            confidence = "" if answer.confidence is None else f"{answer.confidence:.4f}"
+            columns += [confidence, f"{answer.logprob:.4f}"]
+        return "\t".join(columns)
+
+
+@dataclass
+class ReaderOutput(OutputFormat):
+    """Of a model that reads: what it says of each line, or of the two texts that a tab parts."""
+
+    model: Reader
+    form: Form
+
+    def why_not(self, text: str) -> str | None:
+        if self.model.takes_pairs and (tabs := text.count("\t")) != 1:
+            counted = "no tab" if not tabs else f"{tabs:,} tabs"
+            return f"this model reads two texts with a tab between them: FIRST<TAB>SECOND; the line has {counted}"
+        return self.model.why_not(self._item(text))
+
+    def answers(self, lines: Sequence[Line]) -> Iterator[tuple[list[str], bool]]:
+        values = READERS[self.model.output_kind](self.model, [self._item(line.text) for line in lines], self.form)
+        for line, value in zip(lines, values, strict=True):
+            yield [as_json(line, value) if isinstance(value, dict) else one_line(value)], True
+
+    def refusal(self, line: Line) -> str:
+        return as_json(line, {}) if self.form == "json" else ""
+
+    def _item(self, text: str) -> Text:
+        if not self.model.takes_pairs:
+            return text
+        first, second = text.split("\t")
+        return first, second
+
+
+def output_format(model: Any, form: Form, overrides: dict[str, Any]) -> OutputFormat:
+    """How a model's answers are written; overrides of generation are for those that write."""
+    if model.generates_text:
+        return GeneratedOutput(model, form, overrides)
+    if model.input_kind != "text":
+        raise ConfigError(f'a model for {model.task} is used from Python: heedful.load("…").predict([…])')
+    if form == "scores" and model.output_kind != "labels":
+        raise ConfigError(
+            f"--scores is for answers with probabilities; a model for {model.task} gives none so; use --json"
+        )
+    if overrides:
+        named = ", ".join(f"--{name.replace('_', '-')}" for name in overrides)
+        raise ConfigError(f"{named} is for models that write; this one, for {model.task}, reads")
+    return ReaderOutput(model, form)
+
+
+def one_line(text: str) -> str:
+    """What a terminal would obey is shown as a mark: a sample may hold any byte."""
+    return " ".join(text.splitlines()).translate(_CONTROLS)
+
+
+def as_json(line: Line, values: dict[str, Any]) -> str:
+    """Beside the number of the line; and why it was refused, if it was."""
+    fault = {"error": line.fault} if line.fault else {}
+    return json.dumps({"line": line.number, **values, **fault}, ensure_ascii=False)
+
+
+def _details(rank: int, answer: Answer) -> dict[str, Any]:
+    return {
+        "rank": rank,
+        "text": answer.text,
+        "confidence": answer.confidence,
+        "logprob": answer.logprob,
+        "score": answer.score,
+        "finished": answer.finished,
+        "tokens": [piece.text for piece in answer.pieces],
+        "token_logprobs": [piece.logprob for piece in answer.pieces],
+    }
+
+
+def _labels(model: Any, texts: Sequence[Text], form: Form) -> Iterator[str | dict[str, Any]]:
+    """Plain is the answer itself: the likeliest class, all that hold where several may, or the number of a score."""
+    means = model.settings.means
+    for shares in model.predict(texts):
+        label, share = next(iter(shares.items()))
+        if form == "json":
+            yield {"label": label, "scores" if means == "score" else "probabilities": shares}
+        elif means == "score":
+            yield "\t".join(
+                f"{name}\t{score:.4f}" if form == "scores" else f"{score:.6g}" for name, score in shares.items()
+            )
+        elif form == "scores":
+            yield f"{label}\t{share:.4f}"
+        else:
+            yield label if means == "one" else "\t".join(name for name in shares if shares[name] >= 0.5)
+
+
+def _vectors(model: Any, texts: Sequence[Text], form: Form) -> Iterator[str | dict[str, Any]]:
+    for vector in model.predict(texts):
+        yield {"vector": vector} if form == "json" else " ".join(f"{number:.6g}" for number in vector)
+
+
+def _gaps(model: Any, texts: Sequence[Text], form: Form) -> Iterator[str | dict[str, Any]]:
+    for text, guesses in zip(texts, model.guesses(texts), strict=True):
+        filled = model.filled(text, guesses)
+        gaps = [[guess._asdict() for guess in gap] for gap in guesses]
+        yield {"text": filled, "gaps": gaps} if form == "json" else filled
+
+
+READERS: dict[str, Callable[[Any, Sequence[Text], Form], Iterator[str | dict[str, Any]]]] = {  # by `output_kind`
+    "labels": _labels,
+    "vector": _vectors,
+    "gaps": _gaps,
+}
+
+
+def search(
+    model: Any, queries: Sequence[str], index: Path, stream: BinaryIO, *, count: int, as_json: bool = False
+) -> None:
+    """Write for each query its nearest lines, the nearest first: the score, the number of the line, and the line.
+
+    As JSON, a line holds a query and all its matches. Lines that cannot be read are named and left out.
+    """
+    if model.output_kind != "vector":
+        raise ConfigError(
+            f"--query searches by the vectors of an embedder; this model is for {model.task}. "
+            "Import one: heedful import FOLDER --task embedding --out OUT"
+        )
+    for number, query in enumerate(queries, 1):
+        if why := ("it is empty" if not query.strip() else model.why_not(query)):
+            raise DataError(f"--query {number}: {why}")
+    lines = Index(model, every_line(index))
+    for line in lines.refused:
+        complain(f"{index}:{line.number}: {line.fault}")
+    for query in queries:
+        matches = lines.search(query, count)
+        rows = [f"{match.score:.4f}\t{match.line}\t{one_line(match.text)}" for match in matches]
+        if as_json:
+            values = {"query": query, "matches": [match._asdict() for match in matches]}
+            rows = [json.dumps(values, ensure_ascii=False)]
+        stream.writelines(f"{row}\n".encode() for row in rows)
+    stream.flush()
+    if lines.refused:
+        raise DataError(f"{len(lines.refused):,} lines of {index} could not be read, and were not searched")

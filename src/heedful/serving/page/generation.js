@@ -1,0 +1,185 @@
+// Tools for models that write: translate a text, continue it, or answer it with another.
+
+import { asking, copyRow, examples, icon, inside, layout, newId, slider, textBox } from "./form.js";
+import { clear, el } from "./look/dom.js";
+
+const AUTO = "auto";
+const unique = (list) => [...new Set(list)];
+
+function languageName(code, speech) {
+  try {
+    return new Intl.DisplayNames([speech.language()], { type: "language" }).of(code);
+  } catch {
+    return code; // no language that a browser knows
+  }
+}
+
+// Two lists of languages. The second has only what the first can be translated into.
+function pair({ models, speech, state }, changed) {
+  const sources = unique(models.map((model) => model.source));
+  const targets = (source) => unique(models.filter((one) => source === AUTO || one.source === source).map((one) => one.target));
+  const [from, into] = ["from", "into"].map((key) => el("select", { "data-say-aria-label": key, "aria-label": speech.t(key) }));
+  const swap = speech.named(el("button", { type: "button", class: "icon", onclick: () => turn() },
+    icon("M4 7h12m-3-3 3 3-3 3M16 13H4m3-3-3 3 3 3")), "swap");
+  const both = (source, target) => models.some((one) => one.source === target && one.target === source);
+
+  function fill(select, codes, chosen) {
+    clear(select).append(...codes.map((code) =>
+      el("option", { value: code }, code === AUTO ? speech.t("detect") : languageName(code, speech))));
+    select.value = codes.includes(chosen) ? chosen : codes[0];
+  }
+  function draw(source = from.value, target = into.value) {
+    fill(from, sources.length > 1 ? [...sources, AUTO] : sources, source);
+    fill(into, targets(from.value), target);
+    swap.hidden = !models.some((one) => both(one.source, one.target));
+    swap.disabled = !both(from.value, into.value);
+  }
+  function turn() {
+    draw(into.value, from.value);
+    changed(true);
+  }
+  draw();
+  for (const select of [from, into]) select.addEventListener("change", () => (draw(), changed(false)));
+  state.on("language", () => draw());
+  return { root: el("div", { class: "pair" }, from, swap, into), source: () => from.value, target: () => into.value };
+}
+
+// The sentences of a text, each of which can be looked into.
+function sentencesOf(text, language) {
+  const lines = text.split("\n").map((line) => line.trim()).filter(Boolean);
+  if (!Intl.Segmenter) return lines;
+  const cut = new Intl.Segmenter(language, { granularity: "sentence" });
+  return lines.flatMap((line) => [...cut.segment(line)].map((one) => one.segment.trim()).filter(Boolean));
+}
+
+// Of another translation, the lines in which it is another.
+function differing(other, text) {
+  const lines = text.split("\n");
+  return other.split("\n").filter((line, place) => line !== lines[place]).join("\n");
+}
+
+// Translate: lines of text, from and into the languages that are served.
+export function translate(root, context) {
+  const { api, models, served, speech } = context;
+  const text = textBox(context, "translation");
+  const answer = el("p", { class: "answer long", dir: "auto", "aria-live": "polite" });
+  const others = el("div", { class: "others" });
+  const tools = copyRow(context, () => answer.textContent);
+  const look = inside(context);
+  const languages = pair(context, (turned) => {
+    if (turned && answer.textContent.trim()) text.put(answer.textContent.trim());
+    offerExamples();
+    if (text.input.value.trim()) form.run();
+  });
+  const tries = examples(context, [], (one) => (text.put(one), form.run()));
+  const id = newId("more");
+  const more = el("select", { id }, [...Array(1 + Math.min(3, served.max_alternatives)).keys()].map((n) => el("option", { value: n }, n)));
+
+  function offerExamples() {
+    const source = languages.source();
+    tries.offer(unique(models.filter((one) => source === AUTO || one.source === source)
+      .flatMap((one) => one.examples.map(([first]) => first))).slice(0, 4));
+  }
+
+  async function ask(signal) {
+    const q = text.input.value;
+    if (!q.trim()) return text.input.focus();
+    const asked = { source: languages.source(), target: languages.target(), alternatives: Number(more.value) };
+    const found = await api.post("translate", { q, format: "text", ...asked }, signal);
+    show(found, asked.target);
+    const told = found.detectedLanguage?.language ?? asked.source;
+    const name = models.find((one) => one.source === told && one.target === asked.target)?.name;
+    const beam = asked.alternatives ? { beam: 1 + asked.alternatives } : {};
+    look.offer(name ? sentencesOf(q, told).map((one) => ({ label: one, name, body: { input: one, ...beam } })) : []);
+  }
+
+  function show(found, language) {
+    answer.lang = others.lang = language;
+    answer.textContent = found.translatedText;
+    clear(others);
+    if (found.alternatives?.length) {
+      others.append(speech.say("h2", "alternatives", {}, { lang: speech.language() }),
+        el("ol", {}, found.alternatives.map((one) => el("li", { dir: "auto" }, differing(one, found.translatedText)))));
+    }
+    tools.hidden = false;
+  }
+
+  const form = asking(context, "translate", ask);
+  const alternatives = el("div", { class: "option", hidden: !served.max_alternatives }, speech.say("label", "alternatives", {}, { for: id }), more);
+  offerExamples();
+  layout(root, context, "translation", form, {
+    top: el("div", { class: "top" }, languages.root), question: text.root, foot: alternatives, answers: [answer, others, tools],
+    below: [tries, look],
+  });
+}
+
+const [USUAL, MOST] = [64, 400]; // tokens to ask for; a look shows no more
+
+// Continue a text: it comes word by word, and can be stopped.
+export function continueText(root, context) {
+  const { api, model, served } = context;
+  const text = textBox(context, "language_model");
+  const given = el("span", { class: "soft" });
+  const written = el("span", {});
+  const answer = el("p", { class: "answer long", dir: "auto" }, given, written);
+  const tools = copyRow(context, () => answer.textContent);
+  const look = inside(context);
+  const most = Math.min(MOST, served.max_new_tokens);
+  const warmth = slider(context, "temperature", { min: 0, max: 1.5, step: 0.1, value: model.temperature });
+  const usual = Math.min(USUAL, most, (model.context ?? Infinity) / 2); // so that a look can show all of it
+  const length = slider(context, "length", { min: Math.min(8, most), max: most, step: 8, value: usual });
+
+  async function ask(signal) {
+    const prompt = text.input.value;
+    const asked = { temperature: warmth.value(), max_tokens: length.value(), seed: Math.floor(Math.random() * 2 ** 31) };
+    look.offer([]);
+    given.textContent = prompt;
+    clear(written);
+    tools.hidden = false;
+    let pieces = 0;
+    answer.classList.add("writing");
+    try {
+      for await (const event of api.complete({ model: model.name, prompt, ...asked }, signal)) {
+        written.append(event.choices?.[0]?.text ?? "");
+        pieces += 1;
+      }
+    } finally {
+      answer.classList.remove("writing");
+      written.normalize();
+      // After a stop, about as much as was written until then.
+      if (pieces) offer(prompt, signal.aborted ? { ...asked, max_tokens: pieces } : asked);
+    }
+  }
+
+  // The same seed gives the same words again.
+  function offer(input, { temperature, max_tokens, seed }) {
+    look.offer([{ label: input, name: model.name, body: { input, temperature, seed, max_new_tokens: max_tokens } }]);
+  }
+
+  const form = asking(context, "continue", ask);
+  const tries = examples(context, model.examples.map(([first]) => first), (one) => (text.put(one), form.run()));
+  layout(root, context, "language_model", form, {
+    question: [text.root, el("div", { class: "sliders" }, warmth.root, length.root)], answers: [answer, tools], below: [tries, look],
+  });
+}
+
+// Rewrite: a text is answered with another, whatever the model was taught to do.
+export function rewrite(root, context) {
+  const { api, model } = context;
+  const text = textBox(context, "text-to-text");
+  const answer = el("p", { class: "answer", dir: "auto", "aria-live": "polite" });
+  const tools = copyRow(context, () => answer.textContent);
+  const look = inside(context);
+
+  async function ask(signal) {
+    const input = text.input.value;
+    if (!input.trim()) return text.input.focus();
+    answer.textContent = (await api.predict(model.name, input, signal)).text;
+    tools.hidden = false;
+    look.offer([{ label: input, name: model.name, body: { input } }]);
+  }
+
+  const form = asking(context, "rewrite", ask);
+  const tries = examples(context, model.examples.map(([first]) => first), (one) => (text.put(one), form.run()));
+  layout(root, context, "text-to-text", form, { question: text.root, answers: [answer, tools], below: [tries, look] });
+}

@@ -1,0 +1,163 @@
+// Tools for models that read: classify a text, fill its gaps, or compare sentences.
+
+import { asking, bars, copyRow, examples, icon, inside, layout, textBox } from "./form.js";
+import { ink, shade } from "./look/color.js";
+import { clear, el } from "./look/dom.js";
+
+// Classify a text, or two that belong together.
+export function classify(root, context) {
+  const { api, model } = context;
+  const boxes = model.texts === 2
+    ? [textBox(context, "first", { rows: 2 }), textBox(context, "second", { rows: 2 })]
+    : [textBox(context, "classification")];
+  const answer = el("div", { class: "answer", "aria-live": "polite" });
+  const look = inside(context);
+
+  async function ask(signal) {
+    const texts = boxes.map((box) => box.input.value);
+    const empty = boxes.find((box) => !box.input.value.trim());
+    if (empty) return empty.input.focus();
+    const input = texts.length === 2 ? texts : texts[0];
+    const { labels } = await api.predict(model.name, input, signal);
+    bars(context, answer, labels, { scores: model.scores });
+    look.offer([{ label: texts.join(" · "), name: model.name, body: { input } }]);
+  }
+
+  const form = asking(context, "classify", ask);
+  const fill = (texts) => boxes.forEach((box, place) => box.put(texts[place] ?? ""));
+  const tries = examples(context, model.examples, (one) => (fill(one), form.run()), (one) => one.join(" · "));
+  layout(root, context, "classification", form, { question: boxes.map((box) => box.root), answers: answer, below: [tries, look] });
+}
+
+// The text with the first guess in each gap, marked. A guess that begins with no space goes on with the word before it.
+function filled(text, mask, gaps) {
+  const [first, ...rest] = text.split(mask);
+  const pieces = [first];
+  rest.forEach((kept, place) => {
+    const best = gaps[place][0].text;
+    if (!/^\s/.test(best)) pieces.push(pieces.pop().trimEnd());
+    pieces.push(el("mark", {}, best.trim()), kept);
+  });
+  return pieces;
+}
+
+// Fill gaps: the model guesses the words that are missing.
+export function fillGaps(root, context) {
+  const { api, model, speech } = context;
+  const text = textBox(context, "masked");
+  const answer = el("p", { class: "answer", dir: "auto", "aria-live": "polite" });
+  const guesses = el("div", { class: "guesses" });
+  const tools = copyRow(context, () => answer.textContent);
+  const look = inside(context);
+  const insert = speech.say("button", "insertGap", { mask: model.mask }, { type: "button", class: "small" });
+  insert.addEventListener("click", () => {
+    const { selectionStart, selectionEnd } = text.input;
+    text.input.setRangeText(model.mask, selectionStart, selectionEnd, "end");
+    text.fit();
+    text.input.focus();
+  });
+
+  async function ask(signal) {
+    const input = text.input.value;
+    if (!input.trim()) return text.input.focus();
+    const { gaps } = await api.predict(model.name, input, signal);
+    clear(answer).append(...filled(input, model.mask, gaps));
+    clear(guesses).append(...gaps.map((gap) => {
+      const list = el("div", {});
+      bars(context, list, gap.map(({ text, probability }) => ({ label: text.trim(), probability })));
+      return list;
+    }));
+    tools.hidden = false;
+    look.offer([{ label: input, name: model.name, body: { input } }]);
+  }
+
+  const form = asking(context, "fill", ask);
+  const tries = examples(context, model.examples.map(([first]) => first), (one) => (text.put(one), form.run()));
+  layout(root, context, "masked", form, {
+    question: text.root, foot: insert, answers: [answer, guesses, tools], below: [tries, look],
+  });
+}
+
+const MOST = 8;
+const FEWEST = 2;
+
+function cosine(one, other) {
+  let product = 0, first = 0, second = 0;
+  for (let place = 0; place < one.length; place += 1) {
+    product += one[place] * other[place];
+    first += one[place] ** 2;
+    second += other[place] ** 2;
+  }
+  return product / Math.sqrt(first * second || 1);
+}
+
+// Each with each, as a table: darker is nearer.
+function matrix({ speech }, texts, vectors) {
+  const written = (value) => speech.number(value, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+  const cell = (row, column) => {
+    const near = cosine(vectors[row], vectors[column]);
+    const colour = shade(Math.max(0, near));
+    return el("td", { style: { background: colour, color: ink(colour) } }, written(near));
+  };
+  return el("div", { class: "scroll" }, el("table", { class: "matrix" },
+    el("thead", {}, el("tr", {}, el("td", {}), texts.map((text, place) => el("th", { scope: "col", title: text }, place + 1)))),
+    el("tbody", {}, texts.map((text, row) => el("tr", {},
+      el("th", { scope: "row" }, el("b", {}, row + 1), el("span", { dir: "auto" }, ` ${text}`)),
+      texts.map((_, column) => cell(row, column)))))));
+}
+
+function rows({ speech }) {
+  const root = el("ol", { class: "lines" });
+  const add = speech.say("button", "addLine", {}, { type: "button", class: "small", onclick: () => put("").focus() });
+  const inputs = () => [...root.querySelectorAll("input")];
+
+  function put(text) {
+    const input = el("input", { type: "text", dir: "auto", "data-say-aria-label": "sentence", "aria-label": speech.t("sentence") });
+    input.value = text;
+    const remove = speech.named(el("button", { type: "button", class: "icon" }, icon("M6 6l8 8M14 6l-8 8")), "removeLine");
+    const line = el("li", {}, input, remove);
+    remove.addEventListener("click", () => {
+      if (inputs().length > FEWEST) line.remove();
+      else input.value = "";
+      add.hidden = false;
+      (inputs()[0] ?? add).focus();
+    });
+    root.append(line);
+    add.hidden = inputs().length >= MOST;
+    return input;
+  }
+
+  function fill(texts) {
+    clear(root);
+    for (const text of texts) put(text);
+    while (inputs().length < FEWEST) put("");
+  }
+  return { root, add, fill, texts: () => inputs().map((input) => input.value.trim()).filter(Boolean), focus: () => inputs()[0].focus() };
+}
+
+// Compare sentences: how near in direction their vectors are.
+export function compare(root, context) {
+  const { api, model, speech, state } = context;
+  const lines = rows(context);
+  const answer = el("div", { class: "answer", "aria-live": "polite" });
+  const look = inside(context);
+  let known = null;
+  lines.fill(model.examples[0] ?? []);
+
+  const draw = () => known && clear(answer).append(matrix(context, ...known));
+  async function ask(signal) {
+    const texts = lines.texts();
+    if (!texts.length) return lines.focus();
+    const found = await api.predictAll(model.name, texts, signal);
+    known = [texts, found.map(({ vector }) => vector)];
+    draw();
+    look.offer(texts.map((input) => ({ label: input, name: model.name, body: { input } })));
+  }
+
+  state.on(["theme", "language"], draw);
+  const form = asking(context, "compare", ask);
+  layout(root, context, "embedding", form, {
+    question: [speech.say("h2", "sentences", {}, { class: "quiet" }), lines.root], foot: lines.add, heading: "nearness",
+    answers: answer, below: [look],
+  });
+}
