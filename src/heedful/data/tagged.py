@@ -167,8 +167,8 @@ def _listed(
 ) -> tuple[list[str], list[str]]:
     keys = list(row)
     usual = (WORDS, TAGS) if columns is None else tuple((name,) for name in columns)
-    chosen = [next((key for key in known if key in keys), None) for known in usual]
-    if len(chosen) != 2 or None in chosen:
+    chosen = [key for names in usual if (key := next((name for name in names if name in keys), None)) is not None]
+    if len(chosen) != 2:
         raise file.error(
             f"no list of words and of tags; the keys are {', '.join(map(repr, keys[:12])) or 'none'}. "
             "Name them: --columns tokens,tags",

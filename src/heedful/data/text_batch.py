@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -89,20 +89,17 @@ class TagBatch(TextBatch):
         return targets.laid_out(shape, 0) - 1, np.full(shape[0], shape[1])
 
 
-T = TypeVar("T", bound=TextBatch)
-
-
-class TextLoader(BucketedLoader[T], Generic[T]):
+class TextLoader(BucketedLoader[TextBatch]):
     """A store of texts as batches of a class, in an order that (seed, epoch) alone decides."""
 
     def __init__(
-        self, store: TokenStore, batch_tokens: int, seed: int = 0, *, batch_class: type[T] = TextBatch
+        self, store: TokenStore, batch_tokens: int, seed: int = 0, *, batch_class: type[TextBatch] = TextBatch
     ) -> None:
         super().__init__(store, LoaderConfig(batch_tokens=batch_tokens), seed)
         self._longest = int(store.lengths[:, 0].max())
         self._batch_class = batch_class
 
-    def _batch(self, part: BatchPlan) -> T:
+    def _batch(self, part: BatchPlan) -> TextBatch:
         n_rows, places, _ = part.shape  # with a place for an end, which the texts have already
         return self._batch_class.of(self.store, part.rows, (n_rows, min(places, self._longest)))
 

@@ -24,7 +24,7 @@ from ...data.published_tokenizer import PublishedTokenizer
 from ...data.questions import AnswerSpan, QuestionExample, question_files, read_questions
 from ...data.report import TextReport
 from ...data.store import Encoded
-from ...data.text_batch import SpanBatch, TextLoader
+from ...data.text_batch import SpanBatch, TextBatch, TextLoader
 from ...errors import DataError
 from ...files import write_text
 from ...lens.report import Sample
@@ -102,7 +102,7 @@ class QuestionAnsweringConfig(TextEncoderConfig):
         return super().limit if self.data.max_tokens is not None else min(MAX_TOKENS, super().limit)
 
 
-class QuestionAnsweringTask(TextEncoderTask[QuestionAnsweringConfig, QuestionExample, bool, SpanBatch]):
+class QuestionAnsweringTask(TextEncoderTask[QuestionAnsweringConfig, QuestionExample, bool, TextBatch]):
     """Which span of a context answers a question. The metadata says whether some questions have no answer."""
 
     name: ClassVar[str] = QuestionAnswerer.task
@@ -205,7 +205,7 @@ class QuestionAnsweringTask(TextEncoderTask[QuestionAnsweringConfig, QuestionExa
         self.questions = list(read_examples(self.data.folder / QUESTIONS))
         self.uses_segments = uses_segments(self.module, self.data.tokenizer)
 
-    def loss(self, module: nn.Module, batch: SpanBatch) -> Loss:
+    def loss(self, module: nn.Module, batch: TextBatch) -> Loss:
         """The cross-entropy of the answer's first and last token among all tokens of a window."""
         segments = batch.segments if self.uses_segments else None
         keep = padding(batch.keep, lengths=batch.lengths, at_the_end=True)

@@ -23,7 +23,7 @@ from ...data.published_tokenizer import PublishedTokenizer
 from ...data.report import TextReport
 from ...data.store import Encoded
 from ...data.tagged import TaggedSentence, read_tagged, tagged_files
-from ...data.text_batch import TagBatch, TextLoader
+from ...data.text_batch import TagBatch, TextBatch, TextLoader
 from ...errors import ConfigError, DataError
 from ...files import write_text
 from ...lens.report import Sample
@@ -91,7 +91,7 @@ class TagSet(NamedTuple):
     characters: bool
 
 
-class TaggingTask(TextEncoderTask[TaggingConfig, TaggedSentence, TagSet, TagBatch]):
+class TaggingTask(TextEncoderTask[TaggingConfig, TaggedSentence, TagSet, TextBatch]):
     """Which tag every word of a sentence has; the metadata is the set of tags."""
 
     name: ClassVar[str] = Tagger.task
@@ -215,7 +215,7 @@ class TaggingTask(TextEncoderTask[TaggingConfig, TaggedSentence, TagSet, TagBatc
         """The tags, in the order of their numbers."""
         return self.data.metadata.labels
 
-    def loss(self, module: nn.Module, batch: TagBatch) -> Loss:
+    def loss(self, module: nn.Module, batch: TextBatch) -> Loss:
         """The cross-entropy of the tags, over the tokens that have one."""
         keep = padding(batch.keep, lengths=batch.lengths, at_the_end=True)
         logits: Tensor = module(batch.ids, keep)  # (B, T, C)
