@@ -54,3 +54,18 @@ export function dropdown(name, options, chosen, choose, key) {
   select.selectedIndex = options.findIndex(([value]) => value === chosen);
   return el("label", { class: "pick" }, el("span", {}, name), select);
 }
+
+// Keys that a node takes for itself: `handle(key, event)` says false of those it leaves to the page.
+export function onKeys(node, handle) {
+  node.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || handle(event.key, event) === false) return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
+}
+
+// Calls back when the pointer comes upon a node and when it leaves.
+export function onHover(node, enter, leave) {
+  node.addEventListener("pointerenter", enter);
+  node.addEventListener("pointerleave", leave);
+}

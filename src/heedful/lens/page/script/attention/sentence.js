@@ -1,7 +1,7 @@
 // One drawing of the sequences an attention reads: chips, and curves between them where there is room.
 import { sidesOf, tokensOf } from "./selection.js";
 import { hue } from "../color.js";
-import { clear, el, svg } from "../dom.js";
+import { clear, el, onKeys, svg } from "../dom.js";
 import { resize, short, widthOf } from "../drawing/text.js";
 
 const LINES_FROM = 560;
@@ -27,15 +27,12 @@ export function createChips({ doc, state, t }) {
   drawing.addEventListener("click", (event) => tokenOf(event.target) && pin(tokenOf(event.target)));
   drawing.addEventListener("focusin", (event) => event.target.matches(":focus-visible") && point(event));
   drawing.addEventListener("focusout", () => state.set({ token: null }));
-  drawing.addEventListener("keydown", (event) => {
-    const here = tokenOf(event.target), step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (!here || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (step) neighbor(here, step)?.focus();
-    else if (event.key === "Enter" || event.key === " ") pin(here);
-    else if (event.key === "Escape") state.set({ pinned: null });
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
+  onKeys(drawing, (key, { target }) => {
+    const here = tokenOf(target), step = { ArrowLeft: -1, ArrowRight: 1 }[key];
+    if (here && step) neighbor(here, step)?.focus();
+    else if (here && (key === "Enter" || key === " ")) pin(here);
+    else if (here && key === "Escape") state.set({ pinned: null });
+    else return false;
   });
   const neighbor = ({ sequence, index }, step) => {
     const order = Object.values(shown).flat(), at = order.indexOf(shown[sequence][index]) + step;

@@ -1,5 +1,5 @@
 // Small maps in rows that wrap: one drawing, every map a button, one stop for the Tab key.
-import { clear, el, svg } from "../dom.js";
+import { clear, el, onKeys, svg } from "../dom.js";
 import { resize, widthOf } from "./text.js";
 
 const SMALLEST = { phone: 54, desk: 72 }, LARGEST = 116, NARROW = 560, SIDE_TITLE = 64, LINE = 14, TEXT = 10.5, CAPTION = 16;
@@ -14,14 +14,11 @@ export function createGallery({ onChoose, isChosen }) {
 
   const cellOf = (target) => [...shown.keys()].find((cell) => shown.get(cell).node.contains(target));
   drawing.addEventListener("click", (event) => cellOf(event.target) && onChoose(cellOf(event.target)));
-  drawing.addEventListener("keydown", (event) => {
-    const cell = cellOf(event.target), order = [...shown.keys()];
-    if (!cell || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key in MOVES) shown.get(order[order.indexOf(cell) + MOVES[event.key](across)])?.node.focus();
-    else if (event.key === "Enter" || event.key === " ") onChoose(cell);
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
+  onKeys(drawing, (key, { target }) => {
+    const cell = cellOf(target), order = [...shown.keys()];
+    if (cell && key in MOVES) shown.get(order[order.indexOf(cell) + MOVES[key](across)])?.node.focus();
+    else if (cell && (key === "Enter" || key === " ")) onChoose(cell);
+    else return false;
   });
 
   const build = () => {

@@ -1,7 +1,7 @@
 // One or more maps of the same tokens, with one shared cell under the pointer or the keyboard.
 import { shrunk } from "../attention/measure.js";
 import { diverging, divergingBytes, ink, shade, shadeBytes } from "../color.js";
-import { clear, el, svg } from "../dom.js";
+import { clear, el, onKeys, svg } from "../dom.js";
 import { grid, pixels } from "./matrix.js";
 import { columnNames, resize, rowName, short, widthOf } from "./text.js";
 
@@ -30,15 +30,11 @@ export function createMap(root, { onCell, onPick }) {
     if (cell) onPick(cell);
   });
   node.addEventListener("blur", () => show(null));
-  node.addEventListener("keydown", (event) => {
-    if (!spec || event.ctrlKey || event.metaKey || event.altKey) return;
-    const move = MOVES[event.key];
-    if (move) show(moved(cell, move, spec));
-    else if (event.key === "Escape") show(null);
-    else if ((event.key === "Enter" || event.key === " ") && cell) onPick(cell);
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
+  onKeys(node, (key) => {
+    if (spec && MOVES[key]) show(moved(cell, MOVES[key], spec));
+    else if (spec && key === "Escape") show(null);
+    else if ((key === "Enter" || key === " ") && cell) onPick(cell);
+    else return false;
   });
   const redraw = () => {
     if (!spec || !width) return;

@@ -1,6 +1,6 @@
 // Numbers in rows and columns, whatever array they stand in.
 import { divergingBytes, shadeBytes } from "../color.js";
-import { svg } from "../dom.js";
+import { onKeys, svg } from "../dom.js";
 import { columnNames, fitted, label, widthOf } from "./text.js";
 
 export function grid(rows, columns, at) {
@@ -81,13 +81,11 @@ export function cells({ rows, columns, width, height, name, look, leave, choose,
   node.addEventListener("click", (event) => choose?.(...under(event)));
   node.addEventListener("focus", () => node.matches(":focus-visible") && show(...at));
   node.addEventListener("blur", hide);
-  node.addEventListener("keydown", (event) => {
-    const move = MOVES[event.key];
+  onKeys(node, (key) => {
+    const move = MOVES[key];
     if (move) show((at[0] + move[0] + rows) % rows, (at[1] + move[1] + columns) % columns);
-    else if (choose && (event.key === "Enter" || event.key === " ")) choose(...at);
-    else return;
-    event.preventDefault();
-    event.stopPropagation(); // the page's own arrow keys stay out of a map that has the focus
+    else if (choose && (key === "Enter" || key === " ")) choose(...at);
+    else return false;
   });
   return node;
 }

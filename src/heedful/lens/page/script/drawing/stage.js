@@ -1,6 +1,6 @@
 // Draws a view, and draws it again when its width or the state it follows changes.
 import { clear, el, svg } from "../dom.js";
-import { label, paragraph } from "./text.js";
+import { label, paragraph, resize } from "./text.js";
 
 function failed(error) {
   console.error(error);
@@ -61,6 +61,10 @@ function tooltip(root) {
     hide() {
       node.hidden = true;
     },
+    // What `cells` is told, so that `told(row, column)` stands beside the cell under the pointer.
+    over(told) {
+      return { look: (row, column, box) => this.show(box, told(row, column)), leave: this.hide };
+    },
   };
 }
 
@@ -100,8 +104,7 @@ export function stepFigure(width, steps, name) {
   });
   if (beside) rail.setAttribute("d", `M11 12V${last - 5}`);
   const height = Math.ceil(y - GAP + 8);
-  node.setAttribute("height", height);
-  node.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  resize(node, width, height);
   return node;
 }
 

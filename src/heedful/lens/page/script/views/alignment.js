@@ -2,7 +2,7 @@
 import { largest } from "../attention/measure.js";
 import { latest } from "../attention/selection.js";
 import { shadeBytes } from "../color.js";
-import { clear, el, onWidth, svg } from "../dom.js";
+import { clear, el, onHover, onKeys, onWidth, svg } from "../dom.js";
 import { pixels, plane } from "../drawing/matrix.js";
 import { columnNames, fitted, label, number, percent, resize, rowName, short, widthOf } from "../drawing/text.js";
 import { givenVariant } from "../generation/answer.js";
@@ -93,12 +93,10 @@ export function mount(root, context) {
   }
 
   // With the keyboard: from pair to pair, down the target.
-  box.addEventListener("keydown", (event) => {
-    const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+  onKeys(box, (key) => {
+    const by = { ArrowUp: -1, ArrowDown: 1 }[key];
     const links = weights && linksNow();
-    if (!by || !links?.length) return;
-    event.preventDefault();
-    event.stopPropagation(); // here they walk the pairs, not the page's layers
+    if (!by || !links?.length) return false;
     walked = Math.min(links.length - 1, Math.max(0, walked + by));
     watch(links[walked]);
     parts[0].reveal(links[walked], box);
@@ -145,8 +143,7 @@ function pairsOf({ source, target, links, weights, width, watch, deep, t }) {
   const words = (texts, look, pairOf) => texts.map((text, place) => {
     const word = label(fitted(text, room, 15), look.x, y(place, texts.length) + 5, { size: 15, fill: "var(--ink)", ...look });
     word.append(svg("title", {}, text));
-    word.addEventListener("pointerenter", () => watch(pairOf(place)));
-    word.addEventListener("pointerleave", () => watch(null));
+    onHover(word, () => watch(pairOf(place)), () => watch(null));
     return word;
   });
   const link = (side) => (place) => links.find((pair) => pair[side] === place) ?? null;

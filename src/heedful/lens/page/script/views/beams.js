@@ -1,5 +1,5 @@
 // The beam tree: what was followed, what was dropped, what won, and how its score was made.
-import { clear, el, svg } from "../dom.js";
+import { clear, el, onKeys, svg } from "../dom.js";
 import { fitted, label, marked, number, spelled, tail, visible, widthOf } from "../drawing/text.js";
 import { currentRow, firstRow } from "../generation/answer.js";
 import { penaltyOf, storyOf, textOf, treeOf, wayTo } from "../generation/beam_tree.js";
@@ -87,12 +87,10 @@ export function mount(root, { doc, state, t }) {
     ArrowLeft: () => selected.step > 1 && tree.byId.get(selected.parent),
     ArrowRight: () => tree.children.get(selected.id)[0],
   };
-  box.addEventListener("keydown", (event) => {
-    if (!(event.key in moves)) return;
-    event.preventDefault();
-    event.stopPropagation(); // here the arrows walk the tree, not the page's layers
+  onKeys(box, (key) => {
+    if (!(key in moves)) return false;
     const column = tree.columns[selected.step];
-    const node = moves[event.key](column, column.indexOf(selected));
+    const node = moves[key](column, column.indexOf(selected));
     if (node) pick(node);
   });
   if (!drawing.whole) box.addEventListener("scroll", () => requestAnimationFrame(draw), { passive: true });

@@ -2,7 +2,7 @@
 import { rowOf, strongest } from "../attention/measure.js";
 import { crossChoice, latest, picker, weightsOf } from "../attention/selection.js";
 import { ink, shade } from "../color.js";
-import { clear, el, onWidth, svg } from "../dom.js";
+import { clear, el, onHover, onWidth, svg } from "../dom.js";
 import { label, number, percent, resize, visible, wrapWords } from "../drawing/text.js";
 import { currentRow, givenVariant } from "../generation/answer.js";
 
@@ -114,8 +114,7 @@ function crossLinks({ source, target, weights, now, width, deep, look, go }) {
     const word = sourceWord(place, text, tones[index], size);
     word.append(svg("title", {}, `${text}: ${percent(reads[index])}`));
     if (valued) word.append(label(number(reads[index], 2), place.x, place.top - 5, { size: 10, anchor: "middle" }));
-    word.addEventListener("pointerenter", () => look(index));
-    word.addEventListener("pointerleave", () => look(null));
+    onHover(word, () => look(index), () => look(null));
     return word;
   });
   const below = target.flatMap((text, row) => {

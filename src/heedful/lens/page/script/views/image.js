@@ -1,9 +1,9 @@
 // The image as the model reads it: patches, and what a chosen one looks at.
 import { chosen, headName, looker, sharesOf, weightsOf } from "../attention/selection.js";
-import { dropdown, el, svg } from "../dom.js";
+import { dropdown, el, onKeys, svg } from "../dom.js";
 import { cells } from "../drawing/matrix.js";
 import { redrawn } from "../drawing/stage.js";
-import { label, percent } from "../drawing/text.js";
+import { label, percent, resize } from "../drawing/text.js";
 
 const STYLES = ["tint", "outline"];
 
@@ -119,11 +119,7 @@ function thumbnail({ image, shares, look, name, chosen, size, choose }) {
   const bold = chosen ? { fill: "var(--accent-2)", weight: 650 } : {};
   node.append(label(name, 0, size[1] + 15, { size: 11.5, ...bold }));
   node.addEventListener("click", choose);
-  node.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" && event.key !== " ") return;
-    event.preventDefault();
-    choose();
-  });
+  onKeys(node, (key) => (key === "Enter" || key === " " ? choose() : false));
   return node;
 }
 
@@ -160,9 +156,7 @@ export function patches({ image, width, from, head, shares, heads, look, words, 
   node.append(label(words.heads, left, top + 12, heading), ...thumbs);
   const under = top + 22 + Math.ceil(heads.length / fitting) * (small * ratio + 30);
   const height = Math.ceil(Math.max(size[1] + 28, under));
-  node.setAttribute("width", width);
-  node.setAttribute("height", height);
-  node.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  resize(node, width, height);
   const strengthen = (strength) => veil.setAttribute("opacity", strength);
   strengthen(look.strength);
   return { node, strengthen };

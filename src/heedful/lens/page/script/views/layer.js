@@ -1,6 +1,6 @@
 // One layer beside its attention: normalization, the residual stream, and the feed-forward's neurons.
 import { hue, shadeBytes } from "../color.js";
-import { svg } from "../dom.js";
+import { onHover, svg } from "../dom.js";
 import { extent, feet, line, rules, scale, ticks } from "../drawing/chart.js";
 import { matrix, plane } from "../drawing/matrix.js";
 import { redrawn, stepFigure } from "../drawing/stage.js";
@@ -109,15 +109,11 @@ function plot({ name, before, after }, kind, wide, ranges, { note, tokens, look,
       svg("path", { d: `M${from}L${to}`, stroke: "var(--soft)", "stroke-width": 0.7, opacity: way }),
       svg("circle", { cx: from[0], cy: from[1], r: ring, fill: "var(--paper)", stroke: hue(0), "stroke-width": 1.4 }),
       svg("circle", { cx: to[0], cy: to[1], r: dot, fill: hue(0), opacity: 0.85 }));
-    group.addEventListener("pointerenter", () => {
+    onHover(group, () => {
       const told = (points) => `(${points[n].map((value) => number(value, 2)).join(", ")})`;
       note.show(group.getBoundingClientRect(), `${text}: ${told(before)} → ${told(after)}`);
       look(n);
-    });
-    group.addEventListener("pointerleave", () => {
-      note.hide();
-      look(null);
-    });
+    }, () => (note.hide(), look(null)));
     node.append(group);
   });
   if (deep) ["μ", kind === "rms" ? "rms" : "σ"].forEach((sign, axis) => {
@@ -162,15 +158,11 @@ export function stream(residual, parts, room, { t, note, tokens, look: told, dee
   tokens.forEach((text, n) => {
     const look = { stroke: hue(0), "stroke-width": 1.2, opacity: faint, "data-token": n, class: "figure-line" };
     const way = line(points((part) => residual.at(n, part)), look);
-    way.addEventListener("pointerenter", (event) => {
+    onHover(way, (event) => {
       const lengths = parts.map((_, part) => brief(residual.at(n, part))).join(" → ");
       note.show({ left: event.clientX, width: 0, top: event.clientY }, `${text}: ${lengths}`);
       told(n);
-    });
-    way.addEventListener("pointerleave", () => {
-      note.hide();
-      told(null);
-    });
+    }, () => (note.hide(), told(null)));
     node.append(way);
   });
   const mean = (part) => tokens.reduce((sum, _, n) => sum + residual.at(n, part), 0) / tokens.length;
@@ -203,10 +195,7 @@ function neurons(hidden, zeros, room, { t, note, tokens, look }) {
         note.show(box, `${tokens[row]} · ${t("neuron")} ${column}: ${percent(source.at(row, column) / 255)}`);
         look(row);
       },
-      leave: () => {
-        note.hide();
-        look(null);
-      },
+      leave: () => (note.hide(), look(null)),
     },
   });
   const node = svg("g", {}, svg("g", { transform: `translate(${block.left} ${block.top})` }, block.node));

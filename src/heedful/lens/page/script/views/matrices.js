@@ -36,9 +36,7 @@ export function headMatrices({ context, width, attention, head, path, pair, note
     return { number, token, high: Math.max(token, Math.min(13, 240 / most)) }; // 13: room for a name
   };
   const watched = (source, rowName, columnName, more = {}) => ({
-    look: (r, c, box) => note.show(box, `${rowName(r)} · ${columnName(c)}: ${number(source.at(r, c))}`),
-    leave: () => note.hide(),
-    ...more,
+    ...note.over((r, c) => `${rowName(r)} · ${columnName(c)}: ${number(source.at(r, c))}`), ...more,
   });
   const wide = (name, source, names, unit, more = {}) => matrix({
     name, source, color: signed(source), unit: [unit.number, unit.high],

@@ -141,8 +141,8 @@ const SIDE = 84;
 
 function watched(name, values, note, width, height) {
   return cells({
-    rows: 1, columns: values.length, width, height, name: `${name}: ${values.length}`, leave: () => note.hide(),
-    look: (_, place, box) => note.show(box, `${name} · ${place}: ${number(values[place])}`),
+    rows: 1, columns: values.length, width, height, name: `${name}: ${values.length}`,
+    ...note.over((_, place) => `${name} · ${place}: ${number(values[place])}`),
   });
 }
 

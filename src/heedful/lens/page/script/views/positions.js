@@ -75,9 +75,8 @@ function table(source, dimensions, room, { t, note, column: word }) {
   const block = matrix({
     name: `${t("position")} × ${word}`, source, unit, color: signed(source),
     watch: {
-      key: "table", leave: () => note.hide(), choose: (_, column) => dimensions.toggle(column),
-      look: (row, column, box) =>
-        note.show(box, `${t("position")} ${row} · ${word} ${column}: ${number(source.at(row, column))}`),
+      key: "table", choose: (_, column) => dimensions.toggle(column),
+      ...note.over((row, column) => `${t("position")} ${row} · ${word} ${column}: ${number(source.at(row, column))}`),
     },
   });
   const node = framed(block, source, unit);
@@ -136,10 +135,7 @@ function likeness(source, room, { t, note }) {
   const size = Math.min(320, room - SIDE) / source.rows;
   const block = matrix({
     name: t("similarity"), source, unit: [size, size], color: divergingBytes,
-    watch: {
-      leave: () => note.hide(),
-      look: (row, column, box) => note.show(box, `${row} · ${column}: ${number(source.at(row, column))}`),
-    },
+    watch: note.over((row, column) => `${row} · ${column}: ${number(source.at(row, column))}`),
   });
   return { node: framed(block, source, [size, size]), height: block.top + block.height + 4 };
 }
@@ -158,10 +154,7 @@ function biases(bias, chosen, room, { t, note }) {
     const block = matrix({
       name: `${t("head")} ${head}`, source, unit: [unit, unit], color: (value) => divergingBytes(value / most),
       span: head === chosen ? [0, source.columns] : undefined,
-      watch: {
-        leave: () => note.hide(),
-        look: (row, column, box) => note.show(box, `${row} → ${column}: ${number(source.at(row, column))}`),
-      },
+      watch: note.over((row, column) => `${row} → ${column}: ${number(source.at(row, column))}`),
     });
     const [x, y] = [(head % fitting) * (side + 12), Math.floor(head / fitting) * (side + 34) + block.top];
     node.append(svg("g", { transform: `translate(${x} ${y})` }, block.node));

@@ -1,11 +1,11 @@
 // The line as the model reads it: patches, what a chosen one looks at, and the forecast, beside the truth where that is known.
 import { chosen, headName, looker, sharesOf, weightsOf } from "../attention/selection.js";
 import { hue, shade } from "../color.js";
-import { dropdown, el, svg } from "../dom.js";
+import { dropdown, el, onHover, svg } from "../dom.js";
 import { extent, feet, legend, line, lineLook, rules, scale, ticks } from "../drawing/chart.js";
 import { cells } from "../drawing/matrix.js";
 import { redrawn } from "../drawing/stage.js";
-import { label, percent, widthOf } from "../drawing/text.js";
+import { label, percent, resize, widthOf } from "../drawing/text.js";
 
 export const name = "series";
 
@@ -101,8 +101,7 @@ function patchBars({ patches, looking, x, y, nameOf, choose, note }) {
       fill: shade(0.06 + (0.8 * share) / most), style: { cursor: choose ? "pointer" : "default" }, ...edge,
     });
     bar.addEventListener("click", () => choose?.(n));
-    bar.addEventListener("pointerenter", () => note.show(bar.getBoundingClientRect(), `${nameOf(n)}: ${percent(share)}`));
-    bar.addEventListener("pointerleave", () => note.hide());
+    onHover(bar, () => note.show(bar.getBoundingClientRect(), `${nameOf(n)}: ${percent(share)}`), note.hide);
     node.append(bar);
   });
   return { node, foot: foot + (looking.from === null ? 6 : ARCS) };
@@ -156,9 +155,7 @@ export function forecastChart({ series, width, looking, nameOf, choose, note, t 
     node.append(bars.node);
     foot = bars.foot;
   }
-  node.setAttribute("width", width);
-  node.setAttribute("height", foot);
-  node.setAttribute("viewBox", `0 0 ${width} ${foot}`);
+  resize(node, width, foot);
   return node;
 
   // Every step under the pointer and the arrow keys, with all that is known of it.
@@ -172,7 +169,7 @@ export function forecastChart({ series, width, looking, nameOf, choose, note, t 
     return cells({
       rows: 1, columns: last + 1, width: (x(1) - x(0)) * (last + 1), height: HIGH,
       name: t("map", { name: series.name }), key: "line",
-      look: (_, place, box) => note.show(box, told(place)), leave: () => note.hide(),
+      ...note.over((_, place) => told(place)),
     });
   }
 }
