@@ -39,7 +39,7 @@ def _curves(bench: Bench, task: Task[Any, Any], recipe: str, files: Files, leave
     """The data is read once; every run begins anew."""
     steps = _steps(bench)
     changes = {"steps": steps, "epochs": None, "log_every": steps // POINTS, "device": bench.device.type}
-    config = task.config.from_dict(bench.settings(recipe))
+    config = task.config_class.from_dict(bench.settings(recipe))
     data, _ = task.read(config, files, bench.folder(), keep=False)
     found: Curves = {}
     for engine in bench.captured:
@@ -54,7 +54,7 @@ def _curves(bench: Bench, task: Task[Any, Any], recipe: str, files: Files, leave
                     losses.append(event.nll)
 
             torch.manual_seed(seed)
-            job = task.job(config.changed(training=training), data)
+            job = task.bind(config.changed(training=training), data)
             loop = HeedfulLoop(job, training, bench.folder(), [note])
             loop.steps(steps)
             loop.close()

@@ -19,8 +19,8 @@ from heedful.families.ctranslate2 import ExportError, Model, Vocabularies, from_
 from heedful.families.original import OriginalConfig
 from heedful.tasks import agreement, exporting
 from heedful.tasks.exporting import write_ctranslate2
-from heedful.tasks.translation.tokenizers import Tokenizers
-from heedful.tasks.translation.translator import Translator, TranslatorSettings
+from heedful.tasks.translation.data import Tokenizers
+from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 from shell import heedful
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason="needs CTranslate2: pip install heedful[ctranslate2]")

@@ -18,8 +18,8 @@ from heedful.families import GenerationDefaults, PublishedWarning
 from heedful.families.ctranslate2 import Model, Vocabularies, write_folder
 from heedful.families.original import OriginalConfig
 from heedful.tasks.importing import import_model
-from heedful.tasks.translation.tokenizers import Tokenizers
-from heedful.tasks.translation.translator import Translator, TranslatorSettings
+from heedful.tasks.translation.data import Tokenizers
+from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 from shell import heedful as shell
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason="needs CTranslate2: pip install heedful[ctranslate2]")

@@ -17,9 +17,9 @@ from heedful.families import PatchTSTConfig, ViTConfig, config_of
 from heedful.generation import GenerationConfig
 from heedful.tasks.forecasting import ForecastSettings, SeriesForecaster
 from heedful.tasks.images import ImageClassifier
-from heedful.tasks.images.preparing import ImageSettings
-from heedful.tasks.translation.tokenizers import Tokenizers
-from heedful.tasks.translation.translator import Translator, TranslatorSettings
+from heedful.tasks.images.predictor import ImageSettings
+from heedful.tasks.translation.data import Tokenizers
+from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 from shell import heedful as shell
 
 TEXT = "저는 <script>alert('책')</script> 읽어요."

@@ -29,7 +29,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, console: Console) -> str:
     job: Any = SimpleNamespace(
         module=SimpleNamespace(parameters=list),
         about="1,200 pairs, 300 pieces, 25% padding",
-        goal=SimpleNamespace(name="bleu"),
+        monitor=SimpleNamespace(name="bleu"),
         samples=[(f"[red]{LONG}", "reference", LONG), ("하나", "one", "one")],
     )
     with progress.watching() as watch:

@@ -14,7 +14,7 @@ import heedful
 import published_folders as published
 from heedful.errors import ConfigError, DataError
 from heedful.tasks.importing import import_model
-from heedful.tasks.reader import BATCH_TOKENS, _batches
+from heedful.tasks.text_encoder import BATCH_TOKENS, _batches
 from published_folders import TEXTS, publish, theirs, write
 from shell import heedful as shell
 
@@ -299,8 +299,8 @@ def test_what_cannot_be_read_is_named(task: str, readers: dict[str, Path]) -> No
     ):
         with pytest.raises(DataError, match=f"text 2: {why}"):
             model.predict([f"{mask}cat", wrong])
-        assert model.why_not(wrong)
-    assert model.why_not(f"{mask}cat") is None
+        assert model.validation_error(wrong)
+    assert model.validation_error(f"{mask}cat") is None
     with pytest.raises(DataError, match=r"predict takes a list, not str; put one text in brackets"):
         model.predict("cat")
 

@@ -204,7 +204,7 @@ def test_what_cannot_be_read_is_named(name: str, writers: dict[str, Path]) -> No
             model.predict(["a", text])
         with pytest.raises(DataError, match="text 1: "):
             model.stream(text)
-        assert model.why_not(text)
+        assert model.validation_error(text)
     with pytest.raises(DataError, match="predict takes a list, not str"):
         model.predict("cat")
     with pytest.raises(ConfigError, match="unknown"):
@@ -216,7 +216,7 @@ def test_a_prompt_may_fill_all_places_but_not_more(writers: dict[str, Path]) -> 
     texts = ["x" * letters for letters in range(published.LIMIT - 1, published.LIMIT + 2)]
     assert [len(model.tokenizer.encode(text)) - published.LIMIT for text in texts] == [-1, 0, 1]
     assert [answer.n_tokens for answer in model.answers(texts[:2])] == [2, 1]
-    assert "this model reads at most 64" in (model.why_not(texts[2]) or "")
+    assert "this model reads at most 64" in (model.validation_error(texts[2]) or "")
 
 
 def test_the_shell_writes_and_streams(writers: dict[str, Path]) -> None:

@@ -13,8 +13,8 @@ from ..errors import ConfigError
 from ..tasks.answers import Answer
 from ..tasks.classification import Classifier
 from ..tasks.embedding import Embedder
-from ..tasks.masked import Filler
-from ..tasks.reader import Reader, Text
+from ..tasks.masked import MaskedLanguageModel
+from ..tasks.text_encoder import Text, TextEncoderPredictor
 from ..tasks.writer import Writer
 
 Form = Literal["plain", "scores", "json"]
@@ -26,9 +26,9 @@ class Answering(ABC):
 
     model: Any
 
-    def why_not(self, text: str) -> str | None:
+    def validation_error(self, text: str) -> str | None:
         """Why a line is refused, if it is."""
-        why: str | None = self.model.why_not(text)
+        why: str | None = self.model.validation_error(text)
         return why
 
     @abstractmethod
@@ -88,7 +88,7 @@ class Writing(Answering):
 class Reading(Answering):
     """Of a model that reads: what it says of each line, or of the two texts that a tab parts."""
 
-    model: Reader
+    model: TextEncoderPredictor[Any]
     form: Form
 
     @property
@@ -96,11 +96,11 @@ class Reading(Answering):
         """Whether a line holds two texts."""
         return isinstance(self.model, Classifier) and self.model.settings.texts == 2
 
-    def why_not(self, text: str) -> str | None:
+    def validation_error(self, text: str) -> str | None:
         if self.pairs and (tabs := text.count("\t")) != 1:
             found = "no tab" if not tabs else f"{tabs:,} tabs"
             return f"this model reads two texts with a tab between them: FIRST<TAB>SECOND; the line has {found}"
-        return self.model.why_not(self._asked(text))
+        return self.model.validation_error(self._asked(text))
 
     def answers(self, lines: Sequence[Line]) -> Iterator[tuple[list[str], bool]]:
         shown = SHOWN[type(self.model)](self.model, [self._asked(line.text) for line in lines], self.form)
@@ -121,7 +121,7 @@ def answering(model: Any, form: Form, words: dict[str, Any]) -> Answering:
     """The way for a model; words of generation are for those that write."""
     if isinstance(model, Writer):
         return Writing(model, form, words)
-    if not isinstance(model, Reader):
+    if not isinstance(model, TextEncoderPredictor):
         raise ConfigError(f'a model for {model.task} is used from Python: heedful.load("…").predict([…])')
     if form == "scores" and not isinstance(model, Classifier):
         raise ConfigError(
@@ -189,5 +189,5 @@ def _gaps(model: Any, texts: Sequence[Text], form: Form) -> Iterator[str | dict[
 SHOWN: dict[type, Callable[[Any, Sequence[Text], Form], Iterator[str | dict[str, Any]]]] = {
     Classifier: _classes,
     Embedder: _vectors,
-    Filler: _gaps,
+    MaskedLanguageModel: _gaps,
 }

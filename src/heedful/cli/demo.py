@@ -11,11 +11,11 @@ from ..config import assign
 from ..lens.report import Sample
 from ..lens.terminal import attention_text, fit
 from ..tasks.scoring import Score
-from ..tasks.translation.config import TranslationConfig
 from ..tasks.translation.demo import DemoResult, SetResult, recipe, run_demo
-from ..tasks.translation.looking import has_attention, look
+from ..tasks.translation.inspection import has_attention, look
+from ..tasks.translation.task import TranslationConfig
 from .progress import watching
-from .tables import show_readings, show_samples, show_scores
+from .tables import show_data_report, show_samples, show_scores
 from .words import console, say
 
 
@@ -48,7 +48,7 @@ def demo(
             overwrite=overwrite,
             language=language,
             say=say,
-            on_read=show_readings,
+            on_read=show_data_report,
             watch=watch,
         )
     show_scores(

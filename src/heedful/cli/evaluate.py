@@ -11,17 +11,15 @@ import typer
 from ..config import write_mapping
 from ..data.pairs import Pair, Reading
 from ..errors import ConfigError, DataError
-from ..tasks import load
+from ..tasks import load, translation
 from ..tasks.predictor import ItemError
 from ..tasks.registry import task_of
 from ..tasks.run import Files
 from ..tasks.scoring import Score, main_metric
-from ..tasks.translation import evaluation
-from ..tasks.translation.alignments import read_alignments
-from ..tasks.translation.evaluation import Evaluation
-from ..tasks.translation.looking import AlignmentScore, alignment_score, has_attention
-from ..tasks.translation.prepare import read_set
-from ..tasks.translation.translator import Translator
+from ..tasks.translation.data import read_set
+from ..tasks.translation.inspection import AlignmentScore, alignment_score, has_attention, read_alignments
+from ..tasks.translation.predictor import Translator
+from ..tasks.translation.task import Evaluation
 from .generation import Beam, LengthPenalty, Precision, given
 from .tables import show_by_length, show_samples, show_scores
 from .together import deal, together
@@ -86,7 +84,7 @@ def _of_other_tasks(predictor: Any, model: Path, files: Files, words: dict[str, 
     task = task_of(model)
     found = task.evaluate(predictor, files)
     scores = [Score(**score) for score in found["scores"].values()]
-    show_scores(f"{found['n']:,} {task.counted}", {"all": scores})
+    show_scores(f"{found['n']:,} {task.example_name}", {"all": scores})
     for sentence in found.get("verdict", ()):
         say(sentence)
     if out is not None:
@@ -104,7 +102,7 @@ def _pairs(translator: Translator, files: Files) -> list[Pair]:
 
 def _evaluated(translator: Translator, pairs: Sequence[Pair], words: dict[str, Any]) -> Evaluation:
     try:
-        return evaluation.evaluate(
+        return translation.evaluate(
             translator, [pair.source for pair in pairs], [pair.target for pair in pairs], **words
         )
     except ItemError as error:

@@ -17,7 +17,7 @@ import typer
 
 from ..config import assign, read_mapping
 from ..errors import ConfigError, HeedfulError
-from ..tasks.run import Files, Task, asked, train
+from ..tasks.run import AnyTask, Files, read_run, train
 from ..tasks.run.folder import METRICS
 from ..tasks.scoring import Score
 from ..training.device import computes_in_bf16
@@ -25,7 +25,7 @@ from ..training.errors import Interrupted
 from ..training.parallel import Alone, start
 from .help import Command
 from .progress import watching
-from .tables import show_readings, show_scores
+from .tables import show_data_report, show_scores
 from .together import together
 from .words import say
 
@@ -100,7 +100,7 @@ class ManyFiles(Command):
 
 
 def launch(
-    task: Task[Any, Any],
+    task: AnyTask,
     out: Path,
     common: Common,
     *,
@@ -130,7 +130,7 @@ def launch(
         for option, found in (("--data", files.train), *((option, values.get(name)) for option, name in needed)):
             if not found:
                 raise ConfigError(f"{option} is missing; see heedful train {task.name} --help")
-        settings = task.config.from_dict(values)
+        settings = task.config_class.from_dict(values)
         if common.processes not in (None, world.size):
             if world.size > 1:
                 raise ConfigError(f"--processes {common.processes}: {world.size} were started; leave it out")
@@ -141,7 +141,7 @@ def launch(
         return world.rank == 0
 
 
-def _run(task: Task[Any, Any], settings: Any, files: Files, out: Path, common: Common, world: Alone) -> None:
+def _run(task: AnyTask, settings: Any, files: Files, out: Path, common: Common, world: Alone) -> None:
     several = ["--processes", str(common.processes)] if common.processes else []
     again = shlex.join(["heedful", "train", task.name, "--out", str(out), "--resume", *several])
     world.advice = f"; the run can be resumed from its last checkpoint: {again}"
@@ -161,7 +161,7 @@ def _run(task: Task[Any, Any], settings: Any, files: Files, out: Path, common: C
                 resume=common.resume,
                 allow_changes=common.allow_changes,
                 overwrite=common.overwrite,
-                on_read=show_readings,
+                on_read=show_data_report,
                 watch=watch,
             )
     except Interrupted as stop:
@@ -177,29 +177,27 @@ def _run(task: Task[Any, Any], settings: Any, files: Files, out: Path, common: C
         ) from error
 
 
-def _asked(task: Task[Any, Any], out: Path, common: Common) -> tuple[dict[str, Any], Files]:
+def _asked(task: AnyTask, out: Path, common: Common) -> tuple[dict[str, Any], Files]:
     """The settings and files of the run that goes on, and those of --config over them."""
     if common.resume and common.overwrite:
         raise ConfigError("--resume goes on with the run in --out, --overwrite replaces it; give one of them")
     values: dict[str, Any] = {}
     files = Files(())
     if common.resume:
-        before, files = asked(task, out)
+        before, files = read_run(task, out)
         values = before.to_dict()
     return (values, files) if common.config is None else _over(task, values, files, read_mapping(common.config))
 
 
-def _tell(task: Task[Any, Any], out: Path) -> None:
+def _tell(task: AnyTask, out: Path) -> None:
     validation = read_mapping(out / METRICS)["validation"]
     scores = [Score(**score) for score in validation["scores"].values()]
-    show_scores("Validation", {f"{validation['n']:,} {task.counted}": scores})
+    show_scores("Validation", {f"{validation['n']:,} {task.example_name}": scores})
     say(f"The model is in {out}, its report in {out / 'report.html'}.")
     say(f"Try it: heedful predict {shlex.quote(str(out))} …")
 
 
-def _over(
-    task: Task[Any, Any], values: dict[str, Any], files: Files, more: dict[str, Any]
-) -> tuple[dict[str, Any], Files]:
+def _over(task: AnyTask, values: dict[str, Any], files: Files, more: dict[str, Any]) -> tuple[dict[str, Any], Files]:
     """A file's settings over others, section by section; a model is taken whole."""
     if (of := more.pop("task", task.name)) != task.name:
         raise ConfigError(f"the settings are of a run of {of}, not of {task.name}")

@@ -9,8 +9,7 @@ from typing import Any, BinaryIO
 
 from ..data.readers.text import every_line
 from ..errors import ConfigError, DataError
-from ..tasks.embedding import Embedder
-from ..tasks.embedding.search import Index, Match
+from ..tasks.embedding import Embedder, Index, Match
 from .answering import one_line
 from .words import complain
 
@@ -30,7 +29,7 @@ def search(
             "Import one: heedful import FOLDER --task embedding --out OUT"
         )
     for number, query in enumerate(queries, 1):
-        if why := ("it is empty" if not query.strip() else model.why_not(query)):
+        if why := ("it is empty" if not query.strip() else model.validation_error(query)):
             raise DataError(f"--query {number}: {why}")
     found = Index(model, every_line(index))
     for line in found.refused:

@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Column, Table
 
 from ..lens.report import Sample
-from ..tasks.run import Readings
+from ..tasks.run import DataReport
 from ..tasks.scoring import LengthScore, Score
 from .words import console, plain, say
 
@@ -19,9 +19,9 @@ PLACES = 3
 MOST_ACROSS = 4  # scores side by side on 80 columns
 
 
-def show_readings(readings: Readings) -> None:
+def show_data_report(report: DataReport[Any]) -> None:
     """What was read, before anything is done with it."""
-    said = readings.to_dict()
+    said = report.to_dict()
     _show_reading("Training data", said["train"], said.get("held_out") or 0)
     if said.get("valid"):
         _show_reading("Validation data", said["valid"])

@@ -11,7 +11,7 @@ from torch import Tensor
 from ..data.image_sets.files import ENDINGS, images_in
 from ..errors import ConfigError, DataError
 from ..tasks.forecasting import SeriesForecaster
-from ..tasks.forecasting.evaluation import forecast_files
+from ..tasks.forecasting.task import forecast_files
 from ..tasks.images import ImageClassifier
 from .answering import Form, one_line
 from .words import complain

@@ -13,8 +13,8 @@ from torch import Tensor
 from ..data.share import Share
 from ..generation import Hypothesis
 from ..tasks.images import ImageClassifier
-from ..tasks.reader import Reader, Text
 from ..tasks.rounds import Call, Found
+from ..tasks.text_encoder import Text, TextEncoderPredictor
 from ..tasks.writer import Writer
 from ..training.parallel import Alone, world
 from .words import console, errors
@@ -41,7 +41,7 @@ def deal(model: Any, here: Alone) -> None:
     # Of this one object alone: the tasks know nothing of processes, and nothing is asked of it in another way.
     if isinstance(model, Writer):
         model.found = _writing(model, here)  # type: ignore[method-assign]  # of this object alone
-    elif isinstance(model, Reader):
+    elif isinstance(model, TextEncoderPredictor):
         model.outputs = _reading(model, here)  # type: ignore[method-assign]  # of this object alone
     elif isinstance(model, ImageClassifier):
         look = model.look
@@ -67,7 +67,7 @@ def _hypothesis(tokens: list[int], token_logprobs: list[float], **values: Any) -
     return Hypothesis(tokens=tuple(tokens), token_logprobs=tuple(token_logprobs), **values)
 
 
-def _reading(model: Reader, here: Alone) -> Callable[..., list[Tensor]]:
+def _reading(model: TextEncoderPredictor[Any], here: Alone) -> Callable[..., list[Tensor]]:
     own = model.outputs
 
     def outputs(texts: Sequence[Text]) -> list[Tensor]:

@@ -8,8 +8,7 @@ import typer
 
 from ..errors import ConfigError, unknown
 from ..families.registry import family_of, presets
-from ..tasks.translation.config import PRESET
-from ..tasks.translation.task import TranslationTask
+from ..tasks.translation.task import PRESET, TranslationTask
 from . import (
     train_classification,
     train_forecasting,

@@ -51,7 +51,7 @@ class ReadingDesk(Desk):
 
     def _check(self, items: Sequence[Any]) -> None:
         for index, item in enumerate(items):
-            if reason := self._predictor.why_not(item):
+            if reason := self._predictor.validation_error(item):
                 raise ItemError(self._predictor.what, index, reason)
 
     def _n_queued(self) -> int:

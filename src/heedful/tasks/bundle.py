@@ -100,3 +100,8 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(values["sha256"], dict) or WEIGHTS not in values["sha256"]:
         raise ConfigError(f"sha256 does not name {WEIGHTS}")
     return values
+
+
+def is_bundle(folder: Path) -> bool:
+    """Whether a folder holds a bundle, and not a published model."""
+    return (folder / CONFIG).is_file() and set(KEYS) <= read_mapping(folder / CONFIG).keys()

@@ -13,9 +13,9 @@ from .errors import (
 )
 from .events import Event, Finished, Observer, Outcome, Saved, Trained, Validated
 from .folder import RunFolder
-from .job import Batches, Goal, Job
 from .loop import fit
 from .loss import Loss, cross_entropy
+from .objective import Batches, Monitor, Objective
 
 __all__ = [
     "Batches",
@@ -25,11 +25,11 @@ __all__ = [
     "Event",
     "Finished",
     "FolderError",
-    "Goal",
     "Interrupted",
-    "Job",
     "Loss",
+    "Monitor",
     "NonFiniteError",
+    "Objective",
     "Observer",
     "Outcome",
     "ResumeError",

@@ -30,8 +30,8 @@ from .errors import Interrupted, NonFiniteError
 from .events import Event, Finished, Observer, Outcome, Saved, Validated
 from .final import mean_of_checkpoints, words_for
 from .folder import RunFolder
-from .job import Group, Job, groups, whole
 from .log import Log, NoLog, TensorBoard
+from .objective import Group, Objective, groups, whole
 from .parallel import hold, world
 from .progress import Meter, Progress, Validation
 from .reports import non_finite, trained
@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 
 def fit(
-    job: Job[Any],
+    objective: Objective[Any],
     config: TrainingConfig,
     folder: str | Path | RunFolder,
     *,
@@ -54,7 +54,7 @@ def fit(
     allow_changes: bool = False,
     observers: Sequence[Observer] = (),
 ) -> Outcome:
-    """Train a job's module in a run folder; the module ends with the final weights.
+    """Train an objective's module in a run folder; the module ends with the final weights.
 
     With `resume` the run goes on from its newest whole checkpoint, if it has one, as if it had never stopped;
     it refuses to where data or settings have changed, unless `allow_changes`. SIGTERM and SIGINT save the run
@@ -63,7 +63,7 @@ def fit(
     """
     run = folder if isinstance(folder, RunFolder) else RunFolder(folder)
     with world().guarded(), run.held(), Signals() as signals, ExitStack() as stack:
-        training = Training(job, config, run, signals, resume=resume, allow_changes=allow_changes)
+        training = Training(objective, config, run, signals, resume=resume, allow_changes=allow_changes)
         stack.callback(training.close)
         training.observers += observers if world().rank == 0 else ()
         if config.tensorboard and world().rank == 0:
@@ -77,7 +77,7 @@ class Training:
 
     def __init__(
         self,
-        job: Job[Any],
+        objective: Objective[Any],
         config: TrainingConfig,
         folder: RunFolder,
         signals: Signals,
@@ -85,27 +85,27 @@ class Training:
         resume: bool = False,
         allow_changes: bool = False,
     ) -> None:
-        self.identity = identity_of(job, config)
+        self.identity = identity_of(objective, config)
         self.world = world()
         self.device = self.world.device(config.device)
         if self.device.type == "cuda" and self.device.index is not None:
             torch.cuda.set_device(self.device)  # where kernels are launched
         if not computes_in_bf16(self.device):
             config = config.changed(precision="float32")
-        self.job, self.config, self.folder, self.signals = job, config, folder, signals
-        self.module = job.module.to(self.device)
-        self.total_steps = config.total_steps(job.batches.steps_per_epoch)
+        self.objective, self.config, self.folder, self.signals = objective, config, folder, signals
+        self.module = objective.module.to(self.device)
+        self.total_steps = config.total_steps(objective.batches.steps_per_epoch)
         for part in self.module.modules():
             if isinstance(part, Stack):
                 part.recompute = config.recompute
         self.held = hold(self.module, config, self.world)
         self.update = Update(self.held, config, self.total_steps)
-        self.engine = engine_for(config, self.device, self.update, job, self.held, config, self.world)
+        self.engine = engine_for(config, self.device, self.update, objective, self.held, config, self.world)
         torch.manual_seed(config.seed + self.world.rank)  # each process drops its own
         found = find(folder, self.identity, self.world, resume=resume, allow_changes=allow_changes)
         self.progress = Progress() if found is None else unpack(found, self.held, self.update, self.world, config.seed)
         share = Share(self.world.rank, self.world.size)
-        coming = groups(job.batches, self.progress.epoch, self.progress.batch, config.accumulate, share)
+        coming = groups(objective.batches, self.progress.epoch, self.progress.batch, config.accumulate, share)
         self.groups = prefetched(map(ready, coming), AHEAD) if self.device.type == "cuda" else coming
         self.arrivals = Arrivals()
         self.log = Log(folder.log, self.progress.rows) if self.world.rank == 0 else NoLog()
@@ -136,7 +136,9 @@ class Training:
     def step(self) -> None:
         """One update from `accumulate` batches: by the gradient of the mean over all their tokens."""
         group, step = next(self.groups), self.progress.step + 1
-        self.arrivals.put(step, group.epoch, whole(group, self.job.batches), self.engine.step(step, group.batches))
+        self.arrivals.put(
+            step, group.epoch, whole(group, self.objective.batches), self.engine.step(step, group.batches)
+        )
         self.progress.step, (self.progress.epoch, self.progress.batch) = step, group.after
         self.clock.tick()
         self.read()
@@ -151,7 +153,7 @@ class Training:
         """Log the steps whose values have come back; stop at one that was not finite."""
         for values in self.arrivals.take(wait=wait):
             if not values.finite:
-                raise non_finite(values, self.job, self.progress)
+                raise non_finite(values, self.objective, self.progress)
             self.progress.meter.add(values)
             self.clock.count(values.n)
             if every(self.config.log_every, values.step):
@@ -185,7 +187,7 @@ class Training:
         self.listen()
         if scores is not None:
             self.progress.validations.append(Validation(self.progress.step, scores))
-            self.tell(Validated(self.progress.step, scores, is_best=self.progress.waited(self.job.goal) == 0))
+            self.tell(Validated(self.progress.step, scores, is_best=self.progress.waited(self.objective.monitor) == 0))
 
     def alone(self, work: Callable[[], T]) -> T:
         """What the first process finds, plain values, while the others wait for it."""
@@ -193,10 +195,12 @@ class Training:
         return found
 
     def evaluate(self, module: nn.Module) -> dict[str, float]:
-        """The job's scores for a module."""
-        scores = self.job.validate(module)
-        if not math.isfinite(score := scores[self.job.goal.name]):
-            raise NonFiniteError(f"the validation at step {self.progress.step} gave {self.job.goal.name} = {score}")
+        """The objective's scores for a module."""
+        scores = self.objective.validate(module)
+        if not math.isfinite(score := scores[self.objective.monitor.name]):
+            raise NonFiniteError(
+                f"the validation at step {self.progress.step} gave {self.objective.monitor.name} = {score}"
+            )
         return scores
 
     @property
@@ -220,7 +224,7 @@ class Training:
 
     def tidy(self) -> None:
         """Remove the checkpoints that are no longer needed, and what killed runs have left."""
-        checkpoint.prune(self.folder.checkpoints, self.progress.worth_keeping(self.job.goal, self.config))
+        checkpoint.prune(self.folder.checkpoints, self.progress.worth_keeping(self.objective.monitor, self.config))
 
     def leave(self) -> NoReturn:
         """Save and go, because a signal said so."""
@@ -235,7 +239,7 @@ class Training:
         """The reason to stop after this step, if there is one."""
         if self.progress.step >= self.total_steps:
             return f"all {self.total_steps} steps are done"
-        if self.config.patience and self.progress.waited(self.job.goal) >= self.config.patience:
+        if self.config.patience and self.progress.waited(self.objective.monitor) >= self.config.patience:
             return f"{self.config.patience} validations in a row brought nothing better"
         return f"the {self.config.max_minutes:g} minutes are over" if self.clock.ran_out else None
 
@@ -254,7 +258,7 @@ class Training:
 
     def deliver(self) -> dict[str, Any]:
         """What the first process does of that."""
-        wanted = self.progress.final(self.job.goal, self.config)
+        wanted = self.progress.final(self.objective.monitor, self.config)
         kind = "model" if self.update.ema is None else "ema"
         weights, used = mean_of_checkpoints(self.folder.checkpoints, wanted, kind)
         module = self.held.final(weights)

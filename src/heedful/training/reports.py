@@ -8,7 +8,7 @@ from .arrivals import StepValues
 from .clock import Clock
 from .errors import NonFiniteError
 from .events import Trained
-from .job import Job
+from .objective import Objective
 from .progress import Meter, Progress
 from .update import Update
 
@@ -31,9 +31,9 @@ def trained(meter: Meter, update: Update, clock: Clock) -> Trained:
     )
 
 
-def non_finite(values: StepValues, job: Job[Any], progress: Progress) -> NonFiniteError:
+def non_finite(values: StepValues, objective: Objective[Any], progress: Progress) -> NonFiniteError:
     """What to say of a step that was not finite: which input was behind it."""
-    places = [place for batch in values.batches for place in job.describe(batch)]
+    places = [place for batch in values.batches for place in objective.describe(batch)]
     more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
     kept = f"the last checkpoint is of step {progress.saves[-1]}" if progress.saves else "nothing was saved yet"
     return NonFiniteError(

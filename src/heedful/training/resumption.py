@@ -11,7 +11,7 @@ from .checkpoint import Checkpoint
 from .config import TrainingConfig
 from .errors import ResumeError, ResumeWarning
 from .folder import RunFolder
-from .job import Job
+from .objective import Objective
 from .optimiser import put_state, state_of
 from .parallel import Alone, Replica
 from .progress import Progress
@@ -22,9 +22,9 @@ from .update import Update
 FREE = ("log_every", "save_every", "max_minutes", "tensorboard", "engine", "parallel", "recompute")
 
 
-def identity_of(job: Job[Any], config: TrainingConfig) -> dict[str, str]:
+def identity_of(objective: Objective[Any], config: TrainingConfig) -> dict[str, str]:
     """What must stay the same while a run goes on, in words that can be compared."""
-    return {**job.identity(), **_in_words(config)}
+    return {**objective.identity(), **_in_words(config)}
 
 
 def _in_words(config: TrainingConfig) -> dict[str, str]:

@@ -175,7 +175,7 @@ def test_the_loss_is_the_mean_of_minus_log_probabilities(run: Path) -> None:
     """And a batch's padding, rows and places, counts for nothing."""
     task = ClassificationTask()
     data = task.open(small_config(), run / "data")
-    job = task.job(small_config(), data)
+    job = task.bind(small_config(), data)
     module = heedful.load(run).module
     expected = []
     for row in range(len(data.valid)):
@@ -211,7 +211,7 @@ def test_a_set_of_its_own_is_scored_as_a_user_would_ask(run: Path, tmp_path: Pat
 
 def test_the_page_shows_confusion_samples_and_attention(run: Path) -> None:
     model, metrics = heedful.load(run), read_mapping(run / "metrics.json")
-    shown = ClassificationTask().shown(model, metrics, run)
+    shown = ClassificationTask().report_sections(model, metrics, run)
     assert shown["confusion"].counts == metrics["validation"]["confusion"]
     assert len(shown["samples"]) == 60
     for seen in shown["attention"]:

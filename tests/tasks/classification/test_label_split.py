@@ -9,8 +9,8 @@ import pytest
 from labelled_sets import reviews, small_config, write_tsv
 
 from heedful.errors import DataError
-from heedful.tasks.classification.prepare import Prepared, prepare
-from heedful.tasks.classification.splitting import split
+from heedful.tasks.classification.data import Prepared, prepare
+from heedful.tasks.classification.data import split
 from heedful.tasks.run import Files, TooLittleDataError
 
 

@@ -19,8 +19,8 @@ from heedful.data.published_tokenizer import NAME, PublishedTokenizer
 from heedful.data.store import TokenStore
 from heedful.data.text_reading import TextReading
 from heedful.errors import DataError
-from heedful.tasks.classification.job import ClassificationJob
-from heedful.tasks.classification.prepare import Prepared, encoded, targets
+from heedful.tasks.classification.task import ClassificationJob
+from heedful.tasks.classification.data import Prepared, encoded, targets
 from heedful.tasks.classification.task import ClassificationTask
 from heedful.tasks.run import Files, train
 from shell import heedful as shell
@@ -96,7 +96,7 @@ def test_samples_and_drawings_keep_the_two_apart(run: Path) -> None:
         assert {sample["source"].split()[0], sample["second"].split()[0]} == {"dog", "great"}
         (answer,) = model.predict([(sample["source"], sample["second"])])
         assert next(iter(answer.items())) == (sample["output"], pytest.approx(sample["score"] / 100, abs=1e-5))
-    shown = ClassificationTask().shown(model, metrics, run)
+    shown = ClassificationTask().report_sections(model, metrics, run)
     assert shown["samples"][0].source == f"{metrics['samples'][0]['source']} | {metrics['samples'][0]['second']}"
     assert len(shown["attention"]) == 2
     for drawn in shown["attention"]:
@@ -133,7 +133,7 @@ def test_a_tokeniser_that_numbers_both_texts_alike(run: Path, tmp_path: Path) ->
         ids, (_, second) = stores[0][row]
         assert [tokenizer.decode(part.tolist()) for part in (ids[:second], ids[second:])] == [one.text, one.second]
     module = heedful.load(run).module
-    assert not ClassificationJob(small_config(), prepared, module).tells_apart
+    assert not ClassificationJob(small_config(), prepared, module).uses_segments
 
 
 def test_targets_are_those_of_the_rows(run: Path) -> None:
@@ -143,7 +143,7 @@ def test_targets_are_those_of_the_rows(run: Path) -> None:
 
 def test_a_job_leaves_the_module_as_it_is(run: Path) -> None:
     task, config = ClassificationTask(), small_config()
-    assert task.job(config, task.open(config, run / "data")).module.training
+    assert task.bind(config, task.open(config, run / "data")).module.training
 
 
 def test_threads_that_share_a_model_count_their_own_cut_texts(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from heedful.families import PatchTSTConfig
 from heedful.tasks.forecasting import ForecastingConfig
-from heedful.tasks.forecasting.prepare import Prepared, prepare
+from heedful.tasks.forecasting.data import Prepared, prepare
 from heedful.tasks.run import Files
 
 TINY = PatchTSTConfig(d_model=8, n_heads=2, d_ff=16, n_layers=1, context_length=12, patch_length=4, stride=2, horizon=3)

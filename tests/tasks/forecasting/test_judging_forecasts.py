@@ -12,8 +12,8 @@ from series_files import TINY, prepared, walks, waves
 
 import heedful
 from heedful.tasks.bundle import BundleError
-from heedful.tasks.forecasting.baselines import LAST, LINEAR, SEASONAL, Linear, last_season, last_value
-from heedful.tasks.forecasting.judging import (
+from heedful.tasks.forecasting.scoring import LAST, LINEAR, SEASONAL, Linear, last_season, last_value
+from heedful.tasks.forecasting.scoring import (
     MODEL,
     Errors,
     clearly_less,
@@ -23,7 +23,7 @@ from heedful.tasks.forecasting.judging import (
     rivals,
     verdict,
 )
-from heedful.tasks.forecasting.windows import Windows
+from heedful.tasks.forecasting.data import Windows
 
 NAN = float("nan")
 
@@ -114,7 +114,7 @@ def test_a_linear_model_is_kept_and_checked(tmp_path: Path) -> None:
 def test_scores_are_means_over_every_window_none_dropped(
     tmp_path: Path, tokens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("heedful.tasks.forecasting.judging.JUDGE_TOKENS", tokens)
+    monkeypatch.setattr("heedful.tasks.forecasting.scoring.JUDGE_TOKENS", tokens)
     values = walks(143, 2)
     data = prepared(tmp_path, values)
     begin, end = 143 - 28, 143

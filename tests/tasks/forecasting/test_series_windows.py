@@ -12,8 +12,8 @@ from series_files import TINY, prepared, table, walks
 from heedful.errors import ConfigError, DataError
 from heedful.families import PatchTSTConfig
 from heedful.tasks.forecasting import ForecastingConfig, SeriesConfig
-from heedful.tasks.forecasting.prepare import prepare
-from heedful.tasks.forecasting.windows import WindowBatches, as_rows, as_windows, borders, filled, needed, spans
+from heedful.tasks.forecasting.data import prepare
+from heedful.tasks.forecasting.data import WindowBatches, as_rows, as_windows, borders, filled, needed, spans
 from heedful.tasks.run import Files, TooLittleDataError
 
 NAN = float("nan")

@@ -17,9 +17,9 @@ import heedful
 from heedful.errors import ConfigError, DataError
 from heedful.families import build
 from heedful.tasks.forecasting import ForecastingConfig, ForecastSettings, SeriesForecaster
-from heedful.tasks.forecasting.evaluation import evaluate, forecast_files
-from heedful.tasks.forecasting.job import ForecastingJob
-from heedful.tasks.forecasting.looking import looks
+from heedful.tasks.forecasting.task import evaluate, forecast_files
+from heedful.tasks.forecasting.task import ForecastingJob
+from heedful.tasks.forecasting.task import looks
 from heedful.tasks.forecasting.task import ForecastingTask
 from heedful.tasks.run import Files, train
 from heedful.training import Event, Observer, ResumeError, Saved
@@ -150,7 +150,7 @@ def test_prices_by_their_logarithm(tmp_path: Path) -> None:
     np.testing.assert_allclose(forecast, model.settings.scale.undo(wanted.numpy()), rtol=1e-5)
     assert min(min(row) for row in forecast) > 0
     prices[-1, 1] = 0
-    assert "only what is above 0 has a logarithm" in str(model.why_not(prices))
+    assert "only what is above 0 has a logarithm" in str(model.validation_error(prices))
     assert list(metrics(tmp_path / "run")["sets"]["test"]["forecasters"]["model"]["in units of the file"]) == ["a", "b"]
 
 

@@ -12,12 +12,12 @@ from torch import Tensor
 
 from heedful.data.image_sets.store import TRAIN, VALID
 from heedful.errors import DataError
-from heedful.tasks.images.augmenting import augmented, moved
-from heedful.tasks.images.batches import ImageLoader
+from heedful.tasks.images.task import augmented, moved
+from heedful.tasks.images.data import ImageLoader
 from heedful.tasks.images.config import AugmentConfig
-from heedful.tasks.images.job import Normalise
-from heedful.tasks.images.preparing import ImageSettings, prepare
-from heedful.tasks.images.reading import Prepared, read_images
+from heedful.tasks.images.task import Normalise
+from heedful.tasks.images.predictor import ImageSettings, prepare
+from heedful.tasks.images.data import Prepared, read_images
 from heedful.tasks.images.task import ImagesTask
 from heedful.tasks.run import Files
 
@@ -62,7 +62,7 @@ def test_an_epoch_is_decided_by_seed_and_number(prepared: Prepared) -> None:
 
 
 def test_rows_that_are_not_there_change_no_loss(prepared: Prepared) -> None:
-    job = ImagesTask().job(small_config(), prepared)
+    job = ImagesTask().bind(small_config(), prepared)
     module = job.module.eval()
     rows = prepared.store.rows(VALID)[:11]
     (whole,) = ImageLoader(prepared.store, rows, len(rows)).in_order()
@@ -140,7 +140,7 @@ def test_half_are_swapped_where_asked() -> None:
 
 
 def test_chance_is_torchs(prepared: Prepared) -> None:
-    job = ImagesTask().job(small_config(), prepared)
+    job = ImagesTask().bind(small_config(), prepared)
     batch = next(iter(job.batches.epoch(0)))
 
     def loss(*, training: bool, seed: int) -> float:

@@ -14,8 +14,8 @@ from small_sets import CLASSES, npz, shapes, small_config
 from heedful.data.image_sets.store import TRAIN, UNUSED, VALID
 from heedful.errors import ConfigError, DataError
 from heedful.tasks.images.config import AugmentConfig, ImagesConfig
-from heedful.tasks.images.reading import ImageReadings, Prepared, kept_settings, read_images
-from heedful.tasks.images.splitting import in_order
+from heedful.tasks.images.data import ImageReadings, Prepared, kept_settings, read_images
+from heedful.tasks.images.data import in_order
 from heedful.tasks.run import Files, TooLittleDataError
 
 Read = tuple[Prepared, ImageReadings]

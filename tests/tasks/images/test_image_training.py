@@ -19,8 +19,8 @@ from heedful.data.image_sets.store import VALID, ImageStore
 from heedful.errors import DataError
 from heedful.tasks.images import ImageClassifier
 from heedful.tasks.images.config import ImagesConfig
-from heedful.tasks.images.evaluation import evaluate_files
-from heedful.tasks.images.looking import look, looks, png
+from heedful.tasks.images.task import evaluate_files
+from heedful.tasks.images.inspection import look, looks, png
 from heedful.tasks.images.task import ImagesTask
 from heedful.tasks.run import Files, train
 from heedful.training import Event, ResumeError, Saved
@@ -88,9 +88,9 @@ def test_what_is_judged_is_what_a_user_gets(trained: tuple[Path, ImageClassifier
 def test_validation_agrees_with_the_last_word(trained: tuple[Path, ImageClassifier]) -> None:
     folder, model = trained
     task = ImagesTask()
-    job = task.job(small_config(), task.open(small_config(), folder / "data"))
+    job = task.bind(small_config(), task.open(small_config(), folder / "data"))
     scores = job.validate(model.module)
-    judged = job.judge(model)["validation"]["scores"]
+    judged = job.final_evaluation(model)["validation"]["scores"]
     assert scores["accuracy"] == pytest.approx(judged["accuracy"]["value"])
     assert scores["macro_f1"] == pytest.approx(judged["macro_f1"]["value"])
 
@@ -142,7 +142,7 @@ def test_weights_start_with_places_that_can_be_seen(trained: tuple[Path, ImageCl
     folder, _ = trained
     task = ImagesTask()
     config = small_config(model={"preset": "vit-tiny", "patch_size": 1})
-    module: Any = task.job(config, task.open(config, folder / "data")).module
+    module: Any = task.bind(config, task.open(config, folder / "data")).module
     assert float(module.encoder.positions.weight.std()) == pytest.approx(1, abs=0.1)
     assert float(module.embedding.prefix.std()) == pytest.approx(1, abs=0.3)
     for part in module.modules():

@@ -15,9 +15,9 @@ from heedful.config import read_mapping
 from heedful.data.published_tokenizer import PublishedTokenizer
 from heedful.errors import ConfigError, DataError
 from heedful.tasks.language_model.config import LanguageModelConfig
-from heedful.tasks.language_model.job import LanguageModelJob
-from heedful.tasks.language_model.looking import look
-from heedful.tasks.language_model.prepare import Prepared, prepare, row_of
+from heedful.tasks.language_model.task import LanguageModelJob
+from heedful.tasks.language_model.task import look
+from heedful.tasks.language_model.data import Prepared, prepare, row_of
 from heedful.tasks.language_model.task import LanguageModelTask
 from heedful.tasks.run import Files, TooLittleDataError, train
 from heedful.training import Event, Saved

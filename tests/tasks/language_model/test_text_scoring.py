@@ -17,7 +17,7 @@ from heedful.data.text_tokenizers import of_characters, of_pieces
 from heedful.errors import DataError
 from heedful.families import GenerationDefaults, config_of
 from heedful.tasks.language_model import Continuer, ContinuerSettings, TextScore
-from heedful.tasks.language_model.evaluation import evaluate
+from heedful.tasks.language_model.task import evaluate
 from heedful.tasks.language_model.scoring import nats_of
 
 CONFIG = config_of({"preset": "gpt2-tiny", "d_model": 32, "n_layers": 2, "d_ff": 64, "max_length": 16})
@@ -120,4 +120,4 @@ def test_what_cannot_be_scored_is_named() -> None:
         continuer(start=0).score([3])  # type: ignore[list-item]
     with pytest.raises(DataError, match="takes a list"):
         continuer(start=0).score("abc")
-    assert "was not in the text" in (continuer(start=0).why_not("x") or "")
+    assert "was not in the text" in (continuer(start=0).validation_error("x") or "")

@@ -13,13 +13,13 @@ import heedful
 from heedful.config import read_mapping
 from heedful.errors import ConfigError, DataError
 from heedful.families.weights import WeightsError, weights_of
-from heedful.tasks.classification.config import ClassificationConfig
+from heedful.tasks.classification.task import ClassificationConfig
 from heedful.tasks.classification.task import ClassificationTask
 from heedful.tasks.importing import import_model
-from heedful.tasks.masked.config import MaskedConfig
+from heedful.tasks.masked.task import MaskedConfig
 from heedful.tasks.masked.task import MaskedTask
 from heedful.tasks.run import Files, train
-from heedful.tasks.starting import Base, begin_with
+from heedful.tasks.text_encoder import PretrainedEncoder, load_start_weights
 from heedful.training.errors import ResumeWarning
 from published_folders import bert, gpt2, publish, roberta
 
@@ -109,8 +109,8 @@ def test_all_below_the_head_is_carried_over(kind: str, pretrained: Path, topics:
     config = ClassificationConfig.from_dict({"base": str(folder), "training": {**TRAINING, "steps": 1}})
     task, files = ClassificationTask(), Files((topics.labelled(tmp_path / "a.tsv", 60),))
     (tmp_path / "data").mkdir()
-    data, _ = task.read(config, files, tmp_path / "data", keep=False)
-    module = task.job(config, data).module
+    data, _ = task.prepare(config, files, tmp_path / "data", keep=False)
+    module = task.bind(config, data).module
     base = Base.read(folder)
     same_below_the_head(base.module, module, base.config.vocab_size)
     named = {name for name in weights_of(module) if not name.startswith("head.")}
@@ -166,8 +166,8 @@ def test_masked_training_goes_on_from_a_published_model(topics: Topics, tmp_path
     config = MaskedConfig.from_dict({"base": str(folder), "training": {**TRAINING, "steps": 1}})
     task = MaskedTask()
     (tmp_path / "data").mkdir()
-    data, _ = task.read(config, Files((topics.plain(tmp_path / "a.txt", 60),)), tmp_path / "data", keep=False)
-    module = task.job(config, data).module
+    data, _ = task.prepare(config, Files((topics.plain(tmp_path / "a.txt", 60),)), tmp_path / "data", keep=False)
+    module = task.bind(config, data).module
     tokens = torch.randint(5, 200, (2, 9))
     with torch.no_grad():
         assert torch.equal(module.eval()(tokens), Base.read(folder).module.eval()(tokens))

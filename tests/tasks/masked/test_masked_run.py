@@ -12,8 +12,8 @@ import pytest
 
 import heedful
 from heedful.config import read_mapping
-from heedful.tasks.masked.config import MaskedConfig
-from heedful.tasks.masked.splitting import split, texts_of
+from heedful.tasks.masked.task import MaskedConfig
+from heedful.tasks.masked.data import split, texts_of
 from heedful.tasks.masked.task import MaskedTask
 from heedful.tasks.run import Files, TooLittleDataError, train
 from heedful.training.errors import Interrupted
@@ -65,8 +65,8 @@ def test_a_certain_pattern_is_learned(tmp_path: Path) -> None:
 def test_the_loss_is_over_all_gaps_of_the_whole_text(tmp_path: Path) -> None:
     task, settings = MaskedTask(), config()
     (tmp_path / "data").mkdir()
-    data, _ = task.read(settings, Files((counting(tmp_path / "a.txt", 200),)), tmp_path / "data", keep=False)
-    job = task.job(settings, data)
+    data, _ = task.prepare(settings, Files((counting(tmp_path / "a.txt", 200),)), tmp_path / "data", keep=False)
+    job = task.bind(settings, data)
     module = job.module.eval()
     losses, rows = [], 0
     for batch in job.validation.fixed():
@@ -116,7 +116,7 @@ def test_a_long_text_is_read_in_parts_to_its_end(tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_text(f"{long}\n")
     (tmp_path / "data").mkdir()
     files = Files((str(tmp_path / "a.txt"),), (str(tmp_path / "b.txt"),))
-    data, _ = MaskedTask().read(config(), files, tmp_path / "data", keep=False)
+    data, _ = MaskedTask().prepare(config(), files, tmp_path / "data", keep=False)
     rows = [data.valid[row][0].tolist() for row in range(len(data.valid))]
     assert len(rows) > 5
     assert max(map(len, rows)) <= 16

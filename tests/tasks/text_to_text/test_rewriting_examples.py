@@ -10,8 +10,8 @@ from toy_rewriting import write_jsonl
 
 from heedful.errors import ConfigError, DataError
 from heedful.tasks.run import Files, TooLittleDataError
-from heedful.tasks.text_to_text.examples import Example, ExampleColumns, ExampleReading, read_examples
-from heedful.tasks.text_to_text.splitting import split
+from heedful.tasks.text_to_text.data import Example, ExampleColumns, ExampleReading, read_examples
+from heedful.tasks.text_to_text.data import split
 
 
 def triples(path: Path, **words: Any) -> list[tuple[str, str, str]]:

@@ -19,9 +19,9 @@ from heedful.tasks.publishing import export_huggingface
 from heedful.tasks.rouge import rouge
 from heedful.tasks.run import Files, TooLittleDataError, train
 from heedful.tasks.text_to_text import CutWarning, RewriterSettings
-from heedful.tasks.text_to_text.evaluation import answers_to
-from heedful.tasks.text_to_text.examples import Example
-from heedful.tasks.text_to_text.prepare import OWN_TOKENS
+from heedful.tasks.text_to_text.task import answers_to
+from heedful.tasks.text_to_text.data import Example
+from heedful.tasks.text_to_text.data import OWN_TOKENS
 from heedful.tasks.text_to_text.task import TextToTextTask
 from heedful.training.errors import Interrupted, ResumeError, ResumeWarning
 from published_folders import theirs
@@ -118,7 +118,7 @@ def test_none_one_empty_and_many(run: Path) -> None:
 def test_a_batch_is_the_tokeniser_s_ids_shifted(run: Path) -> None:
     """The source ends, the target begins and ends, with the tokens of the house."""
     data = TextToTextTask().open(small_config(), run / "data")
-    job = TextToTextTask().job(small_config(), data)
+    job = TextToTextTask().bind(small_config(), data)
     batch = next(job.validation.in_order())
     texts = data.valid_examples(len(data.valid))
     assert len(texts) == len(data.valid)
@@ -135,7 +135,7 @@ def test_a_batch_is_the_tokeniser_s_ids_shifted(run: Path) -> None:
 def test_the_loss_is_the_mean_of_minus_log_probabilities(run: Path) -> None:
     task, module = TextToTextTask(), heedful.load(run).module
     data = task.open(small_config(), run / "data")
-    job = task.job(small_config(), data)
+    job = task.bind(small_config(), data)
     costs: list[float] = []
     for row in range(len(data.valid)):
         source, target = (torch.tensor(ids.astype(np.int64))[None] for ids in data.valid[row])
@@ -214,16 +214,16 @@ def test_too_little_is_told_with_what_became_of_the_rest(tmp_path: Path) -> None
     file = write_jsonl(tmp_path / "a.jsonl", LONG)
     with pytest.raises(TooLittleDataError, match="no pair to store") as error:
         train(TextToTextTask(), small_config(data={"max_source_tokens": 20}), Files((file,)), tmp_path / "run")
-    assert error.value.readings.to_dict()["train"]["dropped"]["too many tokens in the source"]["count"] == 38
+    assert error.value.report.to_dict()["train"]["dropped"]["too many tokens in the source"]["count"] == 38
 
 
 def test_long_targets_are_judged_by_their_loss(run: Path) -> None:
     task = TextToTextTask()
     data = task.open(small_config(), run / "data")
-    assert task.job(small_config(), data).goal.name == "rougeL"
+    assert task.bind(small_config(), data).monitor.name == "rougeL"
     data.valid.lengths = np.full_like(data.valid.lengths, 300)
-    job = task.job(small_config(), data)
-    assert (job.goal.name, job.goal.higher_is_better) == ("loss", False)
+    job = task.bind(small_config(), data)
+    assert (job.monitor.name, job.monitor.higher_is_better) == ("loss", False)
 
 
 def test_korean_is_scored_by_its_syllables_too(tmp_path: Path) -> None:

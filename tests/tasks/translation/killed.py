@@ -20,10 +20,10 @@ import torch
 from small_runs import write_rows
 
 from heedful.data.pairs import Reading
-from heedful.tasks.translation.job import TranslationJob
+from heedful.tasks.translation.task import TranslationJob
 from shell import heedful, quick_train
 
-JOB = import_module("heedful.tasks.translation.job")
+JOB = import_module("heedful.tasks.translation.task")
 TRAIN = import_module("heedful.tasks.run.train")  # the module: the package has a function of that name
 CALLS = ("mkdir", "fsync", "rename", "replace", "unlink", "rmdir")  # what changes the disk
 KILLS = 10

@@ -18,7 +18,7 @@ from heedful.config import read_mapping
 from heedful.tasks.scoring import calibration_error
 from heedful.tasks.translation import Translator
 from heedful.tasks.translation.confidence import ENOUGH, Confidence, Seen, fit, why_not
-from heedful.tasks.translation.train import train
+from heedful.tasks.translation.task import train
 from shell import heedful
 
 TRUE = Confidence(base=1.0, by_logprob=1.5, by_token=0.2)

@@ -11,7 +11,7 @@ from small_runs import Symbols, small_config, symbol_files
 
 import heedful
 from heedful.config import read_mapping
-from heedful.tasks.translation.train import train
+from heedful.tasks.translation.task import train
 
 ONE_LAYER = {"d_model": 64, "d_ff": 128, "n_encoder_layers": 1, "n_decoder_layers": 1, "dropout": 0.0}
 

@@ -11,7 +11,7 @@ from heedful.data.pairs import Pair, Reading
 from heedful.data.readers import files_of
 from heedful.errors import DataError
 from heedful.tasks.run import Files
-from heedful.tasks.translation.prepare import Prepared, prepare
+from heedful.tasks.translation.data import Prepared, prepare
 
 
 def test_a_pair_dropped_after_all_leaves_no_trace_but_the_count() -> None:

@@ -14,7 +14,7 @@ from small_runs import small_config, symbol_files
 import heedful as package
 from heedful.errors import ConfigError, DataError
 from heedful.tasks.bundle import BundleError
-from heedful.tasks.translation.train import train
+from heedful.tasks.translation.task import train
 from heedful.training import Event, Trained
 from shell import heedful
 

@@ -10,14 +10,16 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from ...tasks.translation.looking import has_attention, look
-from ...tasks.translation.translator import Translator
+from ...tasks.translation.inspection import has_attention, look
+from ...tasks.translation.predictor import Translator
 from .documents import Span
 
 
 def can_place(translator: Any, text: str) -> bool:
     """Whether a model can be asked: it is a translator with attention, and takes the whole sentence."""
-    return isinstance(translator, Translator) and has_attention(translator) and translator.why_not(text) is None
+    return (
+        isinstance(translator, Translator) and has_attention(translator) and translator.validation_error(text) is None
+    )
 
 
 def placed(translator: Any, source: str, target: str, spans: Sequence[Span]) -> list[Span] | None:

@@ -14,7 +14,7 @@ from ...families import FAMILIES, build, config_of
 from ...generation import GenerationConfig
 from ...training.config import TrainingConfig
 from ..run import RunConfig
-from .continuer import LENGTH
+from .predictor import LENGTH
 
 PRESET = "gpt2-tiny"
 
@@ -40,7 +40,7 @@ class TextTokenizerConfig(Config):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextConfig(Config):
+class RunningTextConfig(Config):
     """Without validation files, the last `holdout` of the text is set apart, counted in characters."""
 
     title: ClassVar[str] = "data"
@@ -62,7 +62,7 @@ class LanguageModelConfig(RunConfig):
 
     preset: ClassVar[str] = PRESET
 
-    data: TextConfig = field(default_factory=TextConfig)
+    data: RunningTextConfig = field(default_factory=RunningTextConfig)
     tokenizer: TextTokenizerConfig = field(default_factory=TextTokenizerConfig)
     context: int | None = None
     stride: int | None = None

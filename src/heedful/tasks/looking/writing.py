@@ -16,7 +16,7 @@ from ...lens.alignment import predicting_rows
 from ...lens.inside import TokenDict, kind_of_weights, spelt, tokens_of, trace, twin
 from ..language_model import Continuer
 from ..text_to_text import Rewriter
-from ..translation.translator import Translator
+from ..translation.predictor import Translator
 from .alignment import Side, alignment
 from .answering import answered, continued, given_to, only_part, start_and_ends
 from .assembling import Notes, only

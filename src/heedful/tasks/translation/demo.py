@@ -17,17 +17,12 @@ from ...generation import GenerationConfig
 from ...lens.alignment import Gold
 from ...training import FolderError, Observer, RunFolder
 from ...training.config import TrainingConfig
-from ..run import Files, asked, write_report
-from ..run.folder import ASKED, METRICS
+from ..run import DataReport, Files, read_run, write_report
+from ..run.folder import METRICS, RUN
 from ..scoring import exact_share
-from .config import DataConfig, TranslationConfig
-from .evaluation import Evaluation, evaluate
-from .job import TranslationJob
-from .looking import AlignmentScore, alignment_score, has_attention
-from .prepare import Readings
-from .task import TranslationTask
-from .train import train
-from .translator import Translator
+from .inspection import AlignmentScore, alignment_score, has_attention
+from .predictor import Translator
+from .task import DataConfig, Evaluation, TranslationConfig, TranslationTask, evaluate, train
 
 Direction = Literal["ko-en", "en-ko"]
 SETS: dict[Split, str] = {
@@ -147,8 +142,8 @@ def run_demo(
     n_test: int = 500,
     language: str = "en",
     say: Callable[[str], None] = lambda _: None,
-    on_read: Callable[[Readings], None] = lambda _: None,
-    watch: Callable[[TranslationJob], Sequence[Observer]] = lambda _: (),
+    on_read: Callable[[DataReport[Any]], None] = lambda _: None,
+    watch: Callable[[TranslationTask], Sequence[Observer]] = lambda _: (),
 ) -> DemoResult:
     """Make the data, train, evaluate on every held-out set, and write the bundle and its report.
 
@@ -157,7 +152,7 @@ def run_demo(
     direction: Direction = "ko-en" if config.source == "ko" else "en-ko"
     side, out = Side(direction), Path(out)
     files = Files((str(out / "corpus" / "train.tsv"),), (str(out / "corpus" / "valid.tsv"),))
-    if not overwrite and (out / ASKED).exists() and asked(TranslationTask(), out)[1] != files:
+    if not overwrite and (out / RUN).exists() and read_run(TranslationTask(), out)[1] != files:
         raise FolderError(f"{out} holds another run; choose another folder (--out), or replace it (--overwrite)")
     say("Making the corpus …")
     grammar = Grammar("demo", seed=seed)

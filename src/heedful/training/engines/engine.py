@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from ..config import TrainingConfig
-from ..job import Job
 from ..loss import Loss
+from ..objective import Objective
 from ..parallel import Alone, Replica
 from ..quick_cpu import quicken_on_cpu
 from ..update import Update
@@ -21,8 +21,10 @@ class Engine:
 
     name = "eager"
 
-    def __init__(self, update: Update, job: Job[Any], held: Replica, config: TrainingConfig, world: Alone) -> None:
-        self.update, self.job, self.held, self.world = update, job, held, world
+    def __init__(
+        self, update: Update, objective: Objective[Any], held: Replica, config: TrainingConfig, world: Alone
+    ) -> None:
+        self.update, self.objective, self.held, self.world = update, objective, held, world
         self.autocast = config.precision == "bf16"
         self.weights = list(held.weights.values())
         self.device = self.weights[0].device
@@ -54,7 +56,7 @@ class Engine:
     def loss(self, batch: Any) -> Loss:
         """In the precision of the run."""
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.autocast):
-            return self.job.loss(self.held.module, batch)
+            return self.objective.loss(self.held.module, batch)
 
     def _add(self, batch: Any, *, first: bool) -> None:
         if self.held.shared is not None:
