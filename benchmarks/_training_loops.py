@@ -19,8 +19,8 @@ from heedful.data.share import WHOLE, Share
 from heedful.data.store import TokenStore
 from heedful.families import config_of
 from heedful.tasks.language_model.config import LanguageModelConfig
-from heedful.tasks.language_model.task import LanguageModelJob
 from heedful.tasks.language_model.data import Prepared, Sizes
+from heedful.tasks.language_model.task import LanguageModelJob
 from heedful.training import RunFolder, TrainingConfig
 from heedful.training.events import Observer
 from heedful.training.loop import Training

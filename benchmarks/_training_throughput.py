@@ -15,9 +15,8 @@ from _training_loops import FOREVER, First, HeedfulLoop, Loop, PlainLoop
 from _training_setup import TRANSFORMERS, Bench, has_transformers, verdict
 from heedful.data.batch import Batch
 from heedful.families import GenerationDefaults, build, config_of, write_published
-from heedful.tasks.translation.task import TranslationConfig
-from heedful.tasks.translation.task import TranslationJob
 from heedful.tasks.translation.data import Prepared, prepare
+from heedful.tasks.translation.task import TranslationConfig, TranslationJob
 from heedful.training.device import computes_in_bf16
 
 RECIPE = "multi30k-en-de-small"

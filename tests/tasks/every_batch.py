@@ -15,21 +15,18 @@ from torch import Tensor, nn
 from heedful.data.batch import Batch
 from heedful.data.text_batch import TextBatch
 from heedful.data.windows import Windows
-from heedful.tasks.classification.task import ClassificationConfig
-from heedful.tasks.classification.task import ClassificationTask
+from heedful.tasks.classification.task import ClassificationConfig, ClassificationTask
 from heedful.tasks.forecasting.config import ForecastingConfig
 from heedful.tasks.forecasting.task import ForecastingTask
-from heedful.tasks.images.data import ImageBatch
 from heedful.tasks.images.config import ImagesConfig
+from heedful.tasks.images.data import ImageBatch
 from heedful.tasks.images.task import ImagesTask
 from heedful.tasks.language_model.config import LanguageModelConfig
 from heedful.tasks.language_model.task import LanguageModelTask
-from heedful.tasks.masked.task import MaskedConfig
 from heedful.tasks.masked.data import MaskedBatch
-from heedful.tasks.masked.task import MaskedTask
+from heedful.tasks.masked.task import MaskedConfig, MaskedTask
 from heedful.tasks.run import Files
-from heedful.tasks.translation.task import TranslationConfig
-from heedful.tasks.translation.task import TranslationTask
+from heedful.tasks.translation.task import TranslationConfig, TranslationTask
 
 SIZE = {"d_model": 8, "n_heads": 2, "d_ff": 16}
 
@@ -127,7 +124,7 @@ def images(job: Any, batch: ImageBatch) -> Iterator[ImageBatch]:
 
 
 def series(job: Any, batch: Any) -> Iterator[Any]:
-    return (job.data.windows["train"].batch([window]) for window in batch.windows)
+    return (job.data.train.batch([window]) for window in batch.windows)
 
 
 def training(batch_tokens: int) -> dict[str, Any]:

@@ -27,8 +27,8 @@ from heedful.tasks.language_model.predictor import ContinuerSettings
 from heedful.tasks.looking import assembling, look_at
 from heedful.tasks.looking.alignment import agreement
 from heedful.tasks.looking.beams import beam_tree, end_of
-from heedful.tasks.translation.inspection import look
 from heedful.tasks.translation.data import Tokenizers
+from heedful.tasks.translation.inspection import look
 from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 
 SOURCE, TARGET = "저는 책을 읽어요.", "I read books."

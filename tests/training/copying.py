@@ -18,7 +18,7 @@ from heedful.core import padding
 from heedful.data.batch import moved
 from heedful.data.share import WHOLE, Share
 from heedful.families.weights import weights_of
-from heedful.training import Monitor, Loss, TrainingConfig, cross_entropy
+from heedful.training import Loss, Monitor, TrainingConfig, cross_entropy
 
 V, T = 13, 5
 START = 1

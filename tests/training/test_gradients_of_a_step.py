@@ -11,7 +11,7 @@ import torch
 from copying import config
 from torch import Tensor, nn
 
-from heedful.training import Monitor, Loss
+from heedful.training import Loss, Monitor
 from heedful.training.engines.engine import Engine
 from heedful.training.optimiser import put_state, state_of
 from heedful.training.parallel import Alone, Replica

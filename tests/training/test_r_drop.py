@@ -17,17 +17,15 @@ import heedful
 from heedful.data.batch import Batch
 from heedful.data.text_batch import TextBatch
 from heedful.errors import ConfigError
-from heedful.tasks.classification.task import ClassificationConfig
-from heedful.tasks.classification.task import ClassificationJob
+from heedful.tasks.classification.task import ClassificationConfig, ClassificationTask
 from heedful.tasks.forecasting.config import ForecastingConfig
 from heedful.tasks.images.config import ImagesConfig
 from heedful.tasks.language_model.config import LanguageModelConfig
 from heedful.tasks.masked.task import MaskedConfig
 from heedful.tasks.run import RunConfig
 from heedful.tasks.text_to_text.config import TextToTextConfig
-from heedful.tasks.text_to_text.task import TextToTextJob
-from heedful.tasks.translation.task import TranslationConfig
-from heedful.tasks.translation.task import TranslationJob
+from heedful.tasks.text_to_text.task import TextToTextTask
+from heedful.tasks.translation.task import TranslationConfig, TranslationTask
 from heedful.training import Loss, TrainingConfig, cross_entropy
 from heedful.training import loss as losses
 from heedful.training.r_drop import agreeing_cross_entropy, doubled, loss_of
@@ -169,9 +167,9 @@ def reader(dropout: float) -> nn.Module:
 
 
 JOBS: dict[type[Any], tuple[Callable[..., nn.Module], Callable[[], Any], int]] = {
-    TranslationJob: (lambda dropout: tiny(dropout=dropout), pairs, 6),
-    TextToTextJob: (lambda dropout: tiny(dropout=dropout), pairs, 6),
-    ClassificationJob: (reader, text, 2),
+    TranslationTask: (lambda dropout: tiny(dropout=dropout), pairs, 6),
+    TextToTextTask: (lambda dropout: tiny(dropout=dropout), pairs, 6),
+    ClassificationTask: (reader, text, 2),
 }
 
 

@@ -19,10 +19,9 @@ from heedful.data.published_tokenizer import NAME, PublishedTokenizer
 from heedful.data.store import TokenStore
 from heedful.data.text_reading import TextReading
 from heedful.errors import DataError
-from heedful.tasks.classification.task import ClassificationJob
-from heedful.tasks.classification.data import Prepared, encoded, targets
+from heedful.tasks.classification.data import encoded, targets
 from heedful.tasks.classification.task import ClassificationTask
-from heedful.tasks.run import Files, train
+from heedful.tasks.run import Files, TrainingData, train
 from shell import heedful as shell
 
 
@@ -126,18 +125,18 @@ def test_a_tokeniser_that_numbers_both_texts_alike(run: Path, tmp_path: Path) ->
     examples = list(read_labelled(write_pairs(tmp_path / "a.tsv", 20)))
     rows = list(encoded(examples, tokenizer, ("0", "1"), 32, TextReading()))
     stores = [TokenStore.write(tmp_path / name, rows, vocab_size=1000) for name in ("train", "valid")]
-    (tmp_path / "labels.json").write_text('{"labels": ["0", "1"]}')
-    prepared = Prepared(tmp_path, tokenizer, *stores)
-    assert prepared.texts == 2
+    data = TrainingData(tmp_path, stores[0], stores[1], tokenizer, ("0", "1"))
     for row, one in enumerate(examples):
         ids, (_, second) = stores[0][row]
         assert [tokenizer.decode(part.tolist()) for part in (ids[:second], ids[second:])] == [one.text, one.second]
     module = heedful.load(run).module
-    assert not ClassificationJob(small_config(), prepared, module).uses_segments
+    bound = ClassificationTask().bind(small_config(), data, module)
+    assert bound.texts_per_example == 2
+    assert not bound.uses_segments
 
 
 def test_targets_are_those_of_the_rows(run: Path) -> None:
-    store = Prepared.open(run / "data").train
+    store = ClassificationTask().open(small_config(), run / "data").train
     np.testing.assert_array_equal(targets(store), [store[row][1] for row in range(len(store))])
 
 

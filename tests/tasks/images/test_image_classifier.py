@@ -114,7 +114,9 @@ def test_where_nothing_is_resized_only_the_right_size_is_read(tmp_path: Path) ->
     given = made(tmp_path)
     model = ImageClassifier(given.config, given.module, given.settings.changed(resize=()))
     assert model.validation_error(PICTURES[0]) is None
-    assert model.validation_error(PICTURES[1]) == "it has 20 x 9 pixels, and this model, which resizes none, reads 12 x 12"
+    assert (
+        model.validation_error(PICTURES[1]) == "it has 20 x 9 pixels, and this model, which resizes none, reads 12 x 12"
+    )
     cropping = ImageClassifier(given.config, given.module, given.settings.changed(resize=(), crop=(12, 12)))
     np.testing.assert_allclose(cropping.prepared(drawn(13, 15, 3)), given.prepared(drawn(13, 15, 3)[:12, 1:13]))
     assert cropping.validation_error(PICTURES[1]) == "it has 20 x 9 pixels, and 12 x 12 are to be cut out of its middle"

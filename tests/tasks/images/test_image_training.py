@@ -19,9 +19,8 @@ from heedful.data.image_sets.store import VALID, ImageStore
 from heedful.errors import DataError
 from heedful.tasks.images import ImageClassifier
 from heedful.tasks.images.config import ImagesConfig
-from heedful.tasks.images.task import evaluate_files
 from heedful.tasks.images.inspection import look, looks, png
-from heedful.tasks.images.task import ImagesTask
+from heedful.tasks.images.task import ImagesTask, evaluate_files
 from heedful.tasks.run import Files, train
 from heedful.training import Event, ResumeError, Saved
 

@@ -51,7 +51,7 @@ def test_the_first_loss_is_that_of_transformers(kind: str, file: str, tmp_path: 
     job = task.bind(config, data)
     model, tokenizer = theirs(folder, "AutoModelForSeq2SeqLM")
     costs, count = 0.0, 0
-    for one in data.valid_examples(100):
+    for one in job.valid_examples(100):
         labels = tokenizer(one.target, return_tensors="pt")["input_ids"]
         with torch.no_grad():
             found = model(**tokenizer(one.text, return_tensors="pt"), labels=labels)
@@ -65,7 +65,7 @@ def test_a_forced_first_token_is_part_of_the_target_once(file: str, tmp_path: Pa
         (tmp_path / f"d{number}").mkdir()
         config, task = small_config(base=str(folder)), TextToTextTask()
         data, _ = task.prepare(config, Files((file,)), tmp_path / f"d{number}", keep=False)
-        (ids, text), one = data.valid[0], data.valid_examples(1)[0]
+        (ids, text), one = data.valid[0], task.bind(config, data).valid_examples(1)[0]
         published = data.tokenizer.encode(one.target)
         assert published[0] == 0
         assert text.tolist() == ([7] if first else []) + published[:-1]

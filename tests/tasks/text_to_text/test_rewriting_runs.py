@@ -19,10 +19,8 @@ from heedful.tasks.publishing import export_huggingface
 from heedful.tasks.rouge import rouge
 from heedful.tasks.run import Files, TooLittleDataError, train
 from heedful.tasks.text_to_text import CutWarning, RewriterSettings
-from heedful.tasks.text_to_text.task import answers_to
-from heedful.tasks.text_to_text.data import Example
-from heedful.tasks.text_to_text.data import OWN_TOKENS
-from heedful.tasks.text_to_text.task import TextToTextTask
+from heedful.tasks.text_to_text.data import OWN_TOKENS, Example
+from heedful.tasks.text_to_text.task import TextToTextTask, answers_to
 from heedful.training.errors import Interrupted, ResumeError, ResumeWarning
 from published_folders import theirs
 
@@ -120,7 +118,7 @@ def test_a_batch_is_the_tokeniser_s_ids_shifted(run: Path) -> None:
     data = TextToTextTask().open(small_config(), run / "data")
     job = TextToTextTask().bind(small_config(), data)
     batch = next(job.validation.in_order())
-    texts = data.valid_examples(len(data.valid))
+    texts = job.valid_examples(len(data.valid))
     assert len(texts) == len(data.valid)
     for index, row in enumerate(batch.rows):
         one = texts[row]

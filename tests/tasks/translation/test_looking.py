@@ -13,9 +13,8 @@ from heedful.data.tokenizer import Tokenizer
 from heedful.errors import DataError
 from heedful.families import config_of
 from heedful.lens.alignment import Gold, Head
-from heedful.tasks.translation.inspection import read_alignments
-from heedful.tasks.translation.inspection import alignment_score, has_attention, look
 from heedful.tasks.translation.data import Tokenizers
+from heedful.tasks.translation.inspection import alignment_score, has_attention, look, read_alignments
 from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 
 SOURCE, TARGET = "저는 책을 읽어요.", "I read books."

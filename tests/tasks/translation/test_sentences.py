@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import DataError
 from heedful.families import build, config_of
-from heedful.tasks.translation.data import parts_within, sentences
-from heedful.tasks.translation.data import Tokenizers
+from heedful.tasks.translation.data import Tokenizers, parts_within, sentences
 from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 
 

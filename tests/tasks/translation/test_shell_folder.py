@@ -11,7 +11,7 @@ from small_runs import write_rows
 
 import heedful as package
 from heedful.config import read_mapping
-from heedful.tasks.run.folder import made
+from heedful.tasks.run.folder import run_artifacts
 from heedful.tasks.translation.task import TranslationTask
 from heedful.training import RunFolder
 from shell import Done, heedful, quick_train
@@ -70,7 +70,7 @@ def test_overwriting_removes_what_a_run_made_and_nothing_else(run: Path, corpus:
     assert done.code == 0, done.err
     assert all(path.read_text() == "mine" for path in mine)
     assert old.read_bytes() != before
-    left = {name for name in made(TranslationTask()) if (run / name).exists()}
+    left = {name for name in run_artifacts(TranslationTask()) if (run / name).exists()}
     assert {path.name for path in run.iterdir()} == {name.split("/")[0] for name in left} | {
         "run.lock",
         "notes.txt",

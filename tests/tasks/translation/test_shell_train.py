@@ -200,7 +200,7 @@ def test_a_full_gpu_is_no_traceback(corpus: Path, tmp_path: Path, monkeypatch: p
     def full(*_: object, **__: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried …")
 
-    monkeypatch.setattr("heedful.tasks.translation.task.TranslationJob.loss", full)
+    monkeypatch.setattr("heedful.tasks.translation.task.TranslationTask.loss", full)
     done = quick_train(tmp_path / "run", [corpus / "train.tsv"])
     assert done.code == 1
     assert "--set training.batch_tokens=128 --resume" in done.err
