@@ -14,7 +14,7 @@ import heedful
 from heedful.errors import ConfigError, DataError
 from heedful.families import PatchTSTConfig, ViTConfig, read_published
 from heedful.tasks.bundle import Bundle, BundleError
-from heedful.tasks.forecasting import ForecastSettings, SeriesForecaster, forecaster
+from heedful.tasks.forecasting import ForecastSettings, SeriesForecaster, predictor
 from heedful.tasks.predictor import ItemError
 from published_pairs import files, reference
 from published_series import SERIES
@@ -103,14 +103,14 @@ def test_an_answer_does_not_depend_on_its_neighbours(mixed: bool, monkeypatch: p
     several += [] if mixed else [prices(channels=1, seed=8), prices(channels=5, seed=9)]
     alone = [model.predict([one])[0] for one in several]
     for tokens in (1, 36, 4096):
-        monkeypatch.setattr(forecaster, "BATCH_TOKENS", tokens)
+        monkeypatch.setattr(predictor, "BATCH_TOKENS", tokens)
         for one, other in zip(model.predict(several), alone, strict=True):
             close(one, other)
 
 
 def test_batches_are_bounded_whatever_the_channels(monkeypatch: pytest.MonkeyPatch) -> None:
     model, seen = made(), list[int]()
-    monkeypatch.setattr(forecaster, "BATCH_TOKENS", 27)  # a channel of 30 steps has 9 patches
+    monkeypatch.setattr(predictor, "BATCH_TOKENS", 27)  # a channel of 30 steps has 9 patches
     model.module.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0].shape[0] * inputs[0].shape[2]))
     model.predict([prices(channels=5), prices(channels=2)])
     assert seen == [3, 3, 1]

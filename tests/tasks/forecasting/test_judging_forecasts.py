@@ -119,7 +119,7 @@ def test_a_linear_model_is_kept_and_checked(tmp_path: Path) -> None:
 def test_scores_are_means_over_every_window_none_dropped(
     tmp_path: Path, tokens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("heedful.tasks.forecasting.scoring.JUDGE_TOKENS", tokens)
+    monkeypatch.setattr("heedful.tasks.forecasting.scoring.SCORE_TOKENS", tokens)
     values = walks(143, 2)
     data = prepared(tmp_path, values)
     begin, end = 143 - 28, 143

@@ -91,13 +91,13 @@ def test_counts_that_leave_no_window(tmp_path: Path) -> None:
 def test_what_is_too_short_or_beyond_the_split_is_noted(tmp_path: Path) -> None:
     long, short = table(tmp_path / "long.csv", walks(100)), table(tmp_path / "short.csv", walks(20))
     _, readings = prepare_series(ForecastingConfig(model=TINY), Files((long, short)), tmp_path)
-    assert readings.reading.notes == [
+    assert readings.train.notes == [
         "short: 20 steps are too few for every part, for which it would take 22; it has windows for test"
     ]
     _, readings = prepare_series(
         ForecastingConfig(model=TINY, data=SeriesConfig(split=(60, 10, 20))), Files((long,)), tmp_path
     )
-    assert readings.reading.notes == ["long: the last 10 steps are beyond the split and not used"]
+    assert readings.train.notes == ["long: the last 10 steps are beyond the split and not used"]
     assert readings.to_dict()["train"]["windows to test on"] == 18
 
 
@@ -123,7 +123,7 @@ def test_series_of_different_sizes_are_noted(tmp_path: Path) -> None:
     for transform, noted in (("none", True), ("log", False)):
         config = ForecastingConfig.from_dict({"model": TINY, "data": {"transform": transform}})
         _, readings = prepare_series(config, Files((large, small)), tmp_path)
-        assert any("differ 1,000 times in size" in note for note in readings.reading.notes) == noted
+        assert any("differ 1,000 times in size" in note for note in readings.train.notes) == noted
 
 
 # What they hold

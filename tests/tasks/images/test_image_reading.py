@@ -125,11 +125,11 @@ def test_a_run_keeps_its_classes_and_its_range(tmp_path: Path) -> None:
     some = labels != "left"
     np.savez(tmp_path / "other.npz", x=images[some], y=labels[some])
     prepared, _ = read(tmp_path, str(tmp_path / "other.npz"), keep=read_settings(tmp_path / "data"))
-    assert prepared.metadata == before.settings
+    assert prepared.metadata == before.metadata
     assert set(prepared.train.store.labels.tolist()) == {1, 2}
     np.savez(tmp_path / "new.npz", x=images, y=np.where(some, labels, "bottom"))
     with pytest.raises(DataError, match=r"training images have classes that were not trained: 'bottom' \(\d+ images\)"):
-        read(tmp_path, str(tmp_path / "new.npz"), keep=before.settings)
+        read(tmp_path, str(tmp_path / "new.npz"), keep=before.metadata)
 
 
 # What is refused
