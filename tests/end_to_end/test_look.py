@@ -60,7 +60,7 @@ def test_a_page_and_the_same_as_data_and_as_a_picture(hangul_font: str, models: 
     assert all(line.endswith((" kB)", " MB)")) for line in said[:3])
     assert "\n".join(said[3:]) == document["answer"]
 
-    model = heedful.load(models / "translator")
+    model = heedful.load(models / "translator", "translation")
     assert document["answer"] == model.predict([TEXT], beam=3)[0]
     assert (document["model"]["name"], document["language"]) == ("translator", "ko")
     assert all(array["data"] for array in document["arrays"].values())

@@ -152,7 +152,7 @@ def translator(folder: Path, *, joint: bool = True, **changes: Any) -> Translato
     module = randomised(heedful.build(config))
     settings = TranslatorSettings(source="ko", target="en", joint=joint, **changes)
     Translator(config, module, tokenizers, settings).save(folder)
-    return heedful.load(folder)
+    return heedful.load(folder, "translation")
 
 
 @pytest.mark.parametrize("beam", [1, 3])

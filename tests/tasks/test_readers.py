@@ -268,7 +268,7 @@ def readers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.mark.parametrize("task", READERS)
 def test_an_answer_alone_is_the_one_in_a_crowd(task: str, readers: dict[str, Path]) -> None:
-    model = heedful.load(readers[task])
+    model: Any = heedful.load(readers[task])
     texts = [f"{'[MASK] ' if task == 'masked' else ''}{text}" for text in [*TEXTS, *published.TYPED, "cat " * 15] * 9]
     together = model.outputs(texts)
     for text, found in list(zip(texts, together, strict=True))[:10]:
@@ -287,7 +287,7 @@ def test_texts_of_similar_length_are_read_together_and_each_once() -> None:
 
 @pytest.mark.parametrize("task", READERS)
 def test_what_cannot_be_read_is_named(task: str, readers: dict[str, Path]) -> None:
-    model = heedful.load(readers[task])
+    model: Any = heedful.load(readers[task])
     mask = "[MASK] " if task == "masked" else ""
     for wrong, why in (
         (mask + LONG, f"it has .* tokens, and this model reads at most {published.LIMIT}"),

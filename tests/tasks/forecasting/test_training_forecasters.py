@@ -85,7 +85,7 @@ def test_every_score_stands_beside_those_to_beat(seasonal: tuple[Path, str]) -> 
 def test_a_bundle_speaks_in_the_units_of_the_file(seasonal: tuple[Path, str]) -> None:
     """What `predict` says of a test window is what was judged there."""
     out, _ = seasonal
-    model = heedful.load(out, device="cpu")
+    model = heedful.load(out, "forecasting", device="cpu")
     values, look = waves(1200), metrics(out)["forecasts"][0]
     np.testing.assert_allclose(look["context"], values[960 - 32 : 960, 0], rtol=1e-5)
     np.testing.assert_allclose(look["truth"], values[960:966, 0], rtol=1e-5)
@@ -98,12 +98,12 @@ def test_a_bundle_speaks_in_the_units_of_the_file(seasonal: tuple[Path, str]) ->
 @pytest.mark.parametrize("count", [0, 1, 10_000])
 def test_none_one_and_many_series(seasonal: tuple[Path, str], count: int) -> None:
     series = np.broadcast_to(waves(32)[:, 0], (count, 32))
-    assert len(heedful.load(seasonal[0], device="cpu").predict(list(series))) == count
+    assert len(heedful.load(seasonal[0], "forecasting", device="cpu").predict(list(series))) == count
 
 
 def test_a_bundle_can_be_judged_on_a_new_file(seasonal: tuple[Path, str], tmp_path: Path) -> None:
     out, path = seasonal
-    model = heedful.load(out, device="cpu")
+    model = heedful.load(out, "forecasting", device="cpu")
     whole = evaluate_files(model, [path])
     assert whole["n"] == 1200 - 32 - 6 + 1
     tail = table(tmp_path / "tail.csv", waves(1200)[960 - 32 :], hourly=True)
@@ -129,7 +129,7 @@ def test_a_model_without_names_is_judged_on_columns_that_are_chosen(tmp_path: Pa
 
 
 def test_files_are_forecast_series_by_series(seasonal: tuple[Path, str], tmp_path: Path) -> None:
-    model = heedful.load(seasonal[0], device="cpu")
+    model = heedful.load(seasonal[0], "forecasting", device="cpu")
     (found,) = forecast_files(model, [seasonal[1]])
     assert found == {"series": "hours", "forecast": {"a": model.predict([waves(1200)[:, 0]])[0]}}
     with pytest.raises(DataError, match=r"one\.csv: one: this model forecasts from 32 steps, and it has only 1"):

@@ -70,7 +70,7 @@ def test_handwritten_digits(tmp_path: Path) -> None:
 
 def test_what_is_judged_is_what_a_user_gets(trained: tuple[Path, ImageClassifier]) -> None:
     folder, _ = trained
-    model = heedful.load(folder)
+    model = heedful.load(folder, "images")
     store = ImageStore(folder / "data" / "images")
     rows = store.rows(VALID)
     answers = model.predict([store.pixels[row] for row in rows])
@@ -96,7 +96,7 @@ def test_validation_agrees_with_the_last_word(trained: tuple[Path, ImageClassifi
 
 def test_a_bundle_answers_with_plain_values(trained: tuple[Path, ImageClassifier], tmp_path: Path) -> None:
     folder, model = trained
-    loaded = heedful.load(folder)
+    loaded = heedful.load(folder, "images")
     images, _ = shapes(2, seed=9)
     Image.fromarray(images[0]).save(tmp_path / "one.png")
     assert loaded.predict([]) == []

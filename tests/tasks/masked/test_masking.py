@@ -18,8 +18,8 @@ from heedful.data.share import Share
 from heedful.data.store import TokenStore
 from heedful.data.text_batch import TextLoader
 from heedful.errors import ConfigError, DataError
-from heedful.tasks.masked.data import MaskedLoader, Masking, gap_name, gap_of
-from heedful.tasks.masked.task import MaskingConfig, _forward
+from heedful.tasks.masked.data import MaskedLoader, Masking, MaskingConfig, gap_name, gap_of
+from heedful.tasks.masked.task import _forward
 from published_folders import PAGE, byte_level, unigram, wordpiece
 
 N, LENGTH = 300, 42

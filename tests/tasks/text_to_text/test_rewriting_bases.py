@@ -82,7 +82,7 @@ def test_a_published_model_is_trained_on_and_keeps_its_tokeniser(kind: str, file
     training = {"steps": 100, "learning_rate": 1e-2, "warmup_steps": 5, "ema": 0.9}
     config = small_config(training, base=str(folder), generation={"length_penalty": 0.5})
     train(TextToTextTask(), config, Files((file,)), tmp_path / "run")
-    model = heedful.load(tmp_path / "run")
+    model = heedful.load(tmp_path / "run", "text-to-text")
     base = read_base(folder)
     assert model.tokenizer.fingerprint == base.tokenizer.fingerprint
     assert model.settings.tokens == base.settings.tokens
@@ -110,8 +110,8 @@ def test_a_run_begins_from_a_bundle_and_goes_on_without_it(file: str, tmp_path: 
     with pytest.warns(ResumeWarning, match=r"training\.steps was 2"):
         train(TextToTextTask(), longer, Files((file,)), tmp_path / "run", resume=True, allow_changes=True)
     assert read_mapping(tmp_path / "run/metrics.json")["training"]["steps"] == 3
-    (ids,) = heedful.load(tmp_path / "run").inputs("The cat")
-    assert ids == heedful.load(tmp_path / "run").tokenizer.encode("say: The cat")
+    (ids,) = heedful.load(tmp_path / "run", "text-to-text").inputs("The cat")
+    assert ids == heedful.load(tmp_path / "run", "text-to-text").tokenizer.encode("say: The cat")
 
 
 def test_what_a_tokeniser_does_not_know_is_told(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_training_teaches_it_and_the_bundle_keeps_it(run: Path) -> None:
-    translator: Translator = package.load(run)
+    translator: Translator = package.load(run, "translation")
     learned = read_mapping(run / "metrics.json")["confidence"]
     assert translator.settings.confidence == Confidence(**learned)
     assert "as learned from these pairs" in (run / "README.md").read_text()
@@ -135,7 +135,7 @@ def test_a_bundle_from_before_gives_none(run: Path, tmp_path: Path) -> None:
     values = json.loads((tmp_path / "config.json").read_text())
     del values["settings"]["confidence"]
     (tmp_path / "config.json").write_text(json.dumps(values))
-    assert package.load(tmp_path).answers(["a b"])[0].confidence is None
+    assert package.load(tmp_path, "translation").answers(["a b"])[0].confidence is None
     done = heedful("predict", tmp_path, "a b", "--scores")
     assert re.fullmatch(r"[a-j ]*\t\t-\d+\.\d{4}\n", done.out)
     assert "gives no confidence" in done.err
@@ -150,7 +150,7 @@ def test_evaluate_measures_it_beside_the_raw_probability(run: Path, tmp_path: Pa
     assert calibration["confidence"] < 12 < calibration["probability"]
     assert f"of the confidence {calibration['confidence']:.1f} %" in done.out
     assert f"own probability {calibration['probability']:.1f} %" in done.out
-    answers = package.load(run).answers([sample["source"] for sample in found["samples"]])
+    answers = package.load(run, "translation").answers([sample["source"] for sample in found["samples"]])
     right = [sample["exact"] for sample in found["samples"]]
     assert calibration["confidence"] == pytest.approx(calibration_error([a.confidence or 0 for a in answers], right))
 
@@ -170,6 +170,6 @@ def test_answers_that_are_accepted_count_as_right(tmp_path: Path) -> None:
 
 
 def test_an_answer_that_was_cut_is_not_right(run: Path) -> None:
-    (answers,) = package.load(run).candidates(["a b c d e f"], max_new_tokens=2, beam=2, n_best=2)
+    (answers,) = package.load(run, "translation").candidates(["a b c d e f"], max_new_tokens=2, beam=2, n_best=2)
     assert all((answer.confidence == 0) == (not answer.finished) for answer in answers)
     assert not all(answer.finished for answer in answers)

@@ -131,7 +131,7 @@ def test_more_steps_are_a_change_that_can_be_allowed(run: Path) -> None:
 
 def test_what_does_not_touch_the_weights_may_change(run: Path) -> None:
     assert resume(run, "--set", "training.log_every=1", "--set", "generation.beam=3").code == 0
-    assert package.load(run).settings.generation.beam == 3
+    assert package.load(run, "translation").settings.generation.beam == 3
     assert read_mapping(run / "run.yaml")["generation"]["beam"] == 3
 
 
@@ -168,11 +168,11 @@ def test_changed_data_is_named_and_where_allowed_goes_on_with_the_old_tokeniser(
     more = ("--set", "training.steps=8")
     one_line(resume(halfway, *more), f"changed: {data}.", "--allow-changes")
     tokenizer = (halfway / "tokenizer.json").read_bytes()
-    before = package.load(halfway).tokenizer
+    before = package.load(halfway, "translation").tokenizer
     done = resume(halfway, *more, "--allow-changes")
     assert done.code == 0, done.err
     assert "Training data" in done.out  # read again, and shown
-    assert package.load(halfway).tokenizer.encode("ko a") == before.encode("ko a")
+    assert package.load(halfway, "translation").tokenizer.encode("ko a") == before.encode("ko a")
     assert (halfway / "tokenizer.json").read_bytes() == (halfway / "data/tokenizer.json").read_bytes() == tokenizer
     assert read_mapping(halfway / "metrics.json")["training"]["steps"] == 8
 

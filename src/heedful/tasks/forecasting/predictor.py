@@ -59,7 +59,7 @@ class PreparedSeries(NamedTuple):
     flat: bool
 
 
-class SeriesForecaster(Predictor[Any, list[Any]]):
+class SeriesForecaster(Predictor[Any, Any]):
     """What `heedful.load` gives for a forecaster's bundle.
 
     Where the model reads every channel on its own, so does this: each is a row, with gaps of its own. Where it reads
@@ -81,7 +81,7 @@ class SeriesForecaster(Predictor[Any, list[Any]]):
         if together > 1 and named not in (0, together):
             raise ConfigError(f"the model reads {together} channels together, but {named} columns are named")
 
-    def predict(self, series: Sequence[Any]) -> list[list[Any]]:
+    def predict(self, series: Sequence[Any]) -> list[Any]:
         """For each series the steps that follow, in the form it has: a list of numbers, or a list of rows of numbers.
 
         Of a longer series the newest steps are read; a shorter one is refused. None or NaN was not observed.
