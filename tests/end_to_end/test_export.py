@@ -59,7 +59,7 @@ def test_both_engines_translate_the_same_from_the_pieces_of_the_tokeniser(joint:
     names |= {"tokenizer.json"} if joint else {"tokenizer.json", "target_tokenizer.json"}
     assert {path.name for path in out.iterdir()} == {"model.bin", "config.json"} | names
 
-    translator = load(model, "translation")
+    translator: Any = load(model, "translation")
     pieces = FastTokenizer.from_file(str(out / "tokenizer.json"))
     answers = ctranslate2.Translator(str(out)).translate_batch(
         [pieces.encode(text).tokens for text in TEXTS],

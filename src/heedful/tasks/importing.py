@@ -18,6 +18,7 @@ from ..families.checkpoint import LayoutError, read_checkpoint
 from ..families.ctranslate2 import from_ctranslate2
 from ..files import new_folder, write_text
 from . import load
+from .bundle import split_defaults
 from .classification import Classifier, ClassifierSettings
 from .embedding import Embedder, EmbedderSettings
 from .forecasting import SeriesForecaster
@@ -27,7 +28,6 @@ from .masked import MaskedLanguageModel, MaskedLanguageModelSettings
 from .run.reporting import imported_card
 from .sentence_transformers import MODULES, lowers_case, pooling_of
 from .text_to_text import SOURCE, TARGET, Rewriter, RewriterSettings
-from .tokens import taken_apart
 
 BINARY = "model.bin"
 THEIRS = "README.md"
@@ -99,14 +99,14 @@ def _own_task(found: Imported) -> str:
 
 
 def _rewriter(found: Imported, folder: Path) -> Rewriter:
-    tokens, generation = taken_apart(found.generation)
+    tokens, generation = split_defaults(found.generation)
     target = _target(folder, found)
     settings = RewriterSettings(joint=target is None, tokens=tokens, generation=generation)
     return Rewriter(found.config, found.module, _tokenizer(folder, found), settings, target)
 
 
 def _continuer(found: Imported, folder: Path) -> Continuer:
-    tokens, generation = taken_apart(found.generation)
+    tokens, generation = split_defaults(found.generation)
     if generation.max_new_tokens is None:
         generation = generation.changed(max_new_tokens=LENGTH + generation.min_new_tokens)
     settings = ContinuerSettings(tokens=tokens, generation=generation)
@@ -204,7 +204,7 @@ def _of_binary(folder: Path, task: str | None, unit: Unit | None) -> Any:
     if task not in (None, kind.task):
         raise ConfigError(f"{folder} is a model for {kind.task}, and not for {task}")
     config = describe(module)
-    tokens, generation = taken_apart(defaults)
+    tokens, generation = split_defaults(defaults)
     joint = vocabularies.source == vocabularies.target
     names = ((SOURCE, vocabularies.source), (SOURCE if joint else TARGET, vocabularies.target))
     bare, target = (_listed(folder / name, side, vocabularies.unknown, unit) for name, side in names)

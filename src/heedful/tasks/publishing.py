@@ -19,7 +19,7 @@ from ..families.checkpoint import LayoutError, read_checkpoint, write_checkpoint
 from ..families.ctranslate2 import ExportError
 from ..files import new_folder, write_text
 from . import load
-from .bundle import CONFIG
+from .bundle import CONFIG, join_defaults
 from .classification import Classifier
 from .embedding import Embedder
 from .images import ImageClassifier
@@ -30,7 +30,6 @@ from .language_model import Continuer
 from .masked import MaskedLanguageModel
 from .sentence_transformers import Pooling, pooling_files
 from .text_to_text import SOURCE, TARGET, Rewriter
-from .tokens import put_together
 from .translation.predictor import Translator
 
 LONGEST = 512  # tokens of an answer, of models whose positions have no end
@@ -105,7 +104,7 @@ def _defaults(model: Any) -> GenerationDefaults | None:
     if generation.max_new_tokens is None:
         room = getattr(model.config, "max_length", LONGEST)  # of transformers' tables, even where ours have no end
         generation = generation.changed(max_new_tokens=max(room, generation.min_new_tokens + 1))
-    return put_together(tokens, generation)
+    return join_defaults(tokens, generation)
 
 
 def _tokenizers(model: Any) -> dict[str, PublishedTokenizer]:
