@@ -18,8 +18,7 @@ from torch import Tensor, nn
 from heedful.data.share import WHOLE, Share
 from heedful.data.store import TokenStore
 from heedful.families import config_of
-from heedful.tasks.language_model.config import LanguageModelConfig
-from heedful.tasks.language_model.data import CorpusSizes
+from heedful.tasks.language_model.data import CorpusSizes, LanguageModelConfig
 from heedful.tasks.language_model.task import LanguageModelTask
 from heedful.tasks.run import TrainingData
 from heedful.training import RunFolder, TrainingConfig

@@ -18,10 +18,9 @@ from heedful.data.windows import Windows
 from heedful.tasks.classification.task import ClassificationConfig, ClassificationTask
 from heedful.tasks.forecasting.config import ForecastingConfig
 from heedful.tasks.forecasting.task import ForecastingTask
-from heedful.tasks.images.config import ImagesConfig
-from heedful.tasks.images.data import ImageBatch
+from heedful.tasks.images.data import ImageBatch, ImagesConfig
 from heedful.tasks.images.task import ImagesTask
-from heedful.tasks.language_model.config import LanguageModelConfig
+from heedful.tasks.language_model.data import LanguageModelConfig
 from heedful.tasks.language_model.task import LanguageModelTask
 from heedful.tasks.masked.data import MaskedBatch
 from heedful.tasks.masked.task import MaskedConfig, MaskedTask

@@ -19,8 +19,8 @@ from heedful.data.text_batch import TextBatch
 from heedful.errors import ConfigError
 from heedful.tasks.classification.task import ClassificationConfig, ClassificationTask
 from heedful.tasks.forecasting.config import ForecastingConfig
-from heedful.tasks.images.config import ImagesConfig
-from heedful.tasks.language_model.config import LanguageModelConfig
+from heedful.tasks.images.data import ImagesConfig
+from heedful.tasks.language_model.data import LanguageModelConfig
 from heedful.tasks.masked.task import MaskedConfig
 from heedful.tasks.run import RunConfig
 from heedful.tasks.text_to_text.config import TextToTextConfig

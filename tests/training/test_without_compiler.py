@@ -19,7 +19,7 @@ for made in (Muon([{"params": [matrix]}], torch.zeros(())), QuickAdamW([matrix],
     assert made.param_groups[0]["params"] == [matrix]
 """
 CONFIGS = """
-from heedful.tasks.language_model.config import LanguageModelConfig
+from heedful.tasks.language_model.data import LanguageModelConfig
 from heedful.tasks.masked.task import MaskedConfig
 from heedful.tasks.text_to_text.config import TextToTextConfig
 from heedful.tasks.translation.task import TranslationConfig

@@ -12,8 +12,7 @@ from torch import Tensor
 
 from heedful.data.image_sets.store import TRAIN, VALID
 from heedful.errors import DataError
-from heedful.tasks.images.config import AugmentConfig
-from heedful.tasks.images.data import ImageData, ImageLoader, ImageSubset, prepare_images
+from heedful.tasks.images.data import AugmentConfig, ImageData, ImageLoader, ImageSubset, prepare_images
 from heedful.tasks.images.predictor import ImageSettings, prepare_pixels
 from heedful.tasks.images.task import ImagesTask, Normalize, affine, augment
 from heedful.tasks.run import Files

@@ -14,8 +14,15 @@ from small_sets import CLASSES, npz, shapes, small_config
 from heedful.data.image_sets import ImageReading
 from heedful.data.image_sets.store import TRAIN, UNUSED, VALID
 from heedful.errors import ConfigError, DataError
-from heedful.tasks.images.config import AugmentConfig, ImagesConfig
-from heedful.tasks.images.data import ImageData, open_images, order_labels, prepare_images, read_settings
+from heedful.tasks.images.data import (
+    AugmentConfig,
+    ImageData,
+    ImagesConfig,
+    open_images,
+    order_labels,
+    prepare_images,
+    read_settings,
+)
 from heedful.tasks.run import DataReport, Files, TooLittleDataError
 
 Read = tuple[ImageData, DataReport[ImageReading]]

@@ -18,7 +18,7 @@ from heedful.config import read_mapping
 from heedful.data.image_sets.store import VALID, ImageStore
 from heedful.errors import DataError
 from heedful.tasks.images import ImageClassifier
-from heedful.tasks.images.config import ImagesConfig
+from heedful.tasks.images.data import ImagesConfig
 from heedful.tasks.images.inspection import look, looks, png
 from heedful.tasks.images.task import ImagesTask, evaluate_files
 from heedful.tasks.run import Files, train

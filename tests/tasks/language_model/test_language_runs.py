@@ -14,8 +14,7 @@ import heedful
 from heedful.config import read_mapping
 from heedful.data.published_tokenizer import PublishedTokenizer
 from heedful.errors import ConfigError, DataError
-from heedful.tasks.language_model.config import LanguageModelConfig
-from heedful.tasks.language_model.data import CorpusData, open_corpus, prepare_corpus, row_of
+from heedful.tasks.language_model.data import CorpusData, LanguageModelConfig, open_corpus, prepare_corpus, row_of
 from heedful.tasks.language_model.task import LanguageModelTask, attention_map
 from heedful.tasks.run import Files, TooLittleDataError, train
 from heedful.training import Event, Saved

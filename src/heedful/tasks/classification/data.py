@@ -15,7 +15,7 @@ from ...data.store import Encoded, TokenStore
 from ...data.text_reading import TextReading, digest
 from ...errors import DataError
 from ..run import DataReport, Files, TooLittleDataError
-from ..run.data import Split, split_examples
+from ..run.task import Split, split_examples
 
 
 def split_labelled(files: Files, holdout: int) -> tuple[Split[Labelled], DataReport[TextReading]]:

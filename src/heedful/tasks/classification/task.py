@@ -34,11 +34,9 @@ from ...training.r_drop import loss_of
 from ..class_scores import ClassScores, class_scores
 from ..predictor import ItemError
 from ..run import DataReport, Files, TrainingData
-from ..run.data import Split
-from ..run.task import DATA
+from ..run.task import DATA, Split
 from ..scoring import Score
-from ..text_encoder import Text, uses_segments
-from ..text_encoder_task import LABELS, TextEncoderConfig, TextEncoderTask, read_labels
+from ..text_encoder import LABELS, Text, TextEncoderConfig, TextEncoderTask, read_labels, uses_segments
 from .data import encoded, labels_of, number_of, split_labelled, targets
 from .predictor import Classifier, ClassifierSettings, attention_map, display_text
 

@@ -31,13 +31,14 @@ from ..class_scores import ClassScores, accuracy, class_scores, confusion_matrix
 from ..predictor import ItemError
 from ..run import DataReport, Files, Task
 from ..run.task import DATA, VALIDATION, settings_json
-from .config import AugmentConfig, ImagesConfig
 from .data import (
     IMAGES,
     SETTINGS,
+    AugmentConfig,
     ImageBatch,
     ImageData,
     ImageLoader,
+    ImagesConfig,
     check_labels,
     open_images,
     prepare_images,

@@ -23,11 +23,9 @@ from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
 from ..predictor import ItemError
 from ..run import DataReport, Files, Task
-from ..run.data import TRAIN, VALID
-from ..run.task import DATA, settings_json
+from ..run.task import DATA, TRAIN, VALID, settings_json
 from ..scoring import Score
-from .config import LanguageModelConfig
-from .data import SIZES, CorpusData, open_corpus, prepare_corpus, row_of
+from .data import SIZES, CorpusData, LanguageModelConfig, open_corpus, prepare_corpus, row_of
 from .predictor import Continuer, ContinuerSettings
 from .scoring import TextScore, nats_of, usual_stride
 

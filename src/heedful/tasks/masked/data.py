@@ -25,7 +25,7 @@ from ...data.text_batch import TextBatch, TextLoader
 from ...data.text_reading import TextReading, digest
 from ...errors import DataError
 from ..run import DataReport, Files, TooLittleDataError
-from ..run.data import Split, split_examples
+from ..run.task import Split, split_examples
 
 MASKS = ("[MASK]", "<mask>")
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "<pad>", "<unk>", "<s>", "</s>", *MASKS)

@@ -29,11 +29,9 @@ from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
 from ..class_scores import share_interval
 from ..run import DataReport, Files
-from ..run.data import Split
-from ..run.task import settings_json
+from ..run.task import Split, settings_json
 from ..scoring import Score
-from ..text_encoder import BATCH_TOKENS
-from ..text_encoder_task import TextConfig, TextEncoderConfig, TextEncoderTask
+from ..text_encoder import BATCH_TOKENS, TextConfig, TextEncoderConfig, TextEncoderTask
 from .data import MaskedBatch, MaskedLoader, Masking, MaskingConfig, PlainText, gap_name, gap_of, split_texts, texts_of
 from .predictor import MaskedLanguageModel, MaskedLanguageModelSettings
 

@@ -2,10 +2,9 @@
 
 from ...data.report import DataReport
 from .config import Files, RunConfig
-from .data import TooLittleDataError, TrainingData
 from .folder import read_run
 from .reporting import write_report
-from .task import AnyTask, Task
+from .task import AnyTask, Task, TooLittleDataError, TrainingData
 from .train import train
 
 __all__ = [

@@ -16,8 +16,7 @@ from ...training import checkpoint
 from ...training.errors import FolderError, ResumeError, ResumeWarning
 from ..bundle import CONFIG, WEIGHTS
 from .config import Files
-from .data import SCRATCH
-from .task import DATA, VALIDATION, AnyTask, C, D, Task
+from .task import DATA, SCRATCH, VALIDATION, AnyTask, C, D, Task
 
 RUN, METRICS, CARD, REPORT = "run.yaml", "metrics.json", "README.md", "report.html"
 READING, SOURCES, ARTIFACTS = (

@@ -18,10 +18,9 @@ from ...files import sha256_of, write_text
 from ...training import Event, Finished, FolderError, Observer, Outcome, RunFolder, Saved, fit
 from ...training.parallel import world
 from .config import Files
-from .data import TooLittleDataError
 from .folder import CARD, METRICS, SOURCES, check_resumable, clear, prepare_data, resume_data, write_run
 from .reporting import model_card, write_report
-from .task import DATA, AnyTask, C, D, Task
+from .task import DATA, AnyTask, C, D, Task, TooLittleDataError
 
 VISIBLE = 60.0  # seconds until what one machine wrote must be there for another
 

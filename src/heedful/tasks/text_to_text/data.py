@@ -27,8 +27,8 @@ from ...families import GenerationDefaults
 from ...families.weights import weights_of
 from ...files import replacing
 from ..run import DataReport, Files, TooLittleDataError, TrainingData
-from ..run.data import START as START_WEIGHTS
-from ..run.data import TRAIN, VALID, Split, split_examples, write_start_weights
+from ..run.task import START as START_WEIGHTS
+from ..run.task import TRAIN, VALID, Split, split_examples, write_start_weights
 from .config import TextToTextConfig, read_base
 
 SOURCE, TARGET, PREFIX = "source", "target", "prefix"

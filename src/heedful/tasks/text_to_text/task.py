@@ -25,8 +25,7 @@ from ..class_scores import share_interval
 from ..predictor import ItemError
 from ..rouge import mostly_hangul, rouge, rouge_scores
 from ..run import DataReport, Files
-from ..run.data import START, TRAIN, VALID
-from ..run.task import DATA, settings_json
+from ..run.task import DATA, START, TRAIN, VALID, settings_json
 from ..scoring import Score, corpus_scores, exact_share
 from ..seq2seq import FINAL_TEXTS, VALIDATION_TEXTS, Drafts, Seq2SeqTask, spread_evenly
 from .config import TextToTextConfig

@@ -18,7 +18,7 @@ from ...data.store import TokenStore, encode_pairs
 from ...data.tokenizer import Tokenizer, TokenizerConfig
 from ...errors import DataError
 from ..run import DataReport, Files, TooLittleDataError, TrainingData
-from ..run.data import SCRATCH, TRAIN, VALID
+from ..run.task import SCRATCH, TRAIN, VALID
 from ..seq2seq import spread_evenly
 
 if TYPE_CHECKING:

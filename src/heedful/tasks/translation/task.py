@@ -25,8 +25,7 @@ from ...training.objective import Monitor
 from ..answers import Answer
 from ..run import DataReport, Files, RunConfig
 from ..run import train as train_task
-from ..run.data import TRAIN, VALID
-from ..run.task import DATA, settings_json
+from ..run.task import DATA, TRAIN, VALID, settings_json
 from ..scoring import (
     LengthScore,
     Score,
