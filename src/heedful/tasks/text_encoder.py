@@ -37,6 +37,9 @@ from .run.task import DATA, START, TRAIN, VALID, Split, settings_json, write_sta
 BATCH_TOKENS = 4096  # read at once, padding included
 SEGMENTS = "token_type_ids"  # as transformers calls them
 HEAD = "head."  # before the names of a head's weights
+PRESET = "bert-mini"
+LABELS = "labels.json"
+TOKENIZER, BASE = "the tokeniser settings", "the base"
 
 Text = str | tuple[str, str]  # two texts where a model compares them
 Output = TypeVar("Output")
@@ -173,11 +176,6 @@ def load_start_weights(module: nn.Module, weights: Mapping[str, Tensor]) -> None
     """
     head = {name: tensor for name, tensor in weights_of(module).items() if name.startswith(HEAD)}
     put_weights(module, {**head, **weights})
-
-
-PRESET = "bert-mini"
-LABELS = "labels.json"
-TOKENIZER, BASE = "the tokeniser settings", "the base"
 
 
 @dataclass(frozen=True, kw_only=True)

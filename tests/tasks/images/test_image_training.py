@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import os
 from pathlib import Path
@@ -19,7 +20,7 @@ from heedful.data.image_sets.store import VALID, ImageStore
 from heedful.errors import DataError
 from heedful.tasks.images import ImageClassifier
 from heedful.tasks.images.data import ImagesConfig
-from heedful.tasks.images.inspection import look, looks, png
+from heedful.tasks.images.inspection import png, see_image, see_samples
 from heedful.tasks.images.task import ImagesTask, evaluate_files
 from heedful.tasks.run import Files, train
 from heedful.training import Event, ResumeError, Saved
@@ -164,7 +165,7 @@ def test_deit_learns_too(tmp_path: Path) -> None:
     config = small_config({"steps": 3, "validate_every": 0}, model=model)
     found = train(ImagesTask(), config, Files((npz(tmp_path / "set.npz", 60),)), tmp_path / "run")
     assert found.config.family == "deit"
-    assert np.array(look(found, shapes(1)[0][0]).attention).shape == (2, 3, 3)
+    assert np.array(see_image(found, shapes(1)[0][0]).heads).shape == (2, 3, 3)
 
 
 # Evaluation on other sets
@@ -201,13 +202,13 @@ def test_where_it_looks(trained: tuple[Path, ImageClassifier]) -> None:
     """The weights are those that the last layer's queries and keys give for the class token."""
     _, model = trained
     (image,), _ = shapes(1, seed=3)
-    seen = look(model, image, label="left", place="here")
-    weights = np.array(seen.attention)
+    seen = see_image(model, image, label="left", place="there/here")
+    weights = np.array(seen.heads)
     assert weights.shape == (2, 3, 3)
-    assert (seen.size, seen.patch_size, seen.label, seen.place) == (6, 2, "left", "here")
-    assert seen.answer == model.predict([image])[0]
-    assert seen.prediction == next(iter(seen.answer))
-    np.testing.assert_allclose(seen.mean, weights.mean(axis=0))
+    assert (seen.truth, seen.title) == ("left", "here")
+    assert dict(seen.answers) == model.predict([image])[0]
+    with Image.open(io.BytesIO(seen.png)) as picture:
+        assert picture.size == (6, 6)
     with torch.no_grad():
         x, _ = model.module.embedding(model.prepared(image)[None])
         x = model.module.encoder.positions.embed(x, torch.arange(10)[None])
@@ -222,12 +223,12 @@ def test_where_it_looks(trained: tuple[Path, ImageClassifier]) -> None:
 def test_mistakes_and_right_ones_are_looked_at(trained: tuple[Path, ImageClassifier]) -> None:
     folder, model = trained
     metrics = read_mapping(folder / "metrics.json")
-    found = looks(model, folder / "data", metrics["samples"], n=6)
-    assert len(found) == len({seen.place for seen in found}) == 6
-    wrong = [seen for seen in found if seen.prediction != seen.label]
+    found = see_samples(model, folder / "data", metrics["samples"], n=6)
+    assert len(found) == len({seen.png for seen in found}) == 6
+    wrong = [seen for seen in found if seen.answers[0][0] != seen.truth]
     n_wrong = 40 - int(np.trace(np.array(metrics["validation"]["confusion"])))
     assert len(wrong) == min(3, n_wrong)
-    assert {seen.label for seen in found} == set(CLASSES)
+    assert {seen.truth for seen in found} == set(CLASSES)
 
 
 @pytest.mark.parametrize("n_channels", [1, 3])
@@ -242,6 +243,6 @@ def test_a_picture_for_a_page(n_channels: int) -> None:
 def test_the_page_shows_images_and_mistakes(trained: tuple[Path, ImageClassifier]) -> None:
     folder, model = trained
     page = (folder / "report.html").read_text("utf-8")
-    seen = looks(model, folder / "data", read_mapping(folder / "metrics.json")["samples"])
-    assert all(one.data_uri in page for one in seen)
+    seen = see_samples(model, folder / "data", read_mapping(folder / "metrics.json")["samples"])
+    assert all(base64.b64encode(one.png).decode() in page for one in seen)
     assert page.count('class="veil"') > 0

@@ -33,6 +33,9 @@ from ..run import DataReport, Files, RunConfig, TooLittleDataError, TrainingData
 from .predictor import ImageSettings
 
 PRESET = "vit-tiny"
+IMAGES, SETTINGS = "images", "images.json"
+CHUNK = 4096  # images whose pixels are counted at once
+NAMED = 20  # classes that a message lists
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,11 +128,6 @@ def _patch_size(size: int, model: ImageConfig) -> int:
             "data.image_size, or model.patch_size"
         )
     return min(fitting, key=lambda side: abs(side - wanted))
-
-
-IMAGES, SETTINGS = "images", "images.json"
-CHUNK = 4096  # images whose pixels are counted at once
-NAMED = 20  # classes that a message lists
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,11 +5,9 @@ Shapes: H height, W width, C channels; heads × rows × columns of patches.
 
 from __future__ import annotations
 
-import base64
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,41 +17,17 @@ import torch
 from ...data.image_sets.store import VALID, ImageStore
 from ...data.images import Pixels, pixels_of, resized
 from ...lens.recorder import record
+from ...lens.report import SeenImage
 from .data import IMAGES
 from .predictor import ImageClassifier
 
 
-@dataclass(frozen=True)
-class ImageLook:
-    """Plain data for a page. `attention[head][row][column]` is what the class token gives to a patch in the last layer;
-    what it gives to itself, and to DeiT's other token, is left out, so a head's patches sum to less than 1."""
-
-    png: bytes  # the image as a file, in the size that the model reads
-    size: int  # of its side, in pixels
-    patch_size: int
-    attention: list[list[list[float]]]
-    answer: dict[str, float]  # the probability of every class, the likeliest first
-    label: str | None = None  # the true class, where it is known
-    place: str = ""
-
-    @property
-    def data_uri(self) -> str:
-        """The image as a page can hold it."""
-        return "data:image/png;base64," + base64.b64encode(self.png).decode("ascii")
-
-    @property
-    def prediction(self) -> str:
-        return next(iter(self.answer))
-
-    @property
-    def mean(self) -> list[list[float]]:
-        """Over the heads."""
-        return np.mean(self.attention, axis=0).tolist()
-
-
 @torch.inference_mode()
-def look(classifier: ImageClassifier, image: Any, *, label: str | None = None, place: str = "") -> ImageLook:
-    """What the class token looked at in the last layer, and what came of it."""
+def see_image(classifier: ImageClassifier, image: Any, *, label: str = "", place: str = "") -> SeenImage:
+    """What the class token gives to each patch in the last layer, and what came of it; `label` is the true class.
+
+    What it gives to itself, and to DeiT's other token, is left out, so a head's patches sum to less than 1.
+    """
     module = classifier.module
     n_channels, height, width = classifier.shape
     last = len(module.encoder.layers) - 1
@@ -63,10 +37,12 @@ def look(classifier: ImageClassifier, image: Any, *, label: str | None = None, p
     size = module.embedding.patch_size
     over = weights[:, -module.embedding.n_patches :].unflatten(1, (height // size, width // size))
     shown = resized(pixels_of(image, n_channels), height, width, classifier.settings.resample)
-    return ImageLook(png(shown), height, size, over.tolist(), answer, label, place)
+    return SeenImage(Path(place).name, png(shown), list(answer.items()), label, over.tolist())
 
 
-def looks(classifier: ImageClassifier, data: Path, samples: Sequence[Mapping[str, Any]], n: int = 8) -> list[ImageLook]:
+def see_samples(
+    classifier: ImageClassifier, data: Path, samples: Sequence[Mapping[str, Any]], n: int = 8
+) -> list[SeenImage]:
     """Of the `samples` that metrics.json lists, from the images in a run's `data`: half of them mistakes, if there are
     so many, the others right."""
     store = ImageStore(data / IMAGES)
@@ -74,7 +50,7 @@ def looks(classifier: ImageClassifier, data: Path, samples: Sequence[Mapping[str
     wrong, right = ([one for one in samples if (one["label"] == one["prediction"]) is truth] for truth in (False, True))
     few = wrong[: max(n // 2, n - len(right))]
     return [
-        look(classifier, store.pixels[at[one["place"]]], label=one["label"], place=one["place"])
+        see_image(classifier, store.pixels[at[one["place"]]], label=one["label"], place=one["place"])
         for one in [*few, *right[: n - len(few)]]
     ]
 

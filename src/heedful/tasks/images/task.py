@@ -24,7 +24,7 @@ from ...config import FamilyConfig
 from ...core import Learned, PatchEmbedding
 from ...data.image_sets import ImageReading, Labelled, image_sources
 from ...errors import DataError
-from ...lens.report import Confusion, SeenImage
+from ...lens.report import Confusion
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
 from ..class_scores import ClassScores, accuracy, class_scores, confusion_matrix, macro_f1
@@ -45,7 +45,7 @@ from .data import (
     read_settings,
     sources_of,
 )
-from .inspection import ImageLook, looks
+from .inspection import see_samples
 from .predictor import ImageClassifier, ImageSettings
 
 SHAPE = "the size and the channels of the images"
@@ -182,7 +182,7 @@ class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
         there = (folder / DATA / IMAGES).is_dir()
         return {
             "confusion": Confusion(validation["labels"], validation["confusion"]),
-            "images": [_seen(one) for one in looks(predictor, folder / DATA, metrics["samples"])] if there else [],
+            "images": see_samples(predictor, folder / DATA, metrics["samples"]) if there else [],
         }
 
 
@@ -327,8 +327,3 @@ def _answers(classifier: ImageClassifier, several: Sequence[Labelled]) -> list[d
         return classifier.predict([one.image for one in several])
     except ItemError as error:
         raise DataError(f"{several[error.index].place}: {error.reason}") from None
-
-
-def _seen(given: ImageLook) -> SeenImage:
-    title = Path(given.place).name
-    return SeenImage(title, given.png, list(given.answer.items()), given.label or "", given.attention)

@@ -27,6 +27,7 @@ from ..run.task import TRAIN, VALID
 from .predictor import LENGTH
 
 PRESET = "gpt2-tiny"
+SIZES = "sizes.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,9 +137,6 @@ def _continues(model: FamilyConfig) -> bool:
         return issubclass(made, DecoderOnly)
     with torch.device("meta"):
         return isinstance(build(model), DecoderOnly)
-
-
-SIZES = "sizes.json"
 
 
 @dataclass(frozen=True)

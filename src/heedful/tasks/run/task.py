@@ -27,6 +27,8 @@ from .config import Files, RunConfig
 
 TRAIN, VALID, START = "train", "valid", "start.safetensors"  # in a run's data folder
 SCRATCH = ".clean"  # there too, while data is prepared
+DATA = "data"  # the folder of a run that holds its data
+VALIDATION = " (validation)"  # behind the name of a file that is read for it
 
 
 class ExampleStore(Protocol):
@@ -169,9 +171,6 @@ def split_examples(
 
 C = TypeVar("C", bound=RunConfig)
 D = TypeVar("D", bound=TrainingData[Any, Any, Any])
-
-DATA = "data"  # the folder of a run that holds its data
-VALIDATION = " (validation)"  # behind the name of a file that is read for it
 
 
 class Task(ABC, Generic[C, D, B]):
