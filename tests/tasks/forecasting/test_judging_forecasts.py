@@ -12,7 +12,7 @@ from series_files import TINY, prepared, walks, waves
 
 import heedful
 from heedful.tasks.bundle import BundleError
-from heedful.tasks.forecasting.data import Windows
+from heedful.tasks.forecasting.data import SeriesWindows
 from heedful.tasks.forecasting.scoring import (
     LAST,
     LINEAR,
@@ -52,7 +52,7 @@ def test_a_season_comes_again_and_again() -> None:
     assert (last_season(4, 1)(context) == last_value(4)(context)).all()
 
 
-def rows(windows: Windows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def rows(windows: SeriesWindows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """All windows and channels as rows: differences from the last value, with a constant; and what follows."""
     cut = windows.cut(np.arange(len(windows)))
     context, target = (part.astype(np.float64).transpose(0, 2, 1) for part in (cut.context, cut.target))

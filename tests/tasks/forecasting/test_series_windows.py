@@ -1,4 +1,4 @@
-"""Windows: which there are, in which part, in what order, and what of them counts."""
+"""SeriesWindows: which there are, in which part, in what order, and what of them counts."""
 
 from __future__ import annotations
 

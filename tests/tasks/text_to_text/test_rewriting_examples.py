@@ -10,7 +10,13 @@ from toy_rewriting import write_jsonl
 
 from heedful.errors import ConfigError, DataError
 from heedful.tasks.run import Files, TooLittleDataError
-from heedful.tasks.text_to_text.data import Example, ExampleColumns, ExampleReading, read_examples, split_pairs
+from heedful.tasks.text_to_text.data import (
+    ExampleColumns,
+    ExampleReading,
+    TextToTextExample,
+    read_examples,
+    split_pairs,
+)
 
 
 def triples(path: Path, **words: Any) -> list[tuple[str, str, str]]:
@@ -97,7 +103,7 @@ def test_what_is_validated_on_is_not_learned(tmp_path: Path) -> None:
     valid = write(tmp_path / "b.tsv", "source\ttarget\na\tother\n")
     parts, readings = split_pairs(Files((str(train),), (str(valid),)), "p ", 1000)
     assert [one.text for one in parts.train()] == ["p b"]
-    assert list(parts.valid()) == [Example("p ", "a", "other", str(valid), 2)]
+    assert list(parts.valid()) == [TextToTextExample("p ", "a", "other", str(valid), 2)]
     assert (readings.train.kept, readings.train.dropped["also in validation"].count) == (1, 1)
     with pytest.raises(TooLittleDataError, match="no pair to learn from"):
         split_pairs(Files((str(train),), (str(train),)), "", 1000)

@@ -19,7 +19,7 @@ from heedful.tasks.publishing import export_huggingface
 from heedful.tasks.rouge import rouge
 from heedful.tasks.run import Files, TooLittleDataError, train
 from heedful.tasks.text_to_text import CutWarning, RewriterSettings
-from heedful.tasks.text_to_text.data import OWN_TOKENS, Example
+from heedful.tasks.text_to_text.data import OWN_TOKENS, TextToTextExample
 from heedful.tasks.text_to_text.task import TextToTextTask, answers_to
 from heedful.training.errors import Interrupted, ResumeError, ResumeWarning
 from published_folders import theirs
@@ -244,7 +244,7 @@ def test_a_model_that_puts_its_prefix_itself_is_not_given_it() -> None:
         def answers(self, texts: list[str], **search: Any) -> list[str]:
             return texts
 
-    examples = [Example("p: ", source, "b", "file", 1) for source in ("a", "p: a")]
+    examples = [TextToTextExample("p: ", source, "b", "file", 1) for source in ("a", "p: a")]
     echo: Any = Echo()
     assert [str(text) for text in answers_to(echo, examples)] == ["a", "p: a"]
     echo.settings = RewriterSettings(tokens=OWN_TOKENS)

@@ -36,7 +36,7 @@ Indexes = NDArray[np.int64]
 
 
 class Cut(NamedTuple):
-    """Windows cut out: NaN where nothing was observed; `counts` says which values of the horizon are judged."""
+    """SeriesWindows cut out: NaN where nothing was observed; `counts` says which values of the horizon are judged."""
 
     context: Values  # (B, L, C)
     target: Values  # (B, H, C)
@@ -45,7 +45,7 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class WindowBatch:
-    """Windows as the module reads them. What is not there is 0; `keep` is None where everything is."""
+    """SeriesWindows as the module reads them. What is not there is 0; `keep` is None where everything is."""
 
     context: Tensor  # (R, L, c)
     keep: Tensor | None  # (R, L)
@@ -89,7 +89,7 @@ def sees_a_patch(seen: Mask, patch_length: int, stride: int) -> Mask:
     return np.asarray(patches.all(axis=-1).any(axis=-1))
 
 
-class Windows:
+class SeriesWindows:
     """All windows whose horizon lies in one part, by number: 0 is the earliest of the first series."""
 
     def __init__(self, store: SeriesStore, spans: Sequence[tuple[int, int]], model: PatchTSTConfig) -> None:
@@ -147,7 +147,7 @@ class Windows:
 class WindowBatches:
     """Training windows in batches of one size, in an order that (seed, epoch) alone decides."""
 
-    def __init__(self, windows: Windows, batch_tokens: int, seed: int) -> None:
+    def __init__(self, windows: SeriesWindows, batch_tokens: int, seed: int) -> None:
         self.windows, self.seed = windows, seed
         most = windows_within(batch_tokens, windows)
         self._n_batches = -(-len(windows) // most)
@@ -165,7 +165,7 @@ class WindowBatches:
             yield self.windows.batch(share.rows(order[first:end]), size=share.size(self.size))
 
 
-def windows_within(tokens: int, windows: Windows) -> int:
+def windows_within(tokens: int, windows: SeriesWindows) -> int:
     """How many windows have so many patches, over all channels; one at least."""
     groups = len(windows.store.columns) // windows.together
     return max(1, tokens // (windows.model.n_patches * groups))
@@ -214,19 +214,19 @@ def needed(config: SeriesConfig, model: PatchTSTConfig) -> int:
     return steps
 
 
-def divided(store: SeriesStore, config: SeriesConfig, model: PatchTSTConfig) -> dict[str, Windows]:
+def divided(store: SeriesStore, config: SeriesConfig, model: PatchTSTConfig) -> dict[str, SeriesWindows]:
     """The windows of every part, over all series."""
     by_part: dict[str, list[tuple[int, int]]] = {part: [] for part in PARTS}
     for series in store.series:
         for part, (first, n) in spans(config, model, series.steps).items():
             by_part[part].append((series.start + first, n))
-    return {part: Windows(store, found, model) for part, found in by_part.items()}
+    return {part: SeriesWindows(store, found, model) for part, found in by_part.items()}
 
 
-def everything(store: SeriesStore, model: PatchTSTConfig) -> Windows:
+def everything(store: SeriesStore, model: PatchTSTConfig) -> SeriesWindows:
     """Every window there is."""
     window = model.context_length + model.horizon
-    return Windows(store, [(one.start, max(0, one.steps - window + 1)) for one in store.series], model)
+    return SeriesWindows(store, [(one.start, max(0, one.steps - window + 1)) for one in store.series], model)
 
 
 def filled(context: NDArray[Any]) -> NDArray[np.float64]:
@@ -245,11 +245,11 @@ def filled(context: NDArray[Any]) -> NDArray[np.float64]:
 class SeriesMetadata:
     """The windows to test on, which nothing is chosen by, and after how many steps the series come again."""
 
-    test: Windows
+    test: SeriesWindows
     season: int | None
 
 
-SeriesData = TrainingData[Windows, None, SeriesMetadata]
+SeriesData = TrainingData[SeriesWindows, None, SeriesMetadata]
 
 
 def divide_series(folder: Path, store: SeriesStore, config: ForecastingConfig) -> SeriesData:
@@ -259,7 +259,7 @@ def divide_series(folder: Path, store: SeriesStore, config: ForecastingConfig) -
     return TrainingData(folder, windows["train"], windows["valid"], None, metadata)
 
 
-def windows_by_part(data: SeriesData) -> dict[str, Windows]:
+def windows_by_part(data: SeriesData) -> dict[str, SeriesWindows]:
     """Those of training, validation and test."""
     return dict(zip(PARTS, (data.train, data.valid, data.metadata.test), strict=True))
 

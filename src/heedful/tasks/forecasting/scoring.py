@@ -26,7 +26,7 @@ from torch import nn
 from ...errors import DataError
 from ...files import replacing
 from ..bundle import BundleError
-from .data import Cut, WindowBatch, Windows, as_windows, filled, windows_within
+from .data import Cut, SeriesWindows, WindowBatch, as_windows, filled, windows_within
 
 Forecast = Callable[[NDArray[Any]], NDArray[Any]]
 Array = NDArray[np.float64]
@@ -64,7 +64,7 @@ class Linear:
         return (forecast + last[..., None]).transpose(0, 2, 1)
 
     @classmethod
-    def fit(cls, train: Windows, valid: Windows, penalties: Sequence[float] = PENALTIES) -> Linear:
+    def fit(cls, train: SeriesWindows, valid: SeriesWindows, penalties: Sequence[float] = PENALTIES) -> Linear:
         """In closed form over all training windows; the ridge penalty is the one that validates best."""
         known, judged = _NormalEquations.over(train), _NormalEquations.over(valid)
         size = np.trace(known.inputs[:-1, :-1]) / (len(known.inputs) - 1)
@@ -98,7 +98,7 @@ class _NormalEquations:
     targets: float
 
     @classmethod
-    def over(cls, windows: Windows) -> _NormalEquations:
+    def over(cls, windows: SeriesWindows) -> _NormalEquations:
         model = windows.model
         sums = cls(np.zeros((model.context_length + 1,) * 2), np.zeros((model.context_length + 1, model.horizon)), 0.0)
         for batch in windows.in_order(windows_within(FIT_TOKENS, windows)):
@@ -150,7 +150,7 @@ class Errors:
 
 
 class _ErrorSums:
-    def __init__(self, windows: Windows) -> None:
+    def __init__(self, windows: SeriesWindows) -> None:
         self.windows = windows
         self.squares: list[NDArray[np.float64]] = []
         self.counts: list[NDArray[np.int64]] = []
@@ -178,7 +178,7 @@ class _ErrorSums:
         return Errors(squares, counts, float(squares.sum() / n), self.absolute / int(n), by_column)
 
 
-def _none_can_be_judged(windows: Windows) -> DataError:
+def _none_can_be_judged(windows: SeriesWindows) -> DataError:
     size = windows.model
     return DataError(
         f"none of the {len(windows):,} windows can be judged: none has both a whole patch of {size.patch_length} "
@@ -186,7 +186,7 @@ def _none_can_be_judged(windows: Windows) -> DataError:
     )
 
 
-def errors_of(forecasts: Mapping[str, Forecast], windows: Windows) -> dict[str, Errors]:
+def errors_of(forecasts: Mapping[str, Forecast], windows: SeriesWindows) -> dict[str, Errors]:
     """Each forecaster's errors over all windows; none is left out."""
     sums = {name: _ErrorSums(windows) for name in forecasts}
     for batch in windows.in_order(windows_within(SCORE_TOKENS, windows)):
@@ -196,7 +196,7 @@ def errors_of(forecasts: Mapping[str, Forecast], windows: Windows) -> dict[str, 
     return {name: found.errors() for name, found in sums.items()}
 
 
-def forecast_of(module: nn.Module, windows: Windows) -> Forecast:
+def forecast_of(module: nn.Module, windows: SeriesWindows) -> Forecast:
     """What a module says of contexts."""
     device = next(module.parameters()).device
 
@@ -210,7 +210,7 @@ def forecast_of(module: nn.Module, windows: Windows) -> Forecast:
     return forecast
 
 
-def rivals(windows: Windows, season: int | None, linear: Linear | None) -> dict[str, Forecast]:
+def rivals(windows: SeriesWindows, season: int | None, linear: Linear | None) -> dict[str, Forecast]:
     """The forecasters to beat: those that can be had."""
     horizon = windows.model.horizon
     found: dict[str, Forecast] = {LAST: last_value(horizon)}
@@ -221,7 +221,9 @@ def rivals(windows: Windows, season: int | None, linear: Linear | None) -> dict[
     return found
 
 
-def evaluate_windows(module: nn.Module, windows: Windows, season: int | None, linear: Linear | None) -> dict[str, Any]:
+def evaluate_windows(
+    module: nn.Module, windows: SeriesWindows, season: int | None, linear: Linear | None
+) -> dict[str, Any]:
     """What metrics.json says of one part."""
     found = errors_of({MODEL: forecast_of(module, windows), **rivals(windows, season, linear)}, windows)
     model, counts = found[MODEL], found[MODEL].counts
@@ -264,7 +266,7 @@ def verdict(model: Errors, rival: Errors, name: str, horizon: int) -> str:
 def clearly_less(model: Errors, rival: Errors, horizon: int) -> bool:
     """Whether the mean difference is far from 0, beside its standard error.
 
-    Windows that overlap err together, so their differences are added up over stretches of a whole horizon first.
+    SeriesWindows that overlap err together, so their differences are added up over stretches of a whole horizon first.
     """
     difference = rival.squares - model.squares
     if len(difference) < FEWEST * horizon:
@@ -275,7 +277,7 @@ def clearly_less(model: Errors, rival: Errors, horizon: int) -> bool:
     return bool(stretches.mean() > CLEAR * error)
 
 
-def _absent(windows: Windows, season: int | None, linear: Linear | None) -> dict[str, str]:
+def _absent(windows: SeriesWindows, season: int | None, linear: Linear | None) -> dict[str, str]:
     """Why a rival is not there."""
     found = {}
     if season is None:

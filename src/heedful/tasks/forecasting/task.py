@@ -33,9 +33,9 @@ from .data import (
     SERIES,
     Cut,
     SeriesData,
+    SeriesWindows,
     WindowBatch,
     WindowBatches,
-    Windows,
     divide_series,
     everything,
     model_for,
@@ -104,7 +104,7 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
 
     @property
     def summary(self) -> str:
-        """Windows, channels, series."""
+        """SeriesWindows, channels, series."""
         store = self.data.train.store
         return f"{len(self.data.train):,} windows of {len(store.columns)} channels, {len(store.series)} series"
 
@@ -285,7 +285,7 @@ def _model(predictor: SeriesForecaster) -> PatchTSTConfig:
     return predictor.config
 
 
-def looks(predictor: SeriesForecaster, windows: Windows, count: int = LOOKS) -> list[dict[str, Any]]:
+def looks(predictor: SeriesForecaster, windows: SeriesWindows, count: int = LOOKS) -> list[dict[str, Any]]:
     """What a forecaster says of some windows, beside the truth, and which patches it attended to: data for a plot.
 
     They are spread evenly, each by another column; those in which nothing is judged are passed over.
@@ -296,7 +296,7 @@ def looks(predictor: SeriesForecaster, windows: Windows, count: int = LOOKS) -> 
     return [look for look in found if look is not None]
 
 
-def _look(predictor: SeriesForecaster, windows: Windows, window: int, column: int) -> dict[str, Any] | None:
+def _look(predictor: SeriesForecaster, windows: SeriesWindows, window: int, column: int) -> dict[str, Any] | None:
     store, model = windows.store, windows.model
     cut = windows.cut([window])
     if not cut.counts[..., column].any():
@@ -326,7 +326,7 @@ def _look(predictor: SeriesForecaster, windows: Windows, window: int, column: in
 
 
 @torch.inference_mode()
-def _attention(predictor: SeriesForecaster, windows: Windows, cut: Cut, column: int) -> dict[str, Any]:
+def _attention(predictor: SeriesForecaster, windows: SeriesWindows, cut: Cut, column: int) -> dict[str, Any]:
     """The last layer's, of the row that a column is read in.
 
     `patches` are their first steps and those behind their last, counted in the context. `mean` and `heads` are how much

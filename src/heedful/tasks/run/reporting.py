@@ -25,13 +25,13 @@ def write_report(
     title: str | None = None,
 ) -> Path:
     """One page: of the first run in full, and where there are more, all of them compared."""
-    runs = [Run(task, Path(folder)) for folder in folders]
+    runs = [FinishedRun(task, Path(folder)) for folder in folders]
     path = runs[0].folder / REPORT if out is None else Path(out)
     write_page(path, _data(task, runs, language, title))
     return path
 
 
-class Run:
+class FinishedRun:
     """What a folder says about its run."""
 
     def __init__(self, task: AnyTask, folder: Path) -> None:
@@ -71,7 +71,7 @@ class Run:
         return found[0].table(100)[:, :128].tolist() if found else None
 
 
-def _data(task: AnyTask, runs: Sequence[Run], language: str, title: str | None) -> ReportData:
+def _data(task: AnyTask, runs: Sequence[FinishedRun], language: str, title: str | None) -> ReportData:
     first = runs[0]
     names = _names(runs)
     common = {
@@ -94,13 +94,13 @@ def _data(task: AnyTask, runs: Sequence[Run], language: str, title: str | None) 
     )
 
 
-def _names(runs: Sequence[Run]) -> list[str]:
+def _names(runs: Sequence[FinishedRun]) -> list[str]:
     """The folders' names, or their paths where names repeat."""
     names = [run.folder.resolve().name for run in runs]
     return names if len(set(names)) == len(names) else [str(run.folder) for run in runs]
 
 
-def _facts(run: Run) -> list[tuple[str, object]]:
+def _facts(run: FinishedRun) -> list[tuple[str, object]]:
     training, tokenizer = run.metrics["training"], run.predictor.tokenizer
     return [
         ("model", run.model),
@@ -124,7 +124,7 @@ def _interval(score: dict[str, Any]) -> tuple[float, float] | None:
     return None if around is None else (max(0.0, value - around), min(100.0, value + around))
 
 
-def _compared(run: Run) -> dict[str, object]:
+def _compared(run: FinishedRun) -> dict[str, object]:
     row: dict[str, object] = {
         "run": run.folder.resolve().name,
         "model": run.model,

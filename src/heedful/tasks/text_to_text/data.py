@@ -53,7 +53,7 @@ EVERY = 20  # at most every twentieth pair is held out
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class TextToTextExample:
     """A text, what stands before it, what it is to become, and where it stood."""
 
     prefix: str
@@ -131,7 +131,7 @@ class ExampleReading(Reading):
         self.prefixes: Counter[str] = Counter()
         self.noted: dict[str, Tally] = {}
 
-    def note(self, what: str, one: Example) -> None:
+    def note(self, what: str, one: TextToTextExample) -> None:
         """Count something worth knowing of an example that is used."""
         self.noted.setdefault(what, Tally()).add(one.pair.place)
 
@@ -149,7 +149,7 @@ def read_examples(
     columns: Sequence[str] | None = None,
     prefix: str = "",
     reading: ExampleReading | None = None,
-) -> Iterator[Example]:
+) -> Iterator[TextToTextExample]:
     """The examples of files and folders, streamed; `reading` is told what is found and what is left out.
 
     Without `columns` (see ExampleColumns.of), a header or the keys of JSON lines say where they are. `prefix` stands
@@ -162,7 +162,7 @@ def read_examples(
     return _kept(read_rows(paths, ExampleColumns.of(columns), reading), prefix, reading)
 
 
-def _kept(rows: Iterable[Found], prefix: str, reading: ExampleReading) -> Iterator[Example]:
+def _kept(rows: Iterable[Found], prefix: str, reading: ExampleReading) -> Iterator[TextToTextExample]:
     for row in rows:
         source, *own = (text.strip() for text in row.texts)
         target = _text(row)
@@ -176,7 +176,7 @@ def _kept(rows: Iterable[Found], prefix: str, reading: ExampleReading) -> Iterat
             row.file.drop(fault, row.line)
             continue
         pair = row.file.pair(source, target, row.line)
-        found = Example(f"{own[0]} " if own else prefix, pair.source, pair.target, pair.file, pair.line)
+        found = TextToTextExample(f"{own[0]} " if own else prefix, pair.source, pair.target, pair.file, pair.line)
         reading.keep(found.pair)
         reading.prefixes.update([found.prefix] if own else [])
         yield found
@@ -244,20 +244,20 @@ def read_tokens(folder: Path) -> GenerationDefaults:
         raise DataError(f"{folder / TOKENS} cannot be read: {error}") from None
 
 
-def validation_texts(folder: Path) -> Iterator[Example]:
+def validation_texts(folder: Path) -> Iterator[TextToTextExample]:
     """The examples to validate on, as they were read."""
     try:
         with (folder / TEXTS).open(encoding="utf-8") as file:
             for line in file:
-                yield Example(*json.loads(line))
+                yield TextToTextExample(*json.loads(line))
     except (OSError, ValueError, TypeError) as error:
         raise DataError(f"{folder / TEXTS} cannot be read: {error}") from None
 
 
-def split_pairs(files: Files, prefix: str, holdout: int) -> tuple[Split[Example], DataReport[ExampleReading]]:
+def split_pairs(files: Files, prefix: str, holdout: int) -> tuple[Split[TextToTextExample], DataReport[ExampleReading]]:
     """Read everything once: what there is, and which sources are set apart. Which they are hangs on no order."""
 
-    def read(paths: Sequence[str], reading: ExampleReading | None) -> Iterator[Example]:
+    def read(paths: Sequence[str], reading: ExampleReading | None) -> Iterator[TextToTextExample]:
         return read_examples(paths, columns=files.columns, prefix=prefix, reading=reading)
 
     split, report = split_examples(
@@ -316,7 +316,7 @@ class ExampleEncoder:
         self.unknown = tokenizer.id_of(tokenizer.role("unk_token") or "<unk>")
 
     def __call__(
-        self, examples: Iterable[Example], reading: ExampleReading, texts: TextIO | None = None
+        self, examples: Iterable[TextToTextExample], reading: ExampleReading, texts: TextIO | None = None
     ) -> Iterator[Encoded]:
         """What `TokenStore.write` takes; the examples that it is given are written as `texts` too."""
         limit, target_limit = self.config.source_limit, self.config.target_limit

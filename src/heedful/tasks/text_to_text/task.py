@@ -32,9 +32,9 @@ from .config import TextToTextConfig
 from .data import (
     TEXTS,
     TOKENS,
-    Example,
     ExampleData,
     ExampleReading,
+    TextToTextExample,
     open_examples,
     prepare_examples,
     read_examples,
@@ -119,7 +119,7 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
             Monitor("rougeL", higher_is_better=True) if self.drafts else Monitor("loss", higher_is_better=False)
         )
 
-    def valid_examples(self, limit: int) -> list[Example]:
+    def valid_examples(self, limit: int) -> list[TextToTextExample]:
         """At most `limit` of those to validate on, spread evenly over all: the texts as they were read."""
         wanted = set(spread_evenly(len(self.data.valid), limit))
         return [one for row, one in enumerate(validation_texts(self.data.folder)) if row in wanted]
@@ -221,7 +221,7 @@ def evaluate_files(rewriter: Rewriter, paths: Sequence[str], columns: Sequence[s
     return evaluate_answers(answers, examples) | ({"verdict": left_out} if left_out else {})
 
 
-def answers_to(rewriter: Rewriter, examples: Sequence[Example], **search: Any) -> list[Answer]:
+def answers_to(rewriter: Rewriter, examples: Sequence[TextToTextExample], **search: Any) -> list[Answer]:
     """To the texts as they stand before the model puts its own prefix there; what it cannot read is named."""
     try:
         return rewriter.answers([one.text.removeprefix(rewriter.settings.prefix) for one in examples], **search)
@@ -229,14 +229,14 @@ def answers_to(rewriter: Rewriter, examples: Sequence[Example], **search: Any) -
         raise DataError(f"{examples[error.index].pair.place}: {error.reason}") from None
 
 
-def quiet_answers(rewriter: Rewriter, examples: Sequence[Example], **search: Any) -> list[Answer]:
+def quiet_answers(rewriter: Rewriter, examples: Sequence[TextToTextExample], **search: Any) -> list[Answer]:
     """Of a run's own data: that some sources are cut was told when they were read."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CutWarning)
         return answers_to(rewriter, examples, **search)
 
 
-def evaluate_answers(answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Any]:
+def evaluate_answers(answers: Sequence[Answer], examples: Sequence[TextToTextExample]) -> dict[str, Any]:
     """What "validation" says in metrics.json."""
     outputs = [answer.text for answer in answers]
     return {
@@ -253,7 +253,7 @@ def quick_scores(outputs: Sequence[str], references: Sequence[str]) -> dict[str,
     return {name: score.value for name, score in rouge_scores(outputs, references).items()} | {"exact": exact}
 
 
-def all_scores(outputs: Sequence[str], examples: Sequence[Example]) -> dict[str, Score]:
+def all_scores(outputs: Sequence[str], examples: Sequence[TextToTextExample]) -> dict[str, Score]:
     """Everything there is to say; and what as many first words of a source would reach as a reference has on average.
 
     Where the references are Korean, ROUGE-L of their syllables stands beside that of the words.
@@ -277,7 +277,7 @@ def first_words(text: str, count: int) -> str:
     return " ".join(text.split()[:count])
 
 
-def by_prefix(outputs: Sequence[str], examples: Sequence[Example]) -> list[dict[str, Any]]:
+def by_prefix(outputs: Sequence[str], examples: Sequence[TextToTextExample]) -> list[dict[str, Any]]:
     """The scores of each task, where there are several: by what stands before its texts."""
     rows: dict[str, list[int]] = {}
     for row, one in enumerate(examples):
@@ -294,7 +294,7 @@ def by_prefix(outputs: Sequence[str], examples: Sequence[Example]) -> list[dict[
     ]
 
 
-def sample_of(output: str, one: Example) -> Sample:
+def sample_of(output: str, one: TextToTextExample) -> Sample:
     """With its ROUGE-L in percent."""
     score = 100.0 * rouge(output, one.target)["rougeL"]
     return Sample(one.text, one.target, output, score, output == one.target)

@@ -325,7 +325,7 @@ def learn_confidence(
         sources = [sample.source for sample in evaluation.samples]
         found = translator.candidates(sources, n_best=confidence.CANDIDATES)
     candidates = [
-        confidence.Seen(answer.logprob, answer.n_tokens, answer.text in right)
+        confidence.ScoredAnswer(answer.logprob, answer.n_tokens, answer.text in right)
         for answers, right in zip(found, accepted, strict=True)
         for answer in answers
     ]
@@ -333,7 +333,7 @@ def learn_confidence(
     if reason is not None:
         return {"why_not": reason}
     given = zip(evaluation.answers, evaluation.right, strict=True)
-    own = [confidence.Seen(answer.logprob, answer.n_tokens, right) for answer, right in given]
+    own = [confidence.ScoredAnswer(answer.logprob, answer.n_tokens, right) for answer, right in given]
     learned = confidence.fit(candidates, own)
     translator.settings = translator.settings.changed(confidence=learned)
     return learned.to_dict()
