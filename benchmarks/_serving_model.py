@@ -15,8 +15,8 @@ import heedful
 from heedful.data.tokenizer import FIRST_PIECE, Tokenizer
 from heedful.families import config_of
 from heedful.generation import GenerationConfig
-from heedful.tasks.translation.tokenizers import Tokenizers
-from heedful.tasks.translation.translator import Translator, TranslatorSettings
+from heedful.tasks.translation.data import Tokenizers
+from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 
 VOWELS, CONSONANTS = "aeiou", "bcdfghjklmnpqrstvwxyz"
 NEW = 24  # tokens of an answer before it may end

@@ -156,7 +156,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--gather", type=float, default=0.003, help="seconds a batch waits for more")
     options = parser.parse_args()
-    translator = heedful.load(options.folder)
+    translator = heedful.load(options.folder, "translation")
     if options.kind == "one":
         torch.set_num_threads(options.threads)
         translate = one_at_a_time(translator, options.precision)

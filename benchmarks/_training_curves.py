@@ -12,7 +12,7 @@ from _measure import table
 from _training_loops import HeedfulLoop
 from _training_setup import Bench
 from heedful.tasks.language_model.task import LanguageModelTask
-from heedful.tasks.run import Files, Task
+from heedful.tasks.run import AnyTask, Files
 from heedful.tasks.translation.task import TranslationTask
 from heedful.training import Event, Trained
 
@@ -35,12 +35,12 @@ def _steps(bench: Bench) -> int:
     return 2 * POINTS if bench.small else STEPS
 
 
-def _curves(bench: Bench, task: Task[Any, Any], recipe: str, files: Files, leave_out: tuple[str, ...] = ()) -> Curves:
+def _curves(bench: Bench, task: AnyTask, recipe: str, files: Files, leave_out: tuple[str, ...] = ()) -> Curves:
     """The data is read once; every run begins anew."""
     steps = _steps(bench)
     changes = {"steps": steps, "epochs": None, "log_every": steps // POINTS, "device": bench.device.type}
-    config = task.config.from_dict(bench.settings(recipe))
-    data, _ = task.read(config, files, bench.folder(), keep=False)
+    config = task.config_class.from_dict(bench.settings(recipe))
+    data, _ = task.prepare(config, files, bench.folder())
     found: Curves = {}
     for engine in bench.captured:
         if engine in leave_out:
@@ -54,7 +54,7 @@ def _curves(bench: Bench, task: Task[Any, Any], recipe: str, files: Files, leave
                     losses.append(event.nll)
 
             torch.manual_seed(seed)
-            job = task.job(config.changed(training=training), data)
+            job = task.bind(config.changed(training=training), data)
             loop = HeedfulLoop(job, training, bench.folder(), [note])
             loop.steps(steps)
             loop.close()

@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from heedful.data.loader import WHOLE, Shard
 from heedful.data.store import TokenStore
 from heedful.families import config_of
-from heedful.tasks.language_model.config import LanguageModelConfig
-from heedful.tasks.language_model.job import LanguageModelJob
-from heedful.tasks.language_model.prepare import Prepared, Sizes
+from heedful.tasks.language_model.data import CorpusSizes, LanguageModelConfig
+from heedful.tasks.language_model.task import LanguageModelTask
+from heedful.tasks.run import TrainingData
 from heedful.training import RunFolder, TrainingConfig
 from heedful.training.metrics import Observer
 from heedful.training.signals import Signals
@@ -115,8 +115,8 @@ class First:
 
 def random_text(
     model: Mapping[str, Any], batch: int, folder: Path, training: Mapping[str, Any]
-) -> tuple[LanguageModelJob, TrainingConfig]:
-    """A language model's job over random ids, `batch` windows a step, as long as the model reads; and its settings."""
+) -> tuple[LanguageModelTask, TrainingConfig]:
+    """A language model's task over random ids, `batch` windows a step, as long as the model reads; and its settings."""
     shape = config_of(model)
     vocabulary, context = int(model["vocab_size"]), int(model["max_length"])
     ids = np.random.default_rng(0).integers(vocabulary, size=max(200_000, 4 * context)).tolist()
@@ -135,7 +135,9 @@ def random_text(
         ).changed(**training),
     )
     torch.manual_seed(0)
-    job = LanguageModelJob(config, Prepared(tokenizer, store, store, Sizes(len(ids), len(ids), 0, None)))
+    job = LanguageModelTask().bind(
+        config, TrainingData(folder, store, store, tokenizer, CorpusSizes(len(ids), len(ids), 0, None))
+    )
     return job, config.training
 
 

@@ -17,7 +17,7 @@ from _measure import table
 from _training_setup import Bench, PartError, verdict
 from heedful.tasks.run import Files
 from heedful.tasks.scoring import corpus_scores
-from heedful.tasks.translation.prepare import read_set
+from heedful.tasks.translation.data import read_set
 
 TRANSLATORS = ("multi30k-en-de-tiny", "multi30k-en-de-small")
 CHARACTERS = "tinyshakespeare"

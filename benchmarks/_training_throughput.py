@@ -15,9 +15,8 @@ from _training_loops import FOREVER, First, HeedfulLoop, Loop, PlainLoop
 from _training_setup import TRANSFORMERS, Bench, has_transformers, verdict
 from heedful.data.batch import Batch
 from heedful.families import GenerationDefaults, build, config_of, write_published
-from heedful.tasks.translation.config import TranslationConfig
-from heedful.tasks.translation.job import TranslationJob
-from heedful.tasks.translation.prepare import Prepared, prepare
+from heedful.tasks.translation.data import PairData, prepare_pairs
+from heedful.tasks.translation.task import TranslationConfig, TranslationTask
 from heedful.training.device import computes_in_bf16
 
 RECIPE = "multi30k-en-de-small"
@@ -107,9 +106,9 @@ class Case:
         if batch_tokens and not bench.small:
             settings["training"]["batch_tokens"] = batch_tokens
         self.config = TranslationConfig.from_dict(settings)
-        self.prepared: Prepared
-        self.prepared, _ = prepare(self.config, bench.pairs(), bench.folder())
-        self.model = self.config.model_for(*self.prepared.tokenizers.sizes)
+        self.data: PairData
+        self.data, _ = prepare_pairs(self.config, bench.pairs(), bench.folder())
+        self.model = self.config.model_for(*self.data.tokenizer.sizes)
         self.limit = 3 if bench.small else batches
         self.batches: list[Batch] = list(self.job("eager", "float32").batches.epoch(0))
         self.tokens = sum(int(batch.target_mask.sum()) for batch in self.batches)
@@ -118,7 +117,7 @@ class Case:
         """With the weights that all begin with."""
         training = self.config.training.changed(engine=engine, precision=precision)
         torch.manual_seed(0)
-        job: Any = TranslationJob(self.config.changed(training=training), self.prepared, build(self.model))
+        job: Any = TranslationTask().bind(self.config.changed(training=training), self.data, build(self.model))
         if self.limit:
             job.batches = First(job.batches, self.limit)
         return job

@@ -15,9 +15,8 @@ from heedful.config import assign
 from heedful.errors import HeedfulError
 from heedful.tasks.run import Files
 from heedful.tasks.scoring import corpus_scores
-from heedful.tasks.translation.config import TranslationConfig
-from heedful.tasks.translation.prepare import read_set
-from heedful.tasks.translation.train import train
+from heedful.tasks.translation.data import read_set
+from heedful.tasks.translation.task import TranslationConfig, train
 from heedful.training import Event, Trained, Validated
 
 RESULTS = Path(__file__).parent / "results"

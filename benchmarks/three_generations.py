@@ -20,7 +20,7 @@ from _measure import machine, machine_in_words, write, write_json
 from _three_generations_page import PAGE, RESULT, page, tables, write_pictures
 from heedful.demo import Grammar
 from heedful.demo.experiment import DemoResult, recipe, run_demo
-from heedful.tasks.translation.looking import look
+from heedful.tasks.translation.inspection import look
 from heedful.training import Event, Trained
 
 Family = Literal["original", "recurrent"]

@@ -18,16 +18,16 @@ from heedful.data.tokenizer import Tokenizer
 from heedful.families import GenerationDefaults, PatchTSTConfig, ViTConfig, config_of
 from heedful.families.bert import BertConfig
 from heedful.generation import GenerationConfig
-from heedful.tasks.classification.classifier import Classifier, ClassifierSettings
+from heedful.tasks.classification.predictor import Classifier, ClassifierSettings
 from heedful.tasks.embedding import Embedder, EmbedderSettings
 from heedful.tasks.forecasting import ForecastSettings, SeriesForecaster
 from heedful.tasks.images import ImageClassifier
-from heedful.tasks.images.preparing import ImageSettings
+from heedful.tasks.images.predictor import ImageSettings
 from heedful.tasks.language_model import Continuer
-from heedful.tasks.language_model.continuer import ContinuerSettings
-from heedful.tasks.masked import Filler, FillerSettings
-from heedful.tasks.translation.tokenizers import Tokenizers
-from heedful.tasks.translation.translator import Translator, TranslatorSettings
+from heedful.tasks.language_model.predictor import ContinuerSettings
+from heedful.tasks.masked import MaskedLanguageModel, MaskedLanguageModelSettings
+from heedful.tasks.translation.data import Tokenizers
+from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 
 PAGE = (
     "The cat reads a book by the sea.",
@@ -82,10 +82,10 @@ def embedder() -> Embedder:
     return Embedder(config, built(config), EmbedderSettings(), tokenizer)
 
 
-def filler() -> Filler:
+def filler() -> MaskedLanguageModel:
     tokenizer = wordpiece()
     config = bert(tokenizer)
-    return Filler(config, built(config), FillerSettings(mask="[MASK]"), tokenizer)
+    return MaskedLanguageModel(config, built(config), MaskedLanguageModelSettings(mask="[MASK]"), tokenizer)
 
 
 def image_classifier() -> ImageClassifier:

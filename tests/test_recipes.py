@@ -74,7 +74,7 @@ def test_a_recipe_is_what_its_first_command_trains(path: Path, asked: Callable[[
     values = read_mapping(path)
     task = TRAINED[values.pop("task")]
     assert (found.task.name, train[1]) == (task.name, task.name)
-    assert found.settings == task.config.from_dict(values)
+    assert found.settings == task.config_class.from_dict(values)
     assert found.files.train
 
 

@@ -21,15 +21,15 @@ from heedful.data.tokenizer import Tokenizer
 from heedful.families import GenerationDefaults, PatchTSTConfig, ViTConfig, config_of
 from heedful.families.bert import BertConfig
 from heedful.generation import GenerationConfig
-from heedful.tasks.classification.classifier import Classifier, ClassifierSettings
+from heedful.tasks.classification.predictor import Classifier, ClassifierSettings
 from heedful.tasks.forecasting import ForecastSettings, SeriesForecaster
 from heedful.tasks.images import ImageClassifier
-from heedful.tasks.images.preparing import ImageSettings
+from heedful.tasks.images.predictor import ImageSettings
 from heedful.tasks.language_model import Continuer
-from heedful.tasks.language_model.continuer import ContinuerSettings
+from heedful.tasks.language_model.predictor import ContinuerSettings
 from heedful.tasks.looking import look_at
-from heedful.tasks.translation.tokenizers import Tokenizers
-from heedful.tasks.translation.translator import Translator, TranslatorSettings
+from heedful.tasks.translation.data import Tokenizers
+from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 
 Document = dict[str, Any]
 

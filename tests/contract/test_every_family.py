@@ -15,7 +15,7 @@ from heedful.core import DecoderOnly, EncoderDecoder
 from heedful.errors import RecordingError
 from heedful.families import FAMILIES, config_of
 from heedful.families.weights import read_weights, write_weights
-from heedful.tasks.language_model.config import _continues
+from heedful.tasks.language_model.data import _continues
 
 V = 30
 SMALL = {"vocab_size": V, "d_model": 24}

@@ -15,9 +15,9 @@ from heedful.data import batch as batch_module
 from heedful.data.batch import Batch, copied, moved, pinned, tensors_of
 from heedful.data.text_batch import TextBatch, TokenWindows
 from heedful.errors import DataError
-from heedful.tasks.forecasting.windows import WindowBatch
-from heedful.tasks.images.batches import ImageBatch
-from heedful.tasks.masked.masking import MaskedBatch
+from heedful.tasks.forecasting.data import WindowBatch
+from heedful.tasks.images.data import ImageBatch
+from heedful.tasks.masked.data import MaskedBatch
 
 PAIRS = [([11, 12, 13], [21]), ([14], [22, 23])]
 ids = st.lists(st.integers(3, 60_000), max_size=7)

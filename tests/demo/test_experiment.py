@@ -28,7 +28,7 @@ def test_the_demo_leaves_a_model_scores_and_a_page(direction: Direction, tmp_pat
     for result in found.sets:
         assert result.title in page
     assert found.alignment is not None
-    assert heedful.load(tmp_path / "demo").predict(["안녕"]) == found.translator.predict(["안녕"])
+    assert heedful.load(tmp_path / "demo", "translation").predict(["안녕"]) == found.translator.predict(["안녕"])
 
 
 def test_a_direction_turns_the_links_round_and_makes_room_for_the_tag() -> None:

@@ -19,8 +19,8 @@ from heedful.families.ctranslate2 import ExportError, Model, Vocabularies, from_
 from heedful.families.original import OriginalConfig
 from heedful.tasks import agreement, exporting
 from heedful.tasks.exporting import write_ctranslate2
-from heedful.tasks.translation.tokenizers import Tokenizers
-from heedful.tasks.translation.translator import Translator, TranslatorSettings
+from heedful.tasks.translation.data import Tokenizers
+from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 from shell import heedful
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason="needs CTranslate2: pip install heedful[ctranslate2]")
@@ -59,7 +59,7 @@ def test_both_engines_translate_the_same_from_the_pieces_of_the_tokeniser(joint:
     names |= {"tokenizer.json"} if joint else {"tokenizer.json", "target_tokenizer.json"}
     assert {path.name for path in out.iterdir()} == {"model.bin", "config.json"} | names
 
-    translator = load(model)
+    translator: Any = load(model, "translation")
     pieces = FastTokenizer.from_file(str(out / "tokenizer.json"))
     answers = ctranslate2.Translator(str(out)).translate_batch(
         [pieces.encode(text).tokens for text in TEXTS],

@@ -18,8 +18,8 @@ from heedful.families import GenerationDefaults, PublishedWarning
 from heedful.families.ctranslate2 import Model, Vocabularies, write_folder
 from heedful.families.original import OriginalConfig
 from heedful.tasks.importing import import_model
-from heedful.tasks.translation.tokenizers import Tokenizers
-from heedful.tasks.translation.translator import Translator, TranslatorSettings
+from heedful.tasks.translation.data import Tokenizers
+from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 from shell import heedful as shell
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason="needs CTranslate2: pip install heedful[ctranslate2]")
@@ -69,7 +69,7 @@ def test_what_was_exported_comes_back_and_translates_the_same(joint: bool, tmp_p
     done = shell("import", folder, "--out", tmp_path / "again")
     assert (done.code, done.err) == (0, "")
     assert "a model for text-to-text, of the family composed" in done.out
-    again = heedful.load(tmp_path / "again")
+    again: Any = heedful.load(tmp_path / "again")
     assert again.settings.joint == joint
     for words in ({"beam": 1, "max_new_tokens": 15}, {"beam": 4, "max_new_tokens": 15}):
         assert again.predict(TEXTS, **words) == model.predict(TEXTS, **words)
@@ -134,7 +134,8 @@ def test_without_a_unit_words_are_taken_and_said_to_be(tmp_path: Path) -> None:
     done = shell("import", folder, "--out", tmp_path / "ours")
     assert done.code == 0
     assert "tokens with spaces between them" in done.err
-    assert heedful.load(tmp_path / "ours").inputs("a b") == [[3, 4]]
+    model: Any = heedful.load(tmp_path / "ours")
+    assert model.inputs("a b") == [[3, 4]]
     with pytest.warns(PublishedWarning, match="--unit characters"):
         import_model(folder, tmp_path / "other")
 

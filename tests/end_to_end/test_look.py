@@ -17,9 +17,9 @@ from heedful.families import PatchTSTConfig, ViTConfig, config_of
 from heedful.generation import GenerationConfig
 from heedful.tasks.forecasting import ForecastSettings, SeriesForecaster
 from heedful.tasks.images import ImageClassifier
-from heedful.tasks.images.preparing import ImageSettings
-from heedful.tasks.translation.tokenizers import Tokenizers
-from heedful.tasks.translation.translator import Translator, TranslatorSettings
+from heedful.tasks.images.predictor import ImageSettings
+from heedful.tasks.translation.data import Tokenizers
+from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 from shell import heedful as shell
 
 TEXT = "저는 <script>alert('책')</script> 읽어요."
@@ -60,7 +60,7 @@ def test_a_page_and_the_same_as_data_and_as_a_picture(hangul_font: str, models: 
     assert all(line.endswith((" kB)", " MB)")) for line in said[:3])
     assert "\n".join(said[3:]) == document["answer"]
 
-    model = heedful.load(models / "translator")
+    model = heedful.load(models / "translator", "translation")
     assert document["answer"] == model.predict([TEXT], beam=3)[0]
     assert (document["model"]["name"], document["language"]) == ("translator", "ko")
     assert all(array["data"] for array in document["arrays"].values())

@@ -21,7 +21,7 @@ from heedful.data.text_tokenizers import of_pieces
 from heedful.families import GenerationDefaults, config_of
 from heedful.generation import GenerationConfig
 from heedful.tasks.language_model import Continuer
-from heedful.tasks.language_model.continuer import ContinuerSettings
+from heedful.tasks.language_model.predictor import ContinuerSettings
 from shell import heedful as shell
 
 ENOUGH = 60  # seconds; more means that it hangs

@@ -221,7 +221,7 @@ def test_readers_answer_everyone_their_own_whatever_others_send(name: str) -> No
             with pytest.raises(ItemError) as error:
                 await refused
             assert error.value.index == 1
-            assert error.value.reason == predictor.why_not(bad)
+            assert error.value.reason == predictor.validation_error(bad)
             await until(lambda: desk._n_queued() == desk.waiting == sum(map(len, asks)))
             tasks[0].cancel()
             await asyncio.wait([tasks[0]])
@@ -241,7 +241,7 @@ def test_readers_answer_everyone_their_own_whatever_others_send(name: str) -> No
 def test_what_fails_only_when_it_is_read_fails_alone() -> None:
     predictor = forecaster()
     fine, huge = [float(n % 5) for n in range(48)], [(-1.0) ** n * 1e308 for n in range(48)]
-    assert predictor.why_not(huge) is None
+    assert predictor.validation_error(huge) is None
 
     async def both(desk: Desk) -> list[Any]:
         async with Held(desk):

@@ -20,7 +20,7 @@ from heedful.families import GenerationDefaults
 from heedful.generation import GenerationConfig
 from heedful.serving.openai.logprobs import Replay
 from heedful.tasks.language_model import Continuer
-from heedful.tasks.language_model.continuer import ContinuerSettings
+from heedful.tasks.language_model.predictor import ContinuerSettings
 
 PROMPT = "The cat reads "
 

@@ -41,7 +41,7 @@ def png(pixels: Any, kind: str = "PNG") -> str:
 
 @pytest.mark.parametrize("name", ["en-ko", "writer"])
 def test_writers_write_what_they_write_in_python(name: str, server: Running, bundles: Path) -> None:
-    model = heedful.load(bundles / name)
+    model: Any = heedful.load(bundles / name)
     for words in ({}, {"beam": 3, "max_new_tokens": 7}, {"sample": True, "top_k": 9, "seed": 3}):
         wanted = model.answers(TEXTS, **words)
         found = predict(server, name, TEXTS, **words)
@@ -75,7 +75,7 @@ def test_readers_say_what_they_say_in_python(name: str, inputs: list[Any], serve
 
 def test_gaps_are_filled_and_guessed(server: Running, bundles: Path) -> None:
     text = "The [MASK] reads a [MASK]."
-    model = heedful.load(bundles / "gaps")
+    model = heedful.load(bundles / "gaps", "masked")
     (found,) = predict(server, "gaps", [text])
     assert found["text"] == model.predict([text])[0]
     (wanted,) = model.guesses([text])

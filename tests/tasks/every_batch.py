@@ -14,21 +14,17 @@ from torch import Tensor, nn
 
 from heedful.data.batch import Batch
 from heedful.data.text_batch import TextBatch, TokenWindows
-from heedful.tasks.classification.config import ClassificationConfig
-from heedful.tasks.classification.task import ClassificationTask
+from heedful.tasks.classification.task import ClassificationConfig, ClassificationTask
 from heedful.tasks.forecasting.config import ForecastingConfig
 from heedful.tasks.forecasting.task import ForecastingTask
-from heedful.tasks.images.batches import ImageBatch
-from heedful.tasks.images.config import ImagesConfig
+from heedful.tasks.images.data import ImageBatch, ImagesConfig
 from heedful.tasks.images.task import ImagesTask
-from heedful.tasks.language_model.config import LanguageModelConfig
+from heedful.tasks.language_model.data import LanguageModelConfig
 from heedful.tasks.language_model.task import LanguageModelTask
-from heedful.tasks.masked.config import MaskedConfig
-from heedful.tasks.masked.masking import MaskedBatch
-from heedful.tasks.masked.task import MaskedTask
+from heedful.tasks.masked.data import MaskedBatch
+from heedful.tasks.masked.task import MaskedConfig, MaskedTask
 from heedful.tasks.run import Files
-from heedful.tasks.translation.config import TranslationConfig
-from heedful.tasks.translation.task import TranslationTask
+from heedful.tasks.translation.task import TranslationConfig, TranslationTask
 
 SIZE = {"d_model": 8, "n_heads": 2, "d_ff": 16}
 
@@ -48,9 +44,9 @@ class Kind:
         """In float64, and with no parameter left at a value that would hide a mistake."""
         self.write(folder / self.file)
         task = self.task()
-        data, _ = task.read(self.config, Files((str(folder / self.file),)), folder, keep=False)
+        data, _ = task.prepare(self.config, Files((str(folder / self.file),)), folder, keep=False)
         torch.manual_seed(0)
-        job = task.job(self.config, data)
+        job = task.bind(self.config, data)
         with torch.no_grad():
             for parameter in job.module.parameters():
                 parameter.add_(0.1 * torch.randn_like(parameter))
@@ -126,7 +122,7 @@ def images(job: Any, batch: ImageBatch) -> Iterator[ImageBatch]:
 
 
 def series(job: Any, batch: Any) -> Iterator[Any]:
-    return (job.data.windows["train"].batch([window]) for window in batch.windows)
+    return (job.data.train.batch([window]) for window in batch.windows)
 
 
 def training(batch_tokens: int) -> dict[str, Any]:

@@ -93,7 +93,8 @@ def test_a_reader_of_masked_words_serves_as_an_embedder(tmp_path: Path) -> None:
     done = shell("import", folder, "--task", "embedding", "--out", tmp_path / "new" / "ours")
     assert (done.code, done.err) == (0, "")
     assert "a model for embedding, of the family bert" in done.out
-    assert heedful.load(tmp_path / "new" / "ours").config.head == "mean"
+    config: Any = heedful.load(tmp_path / "new" / "ours", "embedding").config
+    assert config.head == "mean"
 
 
 def test_folders_that_are_not_there_or_in_the_way(tmp_path: Path) -> None:

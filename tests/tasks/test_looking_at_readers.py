@@ -20,7 +20,7 @@ from heedful.errors import ConfigError, DataError
 from heedful.families import PatchTSTConfig, ViTConfig
 from heedful.tasks.forecasting import ForecastSettings, SeriesForecaster
 from heedful.tasks.images import ImageClassifier
-from heedful.tasks.images.preparing import ImageSettings
+from heedful.tasks.images.predictor import ImageSettings
 from heedful.tasks.importing import import_model
 from heedful.tasks.looking import look_at
 

@@ -22,13 +22,13 @@ from heedful.lens.alignment import Head
 from heedful.lens.tokens import PART, visible
 from heedful.tasks.importing import import_model
 from heedful.tasks.language_model import Continuer
-from heedful.tasks.language_model.continuer import ContinuerSettings
+from heedful.tasks.language_model.predictor import ContinuerSettings
 from heedful.tasks.looking import assembling, look_at
 from heedful.tasks.looking.alignment import agreement
 from heedful.tasks.looking.beams import beam_tree, end_of
-from heedful.tasks.translation.looking import look
-from heedful.tasks.translation.tokenizers import Tokenizers
-from heedful.tasks.translation.translator import Translator, TranslatorSettings
+from heedful.tasks.translation.data import Tokenizers
+from heedful.tasks.translation.inspection import look
+from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 
 SOURCE, TARGET = "저는 책을 읽어요.", "I read books."
 SMALL = {"preset": "tiny", "d_model": 16, "d_ff": 16, "n_encoder_layers": 2, "n_decoder_layers": 2}

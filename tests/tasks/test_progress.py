@@ -29,8 +29,8 @@ def watched(monkeypatch: pytest.MonkeyPatch, console: Console) -> str:
         monkeypatch.setattr(module, "console", console)
     job: Any = SimpleNamespace(
         module=SimpleNamespace(parameters=list),
-        about="1,200 pairs, 300 pieces, 25% padding",
-        goal=SimpleNamespace(name="bleu"),
+        summary="1,200 pairs, 300 pieces, 25% padding",
+        monitor=SimpleNamespace(name="bleu"),
         samples=[(f"[red]{LONG}", "reference", LONG), ("하나", "one", "one")],
     )
     with progress.watching() as watch:

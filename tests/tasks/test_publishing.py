@@ -22,8 +22,8 @@ from heedful.tasks import publishing
 from heedful.tasks.importing import import_model
 from heedful.tasks.publishing import export_huggingface
 from heedful.tasks.sentence_transformers import Pooling, pooling_of
-from heedful.tasks.translation.tokenizers import Tokenizers
-from heedful.tasks.translation.translator import Translator, TranslatorSettings
+from heedful.tasks.translation.data import Tokenizers
+from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 from published_folders import PAGE, TEXTS, publish, randomised, theirs
 from shell import heedful as shell
 
@@ -152,7 +152,7 @@ def translator(folder: Path, *, joint: bool = True, **changes: Any) -> Translato
     module = randomised(heedful.build(config))
     settings = TranslatorSettings(source="ko", target="en", joint=joint, **changes)
     Translator(config, module, tokenizers, settings).save(folder)
-    return heedful.load(folder)
+    return heedful.load(folder, "translation")
 
 
 @pytest.mark.parametrize("beam", [1, 3])

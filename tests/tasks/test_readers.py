@@ -14,7 +14,7 @@ import heedful
 import published_folders as published
 from heedful.errors import ConfigError, DataError
 from heedful.tasks.importing import import_model
-from heedful.tasks.reader import BATCH_TOKENS, _batches
+from heedful.tasks.text_encoder import BATCH_TOKENS, _batches
 from published_folders import TEXTS, publish, theirs, write
 from shell import heedful as shell
 
@@ -268,7 +268,7 @@ def readers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.mark.parametrize("task", READERS)
 def test_an_answer_alone_is_the_one_in_a_crowd(task: str, readers: dict[str, Path]) -> None:
-    model = heedful.load(readers[task])
+    model: Any = heedful.load(readers[task])
     texts = [f"{'[MASK] ' if task == 'masked' else ''}{text}" for text in [*TEXTS, *published.TYPED, "cat " * 15] * 9]
     together = model.outputs(texts)
     for text, found in list(zip(texts, together, strict=True))[:10]:
@@ -287,7 +287,7 @@ def test_texts_of_similar_length_are_read_together_and_each_once() -> None:
 
 @pytest.mark.parametrize("task", READERS)
 def test_what_cannot_be_read_is_named(task: str, readers: dict[str, Path]) -> None:
-    model = heedful.load(readers[task])
+    model: Any = heedful.load(readers[task])
     mask = "[MASK] " if task == "masked" else ""
     for wrong, why in (
         (mask + LONG, f"it has .* tokens, and this model reads at most {published.LIMIT}"),
@@ -299,8 +299,8 @@ def test_what_cannot_be_read_is_named(task: str, readers: dict[str, Path]) -> No
     ):
         with pytest.raises(DataError, match=f"text 2: {why}"):
             model.predict([f"{mask}cat", wrong])
-        assert model.why_not(wrong)
-    assert model.why_not(f"{mask}cat") is None
+        assert model.validation_error(wrong)
+    assert model.validation_error(f"{mask}cat") is None
     with pytest.raises(DataError, match=r"predict takes a list, not str; put one text in brackets"):
         model.predict("cat")
 

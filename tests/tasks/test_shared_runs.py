@@ -12,8 +12,8 @@ from PIL import Image
 
 import heedful as package
 from heedful.tasks.forecasting.config import ForecastingConfig
-from heedful.tasks.images.config import ImagesConfig
-from heedful.tasks.language_model.config import LanguageModelConfig
+from heedful.tasks.images.data import ImagesConfig
+from heedful.tasks.language_model.data import LanguageModelConfig
 from heedful.tasks.run import RunConfig
 from shell import heedful
 

@@ -52,7 +52,7 @@ def test_a_language_model_goes_on_as_transformers_does(case: str, tmp_path: Path
     folder = publish(tmp_path / "theirs", published.gpt2(), generation=words)
     model = import_model(folder, tmp_path / "ours")
     ends = words["eos_token_id"] if isinstance(words["eos_token_id"], list) else [words["eos_token_id"]]
-    answers = heedful.load(tmp_path / "ours").answers(PROMPTS)
+    answers = heedful.load(tmp_path / "ours", "language_model").answers(PROMPTS)
     for prompt, answer in zip(PROMPTS, answers, strict=True):
         ids = written(folder, "AutoModelForCausalLM", prompt)
         assert answer.text == text_of(model.tokenizer, prompt, ids, ends)
@@ -172,7 +172,7 @@ WRITERS = ("gpt2", "llama", "bart", "t5")
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_stream_adds_up_to_the_answer_and_shows_whole_characters(name: str, writers: dict[str, Path]) -> None:
-    model = heedful.load(writers[name])
+    model: Any = heedful.load(writers[name])
     for text in ("The cat", "", "나는"):
         for seed in range(3):
             words = {"sample": True, "temperature": 1.5, "seed": seed} if seed else {}
@@ -184,7 +184,7 @@ def test_a_stream_adds_up_to_the_answer_and_shows_whole_characters(name: str, wr
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_pieces_have_what_the_answer_is_worth(name: str, writers: dict[str, Path]) -> None:
-    model = heedful.load(writers[name])
+    model: Any = heedful.load(writers[name])
     for answer in model.answers([text for text in PROMPTS if text.strip()]):
         assert sum(piece.logprob for piece in answer.pieces) == pytest.approx(answer.logprob, abs=1e-4)
         assert answer.n_tokens >= len(answer.pieces)
@@ -195,7 +195,7 @@ def test_pieces_have_what_the_answer_is_worth(name: str, writers: dict[str, Path
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_what_cannot_be_read_is_named(name: str, writers: dict[str, Path]) -> None:
-    model = heedful.load(writers[name])
+    model: Any = heedful.load(writers[name])
     wrong = [("\ud800", "half a surrogate pair"), (7, "a text is a str, not int"), (("a", "b"), "not tuple")]
     if name in ("gpt2", "bart"):  # the others' positions are relative
         wrong.append(("cat " * 70, f"tokens, and this model reads at most {published.LIMIT}"))
@@ -204,7 +204,7 @@ def test_what_cannot_be_read_is_named(name: str, writers: dict[str, Path]) -> No
             model.predict(["a", text])
         with pytest.raises(DataError, match="text 1: "):
             model.stream(text)
-        assert model.why_not(text)
+        assert model.validation_error(text)
     with pytest.raises(DataError, match="predict takes a list, not str"):
         model.predict("cat")
     with pytest.raises(ConfigError, match="unknown"):
@@ -212,11 +212,11 @@ def test_what_cannot_be_read_is_named(name: str, writers: dict[str, Path]) -> No
 
 
 def test_a_prompt_may_fill_all_places_but_not_more(writers: dict[str, Path]) -> None:
-    model = heedful.load(writers["gpt2"])
+    model = heedful.load(writers["gpt2"], "language_model")
     texts = ["x" * letters for letters in range(published.LIMIT - 1, published.LIMIT + 2)]
     assert [len(model.tokenizer.encode(text)) - published.LIMIT for text in texts] == [-1, 0, 1]
     assert [answer.n_tokens for answer in model.answers(texts[:2])] == [2, 1]
-    assert "this model reads at most 64" in (model.why_not(texts[2]) or "")
+    assert "this model reads at most 64" in (model.validation_error(texts[2]) or "")
 
 
 def test_the_shell_writes_and_streams(writers: dict[str, Path]) -> None:

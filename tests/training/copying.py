@@ -18,7 +18,7 @@ from heedful.core import padding
 from heedful.data.batch import moved
 from heedful.data.loader import WHOLE, Shard
 from heedful.families.weights import weights_of
-from heedful.training import Goal, Loss, TrainingConfig, cross_entropy
+from heedful.training import Loss, Monitor, TrainingConfig, cross_entropy
 
 V, T = 13, 5
 START = 1
@@ -79,7 +79,7 @@ class Copying:
         *,
         data: Data | None = None,
         smoothing: float = 0.1,
-        goal: Goal | None = None,
+        monitor: Monitor | None = None,
         scores: list[float] | None = None,
         data_fingerprint: str = "numbers",
         on_batch: Callable[[int], None] = lambda number: None,
@@ -89,7 +89,7 @@ class Copying:
         self.module = tiny() if module is None else module
         self.batches = Data() if data is None else data
         self.smoothing = smoothing
-        self.goal = Goal("loss", higher_is_better=False) if goal is None else goal
+        self.monitor = Monitor("loss", higher_is_better=False) if monitor is None else monitor
         self.scores = scores
         self.data_fingerprint = data_fingerprint
         self.on_batch, self.on_validation, self.poison = on_batch, on_validation, poison
@@ -116,7 +116,7 @@ class Copying:
         torch.rand(3)
         losses = [self.losses(module, batch, 0.0) for batch in self.held_out(module)]
         scores = {"loss": sum(float(loss.plain) for loss in losses) / sum(int(loss.n) for loss in losses)}
-        return scores if self.scores is None else scores | {self.goal.name: self.scores[self.n_validations - 1]}
+        return scores if self.scores is None else scores | {self.monitor.name: self.scores[self.n_validations - 1]}
 
     @staticmethod
     def held_out(module: nn.Module) -> list[Numbers]:

@@ -11,7 +11,7 @@ import torch
 from copying import config
 from torch import Tensor, nn
 
-from heedful.training import Goal, Loss
+from heedful.training import Loss, Monitor
 from heedful.training.engines.engine import Engine
 from heedful.training.optimizers import put_state, state_of
 from heedful.training.parallel import ReplicatedModel, SingleProcess
@@ -34,7 +34,7 @@ class Asked:
 class Either:
     """A loss of one weight alone; which one, the batch says."""
 
-    goal = Goal("loss", higher_is_better=False)
+    monitor = Monitor("loss", higher_is_better=False)
     batches: Any = None
 
     def __init__(self) -> None:

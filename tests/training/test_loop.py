@@ -24,8 +24,8 @@ from heedful.training import (
     Event,
     Finished,
     FolderError,
-    Goal,
     Loss,
+    Monitor,
     NonFiniteError,
     Outcome,
     ResumeError,
@@ -160,11 +160,11 @@ def test_the_last_steps_are_logged_once(tmp_path: Path, changes: dict[str, Any],
     assert (tmp_path / "log.jsonl").read_bytes() == log, "a run that is over has nothing to add"
 
 
-BLEU = Goal("bleu", higher_is_better=True)
+BLEU = Monitor("bleu", higher_is_better=True)
 
 
 def test_patience_ends_a_run_and_the_best_weights_are_delivered(tmp_path: Path) -> None:
-    job = Copying(goal=BLEU, scores=[1.0, 5.0, 5.0, 3.0, 9.0])
+    job = Copying(monitor=BLEU, scores=[1.0, 5.0, 5.0, 3.0, 9.0])
     outcome = fit(job, config(steps=99, validate_every=2, patience=2, keep_last=1, ema=0.0), tmp_path)
     assert outcome.step == 8
     assert "2 validations in a row" in outcome.why
@@ -185,7 +185,7 @@ def test_a_lower_loss_is_better(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("average", "steps"), [("best", [2, 6]), ("last", [4, 6, 8])])
 @pytest.mark.parametrize("ema", [0.0, 0.9])
 def test_averaged_weights_are_scored_again(tmp_path: Path, average: str, steps: list[int], ema: float) -> None:
-    job = Copying(goal=BLEU, scores=[7.0, 1.0, 8.0, 2.0, 4.5])
+    job = Copying(monitor=BLEU, scores=[7.0, 1.0, 8.0, 2.0, 4.5])
     settings = config(steps=8, validate_every=2, average=average, keep_best=2, keep_last=3, ema=ema)
     outcome = fit(job, settings, tmp_path)
     kind = "ema" if ema else "model"
@@ -232,7 +232,7 @@ def test_a_damaged_best_checkpoint_is_named(tmp_path: Path) -> None:
         if isinstance(event, Saved) and event.step == 2:
             (event.path / "ema.safetensors").write_bytes(b"")
 
-    job = Copying(goal=BLEU, scores=[9.0, 1.0, 5.0])
+    job = Copying(monitor=BLEU, scores=[9.0, 1.0, 5.0])
     settings = config(steps=4, validate_every=2, average="best", keep_best=2)
     with pytest.warns(CheckpointWarning, match="step-00000002.*made without it"):
         outcome = fit(job, settings, tmp_path, observers=[damage])
@@ -282,7 +282,7 @@ def test_values_that_come_late_still_stop_the_run_before_it_is_saved(tmp_path: P
 
 
 def test_a_score_that_is_no_number_ends_the_run(tmp_path: Path) -> None:
-    job = Copying(goal=BLEU, scores=[1.0, float("nan")])
+    job = Copying(monitor=BLEU, scores=[1.0, float("nan")])
     with pytest.raises(NonFiniteError, match="validation at step 10 gave bleu = nan"):
         fit(job, config(), tmp_path)
 

@@ -17,17 +17,15 @@ import heedful
 from heedful.data.batch import Batch
 from heedful.data.text_batch import TextBatch
 from heedful.errors import ConfigError
-from heedful.tasks.classification.config import ClassificationConfig
-from heedful.tasks.classification.job import ClassificationJob
+from heedful.tasks.classification.task import ClassificationConfig, ClassificationTask
 from heedful.tasks.forecasting.config import ForecastingConfig
-from heedful.tasks.images.config import ImagesConfig
-from heedful.tasks.language_model.config import LanguageModelConfig
-from heedful.tasks.masked.config import MaskedConfig
+from heedful.tasks.images.data import ImagesConfig
+from heedful.tasks.language_model.data import LanguageModelConfig
+from heedful.tasks.masked.task import MaskedConfig
 from heedful.tasks.run import RunConfig
 from heedful.tasks.text_to_text.config import TextToTextConfig
-from heedful.tasks.text_to_text.job import TextToTextJob
-from heedful.tasks.translation.config import TranslationConfig
-from heedful.tasks.translation.job import TranslationJob
+from heedful.tasks.text_to_text.task import TextToTextTask
+from heedful.tasks.translation.task import TranslationConfig, TranslationTask
 from heedful.training import Loss, TrainingConfig, cross_entropy
 from heedful.training import loss as losses
 from heedful.training.loss import agreeing_cross_entropy, doubled, loss_of
@@ -169,9 +167,9 @@ def reader(dropout: float) -> nn.Module:
 
 
 JOBS: dict[type[Any], tuple[Callable[..., nn.Module], Callable[[], Any], int]] = {
-    TranslationJob: (lambda dropout: tiny(dropout=dropout), pairs, 6),
-    TextToTextJob: (lambda dropout: tiny(dropout=dropout), pairs, 6),
-    ClassificationJob: (reader, text, 2),
+    TranslationTask: (lambda dropout: tiny(dropout=dropout), pairs, 6),
+    TextToTextTask: (lambda dropout: tiny(dropout=dropout), pairs, 6),
+    ClassificationTask: (reader, text, 2),
 }
 
 
@@ -181,7 +179,7 @@ def test_jobs_let_both_passes_through_the_model_at_once(kind: type[Any]) -> None
 
     def loss(module: nn.Module, batch: Any, r_drop: float) -> Loss:
         job = object.__new__(kind)  # without its data, which a loss does not need
-        job.config, job.tells_apart = SimpleNamespace(training=TrainingConfig(r_drop=r_drop)), False
+        job.config, job.uses_segments = SimpleNamespace(training=TrainingConfig(r_drop=r_drop)), False
         found: Loss = job.loss(module, batch)
         return found
 

@@ -19,10 +19,10 @@ for made in (Muon([{"params": [matrix]}], torch.zeros(())), QuickAdamW([matrix],
     assert made.param_groups[0]["params"] == [matrix]
 """
 CONFIGS = """
-from heedful.tasks.language_model.config import LanguageModelConfig
-from heedful.tasks.masked.config import MaskedConfig
+from heedful.tasks.language_model.data import LanguageModelConfig
+from heedful.tasks.masked.task import MaskedConfig
 from heedful.tasks.text_to_text.config import TextToTextConfig
-from heedful.tasks.translation.config import TranslationConfig
+from heedful.tasks.translation.task import TranslationConfig
 for config in (LanguageModelConfig, MaskedConfig, TextToTextConfig, TranslationConfig):
     config.from_dict({"source": "en", "target": "ko"} if config is TranslationConfig else {})
 """

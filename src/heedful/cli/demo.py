@@ -30,10 +30,10 @@ def demo(
     """Train a Korean-English translator on the built-in corpus, score it on what it has not seen, and look inside."""
     from ..demo.experiment import recipe, run_demo
     from ..lens.terminal import fit
-    from ..tasks.translation.config import TranslationConfig
-    from ..tasks.translation.looking import has_attention
+    from ..tasks.translation.inspection import has_attention
+    from ..tasks.translation.task import TranslationConfig
     from .progress import watching
-    from .tables import show_readings, show_samples, show_scores
+    from .tables import show_data_report, show_samples, show_scores
 
     family = model or ("original" if attention is None else "recurrent")
     changes = {} if attention is None else {"attention": attention}
@@ -48,7 +48,7 @@ def demo(
             overwrite=overwrite,
             language=language,
             say=say,
-            on_read=show_readings,
+            on_read=show_data_report,
             watch=watch,
         )
     show_scores(
@@ -76,7 +76,7 @@ def _scores(result: SetResult) -> list[Score]:
 def _show_attention(result: DemoResult, sample: Sample) -> None:
     """Where the best head looked while it wrote one sentence."""
     from ..lens.terminal import attention_text
-    from ..tasks.translation.looking import look
+    from ..tasks.translation.inspection import look
 
     if result.alignment is None or not sample.output.split():
         return

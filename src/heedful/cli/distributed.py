@@ -12,8 +12,8 @@ from torch import Tensor
 
 from ..data.loader import Shard
 from ..generation import Hypothesis
-from ..tasks.reader import Text
 from ..tasks.rounds import Call, Found
+from ..tasks.text_encoder import Text
 from ..training.parallel import SingleProcess, world
 from .console import console, errors
 
@@ -30,7 +30,7 @@ def joined_processes() -> Iterator[SingleProcess]:
 
 
 def share_work(model: Any, group: SingleProcess) -> None:
-    """From now on each process answers a share of what the model is asked, and all get all answers.
+    """From now on each process answers a share of what the model is read_run, and all get all answers.
 
     A model that has no `batch_method` is asked all of it by each. The method is replaced in this one object alone:
     the tasks know nothing of processes.

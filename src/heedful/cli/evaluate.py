@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -14,7 +14,7 @@ from .options import option, with_generation
 
 if TYPE_CHECKING:
     from ..tasks.run import Files
-    from ..tasks.translation.translator import Translator
+    from ..tasks.translation.predictor import Translator
 
 
 @with_generation("beam", "length_penalty", "precision")
@@ -48,7 +48,7 @@ def evaluate(
         share_work(predictor, group)
         files = Files(tuple(data), columns=tuple(name.strip() for name in columns.split(",")) if columns else None)
         if predictor.output_kind == "translation":
-            results = _evaluate_translator(predictor, model, files, overrides, alignments, samples)
+            results = _evaluate_translator(cast("Translator", predictor), model, files, overrides, alignments, samples)
         else:
             results = _evaluate_task(predictor, model, files, {"alignments": alignments, **overrides})
         if out is not None and group.rank == 0:
@@ -68,7 +68,7 @@ def _evaluate_task(predictor: Any, model: Path, files: Files, options: dict[str,
     task = task_of(model)
     results = task.evaluate(predictor, files)
     scores = [Score(**score) for score in results["scores"].values()]
-    show_scores(f"{results['n']:,} {task.counted}", {"all": scores})
+    show_scores(f"{results['n']:,} {task.example_name}", {"all": scores})
     for sentence in results.get("verdict", ()):
         say(sentence)
     return results
@@ -84,10 +84,9 @@ def _evaluate_translator(
 ) -> dict[str, Any]:
     from ..data.report import PairReport
     from ..tasks.predictor import ItemError
-    from ..tasks.translation.alignments import read_alignments
-    from ..tasks.translation.evaluation import evaluate as score_translations
-    from ..tasks.translation.looking import alignment_score, has_attention
-    from ..tasks.translation.prepare import read_set
+    from ..tasks.translation.data import read_set
+    from ..tasks.translation.inspection import alignment_score, has_attention, read_alignments
+    from ..tasks.translation.task import evaluate as score_translations
     from .tables import show_alignment, show_evaluation
 
     reading = PairReport()

@@ -12,8 +12,8 @@ from typing import Any, BinaryIO, Literal
 from ..data.readers.files import Line, every_line
 from ..errors import ConfigError, DataError
 from ..tasks.answers import Answer
-from ..tasks.embedding.search import Index
-from ..tasks.reader import Reader, Text
+from ..tasks.embedding import Index
+from ..tasks.text_encoder import Text, TextEncoderPredictor
 from ..tasks.writer import Writer
 from .console import complain
 
@@ -26,9 +26,9 @@ class OutputFormat(ABC):
 
     model: Any
 
-    def why_not(self, text: str) -> str | None:
+    def validation_error(self, text: str) -> str | None:
         """Why a line is refused, if it is."""
-        why: str | None = self.model.why_not(text)
+        why: str | None = self.model.validation_error(text)
         return why
 
     @abstractmethod
@@ -92,14 +92,14 @@ class GeneratedOutput(OutputFormat):
 class ReaderOutput(OutputFormat):
     """Of a model that reads: what it says of each line, or of the two texts that a tab parts."""
 
-    model: Reader
+    model: TextEncoderPredictor[Any]
     form: Form
 
     def why_not(self, text: str) -> str | None:
         if self.model.takes_pairs and (tabs := text.count("\t")) != 1:
             counted = "no tab" if not tabs else f"{tabs:,} tabs"
             return f"this model reads two texts with a tab between them: FIRST<TAB>SECOND; the line has {counted}"
-        return self.model.why_not(self._item(text))
+        return self.model.validation_error(self._item(text))
 
     def answers(self, lines: Sequence[Line]) -> Iterator[tuple[list[str], bool]]:
         values = READERS[self.model.output_kind](self.model, [self._item(line.text) for line in lines], self.form)
@@ -205,7 +205,7 @@ def search(
             "Import one: heedful import FOLDER --task embedding --out OUT"
         )
     for number, query in enumerate(queries, 1):
-        if why := ("it is empty" if not query.strip() else model.why_not(query)):
+        if why := ("it is empty" if not query.strip() else model.validation_error(query)):
             raise DataError(f"--query {number}: {why}")
     lines = Index(model, every_line(index))
     for line in lines.refused:

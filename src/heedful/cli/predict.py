@@ -134,7 +134,7 @@ def _run(
     unfinished: list[int] = []
     done = refused = 0
     for chunk in chunks:
-        checked = [line._replace(fault=line.fault or output.why_not(line.text) or "") for line in chunk]
+        checked = [line._replace(fault=line.fault or output.validation_error(line.text) or "") for line in chunk]
         good = [line for line in checked if not line.fault]
         answers = _streamed(output, good, stream) if as_stream else output.answers(good)
         for line in checked:

@@ -12,7 +12,7 @@ from torch import Tensor
 from ..data.image_sets import ENDINGS, images_in
 from ..errors import ConfigError, DataError
 from ..tasks.forecasting import SeriesForecaster
-from ..tasks.forecasting.evaluation import forecast_files
+from ..tasks.forecasting.task import forecast_files
 from ..tasks.images import ImageClassifier
 from .console import complain
 from .output import Form, one_line

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from rich.console import Group
 from rich.live import Live
@@ -12,23 +11,22 @@ from rich.progress_bar import ProgressBar
 from rich.table import Column, Table
 
 from ..lens.terminal import sparkline
-from ..tasks.run import TaskJob
+from ..tasks.run import AnyTask
 from ..training.metrics import Event, Finished, Observer, Outcome, Saved, Trained, Validated
 from .console import console, plain, say, seconds
 
 
 @contextmanager
-def watching() -> Iterator[Callable[[TaskJob[Any]], Sequence[Observer]]]:
+def watching() -> Iterator[Callable[[AnyTask], Sequence[Observer]]]:
     """What to hand to training as `watch`; whatever happens inside, the terminal is left in order."""
     views: list[LiveView] = []
 
-    def watch(job: TaskJob[Any]) -> Sequence[Observer]:
-        parameters = sum(parameter.numel() for parameter in job.module.parameters())
-        about = getattr(job, "about", None) or f"{job.batches.steps_per_epoch(0):,} batches an epoch"
-        say(f"Training {parameters:,} parameters on {about}")
+    def watch(task: AnyTask) -> Sequence[Observer]:
+        parameters = sum(parameter.numel() for parameter in task.module.parameters())
+        say(f"Training {parameters:,} parameters on {task.summary}")
         if not console.is_terminal or console.is_dumb_terminal:
-            return [Lines(job)]
-        views.append(LiveView(job))
+            return [Lines(task)]
+        views.append(LiveView(task))
         return views
 
     try:
@@ -41,8 +39,8 @@ def watching() -> Iterator[Callable[[TaskJob[Any]], Sequence[Observer]]]:
 class Lines:
     """One line for each row of the log."""
 
-    def __init__(self, job: TaskJob[Any]) -> None:
-        self.job = job
+    def __init__(self, task: AnyTask) -> None:
+        self.task = task
 
     def __call__(self, event: Event) -> None:
         match event:
@@ -53,7 +51,7 @@ class Lines:
                 )
             case Validated():
                 say(f"step {event.step:,}  validation: {_scores(event)}{'  (best so far)' if event.is_best else ''}")
-                for source, _, output in samples_of(self.job)[:1]:
+                for source, _, output in self.task.samples[:1]:
                     console.print(plain(f"  {source} → {output}"), no_wrap=True, overflow="ellipsis")
             case Finished(outcome):
                 _say_finished(outcome)
@@ -64,8 +62,8 @@ class Lines:
 class LiveView:
     """Loss, speed, time left, validation, and one sentence getting better."""
 
-    def __init__(self, job: TaskJob[Any]) -> None:
-        self.job = job
+    def __init__(self, task: AnyTask) -> None:
+        self.task = task
         self.losses: list[float] = []
         self.trained: Trained | None = None
         self.validated: list[Validated] = []
@@ -96,9 +94,9 @@ class LiveView:
             rows.add_row("", f"{now.step:,}/{now.total_steps:,}  {speed}  {seconds(now.seconds_left)} left")
             rows.add_row("loss", f"{now.loss:.3f}  {sparkline(self.losses)}")
         if self.validated:
-            course = sparkline([event.scores[self.job.goal.name] for event in self.validated])
+            course = sparkline([event.scores[self.task.monitor.name] for event in self.validated])
             rows.add_row("validation", f"{_scores(self.validated[-1])}  {course}")
-            for source, reference, output in samples_of(self.job)[:2]:
+            for source, reference, output in self.task.samples[:2]:
                 rows.add_row("", plain(source, "dim"))
                 rows.add_row("", plain(output, "green" if output == reference else "yellow"))
         return Group(rows)
@@ -106,11 +104,6 @@ class LiveView:
 
 def _say_finished(outcome: Outcome) -> None:
     say(f"Trained for {seconds(outcome.seconds)}: {outcome.why}. Now the validation data is scored …")
-
-
-def samples_of(job: TaskJob[Any]) -> list[tuple[str, str, str]]:
-    """What went in, what should come out and what did at the last validation, of a task that has such."""
-    return getattr(job, "samples", [])
 
 
 def _scores(event: Validated) -> str:

@@ -10,10 +10,10 @@ from rich import box
 from rich.table import Column, Table
 
 from ..lens.report import Sample
-from ..tasks.run import Readings
+from ..tasks.run import DataReport
 from ..tasks.scoring import LengthScore, Score, main_metric
-from ..tasks.translation.evaluation import Evaluation
-from ..tasks.translation.looking import AlignmentScore
+from ..tasks.translation.inspection import AlignmentScore
+from ..tasks.translation.task import Evaluation
 from .console import console, plain, say, warn
 
 FILES = 8  # listed by name; a folder may hold thousands
@@ -21,9 +21,9 @@ PLACES = 3
 MOST_ACROSS = 4  # scores side by side on 80 columns
 
 
-def show_readings(readings: Readings) -> None:
+def show_data_report(report: DataReport[Any]) -> None:
     """What was read, before anything is done with it."""
-    sets = readings.to_dict()
+    sets = report.to_dict()
     _show_reading("Training data", sets["train"], sets.get("held_out") or 0)
     if sets.get("valid"):
         _show_reading("Validation data", sets["valid"])

@@ -148,7 +148,7 @@ def translation(
 def _translation_preset(preset: str | None, family: str | None) -> str | None:
     """--preset names a size, --model a family (its usual size unless a preset of it is given)."""
     from ..families.registry import family_of, presets
-    from ..tasks.translation.config import PRESET
+    from ..tasks.translation.task import PRESET
 
     if family is not None:
         sizes = family_of(family).presets

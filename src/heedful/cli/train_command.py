@@ -14,7 +14,7 @@ import torch
 from ..config import assign, read_mapping
 from ..errors import ConfigError, HeedfulError
 from ..tasks.registry import TRAINED
-from ..tasks.run import Files, Task, asked, train
+from ..tasks.run import AnyTask, Files, read_run, train
 from ..tasks.run.folder import METRICS
 from ..tasks.scoring import Score
 from ..training.device import computes_in_bf16
@@ -23,7 +23,7 @@ from ..training.parallel import SingleProcess, start
 from .console import say
 from .distributed import joined_processes
 from .progress import watching
-from .tables import show_readings, show_scores
+from .tables import show_data_report, show_scores
 from .train import COLUMNS, RESET, CommonOptions
 
 
@@ -42,7 +42,7 @@ def launch(
 
     `required` are options that must be given, each with the setting it becomes; see `train._train_command`.
     """
-    task: Task[Any, Any] = TRAINED[task_name]()
+    task: AnyTask = TRAINED[task_name]()
     with joined_processes() as world:
         values, files = _stored_settings(task, out, common)
         options = dict(overrides())
@@ -60,7 +60,7 @@ def launch(
         for option, value in (("--data", files.train), *((option, values.get(name)) for option, name in required)):
             if not value:
                 raise ConfigError(f"{option} is missing; see heedful train {task.name} --help")
-        settings = task.config.from_dict(values)
+        settings = task.config_class.from_dict(values)
         if common.processes not in (None, world.size):
             if world.size > 1:
                 raise ConfigError(f"--processes {common.processes}: {world.size} were started; leave it out")
@@ -85,9 +85,7 @@ def _apply(values: dict[str, Any], options: Mapping[str, Any], default_model: st
             values[section] = {**({"preset": current} if isinstance(current, str) else current), key: value}
 
 
-def _run(
-    task: Task[Any, Any], settings: Any, files: Files, out: Path, common: CommonOptions, world: SingleProcess
-) -> None:
+def _run(task: AnyTask, settings: Any, files: Files, out: Path, common: CommonOptions, world: SingleProcess) -> None:
     several = ["--processes", str(common.processes)] if common.processes else []
     again = shlex.join(["heedful", "train", task.name, "--out", str(out), "--resume", *several])
     world.advice = f"; the run can be resumed from its last checkpoint: {again}"
@@ -107,7 +105,7 @@ def _run(
                 resume=common.resume,
                 allow_changes=common.allow_changes,
                 overwrite=common.overwrite,
-                on_read=show_readings,
+                on_read=show_data_report,
                 watch=watch,
             )
     except Interrupted as stop:
@@ -123,32 +121,30 @@ def _run(
         ) from error
 
 
-def _stored_settings(task: Task[Any, Any], out: Path, common: CommonOptions) -> tuple[dict[str, Any], Files]:
+def _stored_settings(task: AnyTask, out: Path, common: CommonOptions) -> tuple[dict[str, Any], Files]:
     """The settings and files of the run that goes on, and those of --config over them."""
     if common.resume and common.overwrite:
         raise ConfigError("--resume goes on with the run in --out, --overwrite replaces it; give one of them")
     values: dict[str, Any] = {}
     files = Files(())
     if common.resume:
-        before, files = asked(task, out)
+        before, files = read_run(task, out)
         values = before.to_dict()
     return (values, files) if common.config is None else _merge(task, values, files, read_mapping(common.config))
 
 
-def _show_result(task: Task[Any, Any], out: Path) -> None:
+def _show_result(task: AnyTask, out: Path) -> None:
     metrics = read_mapping(out / METRICS)
     validation = metrics["validation"]
     scores = [Score(**score) for score in validation["scores"].values()]
-    show_scores("Validation", {f"{validation['n']:,} {task.counted}": scores})
+    show_scores("Validation", {f"{validation['n']:,} {task.example_name}": scores})
     say(f"The model is in {out}, its report in {out / 'report.html'}.")
     say(f"Try it: heedful predict {shlex.quote(str(out))} …")
     for sentence in task.verdicts(metrics):
         say(sentence)
 
 
-def _merge(
-    task: Task[Any, Any], values: dict[str, Any], files: Files, more: dict[str, Any]
-) -> tuple[dict[str, Any], Files]:
+def _merge(task: AnyTask, values: dict[str, Any], files: Files, more: dict[str, Any]) -> tuple[dict[str, Any], Files]:
     """A file's settings over others, section by section; a model is taken whole."""
     if (of := more.pop("task", task.name)) != task.name:
         raise ConfigError(f"the settings are of a run of {of}, not of {task.name}")

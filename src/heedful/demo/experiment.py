@@ -14,17 +14,12 @@ from ..families import config_of
 from ..files import write_text
 from ..generation import GenerationConfig
 from ..lens.alignment import Gold
-from ..tasks.run import Files, asked, write_report
-from ..tasks.run.folder import ASKED, METRICS
+from ..tasks.run import DataReport, Files, read_run, write_report
+from ..tasks.run.folder import METRICS, RUN
 from ..tasks.scoring import exact_share
-from ..tasks.translation.config import DataConfig, TranslationConfig
-from ..tasks.translation.evaluation import Evaluation, evaluate
-from ..tasks.translation.job import TranslationJob
-from ..tasks.translation.looking import AlignmentScore, alignment_score, has_attention
-from ..tasks.translation.prepare import Readings
-from ..tasks.translation.task import TranslationTask
-from ..tasks.translation.train import train
-from ..tasks.translation.translator import Translator
+from ..tasks.translation.inspection import AlignmentScore, alignment_score, has_attention
+from ..tasks.translation.predictor import Translator
+from ..tasks.translation.task import DataConfig, Evaluation, TranslationConfig, TranslationTask, evaluate, train
 from ..training import FolderError, Observer, RunFolder
 from ..training.config import TrainingConfig
 from .corpus import Grammar, ParallelExample, handwritten_sentences
@@ -141,8 +136,8 @@ def run_demo(
     n_test: int = 500,
     language: str = "en",
     say: Callable[[str], None] = lambda _: None,
-    on_read: Callable[[Readings], None] = lambda _: None,
-    watch: Callable[[TranslationJob], Sequence[Observer]] = lambda _: (),
+    on_read: Callable[[DataReport[Any]], None] = lambda _: None,
+    watch: Callable[[TranslationTask], Sequence[Observer]] = lambda _: (),
 ) -> DemoResult:
     """Make the data, train, evaluate on every held-out set, and write the bundle and its report.
 
@@ -151,7 +146,7 @@ def run_demo(
     direction: Direction = "ko-en" if config.source == "ko" else "en-ko"
     adapter, out = DirectionAdapter(direction), Path(out)
     files = Files((str(out / "corpus" / "train.tsv"),), (str(out / "corpus" / "valid.tsv"),))
-    if not overwrite and (out / ASKED).exists() and asked(TranslationTask(), out)[1] != files:
+    if not overwrite and (out / RUN).exists() and read_run(TranslationTask(), out)[1] != files:
         raise FolderError(f"{out} holds another run; choose another folder (--out), or replace it (--overwrite)")
     say("Making the corpus …")
     grammar = Grammar("demo", seed=seed)

@@ -34,7 +34,7 @@ class ReadingDesk(Desk):
 
     async def predict(self, items: Sequence[Any]) -> list[Any]:
         """What the model's `predict` gives. What it would refuse is refused before it can disturb anyone."""
-        ask = _Ask(listed(items, self._predictor.what))
+        ask = _Ask(listed(items, self._predictor.item_name))
         async with self._in_time():
             with self._door(len(items)):
                 await asyncio.to_thread(self._check, items)
@@ -51,8 +51,8 @@ class ReadingDesk(Desk):
 
     def _check(self, items: Sequence[Any]) -> None:
         for index, item in enumerate(items):
-            if reason := self._predictor.why_not(item):
-                raise ItemError(self._predictor.what, index, reason)
+            if reason := self._predictor.validation_error(item):
+                raise ItemError(self._predictor.item_name, index, reason)
 
     def _n_queued(self) -> int:
         return sum(len(ask.items) for ask in [*self._asks])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 import torch
 
@@ -15,25 +15,69 @@ from .embedding import Embedder
 from .forecasting import SeriesForecaster
 from .images import ImageClassifier
 from .language_model import Continuer
-from .masked import Filler
+from .masked import MaskedLanguageModel
+from .predictor import Predictor
 from .text_to_text import Rewriter
-from .translation.translator import Translator
+from .translation.predictor import Translator
 
-TEXT = (Translator, Rewriter, Continuer, Filler, Classifier, Embedder)
-TASKS: dict[str, Any] = {kind.task: kind for kind in (*TEXT, ImageClassifier, SeriesForecaster)}
+PREDICTORS: dict[str, Any] = {
+    predictor.task: predictor
+    for predictor in (
+        Translator,
+        Rewriter,
+        Continuer,
+        MaskedLanguageModel,
+        Classifier,
+        Embedder,
+        ImageClassifier,
+        SeriesForecaster,
+    )
+}
 
 
-def load(folder: str | Path, *, device: str | torch.device = "cpu") -> Any:
+@overload
+def load(folder: str | Path, task: None = None, *, device: str | torch.device = "cpu") -> Predictor[Any, Any]: ...
+@overload
+def load(folder: str | Path, task: Literal["translation"], *, device: str | torch.device = "cpu") -> Translator: ...
+@overload
+def load(folder: str | Path, task: Literal["text-to-text"], *, device: str | torch.device = "cpu") -> Rewriter: ...
+@overload
+def load(folder: str | Path, task: Literal["language_model"], *, device: str | torch.device = "cpu") -> Continuer: ...
+@overload
+def load(folder: str | Path, task: Literal["masked"], *, device: str | torch.device = "cpu") -> MaskedLanguageModel: ...
+@overload
+def load(folder: str | Path, task: Literal["classification"], *, device: str | torch.device = "cpu") -> Classifier: ...
+@overload
+def load(folder: str | Path, task: Literal["embedding"], *, device: str | torch.device = "cpu") -> Embedder: ...
+@overload
+def load(folder: str | Path, task: Literal["images"], *, device: str | torch.device = "cpu") -> ImageClassifier: ...
+@overload
+def load(
+    folder: str | Path, task: Literal["forecasting"], *, device: str | torch.device = "cpu"
+) -> SeriesForecaster: ...
+
+
+def load(folder: str | Path, task: str | None = None, *, device: str | torch.device = "cpu") -> Any:
     """A trained model from its folder: an object with .task, .module, .tokenizer and .predict(list) → list.
 
-    `device` is "cpu", "cuda", or "auto" for a GPU where there is one.
+    Args:
+        folder: what training or import wrote.
+        task: what the model must be for, such as "translation"; then a type checker knows the result's class.
+        device: "cpu", "cuda", or "auto" for a GPU where there is one.
+
+    Raises:
+        BundleError: the folder holds no whole bundle, or one for another task.
 
     >>> heedful.load("runs/ko-en").predict(["나는 책을 읽어요."])
     """
     place = torch_device(str(device))
     bundle = Bundle.read(folder)
-    if bundle.task not in TASKS:
-        raise BundleError(f"{folder}: {unknown('task', bundle.task, TASKS)}")
-    model = TASKS[bundle.task].from_bundle(Path(folder), bundle)
+    if bundle.task not in PREDICTORS:
+        raise BundleError(f"{folder}: {unknown('task', bundle.task, PREDICTORS)}")
+    if task is not None and task != bundle.task:
+        if task not in PREDICTORS:
+            raise BundleError(unknown("task", task, PREDICTORS))
+        raise BundleError(f"{folder} is a model for {bundle.task}, and not for {task}")
+    model = PREDICTORS[bundle.task].from_bundle(Path(folder), bundle)
     model.module.to(place)
     return model

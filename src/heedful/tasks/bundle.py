@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,13 +12,16 @@ from torch import nn
 
 from ..config import Config, FamilyConfig, read_mapping, write_mapping
 from ..errors import ConfigError, HeedfulError, unknown
-from ..families import build, config_of
+from ..families import GenerationDefaults, build, config_of
 from ..families.weights import read_weights, write_weights
 from ..files import sha256_of
+from ..generation import GenerationConfig
 
 C = TypeVar("C", bound=Config)
 FORMAT = 1
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
+# What a published model says about generating is kept in two parts: its tokens, and how to generate.
+GENERATION = {field.name for field in fields(GenerationConfig)} & {field.name for field in fields(GenerationDefaults)}
 KEYS = ("format", "task", "model", "settings", "sha256")
 
 
@@ -100,3 +103,20 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(values["sha256"], dict) or WEIGHTS not in values["sha256"]:
         raise ConfigError(f"sha256 does not name {WEIGHTS}")
     return values
+
+
+def is_bundle(folder: Path) -> bool:
+    """Whether a folder holds a bundle, and not a published model."""
+    return (folder / CONFIG).is_file() and set(KEYS) <= read_mapping(folder / CONFIG).keys()
+
+
+def split_defaults(defaults: GenerationDefaults) -> tuple[GenerationDefaults, GenerationConfig]:
+    """What a published model says about generating: its tokens alone, and how to generate."""
+    blank = GenerationDefaults()
+    tokens = defaults.changed(**{name: getattr(blank, name) for name in GENERATION})
+    return tokens, GenerationConfig(**{name: getattr(defaults, name) for name in GENERATION})
+
+
+def join_defaults(tokens: GenerationDefaults, generation: GenerationConfig) -> GenerationDefaults:
+    """What `split_defaults` took apart."""
+    return tokens.changed(**{name: getattr(generation, name) for name in GENERATION})

@@ -16,9 +16,9 @@ from ..files import new_folder
 from ..training.errors import FolderError
 from . import load
 from .agreement import Agreement, Pair, compare, fitting, made_up
-from .run.folder import DATA
-from .translation.tokenizers import SOURCE, TARGET
-from .translation.translator import Translator
+from .run.task import DATA
+from .translation.data import SOURCE, TARGET
+from .translation.predictor import Translator
 
 EXACT = 1e-4  # what a log-probability may be off in float32
 ROUGH = 0.25  # what those of a quantised model may be off on average

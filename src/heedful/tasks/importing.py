@@ -17,16 +17,16 @@ from ..families.checkpoint import LayoutError, read_checkpoint
 from ..families.ctranslate2 import from_ctranslate2
 from ..files import new_folder, write_text
 from . import load
-from .card import card
+from .bundle import split_defaults
 from .classification import Classifier, ClassifierSettings
 from .embedding import Embedder, EmbedderSettings
 from .forecasting import SeriesForecaster
 from .images import ImageClassifier
 from .language_model import LENGTH, Continuer, ContinuerSettings
-from .masked import Filler, FillerSettings
+from .masked import MaskedLanguageModel, MaskedLanguageModelSettings
+from .run.reporting import imported_card
 from .sentence_transformers import MODULES, lowers_case, pooling_of
 from .text_to_text import SOURCE, TARGET, Rewriter, RewriterSettings
-from .tokens import taken_apart
 
 BINARY = "model.bin"
 THEIRS = "README.md"
@@ -56,7 +56,7 @@ def import_model(folder: str | Path, out: str | Path, *, task: str | None = None
     with new_folder(out) as partial:
         model.save(partial)
         theirs = _their_words(folder, partial)
-        write_text(partial / "README.md", card(model, theirs))
+        write_text(partial / "README.md", imported_card(model, theirs))
     return load(out)
 
 
@@ -69,7 +69,7 @@ def _of_checkpoint(folder: Path, task: str | None, unit: Unit | None) -> Any:
         raise ConfigError("a unit is for the bare vocabularies of CTranslate2; this model has a tokeniser")
     found = read_checkpoint(folder)
     own = _own_task(found)
-    if own == Filler.task and (folder / MODULES).is_file():
+    if own == MaskedLanguageModel.task and (folder / MODULES).is_file():
         own = Embedder.task  # sentence-transformers keeps the class of the model that it was made from
     if task not in (None, own) and not {task, own} <= READERS.keys():
         others = f"; as a reader it serves {', '.join(READERS)}" if own in READERS else ""
@@ -92,31 +92,33 @@ def _own_task(found: Imported) -> str:
         return SeriesForecaster.task
     if isinstance(module.embedding, PatchEmbedding):
         return ImageClassifier.task
-    return {"words": Filler.task, "classes": Classifier.task}.get(getattr(found.config, "head", ""), Embedder.task)
+    return {"words": MaskedLanguageModel.task, "classes": Classifier.task}.get(
+        getattr(found.config, "head", ""), Embedder.task
+    )
 
 
 def _rewriter(found: Imported, folder: Path) -> Rewriter:
-    tokens, generation = taken_apart(found.generation)
+    tokens, generation = split_defaults(found.generation)
     target = _target(folder, found)
     settings = RewriterSettings(joint=target is None, tokens=tokens, generation=generation)
     return Rewriter(found.config, found.module, _tokenizer(folder, found), settings, target)
 
 
 def _continuer(found: Imported, folder: Path) -> Continuer:
-    tokens, generation = taken_apart(found.generation)
+    tokens, generation = split_defaults(found.generation)
     if generation.max_new_tokens is None:
         generation = generation.changed(max_new_tokens=LENGTH + generation.min_new_tokens)
     settings = ContinuerSettings(tokens=tokens, generation=generation)
     return Continuer(found.config, found.module, _tokenizer(folder, found), settings)
 
 
-def _filler(found: Imported, folder: Path) -> Filler:
+def _filler(found: Imported, folder: Path) -> MaskedLanguageModel:
     tokenizer = _tokenizer(folder, found)
     usual = (name for name in MASKS if tokenizer.id_of(name) is not None)
     name = tokenizer.role("mask_token") or next(usual, None)
     if name is None:
         raise DataError(f"{folder}: no token of the tokeniser stands for a gap ({', '.join(MASKS)})")
-    return Filler(found.config, found.module, FillerSettings(mask=name), tokenizer)
+    return MaskedLanguageModel(found.config, found.module, MaskedLanguageModelSettings(mask=name), tokenizer)
 
 
 def _classifier(found: Imported, folder: Path) -> Classifier:
@@ -138,11 +140,15 @@ def _embedder(found: Imported, folder: Path) -> Embedder:
     return Embedder(found.config, found.module, settings, tokenizer)
 
 
-READERS = {Filler.task: "words", Classifier.task: "classes", Embedder.task: "mean"}  # and the head that each asks
+READERS = {
+    MaskedLanguageModel.task: "words",
+    Classifier.task: "classes",
+    Embedder.task: "mean",
+}  # and the head that each asks
 MAKERS: dict[str, Callable[[Imported, Path], Any]] = {
     Rewriter.task: _rewriter,
     Continuer.task: _continuer,
-    Filler.task: _filler,
+    MaskedLanguageModel.task: _filler,
     Classifier.task: _classifier,
     Embedder.task: _embedder,
     ImageClassifier.task: ImageClassifier.of_checkpoint,
@@ -197,7 +203,7 @@ def _of_binary(folder: Path, task: str | None, unit: Unit | None) -> Any:
     if task not in (None, kind.task):
         raise ConfigError(f"{folder} is a model for {kind.task}, and not for {task}")
     config = describe(module)
-    tokens, generation = taken_apart(defaults)
+    tokens, generation = split_defaults(defaults)
     joint = vocabularies.source == vocabularies.target
     names = ((SOURCE, vocabularies.source), (SOURCE if joint else TARGET, vocabularies.target))
     bare, target = (_listed(folder / name, side, vocabularies.unknown, unit) for name, side in names)

@@ -1,11 +1,11 @@
-"""What every model that is asked about a list of things has in common: plain values out, a bundle on disk."""
+"""`Predictor`: what every trained model has in common: a list of plain values in, as many out, a bundle on disk."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from torch import nn
 
@@ -14,59 +14,66 @@ from ..errors import DataError
 from .bundle import Bundle
 
 InputKind = Literal["text", "image", "series"]
-OutputKind = Literal["translation", "continuation", "text", "labels", "vector", "gaps", "forecast"]
+OutputKind = Literal["translation", "continuation", "text", "labels", "vector", "gaps", "forecast", "answer", "spans"]
+
+Input = TypeVar("Input")
+Output = TypeVar("Output")
 
 
 class ItemError(DataError):
-    """One that cannot be answered, and which of those given it is."""
+    """An item that cannot be answered, and which of those given it is."""
 
     def __init__(self, what: str, index: int, reason: str) -> None:
         super().__init__(f"{what} {index + 1}: {reason}")
         self.index, self.reason = index, reason
 
 
-def listed(items: object, what: str) -> list[Any] | tuple[Any, ...]:
-    """A list of items, and not one that would be taken for several."""
-    if not isinstance(items, list | tuple):
-        raise DataError(
-            f"predict takes a list, not {type(items).__name__}; put one {what} in brackets: predict([{what}])"
-        )
-    return items
+class Predictor(ABC, Generic[Input, Output]):
+    """What `heedful.load` gives: a module, its config and settings, and `predict`.
 
-
-class Predictor(ABC):
-    """A task says what it is asked about, how that is checked and prepared, and what the module's output means."""
+    A task says what its items are, how one is checked and prepared, and what the module's output means. The class
+    attributes say what a model can do, so that nobody needs to know its class.
+    """
 
     task: ClassVar[str]
-    kind: ClassVar[type[Config]]  # of its settings
-    what: ClassVar[str]  # it is asked about, in the singular
-    tokenizer: Any = None  # where there are no tokens
+    settings_class: ClassVar[type[Config]]
+    item_name: ClassVar[str] = "text"  # what it is asked about, in the singular
     input_kind: ClassVar[InputKind] = "text"
     output_kind: ClassVar[OutputKind]
-    generates_text: ClassVar[bool] = False
+    generates_text: ClassVar[bool] = False  # it streams, and takes the settings of a GenerationConfig
     accepts_pairs: ClassVar[bool] = False  # an item may be two texts that belong together
     batch_method: ClassVar[str | None] = None  # takes a list of prepared items: what several processes can share
+
+    config: FamilyConfig
+    module: Any
+    settings: Any
+    tokenizer: Any = None  # where there are no tokens
+
+    def __init__(self, config: FamilyConfig, module: nn.Module, settings: Any) -> None:
+        self.config = config
+        self.module = module.eval()
+        self.settings = settings
 
     @property
     def takes_pairs(self) -> bool:
         """Whether every item is two texts that belong together."""
         return False
 
-    def __init__(self, config: FamilyConfig, module: nn.Module, settings: Any) -> None:
-        self.config = config
-        self.module: Any = module.eval()
-        self.settings = settings
+    @property
+    def lacks_confidence(self) -> bool:
+        """Whether it could say how likely each answer is right, and was not taught to."""
+        return False
 
     @abstractmethod
-    def predict(self, items: Sequence[Any]) -> list[Any]:
+    def predict(self, items: Sequence[Input], /) -> list[Output]:
         """Plain values, one for each item, in order."""
 
     @abstractmethod
-    def prepared(self, item: Any) -> Any:
-        """As the module reads it, or a DataError."""
+    def prepared(self, item: Any, /) -> Any:
+        """An item as the module reads it; DataError for one that it cannot."""
 
-    def why_not(self, item: Any) -> str | None:
-        """Why `predict` would refuse an item, if it would."""
+    def validation_error(self, item: Input, /) -> str | None:
+        """Why `predict` would refuse an item; None if it would not."""
         try:
             self.prepared(item)
         except DataError as error:
@@ -75,18 +82,47 @@ class Predictor(ABC):
 
     def save(self, folder: str | Path) -> None:
         """Write the bundle."""
-        Bundle(self.task, self.config, self.settings.to_dict()).write(folder, self.module)
+        names = self.save_files(Path(folder))
+        Bundle(self.task, self.config, self.settings.to_dict()).write(folder, self.module, beside=names)
+
+    def save_files(self, folder: Path) -> Sequence[str]:
+        """Write what the bundle holds beside its config and weights, and name it."""
+        return ()
 
     @classmethod
     def from_bundle(cls, folder: Path, bundle: Bundle) -> Self:
-        """The one in a folder."""
-        return cls(bundle.model, bundle.module(folder), bundle.settings_as(cls.kind, folder))
+        """The model in a folder."""
+        return cls(bundle.model, bundle.module(folder), bundle.settings_as(cls.settings_class, folder))
 
     def _listed(self, items: object) -> list[Any] | tuple[Any, ...]:
-        return listed(items, self.what)
+        return listed(items, self.item_name)
 
     def _numbered(self, item: Any, index: int) -> Any:
+        """`prepared`, where the error of an item that cannot be answered says which of several it is."""
         try:
             return self.prepared(item)
         except DataError as error:
-            raise ItemError(self.what, index, str(error)) from None
+            raise ItemError(self.item_name, index, str(error)) from None
+
+
+def listed(items: object, what: str) -> list[Any] | tuple[Any, ...]:
+    """A list of items, and not one item that would be taken for several."""
+    if not isinstance(items, list | tuple):
+        raise DataError(
+            f"predict takes a list, not {type(items).__name__}; put one {what} in brackets: predict([{what}])"
+        )
+    return items
+
+
+def plain(text: object) -> str:
+    """A text, or an error for what is none."""
+    if not isinstance(text, str):
+        raise DataError(f"a text is a str, not {type(text).__name__}")
+    return text
+
+
+def within(ids: list[int], limit: int | None) -> list[int]:
+    """No more tokens than a model reads: what is too long is refused, not cut."""
+    if limit is not None and len(ids) > limit:
+        raise DataError(f"it has {len(ids):,} tokens, and this model reads at most {limit:,}; shorten or split it")
+    return ids

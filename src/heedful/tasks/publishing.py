@@ -19,19 +19,18 @@ from ..families.checkpoint import LayoutError, read_checkpoint, write_checkpoint
 from ..families.ctranslate2 import ExportError
 from ..files import new_folder, write_text
 from . import load
-from .bundle import CONFIG
+from .bundle import CONFIG, join_defaults
 from .classification import Classifier
 from .embedding import Embedder
 from .images import ImageClassifier
-from .images.preparing import ImageSettings
-from .images.published import FILE as PREPARING
+from .images.predictor import PREPROCESSOR as PREPARING
+from .images.predictor import ImageSettings
 from .importing import PROBLEMS
 from .language_model import Continuer
-from .masked import Filler
+from .masked import MaskedLanguageModel
 from .sentence_transformers import Pooling, pooling_files
 from .text_to_text import SOURCE, TARGET, Rewriter
-from .tokens import put_together
-from .translation.translator import Translator
+from .translation.predictor import Translator
 
 LONGEST = 512  # tokens of an answer, of models whose positions have no end
 
@@ -105,7 +104,7 @@ def _defaults(model: Any) -> GenerationDefaults | None:
     if generation.max_new_tokens is None:
         room = getattr(model.config, "max_length", LONGEST)  # of transformers' tables, even where ours have no end
         generation = generation.changed(max_new_tokens=max(room, generation.min_new_tokens + 1))
-    return put_together(tokens, generation)
+    return join_defaults(tokens, generation)
 
 
 def _tokenizers(model: Any) -> dict[str, PublishedTokenizer]:
@@ -124,7 +123,7 @@ def _published(tokenizer: Tokenizer | PublishedTokenizer, model: Any) -> Publish
     special = {"bos_token": start, "eos_token": next(iter(defaults.end), None), "pad_token": defaults.pad}
     known = {key: index for key, index in special.items() if index is not None and index <= tokenizer.largest}
     roles: dict[str, Any] = {key: tokenizer.token_of(index) for key, index in known.items()}
-    if isinstance(model, Filler):
+    if isinstance(model, MaskedLanguageModel):
         roles["mask_token"] = model.settings.mask
     segments = getattr(getattr(model.module, "embedding", None), "segments", None)
     told_apart = ["token_type_ids"] if segments is not None and len(segments) > 1 else []

@@ -12,7 +12,7 @@ from .forecasting.task import ForecastingTask
 from .images.task import ImagesTask
 from .language_model.task import LanguageModelTask
 from .masked.task import MaskedTask
-from .run import Task, write_report
+from .run import AnyTask, write_report
 from .text_to_text.task import TextToTextTask
 from .translation.task import TranslationTask
 
@@ -20,7 +20,7 @@ TEXT = (TranslationTask, TextToTextTask, LanguageModelTask, ClassificationTask, 
 TRAINED: dict[str, Any] = {task.name: task for task in (*TEXT, ImagesTask, ForecastingTask)}
 
 
-def task_of(folder: str | Path) -> Task[Any, Any]:
+def task_of(folder: str | Path) -> AnyTask:
     """The task of the bundle in a folder."""
     name = Bundle.read(folder).task
     if name not in TRAINED:

@@ -2,41 +2,28 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
-
-from torch import nn
 
 from ..errors import DataError
 from ..generation import GenerationConfig, Hypothesis, Stream, stream
 from ..generation.engine import Asked
 from .answers import Answer, best_joined, joined
-from .predictor import InputKind, ItemError, OutputKind, listed
+from .predictor import ItemError, OutputKind, Predictor, listed, plain
 from .rounds import Call, Found, Rounds, played
-from .texts import plain
 
 SEARCHING = {"temperature": 1.0, "top_k": None, "top_p": None, "min_p": None}  # what only sampling changes
 
 
-class Writer(ABC):
+class Writer(Predictor[str, str]):
     """A text may be answered in parts, one after the other; a task says what they are and how ids become text."""
 
-    task: ClassVar[str]
-    comes_to_an_end: ClassVar[bool] = True  # an answer that does not was cut short
-    module: nn.Module
-    input_kind: ClassVar[InputKind] = "text"
     output_kind: ClassVar[OutputKind] = "text"
     generates_text: ClassVar[bool] = True
-    accepts_pairs: ClassVar[bool] = False
-    takes_pairs: ClassVar[bool] = False
-    batch_method: ClassVar[str] = "found"
-
-    @property
-    def lacks_confidence(self) -> bool:
-        """Whether it could say how surely an answer is right, and was not taught to."""
-        return False
+    batch_method: ClassVar[str | None] = "found"
+    comes_to_an_end: ClassVar[bool] = True  # an answer that does not was cut short
 
     @property
     @abstractmethod
@@ -95,13 +82,17 @@ class Writer(ABC):
         words, parts = self.words(generation), self.parts(text)
         return Stream(self._stream(parts, words))
 
-    def why_not(self, text: str) -> str | None:
+    def validation_error(self, text: str) -> str | None:
         """Why `predict` would refuse a text, if it would."""
         try:
             self.parts(text)
         except ItemError as error:
             return error.reason
         return None
+
+    def prepared(self, item: Any) -> list[list[int]]:
+        """The parts of a text, in ids."""
+        return self.parts(item)
 
     def forced(self) -> list[int]:
         """What every answer begins with."""

@@ -11,9 +11,9 @@ from .errors import (
     ResumeError,
     ResumeWarning,
 )
-from .job import Batches, Goal, Job
 from .loss import Loss, cross_entropy
 from .metrics import Event, Finished, Observer, Outcome, Saved, Trained, Validated
+from .objective import Batches, Monitor, Objective
 from .trainer import Trainer, fit
 from .update import Ema, mean_of
 
@@ -25,11 +25,11 @@ __all__ = [
     "Event",
     "Finished",
     "FolderError",
-    "Goal",
     "Interrupted",
-    "Job",
     "Loss",
+    "Monitor",
     "NonFiniteError",
+    "Objective",
     "Observer",
     "Outcome",
     "ResumeError",

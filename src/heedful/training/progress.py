@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from .config import TrainingConfig
-from .job import Goal
 from .metrics import Meter, Validation
+from .objective import Monitor
 
 
 @dataclass
@@ -29,24 +29,24 @@ class Progress:
     meter: Meter = field(default_factory=Meter)
     validations: list[Validation] = field(default_factory=list)
 
-    def ranked(self, goal: Goal) -> list[Validation]:
+    def ranked(self, monitor: Monitor) -> list[Validation]:
         """The validations, the best first; of equals, the one with the lower loss, then the earlier."""
-        return sorted(self.validations, key=lambda found: (goal.key(found.scores), found.scores.get("loss", 0.0)))
+        return sorted(self.validations, key=lambda found: (monitor.key(found.scores), found.scores.get("loss", 0.0)))
 
-    def final(self, goal: Goal, config: TrainingConfig) -> list[Validation]:
+    def final(self, monitor: Monitor, config: TrainingConfig) -> list[Validation]:
         """The validations whose weights, or the mean of them, the run would deliver if it ended here."""
         if config.average == "last":
             return self.validations[-config.keep_last :]
-        return self.ranked(goal)[: config.keep_best if config.average == "best" else 1]
+        return self.ranked(monitor)[: config.keep_best if config.average == "best" else 1]
 
-    def waited(self, goal: Goal) -> int:
+    def waited(self, monitor: Monitor) -> int:
         """How many validations have passed since the first with the best score."""
-        keys = [goal.key(validation.scores) for validation in self.validations]
+        keys = [monitor.key(validation.scores) for validation in self.validations]
         return len(keys) - 1 - keys.index(min(keys)) if keys else 0
 
-    def worth_keeping(self, goal: Goal, config: TrainingConfig) -> set[int]:
+    def worth_keeping(self, monitor: Monitor, config: TrainingConfig) -> set[int]:
         """The steps whose checkpoints may be needed: the last ones, the best ones, and those of the final weights."""
-        chosen = self.ranked(goal)[: config.keep_best] + self.final(goal, config)
+        chosen = self.ranked(monitor)[: config.keep_best] + self.final(monitor, config)
         return {*self.saves, *(validation.step for validation in chosen)}
 
     @property

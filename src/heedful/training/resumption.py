@@ -19,7 +19,7 @@ from . import checkpoint
 from .checkpoint import Checkpoint, RunFolder
 from .config import TrainingConfig
 from .errors import ResumeError, ResumeWarning
-from .job import Job
+from .objective import Objective
 from .optimizers import put_state, state_of
 from .parallel import ReplicatedModel, SingleProcess
 from .progress import Progress
@@ -29,9 +29,9 @@ from .update import Update
 FREE = ("log_every", "save_every", "max_minutes", "tensorboard", "engine", "parallel", "recompute")
 
 
-def identity_of(job: Job[Any], config: TrainingConfig) -> dict[str, str]:
+def identity_of(objective: Objective[Any], config: TrainingConfig) -> dict[str, str]:
     """What must stay the same while a run goes on, in words that can be compared."""
-    return {**job.identity(), **_in_words(config)}
+    return {**objective.identity(), **_in_words(config)}
 
 
 def _in_words(config: TrainingConfig) -> dict[str, str]:

@@ -25,7 +25,6 @@ from .config import TrainingConfig
 from .device import computes_in_bf16
 from .engines import engine_for
 from .errors import Interrupted, NonFiniteError
-from .job import Group, Job, groups, whole
 from .metrics import (
     AsyncMetrics,
     Event,
@@ -42,6 +41,7 @@ from .metrics import (
     Validated,
     Validation,
 )
+from .objective import Group, Objective, groups, whole
 from .parallel import hold, world
 from .progress import Clock, Progress
 from .resumption import find, identity_of, pack, set_aside, unpack
@@ -55,7 +55,7 @@ T = TypeVar("T")
 
 
 def fit(
-    job: Job[Any],
+    objective: Objective[Any],
     config: TrainingConfig,
     folder: str | Path | RunFolder,
     *,
@@ -63,7 +63,7 @@ def fit(
     allow_changes: bool = False,
     observers: Sequence[Observer] = (),
 ) -> Outcome:
-    """Train a job's module in a run folder; the module ends with the final weights.
+    """Train an objective's module in a run folder; the module ends with the final weights.
 
     With `resume` the run goes on from its newest whole checkpoint, if it has one, as if it had never stopped;
     it refuses to where data or settings have changed, unless `allow_changes`. SIGTERM and SIGINT save the run
@@ -72,7 +72,7 @@ def fit(
     """
     run = folder if isinstance(folder, RunFolder) else RunFolder(folder)
     with world().guarded(), run.held(), Signals() as signals, ExitStack() as stack:
-        trainer = Trainer(job, config, run, signals, resume=resume, allow_changes=allow_changes)
+        trainer = Trainer(objective, config, run, signals, resume=resume, allow_changes=allow_changes)
         stack.callback(trainer.close)
         trainer.observers += observers if world().rank == 0 else ()
         if config.tensorboard and world().rank == 0:
@@ -86,7 +86,7 @@ class Trainer:
 
     def __init__(
         self,
-        job: Job[Any],
+        objective: Objective[Any],
         config: TrainingConfig,
         folder: RunFolder,
         signals: Signals,
@@ -94,27 +94,27 @@ class Trainer:
         resume: bool = False,
         allow_changes: bool = False,
     ) -> None:
-        self.identity = identity_of(job, config)
+        self.identity = identity_of(objective, config)
         self.world = world()
         self.device = self.world.device(config.device)
         if self.device.type == "cuda" and self.device.index is not None:
             torch.cuda.set_device(self.device)  # where kernels are launched
         if not computes_in_bf16(self.device):
             config = config.changed(precision="float32")
-        self.job, self.config, self.folder, self.signals = job, config, folder, signals
-        self.module = job.module.to(self.device)
-        self.total_steps = config.total_steps(job.batches.steps_per_epoch)
+        self.objective, self.config, self.folder, self.signals = objective, config, folder, signals
+        self.module = objective.module.to(self.device)
+        self.total_steps = config.total_steps(objective.batches.steps_per_epoch)
         for part in self.module.modules():
             if isinstance(part, Stack):
                 part.recompute = config.recompute
         self.held = hold(self.module, config, self.world)
         self.update = Update(self.held, config, self.total_steps)
-        self.engine = engine_for(config, self.device, self.update, job, self.held, config, self.world)
+        self.engine = engine_for(config, self.device, self.update, objective, self.held, config, self.world)
         torch.manual_seed(config.seed + self.world.rank)  # each process drops its own
         found = find(folder, self.identity, self.world, resume=resume, allow_changes=allow_changes)
         self.progress = Progress() if found is None else unpack(found, self.held, self.update, self.world, config.seed)
         share = Shard(self.world.rank, self.world.size)
-        coming = groups(job.batches, self.progress.epoch, self.progress.batch, config.accumulate, share)
+        coming = groups(objective.batches, self.progress.epoch, self.progress.batch, config.accumulate, share)
         self.groups = prefetched(map(ready, coming), AHEAD) if self.device.type == "cuda" else coming
         self.metrics = AsyncMetrics()
         self.log = Log(folder.log, self.progress.rows) if self.world.rank == 0 else NoLog()
@@ -145,7 +145,7 @@ class Trainer:
     def step(self) -> None:
         """One update from `accumulate` batches: by the gradient of the mean over all their tokens."""
         group, step = next(self.groups), self.progress.step + 1
-        self.metrics.put(step, group.epoch, whole(group, self.job.batches), self.engine.step(step, group.batches))
+        self.metrics.put(step, group.epoch, whole(group, self.objective.batches), self.engine.step(step, group.batches))
         self.progress.step, (self.progress.epoch, self.progress.batch) = step, group.after
         self.clock.tick()
         self.read()
@@ -160,7 +160,7 @@ class Trainer:
         """Log the steps whose values have come back; stop at one that was not finite."""
         for values in self.metrics.take(wait=wait):
             if not values.finite:
-                raise non_finite(values, self.job, self.progress)
+                raise non_finite(values, self.objective, self.progress)
             self.progress.meter.add(values)
             self.clock.count(values.n)
             if every(self.config.log_every, values.step):
@@ -194,7 +194,7 @@ class Trainer:
         self.listen()
         if scores is not None:
             self.progress.validations.append(Validation(self.progress.step, scores))
-            self.tell(Validated(self.progress.step, scores, is_best=self.progress.waited(self.job.goal) == 0))
+            self.tell(Validated(self.progress.step, scores, is_best=self.progress.waited(self.objective.monitor) == 0))
 
     def alone(self, work: Callable[[], T]) -> T:
         """What the first process finds, plain values, while the others wait for it."""
@@ -202,10 +202,12 @@ class Trainer:
         return found
 
     def evaluate(self, module: nn.Module) -> dict[str, float]:
-        """The job's scores for a module."""
-        scores = self.job.validate(module)
-        if not math.isfinite(score := scores[self.job.goal.name]):
-            raise NonFiniteError(f"the validation at step {self.progress.step} gave {self.job.goal.name} = {score}")
+        """The objective's scores for a module."""
+        scores = self.objective.validate(module)
+        if not math.isfinite(score := scores[self.objective.monitor.name]):
+            raise NonFiniteError(
+                f"the validation at step {self.progress.step} gave {self.objective.monitor.name} = {score}"
+            )
         return scores
 
     @property
@@ -229,7 +231,7 @@ class Trainer:
 
     def tidy(self) -> None:
         """Remove the checkpoints that are no longer needed, and what killed runs have left."""
-        checkpoint.prune(self.folder.checkpoints, self.progress.worth_keeping(self.job.goal, self.config))
+        checkpoint.prune(self.folder.checkpoints, self.progress.worth_keeping(self.objective.monitor, self.config))
 
     def leave(self) -> NoReturn:
         """Save and go, because a signal said so."""
@@ -244,7 +246,7 @@ class Trainer:
         """The reason to stop after this step, if there is one."""
         if self.progress.step >= self.total_steps:
             return f"all {self.total_steps} steps are done"
-        if self.config.patience and self.progress.waited(self.job.goal) >= self.config.patience:
+        if self.config.patience and self.progress.waited(self.objective.monitor) >= self.config.patience:
             return f"{self.config.patience} validations in a row brought nothing better"
         return f"the {self.config.max_minutes:g} minutes are over" if self.clock.ran_out else None
 
@@ -263,7 +265,7 @@ class Trainer:
 
     def deliver(self) -> dict[str, Any]:
         """What the first process does of that."""
-        wanted = self.progress.final(self.job.goal, self.config)
+        wanted = self.progress.final(self.objective.monitor, self.config)
         kind = "model" if self.update.ema is None else "ema"
         weights, used = mean_of_checkpoints(self.folder.checkpoints, wanted, kind)
         module = self.held.final(weights)
@@ -308,9 +310,9 @@ def trained(meter: Meter, update: Update, clock: Clock) -> Trained:
     )
 
 
-def non_finite(values: StepValues, job: Job[Any], progress: Progress) -> NonFiniteError:
+def non_finite(values: StepValues, objective: Objective[Any], progress: Progress) -> NonFiniteError:
     """What to say of a step that was not finite: which input was behind it."""
-    places = [place for batch in values.batches for place in job.describe(batch)]
+    places = [place for batch in values.batches for place in objective.describe(batch)]
     more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
     kept = f"the last checkpoint is of step {progress.saves[-1]}" if progress.saves else "nothing was saved yet"
     return NonFiniteError(

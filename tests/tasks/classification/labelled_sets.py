@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from heedful.tasks.classification.config import ClassificationConfig
+from heedful.tasks.classification.task import ClassificationConfig
 
 GOOD, BAD = ["great", "lovely", "fine", "happy", "좋다", "최고"], ["awful", "sad", "poor", "ugly", "싫다", "최악"]
 REST = ["the", "film", "was", "a", "story", "of", "one", "man", "and", "his", "dog", "in", "town"]

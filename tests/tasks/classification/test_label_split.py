@@ -9,21 +9,21 @@ import pytest
 from labelled_sets import reviews, small_config, write_tsv
 
 from heedful.errors import DataError
-from heedful.tasks.classification.prepare import Prepared, prepare
-from heedful.tasks.classification.splitting import split
+from heedful.tasks.classification.data import split_labelled
+from heedful.tasks.classification.task import ClassificationTask, LabelledData
 from heedful.tasks.run import Files, TooLittleDataError
 
 
 def test_of_every_class_its_share_and_never_a_text_with_two_labels(tmp_path: Path) -> None:
     both = [(f"both {number}", label) for label in ("neg", "pos") for number in range(20)]
     rows = [(f"{label} {number}", label) for label, n in (("neg", 100), ("pos", 50)) for number in range(n)]
-    found, readings = split(Files((write_tsv(tmp_path / "a.tsv", [*both, *rows]),)), 1000)
+    found, readings = split_labelled(Files((write_tsv(tmp_path / "a.tsv", [*both, *rows]),)), 1000)
     assert Counter(one.label for one in found.valid()) == {"neg": 10, "pos": 5}
     assert not any(one.text.startswith("both") for one in found.valid())
     assert readings.held_out == 15
 
 
-def texts(prepared: Prepared, part: str) -> list[str]:
+def texts(prepared: LabelledData, part: str) -> list[str]:
     store = getattr(prepared, part)
     return [prepared.tokenizer.decode(store[row][0].tolist()) for row in range(len(store))]
 
@@ -31,7 +31,7 @@ def texts(prepared: Prepared, part: str) -> list[str]:
 def test_no_text_is_on_both_sides_though_it_comes_twice(tmp_path: Path) -> None:
     rows = reviews(100)
     file = write_tsv(tmp_path / "a.tsv", rows * 3)
-    prepared, readings = prepare(small_config(), Files((file,)), tmp_path / "data")
+    prepared, readings = ClassificationTask().prepare(small_config(), Files((file,)), tmp_path / "data")
     train, valid = texts(prepared, "train"), texts(prepared, "valid")
     assert len(train) + len(valid) == 300
     assert readings.held_out == len(valid) == 3 * len(set(valid))
@@ -42,7 +42,7 @@ def test_no_text_is_on_both_sides_though_it_comes_twice(tmp_path: Path) -> None:
 def test_texts_of_validation_files_are_dropped_from_training(tmp_path: Path) -> None:
     rows = reviews(40)
     train, valid = write_tsv(tmp_path / "a.tsv", rows), write_tsv(tmp_path / "b.tsv", rows[3:5])
-    prepared, readings = prepare(small_config(), Files((train,), (valid,)), tmp_path / "data")
+    prepared, readings = ClassificationTask().prepare(small_config(), Files((train,), (valid,)), tmp_path / "data")
     assert readings.train.dropped["also in validation"].places == [f"{train}:5", f"{train}:6"]
     assert readings.train.kept == len(prepared.train) == 38
     assert texts(prepared, "valid") == [text for text, _ in rows[3:5]]
@@ -52,7 +52,7 @@ def test_a_label_that_training_does_not_have_is_named_with_its_line(tmp_path: Pa
     train = write_tsv(tmp_path / "a.tsv", reviews(40))
     valid = write_tsv(tmp_path / "b.tsv", [("new", "pos"), ("strange", "neutral")])
     with pytest.raises(DataError, match=r"b\.tsv:3: the label 'neutral' .* which has 'neg', 'pos'"):
-        prepare(small_config(), Files((train,), (valid,)), tmp_path / "data")
+        ClassificationTask().prepare(small_config(), Files((train,), (valid,)), tmp_path / "data")
 
 
 @pytest.mark.parametrize(
@@ -64,11 +64,11 @@ def test_a_label_that_training_does_not_have_is_named_with_its_line(tmp_path: Pa
 )
 def test_too_little_is_said(rows: list[tuple[str, str]], words: str, tmp_path: Path) -> None:
     with pytest.raises(TooLittleDataError, match=words):
-        prepare(small_config(), Files((write_tsv(tmp_path / "a.tsv", rows),)), tmp_path / "data")
+        ClassificationTask().prepare(small_config(), Files((write_tsv(tmp_path / "a.tsv", rows),)), tmp_path / "data")
 
 
 def test_validation_files_without_a_text(tmp_path: Path) -> None:
     train = write_tsv(tmp_path / "a.tsv", reviews(40))
     (tmp_path / "b.tsv").write_text("text\tlabel\n\tpos\n")
     with pytest.raises(TooLittleDataError, match="no labelled text to validate on"):
-        split(Files((train,), (str(tmp_path / "b.tsv"),)), 10)
+        split_labelled(Files((train,), (str(tmp_path / "b.tsv"),)), 10)

@@ -19,10 +19,10 @@ from heedful.data.published_tokenizer import NAME, PublishedTokenizer
 from heedful.data.report import TextReport
 from heedful.data.store import TokenStore
 from heedful.errors import DataError
-from heedful.tasks.classification.job import ClassificationJob
-from heedful.tasks.classification.prepare import Prepared, encoded, targets
-from heedful.tasks.classification.task import ClassificationTask
-from heedful.tasks.run import Files, train
+from heedful.tasks.classification.data import encoded, targets
+from heedful.tasks.classification.task import ClassificationTask, LabelledData
+from heedful.tasks.run import Files, TrainingData, train
+from heedful.tasks.text_encoder import Row
 from shell import heedful as shell
 
 
@@ -48,7 +48,9 @@ def test_a_line_is_split_at_its_tab(run: Path, tmp_path: Path) -> None:
     done = shell("predict", run, tmp_path / "in.tsv", "--json", "--device", "cpu")
     assert done.code == 0, done.err
     found = [json.loads(row)["probabilities"] for row in done.out.splitlines()]
-    wanted = heedful.load(run, device="cpu").predict([("dog 3", "great town"), ("great town", "dog 3")])
+    wanted = heedful.load(run, "classification", device="cpu").predict(
+        [("dog 3", "great town"), ("great town", "dog 3")]
+    )
     assert [next(iter(shares)) for shares in found] == ["0", "1"]
     for mine, other in zip(found, wanted, strict=True):
         assert mine == pytest.approx(other, abs=1e-6)
@@ -67,7 +69,7 @@ def test_a_line_without_its_tab_is_refused_in_words(run: Path, tmp_path: Path) -
 
 
 def test_one_text_and_two_are_not_taken_for_each_other(run: Path, tmp_path: Path) -> None:
-    model = heedful.load(run)
+    model = heedful.load(run, "classification")
     assert model.settings.texts == 2
     with pytest.raises(DataError, match=r"text 2: this model reads two texts .* give a pair: \(first, second\)"):
         model.predict([("dog 3", "great town"), "dog 3\tgreat town"])
@@ -81,22 +83,24 @@ def test_one_text_and_two_are_not_taken_for_each_other(run: Path, tmp_path: Path
 
 
 def test_a_bundle_that_does_not_say_takes_both(run: Path, tmp_path: Path) -> None:
-    model = heedful.load(run)
+    model = heedful.load(run, "classification")
     model.save(tmp_path)
     (bundle,) = [path for path in tmp_path.iterdir() if '"texts": 2' in path.read_text(errors="replace")]
     said = json.loads(bundle.read_text())
     del said["settings"]["texts"]
     bundle.write_text(json.dumps(said))
-    assert len(heedful.load(tmp_path).predict([("dog 3", "great town"), "dog 3"])) == 2
+    assert len(heedful.load(tmp_path, "classification").predict([("dog 3", "great town"), "dog 3"])) == 2
 
 
 def test_samples_and_drawings_keep_the_two_apart(run: Path) -> None:
-    model, metrics = heedful.load(run), read_mapping(run / "metrics.json")
+    model, metrics = heedful.load(run, "classification"), read_mapping(run / "metrics.json")
     for sample in metrics["samples"]:
         assert {sample["source"].split()[0], sample["second"].split()[0]} == {"dog", "great"}
         (answer,) = model.predict([(sample["source"], sample["second"])])
-        assert next(iter(answer.items())) == (sample["output"], pytest.approx(sample["score"] / 100, abs=1e-5))
-    shown = ClassificationTask().shown(model, metrics, run)
+        label, share = next(iter(answer.items()))
+        assert label == sample["output"]
+        assert share == pytest.approx(sample["score"] / 100, abs=1e-5)
+    shown = ClassificationTask().report_sections(model, metrics, run)
     assert shown["samples"][0].source == f"{metrics['samples'][0]['source']} | {metrics['samples'][0]['second']}"
     assert len(shown["attention"]) == 2
     for drawn in shown["attention"]:
@@ -126,34 +130,34 @@ def test_a_tokeniser_that_numbers_both_texts_alike(run: Path, tmp_path: Path) ->
     examples = list(read_labeled_texts(write_pairs(tmp_path / "a.tsv", 20)))
     rows = list(encoded(examples, tokenizer, ("0", "1"), 32, TextReport()))
     stores = [TokenStore.write(tmp_path / name, rows, vocab_size=1000) for name in ("train", "valid")]
-    (tmp_path / "labels.json").write_text('{"labels": ["0", "1"]}')
-    prepared = Prepared(tmp_path, tokenizer, *stores)
-    assert prepared.texts == 2
+    data: LabelledData = TrainingData(tmp_path, stores[0], stores[1], tokenizer, ("0", "1"))
     for row, one in enumerate(examples):
         ids, (_, second) = stores[0][row]
         assert [tokenizer.decode(part.tolist()) for part in (ids[:second], ids[second:])] == [one.text, one.second]
-    module = heedful.load(run).module
-    assert not ClassificationJob(small_config(), prepared, module).tells_apart
+    module = heedful.load(run, "classification").module
+    bound = ClassificationTask().bind(small_config(), data, module)
+    assert bound.texts_per_example == 2
+    assert not bound.uses_segments
 
 
 def test_targets_are_those_of_the_rows(run: Path) -> None:
-    store = Prepared.open(run / "data").train
+    store = ClassificationTask().open(small_config(), run / "data").train
     np.testing.assert_array_equal(targets(store), [store[row][1] for row in range(len(store))])
 
 
 def test_a_job_leaves_the_module_as_it_is(run: Path) -> None:
     task, config = ClassificationTask(), small_config()
-    assert task.job(config, task.open(config, run / "data")).module.training
+    assert task.bind(config, task.open(config, run / "data")).module.training
 
 
 def test_threads_that_share_a_model_count_their_own_cut_texts(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One asks about short texts while another is in the middle of long ones."""
-    model = heedful.load(run)
+    model = heedful.load(run, "classification")
     model.settings = model.settings.changed(texts=1)
     long, read = "the dog " * 100, model._read
     with ThreadPoolExecutor(1) as other:
 
-        def interrupted(rows: list[object]) -> list[torch.Tensor]:
+        def interrupted(rows: list[Row]) -> list[torch.Tensor]:
             if len(rows) == 2:
                 other.submit(model.predict, ["great"]).result()
             return read(rows)

@@ -13,7 +13,7 @@ import pytest
 from heedful.cli.output import search
 from heedful.data.readers.files import every_line
 from heedful.errors import ConfigError, DataError
-from heedful.tasks.embedding.search import Index
+from heedful.tasks.embedding import Index
 from heedful.tasks.importing import import_model
 from published_folders import LIMIT, PAGE, bert, publish
 

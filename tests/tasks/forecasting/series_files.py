@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from heedful.families import PatchTSTConfig
 from heedful.tasks.forecasting import ForecastingConfig
-from heedful.tasks.forecasting.prepare import Prepared, prepare
+from heedful.tasks.forecasting.data import SeriesData, prepare_series
 from heedful.tasks.run import Files
 
 TINY = PatchTSTConfig(d_model=8, n_heads=2, d_ff=16, n_layers=1, context_length=12, patch_length=4, stride=2, horizon=3)
@@ -38,7 +38,7 @@ def waves(length: int, season: int = 24, seed: int = 0) -> NDArray[np.float64]:
     return (10 * np.sin(2 * np.pi * steps / season) + 5 * np.sin(steps / 40) + noise)[:, None] + 50
 
 
-def prepared(folder: Path, values: NDArray[np.float64], model: PatchTSTConfig = TINY, **data: Any) -> Prepared:
+def prepared(folder: Path, values: NDArray[np.float64], model: PatchTSTConfig = TINY, **data: Any) -> SeriesData:
     """As a run reads it."""
     path = table(folder / "series.csv", values)
-    return prepare(ForecastingConfig.from_dict({"model": model, "data": data}), Files((path,)), folder)[0]
+    return prepare_series(ForecastingConfig.from_dict({"model": model, "data": data}), Files((path,)), folder)[0]

@@ -14,7 +14,7 @@ import heedful
 from heedful.errors import ConfigError, DataError
 from heedful.families import PatchTSTConfig, ViTConfig, read_published
 from heedful.tasks.bundle import Bundle, BundleError
-from heedful.tasks.forecasting import ForecastSettings, SeriesForecaster, forecaster
+from heedful.tasks.forecasting import ForecastSettings, SeriesForecaster, predictor
 from heedful.tasks.predictor import ItemError
 from published_pairs import files, reference
 from published_series import SERIES
@@ -103,14 +103,14 @@ def test_an_answer_does_not_depend_on_its_neighbours(mixed: bool, monkeypatch: p
     several += [] if mixed else [prices(channels=1, seed=8), prices(channels=5, seed=9)]
     alone = [model.predict([one])[0] for one in several]
     for tokens in (1, 36, 4096):
-        monkeypatch.setattr(forecaster, "BATCH_TOKENS", tokens)
+        monkeypatch.setattr(predictor, "BATCH_TOKENS", tokens)
         for one, other in zip(model.predict(several), alone, strict=True):
             close(one, other)
 
 
 def test_batches_are_bounded_whatever_the_channels(monkeypatch: pytest.MonkeyPatch) -> None:
     model, seen = made(), list[int]()
-    monkeypatch.setattr(forecaster, "BATCH_TOKENS", 27)  # a channel of 30 steps has 9 patches
+    monkeypatch.setattr(predictor, "BATCH_TOKENS", 27)  # a channel of 30 steps has 9 patches
     model.module.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0].shape[0] * inputs[0].shape[2]))
     model.predict([prices(channels=5), prices(channels=2)])
     assert seen == [3, 3, 1]
@@ -188,28 +188,28 @@ def test_what_cannot_be_forecast_is_refused_in_words(series: Any, words: str) ->
     model = made()
     with pytest.raises(ItemError, match=rf"^series 2: .*{words}") as caught:
         model.predict([prices(), series])
-    assert (caught.value.index, caught.value.reason) == (1, model.why_not(series))
+    assert (caught.value.index, caught.value.reason) == (1, model.validation_error(series))
 
 
 def test_what_can_be_forecast_has_no_reason() -> None:
-    assert made().why_not(prices()) is None
-    assert made().why_not([1.0] * 6 + [None] * 24) is None
+    assert made().validation_error(prices()) is None
+    assert made().validation_error([1.0] * 6 + [None] * 24) is None
 
 
 def test_the_steps_that_fill_no_patch_do_not_count() -> None:
     """Of 31 steps the oldest is left over: the first patch begins at the second."""
     model = made(context_length=31)
-    assert model.why_not([None] + [1.0] * 6 + [None] * 24) is None
-    assert "nowhere" in str(model.why_not([1.0] * 6 + [None] * 25))
+    assert model.validation_error([None] + [1.0] * 6 + [None] * 24) is None
+    assert "nowhere" in str(model.validation_error([1.0] * 6 + [None] * 25))
 
 
 def test_channels_that_the_model_or_the_names_fix() -> None:
     mixed, named = made(channels="mixed", n_channels=3), made(columns=("open", "close"))
-    assert mixed.why_not(prices(channels=2)) == "this model forecasts 3 channels, not 2"
-    assert mixed.why_not([1.0] * 30) == "this model forecasts 3 channels, not 1"
-    assert named.why_not(prices()) == "this model forecasts 2 channels (open, close), not 3"
-    assert mixed.why_not(prices()) is named.why_not(prices(channels=2)) is None
-    assert made(n_channels=3).why_not(prices(channels=8)) is None  # each is read on its own
+    assert mixed.validation_error(prices(channels=2)) == "this model forecasts 3 channels, not 2"
+    assert mixed.validation_error([1.0] * 30) == "this model forecasts 3 channels, not 1"
+    assert named.validation_error(prices()) == "this model forecasts 2 channels (open, close), not 3"
+    assert mixed.validation_error(prices()) is named.validation_error(prices(channels=2)) is None
+    assert made(n_channels=3).validation_error(prices(channels=8)) is None  # each is read on its own
 
 
 def test_numbers_too_large_for_a_forecast_are_refused_and_no_nan_comes_out() -> None:

@@ -12,18 +12,23 @@ from series_files import TINY, prepared, walks, waves
 
 import heedful
 from heedful.tasks.bundle import BundleError
-from heedful.tasks.forecasting.baselines import LAST, LINEAR, SEASONAL, Linear, last_season, last_value
-from heedful.tasks.forecasting.judging import (
+from heedful.tasks.forecasting.data import SeriesWindows
+from heedful.tasks.forecasting.scoring import (
+    LAST,
+    LINEAR,
     MODEL,
+    SEASONAL,
     Errors,
+    Linear,
     clearly_less,
     errors_of,
+    evaluate_windows,
     forecast_of,
-    judged,
+    last_season,
+    last_value,
     rivals,
     verdict,
 )
-from heedful.tasks.forecasting.windows import Windows
 
 NAN = float("nan")
 
@@ -47,7 +52,7 @@ def test_a_season_comes_again_and_again() -> None:
     assert (last_season(4, 1)(context) == last_value(4)(context)).all()
 
 
-def rows(windows: Windows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def rows(windows: SeriesWindows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """All windows and channels as rows: differences from the last value, with a constant; and what follows."""
     cut = windows.cut(np.arange(len(windows)))
     context, target = (part.astype(np.float64).transpose(0, 2, 1) for part in (cut.context, cut.target))
@@ -59,15 +64,15 @@ def rows(windows: Windows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 def test_the_linear_model_is_least_squares(tmp_path: Path) -> None:
     """Against numpy's own solver over the rows written out; the last input is always 0, so its weight says nothing."""
     data = prepared(tmp_path, walks(400, 2))
-    inputs, targets = rows(data.windows["train"])
+    inputs, targets = rows(data.train)
     wanted = np.linalg.lstsq(inputs, targets, rcond=None)[0]
-    found = Linear.fit(data.windows["train"], data.windows["valid"], [1e-12]).weight
+    found = Linear.fit(data.train, data.valid, [1e-12]).weight
     close(np.delete(found, 11, axis=0), np.delete(wanted, 11, axis=0), 1e-5)
 
 
 def test_the_penalty_is_the_one_that_validates_best(tmp_path: Path) -> None:
     data = prepared(tmp_path, walks(60))
-    train, valid = data.windows["train"], data.windows["valid"]
+    train, valid = data.train, data.valid
     inputs, targets = rows(valid)
     size = (rows(train)[0][:, :-1] ** 2).sum() / 12
     shares = [1e-6, 1e-2, 1e2]
@@ -82,8 +87,8 @@ def test_the_penalty_is_the_one_that_validates_best(tmp_path: Path) -> None:
 
 def test_a_line_is_forecast_exactly(tmp_path: Path) -> None:
     data = prepared(tmp_path, 3 * np.arange(200.0)[:, None] + 7)
-    linear = Linear.fit(data.windows["train"], data.windows["valid"])
-    cut = data.windows["test"].cut([0, 20])
+    linear = Linear.fit(data.train, data.valid)
+    cut = data.metadata.test.cut([0, 20])
     close(linear(cut.context), cut.target, 1e-4)
 
 
@@ -91,9 +96,9 @@ def test_the_linear_model_passes_over_gaps(tmp_path: Path) -> None:
     values = walks(300)
     values[[50, 51, 120]] = NAN
     data = prepared(tmp_path, values)
-    linear = Linear.fit(data.windows["train"], data.windows["valid"])
+    linear = Linear.fit(data.train, data.valid)
     assert np.isfinite(linear.weight).all()
-    assert np.isfinite(linear(data.windows["test"].cut([0]).context)).all()
+    assert np.isfinite(linear(data.metadata.test.cut([0]).context)).all()
 
 
 def test_a_linear_model_is_kept_and_checked(tmp_path: Path) -> None:
@@ -114,14 +119,14 @@ def test_a_linear_model_is_kept_and_checked(tmp_path: Path) -> None:
 def test_scores_are_means_over_every_window_none_dropped(
     tmp_path: Path, tokens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("heedful.tasks.forecasting.judging.JUDGE_TOKENS", tokens)
+    monkeypatch.setattr("heedful.tasks.forecasting.scoring.SCORE_TOKENS", tokens)
     values = walks(143, 2)
     data = prepared(tmp_path, values)
     begin, end = 143 - 28, 143
     ahead = np.stack([values[first : first + 3] for first in range(begin, end - 2)])  # (n, 3, 2)
     error = ahead - values[np.arange(begin, end - 2) - 1][:, None]
     scaled = error / values[:100].std(axis=0)
-    found = errors_of({LAST: last_value(3)}, data.windows["test"])[LAST]
+    found = errors_of({LAST: last_value(3)}, data.metadata.test)[LAST]
     assert len(found.counts) == len(ahead) == 26
     close(found.mse, (scaled**2).mean(), 1e-5)
     close(found.mae, np.abs(scaled).mean(), 1e-5)
@@ -133,10 +138,10 @@ def test_scores_are_means_over_every_window_none_dropped(
 def test_what_was_not_observed_is_not_scored(tmp_path: Path) -> None:
     values = walks(100)
     values[90] = NAN
-    windows = prepared(tmp_path, values).windows["test"]
+    windows = prepared(tmp_path, values).metadata.test
     found = errors_of({LAST: last_value(3)}, windows)[LAST]
     assert found.counts.sum() == 3 * len(windows) - 3
-    said = judged(heedful.build(TINY).eval(), windows, None, None)
+    said = evaluate_windows(heedful.build(TINY).eval(), windows, None, None)
     assert (said["values"], said["unobserved"]) == (3 * len(windows) - 3, 3)
 
 
@@ -147,7 +152,7 @@ def test_a_model_is_scored_by_what_it_says_of_each_window_alone(tmp_path: Path, 
     if gap:
         values[75, 1] = NAN
     model = TINY.changed(channels=channels, n_channels=2)
-    windows = prepared(tmp_path, values, model).windows["test"]
+    windows = prepared(tmp_path, values, model).metadata.test
     forecast = forecast_of(heedful.build(model).eval(), windows)
     together = forecast(windows.cut(np.arange(len(windows))).context)
     alone = np.concatenate([forecast(windows.cut([window]).context) for window in range(len(windows))])
@@ -158,15 +163,15 @@ def test_a_model_is_scored_by_what_it_says_of_each_window_alone(tmp_path: Path, 
 
 
 def test_every_rival_is_there_or_it_is_said_why_not(tmp_path: Path) -> None:
-    windows = prepared(tmp_path, waves(200, 12)).windows["test"]
+    windows = prepared(tmp_path, waves(200, 12)).metadata.test
     linear = Linear(np.zeros((13, 3)))
     assert list(rivals(windows, 12, linear)) == [LAST, SEASONAL, LINEAR]
     module = heedful.build(TINY).eval()
-    said = judged(module, windows, 12, linear)
+    said = evaluate_windows(module, windows, 12, linear)
     assert (said["why_not"], len(said["verdict"]), said["n"]) == ({}, 3, len(windows))
     assert said["scores"]["mse of linear model"]["value"] == said["scores"]["mse of tomorrow = today"]["value"]
-    assert "the dates tell no season" in judged(module, windows, None, linear)["why_not"][SEASONAL]
-    assert "longer than the context of 12" in judged(module, windows, 24, None)["why_not"][SEASONAL]
+    assert "the dates tell no season" in evaluate_windows(module, windows, None, linear)["why_not"][SEASONAL]
+    assert "longer than the context of 12" in evaluate_windows(module, windows, 24, None)["why_not"][SEASONAL]
 
 
 # Verdicts

@@ -1,4 +1,4 @@
-"""Windows: which there are, in which part, in what order, and what of them counts."""
+"""SeriesWindows: which there are, in which part, in what order, and what of them counts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,17 @@ from series_files import TINY, prepared, table, walks
 from heedful.errors import ConfigError, DataError
 from heedful.families import PatchTSTConfig
 from heedful.tasks.forecasting import ForecastingConfig, SeriesConfig
-from heedful.tasks.forecasting.prepare import prepare
-from heedful.tasks.forecasting.windows import WindowBatches, as_rows, as_windows, borders, filled, needed, spans
+from heedful.tasks.forecasting.data import (
+    WindowBatches,
+    as_rows,
+    as_windows,
+    borders,
+    filled,
+    needed,
+    prepare_series,
+    spans,
+    windows_by_part,
+)
 from heedful.tasks.run import Files, TooLittleDataError
 
 NAN = float("nan")
@@ -49,7 +58,7 @@ def test_splits_that_cannot_be(split: tuple[float, ...]) -> None:
 def test_every_horizon_lies_in_its_part_and_each_comes_once(tmp_path: Path) -> None:
     data = prepared(tmp_path, walks(100))
     ends = (0, *borders(SeriesConfig(), 100))
-    for (part, windows), begin, end in zip(data.windows.items(), ends, ends[1:], strict=False):
+    for (part, windows), begin, end in zip(windows_by_part(data).items(), ends, ends[1:], strict=False):
         begins = windows.begins(np.arange(len(windows)))
         first = max(begin, 12)
         assert (begins + 12).tolist() == list(range(first, end - 3 + 1)), part
@@ -68,7 +77,7 @@ def test_with_the_steps_that_are_needed_every_part_has_a_window(
 
 def test_a_series_that_is_too_short_is_told_how_many_steps_are_needed(tmp_path: Path) -> None:
     fewest = needed(SeriesConfig(), TINY)
-    assert all(len(windows) for windows in prepared(tmp_path, walks(fewest)).windows.values())
+    assert all(len(windows) for windows in windows_by_part(prepared(tmp_path, walks(fewest))).values())
     with pytest.raises(TooLittleDataError, match=f"series has {fewest - 1} steps, and .* at least {fewest} are needed"):
         prepared(tmp_path, walks(fewest - 1))
 
@@ -76,19 +85,19 @@ def test_a_series_that_is_too_short_is_told_how_many_steps_are_needed(tmp_path: 
 def test_counts_that_leave_no_window(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a split of \[14, 3, 3\] steps leaves no window"):
         prepared(tmp_path, walks(100), split=(14, 3, 3))
-    assert len(prepared(tmp_path, walks(100), split=(15, 3, 3)).windows["train"]) == 1
+    assert len(prepared(tmp_path, walks(100), split=(15, 3, 3)).train) == 1
 
 
 def test_what_is_too_short_or_beyond_the_split_is_noted(tmp_path: Path) -> None:
     long, short = table(tmp_path / "long.csv", walks(100)), table(tmp_path / "short.csv", walks(20))
-    _, readings = prepare(ForecastingConfig(model=TINY), Files((long, short)), tmp_path)
-    assert readings.reading.notes == [
+    _, readings = prepare_series(ForecastingConfig(model=TINY), Files((long, short)), tmp_path)
+    assert readings.train.notes == [
         "short: 20 steps are too few for every part, for which it would take 22; it has windows for test"
     ]
-    _, readings = prepare(
+    _, readings = prepare_series(
         ForecastingConfig(model=TINY, data=SeriesConfig(split=(60, 10, 20))), Files((long,)), tmp_path
     )
-    assert readings.reading.notes == ["long: the last 10 steps are beyond the split and not used"]
+    assert readings.train.notes == ["long: the last 10 steps are beyond the split and not used"]
     assert readings.to_dict()["train"]["windows to test on"] == 18
 
 
@@ -97,7 +106,7 @@ def test_what_is_too_short_or_beyond_the_split_is_noted(tmp_path: Path) -> None:
 
 def test_the_scale_is_of_the_training_part_alone(tmp_path: Path) -> None:
     values = walks(100, 2)
-    store = prepared(tmp_path, values).store
+    store = prepared(tmp_path, values).train.store
     np.testing.assert_allclose(store.scale.location, values[:70].mean(axis=0))
     np.testing.assert_allclose(store.scale.width, values[:70].std(axis=0))
 
@@ -113,8 +122,8 @@ def test_series_of_different_sizes_are_noted(tmp_path: Path) -> None:
     large, small = table(tmp_path / "large.csv", 1000 * walks(100)), table(tmp_path / "small.csv", walks(100))
     for transform, noted in (("none", True), ("log", False)):
         config = ForecastingConfig.from_dict({"model": TINY, "data": {"transform": transform}})
-        _, readings = prepare(config, Files((large, small)), tmp_path)
-        assert any("differ 1,000 times in size" in note for note in readings.reading.notes) == noted
+        _, readings = prepare_series(config, Files((large, small)), tmp_path)
+        assert any("differ 1,000 times in size" in note for note in readings.train.notes) == noted
 
 
 # What they hold
@@ -123,10 +132,12 @@ def test_series_of_different_sizes_are_noted(tmp_path: Path) -> None:
 def test_a_window_is_what_stands_in_the_file(tmp_path: Path) -> None:
     values = walks(100, 3)
     data = prepared(tmp_path, values)
-    cut = data.windows["test"].cut([0, 5])
+    cut = data.metadata.test.cut([0, 5])
     for row, begin in enumerate((80 - 12, 85 - 12)):
-        np.testing.assert_allclose(data.store.scale.undo(cut.context)[row], values[begin : begin + 12], rtol=1e-6)
-        np.testing.assert_allclose(data.store.scale.undo(cut.target)[row], values[begin + 12 : begin + 15], rtol=1e-6)
+        np.testing.assert_allclose(data.train.store.scale.undo(cut.context)[row], values[begin : begin + 12], rtol=1e-6)
+        np.testing.assert_allclose(
+            data.train.store.scale.undo(cut.target)[row], values[begin + 12 : begin + 15], rtol=1e-6
+        )
 
 
 @pytest.mark.parametrize("together", [1, 3])
@@ -141,17 +152,17 @@ def test_rows_and_back(together: int) -> None:
 @pytest.mark.parametrize("batch_tokens", [1, 70, 10_000])
 def test_an_epoch_holds_every_window_once_in_batches_of_one_shape(tmp_path: Path, batch_tokens: int) -> None:
     data = prepared(tmp_path, walks(120, 2))
-    batches = WindowBatches(data.windows["train"], batch_tokens, seed=3)
+    batches = WindowBatches(data.train, batch_tokens, seed=3)
     found = list(batches.epoch(0))
     assert len(found) == batches.steps_per_epoch()
-    assert sorted(window for batch in found for window in batch.windows) == list(range(len(data.windows["train"])))
+    assert sorted(window for batch in found for window in batch.windows) == list(range(len(data.train)))
     assert len({batch.context.shape for batch in found}) == 1
     assert max(found[0].context.shape[0] * TINY.n_patches, 1) <= max(batch_tokens, 2 * TINY.n_patches)
-    assert sum(int(batch.counts.sum()) for batch in found) == len(data.windows["train"]) * 3 * 2
+    assert sum(int(batch.counts.sum()) for batch in found) == len(data.train) * 3 * 2
 
 
 def test_what_fills_a_batch_is_real_and_does_not_count(tmp_path: Path) -> None:
-    windows = prepared(tmp_path, walks(100)).windows["train"]
+    windows = prepared(tmp_path, walks(100)).train
     batch = windows.batch([4, 9], size=5)
     assert batch.windows == (4, 9)
     assert torch.equal(batch.context[[2, 3, 4]], batch.context[[0, 1, 0]])
@@ -159,7 +170,7 @@ def test_what_fills_a_batch_is_real_and_does_not_count(tmp_path: Path) -> None:
 
 
 def test_an_order_is_a_function_of_seed_and_epoch_and_can_begin_anywhere(tmp_path: Path) -> None:
-    windows = prepared(tmp_path, walks(100)).windows["train"]
+    windows = prepared(tmp_path, walks(100)).train
 
     def order(seed: int, epoch: int, start: int = 0) -> list[tuple[int, ...]]:
         return [batch.windows for batch in WindowBatches(windows, 50, seed).epoch(epoch, start)]
@@ -177,7 +188,7 @@ def test_gaps_are_hidden_and_not_counted(tmp_path: Path) -> None:
     values = walks(100, 2)
     values[72, 1] = NAN
     data = prepared(tmp_path, values)
-    windows = data.windows["valid"]
+    windows = data.valid
     batch = windows.batch([0])  # the context is 58 to 69, the horizon 70 to 72
     assert batch.counts[:, :, 0].tolist() == [[True] * 3, [True, True, False]]
     assert batch.keep is not None
@@ -192,9 +203,9 @@ def test_gaps_are_hidden_and_not_counted(tmp_path: Path) -> None:
 def test_a_row_that_shows_no_whole_patch_is_not_judged(tmp_path: Path) -> None:
     values = walks(100, 2)
     values[30:70:3, 0] = NAN
-    independent = prepared(tmp_path, values).windows["valid"].cut([0])
+    independent = prepared(tmp_path, values).valid.cut([0])
     assert independent.counts.any(axis=1).tolist() == [[False, True]]
-    mixed = prepared(tmp_path, values, TINY.changed(channels="mixed", n_channels=2)).windows["valid"].cut([0])
+    mixed = prepared(tmp_path, values, TINY.changed(channels="mixed", n_channels=2)).valid.cut([0])
     assert not mixed.counts.any()
 
 

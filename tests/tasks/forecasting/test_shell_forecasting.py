@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,8 +43,8 @@ def test_options_become_settings(run: Callable[..., Result], tmp_path: Path) -> 
     words = ("--columns", "close,open", "--series", "b", "--context", 20, "--horizon", 4, "--channels", "mixed")
     done = run("--data", one, two, "--out", out, *words)
     assert done.exit_code == 0
-    model = heedful.load(out)
-    config = model.config
+    model = heedful.load(out, "forecasting")
+    config: Any = model.config
     assert (config.context_length, config.horizon, config.channels, config.n_channels) == (20, 4, "mixed", 2)
     assert model.settings.columns == ("close", "open")
     assert np.array(model.predict([walks(20, 2)])).shape == (1, 4, 2)
@@ -56,7 +57,7 @@ def test_a_preset_and_its_changes(run: Callable[..., Result], tmp_path: Path) ->
     path = table(tmp_path / "a.csv", walks(700))
     quick = (*QUICK[:3], "training.steps=1", "model.n_layers=1")
     assert run("--data", path, "--out", tmp_path / "run", "--preset", "patchtst-42", "--horizon", 8, settings=quick)
-    config = heedful.load(tmp_path / "run").config
+    config: Any = heedful.load(tmp_path / "run", "forecasting").config
     assert (config.context_length, config.patch_length, config.stride, config.horizon) == (336, 16, 8, 8)
 
 

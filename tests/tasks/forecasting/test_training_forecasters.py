@@ -17,10 +17,7 @@ import heedful
 from heedful.errors import ConfigError, DataError
 from heedful.families import build
 from heedful.tasks.forecasting import ForecastingConfig, ForecastSettings, SeriesForecaster
-from heedful.tasks.forecasting.evaluation import evaluate, forecast_files
-from heedful.tasks.forecasting.job import ForecastingJob
-from heedful.tasks.forecasting.looking import looks
-from heedful.tasks.forecasting.task import ForecastingTask
+from heedful.tasks.forecasting.task import ForecastingTask, evaluate_files, forecast_files, looks
 from heedful.tasks.run import Files, train
 from heedful.training import Event, Observer, ResumeError, Saved
 
@@ -88,7 +85,7 @@ def test_every_score_stands_beside_those_to_beat(seasonal: tuple[Path, str]) -> 
 def test_a_bundle_speaks_in_the_units_of_the_file(seasonal: tuple[Path, str]) -> None:
     """What `predict` says of a test window is what was judged there."""
     out, _ = seasonal
-    model = heedful.load(out, device="cpu")
+    model = heedful.load(out, "forecasting", device="cpu")
     values, look = waves(1200), metrics(out)["forecasts"][0]
     np.testing.assert_allclose(look["context"], values[960 - 32 : 960, 0], rtol=1e-5)
     np.testing.assert_allclose(look["truth"], values[960:966, 0], rtol=1e-5)
@@ -101,38 +98,38 @@ def test_a_bundle_speaks_in_the_units_of_the_file(seasonal: tuple[Path, str]) ->
 @pytest.mark.parametrize("count", [0, 1, 10_000])
 def test_none_one_and_many_series(seasonal: tuple[Path, str], count: int) -> None:
     series = np.broadcast_to(waves(32)[:, 0], (count, 32))
-    assert len(heedful.load(seasonal[0], device="cpu").predict(list(series))) == count
+    assert len(heedful.load(seasonal[0], "forecasting", device="cpu").predict(list(series))) == count
 
 
 def test_a_bundle_can_be_judged_on_a_new_file(seasonal: tuple[Path, str], tmp_path: Path) -> None:
     out, path = seasonal
-    model = heedful.load(out, device="cpu")
-    whole = evaluate(model, [path])
+    model = heedful.load(out, "forecasting", device="cpu")
+    whole = evaluate_files(model, [path])
     assert whole["n"] == 1200 - 32 - 6 + 1
     tail = table(tmp_path / "tail.csv", waves(1200)[960 - 32 :], hourly=True)
-    found, before = evaluate(model, [tail]), metrics(out)["sets"]["test"]
+    found, before = evaluate_files(model, [tail]), metrics(out)["sets"]["test"]
     for name, score in before["scores"].items():
         assert found["scores"][name]["value"] == pytest.approx(score["value"], rel=1e-5)
     assert ForecastingTask().evaluate(model, Files((tail,))) == found
     with pytest.raises(DataError, match="this model forecasts a, not b; leave out --columns"):
-        evaluate(model, [tail], columns=["b"])
+        evaluate_files(model, [tail], columns=["b"])
     with pytest.raises(DataError, match=r"short has 37 steps; to judge .* at least 38 are needed"):
-        evaluate(model, [table(tmp_path / "short.csv", waves(37))])
+        evaluate_files(model, [table(tmp_path / "short.csv", waves(37))])
     with pytest.raises(DataError, match=r"unknown column 'a'; allowed: b$"):
-        evaluate(model, [table(tmp_path / "other.csv", waves(50), "b")])
+        evaluate_files(model, [table(tmp_path / "other.csv", waves(50), "b")])
 
 
 def test_a_model_without_names_is_judged_on_columns_that_are_chosen(tmp_path: Path) -> None:
     model = SeriesForecaster(TINY, build(TINY), ForecastSettings())
     path = table(tmp_path / "walks.csv", walks(60, 3))
-    found = evaluate(model, [path], columns=["c", "a"])
+    found = evaluate_files(model, [path], columns=["c", "a"])
     assert list(found["forecasters"]["model"]["in units of the file"]) == ["c", "a"]
     assert found["scores"]["mse"]["signature"].startswith("in units of the file, 46 windows")
     assert set(found["why_not"]) == {"seasonal naive", "linear model"}
 
 
 def test_files_are_forecast_series_by_series(seasonal: tuple[Path, str], tmp_path: Path) -> None:
-    model = heedful.load(seasonal[0], device="cpu")
+    model = heedful.load(seasonal[0], "forecasting", device="cpu")
     (found,) = forecast_files(model, [seasonal[1]])
     assert found == {"series": "hours", "forecast": {"a": model.predict([waves(1200)[:, 0]])[0]}}
     with pytest.raises(DataError, match=r"one\.csv: one: this model forecasts from 32 steps, and it has only 1"):
@@ -150,7 +147,7 @@ def test_prices_by_their_logarithm(tmp_path: Path) -> None:
     np.testing.assert_allclose(forecast, model.settings.scale.undo(wanted.numpy()), rtol=1e-5)
     assert min(min(row) for row in forecast) > 0
     prices[-1, 1] = 0
-    assert "only what is above 0 has a logarithm" in str(model.why_not(prices))
+    assert "only what is above 0 has a logarithm" in str(model.validation_error(prices))
     assert list(metrics(tmp_path / "run")["sets"]["test"]["forecasters"]["model"]["in units of the file"]) == ["a", "b"]
 
 
@@ -181,11 +178,11 @@ def test_a_look_says_which_patches_were_attended_to(seasonal: tuple[Path, str]) 
 
 def test_a_look_is_at_the_row_that_its_column_is_read_in(tmp_path: Path) -> None:
     data = prepared(tmp_path, walks(120, 3))
-    model = SeriesForecaster(TINY, build(TINY), ForecastSettings(columns=("a", "b", "c"), scale=data.store.scale))
-    seen = looks(model, data.windows["test"], 3)
+    model = SeriesForecaster(TINY, build(TINY), ForecastSettings(columns=("a", "b", "c"), scale=data.train.store.scale))
+    seen = looks(model, data.metadata.test, 3)
     assert [look["column"] for look in seen] == ["a", "b", "c"]
     with torch.no_grad(), heedful.record(model.module) as recording:
-        model.module(torch.from_numpy(data.windows["test"].cut([10]).context[..., 1:2]))
+        model.module(torch.from_numpy(data.metadata.test.cut([10]).context[..., 1:2]))
     np.testing.assert_allclose(seen[1]["attention"]["heads"], recording.encoder[0][0].mean(dim=1), atol=1e-4)
     assert "linear model" not in seen[0]["rivals"]
 
@@ -198,8 +195,8 @@ def test_a_loss_is_a_sum_over_what_was_observed(tmp_path: Path, loss: str, formu
     values = walks(120, 2)
     values[20, 1] = float("nan")
     data = prepared(tmp_path, values)
-    job = ForecastingJob(ForecastingConfig.from_dict({"model": TINY, "loss": loss}), data, TINY, build(TINY).eval())
-    batch = data.windows["train"].batch([0, 6, 30], size=4)
+    job = ForecastingTask().bind(ForecastingConfig.from_dict({"model": TINY, "loss": loss}), data, build(TINY).eval())
+    batch = data.train.batch([0, 6, 30], size=4)
     found = job.loss(job.module, batch)
     real = batch.counts
     forecast = job.module(batch.context, batch.keep)
@@ -215,8 +212,8 @@ def test_a_loss_is_a_sum_over_what_was_observed(tmp_path: Path, loss: str, formu
 def test_validation_is_over_all_windows(tmp_path: Path) -> None:
     data = prepared(tmp_path, walks(133))
     module = build(TINY).eval()
-    job = ForecastingJob(ForecastingConfig(model=TINY), data, TINY, module)
-    windows = data.windows["valid"]
+    job = ForecastingTask().bind(ForecastingConfig(model=TINY), data, module)
+    windows = data.valid
     batch = windows.batch(np.arange(len(windows)))
     with torch.no_grad():
         wanted = F.mse_loss(module(batch.context), batch.target)
@@ -272,11 +269,11 @@ def test_what_cannot_be_run(tmp_path: Path) -> None:
     path = table(tmp_path / "walks.csv", walks(300))
     task = ForecastingTask()
     with pytest.raises(ConfigError, match="leave out --valid"):
-        task.inputs(config(), Files((path,), (path,)))
+        task.input_files(config(), Files((path,), (path,)))
     with pytest.raises(DataError, match=r"none\.csv: there is no such file"):
-        task.inputs(config(), Files((str(tmp_path / "none.csv"),)))
+        task.input_files(config(), Files((str(tmp_path / "none.csv"),)))
     with pytest.raises(DataError, match="it is a folder; give the files in it"):
-        task.inputs(config(), Files((str(tmp_path),)))
+        task.input_files(config(), Files((str(tmp_path),)))
     with pytest.raises(ConfigError, match=r"data\.season=33 is longer than model\.context_length=32"):
         config(data={"season": 33})
     with pytest.raises(ConfigError, match="a model of the family 'gpt2' does not forecast; one of 'patchtst' does"):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.tasks.images.config import ImagesConfig
+from heedful.tasks.images.data import ImagesConfig
 
 CLASSES = ("left", "right", "top")
 

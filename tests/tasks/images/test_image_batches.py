@@ -12,20 +12,16 @@ from torch import Tensor
 
 from heedful.data.image_sets.store import TRAIN, VALID
 from heedful.errors import DataError
-from heedful.tasks.images.augmenting import augmented, moved
-from heedful.tasks.images.batches import ImageLoader
-from heedful.tasks.images.config import AugmentConfig
-from heedful.tasks.images.job import Normalise
-from heedful.tasks.images.preparing import ImageSettings, prepare
-from heedful.tasks.images.reading import Prepared, read_images
-from heedful.tasks.images.task import ImagesTask
+from heedful.tasks.images.data import AugmentConfig, ImageData, ImageLoader, ImageSubset, prepare_images
+from heedful.tasks.images.predictor import ImageSettings, prepare_pixels
+from heedful.tasks.images.task import ImagesTask, Normalize, affine, augment
 from heedful.tasks.run import Files
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> ImageData:
     folder = tmp_path_factory.mktemp("images")
-    found, _ = read_images(small_config(), Files((npz(folder / "set.npz", 120),)), folder)
+    found, _ = prepare_images(small_config(), Files((npz(folder / "set.npz", 120),)), folder)
     return found
 
 
@@ -33,9 +29,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, 27, 1000])
-def test_every_image_once_in_batches_of_one_shape(prepared: Prepared, batch_size: int) -> None:
-    rows = prepared.store.rows(TRAIN)
-    loader = ImageLoader(prepared.store, rows, batch_size, seed=3)
+def test_every_image_once_in_batches_of_one_shape(prepared: ImageData, batch_size: int) -> None:
+    rows = prepared.train.store.rows(TRAIN)
+    loader = ImageLoader(ImageSubset(prepared.train.store, rows), batch_size, seed=3)
     for batches in (list(loader.epoch(0)), list(loader.in_order())):
         assert len(batches) == loader.steps_per_epoch(0) == math.ceil(len(rows) / batch_size)
         assert sorted(row for batch in batches for row in batch.rows) == rows.tolist()
@@ -44,14 +40,14 @@ def test_every_image_once_in_batches_of_one_shape(prepared: Prepared, batch_size
         for batch in batches:
             n = len(batch.rows)
             assert batch.keep.tolist() == [True] * n + [False] * (len(batch.keep) - n)
-            np.testing.assert_array_equal(batch.pixels[:n], prepared.store.pixels[list(batch.rows)])
-            assert batch.labels[:n].tolist() == prepared.store.labels[list(batch.rows)].tolist()
+            np.testing.assert_array_equal(batch.pixels[:n], prepared.train.store.pixels[list(batch.rows)])
+            assert batch.labels[:n].tolist() == prepared.train.store.labels[list(batch.rows)].tolist()
             assert batch.pixels.dtype == torch.uint8
 
 
-def test_an_epoch_is_decided_by_seed_and_number(prepared: Prepared) -> None:
+def test_an_epoch_is_decided_by_seed_and_number(prepared: ImageData) -> None:
     def rows(seed: int, epoch: int, start: int = 0) -> list[tuple[int, ...]]:
-        loader = ImageLoader(prepared.store, prepared.store.rows(TRAIN), 10, seed)
+        loader = ImageLoader(prepared.train, 10, seed)
         return [batch.rows for batch in loader.epoch(epoch, start)]
 
     assert rows(1, 2) == rows(1, 2)
@@ -61,12 +57,12 @@ def test_an_epoch_is_decided_by_seed_and_number(prepared: Prepared) -> None:
         rows(0, 0, 99)
 
 
-def test_rows_that_are_not_there_change_no_loss(prepared: Prepared) -> None:
-    job = ImagesTask().job(small_config(), prepared)
+def test_rows_that_are_not_there_change_no_loss(prepared: ImageData) -> None:
+    job = ImagesTask().bind(small_config(), prepared)
     module = job.module.eval()
-    rows = prepared.store.rows(VALID)[:11]
-    (whole,) = ImageLoader(prepared.store, rows, len(rows)).in_order()
-    parts = list(ImageLoader(prepared.store, rows, 5).in_order())
+    rows = prepared.train.store.rows(VALID)[:11]
+    (whole,) = ImageLoader(ImageSubset(prepared.train.store, rows), len(rows)).in_order()
+    parts = list(ImageLoader(ImageSubset(prepared.train.store, rows), 5).in_order())
     assert any(not part.keep.all() for part in parts)
     expected, found = job.loss(module, whole), [job.loss(module, part) for part in parts]
     total = sum(loss.total.item() for loss in found)
@@ -80,8 +76,8 @@ def test_rows_that_are_not_there_change_no_loss(prepared: Prepared) -> None:
 def test_training_and_predicting_see_the_same_numbers() -> None:
     settings = ImageSettings(labels=("a",), resize=(4, 5), mean=(0.1, 0.2, 0.3), std=(0.5, 0.4, 0.3))
     pixels = np.random.default_rng(0).integers(0, 256, (2, 4, 5, 3), dtype=np.uint8)
-    found = Normalise(settings)(torch.from_numpy(pixels))
-    expected = np.stack([prepare(image, settings, 4, 5) for image in pixels])
+    found = Normalize(settings)(torch.from_numpy(pixels))
+    expected = np.stack([prepare_pixels(image, settings, 4, 5) for image in pixels])
     np.testing.assert_allclose(found, expected, atol=2e-6)
 
 
@@ -98,7 +94,7 @@ def by(n: int, value: float) -> Tensor:
 
 def test_an_image_is_moved_by_whole_pixels_and_its_edge_drawn_out() -> None:
     given = images(1)
-    found = moved(given, by(1, 2), by(1, -1), by(1, 0), by(1, 1))
+    found = affine(given, by(1, 2), by(1, -1), by(1, 0), by(1, 1))
     y, x = (torch.arange(5) + 1).clamp(0, 4), (torch.arange(7) - 2).clamp(0, 6)
     torch.testing.assert_close(found[0], given[0][:, y][:, :, x], atol=1e-5, rtol=1e-5)
 
@@ -106,14 +102,14 @@ def test_an_image_is_moved_by_whole_pixels_and_its_edge_drawn_out() -> None:
 def test_an_image_is_swapped() -> None:
     given = images()
     mirror = torch.tensor([-1.0, 1.0, -1.0])
-    found = moved(given, by(3, 0), by(3, 0), by(3, 0), mirror)
+    found = affine(given, by(3, 0), by(3, 0), by(3, 0), mirror)
     torch.testing.assert_close(found[0], given[0].flip(-1), atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(found[1], given[1], atol=1e-5, rtol=1e-5)
 
 
 def test_an_image_is_turned_about_its_middle() -> None:
     given = images(1, 6, 6)
-    found = moved(given, by(1, 0), by(1, 0), by(1, math.pi / 2), by(1, 1))
+    found = affine(given, by(1, 0), by(1, 0), by(1, math.pi / 2), by(1, 1))
     torch.testing.assert_close(found[0], given[0].rot90(-1, (-2, -1)), atol=1e-4, rtol=1e-4)
 
 
@@ -121,7 +117,7 @@ def test_shifts_are_whole_pixels_of_every_size_up_to_the_limit() -> None:
     """A dot in the middle is found again at one of 5 x 5 places, each as often as the others."""
     dots = torch.zeros(5000, 1, 9, 9)
     dots[:, :, 4, 4] = 1
-    found = augmented(dots, AugmentConfig(shift=0.2))  # 1.8 pixels: 2
+    found = augment(dots, AugmentConfig(shift=0.2))  # 1.8 pixels: 2
     assert found.flatten(1).amax(dim=1).min() > 0.999
     times = torch.bincount(found.flatten(1).argmax(dim=1), minlength=81).view(9, 9)
     assert times[2:7, 2:7].sum() == 5000
@@ -131,16 +127,16 @@ def test_shifts_are_whole_pixels_of_every_size_up_to_the_limit() -> None:
 
 def test_half_are_swapped_where_asked() -> None:
     given = images(400)
-    assert augmented(given, AugmentConfig(shift=0.0)) is given
-    found = augmented(given, AugmentConfig(shift=0.0, flip=True))
+    assert augment(given, AugmentConfig(shift=0.0)) is given
+    found = augment(given, AugmentConfig(shift=0.0, flip=True))
     swapped = (found - given.flip(-1)).abs().flatten(1).amax(dim=1) < 1e-4
     same = (found - given).abs().flatten(1).amax(dim=1) < 1e-4
     assert bool((swapped ^ same).all())
     assert 150 < int(swapped.sum()) < 250
 
 
-def test_chance_is_torchs(prepared: Prepared) -> None:
-    job = ImagesTask().job(small_config(), prepared)
+def test_chance_is_torchs(prepared: ImageData) -> None:
+    job = ImagesTask().bind(small_config(), prepared)
     batch = next(iter(job.batches.epoch(0)))
 
     def loss(*, training: bool, seed: int) -> float:

@@ -14,7 +14,7 @@ from small_classifiers import drawn, found, theirs
 import heedful
 from heedful.errors import ConfigError, DataError
 from heedful.tasks.bundle import Bundle, BundleError
-from heedful.tasks.images import ImageClassifier, classifier
+from heedful.tasks.images import ImageClassifier, predictor
 from heedful.tasks.predictor import ItemError
 
 SHAPES = [(12, 12, 3), (20, 9, 3), (7, 7), (33, 12, 4), (1, 1, 1)]
@@ -36,14 +36,14 @@ def test_an_answer_does_not_depend_on_its_neighbours(tmp_path: Path, monkeypatch
     model = made(tmp_path, "deit")
     alone = [model.predict([picture])[0] for picture in PICTURES]
     for tokens in (1, 18, 4096):  # one image at a time, two, all
-        monkeypatch.setattr(classifier, "BATCH_TOKENS", tokens)
+        monkeypatch.setattr(predictor, "BATCH_TOKENS", tokens)
         for one, other in zip(model.predict(PICTURES[::-1])[::-1], alone, strict=True):
             assert one == pytest.approx(other, abs=1e-6)
 
 
 def test_batches_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model, seen = made(tmp_path), list[int]()
-    monkeypatch.setattr(classifier, "BATCH_TOKENS", 27)  # an image of 12 x 12 has 9 patches
+    monkeypatch.setattr(predictor, "BATCH_TOKENS", 27)  # an image of 12 x 12 has 9 patches
     model.module.register_forward_pre_hook(lambda module, inputs: seen.append(len(inputs[0])))
     model.predict([PICTURES[0]] * 7)
     assert seen == [3, 3, 1]
@@ -92,14 +92,14 @@ def test_settings_that_do_not_fit_the_model_are_refused(changes: dict[str, Any],
 
 
 def test_why_not_says_what_predict_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(classifier, "BATCH_TOKENS", 9)  # the second image is in the second batch
+    monkeypatch.setattr(predictor, "BATCH_TOKENS", 9)  # the second image is in the second batch
     model = made(tmp_path)
     gone = tmp_path / "gone.png"
-    assert model.why_not(PICTURES[0]) is None
-    assert model.why_not(gone) == f"{gone}: there is no such file"
+    assert model.validation_error(PICTURES[0]) is None
+    assert model.validation_error(gone) == f"{gone}: there is no such file"
     with pytest.raises(ItemError, match=r"^image 2: .*gone\.png: there is no such file") as caught:
         model.predict([PICTURES[0], gone])
-    assert (caught.value.index, caught.value.reason) == (1, model.why_not(gone))
+    assert (caught.value.index, caught.value.reason) == (1, model.validation_error(gone))
 
 
 @pytest.mark.parametrize(
@@ -113,17 +113,19 @@ def test_one_image_is_not_a_list(one: Any, tmp_path: Path) -> None:
 def test_where_nothing_is_resized_only_the_right_size_is_read(tmp_path: Path) -> None:
     given = made(tmp_path)
     model = ImageClassifier(given.config, given.module, given.settings.changed(resize=()))
-    assert model.why_not(PICTURES[0]) is None
-    assert model.why_not(PICTURES[1]) == "it has 20 x 9 pixels, and this model, which resizes none, reads 12 x 12"
+    assert model.validation_error(PICTURES[0]) is None
+    assert (
+        model.validation_error(PICTURES[1]) == "it has 20 x 9 pixels, and this model, which resizes none, reads 12 x 12"
+    )
     cropping = ImageClassifier(given.config, given.module, given.settings.changed(resize=(), crop=(12, 12)))
     np.testing.assert_allclose(cropping.prepared(drawn(13, 15, 3)), given.prepared(drawn(13, 15, 3)[:12, 1:13]))
-    assert cropping.why_not(PICTURES[1]) == "it has 20 x 9 pixels, and 12 x 12 are to be cut out of its middle"
+    assert cropping.validation_error(PICTURES[1]) == "it has 20 x 9 pixels, and 12 x 12 are to be cut out of its middle"
 
 
 def test_a_line_of_pixels_does_not_grow_without_end(tmp_path: Path) -> None:
     given = made(tmp_path)
     model = ImageClassifier(given.config, given.module, given.settings.changed(resize=(12,), crop=(12, 12)))
-    assert "too large" in str(model.why_not(np.zeros((1, 500_000), dtype=np.uint8)))
+    assert "too large" in str(model.validation_error(np.zeros((1, 500_000), dtype=np.uint8)))
 
 
 @pytest.mark.parametrize("head", ["pooled", "mean", "hidden"])

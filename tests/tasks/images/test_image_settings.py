@@ -14,7 +14,7 @@ from heedful.families import PublishedWarning
 from heedful.families.deit import DeiTConfig
 from heedful.families.vit import ImageConfig, ViTConfig
 from heedful.tasks.images import ImageClassifier, ImageSettings
-from heedful.tasks.images.published import published_settings
+from heedful.tasks.images.predictor import published_settings
 
 LABELS = ("cat", "dog")
 DEIT = "DeiTImageProcessor"

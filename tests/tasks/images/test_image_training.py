@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import os
 from pathlib import Path
@@ -18,13 +19,11 @@ from heedful.config import read_mapping
 from heedful.data.image_sets.store import VALID, ImageStore
 from heedful.errors import DataError
 from heedful.tasks.images import ImageClassifier
-from heedful.tasks.images.config import ImagesConfig
-from heedful.tasks.images.evaluation import evaluate_files
-from heedful.tasks.images.looking import look, looks, png
-from heedful.tasks.images.task import ImagesTask
+from heedful.tasks.images.data import ImagesConfig
+from heedful.tasks.images.inspection import png, see_image, see_samples
+from heedful.tasks.images.task import ImagesTask, evaluate_files
 from heedful.tasks.run import Files, train
 from heedful.training import Event, ResumeError, Saved
-from tiny_report import report_held
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +71,7 @@ def test_handwritten_digits(tmp_path: Path) -> None:
 
 def test_what_is_judged_is_what_a_user_gets(trained: tuple[Path, ImageClassifier]) -> None:
     folder, _ = trained
-    model = heedful.load(folder)
+    model = heedful.load(folder, "images")
     store = ImageStore(folder / "data" / "images")
     rows = store.rows(VALID)
     answers = model.predict([store.pixels[row] for row in rows])
@@ -89,16 +88,16 @@ def test_what_is_judged_is_what_a_user_gets(trained: tuple[Path, ImageClassifier
 def test_validation_agrees_with_the_last_word(trained: tuple[Path, ImageClassifier]) -> None:
     folder, model = trained
     task = ImagesTask()
-    job = task.job(small_config(), task.open(small_config(), folder / "data"))
+    job = task.bind(small_config(), task.open(small_config(), folder / "data"))
     scores = job.validate(model.module)
-    judged = job.judge(model)["validation"]["scores"]
+    judged = job.final_evaluation(model)["validation"]["scores"]
     assert scores["accuracy"] == pytest.approx(judged["accuracy"]["value"])
     assert scores["macro_f1"] == pytest.approx(judged["macro_f1"]["value"])
 
 
 def test_a_bundle_answers_with_plain_values(trained: tuple[Path, ImageClassifier], tmp_path: Path) -> None:
     folder, model = trained
-    loaded = heedful.load(folder)
+    loaded = heedful.load(folder, "images")
     images, _ = shapes(2, seed=9)
     Image.fromarray(images[0]).save(tmp_path / "one.png")
     assert loaded.predict([]) == []
@@ -143,7 +142,7 @@ def test_weights_start_with_places_that_can_be_seen(trained: tuple[Path, ImageCl
     folder, _ = trained
     task = ImagesTask()
     config = small_config(model={"preset": "vit-tiny", "patch_size": 1})
-    module: Any = task.job(config, task.open(config, folder / "data")).module
+    module: Any = task.bind(config, task.open(config, folder / "data")).module
     assert float(module.encoder.positions.weight.std()) == pytest.approx(1, abs=0.1)
     assert float(module.embedding.prefix.std()) == pytest.approx(1, abs=0.3)
     for part in module.modules():
@@ -166,7 +165,7 @@ def test_deit_learns_too(tmp_path: Path) -> None:
     config = small_config({"steps": 3, "validate_every": 0}, model=model)
     found = train(ImagesTask(), config, Files((npz(tmp_path / "set.npz", 60),)), tmp_path / "run")
     assert found.config.family == "deit"
-    assert np.array(look(found, shapes(1)[0][0]).attention).shape == (2, 3, 3)
+    assert np.array(see_image(found, shapes(1)[0][0]).heads).shape == (2, 3, 3)
 
 
 # Evaluation on other sets
@@ -203,13 +202,13 @@ def test_where_it_looks(trained: tuple[Path, ImageClassifier]) -> None:
     """The weights are those that the last layer's queries and keys give for the class token."""
     _, model = trained
     (image,), _ = shapes(1, seed=3)
-    seen = look(model, image, label="left", place="here")
-    weights = np.array(seen.attention)
+    seen = see_image(model, image, label="left", place="there/here")
+    weights = np.array(seen.heads)
     assert weights.shape == (2, 3, 3)
-    assert (seen.size, seen.patch_size, seen.label, seen.place) == (6, 2, "left", "here")
-    assert seen.answer == model.predict([image])[0]
-    assert seen.prediction == next(iter(seen.answer))
-    np.testing.assert_allclose(seen.mean, weights.mean(axis=0))
+    assert (seen.truth, seen.title) == ("left", "here")
+    assert dict(seen.answers) == model.predict([image])[0]
+    with Image.open(io.BytesIO(seen.png)) as picture:
+        assert picture.size == (6, 6)
     with torch.no_grad():
         x, _ = model.module.embedding(model.prepared(image)[None])
         x = model.module.encoder.positions.embed(x, torch.arange(10)[None])
@@ -224,12 +223,12 @@ def test_where_it_looks(trained: tuple[Path, ImageClassifier]) -> None:
 def test_mistakes_and_right_ones_are_looked_at(trained: tuple[Path, ImageClassifier]) -> None:
     folder, model = trained
     metrics = read_mapping(folder / "metrics.json")
-    found = looks(model, folder / "data", metrics["samples"], n=6)
-    assert len(found) == len({seen.place for seen in found}) == 6
-    wrong = [seen for seen in found if seen.prediction != seen.label]
+    found = see_samples(model, folder / "data", metrics["samples"], n=6)
+    assert len(found) == len({seen.png for seen in found}) == 6
+    wrong = [seen for seen in found if seen.answers[0][0] != seen.truth]
     n_wrong = 40 - int(np.trace(np.array(metrics["validation"]["confusion"])))
     assert len(wrong) == min(3, n_wrong)
-    assert {seen.label for seen in found} == set(CLASSES)
+    assert {seen.truth for seen in found} == set(CLASSES)
 
 
 @pytest.mark.parametrize("n_channels", [1, 3])
@@ -243,7 +242,7 @@ def test_a_picture_for_a_page(n_channels: int) -> None:
 
 def test_the_page_shows_images_and_mistakes(trained: tuple[Path, ImageClassifier]) -> None:
     folder, model = trained
-    images = report_held(folder / "report.html")["images"]
-    seen = looks(model, folder / "data", read_mapping(folder / "metrics.json")["samples"])
-    assert [one.data_uri for one in seen] == [image["png"] for image in images]
-    assert all(image["heads"] for image in images)
+    page = (folder / "report.html").read_text("utf-8")
+    seen = see_samples(model, folder / "data", read_mapping(folder / "metrics.json")["samples"])
+    assert all(base64.b64encode(one.png).decode() in page for one in seen)
+    assert page.count('class="veil"') > 0

@@ -11,7 +11,7 @@ from PIL import Image
 from small_classifiers import classifier, drawn
 
 from heedful.data.images import pixels_of
-from heedful.tasks.images import classifier as module
+from heedful.tasks.images import predictor as module
 from shell import heedful
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from heedful.tasks.language_model.config import LanguageModelConfig
+from heedful.tasks.language_model.data import LanguageModelConfig
 
 LETTERS = "abcde\n"
 

@@ -14,11 +14,8 @@ import heedful
 from heedful.config import read_mapping
 from heedful.data.published_tokenizer import PublishedTokenizer
 from heedful.errors import ConfigError, DataError
-from heedful.tasks.language_model.config import LanguageModelConfig
-from heedful.tasks.language_model.job import LanguageModelJob
-from heedful.tasks.language_model.looking import look
-from heedful.tasks.language_model.prepare import Prepared, prepare, row_of
-from heedful.tasks.language_model.task import LanguageModelTask
+from heedful.tasks.language_model.data import CorpusData, LanguageModelConfig, open_corpus, prepare_corpus, row_of
+from heedful.tasks.language_model.task import LanguageModelTask, attention_map
 from heedful.tasks.run import Files, TooLittleDataError, train
 from heedful.training import Event, Saved
 from heedful.training.errors import ResumeError
@@ -43,7 +40,7 @@ def test_a_run_leaves_a_bundle_with_scores_and_a_report(tmp_path: Path) -> None:
     read: list[Any] = []
     files = Files((write(tmp_path / "a.txt", TEXT),))
     trained = train(LanguageModelTask(), small_config(), files, tmp_path / "run", on_read=read.append)
-    loaded = heedful.load(tmp_path / "run")
+    loaded = heedful.load(tmp_path / "run", "language_model")
     assert loaded.task == "language_model"
     assert loaded.predict(["ab", ""]) == trained.predict(["ab", ""])
     assert [len(text) for text in loaded.predict(["a"] * 3, max_new_tokens=5)] == [5] * 3
@@ -65,7 +62,7 @@ def test_a_run_leaves_a_bundle_with_scores_and_a_report(tmp_path: Path) -> None:
 
 def test_a_look_is_what_the_last_layer_gives_to_what_came_before(tmp_path: Path) -> None:
     train(LanguageModelTask(), small_config({"steps": 2}), Files((write(tmp_path / "a.txt", TEXT),)), tmp_path / "run")
-    seen = look(heedful.load(tmp_path / "run"), "ab\nc")
+    seen = attention_map(heedful.load(tmp_path / "run", "language_model"), "ab\nc")
     weights = np.array(seen.weights)
     assert (seen.title, list(seen.source)) == ("ab⏎c", ["a", "b", "⏎", "c"])
     assert weights.shape == (2, 4, 4)
@@ -99,17 +96,17 @@ def test_a_run_keeps_its_tokeniser_and_refuses_text_it_has_no_tokens_for(tmp_pat
         train(LanguageModelTask(), small_config(), files, tmp_path / "run", resume=True, allow_changes=True)
 
 
-def prepared(folder: Path, *texts: str, valid: tuple[str, ...] = (), **changes: Any) -> Prepared:
+def prepared(folder: Path, *texts: str, valid: tuple[str, ...] = (), **changes: Any) -> CorpusData:
     train_files = tuple(write(folder / f"{place}.txt", text) for place, text in enumerate(texts))
     valid_files = tuple(write(folder / f"valid{place}.txt", text) for place, text in enumerate(valid))
-    made, _ = prepare(small_config(**changes), Files(train_files, valid_files), folder / "data")
-    again = Prepared.open(folder / "data")
+    made, _ = prepare_corpus(small_config(**changes), Files(train_files, valid_files), folder / "data")
+    again = open_corpus(folder / "data")
     assert again.identity() == made.identity()
-    assert again.sizes == made.sizes
+    assert again.metadata == made.metadata
     return made
 
 
-def ids(made: Prepared) -> tuple[list[int], list[int]]:
+def ids(made: CorpusData) -> tuple[list[int], list[int]]:
     return row_of(made.train).tolist(), row_of(made.valid).tolist()
 
 
@@ -119,8 +116,8 @@ def test_the_last_tenth_is_held_out_after_the_token_before_it(tmp_path: Path) ->
     whole = made.tokenizer.encode(TEXT)
     assert train_ids == whole[:2700]
     assert valid_ids == whole[2699:]
-    assert (made.sizes.characters, made.sizes.bytes, made.sizes.end) == (300, 300, None)
-    assert made.sizes.start == made.tokenizer.id_of("\n")
+    assert (made.metadata.characters, made.metadata.bytes, made.metadata.end) == (300, 300, None)
+    assert made.metadata.start == made.tokenizer.id_of("\n")
     assert made.tokenizer.vocab_size == 6
 
 
@@ -129,11 +126,11 @@ def test_documents_are_told_apart_by_an_end(kind: str, tmp_path: Path) -> None:
     texts = [TEXT[:100], "é" + TEXT[100:200], TEXT[200:300]]
     tokenizer = {"kind": kind, "vocab_size": 300}
     made = prepared(tmp_path, *texts, valid=("abc", "de"), tokenizer=tokenizer)
-    end, encode = made.sizes.end, made.tokenizer.encode
+    end, encode = made.metadata.end, made.tokenizer.encode
     first, second, third = map(encode, texts)
     assert ids(made) == ([*first, end, *second, end, *third], [end, *encode("abc"), end, *encode("de")])
-    assert (made.sizes.characters, made.sizes.bytes, made.sizes.start) == (5, 5, end)
-    job = LanguageModelJob(small_config(tokenizer=tokenizer), made)
+    assert (made.metadata.characters, made.metadata.bytes, made.metadata.start) == (5, 5, end)
+    job = LanguageModelTask().bind(small_config(tokenizer=tokenizer), made)
     assert job.predictor(job.module).settings.tokens.end == (end,)
     assert job.score(job.module, stride=16).tokens == len(ids(made)[1]) - 1
     starts = [0, len(first) - 1, len(first), len(first) + len(second) + 1]
@@ -145,7 +142,7 @@ def test_documents_are_told_apart_by_an_end(kind: str, tmp_path: Path) -> None:
 def test_what_begins_in_the_held_out_part_ends_the_document_before(tmp_path: Path) -> None:
     made = prepared(tmp_path, "ab" * 300, "b" + "cd" * 300 + "b", "e" * 99 + "b")
     train_ids, valid_ids = ids(made)
-    end = made.sizes.end
+    end = made.metadata.end
     assert (train_ids.count(end or -1), valid_ids.count(end or -1)) == (1, 1)
     assert made.tokenizer.decode([index for index in train_ids + valid_ids[1:] if index != end]) == (
         "ab" * 300 + "b" + "cd" * 300 + "b" + "e" * 99 + "b"
@@ -155,9 +152,9 @@ def test_what_begins_in_the_held_out_part_ends_the_document_before(tmp_path: Pat
 def test_an_end_that_was_never_seen_is_none(tmp_path: Path) -> None:
     for kind in ("characters", "bpe"):
         made = prepared(tmp_path / kind, TEXT, valid=("ab\n", "b"), tokenizer={"kind": kind, "vocab_size": 300})
-        assert made.sizes.end is None
+        assert made.metadata.end is None
         assert made.tokenizer.decode(ids(made)[1][1:]) == "ab\nb"
-        job = LanguageModelJob(small_config(tokenizer={"kind": kind, "vocab_size": 300}), made)
+        job = LanguageModelTask().bind(small_config(tokenizer={"kind": kind, "vocab_size": 300}), made)
         assert job.predictor(job.module).settings.tokens.end == ()
 
 
@@ -182,14 +179,14 @@ def test_too_little_text_says_what_would_do(tmp_path: Path) -> None:
         prepared(tmp_path, "")
     path = write(tmp_path / "a.txt", TEXT)
     with pytest.raises(DataError, match=r"a\.txt is given for training and for validation"):
-        prepare(small_config(), Files((path,), (path,)), tmp_path / "data")
+        prepare_corpus(small_config(), Files((path,), (path,)), tmp_path / "data")
 
 
 def test_data_that_was_tampered_with_is_not_opened(tmp_path: Path) -> None:
     prepared(tmp_path, TEXT)
     (tmp_path / "data" / "sizes.json").write_text("{}", encoding="utf-8")
     with pytest.raises(DataError, match=r"sizes\.json is not as it was written"):
-        Prepared.open(tmp_path / "data")
+        open_corpus(tmp_path / "data")
 
 
 @pytest.mark.parametrize(

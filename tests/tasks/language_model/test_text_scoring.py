@@ -17,8 +17,8 @@ from heedful.data.text_tokenizers import of_characters, of_pieces
 from heedful.errors import DataError
 from heedful.families import GenerationDefaults, config_of
 from heedful.tasks.language_model import Continuer, ContinuerSettings, TextScore
-from heedful.tasks.language_model.evaluation import evaluate
 from heedful.tasks.language_model.scoring import nats_of
+from heedful.tasks.language_model.task import evaluate_files
 
 CONFIG = config_of({"preset": "gpt2-tiny", "d_model": 32, "n_layers": 2, "d_ff": 64, "max_length": 16})
 
@@ -101,16 +101,16 @@ def test_files_are_scored_document_by_document(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(texts[0], encoding="utf-8")
     (tmp_path / "b.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts[1:]), "utf-8")
     for stride in (None, 16):
-        total = evaluate(made, [tmp_path], stride=stride)
+        total = evaluate_files(made, [tmp_path], stride=stride)
         each = made.score(texts, stride=stride)
         assert total == sum(each, TextScore())
         assert (total.tokens, total.characters, total.bytes) == (88, 88, 88)
     (tmp_path / "c.jsonl").write_text('{"text": "a"}\n{"text": "nope"}\n', encoding="utf-8")
     with pytest.raises(DataError, match=r"c\.jsonl:2: the character 'n'"):
-        evaluate(made, [tmp_path])
+        evaluate_files(made, [tmp_path])
     (tmp_path / "d.txt").write_text("", encoding="utf-8")
     with pytest.raises(DataError, match=r"d\.txt: there is no text"):
-        evaluate(made, [tmp_path / "d.txt"])
+        evaluate_files(made, [tmp_path / "d.txt"])
 
 
 def test_what_cannot_be_scored_is_named() -> None:
@@ -120,4 +120,4 @@ def test_what_cannot_be_scored_is_named() -> None:
         continuer(start=0).score([3])  # type: ignore[list-item]
     with pytest.raises(DataError, match="takes a list"):
         continuer(start=0).score("abc")
-    assert "was not in the text" in (continuer(start=0).why_not("x") or "")
+    assert "was not in the text" in (continuer(start=0).validation_error("x") or "")

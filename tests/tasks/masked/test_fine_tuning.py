@@ -13,13 +13,11 @@ import heedful
 from heedful.config import read_mapping
 from heedful.errors import ConfigError, DataError
 from heedful.families.weights import WeightsError, weights_of
-from heedful.tasks.classification.config import ClassificationConfig
-from heedful.tasks.classification.task import ClassificationTask
+from heedful.tasks.classification.task import ClassificationConfig, ClassificationTask
 from heedful.tasks.importing import import_model
-from heedful.tasks.masked.config import MaskedConfig
-from heedful.tasks.masked.task import MaskedTask
+from heedful.tasks.masked.task import MaskedConfig, MaskedTask
 from heedful.tasks.run import Files, train
-from heedful.tasks.starting import Base, begin_with
+from heedful.tasks.text_encoder import PretrainedEncoder, load_start_weights
 from heedful.training.errors import ResumeWarning
 from published_folders import bert, gpt2, publish, roberta
 
@@ -109,12 +107,12 @@ def test_all_below_the_head_is_carried_over(kind: str, pretrained: Path, topics:
     config = ClassificationConfig.from_dict({"base": str(folder), "training": {**TRAINING, "steps": 1}})
     task, files = ClassificationTask(), Files((topics.labelled(tmp_path / "a.tsv", 60),))
     (tmp_path / "data").mkdir()
-    data, _ = task.read(config, files, tmp_path / "data", keep=False)
-    module = task.job(config, data).module
-    base = Base.read(folder)
+    data, _ = task.prepare(config, files, tmp_path / "data", keep=False)
+    module = task.bind(config, data).module
+    base = PretrainedEncoder.read(folder)
     same_below_the_head(base.module, module, base.config.vocab_size)
     named = {name for name in weights_of(module) if not name.startswith("head.")}
-    assert named == set(data.start() or ())
+    assert named == set(data.start_weights() or ())
     assert {name for name in weights_of(base.module) if not name.startswith("head.")} == named
 
 
@@ -166,11 +164,11 @@ def test_masked_training_goes_on_from_a_published_model(topics: Topics, tmp_path
     config = MaskedConfig.from_dict({"base": str(folder), "training": {**TRAINING, "steps": 1}})
     task = MaskedTask()
     (tmp_path / "data").mkdir()
-    data, _ = task.read(config, Files((topics.plain(tmp_path / "a.txt", 60),)), tmp_path / "data", keep=False)
-    module = task.job(config, data).module
+    data, _ = task.prepare(config, Files((topics.plain(tmp_path / "a.txt", 60),)), tmp_path / "data", keep=False)
+    module = task.bind(config, data).module
     tokens = torch.randint(5, 200, (2, 9))
     with torch.no_grad():
-        assert torch.equal(module.eval()(tokens), Base.read(folder).module.eval()(tokens))
+        assert torch.equal(module.eval()(tokens), PretrainedEncoder.read(folder).module.eval()(tokens))
 
 
 def test_what_cannot_be_a_base_is_refused(pretrained: Path, tmp_path: Path) -> None:
@@ -179,24 +177,26 @@ def test_what_cannot_be_a_base_is_refused(pretrained: Path, tmp_path: Path) -> N
     with pytest.raises(heedful.errors.HeedfulError, match="is not there"):
         ClassificationConfig.from_dict({"base": str(tmp_path / "nowhere")})
     with pytest.raises(ConfigError, match="does not read as BERT"):
-        Base.read(publish(tmp_path / "gpt2", gpt2()))
+        PretrainedEncoder.read(publish(tmp_path / "gpt2", gpt2()))
     folder = publish(tmp_path / "bert", bert())
     (folder / "tokenizer.json").unlink()
     with pytest.raises(DataError, match=r"no tokenizer\.json"):
-        Base.read(folder)
+        PretrainedEncoder.read(folder)
     fewer = bert()
     fewer.resize_token_embeddings(50)
     small = publish(tmp_path / "small", fewer)
     with pytest.raises(DataError, match="not of one model"):
-        Base.read(small)
+        PretrainedEncoder.read(small)
 
 
 def test_weights_of_another_size_change_nothing(pretrained: Path) -> None:
-    weights = Base.read(pretrained).weights("classes")
+    weights = PretrainedEncoder.read(pretrained).weights("classes")
     module = heedful.build("bert-tiny", vocab_size=400, head="classes")
     before = {name: tensor.clone() for name, tensor in weights_of(module).items()}
     with pytest.raises(WeightsError, match="of another model"):
-        begin_with(module, weights)
+        load_start_weights(module, weights)
     with pytest.raises(WeightsError, match="is missing"):
-        begin_with(Base.read(pretrained).module, {name: weights[name] for name in list(weights)[1:]})
+        load_start_weights(
+            PretrainedEncoder.read(pretrained).module, {name: weights[name] for name in list(weights)[1:]}
+        )
     assert all(torch.equal(tensor, before[name]) for name, tensor in weights_of(module).items())

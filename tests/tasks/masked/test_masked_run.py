@@ -12,9 +12,8 @@ import pytest
 
 import heedful
 from heedful.config import read_mapping
-from heedful.tasks.masked.config import MaskedConfig
-from heedful.tasks.masked.splitting import split, texts_of
-from heedful.tasks.masked.task import MaskedTask
+from heedful.tasks.masked.data import split_texts, texts_of
+from heedful.tasks.masked.task import MaskedConfig, MaskedTask
 from heedful.tasks.run import Files, TooLittleDataError, train
 from heedful.training.errors import Interrupted
 
@@ -50,7 +49,7 @@ def test_a_certain_pattern_is_learned(tmp_path: Path) -> None:
     assert scores["perplexity"] < 1.5
     assert 6 < scores["frequency_perplexity"] < 10  # eight words, equally frequent
     assert validation["n"] == 8
-    model = heedful.load(tmp_path / "run")
+    model = heedful.load(tmp_path / "run", "masked")
     assert model.predict(["둘 둘 <mask> 둘 둘", "<mask> 셋 셋 셋 셋"]) == ["둘 둘 둘 둘 둘", "셋 셋 셋 셋 셋"]
     assert "<mask>" in (tmp_path / "run/README.md").read_text()
     again = MaskedTask().evaluate(model, Files((str(longer),)))
@@ -65,8 +64,8 @@ def test_a_certain_pattern_is_learned(tmp_path: Path) -> None:
 def test_the_loss_is_over_all_gaps_of_the_whole_text(tmp_path: Path) -> None:
     task, settings = MaskedTask(), config()
     (tmp_path / "data").mkdir()
-    data, _ = task.read(settings, Files((counting(tmp_path / "a.txt", 200),)), tmp_path / "data", keep=False)
-    job = task.job(settings, data)
+    data, _ = task.prepare(settings, Files((counting(tmp_path / "a.txt", 200),)), tmp_path / "data", keep=False)
+    job = task.bind(settings, data)
     module = job.module.eval()
     losses, rows = [], 0
     for batch in job.validation.fixed():
@@ -116,7 +115,7 @@ def test_a_long_text_is_read_in_parts_to_its_end(tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_text(f"{long}\n")
     (tmp_path / "data").mkdir()
     files = Files((str(tmp_path / "a.txt"),), (str(tmp_path / "b.txt"),))
-    data, _ = MaskedTask().read(config(), files, tmp_path / "data", keep=False)
+    data, _ = MaskedTask().prepare(config(), files, tmp_path / "data", keep=False)
     rows = [data.valid[row][0].tolist() for row in range(len(data.valid))]
     assert len(rows) > 5
     assert max(map(len, rows)) <= 16
@@ -127,13 +126,15 @@ def test_a_long_text_is_read_in_parts_to_its_end(tmp_path: Path) -> None:
 
 def test_no_text_is_on_both_sides(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("".join(f"text {number % 100}\n" for number in range(300)))
-    found, readings = split(Files((str(tmp_path / "a.txt"),)), config().data)
+    found, readings = split_texts(Files((str(tmp_path / "a.txt"),)), "line", config().data.holdout)
     train_texts, valid_texts = ([one.text for one in part()] for part in (found.train, found.valid))
     assert len(train_texts) + len(valid_texts) == 300
     assert not set(train_texts) & set(valid_texts)
     assert readings.held_out == len(valid_texts) > 0
     (tmp_path / "b.txt").write_text("text 3\nnew\n")
-    found, readings = split(Files((str(tmp_path / "a.txt"),), (str(tmp_path / "b.txt"),)), config().data)
+    found, readings = split_texts(
+        Files((str(tmp_path / "a.txt"),), (str(tmp_path / "b.txt"),)), "line", config().data.holdout
+    )
     assert readings.train.dropped["also in validation"].count == 3
     assert [one.text for one in found.valid()] == ["text 3", "new"]
 
@@ -141,11 +142,11 @@ def test_no_text_is_on_both_sides(tmp_path: Path) -> None:
 def test_a_small_corpus_always_has_something_to_validate_on(tmp_path: Path) -> None:
     for corpus in range(50):
         (tmp_path / "a.txt").write_text("".join(f"line {corpus} {number}\n" for number in range(25)))
-        _, readings = split(Files((str(tmp_path / "a.txt"),)), config().data)
+        _, readings = split_texts(Files((str(tmp_path / "a.txt"),)), "line", config().data.holdout)
         assert readings.held_out == 2  # a tenth at most
 
 
 def test_too_little_text(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("alone\n\n")
     with pytest.raises(TooLittleDataError, match="1 usable texts are too few"):
-        split(Files((str(tmp_path / "a.txt"),)), config().data)
+        split_texts(Files((str(tmp_path / "a.txt"),)), "line", config().data.holdout)

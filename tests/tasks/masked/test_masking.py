@@ -17,9 +17,8 @@ from heedful.data.store import TokenStore
 from heedful.data.text_batch import TextLoader
 from heedful.data.text_tokenizers import PiecesConfig, learn_tokenizer
 from heedful.errors import ConfigError, DataError
-from heedful.tasks.masked.config import MaskingConfig
-from heedful.tasks.masked.job import _forward
-from heedful.tasks.masked.masking import MaskedLoader, Masking, gap_name, gap_of
+from heedful.tasks.masked.data import MaskedLoader, Masking, MaskingConfig, gap_name, gap_of
+from heedful.tasks.masked.task import _forward
 from published_folders import PAGE, byte_level, unigram, wordpiece
 
 N, LENGTH = 300, 42

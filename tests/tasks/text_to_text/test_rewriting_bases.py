@@ -15,7 +15,7 @@ from heedful.config import read_mapping
 from heedful.errors import ConfigError, DataError
 from heedful.tasks.importing import import_model
 from heedful.tasks.run import Files, train
-from heedful.tasks.text_to_text.base import read_base
+from heedful.tasks.text_to_text.config import read_base
 from heedful.tasks.text_to_text.task import TextToTextTask
 from heedful.training.errors import ResumeWarning
 from published_folders import bart, bert, gpt2, marian, publish, t5, theirs
@@ -47,11 +47,11 @@ def test_the_first_loss_is_that_of_transformers(kind: str, file: str, tmp_path: 
     config = small_config(base=str(folder))
     task = TextToTextTask()
     (tmp_path / "data").mkdir()
-    data, _ = task.read(config, Files((file,)), tmp_path / "data", keep=False)
-    job = task.job(config, data)
+    data, _ = task.prepare(config, Files((file,)), tmp_path / "data", keep=False)
+    job = task.bind(config, data)
     model, tokenizer = theirs(folder, "AutoModelForSeq2SeqLM")
     costs, count = 0.0, 0
-    for one in data.valid_examples(100):
+    for one in job.valid_examples(100):
         labels = tokenizer(one.target, return_tensors="pt")["input_ids"]
         with torch.no_grad():
             found = model(**tokenizer(one.text, return_tensors="pt"), labels=labels)
@@ -64,13 +64,13 @@ def test_a_forced_first_token_is_part_of_the_target_once(file: str, tmp_path: Pa
         folder = publish(tmp_path / f"t{number}", bart(), generation=BART | {"forced_bos_token_id": first})
         (tmp_path / f"d{number}").mkdir()
         config, task = small_config(base=str(folder)), TextToTextTask()
-        data, _ = task.read(config, Files((file,)), tmp_path / f"d{number}", keep=False)
-        (ids, text), one = data.valid[0], data.valid_examples(1)[0]
+        data, _ = task.prepare(config, Files((file,)), tmp_path / f"d{number}", keep=False)
+        (ids, text), one = data.valid[0], task.bind(config, data).valid_examples(1)[0]
         published = data.tokenizer.encode(one.target)
         assert published[0] == 0
         assert text.tolist() == ([7] if first else []) + published[:-1]
         assert ids.tolist() == data.tokenizer.encode(one.text)[:-1]
-        batch = next(iter(task.job(config, data).batches.epoch(0)))
+        batch = next(iter(task.bind(config, data).batches.epoch(0)))
         assert (int(batch.target_in[0, 0]), int(batch.target_out[0, 0])) == (2, first)
         assert int(batch.target_in[0, -1]) in (1, int(batch.target_out[0, -2]))
 
@@ -82,7 +82,7 @@ def test_a_published_model_is_trained_on_and_keeps_its_tokeniser(kind: str, file
     training = {"steps": 100, "learning_rate": 1e-2, "warmup_steps": 5, "ema": 0.9}
     config = small_config(training, base=str(folder), generation={"length_penalty": 0.5})
     train(TextToTextTask(), config, Files((file,)), tmp_path / "run")
-    model = heedful.load(tmp_path / "run")
+    model = heedful.load(tmp_path / "run", "text-to-text")
     base = read_base(folder)
     assert model.tokenizer.fingerprint == base.tokenizer.fingerprint
     assert model.settings.tokens == base.settings.tokens
@@ -90,7 +90,7 @@ def test_a_published_model_is_trained_on_and_keeps_its_tokeniser(kind: str, file
     own = model.generation
     assert (own.beam, own.length_penalty) == (tokens.get("num_beams", 1), 0.5)
     assert (own.max_new_tokens, own.min_new_tokens) == (config.target_limit, 0)
-    job = TextToTextTask().job(config, TextToTextTask().open(config, tmp_path / "run/data"))
+    job = TextToTextTask().bind(config, TextToTextTask().open(config, tmp_path / "run/data"))
     before, after = (job.validate(module)["loss"] for module in (job.module.eval(), model.module))
     assert after < before - 0.5
     assert len(model.predict(["The cat", "Where is it?"], beam=1)) == 2
@@ -110,8 +110,8 @@ def test_a_run_begins_from_a_bundle_and_goes_on_without_it(file: str, tmp_path: 
     with pytest.warns(ResumeWarning, match=r"training\.steps was 2"):
         train(TextToTextTask(), longer, Files((file,)), tmp_path / "run", resume=True, allow_changes=True)
     assert read_mapping(tmp_path / "run/metrics.json")["training"]["steps"] == 3
-    (ids,) = heedful.load(tmp_path / "run").inputs("The cat")
-    assert ids == heedful.load(tmp_path / "run").tokenizer.encode("say: The cat")
+    (ids,) = heedful.load(tmp_path / "run", "text-to-text").inputs("The cat")
+    assert ids == heedful.load(tmp_path / "run", "text-to-text").tokenizer.encode("say: The cat")
 
 
 def test_what_a_tokeniser_does_not_know_is_told(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_what_a_tokeniser_does_not_know_is_told(tmp_path: Path) -> None:
     rows = [*ROWS, {"source": "The cat", "target": "A 鼠 plays"}]
     (tmp_path / "data").mkdir()
     file = write_jsonl(tmp_path / "a.jsonl", rows)
-    _, readings = TextToTextTask().read(
+    _, readings = TextToTextTask().prepare(
         small_config(base=str(folder)), Files((file,), (file_of(tmp_path),)), tmp_path / "data", keep=False
     )
     notes = readings.to_dict()["train"]["notes"]

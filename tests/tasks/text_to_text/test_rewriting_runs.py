@@ -19,10 +19,8 @@ from heedful.tasks.publishing import export_huggingface
 from heedful.tasks.rouge import rouge
 from heedful.tasks.run import Files, TooLittleDataError, train
 from heedful.tasks.text_to_text import CutWarning, RewriterSettings
-from heedful.tasks.text_to_text.evaluation import answers_to
-from heedful.tasks.text_to_text.examples import Example
-from heedful.tasks.text_to_text.prepare import OWN_TOKENS
-from heedful.tasks.text_to_text.task import TextToTextTask
+from heedful.tasks.text_to_text.data import OWN_TOKENS, TextToTextExample
+from heedful.tasks.text_to_text.task import TextToTextTask, answers_to
 from heedful.training.errors import Interrupted, ResumeError, ResumeWarning
 from published_folders import theirs
 
@@ -44,7 +42,7 @@ def test_two_tasks_are_learned_by_one_model(run: Path) -> None:
     assert validation["scores"]["lead"]["value"] <= 80
     assert {one["prefix"] for one in validation["tasks"]} == {"first: ", "reverse: "}
     assert sum(one["n"] for one in validation["tasks"]) == validation["n"]
-    model = heedful.load(run)
+    model = heedful.load(run, "text-to-text")
     rows = toy_rows(200, seed=9)
     answers = model.predict([f"{prefix} {source}" for prefix, source, _ in rows])
     assert sum(answer == target for answer, (_, _, target) in zip(answers, rows, strict=True)) >= 190
@@ -66,7 +64,7 @@ def test_the_folder_tells_everything(run: Path) -> None:
 
 
 def test_what_was_judged_is_what_predict_says(run: Path) -> None:
-    model, samples = heedful.load(run), read_mapping(run / "metrics.json")["samples"]
+    model, samples = heedful.load(run, "text-to-text"), read_mapping(run / "metrics.json")["samples"]
     assert model.predict([sample["source"] for sample in samples]) == [sample["output"] for sample in samples]
 
 
@@ -75,9 +73,11 @@ def test_what_was_trained_here_is_used_elsewhere(run: Path, tmp_path: Path) -> N
     model, tokenizer = theirs(tmp_path / "theirs", "AutoModelForSeq2SeqLM")
     for text in ("reverse: cat dog 물", "first: bee ant", "reverse: 집 <s> cat"):
         given = tokenizer(text, return_tensors="pt", return_token_type_ids=False)
-        assert given["input_ids"][0].tolist() == heedful.load(run).tokenizer.encode(text)
+        assert given["input_ids"][0].tolist() == heedful.load(run, "text-to-text").tokenizer.encode(text)
         ids = model.generate(**given, num_beams=1)[0]
-        assert heedful.load(run).predict([text], beam=1) == [tokenizer.decode(ids, skip_special_tokens=True)]
+        assert heedful.load(run, "text-to-text").predict([text], beam=1) == [
+            tokenizer.decode(ids, skip_special_tokens=True)
+        ]
 
 
 def test_a_special_token_written_in_a_target_is_no_answer(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_special_token_written_in_a_target_is_no_answer(tmp_path: Path) -> Non
 
 
 def test_it_is_scored_on_files(run: Path, tmp_path: Path) -> None:
-    model, task = heedful.load(run), TextToTextTask()
+    model, task = heedful.load(run, "text-to-text"), TextToTextTask()
     rows = toy_rows(100, seed=5)
     rows[3] = ("first:", "", "cat")
     file = write_tsv(tmp_path / "test.tsv", rows)
@@ -106,7 +106,7 @@ def test_it_is_scored_on_files(run: Path, tmp_path: Path) -> None:
 
 
 def test_none_one_empty_and_many(run: Path) -> None:
-    model = heedful.load(run)
+    model = heedful.load(run, "text-to-text")
     assert model.predict([]) == []
     assert model.predict(["", "first: cat dog"]) == ["", "cat"]
     assert model.predict(["first: cat dog", "reverse: cat dog"] * 500, beam=1) == ["cat", "dog cat"] * 500
@@ -118,9 +118,9 @@ def test_none_one_empty_and_many(run: Path) -> None:
 def test_a_batch_is_the_tokeniser_s_ids_shifted(run: Path) -> None:
     """The source ends, the target begins and ends, with the tokens of the house."""
     data = TextToTextTask().open(small_config(), run / "data")
-    job = TextToTextTask().job(small_config(), data)
+    job = TextToTextTask().bind(small_config(), data)
     batch = next(job.validation.in_order())
-    texts = data.valid_examples(len(data.valid))
+    texts = job.valid_examples(len(data.valid))
     assert len(texts) == len(data.valid)
     for index, row in enumerate(batch.rows):
         one = texts[row]
@@ -133,9 +133,9 @@ def test_a_batch_is_the_tokeniser_s_ids_shifted(run: Path) -> None:
 
 
 def test_the_loss_is_the_mean_of_minus_log_probabilities(run: Path) -> None:
-    task, module = TextToTextTask(), heedful.load(run).module
+    task, module = TextToTextTask(), heedful.load(run, "text-to-text").module
     data = task.open(small_config(), run / "data")
-    job = task.job(small_config(), data)
+    job = task.bind(small_config(), data)
     costs: list[float] = []
     for row in range(len(data.valid)):
         source, target = (torch.tensor(ids.astype(np.int64))[None] for ids in data.valid[row])
@@ -190,14 +190,14 @@ def test_long_sources_are_left_out_or_cut_and_either_is_counted(tmp_path: Path) 
         "too many tokens in the target": [f"{file}:42"],
     }
     assert said["kept"] == 40
-    model = heedful.load(tmp_path / "whole")
+    model = heedful.load(tmp_path / "whole", "text-to-text")
     with pytest.raises(DataError, match="reads at most 20"):
         model.predict([str(LONG[0]["article"])])
 
     train(TextToTextTask(), whole.changed(data=whole.data.changed(cut=True)), Files((file,)), tmp_path / "cut")
     said = read_mapping(tmp_path / "cut/data/reading.json")["train"]
     assert said["notes"] == [f"sources cut at 20 tokens: 1 ({file}:1)"]
-    model = heedful.load(tmp_path / "cut")
+    model = heedful.load(tmp_path / "cut", "text-to-text")
     with pytest.warns(CutWarning, match="more than 20 tokens was read only that far"):
         model.predict([str(LONG[0]["article"])])
     with warnings.catch_warnings():
@@ -214,16 +214,16 @@ def test_too_little_is_told_with_what_became_of_the_rest(tmp_path: Path) -> None
     file = write_jsonl(tmp_path / "a.jsonl", LONG)
     with pytest.raises(TooLittleDataError, match="no pair to store") as error:
         train(TextToTextTask(), small_config(data={"max_source_tokens": 20}), Files((file,)), tmp_path / "run")
-    assert error.value.readings.to_dict()["train"]["dropped"]["too many tokens in the source"]["count"] == 38
+    assert error.value.report.to_dict()["train"]["dropped"]["too many tokens in the source"]["count"] == 38
 
 
 def test_long_targets_are_judged_by_their_loss(run: Path) -> None:
     task = TextToTextTask()
     data = task.open(small_config(), run / "data")
-    assert task.job(small_config(), data).goal.name == "rougeL"
+    assert task.bind(small_config(), data).monitor.name == "rougeL"
     data.valid.lengths = np.full_like(data.valid.lengths, 300)
-    job = task.job(small_config(), data)
-    assert (job.goal.name, job.goal.higher_is_better) == ("loss", False)
+    job = task.bind(small_config(), data)
+    assert (job.monitor.name, job.monitor.higher_is_better) == ("loss", False)
 
 
 def test_korean_is_scored_by_its_syllables_too(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_a_model_that_puts_its_prefix_itself_is_not_given_it() -> None:
         def answers(self, texts: list[str], **search: Any) -> list[str]:
             return texts
 
-    examples = [Example("p: ", source, "b", "file", 1) for source in ("a", "p: a")]
+    examples = [TextToTextExample("p: ", source, "b", "file", 1) for source in ("a", "p: a")]
     echo: Any = Echo()
     assert [str(text) for text in answers_to(echo, examples)] == ["a", "p: a"]
     echo.settings = RewriterSettings(tokens=OWN_TOKENS)

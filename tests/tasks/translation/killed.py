@@ -20,10 +20,10 @@ import torch
 from small_runs import write_rows
 
 from heedful.data.report import PairReport
-from heedful.tasks.translation.job import TranslationJob
+from heedful.tasks.translation.task import TranslationTask
 from shell import heedful, quick_train
 
-JOB = import_module("heedful.tasks.translation.job")
+JOB = import_module("heedful.tasks.translation.task")
 TRAIN = import_module("heedful.tasks.run.train")  # the module: the package has a function of that name
 CALLS = ("mkdir", "fsync", "rename", "replace", "unlink", "rmdir")  # what changes the disk
 KILLS = 10
@@ -135,8 +135,8 @@ def answers(lab: Lab) -> dict[str, Any]:
         faults += lab.hurt(f"killed at call {n}", on(os, *CALLS, hook=at(n, kill)), -signal.SIGKILL)[0]
     moments: dict[str, tuple[Any, str, int]] = {
         "reading": (PairReport, "keep", 150),
-        "training": (TranslationJob, "loss", 6),
-        "validation": (TranslationJob, "validate", 1),
+        "training": (TranslationTask, "loss", 6),
+        "validation": (TranslationTask, "validate", 1),
         "scoring": (JOB, "evaluate", 1),
         "report": (TRAIN, "write_report", 1),
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.tasks.run import Files
-from heedful.tasks.translation.config import TranslationConfig
+from heedful.tasks.translation.task import TranslationConfig
 
 Symbols = list[str]
 

@@ -17,28 +17,28 @@ import heedful as package
 from heedful.config import read_mapping
 from heedful.tasks.scoring import calibration_error
 from heedful.tasks.translation import Translator
-from heedful.tasks.translation.confidence import ENOUGH, Confidence, Seen, fit, why_not
-from heedful.tasks.translation.train import train
+from heedful.tasks.translation.confidence import ENOUGH, Confidence, ScoredAnswer, fit, why_not
+from heedful.tasks.translation.task import train
 from shell import heedful
 
 TRUE = Confidence(base=1.0, by_logprob=1.5, by_token=0.2)
 
 
-def made_up(count: int, seed: int = 0, doubt: float = 0.125, true: Confidence = TRUE) -> list[Seen]:
+def made_up(count: int, seed: int = 0, doubt: float = 0.125, true: Confidence = TRUE) -> list[ScoredAnswer]:
     """Answers that a smoothed model scored, each right with the probability that `true` says."""
     draw, found = random.Random(seed), []
     for _ in range(count):
         length = draw.randint(3, 20)
         logprob = sum(-0.1 - draw.expovariate(1 / doubt) for _ in range(length))
-        found.append(Seen(logprob, length, draw.random() < true.of(logprob, length)))
+        found.append(ScoredAnswer(logprob, length, draw.random() < true.of(logprob, length)))
     return found
 
 
-def stated(learned: Confidence, answers: list[Seen]) -> list[float]:
+def stated(learned: Confidence, answers: list[ScoredAnswer]) -> list[float]:
     return [learned.of(seen.logprob, seen.n_tokens) for seen in answers]
 
 
-def rights(answers: list[Seen]) -> list[bool]:
+def rights(answers: list[ScoredAnswer]) -> list[bool]:
     return [seen.right for seen in answers]
 
 
@@ -79,7 +79,7 @@ def test_a_level_that_was_never_seen_broken_is_no_certainty(right: bool) -> None
 @pytest.mark.parametrize("count", [40, 1000])
 def test_even_where_right_and_wrong_never_mix_the_numbers_stay_small(count: int) -> None:
     logprobs = [-0.1 * place / count if place % 2 else -5.0 - place / count for place in range(count)]
-    answers = [Seen(logprob, 5, logprob > -1) for logprob in logprobs]
+    answers = [ScoredAnswer(logprob, 5, logprob > -1) for logprob in logprobs]
     found = fit(answers, answers)
     assert 0.5 < found.of(-0.1, 5) < 1
     assert 0 < found.of(-5.0, 5) < 0.5
@@ -89,7 +89,7 @@ def test_even_where_right_and_wrong_never_mix_the_numbers_stay_small(count: int)
 
 
 def test_too_few_to_learn_from_are_said() -> None:
-    hit, miss = Seen(-1.0, 5, True), Seen(-2.0, 5, False)
+    hit, miss = ScoredAnswer(-1.0, 5, True), ScoredAnswer(-2.0, 5, False)
     assert why_not([hit] * ENOUGH + [miss] * ENOUGH) is None
     assert why_not([hit] * 100 + [miss] * 3) == (
         f"of 103 candidates for the validation sentences 100 are right and 3 wrong; it takes {ENOUGH} of each"
@@ -118,7 +118,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_training_teaches_it_and_the_bundle_keeps_it(run: Path) -> None:
-    translator: Translator = package.load(run)
+    translator: Translator = package.load(run, "translation")
     learned = read_mapping(run / "metrics.json")["confidence"]
     assert translator.settings.confidence == Confidence(**learned)
     assert "as learned from these pairs" in (run / "README.md").read_text()
@@ -135,7 +135,7 @@ def test_a_bundle_from_before_gives_none(run: Path, tmp_path: Path) -> None:
     values = json.loads((tmp_path / "config.json").read_text())
     del values["settings"]["confidence"]
     (tmp_path / "config.json").write_text(json.dumps(values))
-    assert package.load(tmp_path).answers(["a b"])[0].confidence is None
+    assert package.load(tmp_path, "translation").answers(["a b"])[0].confidence is None
     done = heedful("predict", tmp_path, "a b", "--scores")
     assert re.fullmatch(r"[a-j ]*\t\t-\d+\.\d{4}\n", done.out)
     assert "gives no confidence" in done.err
@@ -150,7 +150,7 @@ def test_evaluate_measures_it_beside_the_raw_probability(run: Path, tmp_path: Pa
     assert calibration["confidence"] < 12 < calibration["probability"]
     assert f"of the confidence {calibration['confidence']:.1f} %" in done.out
     assert f"own probability {calibration['probability']:.1f} %" in done.out
-    answers = package.load(run).answers([sample["source"] for sample in found["samples"]])
+    answers = package.load(run, "translation").answers([sample["source"] for sample in found["samples"]])
     right = [sample["exact"] for sample in found["samples"]]
     assert calibration["confidence"] == pytest.approx(calibration_error([a.confidence or 0 for a in answers], right))
 
@@ -170,6 +170,6 @@ def test_answers_that_are_accepted_count_as_right(tmp_path: Path) -> None:
 
 
 def test_an_answer_that_was_cut_is_not_right(run: Path) -> None:
-    (answers,) = package.load(run).candidates(["a b c d e f"], max_new_tokens=2, beam=2, n_best=2)
+    (answers,) = package.load(run, "translation").candidates(["a b c d e f"], max_new_tokens=2, beam=2, n_best=2)
     assert all((answer.confidence == 0) == (not answer.finished) for answer in answers)
     assert not all(answer.finished for answer in answers)

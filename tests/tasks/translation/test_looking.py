@@ -13,10 +13,9 @@ from heedful.data.tokenizer import Tokenizer
 from heedful.errors import DataError
 from heedful.families import config_of
 from heedful.lens.alignment import Gold, Head
-from heedful.tasks.translation.alignments import read_alignments
-from heedful.tasks.translation.looking import alignment_score, has_attention, look
-from heedful.tasks.translation.tokenizers import Tokenizers
-from heedful.tasks.translation.translator import Translator, TranslatorSettings
+from heedful.tasks.translation.data import Tokenizers
+from heedful.tasks.translation.inspection import alignment_score, has_attention, look, read_alignments
+from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 
 SOURCE, TARGET = "저는 책을 읽어요.", "I read books."
 

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import DataError
 from heedful.families import build, config_of
-from heedful.tasks.translation.sentences import parts_within, sentences
-from heedful.tasks.translation.tokenizers import Tokenizers
-from heedful.tasks.translation.translator import Translator, TranslatorSettings
+from heedful.tasks.translation.data import Tokenizers, parts_within, sentences
+from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 
 
 def words(text: str) -> int:

@@ -28,7 +28,7 @@ def test_the_scores_are_sacrebleus_of_what_predict_gives(model: Path, corpus: Pa
     done = heedful("evaluate", model, "--data", corpus / "valid.tsv", "--out", tmp_path / "new" / "scores.json")
     assert done.code == 0, done.err
     pairs = [line.split("\t") for line in (corpus / "valid.tsv").read_text().splitlines()]
-    outputs = package.load(model).predict([source for source, _ in pairs])
+    outputs = package.load(model, "translation").predict([source for source, _ in pairs])
     references = [[target for _, target in pairs]]
     found = json.loads((tmp_path / "new" / "scores.json").read_text())
     assert found["scores"]["bleu"]["value"] == sacrebleu.corpus_bleu(outputs, references, force=True).score

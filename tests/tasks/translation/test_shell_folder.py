@@ -11,7 +11,7 @@ from small_runs import write_rows
 
 import heedful as package
 from heedful.config import read_mapping
-from heedful.tasks.run.folder import made
+from heedful.tasks.run.folder import run_artifacts
 from heedful.tasks.translation.task import TranslationTask
 from heedful.training import RunFolder
 from shell import Done, heedful, quick_train
@@ -70,7 +70,7 @@ def test_overwriting_removes_what_a_run_made_and_nothing_else(run: Path, corpus:
     assert done.code == 0, done.err
     assert all(path.read_text() == "mine" for path in mine)
     assert old.read_bytes() != before
-    left = {name for name in made(TranslationTask()) if (run / name).exists()}
+    left = {name for name in run_artifacts(TranslationTask()) if (run / name).exists()}
     assert {path.name for path in run.iterdir()} == {name.split("/")[0] for name in left} | {
         "run.lock",
         "notes.txt",
@@ -131,7 +131,7 @@ def test_more_steps_are_a_change_that_can_be_allowed(run: Path) -> None:
 
 def test_what_does_not_touch_the_weights_may_change(run: Path) -> None:
     assert resume(run, "--set", "training.log_every=1", "--set", "generation.beam=3").code == 0
-    assert package.load(run).settings.generation.beam == 3
+    assert package.load(run, "translation").settings.generation.beam == 3
     assert read_mapping(run / "run.yaml")["generation"]["beam"] == 3
 
 
@@ -168,11 +168,11 @@ def test_changed_data_is_named_and_where_allowed_goes_on_with_the_old_tokeniser(
     more = ("--set", "training.steps=8")
     one_line(resume(halfway, *more), f"changed: {data}.", "--allow-changes")
     tokenizer = (halfway / "tokenizer.json").read_bytes()
-    before = package.load(halfway).tokenizer
+    before = package.load(halfway, "translation").tokenizer
     done = resume(halfway, *more, "--allow-changes")
     assert done.code == 0, done.err
     assert "Training data" in done.out  # read again, and shown
-    assert package.load(halfway).tokenizer.encode("ko a") == before.encode("ko a")
+    assert package.load(halfway, "translation").tokenizer.encode("ko a") == before.encode("ko a")
     assert (halfway / "tokenizer.json").read_bytes() == (halfway / "data/tokenizer.json").read_bytes() == tokenizer
     assert read_mapping(halfway / "metrics.json")["training"]["steps"] == 8
 

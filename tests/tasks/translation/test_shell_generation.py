@@ -38,7 +38,7 @@ def test_an_option_is_the_keyword(keywords: dict[str, Any], model: Path) -> None
     words = [f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}") for name, value in keywords.items()]
     texts = ["a b c", "d e", "f"]
     done = heedful("predict", model, *words, stdin="".join(f"{text}\n" for text in texts).encode())
-    expected = package.load(model).predict(texts, **keywords)
+    expected = package.load(model, "translation").predict(texts, **keywords)
     assert done.out == "".join(f"{shown(text)}\n" for text in expected)
 
 
@@ -54,7 +54,7 @@ def test_several_answers_are_numbered_by_their_line(model: Path) -> None:
     done = heedful("predict", model, "--n-best", 3, "--scores", stdin=b"a b c\n\nd e\n")
     rows = [line.split("\t") for line in done.out.split("\n")[:-1]]
     assert [row[0] for row in rows] == ["1", "1", "1", "2", "3", "3", "3"]
-    found = package.load(model).candidates(["a b c", "", "d e"], beam=3, n_best=3)
+    found = package.load(model, "translation").candidates(["a b c", "", "d e"], beam=3, n_best=3)
     flat = [answer for answers in found for answer in answers]
     assert [float(row[3]) for row in rows] == pytest.approx([answer.logprob for answer in flat], abs=1e-3)
     for answers in found:
@@ -65,7 +65,7 @@ def test_json_holds_everything(model: Path) -> None:
     done = heedful("predict", model, "--json", "--sample", "--n-best", 2, stdin="a b c\n밥\n".encode())
     rows = [json.loads(line) for line in done.out.split("\n")[:-1]]
     assert [(row["line"], row["rank"]) for row in rows] == [(1, 1), (1, 2), (2, 1), (2, 2)]
-    found = package.load(model).candidates(["a b c", "밥"], sample=True, n_best=2)
+    found = package.load(model, "translation").candidates(["a b c", "밥"], sample=True, n_best=2)
     for row, answer in zip(rows, (answer for answers in found for answer in answers), strict=True):
         assert (row["text"], row["finished"], row["confidence"]) == (answer.text, answer.finished, None)
         assert row["tokens"] == [piece.text for piece in answer.pieces]
@@ -116,7 +116,7 @@ def test_a_stream_is_for_one_text(model: Path, corpus: Path) -> None:
 
 def test_only_whole_characters_are_shown(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hangul spelt in bytes, an emoji, bytes that are no character, and half a character at the end."""
-    loaded: Translator = package.load(model)
+    loaded: Translator = package.load(model, "translation")
     tokenizer = loaded.target_tokenizer
     spelt = [BYTE + byte for byte in " 한글👩\n".encode() + b"\xed\x95" + "끝".encode() + b"\xe2\x82"]
     ids = [*tokenizer.encode("a b"), *spelt]
@@ -152,7 +152,7 @@ def test_what_is_certain_is_on_the_screen_at_once(model: Path, monkeypatch: pyte
 
 
 def test_a_bundle_that_samples_goes_on_sampling_until_told_otherwise(model: Path) -> None:
-    loaded: Translator = package.load(model)
+    loaded: Translator = package.load(model, "translation")
     greedy, drawn = loaded.predict(["a b c"], beam=1), loaded.predict(["a b c"], sample=True)
     own = loaded.settings.generation.changed(beam=1, sample=True)
     loaded.settings = loaded.settings.changed(generation=own)

@@ -66,7 +66,7 @@ def test_any_text_keeps_its_lines(model: Path, texts: list[str]) -> None:
 
 def test_a_text_in_the_command_is_translated(model: Path) -> None:
     done = heedful("predict", model, "a b c")
-    (expected,) = package.load(model).predict(["a b c"])
+    (expected,) = package.load(model, "translation").predict(["a b c"])
     assert done.out == " ".join(expected.splitlines()) + "\n"
     assert heedful("predict", model, "").out == "\n"
     assert heedful("predict", model, "a\nb").out.count("\n") == 2
@@ -98,7 +98,7 @@ def test_many_lines_stream_in_order(model: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(io, "BytesIO", Lines)
     done = heedful("predict", model, "--beam", 1, stdin=stdin)
     assert written[10:] == [10] * 10 + [20] * 10 + [30] * 5 + [30]
-    expected = package.load(model).predict(texts, beam=1)
+    expected = package.load(model, "translation").predict(texts, beam=1)
     assert done.out.split("\n")[:-1] == [" ".join(text.splitlines()) for text in expected]
 
 
@@ -112,7 +112,7 @@ def test_a_line_that_is_refused_costs_no_other(model: Path, long_line: str, tmp_
     (tmp_path / "in").write_bytes(b"\n".join([b"a", long_line.encode(), b"b", damaged, b"a" * (1 << 20), b"c d", b""]))
     to_file = heedful("predict", model, tmp_path / "in", "--out", tmp_path / "out")
     to_screen = heedful("predict", model, tmp_path / "in")
-    written = package.load(model).predict(["a", "", "b", "", "", "c d"])
+    written = package.load(model, "translation").predict(["a", "", "b", "", "", "c d"])
     expected = [" ".join(text.splitlines()).translate(dict.fromkeys(range(32), "\ufffd")) for text in written]
     assert (tmp_path / "out").read_text().split("\n") == [*expected, ""]
     assert to_screen.out.split("\n") == [*expected, ""]

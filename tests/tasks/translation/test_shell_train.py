@@ -86,7 +86,7 @@ def test_three_models_by_one_command_and_one_page_that_compares_them(corpus: Pat
         assert done.code == 0, done.err
         for file in BUNDLE:
             assert (tmp_path / name / file).stat().st_size > 100
-    families = [package.load(tmp_path / name).config for name in MODELS]
+    families = [package.load(tmp_path / name, "translation").config for name in MODELS]
     assert [config.family for config in families] == ["original", "recurrent", "recurrent"]
     assert [getattr(config, "attention", "") for config in families] == ["", "additive", "none"]
     done = heedful("report", *[tmp_path / name for name in MODELS], "--out", tmp_path / "all.html")
@@ -101,9 +101,9 @@ def test_three_models_by_one_command_and_one_page_that_compares_them(corpus: Pat
     ("setting", "check"),
     [
         ("training.precision=bf16", lambda run: True),
-        ("generation.beam=2", lambda run: package.load(run).settings.generation.beam == 2),
+        ("generation.beam=2", lambda run: package.load(run, "translation").settings.generation.beam == 2),
         ("data.holdout=3", lambda run: read_mapping(run / "data/reading.json")["held_out"] < 12),
-        ("model.dropout=0.3", lambda run: package.load(run).config.dropout == 0.3),
+        ("model.dropout=0.3", lambda run: package.load(run, "translation").config.to_dict()["dropout"] == 0.3),
         ("training.average=last", lambda run: "mean" in read_mapping(run / "metrics.json")["training"]["weights"]),
     ],
 )
@@ -123,8 +123,8 @@ def test_tensorboard_is_written_where_it_is_installed(corpus: Path, tmp_path: Pa
 def test_two_tokenisers_where_they_are_asked_for(corpus: Path, tmp_path: Path) -> None:
     done = quick_train(tmp_path / "run", [corpus / "train.tsv"], setting=["tokenizer.joint=false"])
     assert done.code == 0, done.err
-    translator = package.load(tmp_path / "run")
-    assert translator.config.tied == "output"
+    translator = package.load(tmp_path / "run", "translation")
+    assert translator.config.to_dict()["tied"] == "output"
     assert translator.tokenizer is not translator.target_tokenizer
     assert len(translator.predict(["a b"])) == 1
     assert quick_train(tmp_path / "run", (), "--resume", setting=["tokenizer.joint=false"]).code == 0
@@ -200,7 +200,7 @@ def test_a_full_gpu_is_no_traceback(corpus: Path, tmp_path: Path, monkeypatch: p
     def full(*_: object, **__: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried …")
 
-    monkeypatch.setattr("heedful.tasks.translation.job.TranslationJob.loss", full)
+    monkeypatch.setattr("heedful.tasks.translation.task.TranslationTask.loss", full)
     done = quick_train(tmp_path / "run", [corpus / "train.tsv"])
     assert done.code == 1
     assert "--set training.batch_tokens=128 --resume" in done.err

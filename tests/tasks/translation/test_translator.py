@@ -14,7 +14,7 @@ from small_runs import small_config, symbol_files
 import heedful as package
 from heedful.errors import ConfigError, DataError
 from heedful.tasks.bundle import BundleError
-from heedful.tasks.translation.train import train
+from heedful.tasks.translation.task import train
 from heedful.training import Event, Trained
 from shell import heedful
 
@@ -34,7 +34,7 @@ def bundle(model: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("beam", [1, 3])
 def test_together_or_alone_the_answers_are_the_same(beam: int, model: Path) -> None:
-    translator = package.load(model)
+    translator = package.load(model, "translation")
     together = translator.answers(TEXTS, beam=beam)
     for text, answer in zip(TEXTS, together, strict=True):
         (alone,) = translator.answers([text], beam=beam)
@@ -44,7 +44,7 @@ def test_together_or_alone_the_answers_are_the_same(beam: int, model: Path) -> N
 
 
 def test_what_is_saved_is_what_was_loaded(model: Path, tmp_path: Path) -> None:
-    translator = package.load(model)
+    translator = package.load(model, "translation")
     translator.save(tmp_path / "copy")
     for name in FILES:
         assert (tmp_path / "copy" / name).read_bytes() == (model / name).read_bytes()
@@ -53,12 +53,12 @@ def test_what_is_saved_is_what_was_loaded(model: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("device", ["cpu", "cpu:0", "auto", torch.device("cpu")])
 def test_a_device_is_named_in_any_way_torch_knows(device: Any, model: Path) -> None:
-    assert len(package.load(model, device=device).predict(["a"])) == 1
+    assert len(package.load(model, "translation", device=device).predict(["a"])) == 1
 
 
 def test_a_device_that_is_not_there_is_an_error_in_words(model: Path) -> None:
     with pytest.raises(ConfigError, match="'abacus' cannot be used here"):
-        package.load(model, device="abacus")
+        package.load(model, "translation", device="abacus")
 
 
 @pytest.mark.parametrize(
@@ -73,12 +73,12 @@ def test_a_device_that_is_not_there_is_an_error_in_words(model: Path) -> None:
 )
 def test_what_is_no_list_of_texts_is_refused(texts: Any, said: str, model: Path) -> None:
     with pytest.raises(DataError, match=said):
-        package.load(model).predict(texts)
+        package.load(model, "translation").predict(texts)
 
 
 def test_a_word_that_the_search_does_not_know_is_refused(model: Path) -> None:
     with pytest.raises(ConfigError, match="did you mean 'beam'"):
-        package.load(model).predict(["a"], bean=3)
+        package.load(model, "translation").predict(["a"], bean=3)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -95,7 +95,7 @@ def test_a_damaged_bundle_names_the_file(name: str, harm: str, bundle: Path) -> 
     else:
         path.write_bytes({"empty": b"", "truncated": content[:middle], "not text": b"\xff" * 100}[harm])
     with pytest.raises(BundleError, match=name) as error:
-        package.load(bundle)
+        package.load(bundle, "translation")
     assert "\n" not in str(error.value)
     done = heedful("predict", bundle, "a")
     assert done.code == 1
@@ -118,14 +118,14 @@ def test_a_config_that_says_something_else_is_refused(change: dict[str, Any], sa
     values = json.loads((bundle / "config.json").read_text()) | change
     (bundle / "config.json").write_text(json.dumps(values))
     with pytest.raises(BundleError, match=said):
-        package.load(bundle)
+        package.load(bundle, "translation")
 
 
 def test_a_folder_that_is_no_model(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match="is not a folder"):
-        package.load(tmp_path / "nowhere")
+        package.load(tmp_path / "nowhere", "translation")
     with pytest.raises(BundleError, match=r"holds no trained model: config\.json is missing; it was not written by"):
-        package.load(tmp_path)
+        package.load(tmp_path, "translation")
 
 
 def test_training_is_a_call_and_until_it_ends_there_is_no_model(tmp_path: Path) -> None:
@@ -137,8 +137,8 @@ def test_training_is_a_call_and_until_it_ends_there_is_no_model(tmp_path: Path) 
         seen.append(event)
         if isinstance(event, Trained):
             with pytest.raises(BundleError, match="training has not finished; go on with --resume"):
-                package.load(tmp_path / "run")
+                package.load(tmp_path / "run", "translation")
 
     translator = train(config, files, tmp_path / "run", watch=lambda job: [look])
     assert sum(isinstance(event, Trained) for event in seen) == 2
-    assert translator.predict(["a b"]) == package.load(tmp_path / "run").predict(["a b"])
+    assert translator.predict(["a b"]) == package.load(tmp_path / "run", "translation").predict(["a b"])

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...tasks.answers import Answer
 from ...tasks.predictor import ItemError
-from ...tasks.translation.looking import has_attention, look
+from ...tasks.translation.inspection import has_attention, look
 from ..desk import Desk
 from ..metrics import Metrics
 from ..models import Served
@@ -25,7 +25,11 @@ from .parameters import TranslateRequest
 
 def can_place(translator: Any, text: str) -> bool:
     """Whether a model can be asked: it is a translator with attention, and takes the whole sentence."""
-    return translator.output_kind == "translation" and has_attention(translator) and translator.why_not(text) is None
+    return (
+        translator.output_kind == "translation"
+        and has_attention(translator)
+        and translator.validation_error(text) is None
+    )
 
 
 def placed(translator: Any, source: str, target: str, spans: Sequence[Span]) -> list[Span] | None:

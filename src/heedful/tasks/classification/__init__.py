@@ -1,5 +1,5 @@
 """Classification: which class a text belongs to."""
 
-from .classifier import Classifier, ClassifierSettings
+from .predictor import Classifier, ClassifierSettings
 
 __all__ = ["Classifier", "ClassifierSettings"]

@@ -1,4 +1,7 @@
-"""Forecasting's four answers: series, a patch forecaster, squared errors, MSE and MAE beside what they must beat."""
+"""Forecasting: series, a patch forecaster, squared errors, MSE and MAE beside what they must beat.
+
+Shapes: L steps of context, P patches, H heads.
+"""
 
 from __future__ import annotations
 
@@ -6,35 +9,60 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
-from ...data.series import SeriesStore
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ...data.report import SeriesReport
+from ...data.series import Series, SeriesStore, read_series
 from ...errors import ConfigError, DataError
-from ...families import build
+from ...families import PatchTSTConfig
+from ...lens.recorder import record
 from ...lens.report import ForecastPlot
-from ..run import Files, Task
-from ..run.folder import DATA
+from ...training.loss import Loss
+from ...training.objective import Monitor
+from ..predictor import ItemError
+from ..run import DataReport, Files, Task
+from ..run.task import DATA, settings_json
 from .config import ForecastingConfig
-from .evaluation import evaluate
-from .forecaster import LINEAR_FILE, SeriesForecaster
-from .job import ForecastingJob
-from .judging import SPOKEN
-from .prepare import SERIES, Prepared, Readings, model_for, prepare
+from .data import (
+    SERIES,
+    Cut,
+    SeriesData,
+    SeriesWindows,
+    WindowBatch,
+    WindowBatches,
+    divide_series,
+    everything,
+    model_for,
+    prepare_series,
+    windows_by_part,
+)
+from .predictor import LINEAR_FILE, ForecastSettings, SeriesForecaster
+from .scoring import MODEL, SPOKEN, Linear, errors_of, evaluate_windows, forecast_of, rivals
 
 CHANNELS = "the columns"
+MOST_PLACES = 20
+LOOKS = 4
+DIGITS = 6
 
 
-class ForecastingTask(Task[ForecastingConfig, Prepared]):
+class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
     """Tables of one or many series; validation and test are their later parts."""
 
     name: ClassVar[str] = SeriesForecaster.task
-    loads: ClassVar[type[Any]] = SeriesForecaster
-    counted: ClassVar[str] = "windows"
-    config: ClassVar[type[Any]] = ForecastingConfig
-    made: ClassVar[tuple[str, ...]] = (LINEAR_FILE, f"{DATA}/{SERIES}")
-    kept: ClassVar[tuple[str, ...]] = (CHANNELS,)
+    predictor_class: ClassVar[type[Any]] = SeriesForecaster
+    config_class: ClassVar[type[Any]] = ForecastingConfig
+    example_name: ClassVar[str] = "windows"
+    artifacts: ClassVar[tuple[str, ...]] = (LINEAR_FILE, f"{DATA}/{SERIES}")
+    frozen_settings: ClassVar[tuple[str, ...]] = (CHANNELS,)
 
-    def inputs(self, config: ForecastingConfig, files: Files) -> dict[str, Path]:
+    def input_files(self, config: ForecastingConfig, files: Files) -> dict[str, Path]:
         """Files, not folders: each is named."""
         if files.valid:
             raise ConfigError(
@@ -48,36 +76,102 @@ class ForecastingTask(Task[ForecastingConfig, Prepared]):
                 raise DataError(f"{path}: {why}")
         return {str(path): path for path in paths}
 
-    def decides(self, config: ForecastingConfig, files: Files) -> dict[str, str]:
+    def data_settings(self, config: ForecastingConfig, files: Files) -> dict[str, str]:
         """Columns, split, transform, season."""
         return {
             CHANNELS: json.dumps(files.columns),
-            "the data settings": json.dumps(config.data.to_dict(), sort_keys=True),
+            "the data settings": settings_json(config.data),
         }
 
-    def read(self, config: ForecastingConfig, files: Files, folder: Path, *, keep: bool) -> tuple[Prepared, Readings]:
+    def prepare(
+        self, config: ForecastingConfig, files: Files, folder: Path, *, keep: bool = False
+    ) -> tuple[SeriesData, DataReport[SeriesReport]]:
         """Checked, scaled and stored once."""
-        return prepare(config, files, folder)
+        return prepare_series(config, files, folder)
 
-    def open(self, config: ForecastingConfig, folder: Path) -> Prepared:
+    def open(self, config: ForecastingConfig, folder: Path) -> SeriesData:
         """The store."""
-        return Prepared.of(SeriesStore(folder / SERIES), config)
+        return divide_series(folder, SeriesStore(folder / SERIES), config)
 
-    def job(self, config: ForecastingConfig, data: Prepared) -> ForecastingJob:
-        """With fresh weights."""
-        model = model_for(config, data.store)
-        return ForecastingJob(config, data, model, build(model))
+    def model_config(self) -> PatchTSTConfig:
+        """For the channels that there are."""
+        return model_for(self.config, self.data.train.store)
 
-    def heading(self, predictor: SeriesForecaster) -> str:
+    def setup(self) -> None:
+        """The score to monitor is the MSE over all validation windows."""
+        training = self.config.training
+        self.monitor = Monitor("mse", higher_is_better=False)
+        self.batches = WindowBatches(self.data.train, training.batch_tokens, training.seed)
+
+    @property
+    def summary(self) -> str:
+        """SeriesWindows, channels, series."""
+        store = self.data.train.store
+        return f"{len(self.data.train):,} windows of {len(store.columns)} channels, {len(store.series)} series"
+
+    def loss(self, module: nn.Module, batch: WindowBatch) -> Loss:
+        """Sums over a batch's values; `plain` is of squares, whatever is minimised."""
+        forecast = module(batch.context, batch.keep)
+        error = (forecast - batch.target).where(batch.counts, 0.0)
+        squares = error.square().sum()
+        return Loss(self._minimised(error, squares), squares.detach(), batch.counts.sum())
+
+    def _minimised(self, error: Tensor, squares: Tensor) -> Tensor:
+        if self.config.loss == "mse":
+            return squares
+        if self.config.loss == "mae":
+            return error.abs().sum()
+        return F.huber_loss(error, error.new_zeros(()).expand_as(error), reduction="sum")
+
+    def validate(self, module: nn.Module) -> dict[str, float]:
+        """Over all validation windows."""
+        windows = self.data.valid
+        found = errors_of({MODEL: forecast_of(module, windows)}, windows)[MODEL]
+        return {"loss": found.mse, "mse": found.mse, "mae": found.mae}
+
+    def predictor(self, module: nn.Module) -> SeriesForecaster:
+        """With the scale of the training part, so that it speaks in the units of the file."""
+        store = self.data.train.store
+        settings = ForecastSettings(columns=store.columns, scale=store.scale, season=self.data.metadata.season)
+        return SeriesForecaster(self.model_config(), module, settings)
+
+    def final_evaluation(self, predictor: SeriesForecaster) -> dict[str, Any]:
+        """Validation and test, all windows of each; the linear model to beat goes into the bundle."""
+        windows, season = windows_by_part(self.data), self.data.metadata.season
+        predictor.linear = Linear.fit(windows["train"], windows["valid"])
+        scores = {
+            part: evaluate_windows(predictor.module, windows[part], season, predictor.linear)
+            for part in ("valid", "test")
+        }
+        return {
+            "validation": scores["valid"],
+            "sets": {"test": scores["test"]},
+            "forecasts": looks(predictor, windows["test"]),
+        }
+
+    def describe(self, batch: WindowBatch) -> Sequence[str]:
+        """Where the windows of a batch begin."""
+        return [self.data.train.place(window) for window in batch.windows[:MOST_PLACES]]
+
+    def identity(self) -> dict[str, str]:
+        """Fingerprints of the data, and in words what is made of it."""
+        return {
+            "series": self.data.train.fingerprint[:16],
+            "model": settings_json(self.model_config()),
+            "loss": self.config.loss,
+            "split": json.dumps(self.config.data.split),
+        }
+
+    def title(self, predictor: SeriesForecaster) -> str:
         """What is forecast, and how far."""
         module, columns = predictor.module, ", ".join(predictor.settings.columns)
         return f"{columns}: {module.head.horizon} steps from {module.context_length}"
 
     def evaluate(self, predictor: SeriesForecaster, files: Files) -> dict[str, Any]:
         """Over every window of files it has not seen."""
-        return evaluate(predictor, files.train, columns=files.columns)
+        return evaluate_files(predictor, files.train, columns=files.columns)
 
-    def remarks(self, predictor: SeriesForecaster, metrics: Mapping[str, Any]) -> list[str]:
+    def card_notes(self, predictor: SeriesForecaster, metrics: Mapping[str, Any]) -> list[str]:
         """Whether it beat what it must beat, on data that nothing was chosen by."""
         units = "Errors are in units of the training part's deviation; `metrics.json` has them in those of the file."
         return [*self.verdicts(metrics), units]
@@ -91,7 +185,7 @@ class ForecastingTask(Task[ForecastingConfig, Prepared]):
         ]
         return [f"On the test part, {test['n']:,} windows: {scores}.", *test["verdict"], *missing]
 
-    def shown(self, predictor: SeriesForecaster, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    def report_sections(self, predictor: SeriesForecaster, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         """The verdicts, and some windows with what they attend to."""
         return {
             "notes": [*self.verdicts(metrics), *metrics.get("notes", [])],
@@ -116,3 +210,147 @@ def _plot(look: Mapping[str, Any]) -> ForecastPlot:
         [(begin, end) for begin, end in look["attention"]["patches"]],
         look["attention"]["mean"],
     )
+
+
+def evaluate_files(
+    predictor: SeriesForecaster,
+    paths: Sequence[str | Path],
+    *,
+    columns: Sequence[str] | None = None,
+    reading: SeriesReport | None = None,
+) -> dict[str, Any]:
+    """Scores over every window of the files, in the form of metrics.json, and "forecasts" of some.
+
+    The linear model is the one that training has made: nothing is learned from these files. `columns` are for a model
+    whose own have no names.
+    """
+    series, model = _read(predictor, paths, columns, reading), _model(predictor)
+    with TemporaryDirectory() as folder:
+        store = SeriesStore.write(folder, series, predictor.settings.scale)
+        windows = everything(store, model.changed(n_channels=len(store.columns)))
+        if not len(windows):
+            longest = max(series, key=len)
+            raise DataError(
+                f"{longest.name} has {len(longest):,} steps; to judge a forecast of {model.horizon} from "
+                f"{model.context_length}, at least {model.context_length + model.horizon:,} are needed"
+            )
+        season = predictor.settings.season or store.season
+        return {
+            **evaluate_windows(predictor.module, windows, season, predictor.linear),
+            "forecasts": looks(predictor, windows),
+        }
+
+
+def forecast_files(
+    predictor: SeriesForecaster,
+    paths: Sequence[str | Path],
+    *,
+    columns: Sequence[str] | None = None,
+    reading: SeriesReport | None = None,
+) -> list[dict[str, Any]]:
+    """For each series of the files, the steps that follow it: {"series": …, "forecast": {column: […]}}."""
+    series = _read(predictor, paths, columns, reading)
+    try:
+        forecasts = predictor.predict([one.values for one in series])
+    except ItemError as error:
+        one = series[error.index]
+        raise DataError(f"{one.file}: {one.name}: {error.reason}") from None
+    return [
+        {
+            "series": one.name,
+            "forecast": {name: [row[place] for row in rows] for place, name in enumerate(one.columns)},
+        }
+        for one, rows in zip(series, forecasts, strict=True)
+    ]
+
+
+def _read(
+    predictor: SeriesForecaster,
+    paths: Sequence[str | Path],
+    columns: Sequence[str] | None,
+    reading: SeriesReport | None,
+) -> list[Series]:
+    """With the columns of the model, where they have names."""
+    own = predictor.settings.columns
+    if own and columns is not None and tuple(columns) != own:
+        raise DataError(f"this model forecasts {', '.join(own)}, not {', '.join(columns)}; leave out --columns")
+    series = read_series(paths, columns=own or columns, reading=reading)
+    together = predictor.module.embedding.n_channels
+    if together not in (1, len(series[0].columns)):
+        raise DataError(f"this model reads {together} channels together, not {len(series[0].columns)}")
+    return series
+
+
+def _model(predictor: SeriesForecaster) -> PatchTSTConfig:
+    assert isinstance(predictor.config, PatchTSTConfig)  # as its module is a Forecaster
+    return predictor.config
+
+
+def looks(predictor: SeriesForecaster, windows: SeriesWindows, count: int = LOOKS) -> list[dict[str, Any]]:
+    """What a forecaster says of some windows, beside the truth, and which patches it attended to: data for a plot.
+
+    They are spread evenly, each by another column; those in which nothing is judged are passed over.
+    """
+    chosen = np.unique(np.linspace(0, len(windows) - 1, min(count, len(windows))).astype(np.int64))
+    columns = len(windows.store.columns)
+    found = [_look(predictor, windows, int(window), place % columns) for place, window in enumerate(chosen)]
+    return [look for look in found if look is not None]
+
+
+def _look(predictor: SeriesForecaster, windows: SeriesWindows, window: int, column: int) -> dict[str, Any] | None:
+    store, model = windows.store, windows.model
+    cut = windows.cut([window])
+    if not cut.counts[..., column].any():
+        return None
+    begin = int(windows.begins([window])[0])
+    times = [store.when(row) for row in range(begin, begin + model.context_length + model.horizon)]
+    others = rivals(windows, predictor.settings.season, predictor.linear)
+    forecasts = {
+        name: forecast(cut.context)
+        for name, forecast in {"forecast": forecast_of(predictor.module, windows), **others}.items()
+    }
+
+    def shown(values: NDArray[Any]) -> list[float | None]:
+        real = store.scale.undo(values)[0, :, column].tolist()
+        return [None if np.isnan(value) else float(f"{value:.{DIGITS}g}") for value in real]
+
+    return {
+        "series": store.owner(begin).name,
+        "column": store.columns[column],
+        "times": None if times[0] is None else times,
+        "context": shown(cut.context),
+        "truth": shown(cut.target),
+        "forecast": shown(forecasts.pop("forecast")),
+        "rivals": {name: shown(values) for name, values in forecasts.items()},
+        "attention": _attention(predictor, windows, cut, column),
+    }
+
+
+@torch.inference_mode()
+def _attention(predictor: SeriesForecaster, windows: SeriesWindows, cut: Cut, column: int) -> dict[str, Any]:
+    """The last layer's, of the row that a column is read in.
+
+    `patches` are their first steps and those behind their last, counted in the context. `mean` and `heads` are how much
+    a patch is attended to, on average over the patches that attend; `weights` the whole map (P, P), mean over heads.
+    `reach` is how many steps away, on average, a head looks.
+    """
+    model, last = windows.model, windows.model.n_layers - 1
+    device = next(predictor.module.parameters()).device
+    batch = WindowBatch.of(cut, windows.together, whole=windows.store.whole).to(device)
+    with record(predictor.module, layers=last) as recording:
+        predictor.module(batch.context, batch.keep)
+    row = column // windows.together
+    weights: Tensor = recording.encoder[last][row].float().cpu()  # (H, P, P)
+    begins = (model.context_length - model.patch_length) % model.stride + model.stride * torch.arange(model.n_patches)
+    apart = (begins[:, None] - begins[None]).abs()
+    return {
+        "patches": [[begin, begin + model.patch_length] for begin in begins.tolist()],
+        "mean": _rounded(weights.mean(dim=(0, 1))),
+        "heads": _rounded(weights.mean(dim=1)),
+        "weights": _rounded(weights.mean(dim=0)),
+        "reach": _rounded((weights * apart).sum(dim=2).mean(dim=1)),
+    }
+
+
+def _rounded(values: Tensor) -> Any:
+    return torch.round(values.double(), decimals=4).tolist()

@@ -1,6 +1,5 @@
 """Images: which class one belongs to."""
 
-from .classifier import ImageClassifier
-from .preparing import ImageSettings
+from .predictor import ImageClassifier, ImageSettings
 
 __all__ = ["ImageClassifier", "ImageSettings"]

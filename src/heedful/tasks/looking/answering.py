@@ -12,9 +12,9 @@ from ...errors import ConfigError, DataError
 from ...generation import GenerationConfig, Hypothesis
 from ...generation.models import wiring_of
 from ..language_model import Continuer
+from ..predictor import plain, within
 from ..text_to_text import Rewriter
-from ..texts import plain, within
-from ..translation.translator import Translator
+from ..translation.predictor import Translator
 from ..writer import Writer
 from .assembling import EMPTY
 from .beams import History, Spell, beam_tree, end_of

@@ -18,7 +18,7 @@ from ..predictor import Predictor
 
 EMPTY = "the text is empty, so there is nothing to look at"
 
-P = TypeVar("P", bound=Predictor)
+P = TypeVar("P", bound=Predictor[Any, Any])
 
 
 @dataclass(frozen=True)

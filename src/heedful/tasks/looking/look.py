@@ -13,9 +13,9 @@ from ..embedding import Embedder
 from ..forecasting import SeriesForecaster
 from ..images import ImageClassifier
 from ..language_model import Continuer
-from ..masked import Filler
+from ..masked import MaskedLanguageModel
 from ..text_to_text import Rewriter
-from ..translation.translator import Translator
+from ..translation.predictor import Translator
 from .assembling import Notes
 from .image import see_image
 from .reading import see_classes, see_gaps, see_vector
@@ -28,7 +28,7 @@ WAYS: dict[type, Callable[..., dict[str, Any]]] = {
     Rewriter: see_translation,
     Continuer: see_continuation,
     Classifier: see_classes,
-    Filler: see_gaps,
+    MaskedLanguageModel: see_gaps,
     Embedder: see_vector,
     ImageClassifier: see_image,
     SeriesForecaster: see_series,

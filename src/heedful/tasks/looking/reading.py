@@ -11,10 +11,10 @@ from ...errors import DataError
 from ...lens.tokens import tokens_of
 from ...lens.trace import Trace, trace
 from ..classification import Classifier
-from ..classification.looking import as_shown
+from ..classification.predictor import display_text
 from ..embedding import Embedder
-from ..masked import Filler
-from ..reader import Reader, Row
+from ..masked import MaskedLanguageModel
+from ..text_encoder import Row, TextEncoderPredictor
 from .assembling import EMPTY, Notes, apart, classes_of, only
 
 GUESSES, GUESSES_OF_SEVERAL = 10, 5  # for a gap alone, and for each of several
@@ -44,13 +44,13 @@ def see_vector(embedder: Embedder, item: Any, notes: Notes, words: Mapping[str, 
     return _read(embedder, item, row, seen, notes)
 
 
-def see_gaps(filler: Filler, item: Any, notes: Notes, words: Mapping[str, Any]) -> dict[str, Any]:
+def see_gaps(filler: MaskedLanguageModel, item: Any, notes: Notes, words: Mapping[str, Any]) -> dict[str, Any]:
     """What may stand in the gaps. A text without one is read all the same: what looks at what can be seen."""
     only(words, filler)
     filler = apart(filler)
     if not isinstance(item, str) or filler.settings.mask not in item:
         _refuse_others_signs(item, filler.settings.mask)
-        row = Reader.prepared(filler, item)
+        row = TextEncoderPredictor.prepared(filler, item)
         return _read(filler, item, row, _passed(filler, row), notes)
     row, several = filler.prepared(item), item.count(filler.settings.mask) > 1
     with trace(filler.module) as seen:
@@ -70,7 +70,7 @@ def _refuse_others_signs(item: Any, mask: str) -> None:
 
 
 @torch.inference_mode()
-def _passed(reader: Reader, row: Row) -> Trace:
+def _passed(reader: TextEncoderPredictor[Any], row: Row) -> Trace:
     device = next(reader.module.parameters()).device
     segments = None if row.segments is None else torch.tensor([row.segments], device=device)
     with trace(reader.module) as seen:
@@ -79,7 +79,7 @@ def _passed(reader: Reader, row: Row) -> Trace:
 
 
 def _read(
-    reader: Reader,
+    reader: TextEncoderPredictor[Any],
     item: Any,
     row: Row,
     seen: Trace,
@@ -91,7 +91,7 @@ def _read(
         raise DataError(EMPTY)
     return {
         "kind": "reading",
-        "question": as_shown(item),
+        "question": display_text(item),
         "answer": answer,
         "sequences": {"source": tokens_of(reader.tokenizer, row.ids)},
         "classes": classes,

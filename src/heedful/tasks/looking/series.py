@@ -15,7 +15,7 @@ from ...data.series.dates import shown
 from ...errors import DataError, unknown
 from ...lens.trace import Trace, trace, twin
 from ..forecasting import SeriesForecaster
-from ..forecasting.series import newest
+from ..forecasting.predictor import newest
 from ..predictor import ItemError
 from .assembling import Notes, only, token
 

@@ -18,7 +18,7 @@ from ...lens.tokens import TokenDict, spelt, tokens_of
 from ...lens.trace import trace, twin
 from ..language_model import Continuer
 from ..text_to_text import Rewriter
-from ..translation.translator import Translator
+from ..translation.predictor import Translator
 from .alignment import Side, alignment
 from .answering import answered, continued, given_to, only_part, start_and_ends
 from .assembling import Notes, only

@@ -1,5 +1,5 @@
-"""Masked words: which token stands in a gap."""
+"""Masked words: gaps in a text, filled."""
 
-from .filler import Filler, FillerSettings, Guess
+from .predictor import MaskedLanguageModel, MaskedLanguageModelSettings
 
-__all__ = ["Filler", "FillerSettings", "Guess"]
+__all__ = ["MaskedLanguageModel", "MaskedLanguageModelSettings"]

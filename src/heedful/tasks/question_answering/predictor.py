@@ -16,7 +16,7 @@ from torch import Tensor
 from ...config import Config
 from ...data.published_tokenizer import EncodedWindow
 from ...errors import DataError
-from ..predictor import plain
+from ..predictor import OutputKind, plain
 from ..text_encoder import Row, Text, TextEncoderPredictor, uses_segments
 
 MAX_TOKENS = 384  # of a window, as in BERT's paper, where the model reads as many
@@ -75,6 +75,8 @@ class QuestionAnswerer(TextEncoderPredictor[ExtractedAnswer]):
     """What `heedful.load` gives for a bundle of question answering; an item is a pair (question, context)."""
 
     task: ClassVar[str] = "question-answering"
+    output_kind: ClassVar[OutputKind] = "answer"
+    accepts_pairs: ClassVar[bool] = True
     settings_class: ClassVar[type[Config]] = QuestionAnswererSettings
 
     @property

@@ -32,12 +32,10 @@ from ...training.config import TrainingConfig
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
 from ..run import DataReport, Files
-from ..run.data import Split, split_examples
-from ..run.task import DATA
+from ..run.task import DATA, Split, split_examples
 from ..scoring import Score
 from ..span_scores import answer_scores, answer_tokens, exact_match, token_f1
-from ..text_encoder import uses_segments
-from ..text_encoder_task import TextConfig, TextEncoderConfig, TextEncoderTask
+from ..text_encoder import TextConfig, TextEncoderConfig, TextEncoderTask, uses_segments
 from .predictor import (
     MAX_TOKENS,
     STRIDE,

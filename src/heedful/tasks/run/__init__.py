@@ -1,19 +1,21 @@
-"""What every run shares, whatever its task: the folder, the data's fingerprints, training, the card, the page."""
+"""What every run shares, whatever its task: the folder, the data's fingerprints, training, the card, the report."""
 
+from ...data.report import DataReport
 from .config import Files, RunConfig
-from .folder import asked
+from .folder import read_run
 from .reporting import write_report
-from .task import Readings, Task, TaskJob, TooLittleDataError
+from .task import AnyTask, Task, TooLittleDataError, TrainingData
 from .train import train
 
 __all__ = [
+    "AnyTask",
+    "DataReport",
     "Files",
-    "Readings",
     "RunConfig",
     "Task",
-    "TaskJob",
     "TooLittleDataError",
-    "asked",
+    "TrainingData",
+    "read_run",
     "train",
     "write_report",
 ]

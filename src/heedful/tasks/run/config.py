@@ -18,12 +18,12 @@ LIMITS = ("steps", "epochs")
 class RunConfig(Config):
     """The settings of every run; a task adds its own. `preset` names the model that is meant where none is.
 
-    `agrees`: the task can ask two passes over a batch to agree (`training.r_drop`).
+    `supports_r_drop`: the task can ask two passes over a batch to agree (`training.r_drop`).
     """
 
     title: ClassVar[str] = "run"
     preset: ClassVar[str]
-    agrees: ClassVar[bool] = False
+    supports_r_drop: ClassVar[bool] = False
 
     model: FamilyConfig
     training: TrainingConfig = field(default_factory=TrainingConfig)
@@ -31,7 +31,7 @@ class RunConfig(Config):
     def __post_init__(self) -> None:  # not in `check`, which every task writes anew
         super().__post_init__()
         self.require(
-            self.agrees or not self.training.r_drop,
+            self.supports_r_drop or not self.training.r_drop,
             f"training.r_drop={self.training.r_drop} is for translation, text to text and classification; "
             "leave it out here, or give 0",
         )
@@ -52,7 +52,7 @@ class RunConfig(Config):
         if isinstance(training, Mapping):
             if not training.keys().isdisjoint(LIMITS):  # a run ends with what was asked for, not with what is usual
                 training = {**dict.fromkeys(LIMITS), **training}
-            given["training"] = cls.usual_training(given).changed(**training)
+            given["training"] = cls.default_training(given).changed(**training)
         for part in fields(cls):
             usual = part.default_factory() if callable(part.default_factory) else None
             if part.name != "model" and isinstance(usual, Config) and isinstance(given.get(part.name), Mapping):
@@ -60,7 +60,7 @@ class RunConfig(Config):
         return super().from_dict(given)
 
     @classmethod
-    def usual_training(cls, given: Mapping[str, Any]) -> TrainingConfig:
+    def default_training(cls, given: Mapping[str, Any]) -> TrainingConfig:
         """How such a run is trained, where it is not said."""
         (usual,) = (part.default_factory for part in fields(cls) if part.name == "training")
         found: TrainingConfig = usual()  # type: ignore[operator]  # every task has one

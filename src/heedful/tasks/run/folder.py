@@ -1,76 +1,84 @@
-"""What a run keeps in its folder, and when the folder may be used."""
+"""A run's folder: what lies in it, when it may be used, and its data: read, opened, or read again where it changed."""
 
 from __future__ import annotations
 
 import shutil
+import warnings
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ...config import read_mapping, write_mapping
-from ...errors import ConfigError
+from ...data.report import DataReport
+from ...errors import ConfigError, DataError
+from ...files import sha256_of
 from ...training import checkpoint
-from ...training.errors import FolderError, ResumeError
+from ...training.errors import FolderError, ResumeError, ResumeWarning
 from ..bundle import CONFIG, WEIGHTS
 from .config import Files
-from .task import Task
+from .task import DATA, SCRATCH, VALIDATION, AnyTask, C, D, Task
 
-ASKED, DATA, METRICS, CARD, REPORT = "run.yaml", "data", "metrics.json", "README.md", "report.html"
-# In DATA; SOURCES is written when it is whole.
-READING, SOURCES, SCRATCH, MADE = "reading.json", "sources.json", ".clean", "made.json"
-WORTH = {CONFIG, "checkpoints", f"{DATA}/{SOURCES}"}  # without any of these, nothing is lost by beginning again
+RUN, METRICS, CARD, REPORT = "run.yaml", "metrics.json", "README.md", "report.html"
+READING, SOURCES, ARTIFACTS = (
+    "reading.json",
+    "sources.json",
+    "made.json",
+)  # in DATA; SOURCES is written when it is whole
+VALUABLE = {CONFIG, "checkpoints", f"{DATA}/{SOURCES}"}  # without any of these, nothing is lost by beginning again
 
 
-def made(task: Task[Any, Any]) -> tuple[str, ...]:
+def run_artifacts(task: AnyTask) -> tuple[str, ...]:
     """Everything a run leaves behind; `overwrite` removes these and nothing else.
 
-    ASKED goes last: while it is there, the rest is known to be a run's.
+    RUN goes last: while it is there, the rest is known to be a run's.
     """
-    usual = (CONFIG, WEIGHTS, METRICS, CARD, REPORT, "log.jsonl", "tensorboard", "checkpoints")
-    data = (f"{DATA}/{name}" for name in (READING, SCRATCH, MADE))
-    return (*usual, *task.made, *data, f"{DATA}/{SOURCES}", ASKED)
+    common = (CONFIG, WEIGHTS, METRICS, CARD, REPORT, "log.jsonl", "tensorboard", "checkpoints")
+    data = (f"{DATA}/{name}" for name in (READING, SCRATCH, ARTIFACTS))
+    return (*common, *task.artifacts, *data, f"{DATA}/{SOURCES}", RUN)
 
 
-def begin(task: Task[Any, Any], out: Path, *, overwrite: bool) -> None:
+def clear(task: AnyTask, out: Path, *, overwrite: bool) -> None:
     """Make room for a new run, or say why there is none."""
-    there = [name for name in dict.fromkeys((*_left_by_another(out), *made(task))) if _holds(out / name)]
-    if not there:
+    present = [name for name in dict.fromkeys((*_left_by_another(out), *run_artifacts(task))) if _holds(out / name)]
+    if not present:
         return
-    if ASKED not in there:
+    if RUN not in present:
         raise FolderError(
-            f"{out} holds {', '.join(there)}, not made by a run, which would write these; choose another folder (--out)"
+            f"{out} holds {', '.join(present)}, not made by a run, which would write these; "
+            "choose another folder (--out)"
         )
-    if not overwrite and not WORTH.isdisjoint(there):
+    if not overwrite and not VALUABLE.isdisjoint(present):
         raise FolderError(
             f"{out} holds a run already; go on with it (--resume), replace it (--overwrite), "
             "or choose another folder (--out)"
         )
-    for name in there:
+    for name in present:
         path = out / name
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def check_resumable(task: Task[Any, Any], out: Path) -> bool:
+def check_resumable(task: AnyTask, out: Path) -> bool:
     """Whether the run in this folder has trained yet; an error where there is none, or none that can go on."""
-    asked(task, out)
+    read_run(task, out)
     trained = bool(checkpoint.steps_in(out / "checkpoints"))
     if not trained and (out / CONFIG).exists():
         raise ResumeError(f"the run in {out} is finished and its checkpoints are gone; begin a new one (--overwrite)")
     return trained
 
 
-def asked(task: Task[Any, Any], out: str | Path) -> tuple[Any, Files]:
-    """What the run in this folder was told to do."""
-    path = Path(out) / ASKED
+def read_run(task: Task[C, Any, Any], out: str | Path) -> tuple[C, Files]:
+    """The config and the files of the run in this folder."""
+    path = Path(out) / RUN
     if not path.exists():
         raise ResumeError(f"{out} holds no run to go on with; leave out --resume to begin one")
     try:
         values = read_mapping(path)
-        of = values.pop("task", task.name)
+        name = values.pop("task", task.name)
         files = Files.from_dict(values.pop("files", None))
-        if of != task.name:
-            raise ResumeError(f"the run in {out} is of the task {of}, not {task.name}")
-        return task.config.from_dict(values), files
+        if name != task.name:
+            raise ResumeError(f"the run in {out} is of the task {name}, not {task.name}")
+        config: C = task.config_class.from_dict(values)
+        return config, files
     except ConfigError as error:
         raise ResumeError(f"{path} is not as the run wrote it: {error}") from None
 
@@ -78,18 +86,86 @@ def asked(task: Task[Any, Any], out: str | Path) -> tuple[Any, Files]:
 def _left_by_another(out: Path) -> list[str]:
     """What an earlier run said that it would make, whatever its task was; only names within the folder count."""
     try:
-        names = read_mapping(out / DATA / MADE).get("made", [])
+        names = read_mapping(out / DATA / ARTIFACTS).get("made", [])
     except ConfigError:
         return []
     plain = [name for name in names if isinstance(name, str) and ".." not in Path(name).parts]
-    return [name for name in plain if not Path(name).is_absolute() and Path(name).parts and name != ASKED]
+    return [name for name in plain if not Path(name).is_absolute() and Path(name).parts and name != RUN]
 
 
-def remember(task: Task[Any, Any], config: Any, files: Files, out: Path) -> None:
-    """Write down what the run is told to do; `asked` reads it, and so does --config."""
-    write_mapping(out / ASKED, {"task": task.name, **config.to_dict(), "files": asdict(files)})
-    write_mapping(out / DATA / MADE, {"made": made(task)})
+def write_run(task: AnyTask, config: Any, files: Files, out: Path) -> None:
+    """Write down what the run is told to do; `read_run` reads it, and so does --config."""
+    write_mapping(out / RUN, {"task": task.name, **config.to_dict(), "files": asdict(files)})
+    write_mapping(out / DATA / ARTIFACTS, {"made": run_artifacts(task)})
 
 
 def _holds(path: Path) -> bool:
     return any(path.iterdir()) if path.is_dir() else path.exists()
+
+
+def prepare_data(
+    task: Task[C, D, Any], config: C, files: Files, folder: Path, *, keep: bool = False
+) -> tuple[D, DataReport[Any]]:
+    """The data of a run that begins, and what was read."""
+    # A file that is missing is named before any harm is done.
+    fingerprints = {**task.data_settings(config, files), **_sums(task, config, files)}
+    (folder / SOURCES).unlink(missing_ok=True)
+    data, report = task.prepare(config, files, folder, keep=keep)
+    write_mapping(folder / READING, report.to_dict())
+    write_mapping(folder / SOURCES, fingerprints)
+    return data, report
+
+
+def resume_data(
+    task: Task[C, D, Any], config: C, files: Files, folder: Path, *, has_trained: bool, allow_changes: bool
+) -> tuple[D, DataReport[Any] | None]:
+    """The data of a run that goes on; no report where what was made of the files is still right.
+
+    Files that have changed are read only if that is allowed; for files that are merely gone, what was made of them
+    serves. A run that has trained keeps its tokeniser: its weights mean nothing with another.
+    """
+    before = read_mapping(folder / SOURCES) if (folder / SOURCES).exists() else None
+    if before is not None:
+        now = _fingerprints_now(task, config, files, before)
+        changed = sorted(name for name in {**before, **now} if before.get(name) != now.get(name))
+        gone = [name for name in changed if name not in now]
+        if has_trained and (fixed := [name for name in changed if name in task.frozen_settings]):
+            raise ResumeError(f"{' and '.join(fixed)} have changed, and a run keeps its own; begin a new run")
+        if changed and not allow_changes:
+            named = ", ".join(f"{name} (gone)" if name in gone else name for name in changed)
+            new = f"the {task.example_name} made from it" if changed == gone else "the new data"
+            raise ResumeError(
+                f"the data is not what this run began with; changed: {named}. "
+                f"Put it back, begin a new run, or go on with {new} (--allow-changes)"
+            )
+        if changed and changed == gone:
+            message = f"gone: {', '.join(gone)}; the run goes on with the {task.example_name} made from it"
+            warnings.warn(message, ResumeWarning, stacklevel=2)
+            return task.open(config, folder), None
+        if not changed:
+            try:
+                return task.open(config, folder), None
+            except DataError as error:
+                warnings.warn(f"{error}; the data is read again", ResumeWarning, stacklevel=2)
+    return prepare_data(task, config, files, folder, keep=has_trained)
+
+
+def _fingerprints_now(task: AnyTask, config: Any, files: Files, before: dict[str, str]) -> dict[str, str]:
+    """Those of the settings and of the files as they are; none of a file of `before` that is gone."""
+    settings = dict(task.data_settings(config, files))
+    try:
+        return settings | _sums(task, config, files)
+    except DataError:
+        known = {name: Path(name.removesuffix(VALIDATION)) for name in before if name not in settings}
+        given = [Path(path) for path in (*files.train, *files.valid)]
+        covered = {place for path in known.values() for place in (path, *path.parents)}
+        if all(path.exists() for path in known.values()) or any(
+            not path.exists() and path not in covered for path in given
+        ):
+            raise
+        return settings | {name: sha256_of(path) for name, path in known.items() if path.exists()}
+
+
+def _sums(task: AnyTask, config: Any, files: Files) -> dict[str, str]:
+    """Of every file that is read."""
+    return {name: sha256_of(path) for name, path in task.input_files(config, files).items()}

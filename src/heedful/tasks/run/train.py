@@ -12,77 +12,78 @@ from typing import Any
 import torch
 
 from ...config import write_mapping
+from ...data.report import DataReport
 from ...errors import HeedfulError
 from ...files import sha256_of, write_text
 from ...training import Event, Finished, FolderError, Observer, Outcome, RunFolder, Saved, fit
 from ...training.parallel import world
-from .card import card
 from .config import Files
-from .folder import CARD, DATA, METRICS, SOURCES, begin, check_resumable, remember
-from .reporting import write_report
-from .sources import go_on, read_anew
-from .task import Readings, Task, TaskJob, TooLittleDataError
+from .folder import CARD, METRICS, SOURCES, check_resumable, clear, prepare_data, resume_data, write_run
+from .reporting import model_card, write_report
+from .task import DATA, AnyTask, C, D, Task, TooLittleDataError
 
 VISIBLE = 60.0  # seconds until what one machine wrote must be there for another
 
 
 def train(
-    task: Task[Any, Any],
-    config: Any,
+    task: Task[C, D, Any],
+    config: C,
     files: Files,
     out: str | Path,
     *,
     resume: bool = False,
     allow_changes: bool = False,
     overwrite: bool = False,
-    on_read: Callable[[Readings], None] = lambda _: None,
-    watch: Callable[[Any], Sequence[Observer]] = lambda _: (),
+    on_read: Callable[[DataReport[Any]], None] = lambda _: None,
+    watch: Callable[[AnyTask], Sequence[Observer]] = lambda _: (),
 ) -> Any:
     """Train a task's model and leave its bundle, its scores, its card and its report in `out`.
 
-    `on_read` is told what was read before training begins; `watch` gives the observers of the run. With `resume`
+    `on_read` is told what was read before training begins; `watch` gives the observers of the bound task. With `resume`
     the run in `out` goes on from its newest checkpoint; what has changed since is refused unless `allow_changes`.
-    Of several processes, the first reads, judges and writes; the others get None.
+    Of several processes, the first reads, evaluates and writes; the others get None.
     """
     folder, here = RunFolder(out), world()
     with here.guarded(), folder.held(), _writing(folder.path), _telling(on_read):
 
-        def read() -> tuple[Any, Readings | None]:
+        def read() -> tuple[D, DataReport[Any] | None]:
             if resume:
                 trained = check_resumable(task, folder.path)
-                return go_on(task, config, files, folder.path / DATA, has_trained=trained, allow_changes=allow_changes)
-            begin(task, folder.path, overwrite=overwrite)
-            remember(task, config, files, folder.path)  # before the data is read, so that reading can be interrupted
-            return read_anew(task, config, files, folder.path / DATA)
+                return resume_data(
+                    task, config, files, folder.path / DATA, has_trained=trained, allow_changes=allow_changes
+                )
+            clear(task, folder.path, overwrite=overwrite)
+            write_run(task, config, files, folder.path)  # before the data is read, so that reading can be interrupted
+            return prepare_data(task, config, files, folder.path / DATA)
 
-        data, readings = read() if here.rank == 0 else (None, None)
         if here.rank == 0:
+            data, report = read()
             here.broadcast_object(_sign(folder.path))
         else:
             _await(folder.path, here.broadcast_object(None))
-            data = task.open(config, folder.path / DATA)
-        if readings is not None:
-            on_read(readings)
+            data, report = task.open(config, folder.path / DATA), None
+        if report is not None:
+            on_read(report)
         torch.manual_seed(config.training.seed)
-        job = task.job(config, data)
+        bound = task.bind(config, data)
 
-        def remembering(event: Event) -> None:
+        def remember(event: Event) -> None:
             """Settings that a resumed run has changed become its own with the first checkpoint made with them."""
             if isinstance(event, Saved | Finished):
-                remember(task, config, files, folder.path)
+                write_run(task, config, files, folder.path)
 
-        observers = [remembering, *watch(job)] if here.rank == 0 else []
-        outcome = fit(job, config.training, folder, resume=resume, allow_changes=allow_changes, observers=observers)
-        predictor = _finish(task, job, outcome, folder.path) if here.rank == 0 else None
+        observers = [remember, *watch(bound)] if here.rank == 0 else []
+        outcome = fit(bound, config.training, folder, resume=resume, allow_changes=allow_changes, observers=observers)
+        predictor = _finish(bound, outcome, folder.path) if here.rank == 0 else None
         here.barrier()
         return predictor
 
 
-def _finish(task: Task[Any, Any], job: TaskJob[Any], outcome: Outcome, out: Path) -> Any:
+def _finish(task: AnyTask, outcome: Outcome, out: Path) -> Any:
     """Everything about the model, and the bundle's config last."""
-    predictor = job.predictor(outcome.module)
+    predictor = task.predictor(outcome.module)
     metrics = {
-        **job.judge(predictor),
+        **task.final_evaluation(predictor),
         "training": {
             "steps": outcome.step,
             "seconds": round(outcome.seconds, 1),
@@ -92,7 +93,7 @@ def _finish(task: Task[Any, Any], job: TaskJob[Any], outcome: Outcome, out: Path
         "parameters": sum(parameter.numel() for parameter in predictor.module.parameters()),
     }
     write_mapping(out / METRICS, metrics)
-    write_text(out / CARD, card(task, predictor, metrics, out))
+    write_text(out / CARD, model_card(task, predictor, metrics, out))
     predictor.save(out)
     write_report(task, [out])
     return predictor
@@ -116,12 +117,12 @@ def _await(out: Path, sign: str, patience: float = VISIBLE) -> None:
 
 
 @contextmanager
-def _telling(on_read: Callable[[Readings], None]) -> Iterator[None]:
+def _telling(on_read: Callable[[DataReport[Any]], None]) -> Iterator[None]:
     """Where too little data is left, what became of the rest is told before the error."""
     try:
         yield
     except TooLittleDataError as error:
-        on_read(error.readings)
+        on_read(error.report)
         raise
 
 

@@ -19,7 +19,7 @@ from ...config import Config
 from ...data.published_tokenizer import EncodedWindow
 from ...data.tagged import lay_out
 from ...errors import DataError
-from ..predictor import plain
+from ..predictor import OutputKind, plain
 from ..span_scores import entity_spans, marks_entities
 from ..text_encoder import Row, Text, TextEncoderPredictor, uses_segments
 
@@ -73,6 +73,7 @@ class Tagger(TextEncoderPredictor[list[TaggedSpan]]):
     """What `heedful.load` gives for a bundle of tagging; an item is a text, or a list of its words."""
 
     task: ClassVar[str] = "tagging"
+    output_kind: ClassVar[OutputKind] = "spans"
     settings_class: ClassVar[type[Config]] = TaggerSettings
 
     def predict(self, items: Sequence[Text | Sequence[str]]) -> list[list[TaggedSpan]]:

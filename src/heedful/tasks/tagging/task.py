@@ -32,11 +32,10 @@ from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
 from ..class_scores import ClassScore, accuracy, confusion_matrix, each_class, macro_f1
 from ..run import DataReport, Files, TooLittleDataError
-from ..run.data import Split, split_examples
-from ..run.task import DATA
+from ..run.task import DATA, Split, split_examples
 from ..scoring import Score
 from ..span_scores import entity_scores, marks_entities
-from ..text_encoder_task import LABELS, TextConfig, TextEncoderConfig, TextEncoderTask
+from ..text_encoder import LABELS, TextConfig, TextEncoderConfig, TextEncoderTask
 from .predictor import STRIDE, Tagger, TaggerSettings, first_tokens
 
 SENTENCES = "sentences.jsonl"  # the validation sentences with their tags

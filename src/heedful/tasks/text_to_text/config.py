@@ -1,20 +1,25 @@
-"""Everything a text-to-text run is made of, as one file can say it."""
+"""Everything a text-to-text run is made of, as one file can say it, and the model it may start from."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from ...config import Config, FamilyConfig
+from ...core import EncoderDecoder
 from ...data.text_tokenizers import PiecesConfig
-from ...errors import ConfigError
+from ...errors import ConfigError, DataError
 from ...families import ComposedConfig, T5Config, config_of
+from ...families.checkpoint import read_checkpoint
 from ...families.translator import AttentionConfig
 from ...generation import GenerationConfig
 from ...training.config import TrainingConfig
+from ..bundle import Bundle, is_bundle
+from ..importing import MAKERS
 from ..run import RunConfig
-from .base import read_base
+from .predictor import Rewriter
 
 PRESET = "tiny"  # learns a small task in fewer steps than t5-tiny and bart-tiny
 LONGEST_SOURCE, LONGEST_TARGET = 512, 128  # tokens, where nothing else is said
@@ -55,7 +60,7 @@ class TextToTextConfig(RunConfig):
     """
 
     preset: ClassVar[str] = PRESET
-    agrees: ClassVar[bool] = True
+    supports_r_drop: ClassVar[bool] = True
 
     prefix: str = ""
     base: str | None = None
@@ -90,7 +95,7 @@ class TextToTextConfig(RunConfig):
         return super().from_dict(given if given.get("base") is None else _on_base(given))
 
     @classmethod
-    def usual_training(cls, given: Mapping[str, Any]) -> TrainingConfig:
+    def default_training(cls, given: Mapping[str, Any]) -> TrainingConfig:
         """Gentler where there is a base."""
         return FROM_SCRATCH if given.get("base") is None else FINE_TUNING
 
@@ -128,3 +133,34 @@ def _on_base(given: dict[str, Any]) -> dict[str, Any]:
     search = search.changed(**asked) if isinstance(asked, Mapping) else asked
     own = {"prefix": base.settings.prefix, "generation": search, "model": base.config.changed(**model)}
     return own | {name: value for name, value in given.items() if name not in ("generation", "model")}
+
+
+def read_base(folder: str | Path) -> Rewriter:
+    """A bundle of this task, or a published model in Hugging Face's layout, that training can go on from."""
+    folder = Path(folder)
+    base = _bundled(folder) if is_bundle(folder) else _published(folder)
+    tokens = base.settings.tokens
+    if not base.settings.joint:
+        raise ConfigError(f"{folder} reads with one tokeniser and writes with another; training goes on with one only")
+    if not tokens.end or tokens.pad is None:
+        missing = "end" if not tokens.end else "pad"
+        raise ConfigError(f"{folder} does not say which token is the {missing}; its config.json should")
+    if base.tokenizer.encode("")[-1:] != [tokens.end[0]]:
+        name = base.tokenizer.token_of(tokens.end[0])
+        raise DataError(f"{folder}: the tokeniser does not put the model's end, {name!r}, behind a text")
+    return base
+
+
+def _bundled(folder: Path) -> Rewriter:
+    bundle = Bundle.read(folder)
+    if bundle.task != Rewriter.task:
+        raise ConfigError(f"{folder} is a model for {bundle.task}, and not for {Rewriter.task}")
+    return Rewriter.from_bundle(folder, bundle)
+
+
+def _published(folder: Path) -> Rewriter:
+    found = read_checkpoint(folder)
+    if not isinstance(found.module, EncoderDecoder):
+        raise ConfigError(f"{folder} is of the family {found.config.family}, which has no encoder and decoder")
+    rewriter: Rewriter = MAKERS[Rewriter.task](found, folder)
+    return rewriter

@@ -1,88 +1,183 @@
-"""Text-to-text's four answers: texts and what they become, an encoder and a decoder, cross-entropy, ROUGE."""
+"""Text to text: texts and what they become, an encoder and a decoder, cross-entropy, ROUGE."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar
 
+from torch import nn
+
+from ...config import FamilyConfig
+from ...data.batch import SpecialTokens
 from ...data.labeled_texts import labeled_files
 from ...data.published_tokenizer import NAME, ROLES
-from ...families import build
+from ...errors import DataError
 from ...families.weights import put_weights
+from ...files import sha256_of
 from ...lens.report import Sample
-from ..reading_data import WRITTEN
-from ..run import Files, Task
-from ..run.folder import DATA
-from ..run.sources import VALIDATION
+from ...training.objective import Monitor
+from ..answers import Answer
+from ..class_scores import share_interval
+from ..predictor import ItemError
+from ..rouge import mostly_hangul, rouge, rouge_scores
+from ..run import DataReport, Files
+from ..run.task import DATA, START, TRAIN, VALID, settings_json
+from ..scoring import Score, corpus_scores, exact_share
+from ..seq2seq import FINAL_TEXTS, VALIDATION_TEXTS, Drafts, Seq2SeqTask, spread_evenly
 from .config import TextToTextConfig
-from .evaluation import evaluate_files
-from .job import TextToTextJob
-from .prepare import TEXTS, TOKENS, Prepared, prepare
-from .rewriter import Rewriter
-from .splitting import ExampleReadings
+from .data import (
+    TEXTS,
+    TOKENS,
+    ExampleData,
+    ExampleReading,
+    TextToTextExample,
+    open_examples,
+    prepare_examples,
+    read_examples,
+    validation_texts,
+)
+from .predictor import CutWarning, Rewriter, RewriterSettings
 
 TOKENIZER, BASE = "the tokeniser settings", "the base"
+LONG = 200  # tokens of a target on average: beyond that, a greedy draft says less than the loss, and takes long
+SAMPLES = 200  # answers that metrics.json shows
+BOOTSTRAP = 1000
+TASKS = 50  # prefixes whose scores are told apart
 
 
-class TextToTextTask(Task[TextToTextConfig, Prepared]):
+class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
     """From scratch, or from a model that has learned before."""
 
     name: ClassVar[str] = Rewriter.task
-    loads: ClassVar[type[Any]] = Rewriter
-    counted: ClassVar[str] = "pairs"
-    config: ClassVar[type[Any]] = TextToTextConfig
-    made: ClassVar[tuple[str, ...]] = (NAME, ROLES, *(f"{DATA}/{name}" for name in (TOKENS, TEXTS, *WRITTEN)))
-    kept: ClassVar[tuple[str, ...]] = (TOKENIZER, BASE)
+    predictor_class: ClassVar[type[Any]] = Rewriter
+    config_class: ClassVar[type[Any]] = TextToTextConfig
+    artifacts: ClassVar[tuple[str, ...]] = (
+        *(NAME, ROLES),
+        *(f"{DATA}/{name}" for name in (TOKENS, TEXTS, TRAIN, VALID, START, NAME, ROLES)),
+    )
+    frozen_settings: ClassVar[tuple[str, ...]] = (TOKENIZER, BASE)
 
-    def inputs(self, config: TextToTextConfig, files: Files) -> dict[str, Path]:
+    def list_files(self, config: TextToTextConfig, paths: Sequence[str]) -> list[Path]:
         """The tables. A base is copied into the run, which then needs it no more."""
-        return {
-            f"{path}{use}": path
-            for use, given in (("", files.train), (VALIDATION, files.valid))
-            for path in (labeled_files(given) if given else ())
-        }
+        return labeled_files(paths)
 
-    def decides(self, config: TextToTextConfig, files: Files) -> dict[str, str]:
+    def data_settings(self, config: TextToTextConfig, files: Files) -> dict[str, str]:
         """Columns, prefix, lengths, pieces."""
         limits = {"max_source_tokens": config.source_limit, "max_target_tokens": config.target_limit}
         return {
             "the columns": json.dumps(files.columns),
             "the prefix": config.prefix,
-            "the data settings": json.dumps({**config.data.to_dict(), **limits}, sort_keys=True),
-            TOKENIZER: json.dumps(config.tokenizer.to_dict(), sort_keys=True),
+            "the data settings": settings_json(config.data, **limits),
+            TOKENIZER: settings_json(config.tokenizer),
             BASE: str(config.base),
         }
 
-    def read(
-        self, config: TextToTextConfig, files: Files, folder: Path, *, keep: bool
-    ) -> tuple[Prepared, ExampleReadings]:
-        """Tokenised once."""
-        return prepare(config, files, folder, keep=keep)
+    def prepare(
+        self, config: TextToTextConfig, files: Files, folder: Path, *, keep: bool = False
+    ) -> tuple[ExampleData, DataReport[ExampleReading]]:
+        """Tokenized once."""
+        return prepare_examples(config, files, folder, keep=keep)
 
-    def open(self, config: TextToTextConfig, folder: Path) -> Prepared:
+    def open(self, config: TextToTextConfig, folder: Path) -> ExampleData:
         """The stores."""
-        return Prepared.open(folder)
+        return open_examples(folder)
 
-    def job(self, config: TextToTextConfig, data: Prepared) -> TextToTextJob:
+    def model_config(self) -> FamilyConfig:
+        """For the tokenizer's vocabulary."""
+        return self.config.model_for(self.data.tokenizer.largest + 1)
+
+    def build(self) -> nn.Module:
         """With fresh weights, or with those of the base."""
-        module = build(config.model_for(data.tokenizer.largest + 1))
-        start = data.start()
+        module = super().build()
+        start = self.data.start_weights()
         if start is not None:
             put_weights(module, start)
-        return TextToTextJob(config, data, module)
+        return module
+
+    @property
+    def special_tokens(self) -> SpecialTokens:
+        """The tokens that the model begins, ends and pads with."""
+        tokens = self.data.metadata
+        assert tokens.pad is not None  # a base without them is refused
+        assert tokens.start is not None
+        return SpecialTokens(tokens.pad, tokens.start, tokens.end[0])
+
+    @property
+    def vocab_size(self) -> int:
+        """Of both sides."""
+        return self.data.tokenizer.vocab_size
+
+    def setup(self) -> None:
+        """The score to monitor is ROUGE-L of greedy answers, or the loss if these are long."""
+        super().setup()
+        self.drafts = float(self.data.valid.lengths[:, 1].mean()) <= LONG
+        self.monitor = (
+            Monitor("rougeL", higher_is_better=True) if self.drafts else Monitor("loss", higher_is_better=False)
+        )
+
+    def valid_examples(self, limit: int) -> list[TextToTextExample]:
+        """At most `limit` of those to validate on, spread evenly over all: the texts as they were read."""
+        wanted = set(spread_evenly(len(self.data.valid), limit))
+        return [one for row, one in enumerate(validation_texts(self.data.folder)) if row in wanted]
+
+    def predictor(self, module: nn.Module) -> Rewriter:
+        """A module together with its tokenizer, its tokens and its search."""
+        search = self.config.generation
+        if search.max_new_tokens is None:
+            search = search.changed(max_new_tokens=max(self.config.target_limit, search.min_new_tokens + 1))
+        settings = RewriterSettings(
+            prefix=self.config.prefix,
+            max_tokens=self.config.source_limit,
+            cut=self.config.data.cut,
+            tokens=self.data.metadata,
+            generation=search,
+        )
+        return Rewriter(self.model_config(), module, self.data.tokenizer, settings)
+
+    def draft(self, module: nn.Module) -> Drafts | None:
+        """Greedy answers, where the targets are short."""
+        if not self.drafts:
+            return None
+        examples = self.valid_examples(VALIDATION_TEXTS)
+        outputs = [answer.text for answer in quiet_answers(self.predictor(module), examples, beam=1)]
+        return Drafts([one.text for one in examples], [one.target for one in examples], outputs)
+
+    def draft_scores(self, drafts: Drafts) -> dict[str, float]:
+        """ROUGE, and the share that is exactly right."""
+        return quick_scores(drafts.outputs, drafts.references)
+
+    def final_evaluation(self, predictor: Rewriter) -> dict[str, Any]:
+        """With the full search."""
+        examples = self.valid_examples(FINAL_TEXTS)
+        answers = quiet_answers(predictor, examples)
+        samples = [sample_of(answer.text, one) for answer, one in zip(answers, examples, strict=True)]
+        return {
+            "validation": {**evaluate_answers(answers, examples), "of": len(self.data.valid)},
+            "samples": [asdict(sample) for sample in samples[:: -(-len(samples) // SAMPLES)]],
+        }
+
+    def identity(self) -> dict[str, str]:
+        """The validation texts and the tokens too."""
+        return {
+            **super().identity(),
+            "validation texts": sha256_of(self.data.folder / TEXTS)[:16],
+            "tokens": json.dumps(self.special_tokens),
+        }
 
     def evaluate(self, predictor: Rewriter, files: Files) -> dict[str, Any]:
         """With its own search."""
         return evaluate_files(predictor, files.train, files.columns)
 
-    def heading(self, predictor: Rewriter) -> str:
+    def title(self, predictor: Rewriter) -> str:
         """What it is told to do, where it always is."""
         prefix = predictor.settings.prefix.strip()
         return f"text → text, {prefix!r}" if prefix else "text → text"
 
-    def remarks(self, predictor: Rewriter, metrics: Mapping[str, Any]) -> list[str]:
+    def card_notes(self, predictor: Rewriter, metrics: Mapping[str, Any]) -> list[str]:
         """How it searches, what stands before a text, what it does with long ones, how each task fares."""
         settings, validation = predictor.settings, metrics["validation"]
         tasks = validation["tasks"]
@@ -105,10 +200,101 @@ class TextToTextTask(Task[TextToTextConfig, Prepared]):
             f"Of a text with more than {predictor.limit} tokens {long}.",
         ]
 
-    def shown(self, predictor: Rewriter, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    def report_sections(self, predictor: Rewriter, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         """Answers."""
         return {"samples": [Sample(**sample) for sample in metrics["samples"]]}
 
 
 def _cell(prefix: str) -> str:
     return "`{}`".format(" ".join(prefix.replace("|", "\\|").split())) if prefix.strip() else ""
+
+
+def evaluate_files(rewriter: Rewriter, paths: Sequence[str], columns: Sequence[str] | None = None) -> dict[str, Any]:
+    """On every pair of the files, as a user would ask; what is left out is said."""
+    reading = ExampleReading()
+    prefix = rewriter.settings.prefix
+    examples = list(read_examples(paths, columns=columns, prefix=prefix, reading=reading))
+    if not examples:
+        raise DataError(f"{', '.join(paths)}: there is no pair to evaluate on")
+    left_out = [f"left out: {reason}: {tally}" for reason, tally in reading.dropped.items()]
+    answers = answers_to(rewriter, examples)
+    return evaluate_answers(answers, examples) | ({"verdict": left_out} if left_out else {})
+
+
+def answers_to(rewriter: Rewriter, examples: Sequence[TextToTextExample], **search: Any) -> list[Answer]:
+    """To the texts as they stand before the model puts its own prefix there; what it cannot read is named."""
+    try:
+        return rewriter.answers([one.text.removeprefix(rewriter.settings.prefix) for one in examples], **search)
+    except ItemError as error:
+        raise DataError(f"{examples[error.index].pair.place}: {error.reason}") from None
+
+
+def quiet_answers(rewriter: Rewriter, examples: Sequence[TextToTextExample], **search: Any) -> list[Answer]:
+    """Of a run's own data: that some sources are cut was told when they were read."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CutWarning)
+        return answers_to(rewriter, examples, **search)
+
+
+def evaluate_answers(answers: Sequence[Answer], examples: Sequence[TextToTextExample]) -> dict[str, Any]:
+    """What "validation" says in metrics.json."""
+    outputs = [answer.text for answer in answers]
+    return {
+        "n": len(examples),
+        "scores": {name: score.to_dict() for name, score in all_scores(outputs, examples).items()},
+        "tasks": by_prefix(outputs, examples),
+        "unfinished": sum(not answer.finished for answer in answers),
+    }
+
+
+def quick_scores(outputs: Sequence[str], references: Sequence[str]) -> dict[str, float]:
+    """What a validation tells, in percent."""
+    exact = exact_share(outputs, [[reference] for reference in references])
+    return {name: score.value for name, score in rouge_scores(outputs, references).items()} | {"exact": exact}
+
+
+def all_scores(outputs: Sequence[str], examples: Sequence[TextToTextExample]) -> dict[str, Score]:
+    """Everything there is to say; and what as many first words of a source would reach as a reference has on average.
+
+    Where the references are Korean, ROUGE-L of their syllables stands beside that of the words.
+    """
+    lead = max(1, round(sum(len(one.target.split()) for one in examples) / len(examples)))
+    references = [one.target for one in examples]
+    exact = exact_share(outputs, [[reference] for reference in references])
+    scores = {"exact": Score("exact %", exact, share_interval(exact, len(outputs)))}
+    scores |= rouge_scores(outputs, references, bootstrap=BOOTSTRAP)
+    if mostly_hangul(references):
+        syllables = rouge_scores(outputs, references, unit="characters", bootstrap=BOOTSTRAP)
+        scores["rougeL_characters"] = syllables["rougeL"]
+    scores["chrf"] = corpus_scores(outputs, references, "en", bootstrap=BOOTSTRAP)["chrf"]  # the same in any language
+    first = rouge_scores([first_words(one.source, lead) for one in examples], references)["rougeL"]
+    scores["lead"] = Score(f"ROUGE-L, first {lead} words", first.value, None, first.signature)
+    return scores
+
+
+def first_words(text: str, count: int) -> str:
+    """The beginning of a text."""
+    return " ".join(text.split()[:count])
+
+
+def by_prefix(outputs: Sequence[str], examples: Sequence[TextToTextExample]) -> list[dict[str, Any]]:
+    """The scores of each task, where there are several: by what stands before its texts."""
+    rows: dict[str, list[int]] = {}
+    for row, one in enumerate(examples):
+        rows.setdefault(one.prefix, []).append(row)
+    if len(rows) < 2:
+        return []
+    return [
+        {
+            "prefix": prefix,
+            "n": len(members),
+            **quick_scores([outputs[row] for row in members], [examples[row].target for row in members]),
+        }
+        for prefix, members in sorted(rows.items())[:TASKS]
+    ]
+
+
+def sample_of(output: str, one: TextToTextExample) -> Sample:
+    """With its ROUGE-L in percent."""
+    score = 100.0 * rouge(output, one.target)["rougeL"]
+    return Sample(one.text, one.target, output, score, output == one.target)

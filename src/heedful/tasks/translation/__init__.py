@@ -1,9 +1,7 @@
 """Translation: from raw files of sentence pairs to a translator one can rely on."""
 
 from ..run import Files
-from .config import TranslationConfig
-from .evaluation import Evaluation, evaluate
-from .train import train
-from .translator import Translator
+from .predictor import Translator
+from .task import Evaluation, TranslationConfig, TranslationTask, evaluate, train
 
-__all__ = ["Evaluation", "Files", "TranslationConfig", "Translator", "evaluate", "train"]
+__all__ = ["Evaluation", "Files", "TranslationConfig", "TranslationTask", "Translator", "evaluate", "train"]

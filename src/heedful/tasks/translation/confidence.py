@@ -22,7 +22,7 @@ PRIOR = 1.0  # how strongly weights are held near 0, in units of one sentence; e
 STEPS = 50
 
 
-class Seen(NamedTuple):
+class ScoredAnswer(NamedTuple):
     """An answer that was judged. Its tokens include the end."""
 
     logprob: float
@@ -45,7 +45,7 @@ class Confidence(Config):
         return float(_sigmoid(self.base + self.by_logprob * logprob + self.by_token * n_tokens))
 
 
-def why_not(candidates: Sequence[Seen]) -> str | None:
+def why_not(candidates: Sequence[ScoredAnswer]) -> str | None:
     """Why nothing can be learned from these, if nothing can."""
     hits = sum(seen.right for seen in candidates)
     misses = len(candidates) - hits
@@ -57,7 +57,7 @@ def why_not(candidates: Sequence[Seen]) -> str | None:
     )
 
 
-def fit(candidates: Sequence[Seen], answers: Sequence[Seen]) -> Confidence:
+def fit(candidates: Sequence[ScoredAnswer], answers: Sequence[ScoredAnswer]) -> Confidence:
     """How right candidates differ from wrong ones, and how often the answers that are given are right."""
     features = np.array([[seen.logprob, seen.n_tokens] for seen in candidates], dtype=np.float64)
     deviation = features.std(axis=0)
@@ -90,7 +90,7 @@ def _most_likely(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return weights
 
 
-def _level(known: Sequence[float], answers: Sequence[Seen]) -> float:
+def _level(known: Sequence[float], answers: Sequence[ScoredAnswer]) -> float:
     """The base with which as many are expected to be right as are; one more of each keeps it finite."""
     middle = float(np.mean(known))
     z = np.array([*known, middle, middle])

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from ..config import TrainingConfig
-from ..job import Job
 from ..loss import Loss
+from ..objective import Objective
 from ..parallel import ReplicatedModel, SingleProcess
 from ..quick_cpu import quicken_on_cpu
 from ..update import Update
@@ -22,9 +22,14 @@ class Engine:
     name = "eager"
 
     def __init__(
-        self, update: Update, job: Job[Any], held: ReplicatedModel, config: TrainingConfig, world: SingleProcess
+        self,
+        update: Update,
+        objective: Objective[Any],
+        held: ReplicatedModel,
+        config: TrainingConfig,
+        world: SingleProcess,
     ) -> None:
-        self.update, self.job, self.held, self.world = update, job, held, world
+        self.update, self.objective, self.held, self.world = update, objective, held, world
         self.autocast = config.precision == "bf16"
         self.weights = list(held.weights.values())
         self.device = self.weights[0].device
@@ -56,7 +61,7 @@ class Engine:
     def loss(self, batch: Any) -> Loss:
         """In the precision of the run."""
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.autocast):
-            return self.job.loss(self.held.module, batch)
+            return self.objective.loss(self.held.module, batch)
 
     def _add(self, batch: Any, *, first: bool) -> None:
         if self.held.shared is not None:

@@ -1,0 +1,111 @@
+"""Embedding: a text as a vector, near in meaning where near in direction; and search by it.
+
+Shapes: N lines, U different texts among them, D d_model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import ClassVar, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from ..config import Config
+from ..data.readers.files import Line
+from ..errors import ConfigError, DataError
+from .predictor import OutputKind
+from .text_encoder import Text, TextEncoderPredictor
+
+CHUNK = 1024  # texts that are read together
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbedderSettings(Config):
+    """`normalised` vectors have length one, so that their product is the cosine of the angle between them."""
+
+    title: ClassVar[str] = "embedding"
+
+    normalised: bool = True
+
+
+class Embedder(TextEncoderPredictor[list[float]]):
+    """What `heedful.load` gives for an embedder's bundle; its model's head says how tokens become one vector."""
+
+    task: ClassVar[str] = "embedding"
+    settings_class: ClassVar[type[Config]] = EmbedderSettings
+    output_kind: ClassVar[OutputKind] = "vector"
+    accepts_pairs: ClassVar[bool] = True
+
+    def predict(self, texts: Sequence[Text]) -> list[list[float]]:
+        """A vector for each text."""
+        return [
+            (F.normalize(output, dim=-1) if self.settings.normalised else output).tolist()
+            for output in self.outputs(texts)
+        ]
+
+
+class Match(NamedTuple):
+    """A line, and the cosine of the angle between its meaning and the question's: 1 at most."""
+
+    line: int
+    text: str
+    score: float
+
+
+class Index:
+    """The lines of a file as vectors, read once and held in memory; empty lines are left out.
+
+    A text that stands there twice is read once, so that both are equally near. `refused` holds lines that the model
+    cannot read, each with the reason as its fault.
+    """
+
+    def __init__(self, embedder: Embedder, lines: Iterable[Line]) -> None:
+        self.embedder = embedder
+        self.lines: list[Line] = []
+        self.refused: list[Line] = []
+        texts: dict[str, int] = {}
+        vectors = [self._unit(chunk) for chunk in _chunks(self._read(lines, texts))]
+        self.vectors = torch.cat(vectors) if vectors else torch.zeros(0, 1)  # (U, D), each of length one
+        self.owners = torch.tensor([texts[line.text] for line in self.lines], dtype=torch.long)  # (N,)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def search(self, question: str, count: int = 10) -> list[Match]:
+        """The `count` nearest lines, the nearest first; of equally near ones the first comes first."""
+        if count < 1:
+            raise ConfigError(f"at least one line is asked for, not {count}")
+        if not question.strip():
+            raise DataError("the question is empty; nothing is near it")
+        if not self.lines:
+            return []
+        scores = (self.vectors @ self._unit([question])[0])[self.owners]
+        order = scores.argsort(descending=True, stable=True)[:count].tolist()
+        return [Match(self.lines[place].number, self.lines[place].text, float(scores[place])) for place in order]
+
+    def _read(self, lines: Iterable[Line], texts: dict[str, int]) -> Iterator[str]:
+        """The texts that are new, numbered; every line is kept or refused."""
+        for line in lines:
+            known = line.text in texts
+            fault = line.fault or (
+                self.embedder.validation_error(line.text) if line.text.strip() and not known else None
+            )
+            if fault:
+                self.refused.append(line._replace(fault=fault))
+            elif line.text.strip():
+                self.lines.append(line)
+                if not known:
+                    texts[line.text] = len(texts)
+                    yield line.text
+
+    def _unit(self, texts: Sequence[str]) -> Tensor:
+        return F.normalize(torch.stack(self.embedder.outputs(texts)), dim=-1)
+
+
+def _chunks(texts: Iterator[str]) -> Iterator[list[str]]:
+    while several := list(islice(texts, CHUNK)):
+        yield several

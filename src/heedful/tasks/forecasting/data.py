@@ -1,0 +1,362 @@
+"""Series as windows: a context and the horizon that follows it, one at every step; read, divided by time and scaled.
+
+A window is a place in the store. Training, validation and test follow each other in time: a window belongs to the part
+in which its whole horizon lies, and the contexts of validation and test may reach back into the part before.
+
+Shapes: B windows, L steps of context, H of horizon, C channels. Rows R: what the module reads as one, with c channels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ...data.batch import moved
+from ...data.loader import WHOLE, Shard
+from ...data.report import SeriesReport
+from ...data.series import ColumnScale, Series, SeriesStore, read_series
+from ...errors import DataError
+from ...families import PatchTSTConfig
+from ..run import DataReport, Files, TooLittleDataError, TrainingData
+from .config import ForecastingConfig, SeriesConfig
+
+SERIES = "series"  # the store, in a run's data
+MAX_SIZE_RATIO = 100.0  # series that differ more in size, the larger ones decide alone what is learned
+USES = {"train": "windows to train on", "valid": "windows to validate on", "test": "windows to test on"}
+PARTS = ("train", "valid", "test")
+Values = NDArray[np.float32]
+Mask = NDArray[np.bool_]
+Indexes = NDArray[np.int64]
+
+
+class Cut(NamedTuple):
+    """SeriesWindows cut out: NaN where nothing was observed; `counts` says which values of the horizon are judged."""
+
+    context: Values  # (B, L, C)
+    target: Values  # (B, H, C)
+    counts: Mask  # (B, H, C)
+
+
+@dataclass(frozen=True, eq=False)
+class WindowBatch:
+    """SeriesWindows as the module reads them. What is not there is 0; `keep` is None where everything is."""
+
+    context: Tensor  # (R, L, c)
+    keep: Tensor | None  # (R, L)
+    target: Tensor  # (R, H, c)
+    counts: Tensor  # (R, H, c)
+    windows: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, cut: Cut, together: int, *, whole: bool, windows: Sequence[int] = ()) -> WindowBatch:
+        """Rows of `together` channels each."""
+        context, target, counts = (as_rows(torch.from_numpy(part), together) for part in cut)
+        if whole:
+            return cls(context, None, target, counts, tuple(windows))
+        keep = ~context.isnan().any(dim=2)
+        return cls(context.nan_to_num(0.0), keep, target.nan_to_num(0.0), counts, tuple(windows))
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same on a device."""
+        return moved(self, device)
+
+    def fixed(self) -> Self:
+        """The same without what the host knows of its values: as good for every batch of its shape."""
+        return replace(self, windows=())
+
+
+def as_rows(series: Tensor, together: int) -> Tensor:
+    """(B, L, C) → (R, L, c): channels that are read on their own become rows."""
+    return series.unflatten(2, (-1, together)).transpose(1, 2).flatten(0, 1)
+
+
+def as_windows(rows: Tensor, channels: int) -> Tensor:
+    """(R, H, c) → (B, H, C)."""
+    groups = channels // rows.shape[2]
+    return rows.unflatten(0, (-1, groups)).transpose(1, 2).flatten(2)
+
+
+def sees_a_patch(seen: Mask, patch_length: int, stride: int) -> Mask:
+    """(…, L) → (…): whether some patch was observed throughout. The newest steps fill the patches."""
+    over = (seen.shape[-1] - patch_length) % stride
+    patches = np.lib.stride_tricks.sliding_window_view(seen[..., over:], patch_length, axis=-1)[..., ::stride, :]
+    return np.asarray(patches.all(axis=-1).any(axis=-1))
+
+
+class SeriesWindows:
+    """All windows whose horizon lies in one part, by number: 0 is the earliest of the first series."""
+
+    def __init__(self, store: SeriesStore, spans: Sequence[tuple[int, int]], model: PatchTSTConfig) -> None:
+        """`spans`: for each series the row of the first window's first step, and how many windows there are."""
+        self.store, self.model = store, model
+        self.together = model.n_channels if model.channels == "mixed" else 1
+        self._first = np.array([first for first, _ in spans], np.int64)
+        self._ends = np.cumsum([n for _, n in spans], dtype=np.int64)
+        self._steps = np.arange(model.context_length + model.horizon)
+
+    def __len__(self) -> int:
+        return int(self._ends[-1]) if len(self._ends) else 0
+
+    @property
+    def fingerprint(self) -> str:
+        """Of all series."""
+        return self.store.fingerprint
+
+    def place(self, row: int) -> str:
+        """Where a window begins."""
+        return self.store.place(int(self.begins([row])[0]))
+
+    def begins(self, windows: Sequence[int] | Indexes) -> Indexes:
+        """The rows of the store at which windows begin."""
+        numbers = np.asarray(windows, np.int64)
+        series = np.searchsorted(self._ends, numbers, side="right")
+        before = np.concatenate([[0], self._ends])[series]
+        return np.asarray(self._first[series] + numbers - before)
+
+    def cut(self, windows: Sequence[int] | Indexes) -> Cut:
+        """Those windows. A row whose context shows no whole patch is not judged: a model would see nothing of it."""
+        values = self.store.values[self.begins(windows)[:, None] + self._steps]
+        context, target = np.split(values, [self.model.context_length], axis=1)
+        if self.store.whole:
+            return Cut(context, target, np.ones(target.shape, np.bool_))
+        seen = ~np.isnan(context)
+        groups = seen.reshape(*seen.shape[:2], -1, self.together).all(axis=3).transpose(0, 2, 1)  # (B, G, L)
+        usable = sees_a_patch(groups, self.model.patch_length, self.model.stride)  # (B, G): for each channel, or all
+        return Cut(context, target, ~np.isnan(target) & usable[:, None])
+
+    def batch(self, windows: Sequence[int] | Indexes, *, size: int | None = None) -> WindowBatch:
+        """Those windows as the module reads them. Where fewer than `size` are given, the first come again, and do not
+        count: a norm over the batch sees nothing but real windows. Where none is, that is the first of all."""
+        numbers = np.asarray(windows, np.int64)
+        cut = self.cut(numbers if size is None else np.resize(numbers if len(numbers) else [0], size))
+        cut.counts[len(numbers) :] = False
+        return WindowBatch.of(cut, self.together, whole=self.store.whole, windows=numbers.tolist())
+
+    def in_order(self, size: int) -> Iterator[Indexes]:
+        """All windows, some at a time; the last batch is smaller, and there."""
+        for start in range(0, len(self), size):
+            yield np.arange(start, min(start + size, len(self)))
+
+
+class WindowBatches:
+    """Training windows in batches of one size, in an order that (seed, epoch) alone decides."""
+
+    def __init__(self, windows: SeriesWindows, batch_tokens: int, seed: int) -> None:
+        self.windows, self.seed = windows, seed
+        most = windows_within(batch_tokens, windows)
+        self._n_batches = -(-len(windows) // most)
+        self.size = -(-len(windows) // max(1, self._n_batches))
+
+    def steps_per_epoch(self, epoch: int = 0) -> int:
+        """How many batches an epoch has; here the same for each."""
+        return self._n_batches
+
+    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[WindowBatch]:
+        """Every window once, or a share of each batch. They are spread evenly: a batch lacks one at most."""
+        order = np.random.default_rng([self.seed, epoch]).permutation(len(self.windows))
+        edges = np.arange(self._n_batches + 1) * len(order) // max(1, self._n_batches)
+        for first, end in zip(edges[start:], edges[start + 1 :], strict=False):
+            yield self.windows.batch(share.rows(order[first:end]), size=share.size(self.size))
+
+
+def windows_within(tokens: int, windows: SeriesWindows) -> int:
+    """How many windows have so many patches, over all channels; one at least."""
+    groups = len(windows.store.columns) // windows.together
+    return max(1, tokens // (windows.model.n_patches * groups))
+
+
+def borders(config: SeriesConfig, steps: int) -> tuple[int, int, int]:
+    """Where the training, validation and test parts of a series of so many steps end."""
+    if config.by_counts:
+        train, valid, test = (int(part) for part in config.split)
+        return train, train + valid, train + valid + test
+    # A hair more, so that 0.29 of 100 is 29. What rounding leaves over validates, as in the usual benchmarks.
+    train, _, test = (int(share * steps + 1e-9) for share in config.split)
+    used = int(sum(config.split) * steps + 1e-9)
+    return train, used - test, used
+
+
+def spans(config: SeriesConfig, model: PatchTSTConfig, steps: int) -> dict[str, tuple[int, int]]:
+    """By part: the first window of a series of so many steps, and how many windows there are."""
+    found, begin = {}, 0
+    for part, end in zip(PARTS, borders(config, steps), strict=True):
+        first = max(0, begin - model.context_length)
+        stop = end - model.context_length - model.horizon + 1 if end <= steps else 0
+        found[part] = first, max(0, stop - first)
+        begin = end
+    return found
+
+
+def needed(config: SeriesConfig, model: PatchTSTConfig) -> int:
+    """With how many steps, or any number above, each part has a window."""
+
+    def enough(steps: int) -> bool:
+        return all(n for _, n in spans(config, model, steps).values())
+
+    if config.by_counts:
+        steps = int(sum(config.split))
+        if not enough(steps):
+            raise DataError(
+                f"a split of {[int(part) for part in config.split]} steps leaves no window: the training part needs a "
+                f"context of {model.context_length} and a horizon of {model.horizon}, the others a horizon"
+            )
+        return steps
+    window = model.context_length + model.horizon
+    steps = int((window + 2) / min(config.split)) + 1  # enough however shares are rounded; then the fewest
+    while enough(steps - 1):
+        steps -= 1
+    return steps
+
+
+def divided(store: SeriesStore, config: SeriesConfig, model: PatchTSTConfig) -> dict[str, SeriesWindows]:
+    """The windows of every part, over all series."""
+    by_part: dict[str, list[tuple[int, int]]] = {part: [] for part in PARTS}
+    for series in store.series:
+        for part, (first, n) in spans(config, model, series.steps).items():
+            by_part[part].append((series.start + first, n))
+    return {part: SeriesWindows(store, found, model) for part, found in by_part.items()}
+
+
+def everything(store: SeriesStore, model: PatchTSTConfig) -> SeriesWindows:
+    """Every window there is."""
+    window = model.context_length + model.horizon
+    return SeriesWindows(store, [(one.start, max(0, one.steps - window + 1)) for one in store.series], model)
+
+
+def filled(context: NDArray[Any]) -> NDArray[np.float64]:
+    """(B, L, C) with the last value seen where nothing was; before the first, that one; 0 where there is none."""
+    values = context.astype(np.float64)
+    if not np.isnan(values).any():
+        return values
+    for direction in (values, values[:, ::-1]):
+        steps = np.where(np.isnan(direction), 0, np.arange(values.shape[1])[:, None])
+        last = np.maximum.accumulate(steps, axis=1)
+        direction[:] = np.take_along_axis(direction, last, axis=1)
+    return np.nan_to_num(values, nan=0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesMetadata:
+    """The windows to test on, which nothing is chosen by, and after how many steps the series come again."""
+
+    test: SeriesWindows
+    season: int | None
+
+
+SeriesData = TrainingData[SeriesWindows, None, SeriesMetadata]
+
+
+def divide_series(folder: Path, store: SeriesStore, config: ForecastingConfig) -> SeriesData:
+    """A store, divided as a config says."""
+    windows = divided(store, config.data, model_for(config, store))
+    metadata = SeriesMetadata(windows["test"], config.data.season or store.season)
+    return TrainingData(folder, windows["train"], windows["valid"], None, metadata)
+
+
+def windows_by_part(data: SeriesData) -> dict[str, SeriesWindows]:
+    """Those of training, validation and test."""
+    return dict(zip(PARTS, (data.train, data.valid, data.metadata.test), strict=True))
+
+
+def model_for(config: ForecastingConfig, store: SeriesStore) -> PatchTSTConfig:
+    """The model's config once the channels are known."""
+    return config.patchtst.changed(n_channels=len(store.columns))
+
+
+def prepare_series(
+    config: ForecastingConfig, files: Files, folder: Path
+) -> tuple[SeriesData, DataReport[SeriesReport]]:
+    """Read, check, scale by the training parts, and write the store."""
+    reading = SeriesReport()
+    series = read_series(files.train, columns=files.columns, names=config.data.series, reading=reading)
+    reading.extra |= _counts(dict.fromkeys(PARTS, 0))
+    report = DataReport(reading, held_out=None)
+    _check_lengths(series, config, report)
+    scale = _scale(series, config.data)
+    reading.notes += _sizes(series, config.data)
+    data = divide_series(folder, SeriesStore.write(folder / SERIES, series, scale), config)
+    reading.extra |= _counts({part: len(windows) for part, windows in windows_by_part(data).items()})
+    _check_observed(data, report)
+    return data, report
+
+
+def _counts(windows: Mapping[str, int]) -> dict[str, int]:
+    """How many windows each part has, for reading.json."""
+    return {USES[part]: n for part, n in windows.items()}
+
+
+def _check_lengths(series: Sequence[Series], config: ForecastingConfig, report: DataReport[SeriesReport]) -> None:
+    """Each part must have a window of some series; of a series that gives none, and of steps not used, a note."""
+    model, notes = config.patchtst, report.train.notes
+    fewest = needed(config.data, model)
+    given = {one.name: [part for part, (_, n) in spans(config.data, model, len(one)).items() if n] for one in series}
+    if not all(any(part in parts for parts in given.values()) for part in PARTS):
+        longest = max(series, key=len)
+        raise TooLittleDataError(
+            f"{longest.name} has {len(longest):,} steps, and with a context of {model.context_length} and a horizon of "
+            f"{model.horizon} at least {fewest:,} are needed for windows to train, validate and test on; give a longer "
+            "series, or set model.context_length, model.horizon or data.split",
+            report,
+        )
+    for one in series:
+        if len(parts := given[one.name]) < len(PARTS):
+            notes.append(
+                f"{one.name}: {len(one):,} steps are too few for every part, for which it would take {fewest:,}; "
+                f"it has windows for {' and '.join(parts) or 'none'}"
+            )
+    for one in series:
+        used = borders(config.data, len(one))[2]
+        if used < len(one):
+            notes.append(f"{one.name}: the last {len(one) - used:,} steps are beyond the split and not used")
+
+
+def _scale(series: Sequence[Series], config: SeriesConfig) -> ColumnScale:
+    """Of all training parts together: nothing later is known when training."""
+    if config.transform == "log":
+        for one in series:
+            one.check_above_zero()
+    known = np.concatenate([one.values[: borders(config, len(one))[0]] for one in series])
+    nowhere = np.isnan(known).all(axis=0)
+    if nowhere.any():
+        names = [name for name, absent in zip(series[0].columns, nowhere, strict=True) if absent]
+        raise DataError(
+            f"{', '.join(names)}: nothing was observed in the training part; leave such columns out (--columns)"
+        )
+    return ColumnScale.of(known, config.transform)
+
+
+def _sizes(series: Sequence[Series], config: SeriesConfig) -> list[str]:
+    """One scale serves all series: where they differ much, the small ones count little."""
+    if len(series) < 2 or config.transform == "log":
+        return []
+    found = np.array([np.nanstd(one.values, axis=0) for one in series if not np.isnan(one.values).all(axis=0).any()])
+    found = np.where(found > 0, found, np.nan)
+    notes = []
+    for column, widths in zip(series[0].columns, found.T, strict=True):
+        seen = widths[~np.isnan(widths)]
+        if len(seen) and seen.max() > MAX_SIZE_RATIO * seen.min():
+            notes.append(
+                f"{column}: the series differ {seen.max() / seen.min():,.0f} times in size, so that the small ones "
+                "count little; where all values are above 0, --set data.transform=log puts that right"
+            )
+    return notes
+
+
+def _check_observed(data: SeriesData, report: DataReport[SeriesReport]) -> None:
+    """Every part has something to learn from or to be judged by."""
+    if data.train.store.whole:
+        return
+    for part, windows in windows_by_part(data).items():
+        if not any(windows.cut(batch).counts.any() for batch in windows.in_order(1024)):
+            raise TooLittleDataError(
+                f"too little was observed: no window for {part} has both a whole patch of {windows.model.patch_length} "
+                "observed steps and a value to forecast",
+                report,
+            )

@@ -1,0 +1,208 @@
+"""The steps that follow a series, from the newest of its own.
+
+Shapes: L steps, C channels, R rows: what the module reads as one, with c channels each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ...config import Config, FamilyConfig
+from ...core import Forecaster
+from ...data.series import ColumnScale
+from ...errors import ConfigError, DataError
+from ...families import Imported
+from ..bundle import Bundle
+from ..predictor import InputKind, ItemError, OutputKind, Predictor
+from ..text_encoder import BATCH_TOKENS
+from .data import sees_a_patch
+from .scoring import Linear
+
+FORMS = "a series is a list of numbers, a list of rows of numbers, or an array of one of these"
+LINEAR_FILE = "linear.safetensors"  # the linear model to beat, where training has made one
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForecastSettings(Config):
+    """The names of the channels, in the order of a row; empty where they have none.
+
+    `scale` is what the training part was scaled by; `season` after how many steps the series comes again.
+    """
+
+    title: ClassVar[str] = "forecasting"
+
+    columns: tuple[str, ...] = ()
+    scale: ColumnScale = field(default_factory=ColumnScale)
+    season: int | None = None
+
+    def check(self) -> None:
+        self.require(len(set(self.columns)) == len(self.columns), f"columns has a name twice: {self.columns}")
+        self.require(
+            len(self.scale.width) in (0, len(self.columns)),
+            f"the scale is of {len(self.scale.width)} columns, but {len(self.columns)} are named",
+        )
+        self.require_positive("season")
+
+
+class PreparedSeries(NamedTuple):
+    """A series as rows (R, L, c), with NaN where it was not observed; `flat` where it was a list of numbers."""
+
+    rows: NDArray[np.float64]
+    flat: bool
+
+
+class SeriesForecaster(Predictor[Any, Any]):
+    """What `heedful.load` gives for a forecaster's bundle.
+
+    Where the model reads every channel on its own, so does this: each is a row, with gaps of its own. Where it reads
+    them together, a step with a gap in one channel counts as not observed.
+    """
+
+    task: ClassVar[str] = "forecasting"
+    settings_class: ClassVar[type[Config]] = ForecastSettings
+    item_name: ClassVar[str] = "series"
+    input_kind: ClassVar[InputKind] = "series"
+    output_kind: ClassVar[OutputKind] = "forecast"
+    linear: Linear | None = None  # to be judged beside
+
+    def __init__(self, config: FamilyConfig, module: nn.Module, settings: ForecastSettings) -> None:
+        super().__init__(config, module, settings)
+        if not isinstance(module, Forecaster):
+            raise ConfigError(f"a model of the family {config.family!r} does not forecast; one of 'patchtst' does")
+        together, named = module.embedding.n_channels, len(settings.columns)
+        if together > 1 and named not in (0, together):
+            raise ConfigError(f"the model reads {together} channels together, but {named} columns are named")
+
+    def predict(self, series: Sequence[Any]) -> list[Any]:
+        """For each series the steps that follow, in the form it has: a list of numbers, or a list of rows of numbers.
+
+        Of a longer series the newest steps are read; a shorter one is refused. None or NaN was not observed.
+        """
+        known = [self._numbered(one, index) for index, one in enumerate(self._listed(series))]
+        if not known:
+            return []
+        found = self._forecast(np.concatenate([one.rows for one in known]))
+        each = np.split(found, np.cumsum([len(one.rows) for one in known])[:-1])
+        return [self._answer(one, rows, index) for index, (one, rows) in enumerate(zip(known, each, strict=True))]
+
+    def prepared(self, series: Any) -> PreparedSeries:
+        """Cut to the newest steps, and into rows."""
+        values = newest(series, self.module.context_length)
+        flat = values.ndim == 1
+        values = values[:, None] if flat else values
+        self._check_channels(values.shape[1])
+        values = self.settings.scale.apply(values)
+        rows = values.reshape(len(values), -1, self.module.embedding.n_channels).transpose(1, 0, 2)
+        for place, row in enumerate(rows):
+            self._check_gaps(row, f"channel {place + 1}" if len(rows) > 1 else "it")
+        return PreparedSeries(rows, flat)
+
+    def _check_channels(self, n: int) -> None:
+        columns, together = self.settings.columns, self.module.embedding.n_channels
+        wanted = len(columns) or (together if together > 1 else n)
+        if n != wanted:
+            names = f" ({', '.join(columns)})" if columns else ""
+            raise DataError(f"this model forecasts {wanted} channels{names}, not {n}")
+
+    def _check_gaps(self, row: NDArray[np.float64], name: str) -> None:
+        """A model that sees no patch at all would still answer."""
+        embedding = self.module.embedding
+        seen = np.asarray(np.isfinite(row).all(axis=1))
+        if not sees_a_patch(seen, embedding.patch_length, embedding.stride):
+            raise DataError(
+                f"{name} was observed at {seen.sum()} of {len(seen)} steps, and nowhere throughout one of the patches "
+                f"of {embedding.patch_length} steps that the model reads"
+            )
+
+    @torch.inference_mode()
+    def _forecast(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(R, L, c) → (R, horizon, c), some rows at a time."""
+        device, embedding = next(self.module.parameters()).device, self.module.embedding
+        size = max(1, BATCH_TOKENS // embedding.n_patches(embedding.filling(rows.shape[1])))
+        found: list[Tensor] = []
+        for batch in torch.from_numpy(rows).split(size):
+            seen = ~batch.isnan().any(dim=2)
+            keep = None if seen.all() else seen.to(device)
+            found.append(self.module(batch.to(device), keep).cpu())
+        return torch.cat(found).numpy()
+
+    def _answer(self, series: PreparedSeries, rows: NDArray[np.float64], index: int) -> list[Any]:
+        forecast = self._unscaled(rows)
+        if not np.isfinite(forecast).all():
+            largest = np.nanmax(np.abs(self._unscaled(series.rows)))
+            raise ItemError(
+                self.item_name, index, f"the forecast is no number; its values, up to {largest:g}, are too large"
+            )
+        return (forecast[:, 0] if series.flat else forecast).tolist()
+
+    def _unscaled(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(R, L, c) as the module has it → (L, C) as it was given."""
+        return self.settings.scale.undo(rows.transpose(1, 0, 2).reshape(rows.shape[1], -1))
+
+    def save_files(self, folder: Path) -> Sequence[str]:
+        """The linear model, where training has made one."""
+        if self.linear is None:
+            return ()
+        self.linear.save(folder / LINEAR_FILE)
+        return (LINEAR_FILE,)
+
+    @classmethod
+    def from_bundle(cls, folder: Path, bundle: Bundle) -> Self:
+        """The one in a folder."""
+        found = super().from_bundle(folder, bundle)
+        if (folder / LINEAR_FILE).is_file():
+            module = found.module
+            found.linear = Linear.load(folder / LINEAR_FILE, module.context_length, module.head.horizon)
+        return found
+
+    @classmethod
+    def of_checkpoint(cls, found: Imported, folder: Path) -> Self:
+        """A published model; its channels have no names."""
+        return cls(found.config, found.module, ForecastSettings())
+
+
+def newest(series: object, length: int) -> NDArray[np.float64]:
+    """The newest steps: (L,) or (L, C) as it was given, with NaN for what was not observed. Or a DataError."""
+    if not isinstance(series, np.ndarray | list | tuple):
+        raise DataError(f"{FORMS}, not {type(series).__name__}")
+    if isinstance(series, np.ndarray) and series.ndim not in (1, 2):
+        raise DataError(f"{FORMS}, not an array of shape {series.shape}")
+    if len(series) < length:
+        raise DataError(f"this model forecasts from {length:,} steps, and it has only {len(series):,}; give as many")
+    values = _numbers(series[-length:])
+    if values.ndim not in (1, 2) or values.size == 0:
+        raise DataError(f"{FORMS}; this one has the shape {values.shape}")
+    if np.isinf(values).any():
+        raise DataError("it holds an infinite number; None or NaN says that a step was not observed")
+    return values
+
+
+def _numbers(series: Any) -> NDArray[np.float64]:
+    try:
+        array = np.asarray(series)
+    except ValueError:
+        raise DataError(f"{FORMS}; the rows of this one differ in length") from None
+    if array.dtype == object:  # numbers with None among them, or too long for a machine's
+        array = np.array([_number(value) for value in array.flat]).reshape(array.shape)
+    if array.dtype.kind not in "iuf":
+        raise DataError(f"{FORMS}; this one holds {array.dtype}")
+    return array.astype(np.float64)
+
+
+def _number(value: Any) -> float:
+    if value is None:
+        return float("nan")
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise DataError(f"{FORMS}; this one holds {value!r:.100} ({type(value).__name__})")
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")

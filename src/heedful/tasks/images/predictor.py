@@ -1,0 +1,303 @@
+"""Which of several classes an image belongs to, and how surely: pixels prepared as the model learned them, or as the
+authors of a published model say (preprocessor_config.json).
+
+Shapes: B batch, H height, W width, C channels.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ...config import Config, FamilyConfig, read_mapping
+from ...core import ClassHead, PatchEmbedding
+from ...data.images import RESAMPLING, Pixels, pixels_of, resized
+from ...errors import ConfigError, DataError, unknown
+from ...families import Imported, PublishedWarning
+from ...families.vit import ImageConfig
+from ..predictor import InputKind, OutputKind, Predictor
+from ..text_encoder import BATCH_TOKENS
+
+PREPROCESSOR = "preprocessor_config.json"
+
+PROCESSOR_DEFAULTS: dict[str, Any] = {
+    "do_resize": True,
+    "do_center_crop": False,
+    "do_rescale": True,
+    "rescale_factor": 1 / 255,
+    "do_normalize": True,
+    "image_mean": 0.5,
+    "image_std": 0.5,
+    "do_convert_rgb": False,
+}
+PROCESSORS: dict[str, dict[str, Any]] = {
+    "vit": PROCESSOR_DEFAULTS | {"size": 224, "resample": 2},
+    "deit": PROCESSOR_DEFAULTS | {"size": 256, "resample": 3, "do_center_crop": True, "crop_size": 224},
+}
+HARMLESS = {
+    "_valid_processor_keys",
+    "auto_map",
+    "crop_size",  # where nothing is cropped
+    "data_format",
+    "device",
+    "disable_grouping",
+    "feature_extractor_type",
+    "image_processor_type",
+    "image_seq_length",
+    "input_data_format",
+    "pad_size",  # do_pad is what pads
+    "processor_class",
+    "return_tensors",
+}
+SUPPORTED = {"default_to_square": True}  # of other keys: the one value; of those not named, false
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageSettings(Config):
+    """The names of the classes, in the order of the model's output, and how pixels are prepared, in this order.
+
+    `resize`: to (height, width); or to one number, which the shorter side becomes; empty: not at all. `crop`: the
+    middle (height, width); empty: all of it. Then pixel · `rescale`, less `mean`, over `std`, for each channel.
+    """
+
+    title: ClassVar[str] = "images"
+
+    labels: tuple[str, ...]
+    resize: tuple[int, ...]
+    crop: tuple[int, ...] = ()
+    resample: Literal["nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"] = "bilinear"
+    rescale: float = 1 / 255
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    def check(self) -> None:
+        twice = sorted(label for label, times in Counter(self.labels).items() if times > 1)
+        self.require(not twice, f"the labels {', '.join(twice)} stand there twice")
+        self.require(len(self.resize) <= 2, f"resize is (height, width), one number or nothing, not {self.resize}")
+        self.require(len(self.crop) in (0, 2), f"crop is (height, width) or nothing, not {self.crop}")
+        self.require(
+            all(size >= 1 for size in self.resize + self.crop),
+            f"resize and crop are at least 1, not {self.resize} and {self.crop}",
+        )
+        self.require(
+            len(self.resize) != 1 or bool(self.crop),
+            "where resize sets the shorter side alone, crop must say what is cut out of the middle",
+        )
+        sides = self.resize if len(self.resize) == 2 else self.resize * 2
+        self.require(
+            all(cut <= side for cut, side in zip(self.crop, sides, strict=False)),
+            f"a crop of {self.crop} is larger than what resize={self.resize} gives",
+        )
+        self.require(len(self.mean) == len(self.std), "mean and std have one number each for every channel")
+        self.require(all(std > 0 for std in self.std), f"std must be above 0, not {self.std}")
+
+
+class ImageClassifier(Predictor[Any, dict[str, float]]):
+    """What `heedful.load` gives for an image classifier's bundle."""
+
+    task: ClassVar[str] = "images"
+    settings_class: ClassVar[type[Config]] = ImageSettings
+    item_name: ClassVar[str] = "image"
+    input_kind: ClassVar[InputKind] = "image"
+    output_kind: ClassVar[OutputKind] = "labels"
+    batch_method: ClassVar[str | None] = "look"
+
+    def __init__(self, config: FamilyConfig, module: nn.Module, settings: ImageSettings) -> None:
+        super().__init__(config, module, settings)
+        n_classes = _n_classes(config, module)
+        if len(settings.labels) != n_classes:
+            raise ConfigError(f"the model tells {n_classes} classes apart, but has {len(settings.labels)} labels")
+        self.shape: tuple[int, int, int] = self.module.embedding.shape  # (C, height, width)
+        n_channels, *size = self.shape
+        if len(settings.mean) != n_channels:
+            raise ConfigError(f"the model reads {n_channels} channels, but mean has {len(settings.mean)} numbers")
+        made = settings.crop or settings.resize
+        if made and tuple(made) != tuple(size):
+            raise ConfigError(f"the model reads images of {tuple(size)}, but they are prepared as {made}")
+
+    def predict(self, images: Sequence[Any]) -> list[dict[str, float]]:
+        """For each image the probability of every class by its name, the likeliest first.
+
+        An image is a path, the bytes of a file, a Pillow image, or an array or nested lists: see `data.images`.
+        """
+        given, rows = self._listed(images), self.batch_size
+        return [
+            answer
+            for first in range(0, len(given), rows)
+            for answer in self.look(
+                [self._numbered(image, index) for index, image in enumerate(given[first : first + rows], first)]
+            )
+        ]
+
+    @property
+    def batch_size(self) -> int:
+        """How many images are looked at together."""
+        return max(1, BATCH_TOKENS // self.module.embedding.n_patches)
+
+    def prepared(self, image: Any) -> Tensor:
+        """(C, height, width)."""
+        n_channels, height, width = self.shape
+        return torch.from_numpy(prepare_pixels(pixels_of(image, n_channels), self.settings, height, width))
+
+    @torch.inference_mode()
+    def look(self, prepared: Sequence[Tensor]) -> list[dict[str, float]]:
+        """What `predict` answers, for one batch of images as `prepared` gives them."""
+        if not prepared:
+            return []
+        scores: Tensor = self.module(torch.stack(list(prepared)).to(self.module.embedding.project.weight))
+        return [
+            dict(sorted(zip(self.settings.labels, shares, strict=True), key=lambda pair: -pair[1]))
+            for shares in scores.float().softmax(dim=-1).tolist()
+        ]
+
+    @classmethod
+    def of_checkpoint(cls, found: Imported, folder: Path) -> Self:
+        """A published model, its images prepared as its authors say."""
+        config: Any = found.config
+        n_classes = _n_classes(config, found.module)
+        labels = _told_apart(found.labels) or tuple(map(str, range(n_classes)))
+        return cls(config, found.module, published_settings(folder, config, labels))
+
+
+def _n_classes(config: FamilyConfig, module: nn.Module) -> int:
+    head = next((part for part in module.modules() if isinstance(part, ClassHead)), None)
+    if head is None or not isinstance(module.embedding, PatchEmbedding):
+        raise ConfigError(
+            f"a model of the family {config.family!r} with the head {getattr(config, 'head', None)!r} does not tell "
+            "classes of images apart; one with a head of classes does"
+        )
+    return head.out.out_features
+
+
+def _told_apart(labels: Sequence[str]) -> tuple[str, ...]:
+    """A name that several classes have (a crane is a bird and a machine) with the number of each."""
+    times = Counter(labels)
+    return tuple(f"{label} ({place})" if times[label] > 1 else label for place, label in enumerate(labels))
+
+
+def prepare_pixels(pixels: Pixels, settings: ImageSettings, height: int, width: int) -> NDArray[np.float32]:
+    """(H, W, C) → (C, height, width), the size that the model reads."""
+    pixels = resized(pixels, *_target(settings.resize, *pixels.shape[:2]), settings.resample)
+    if settings.crop:
+        pixels = _middle(pixels, *settings.crop)
+    if pixels.shape[:2] != (height, width):
+        raise DataError(f"it has {_size(pixels)} pixels, and this model, which resizes none, reads {height} x {width}")
+    values = (pixels * np.float64(settings.rescale)).astype(np.float32)
+    mean, std = (np.asarray(numbers, dtype=np.float32) for numbers in (settings.mean, settings.std))
+    return np.moveaxis((values - mean) / std, -1, 0)
+
+
+def _target(resize: tuple[int, ...], height: int, width: int) -> tuple[int, int]:
+    if not resize:
+        return height, width
+    if len(resize) == 2:
+        return resize[0], resize[1]
+    short, (shorter, longer) = resize[0], sorted((height, width))
+    long = int(short * longer / shorter)
+    return (short, long) if height < width else (long, short)
+
+
+def _middle(pixels: Pixels, height: int, width: int) -> Pixels:
+    top, left = (pixels.shape[0] - height) // 2, (pixels.shape[1] - width) // 2
+    if top < 0 or left < 0:
+        raise DataError(f"it has {_size(pixels)} pixels, and {height} x {width} are to be cut out of its middle")
+    return pixels[top : top + height, left : left + width]
+
+
+def _size(pixels: Pixels) -> str:
+    return f"{pixels.shape[0]} x {pixels.shape[1]}"
+
+
+def published_settings(folder: Path, config: ImageConfig, labels: tuple[str, ...]) -> ImageSettings:
+    """How the authors of a published model prepared its images; where its folder says nothing, as ViT does, with a
+    warning.
+
+    A setting that changes pixels is read, or refused by its name where it is not supported; one that is left out, or
+    null, means what the authors' own class takes it for.
+    """
+    path = folder / PREPROCESSOR
+    if path.is_file():
+        try:
+            return _settings_from(read_mapping(path), config, labels)
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from None
+    size = config.image_size
+    warnings.warn(
+        f"{folder} has no {PREPROCESSOR}, so how its images were prepared is not known; they are resized to "
+        f"{size} x {size}, and pixels go from -1 to 1, as is usual. If its authors did otherwise, its answers will be "
+        "worse",
+        PublishedWarning,
+        stacklevel=2,
+    )
+    return _settings_from({"size": size, "image_processor_type": "ViTImageProcessor"}, config, labels)
+
+
+def _settings_from(given: Mapping[str, Any], config: ImageConfig, labels: tuple[str, ...]) -> ImageSettings:
+    usual = PROCESSORS[_processor(given, config)]
+    for key, value in given.items():
+        if key not in usual.keys() | HARMLESS and value not in (None, SUPPORTED.get(key, False)):
+            raise ConfigError(f"{key}={value!r} is not supported; leave it out if it changes no pixel")
+    said = usual | {key: value for key, value in given.items() if value is not None}
+    flags = {key: value for key, value in said.items() if key.startswith("do_") and key in usual}
+    for key, value in flags.items():
+        if not isinstance(value, bool):
+            raise ConfigError(f"{key} must be true or false, not {value!r}")
+    if flags["do_convert_rgb"] and config.n_channels != 3:
+        raise ConfigError(f"do_convert_rgb makes 3 channels, but the model reads {config.n_channels}")
+    return ImageSettings(
+        labels=labels,
+        resize=_side_lengths("size", said["size"]) if flags["do_resize"] else (),
+        crop=_side_lengths("crop_size", said.get("crop_size")) if flags["do_center_crop"] else (),
+        resample=_resample(said["resample"]),
+        rescale=said["rescale_factor"] if flags["do_rescale"] else 1.0,
+        mean=_each(said["image_mean"] if flags["do_normalize"] else 0.0, config.n_channels),
+        std=_each(said["image_std"] if flags["do_normalize"] else 1.0, config.n_channels),
+    )
+
+
+def _processor(given: Mapping[str, Any], config: ImageConfig) -> str:
+    """Whose defaults hold: those of the class that is named, or of the model."""
+    name = given.get("image_processor_type") or given.get("feature_extractor_type")
+    if name is None:
+        return config.family
+    kind = re.sub(r"(ImageProcessor|FeatureExtractor)(Fast|Pil)?$", "", str(name)).lower()
+    if kind not in PROCESSORS:
+        raise ConfigError(unknown("or unsupported processor", name, ("ViTImageProcessor", "DeiTImageProcessor")))
+    return kind
+
+
+def _side_lengths(key: str, value: Any) -> tuple[int, ...]:
+    """One number is the side of a square."""
+    if isinstance(value, int):
+        return value, value
+    if isinstance(value, list | tuple) and len(value) == 2:
+        return tuple(value)
+    if isinstance(value, Mapping):
+        named = {name: side for name, side in value.items() if side is not None}
+        if named.keys() == {"height", "width"}:
+            return named["height"], named["width"]
+        if named.keys() == {"shortest_edge"} and key == "size":
+            return (named["shortest_edge"],)
+    edge = ' or {"shortest_edge": …}' if key == "size" else ""
+    raise ConfigError(f'{key} must be a number, {{"height": …, "width": …}}{edge}, not {value!r:.100}')
+
+
+def _resample(number: Any) -> Any:
+    if not isinstance(number, int) or not 0 <= number < len(RESAMPLING):
+        raise ConfigError(f"resample is a number from 0 to {len(RESAMPLING) - 1}, not {number!r:.100}")
+    return RESAMPLING[number]
+
+
+def _each(value: Any, n_channels: int) -> tuple[float, ...]:
+    """One number holds for every channel."""
+    return cast("tuple[float, ...]", value if isinstance(value, list | tuple) else (value,) * n_channels)

@@ -1,0 +1,145 @@
+"""A decoder alone over a tokeniser of any make: a text is continued."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from torch import nn
+
+from ...config import Config, FamilyConfig
+from ...data.published_tokenizer import NAME, PublishedTokenizer
+from ...data.text_tokenizers import encode
+from ...errors import DataError
+from ...families import GenerationDefaults
+from ...generation import GenerationConfig, Hypothesis, Stream
+from ..answers import Answer
+from ..bundle import Bundle
+from ..predictor import ItemError, OutputKind, listed, plain, within
+from ..rounds import Found, Rounds
+from ..writer import Writer
+from .rolling import rounds, stream_on
+from .scoring import TextScore, nats_of, usual_stride
+
+LENGTH = 100  # tokens of an answer, unless told otherwise
+NEAR = 16  # tokens before an answer that decide about its first space, and complete a character
+USUAL = 1024  # tokens at once, for a model that says nothing of its own
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContinuerSettings(Config):
+    """What a bundle says beside its model. `context` is how many tokens the windows had that it learned from: beyond
+    them it goes on from the last half. Where it is None, the model's positions are the end.
+    """
+
+    title: ClassVar[str] = "language model"
+
+    tokens: GenerationDefaults = field(default_factory=GenerationDefaults)
+    generation: GenerationConfig = field(default_factory=lambda: GenerationConfig(max_new_tokens=LENGTH))
+    context: int | None = None
+
+    def check(self) -> None:
+        self.require_positive("context")
+
+
+class Continuer(Writer):
+    """What `heedful.load` gives for a language model's bundle; an answer is what follows the text."""
+
+    task: ClassVar[str] = "language_model"
+    output_kind: ClassVar[OutputKind] = "continuation"
+    comes_to_an_end: ClassVar[bool] = False  # it is asked for so much and no more
+
+    def __init__(
+        self, config: FamilyConfig, module: nn.Module, tokenizer: PublishedTokenizer, settings: ContinuerSettings
+    ) -> None:
+        self.config = config
+        self.module: Any = module.eval()
+        self.tokenizer = tokenizer
+        self.settings = settings
+
+    @property
+    def generation(self) -> GenerationConfig:
+        """The bundle's."""
+        return self.settings.generation
+
+    def inputs(self, text: str) -> list[list[int]]:
+        """An empty text is the start of any; white space is text."""
+        ids = encode(self.tokenizer, text)
+        if not ids:
+            if self.settings.tokens.start is None:
+                raise DataError("this model cannot begin from nothing; give it some text to continue")
+            ids = [self.settings.tokens.start]
+        return [within(ids, self.limit)]
+
+    def rounds(self, inputs: Sequence[list[int]], words: GenerationConfig) -> Rounds[Found]:
+        """As many as it takes to write past the end of its context, where it was trained here."""
+        return rounds(inputs, words, self.settings.context)
+
+    def writing(self, ids: Sequence[int], words: GenerationConfig) -> Stream[int, Hypothesis]:
+        """So of one, as it is written."""
+        return stream_on(self.module, ids, words, self.settings.context, **self.tokens())
+
+    def text(self, ids: Sequence[int], tokens: Sequence[int]) -> str:
+        """What follows, with the space that separates it."""
+        return self.tokenizer.continuation(ids[-NEAR:], tokens)
+
+    def answer(self, ids: Sequence[int], found: Hypothesis) -> Answer:
+        """With its end, where it came to one."""
+        written = (*found.tokens, self.settings.tokens.end[0]) if found.finished else found.tokens
+        return Answer.of(found, self.text(ids, found.tokens), self.tokenizer.readable(written))
+
+    def tokens(self) -> dict[str, Any]:
+        """As the model was published."""
+        own = self.settings.tokens
+        return {"start": 0 if own.start is None else own.start, "end": own.end, "banned": own.banned}
+
+    def score(self, texts: Sequence[str], *, stride: int | None = None) -> list[TextScore]:
+        """How probable each text is, whole, however long: as the beginning of a document, without its end.
+
+        A window is read every `stride` tokens, half the context unless it is given. Where a model has no start, the
+        first token is only read.
+        """
+        stride = usual_stride(self.context) if stride is None else stride
+        return [
+            self._scored(self._ids(text, index), plain(text), stride)
+            for index, text in enumerate(listed(texts, "text"))
+        ]
+
+    @property
+    def limit(self) -> int | None:
+        """The most tokens it reads at once, where there is an end to that."""
+        limit: int | None = self.module.decoder.positions.limit
+        return limit if self.settings.context is None else self.settings.context
+
+    @property
+    def context(self) -> int:
+        """How many tokens of a text are looked at together to score it."""
+        known = (self.limit, getattr(self.config, "max_length", None), USUAL)
+        return next(length for length in known if length is not None)
+
+    def _ids(self, text: object, index: int) -> list[int]:
+        try:
+            ids = encode(self.tokenizer, plain(text))
+        except DataError as error:
+            raise ItemError("text", index, str(error)) from None
+        start = self.settings.tokens.start
+        return ids if start is None or start in self.tokenizer.encode("") else [start, *ids]  # it may do so itself
+
+    def _scored(self, ids: Sequence[int], text: str, stride: int) -> TextScore:
+        row, size = np.array(ids, dtype=np.int64), self.module.head.weight.shape[0]
+        nats = nats_of(self.module, row, context=self.context, stride=stride, vocab_size=size)
+        return TextScore(nats, max(0, len(row) - 1), len(text), len(text.encode("utf-8")))
+
+    def save(self, folder: str | Path) -> None:
+        """Write the bundle."""
+        names = self.tokenizer.save(Path(folder) / NAME)
+        Bundle(self.task, self.config, self.settings.to_dict()).write(folder, self.module, beside=names)
+
+    @classmethod
+    def from_bundle(cls, folder: Path, bundle: Bundle) -> Self:
+        """The one in a folder."""
+        settings = bundle.settings_as(ContinuerSettings, folder)
+        return cls(bundle.model, bundle.module(folder), PublishedTokenizer.load(folder / NAME), settings)
