@@ -12,7 +12,7 @@ from copying import config
 from torch import Tensor, nn
 
 from heedful.training import Goal, Loss
-from heedful.training.engines.engine import Engine
+from heedful.training.engines import Engine
 from heedful.training.optimiser import put_state, state_of
 from heedful.training.parallel import Alone, Replica
 from heedful.training.update import Update

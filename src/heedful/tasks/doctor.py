@@ -13,9 +13,9 @@ from typing import Literal
 
 import torch
 
+from ..backends.native.library import unavailable_reason
 from ..families import build
 from ..generation import generate
-from ..generation.native.build import why_not
 from ..training.device import torch_device
 from ..training.loss import cross_entropy
 
@@ -70,7 +70,7 @@ def _vector_units() -> str:
 
 
 def _layers_in_c() -> Finding:
-    missing = why_not()
+    missing = unavailable_reason()
     said = "compiled; generation on this processor uses them" if missing is None else f"not used: {missing}"
     return Finding("layers in C", said, _note(missing is None))
 

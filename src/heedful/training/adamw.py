@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
-    from .kernels.many import Table
+    from ..backends.triton.foreach import Table
 
 
 class MaskedAdamW(torch.optim.AdamW):
@@ -39,7 +39,7 @@ class QuickAdamW(MaskedAdamW):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """Update every weight that has a gradient."""
-        from .kernels.many import adamw
+        from ..backends.triton.foreach import adamw
 
         assert closure is None
         assert self.found_inf is not None
@@ -57,7 +57,7 @@ class QuickAdamW(MaskedAdamW):
 
     def _tables(self, given: list[tuple[nn.Parameter, float]]) -> _Tables:
         """Made anew when weights have moved, or others have gradients."""
-        from .kernels.many import Table
+        from ..backends.triton.foreach import Table
 
         weights, states = [weight for weight, _ in given], [self.state[weight] for weight, _ in given]
         steps, means, squares = ([state[name] for state in states] for name in self.keeps)

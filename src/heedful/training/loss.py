@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .kernels import available
-from .pending import PendingLogits
+from ..backends.pending_logits import PendingLogits
+from ..backends.triton import available
 
 BLOCK = 2**26  # logits worked on at once: a quarter of a gigabyte in float32
 CACHED = 2**20  # the same on a CPU, whose caches shall hold them
@@ -38,7 +38,7 @@ def cross_entropy(logits: Tensor, target: Tensor, keep: Tensor | None = None, *,
         return Loss(*logits.cross_entropy(target, real, smoothing), real.sum())
     each: Any = _CrossEntropy.apply
     if available(logits):
-        from .kernels.cross_entropy import costs as each
+        from ..backends.triton.cross_entropy import costs as each
     smoothed, plain = each(logits.reshape(-1, logits.shape[-1]), target.reshape(-1), real.reshape(-1), smoothing)
     return Loss(smoothed.sum(), plain.sum(), real.sum())
 

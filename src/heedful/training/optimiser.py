@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
+from ..backends.triton import over_tables
 from ..core import PatchEmbedding, Positions, TokenEmbedding
 from ..errors import ConfigError
 from .adamw import MaskedAdamW, QuickAdamW
 from .config import TrainingConfig
-from .kernels import over_tables
 from .muon import Muon, matrices_of
 from .parallel import Replica
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import Tensor
 
+from ..backends.triton import available
 from .config import TrainingConfig
-from .kernels import available
 from .loss import Loss, blocks, costs, cross_entropy, exact, subtract_target
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def agreeing_cross_entropy(
     real = torch.ones_like(target, dtype=torch.bool) if keep is None else keep
     each: Any = _Agreeing.apply
     if available(logits):
-        from .kernels.r_drop import costs as each
+        from ..backends.triton.r_drop import costs as each
     pair = logits.reshape(2, -1, logits.shape[-1])
     total, plain = each(pair, target.reshape(-1), real.reshape(-1), smoothing, alpha / 4)
     return Loss(total.sum(), plain.sum(), real.sum())

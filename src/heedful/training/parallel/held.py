@@ -12,22 +12,20 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from ...backends.registry import shared_copy
+from ...backends.triton import over_tables
 from ...core import BatchNorm
 from ...families.weights import put_weights, weights_of
-from ..kernels import over_tables
-from ..verdict import Verdict, judged
+from ..verdict import SMALL, Verdict, judged
 
 if TYPE_CHECKING:
-    from ..kernels.many import Table
-    from ..quick.passes import Pass
+    from ...backends.triton.foreach import Table
 
 
 class Replica:
-    """All of it. `origin` is the module as the job has it; `module`, a copy that shares its tensors, computes: parts of
-    it may be exchanged for quicker ones."""
+    """All of it. `origin` is the module as the job has it; `module`, a copy that shares its tensors, computes."""
 
     divided = False
-    shared: Pass | None = None  # what the quick parts of `module` share, where it has some
 
     def __init__(self, origin: nn.Module) -> None:
         self.origin = origin
@@ -39,7 +37,8 @@ class Replica:
         self._gradient_table: Table | None = None
 
     def _computing(self, origin: nn.Module) -> nn.Module:
-        return deepcopy(origin, {id(tensor): tensor for tensor in (*origin.parameters(), *origin.buffers())})
+        copy: nn.Module = shared_copy(origin)
+        return copy
 
     def gradients(self, loss: Tensor) -> list[Tensor | None]:
         """Of `loss`, for every weight; None for what has no part in it."""
@@ -57,10 +56,10 @@ class Replica:
         gradients = [weight.grad for weight in self.weights.values() if weight.grad is not None]
         if self.divided or not gradients or not all(map(over_tables, gradients)):
             return judged(self.norm(gradients), sums, clip)
-        from ..kernels.many import Table, judged_over_table
+        from ...backends.triton.foreach import Table, judged_over_table
 
         self._gradient_table = Table.of(gradients, old=self._gradient_table)
-        return judged_over_table(self._gradient_table, sums, clip)
+        return Verdict(*judged_over_table(self._gradient_table, sums, clip, SMALL))
 
     def norm(self, gradients: list[Tensor]) -> Tensor:
         """Of tensors that are shaped like the weights, over all that the processes hold."""
@@ -130,7 +129,7 @@ class Rounded(Replica):
         if not self._over_tables:
             torch._foreach_copy_(self.copies, exact)
             return
-        from ..kernels.many import Table, round_to_bf16
+        from ...backends.triton.foreach import Table, round_to_bf16
 
         self._table = Table.of(exact, self.copies, old=self._table)
         round_to_bf16(self._table)
