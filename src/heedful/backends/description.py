@@ -75,27 +75,34 @@ class Reason(NamedTuple):
         return Reason(".".join(filter(None, (path, self.part))), self.what)
 
 
+Kind = Literal["self_attention", "cross_attention", "feed_forward"]
+KINDS: dict[str, Kind] = {
+    "attention": "self_attention",
+    "cross_attention": "cross_attention",
+    "feed_forward": "feed_forward",
+}
+
+
 class Sublayer(NamedTuple):
     """A residual of a layer: what it computes, and where its norm stands."""
 
     name: str  # of the attribute that holds it
-    kind: Literal["self_attention", "cross_attention", "feed_forward"]
+    kind: Kind
     norm_first: bool
     norm: nn.Module
     part: Any
 
 
-def sublayers(layer: Any) -> list[Sublayer]:
+def sublayers(layer: nn.Module) -> list[Sublayer]:
     """Of a layer, in the order in which they run."""
-    kinds: dict[str, Any] = {
-        "attention": "self_attention",
-        "cross_attention": "cross_attention",
-        "feed_forward": "feed_forward",
-    }
-    wraps = {name: wrap for name in kinds if (wrap := getattr(layer, name, None)) is not None}
     return [
-        Sublayer(name, kinds[name], isinstance(wrap, PreNorm), wrap.norm, wrap.part) for name, wrap in wraps.items()
+        Sublayer(name, KINDS[name], isinstance(wrap, PreNorm), wrap.norm, wrap.part)
+        for name, wrap in _residuals(layer).items()
     ]
+
+
+def _residuals(layer: nn.Module) -> dict[str, Any]:
+    return {name: wrap for name in KINDS if (wrap := getattr(layer, name, None)) is not None}
 
 
 def joined_projection(part: MultiHeadAttention) -> tuple[Tensor, Tensor | None]:
@@ -135,7 +142,8 @@ def unknown_attributes(part: nn.Module) -> Iterator[Reason]:
 def only(part: nn.Module, *kinds: type[nn.Module]) -> Iterator[Reason]:
     """That a part has exactly one of these types, and nothing beyond what is known of it."""
     if type(part) not in kinds:
-        yield Reason("", f"{type(part).__name__} is not known here, only {_listed(kinds)}")
+        allowed = f", only {_listed(kinds)}" if len(kinds) <= 3 else ""
+        yield Reason("", f"{type(part).__name__} is not known here{allowed}")
     elif type(part) in ATTRIBUTES:
         yield from unknown_attributes(part)
 
@@ -162,7 +170,7 @@ def layer_refusals(layer: Any) -> Iterator[Reason]:
     yield from (found := list(only(layer, EncoderLayer, DecoderLayer)))
     if found:
         return
-    for name, wrap in layer.named_children():
+    for name, wrap in _residuals(layer).items():
         yield from within(name, (found := list(only(wrap, PreNorm, PostNorm))))
         if found:
             continue
@@ -170,7 +178,7 @@ def layer_refusals(layer: Any) -> Iterator[Reason]:
             yield from within(f"{name}.part", only(wrap.part, FeedForward, GatedFeedForward))
         else:
             yield from within(f"{name}.part", attention_refusals(wrap.part))
-    if len(kinds := {type(wrap) for wrap in layer.children()}) > 1:
+    if len(kinds := {type(wrap) for wrap in _residuals(layer).values()}) > 1:
         yield Reason("", f"its residuals differ: {_listed(kinds)}")
 
 

@@ -98,7 +98,8 @@ class Int8MultiHeadAttention(ModuleImplementation, MultiHeadAttention):
     """
 
     def finish(self, context: Any) -> None:
-        for linear in (self.query, self.key_value):
+        linears: list[nn.Module] = [self.query, self.key_value]
+        for linear in linears:
             if isinstance(linear, Int8Linear):
                 linear.answer_in(torch.float64)
 

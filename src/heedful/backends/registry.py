@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from torch import nn
 
+from ..errors import unknown
 from .description import Reason, only
 
 I = TypeVar("I", bound="type[Implementation]")  # noqa: E741
@@ -79,14 +80,14 @@ def supports(module: nn.Module, backend: str) -> list[Reason]:
     Where a backend replaces single modules, each reason is about a part that stays the core's; the others are
     replaced all the same.
     """
+    if backend not in MACHINE:
+        raise ValueError(unknown("backend", backend, MACHINE))
     return [*(Reason("", what) for what in MACHINE[backend](module)), *refusals(module, backend)]
 
 
 def refusals(module: nn.Module, backend: str) -> list[Reason]:
     """The model's reasons alone, whatever the machine is."""
     parts = {kind: made for (kind, name), made in IMPLEMENTATIONS.items() if name == backend}
-    if not parts:
-        raise ValueError(f"unknown backend {backend!r}; known: {', '.join(sorted(MACHINE))}")
     if not any(issubclass(made, ModuleImplementation) for made in parts.values()):  # a model is taken whole or not
         if type(module) in parts:
             return list(parts[type(module)].refusals(module))

@@ -294,8 +294,7 @@ class _FusedResidual(TritonModule):
     """About a part whose last bias may be left to it, and a norm that has a kernel."""
 
     part: Any
-    norm: FusedLayerNorm
-    dropout: nn.Dropout
+    norm: Any
 
     @classmethod
     def refusals(cls, part: Any) -> Iterator[Reason]:
