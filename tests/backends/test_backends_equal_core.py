@@ -408,6 +408,8 @@ def test_reasons_of_the_machine_come_first(monkeypatch: pytest.MonkeyPatch) -> N
     ]
     with pytest.raises(ValueError, match="unknown backend 'quick'; allowed: cpu"):
         supports(model, "quick")
+    with pytest.raises(ValueError, match="native runs whole models"):
+        use_backend(model, "native")
     assert set(BACKENDS) == {backend for _, backend in IMPLEMENTATIONS}
 
 

@@ -127,7 +127,7 @@ def test_a_head_with_many_outputs() -> None:
 @pytest.mark.parametrize("what", ["all is well", "an infinite gradient", "a gradient of no number", "such a loss"])
 @pytest.mark.parametrize("aligned", [True, False])
 def test_the_verdict_on_many_gradients(clip: float, what: str, aligned: bool) -> None:
-    from heedful.backends.triton.foreach import Table, judged_over_table
+    from heedful.backends.triton.foreach import PointerTable, judged_over_table
 
     torch.manual_seed(0)
     sizes: list[tuple[int, ...]] = [(256,), (32, 48), (1500, 4096)]  # of more pieces than are added up at once
@@ -137,7 +137,7 @@ def test_the_verdict_on_many_gradients(clip: float, what: str, aligned: bool) ->
         gradients[-1][1, 1] = float("inf" if "infinite" in what else "nan")
     if what == "such a loss":
         sums[0] = float("nan")
-    table = Table.of(gradients)
+    table = PointerTable.of(gradients)
     assert table.aligned == aligned
     found = Verdict(*judged_over_table(table, sums, clip, SMALL))
     wanted = judged(torch.nn.utils.get_total_norm([gradient.double() for gradient in gradients]), sums, clip)

@@ -7,11 +7,11 @@ makes it ready for generation. Whatever a backend does not know is left to the c
 from . import cpu, cuda_graph, int8, single_step  # noqa: F401  # each registers what it implements
 from .description import Reason
 from .native import model  # noqa: F401
-from .registry import IMPLEMENTATIONS, MACHINE, refusals, supports, use_backend
+from .registry import IMPLEMENTATIONS, refusals, supports, use_backend
 from .runtime import RuntimeModel, prepare
 from .triton import modules  # noqa: F401
 
-BACKENDS = tuple(MACHINE)
+BACKENDS = tuple(sorted({backend for _, backend in IMPLEMENTATIONS}))
 
 __all__ = [
     "BACKENDS",

@@ -18,6 +18,7 @@ from torch import nn
 from ..errors import unknown
 from .description import Reason, only
 
+Check = Callable[[Any], Iterable[str]]  # of a model: what is missing here
 I = TypeVar("I", bound="type[Implementation]")  # noqa: E741
 
 
@@ -50,7 +51,7 @@ class ModuleImplementation(Implementation):
 
 
 IMPLEMENTATIONS: dict[tuple[type[nn.Module], str], type[Implementation]] = {}
-MACHINE: dict[str, Callable[[Any], Iterable[str]]] = {}
+MACHINE: dict[str, Check] = {}
 
 
 def register(backend: str, *parts: type[nn.Module]) -> Callable[[I], I]:
@@ -64,10 +65,10 @@ def register(backend: str, *parts: type[nn.Module]) -> Callable[[I], I]:
     return add
 
 
-def machine_check(backend: str) -> Callable[[Callable[[Any], Iterable[str]]], Callable[[Any], Iterable[str]]]:
+def machine_check(backend: str) -> Callable[[Check], Check]:
     """A decorator: the function says why this machine, or where the model is on it, rules a backend out."""
 
-    def add(check: Callable[[Any], Iterable[str]]) -> Callable[[Any], Iterable[str]]:
+    def add(check: Check) -> Check:
         MACHINE[backend] = check
         return check
 
@@ -80,14 +81,13 @@ def supports(module: nn.Module, backend: str) -> list[Reason]:
     Where a backend replaces single modules, each reason is about a part that stays the core's; the others are
     replaced all the same.
     """
-    if backend not in MACHINE:
-        raise ValueError(unknown("backend", backend, MACHINE))
-    return [*(Reason("", what) for what in MACHINE[backend](module)), *refusals(module, backend)]
+    machine = MACHINE[backend](module) if backend in MACHINE else ()
+    return [*(Reason("", what) for what in machine), *refusals(module, backend)]
 
 
 def refusals(module: nn.Module, backend: str) -> list[Reason]:
     """The model's reasons alone, whatever the machine is."""
-    parts = {kind: made for (kind, name), made in IMPLEMENTATIONS.items() if name == backend}
+    parts = _implementations(backend)
     if not any(issubclass(made, ModuleImplementation) for made in parts.values()):  # a model is taken whole or not
         if type(module) in parts:
             return list(parts[type(module)].refusals(module))
@@ -97,7 +97,14 @@ def refusals(module: nn.Module, backend: str) -> list[Reason]:
     return list(dict.fromkeys(found))
 
 
-def _part_refusals(part: nn.Module, parts: dict[type[nn.Module], type[Implementation]]) -> Iterator[Reason]:
+def _implementations(backend: str) -> dict[type[nn.Module], Any]:
+    parts = {kind: made for (kind, name), made in IMPLEMENTATIONS.items() if name == backend}
+    if not parts:
+        raise ValueError(unknown("backend", backend, {name for _, name in IMPLEMENTATIONS}))
+    return parts
+
+
+def _part_refusals(part: nn.Module, parts: dict[type[nn.Module], Any]) -> Iterator[Reason]:
     kind = type(part)
     if kind in parts:
         yield from parts[kind].refusals(part)
@@ -116,14 +123,15 @@ def use_backend(module: nn.Module, backend: str, context: Any = None) -> Any:
     Parameters keep their names, and parts that are shared stay shared. What has no implementation, or is refused by
     it, stays the core's. `context` is handed to every replaced part: what they share in a pass, for "triton".
     """
+    kinds = _implementations(backend)
+    if not all(issubclass(kind, ModuleImplementation) for kind in kinds.values()):
+        raise ValueError(f"{backend} runs whole models and replaces no modules; prepare(module) uses it")
     copy = shared_copy(module)
     old = list(copy.modules())
-    kinds = {id(part): IMPLEMENTATIONS.get((type(part), backend)) for part in old}
     made: dict[int, Any] = {}
     for part in old:  # before any is replaced: whoever surrounds a part looks at what it was
-        kind = kinds[id(part)]
-        if kind is not None and issubclass(kind, ModuleImplementation) and not list(kind.refusals(part)):
-            made[id(part)] = kind.from_part(part)
+        if type(part) in kinds and not list(kinds[type(part)].refusals(part)):
+            made[id(part)] = kinds[type(part)].from_part(part)
     for parent in [*old, *made.values()]:
         for name, child in parent._modules.items():
             if id(child) in made:

@@ -20,7 +20,7 @@ from ..core import Decoder, DecoderOnly, EncoderDecoder, MultiHeadAttention
 from ..core.attention import Rotate
 from ..core.cache import KeysValues
 from .description import Reason, joined_projection, only, stack_refusals, sublayers, within
-from .registry import Implementation, machine_check, register
+from .registry import Implementation, register
 
 Linear = Callable[[Tensor], Tensor]
 
@@ -149,12 +149,6 @@ def _hiding(bias: Tensor | None, real: Tensor | None) -> Tensor | None:
     if real is None:
         return bias
     return torch.where(real[:, None, None], 0.0 if bias is None else bias, -torch.inf)
-
-
-@machine_check("single_step")
-def _machine(module: nn.Module) -> Iterator[str]:
-    """It runs wherever torch does."""
-    yield from ()
 
 
 def _linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:

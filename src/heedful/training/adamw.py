@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
-    from ..backends.triton.foreach import Table
+    from ..backends.triton.foreach import PointerTable
 
 
 class MaskedAdamW(torch.optim.AdamW):
@@ -23,7 +23,7 @@ class MaskedAdamW(torch.optim.AdamW):
 class _Tables(NamedTuple):
     """Of a set of weights on the device: their pieces, the addresses of their step counts, their decays."""
 
-    pieces: Table
+    pieces: PointerTable
     steps: Tensor
     decays: Tensor
 
@@ -57,13 +57,13 @@ class QuickAdamW(MaskedAdamW):
 
     def _tables(self, given: list[tuple[nn.Parameter, float]]) -> _Tables:
         """Made anew when weights have moved, or others have gradients."""
-        from ..backends.triton.foreach import Table
+        from ..backends.triton.foreach import PointerTable
 
         weights, states = [weight for weight, _ in given], [self.state[weight] for weight, _ in given]
         steps, means, squares = ([state[name] for state in states] for name in self.keeps)
         gradients = [weight.grad for weight in weights if weight.grad is not None]
         old = self.tables
-        pieces = Table.of(weights, gradients, means, squares, old=None if old is None else old.pieces)
+        pieces = PointerTable.of(weights, gradients, means, squares, old=None if old is None else old.pieces)
         if old is not None and pieces is old.pieces:  # the counts are made and moved with the means
             return old
         where = weights[0].device

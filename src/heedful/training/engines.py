@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from statistics import median
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -255,9 +255,9 @@ class Widening:
             return False
         if not all(map(_is_bf16, given)) or not all(map(over_tables, have)):
             return False
-        from ..backends.triton.foreach import Table, widen_to_float32
+        from ..backends.triton.foreach import PointerTable, widen_to_float32
 
-        table = Table.put(self.tables, given, have)
+        table = PointerTable.put(self.tables, given, have)
         if table is None or (recording and table.aligned != self._aligned):
             return False
         self._aligned = table.aligned
@@ -305,20 +305,11 @@ class CompiledEngine(_Compiling, CudaGraphEngine):
 # ---- the choice ----
 
 
-class Runs(Protocol):
-    """What the loop needs of an engine."""
-
-    @property
-    def name(self) -> str: ...
-
-    def step(self, step: int, batches: Sequence[Any]) -> Tensor: ...
-
-
 class EngineWarning(UserWarning):
     """Steps are run in another way than was meant."""
 
 
-def engine_for(config: TrainingConfig, device: torch.device, update: Update, *parts: Any) -> Runs:
+def engine_for(config: TrainingConfig, device: torch.device, update: Update, *parts: Any) -> Engine | AutoEngine:
     """The engine of a run, on a device; the rest is what every engine is made of."""
     on_gpu = device.type == "cuda"
     if config.engine == "graph" and not on_gpu:

@@ -51,58 +51,39 @@ from .library import unavailable_reason
 ACTIVATION_KINDS = {"relu": 0, "gelu": 1, "gelu_tanh": 2, "silu": 3}  # as layers.c numbers them
 
 
+# ---- the structures of layers.c, field by field ----
+
+
+def _fields(kind: Any, names: str) -> list[tuple[str, Any]]:
+    return [(name, kind) for name in names.split()]
+
+
 class CMatrix(Structure):
     """A packed matrix."""
 
-    _fields_ = (
-        ("n_in", c_int64),
-        ("n_out", c_int64),
-        ("bits", c_int64),
-        ("weights", c_void_p),
-        ("scales", c_void_p),
-        ("bias", c_void_p),
-    )
+    _fields_ = (*_fields(c_int64, "n_in n_out bits"), *_fields(c_void_p, "weights scales bias"))
 
 
 class CNorm(Structure):
     """A norm."""
 
-    _fields_ = (("kind", c_int64), ("weight", c_void_p), ("bias", c_void_p), ("eps", c_float))
+    _fields_ = (("kind", c_int64), *_fields(c_void_p, "weight bias"), ("eps", c_float))
 
 
 class CLayer(Structure):
     """The matrices and norms of a layer."""
 
-    _fields_ = (
-        ("inward", CMatrix),
-        ("out", CMatrix),
-        ("cross_query", CMatrix),
-        ("cross_out", CMatrix),
-        ("wide", CMatrix),
-        ("narrow", CMatrix),
-        ("norms", CNorm * 3),
-    )
+    _fields_ = (*_fields(CMatrix, "inward out cross_query cross_out wide narrow"), ("norms", CNorm * 3))
 
 
 class CStack(Structure):
     """The layers, and what all of them share."""
 
     _fields_ = (
-        ("n_layers", c_int64),
-        ("d_model", c_int64),
-        ("n_heads", c_int64),
-        ("n_kv_heads", c_int64),
-        ("d_head", c_int64),
-        ("norm_first", c_int64),
-        ("activation", c_int64),
-        ("gated", c_int64),
-        ("n_turned", c_int64),
-        ("paired", c_int64),
-        ("scale", c_float),
-        ("cross_scale", c_float),
+        *_fields(c_int64, "n_layers d_model n_heads n_kv_heads d_head norm_first activation gated n_turned paired"),
+        *_fields(c_float, "scale cross_scale"),
         ("layers", POINTER(CLayer)),
-        ("entry", CNorm),
-        ("last", CNorm),
+        *_fields(CNorm, "entry last"),
     )
 
 
@@ -110,27 +91,18 @@ class CRows(Structure):
     """Which rows run, and where their keys and values are."""
 
     _fields_ = (
-        ("n_rows", c_int64),
-        ("n_slots", c_int64),
-        ("n_beams", c_int64),
-        ("sequence", c_void_p),
-        ("slot", c_void_p),
-        ("first", c_void_p),
-        ("end", c_void_p),
-        ("origin", c_void_p),
+        *_fields(c_int64, "n_rows n_slots n_beams"),
+        *_fields(c_void_p, "sequence slot first end origin"),
         ("n_sequences", c_int64),
-        ("keys", c_void_p),
-        ("values", c_void_p),
-        ("bias", c_void_p),
-        ("bias_width", c_int64),
-        ("longest", c_int64),
-        ("cosines", c_void_p),
-        ("sines", c_void_p),
-        ("memory", c_void_p),
+        *_fields(c_void_p, "keys values bias"),
+        *_fields(c_int64, "bias_width longest"),
+        *_fields(c_void_p, "cosines sines memory"),
         ("n_memory", c_int64),
-        ("source", c_void_p),
-        ("n_source", c_void_p),
+        *_fields(c_void_p, "source n_source"),
     )
+
+
+# ---- a model in these structures ----
 
 
 class Packer:

@@ -19,7 +19,7 @@ PARTS = 1024  # numbers, one from each program, that the last one works on at on
 ALIGNED = 16  # bytes, and numbers: then a program reads several at once
 
 
-class Table(NamedTuple):
+class PointerTable(NamedTuple):
     """Pieces (P, …) of several lists of tensors: the address in each list, how many numbers, and which tensor."""
 
     rows: Tensor
@@ -27,7 +27,7 @@ class Table(NamedTuple):
     known_by: tuple[int, ...]  # addresses and sizes of the tensors it was made for
 
     @classmethod
-    def of(cls, *lists: Sequence[Tensor], old: Table | None = None) -> Table:
+    def of(cls, *lists: Sequence[Tensor], old: PointerTable | None = None) -> PointerTable:
         """Tensors at the same place in their lists have the same size. An old table will do if it is theirs."""
         known_by = tuple(number for tensors in lists for part in tensors for number in (part.data_ptr(), part.numel()))
         if old is not None and old.known_by == known_by:
@@ -36,7 +36,7 @@ class Table(NamedTuple):
         return cls(torch.tensor(rows, device=lists[0][0].device), _is_aligned(rows), known_by)
 
     @classmethod
-    def put(cls, tables: AddressTables, *lists: Sequence[Tensor]) -> Table | None:
+    def put(cls, tables: AddressTables, *lists: Sequence[Tensor]) -> PointerTable | None:
         """A table among others; None if there is no room for it."""
         rows = _rows(lists)
         place = tables.put(rows)
@@ -82,12 +82,12 @@ def _copy(table, given: tl.constexpr, kind: tl.constexpr, piece: tl.constexpr, a
     tl.store(at(row + 1, kind, aligned) + lanes, found.to(kind), mask=inside)
 
 
-def round_to_bf16(table: Table) -> None:
+def round_to_bf16(table: PointerTable) -> None:
     """Of tensors in float32 and their copies in bf16."""
     _copy[(len(table.rows),)](table.rows, tl.float32, tl.bfloat16, piece=PIECE, aligned=table.aligned)
 
 
-def widen_to_float32(table: Table) -> None:
+def widen_to_float32(table: PointerTable) -> None:
     """Of tensors in bf16 and their copies in float32."""
     _copy[(len(table.rows),)](table.rows, tl.bfloat16, tl.float32, piece=PIECE, aligned=table.aligned)
 
@@ -120,7 +120,7 @@ def _judge(parts, n_parts, sums, values, skip, factor, clip, small, block: tl.co
     tl.store(factor, (shorten / n).to(tl.float32))
 
 
-def judged_over_table(table: Table, sums: Tensor, clip: float, small: float) -> tuple[Tensor, Tensor, Tensor]:
+def judged_over_table(table: PointerTable, sums: Tensor, clip: float, small: float) -> tuple[Tensor, Tensor, Tensor]:
     """Of gradients in float32: values, skip and factor, as `training/verdict.py` finds them in torch. `small` is added
     to the norm before it divides."""
     parts = sums.new_empty(len(table.rows), dtype=torch.float32)
@@ -168,7 +168,7 @@ def _adamw(
 
 
 def adamw(
-    table: Table,
+    table: PointerTable,
     steps: Tensor,
     decays: Tensor,
     rate: Tensor,

@@ -180,12 +180,12 @@ class FusedDotProduct(TritonModule, DotProduct):
         if not self._knows(heads, stacked, keep):
             return None
         query, value = stacked[0][:, :, : heads[0]].transpose(1, 2), stacked[-1][:, :, -heads[1] :].transpose(1, 2)
-        from .short_attention import Seen, ShortAttention
+        from .short_attention import ShortAttention, VisibleKeys
 
         keep.check(query, value)
         scale = 1 / math.sqrt(query.shape[-1]) if self.scale is None else self.scale
         made: Any = ShortAttention.apply
-        out: Tensor = made(Seen(keep.additive, keep.dead, keep.is_causal, scale), heads, *stacked)
+        out: Tensor = made(VisibleKeys(keep.additive, keep.dead, keep.is_causal, scale), heads, *stacked)
         return out
 
     def _knows(self, heads: tuple[int, int], stacked: Sequence[Tensor], keep: Bound) -> bool:

@@ -142,7 +142,7 @@ def _attention_backward(
         tl.store(at, tl.dot(by_score, key).to(by_q.dtype.element_ty), mask=inside)
 
 
-class Seen(NamedTuple):
+class VisibleKeys(NamedTuple):
     """What of the keys a query sees. The mask broadcasts to (B, H, Tq, Tk), dead to (B, 1, Tq, 1): queries that see
     nothing. Neither has a gradient."""
 
@@ -160,7 +160,7 @@ class ShortAttention(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, seen: Seen, heads: tuple[int, int], *stacked: Tensor) -> Tensor:
+    def forward(ctx: Any, seen: VisibleKeys, heads: tuple[int, int], *stacked: Tensor) -> Tensor:
         stacked = tuple(part if part.stride(3) == 1 else part.contiguous() for part in stacked)
         query, key, value = unstacked(stacked, heads)
         out = query.new_empty(query.shape)
@@ -195,7 +195,7 @@ def unstacked(stacked: Sequence[Tensor], heads: tuple[int, int]) -> list[Tensor]
     return parts
 
 
-def _launch(kernel: Any, warps: dict[int, int], n_heads: int, parts: Sequence[Tensor], seen: Seen) -> None:
+def _launch(kernel: Any, warps: dict[int, int], n_heads: int, parts: Sequence[Tensor], seen: VisibleKeys) -> None:
     """A program for every head of every tile."""
     (rows, n_queries, heads, width), (_, n_keys, shared, _) = parts[0].shape, parts[1].shape
     longest = max(n_queries, n_keys)

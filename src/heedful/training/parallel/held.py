@@ -19,7 +19,7 @@ from ...families.weights import put_weights, weights_of
 from ..verdict import SMALL, Verdict, judged
 
 if TYPE_CHECKING:
-    from ...backends.triton.foreach import Table
+    from ...backends.triton.foreach import PointerTable
 
 
 class Replica:
@@ -34,7 +34,7 @@ class Replica:
             name: parameter for name, parameter in origin.named_parameters() if parameter.requires_grad
         }
         self._spare: nn.Module | None = None
-        self._gradient_table: Table | None = None
+        self._gradient_table: PointerTable | None = None
 
     def _computing(self, origin: nn.Module) -> nn.Module:
         copy: nn.Module = shared_copy(origin)
@@ -56,9 +56,9 @@ class Replica:
         gradients = [weight.grad for weight in self.weights.values() if weight.grad is not None]
         if self.divided or not gradients or not all(map(over_tables, gradients)):
             return judged(self.norm(gradients), sums, clip)
-        from ...backends.triton.foreach import Table, judged_over_table
+        from ...backends.triton.foreach import PointerTable, judged_over_table
 
-        self._gradient_table = Table.of(gradients, old=self._gradient_table)
+        self._gradient_table = PointerTable.of(gradients, old=self._gradient_table)
         return Verdict(*judged_over_table(self._gradient_table, sums, clip, SMALL))
 
     def norm(self, gradients: list[Tensor]) -> Tensor:
@@ -110,7 +110,7 @@ class Rounded(Replica):
         ]
         rounded = all(copy.dtype == torch.bfloat16 for copy in self.copies)  # a BatchNorm's are not
         self._over_tables = rounded and all(map(over_tables, self.weights.values()))
-        self._table: Table | None = None
+        self._table: PointerTable | None = None
 
     def _computing(self, origin: nn.Module) -> nn.Module:
         module = deepcopy(origin, {id(buffer): buffer for buffer in origin.buffers()})  # one set of running means
@@ -129,7 +129,7 @@ class Rounded(Replica):
         if not self._over_tables:
             torch._foreach_copy_(self.copies, exact)
             return
-        from ...backends.triton.foreach import Table, round_to_bf16
+        from ...backends.triton.foreach import PointerTable, round_to_bf16
 
-        self._table = Table.of(exact, self.copies, old=self._table)
+        self._table = PointerTable.of(exact, self.copies, old=self._table)
         round_to_bf16(self._table)
