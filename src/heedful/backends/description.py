@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from ..core import (
     ACTIVATIONS,
+    ALiBi,
     Decoder,
     DecoderLayer,
     DecoderOnly,
@@ -25,11 +26,15 @@ from ..core import (
     FeedForward,
     GatedFeedForward,
     LayerNorm,
+    Learned,
     MultiHeadAttention,
+    Positions,
     PostNorm,
     PreNorm,
+    Relative,
     RMSNorm,
     Rotary,
+    Sinusoidal,
     Stack,
     TokenEmbedding,
     VocabularyHead,
@@ -37,7 +42,7 @@ from ..core import (
 from ..core.feedforward import Activation
 from ..core.rules import Causal
 
-STACK = ("mask", "positions", "entry", "dropout", "layers", "norm", "recompute")
+STACK = ("mask", "masks", "positions", "entry", "dropout", "layers", "norm", "recompute")
 RESIDUAL = ("norm", "part", "dropout")
 ATTRIBUTES: dict[type[nn.Module], tuple[str, ...]] = {
     EncoderDecoder: ("source_embedding", "encoder", "target_embedding", "decoder", "head"),
@@ -58,6 +63,7 @@ ATTRIBUTES: dict[type[nn.Module], tuple[str, ...]] = {
     TokenEmbedding: ("scale", "weight", "segments"),
     VocabularyHead: ("transform", "scale", "table", "bias"),
 }
+POSITIONS = (Positions, Sinusoidal, Learned, Relative, ALiBi, Rotary)
 EVERY_MODULE = frozenset(vars(nn.Module()))
 
 
@@ -187,10 +193,14 @@ def stack_refusals(stack: Any, kind: type[Stack]) -> Iterator[Reason]:
     yield from (found := list(only(stack, kind)))
     if found:
         return
-    rules = [type(rule) for rule in stack.mask.parts]
-    if rules != ([Causal] if kind is Decoder else []):
-        names = ", ".join(rule.__name__ for rule in rules) or "nothing"
-        yield Reason("", f"its mask ({names}) is another than {'causal()' if kind is Decoder else 'everything()'}")
+    masks = getattr(stack, "masks", None) or (stack.mask,)  # one for all layers, or one for each
+    for index, mask in enumerate(masks):
+        rules = [type(rule) for rule in mask.parts]
+        if rules != ([Causal] if kind is Decoder else []):
+            names = ", ".join(rule.__name__ for rule in rules) or "nothing"
+            usual = "causal()" if kind is Decoder else "everything()"
+            yield Reason(f"layers.{index}" if len(masks) > 1 else "", f"its mask ({names}) is another than {usual}")
+    yield from within("positions", only(stack.positions, *POSITIONS))
     if not len(stack.layers):
         yield Reason("", "it has no layers")
     for index, layer in enumerate(stack.layers):

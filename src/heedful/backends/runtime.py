@@ -75,7 +75,8 @@ def _watched(module: nn.Module) -> bool:
 def _fingerprint(module: nn.Module) -> object:
     """What must stay the same: the parts, their masks and scales, and the weights. Inference tensors cannot say."""
     parts = tuple(
-        (id(part), id(getattr(part, "mask", None)), getattr(part, "scale", None)) for part in module.modules()
+        (id(part), id(getattr(part, "masks", None) or getattr(part, "mask", None)), getattr(part, "scale", None))
+        for part in module.modules()
     )
     tensors = [*module.parameters(), *module.buffers()]
     if any(tensor.is_inference() for tensor in tensors):

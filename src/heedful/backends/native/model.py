@@ -23,13 +23,10 @@ from ...core import (
     EncoderDecoder,
     GatedFeedForward,
     LayerNorm,
-    Learned,
     MultiHeadAttention,
-    Positions,
     Relative,
     RMSNorm,
     Rotary,
-    Sinusoidal,
     Stack,
     TokenEmbedding,
     VocabularyHead,
@@ -332,9 +329,6 @@ def _common(layer: Any) -> list[tuple[object, ...]]:
 
 
 def _positions_refusals(positions: Any, attention: MultiHeadAttention) -> Iterator[Reason]:
-    yield from (found := list(only(positions, Positions, Sinusoidal, Learned, Relative, ALiBi, Rotary)))
-    if found:
-        return
     sizes = {Relative: "n_heads", ALiBi: "n_heads", Rotary: "d_head"}
     if (size := sizes.get(type(positions))) is not None:
         own = positions.weight.shape[1] if type(positions) is Relative else getattr(positions, size)
