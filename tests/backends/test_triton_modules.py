@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 import heedful
 from every_model import V, batch
-from heedful.backends.triton import modules
+from heedful.backends.triton import HAVE_TRITON, modules
 from heedful.backends.triton.modules import FusedMultiHeadAttention, FusedPostNorm, FusedPreNorm, fused_on_gpu
 from heedful.core import ACTIVATIONS, padding
 
@@ -77,7 +77,7 @@ def _looked_up(ids: Tensor, table: Tensor, scale: float) -> Tensor:
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Written]]:
     """Triton's kernels in torch; how often each was used."""
-    if not modules.HAVE_TRITON:
+    if not HAVE_TRITON:
         language = ModuleType("triton.language")
         for name in ("constexpr", "float32", "bfloat16", "float16"):
             setattr(language, name, object())
@@ -122,7 +122,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Written]]:
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
     yield counts
-    if not modules.HAVE_TRITON:
+    if not HAVE_TRITON:
         for name in KERNELS:  # they were loaded with a Triton of straw
             sys.modules.pop(f"{package}.{name}", None)
 
