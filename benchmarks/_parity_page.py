@@ -178,7 +178,7 @@ def _share(figures: Figures) -> str:
 
 
 def _percent(part: int, whole: int) -> str:
-    """Rounded down: only all of them are 100."""
+    """MasterWeightModel down: only all of them are 100."""
     if not whole:
         return "–"
     return "100" if part == whole else f"{part * 1000 // whole / 10}"

@@ -20,8 +20,8 @@ from _probing import (
     Finding,
     H,
     Outcome,
+    StepStatus,
     V,
-    Verdict,
     growth,
     health,
     in_every_mode,
@@ -47,7 +47,7 @@ def fully_masked_row() -> Finding:
     x, keep = torch.randn(2, 5, D), torch.tensor([[False] * 5, [True] * 5])
     masks = dict.fromkeys(PADDINGS, ~keep) | {"tgt_mask": look_ahead(5)}
 
-    def attended(need_weights: bool) -> Verdict:
+    def attended(need_weights: bool) -> StepStatus:
         return health(attention, attention(x, x, x, key_padding_mask=~keep, need_weights=need_weights)[0])
 
     usual = torch.zeros(5).masked_fill(~keep[0], -1e9).softmax(dim=-1)
@@ -81,7 +81,7 @@ def source_padding() -> Finding:
     once = {"src_key_padding_mask": ~keep}
     twice = once | {"memory_key_padding_mask": ~keep}
 
-    def stays(run: Callable[..., Tensor], **masks: Tensor) -> Verdict:
+    def stays(run: Callable[..., Tensor], **masks: Tensor) -> StepStatus:
         out = run(source, target, **masks)
         return same((out, run(other, target, **masks)), (out, run(source[:, :4], target)))
 
@@ -171,7 +171,7 @@ def batches() -> Finding:
     def heeded(x: Tensor, y: Tensor, keep: Tensor) -> Tensor:
         return ours(x, y, keep, keep)
 
-    def together(run: Callable[[Tensor, Tensor, Tensor], Tensor], side: str) -> Verdict:
+    def together(run: Callable[[Tensor, Tensor, Tensor], Tensor], side: str) -> StepStatus:
         alone = []
         for x, y in zip(sources, targets, strict=True):
             alone.append(run(x[None], y[None], torch.ones(1, len(x), dtype=torch.bool))[0])

@@ -21,7 +21,7 @@ from heedful.families.torch_nn import from_torch
 D, H, V, EXACT = 16, 4, 23, 1e-12
 USUAL = "no such part; usual code"
 MODES = {"training": (True, True), "evaluation": (False, True), "evaluation without gradients": (False, False)}
-Verdict = tuple[bool, str]  # right or not, and the numbers
+StepStatus = tuple[bool, str]  # right or not, and the numbers
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def usual_table(length: int, d_model: int) -> Tensor:
     return table
 
 
-def in_every_mode(who: str, model: nn.Module, probe: Callable[[], Verdict]) -> list[Outcome]:
+def in_every_mode(who: str, model: nn.Module, probe: Callable[[], StepStatus]) -> list[Outcome]:
     """Training, evaluation, evaluation without gradients: one outcome for all that agree, with the first's numbers."""
     found: dict[bool, tuple[str, list[str]]] = {}
     for name, (training, gradients) in MODES.items():
@@ -107,7 +107,7 @@ def in_every_mode(who: str, model: nn.Module, probe: Callable[[], Verdict]) -> l
     ]
 
 
-def health(model: nn.Module, out: Tensor) -> Verdict:
+def health(model: nn.Module, out: Tensor) -> StepStatus:
     """Whether outputs are finite, and the gradients they give."""
     broken = (~out.isfinite()).any(dim=-1)
     right, words = not bool(broken.any()), f"NaN in {int(broken.sum())} of {broken.numel()} outputs"
@@ -119,7 +119,7 @@ def health(model: nn.Module, out: Tensor) -> Verdict:
     return right and not bad, f"{words} and {bad} of {len(grads)} gradients"
 
 
-def same(*pairs: tuple[Tensor, Tensor]) -> Verdict:
+def same(*pairs: tuple[Tensor, Tensor]) -> StepStatus:
     """The largest difference between what should be equal."""
     largest = torch.stack([(a - b).abs().max() for a, b in pairs]).max().item()
     if math.isnan(largest):
@@ -136,13 +136,13 @@ def refusal(run: Callable[[], object]) -> str:
     return ""
 
 
-def growth(model: nn.Module, forward: Callable[[int], Tensor]) -> Verdict:
+def growth(model: nn.Module, forward: Callable[[int], Tensor]) -> StepStatus:
     """By how much what is kept for the backward pass grows from 256 tokens to 512."""
     short, long = (kept_for_backward(partial(forward, n), model.parameters())[1] for n in (256, 512))
     return long <= 2 * short, f"grows {long / short:.1f} times"
 
 
-def square_part(attention: Callable[[Tensor], Tensor]) -> Verdict:
+def square_part(attention: Callable[[Tensor], Tensor]) -> StepStatus:
     """Whether what grows with the square of the length, where weights are kept, is free of the width."""
 
     def kept(n: int, width: int) -> int:

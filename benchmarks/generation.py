@@ -25,10 +25,10 @@ from typing import Any
 import torch
 
 import heedful
+from heedful.backends import prepare
 from heedful.families import GenerationDefaults, config_of, write_published
 from heedful.families.ctranslate2 import Model, Vocabularies, write_folder
 from heedful.generation import generate
-from heedful.generation.prepare import prepare
 
 RESULTS = Path(__file__).parent / "results"
 START, END, PAD, VOCABULARY, NEW, BATCH = 1, 2, 0, 16_000, 24, 32
@@ -186,7 +186,7 @@ def report(speeds: dict[str, dict[str, list[float]]]) -> dict[str, Any]:
 
 def long(module: Any) -> list[dict[str, Any]]:
     """What a token costs, and what is held, after so many others; one answer, greedy."""
-    from heedful.generation.native.rows import NativeRows
+    from heedful.backends.native.runner import NativeRunner
 
     rows = []
     for precision in ("float32", "int8"):
@@ -195,7 +195,7 @@ def long(module: Any) -> list[dict[str, Any]]:
             print("no layers in C here: heedful doctor says why")
             return []
         with torch.inference_mode():
-            batch = NativeRows(native, [[5] * 24], START)
+            batch = NativeRunner(native, [[5] * 24], START)
             batch.start()
             token, times = torch.tensor([5]), []
             for _ in range(2_000):

@@ -19,6 +19,7 @@ ORDER = [
     "data",
     "core",
     "families",
+    "backends",
     "generation",
     "training",
     "lens",

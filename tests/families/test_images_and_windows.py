@@ -11,11 +11,11 @@ import transformers
 from safetensors.torch import load_file
 
 import heedful
+from heedful.backends import supports
 from heedful.config import read_mapping
 from heedful.errors import ConfigError
 from heedful.families import MistralConfig, ViTConfig, read_published, write_published
 from heedful.families.weights import WeightsError
-from heedful.generation.known import takes_apart
 from published_images import deit, vit
 from published_pairs import Pair, files, pair, reference
 
@@ -120,8 +120,8 @@ def test_no_window_is_said_and_a_window_is_usual() -> None:
     assert read_published(windows, tensors).config == read_published(config, tensors, window=4096).config
     without = read_published(config | {"sliding_window": None}, tensors)
     assert without.config.to_dict()["window"] is None
-    assert takes_apart(without.module)  # and so every quick way is open to it
-    assert not takes_apart(read_published(config, tensors).module)
+    assert not supports(without.module, "single_step")  # and so every quick way is open to it
+    assert supports(read_published(config, tensors).module, "single_step")
 
 
 @pytest.fixture(scope="module")

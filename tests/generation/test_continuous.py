@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from slow_search import END, same
 
 from every_model import build, sentences
 from heedful.generation import GenerationError, Hypothesis, generate
@@ -17,6 +16,7 @@ from heedful.generation.continuous import Continuous
 from heedful.generation.engine import Asked
 from heedful.generation.models import FromSource
 from heedful.generation.sentence import Sentence
+from slow_search import END, same
 
 MODELS = ["sinusoidal", "additive", "rotary language model"]
 WAYS: list[dict[str, Any]] = [

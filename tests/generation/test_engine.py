@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 import torch
-from slow_search import END, same, translator_as_function
 
 from every_model import DECODERS, V, build, sentences
 from heedful.errors import ConfigError, DataError
 from heedful.generation import GenerationConfig, Hypothesis, generate, stream
 from heedful.generation.models import FromPrompt, FromSource, Rows
 from heedful.generation.sentence import Fate
+from slow_search import END, same, translator_as_function
 
 LENGTHS = (5, 1, 9, 3, 9, 2, 7, 4, 11, 6)
 MODELS = ["sinusoidal", "additive", "rotary language model"]

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 import torch
-from slow_search import END, START, beam_search, exhaustive, greedy_search, same, translator_as_function
 
 from every_model import CLASSIFIERS, DECODERS, LIMIT, build, sentences
 from heedful.errors import ConfigError, DataError
 from heedful.generation import GenerationConfig, GenerationError, Hypothesis, generate
+from slow_search import END, START, beam_search, exhaustive, greedy_search, same, translator_as_function
 
 LENGTHS = (5, 1, 8, 3, 8)
 

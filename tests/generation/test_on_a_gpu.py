@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import torch
-from slow_search import END, same
 
 from every_model import DECODERS, build, sentences
 from heedful.generation import GenerationConfig, generate, stream
+from slow_search import END, same
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 

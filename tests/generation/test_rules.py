@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 import torch
-from slow_search import END, beam_search, same, translator_as_function
 
 from every_model import LANGUAGE_MODELS, LIMIT, V, build, sentences
 from heedful.errors import DataError
 from heedful.generation import GenerationConfig, GenerationError, Hypothesis, generate
 from heedful.generation.rules import completing
+from slow_search import END, beam_search, same, translator_as_function
 
 WAYS: dict[str, dict[str, Any]] = {
     "greedy": {},

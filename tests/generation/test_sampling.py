@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 import torch
-from slow_search import END, START, translator_as_function
 
 from every_model import V, build, sentences
 from heedful.errors import ConfigError
 from heedful.generation import GenerationConfig, GenerationError, generate
 from heedful.generation.sampling import draw, shares
+from slow_search import END, START, translator_as_function
 
 RULES = list(product([0.3, 1.0, 2.5], [None, 1, 5, 40], [None, 0.4, 0.95, 1.0], [None, 0.1, 1.0]))
 

@@ -7,6 +7,13 @@ from typing import Any
 
 import pytest
 import torch
+
+from heedful.generation import GenerationConfig, GenerationError
+from heedful.generation.queue import Queue
+from heedful.generation.rules import Rules
+from heedful.generation.search import search
+from heedful.generation.sentence import Sentence
+from heedful.generation.strategies import strategy_of
 from slow_search import (
     END,
     Prefix,
@@ -18,13 +25,6 @@ from slow_search import (
     same,
     sentences,
 )
-
-from heedful.generation import GenerationConfig, GenerationError
-from heedful.generation.queue import Queue
-from heedful.generation.rules import Rules
-from heedful.generation.search import search
-from heedful.generation.sentence import Sentence
-from heedful.generation.strategies import strategy_of
 
 V = 4
 EVERYTHING = 200  # a beam that no step's candidates fill: 4 tokens, of which 3 go on, four times

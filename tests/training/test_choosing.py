@@ -10,10 +10,17 @@ import torch
 from copying import Copying, config
 
 from heedful.errors import ConfigError
-from heedful.training.engines import EngineWarning, choosing
-from heedful.training.engines.choosing import COMPILING, PACED, SAVED, Chosen, engine_for
-from heedful.training.engines.compiled import CompiledOnCpu
-from heedful.training.engines.engine import Engine
+from heedful.training import engines
+from heedful.training.engines import (
+    COMPILING,
+    PACED,
+    SAVED,
+    AutoEngine,
+    CpuCompiledEngine,
+    Engine,
+    EngineWarning,
+    engine_for,
+)
 from heedful.training.errors import EngineError
 from heedful.training.parallel import ReplicatedModel, SingleProcess
 from heedful.training.update import Update
@@ -43,22 +50,22 @@ def names(
     """Who ran each step."""
     clock = [0.0]
 
-    class Captured(Straw):
+    class CudaGraphEngine(Straw):
         name = "graph"
 
         def __init__(self, *_: Any) -> None:
             super().__init__(GRAPH, clock)
 
-    class Compiled(Straw):
+    class CompiledEngine(Straw):
         name = "compile"
 
         def __init__(self, *_: Any) -> None:
             super().__init__(compiled, clock, fails=fails)
 
-    monkeypatch.setattr(choosing, "Captured", Captured)
-    monkeypatch.setattr(choosing, "Compiled", Compiled)
-    monkeypatch.setattr("heedful.training.engines.choosing.time.monotonic", lambda: clock[0])
-    chosen = Chosen(SimpleNamespace(total_steps=total))  # type: ignore[arg-type]
+    monkeypatch.setattr(engines, "CudaGraphEngine", CudaGraphEngine)
+    monkeypatch.setattr(engines, "CompiledEngine", CompiledEngine)
+    monkeypatch.setattr("heedful.training.engines.time.monotonic", lambda: clock[0])
+    chosen = AutoEngine(SimpleNamespace(total_steps=total))  # type: ignore[arg-type]
     return [str(chosen.step(step, [])) for step in range(1, steps + 1)]
 
 
@@ -87,7 +94,7 @@ def test_where_compiling_fails_the_run_goes_on(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:DeprecationWarning")  # torch's own, when it compiles
 @pytest.mark.parametrize(
-    ("changes", "kind"), [({}, Engine), ({"engine": "eager"}, Engine), ({"engine": "compile"}, CompiledOnCpu)]
+    ("changes", "kind"), [({}, Engine), ({"engine": "eager"}, Engine), ({"engine": "compile"}, CpuCompiledEngine)]
 )
 def test_on_a_cpu(changes: dict[str, Any], kind: type[Engine]) -> None:
     assert type(made(changes)) is kind

@@ -17,7 +17,7 @@ from torch import nn
 from heedful.data.loader import WHOLE, Shard
 from heedful.families.weights import weights_of
 from heedful.training import Loss, RunFolder, fit
-from heedful.training.engines.captured import Captured
+from heedful.training.engines import CudaGraphEngine
 from heedful.training.signals import Signals
 from heedful.training.trainer import Trainer
 
@@ -117,7 +117,7 @@ def test_each_shape_is_recorded_once(tmp_path: Path) -> None:
         training = Trainer(Copying(data=TwoShapes(20)), settings, folder, Signals())
         for _ in range(10):
             training.step()
-        assert isinstance(training.engine, Captured)
+        assert isinstance(training.engine, CudaGraphEngine)
         assert len(training.engine.graphs) == 3  # two shapes, and the step itself
         shapes = [graph for key, graph in training.engine.graphs.items() if key != "take"]
         assert all(graph.whole is not None and bool(graph.room.any()) for graph in shapes)

@@ -12,7 +12,7 @@ from copying import config
 from torch import Tensor, nn
 
 from heedful.training import Loss, Monitor
-from heedful.training.engines.engine import Engine
+from heedful.training.engines import Engine
 from heedful.training.optimizers import put_state, state_of
 from heedful.training.parallel import ReplicatedModel, SingleProcess
 from heedful.training.update import Update

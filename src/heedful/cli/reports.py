@@ -25,12 +25,20 @@ def report(
     say(f"wrote {report_of(runs, out, language=language)}")
 
 
-def doctor() -> None:
-    """Say what this machine has and what would be used, and let a tiny model learn and write."""
-    from ..tasks.doctor import examine
+def doctor(
+    model: Annotated[
+        Path | None,
+        typer.Argument(metavar="[MODEL]", help="The folder of a trained model: say which backends can run it."),
+    ] = None,
+) -> None:
+    """Say what this machine has and what would be used, and let a tiny model learn and write.
+
+    With MODEL, say for each backend whether it can run that model on this machine, or why not.
+    """
+    from ..tasks.doctor import examine, examine_model
 
     states = []
-    for finding in examine():
+    for finding in examine() if model is None else examine_model(model):
         mark, style = MARKS[finding.state]
         console.print(plain(f"{mark} {finding.name:<20}", style), end="")
         say(finding.value)

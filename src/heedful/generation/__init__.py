@@ -1,9 +1,9 @@
 """Generation: from a model with a decoder and its inputs to the best answers."""
 
+from ..errors import GenerationError
 from .config import GenerationConfig
 from .engine import generate, stream
 from .hypothesis import Hypothesis
-from .search import GenerationError
 from .streams import Stream
 
 __all__ = ["GenerationConfig", "GenerationError", "Hypothesis", "Stream", "generate", "stream"]

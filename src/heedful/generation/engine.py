@@ -13,12 +13,12 @@ from typing import Any
 import torch
 from torch import nn
 
+from ..backends import prepare
+from ..backends.native.runner import NativeRunner
 from ..errors import ConfigError, DataError
 from .config import GenerationConfig
 from .hypothesis import Hypothesis
 from .models import FromPrompt, wiring_of
-from .native.rows import NativeRows
-from .prepare import prepare
 from .queue import Queue
 from .rules import Rules
 from .search import Starting, Waiting, search
@@ -169,7 +169,7 @@ class Asked:
             return (
                 wiring(ready, inputs, self.start, device)
                 if ready.native is None
-                else NativeRows(ready.native, inputs, self.start)
+                else NativeRunner(ready.native, inputs, self.start)
             )
 
         strategy = strategy_of(self.config, len(self.rules.ends))

@@ -13,19 +13,20 @@ from weakref import finalize
 import torch
 from torch import Tensor
 
+from ..backends import RuntimeModel
+from ..backends.cuda_graph import CudaGraphRunner, GraphShape
+from ..backends.single_step import indices
 from ..core import padding
 from ..core.cache import stacked
-from .captured import Captured, Shape
-from .prepare import Ready
-from .rules import indices
-from .search import Decoding, GenerationError
+from ..errors import GenerationError
+from .search import Decoding
 
 
 class Rows:
     """What every wiring keeps: a cache, and the slot where each row begins. Before it stands padding."""
 
-    def __init__(self, model: Ready, starts: Sequence[int], device: torch.device) -> None:
-        self._model, self._module, self._lean, self._device = model, model.module, model.lean, device
+    def __init__(self, model: RuntimeModel, starts: Sequence[int], device: torch.device) -> None:
+        self._model, self._module, self._single_step, self._device = model, model.module, model.single_step, device
         self._cache = model.module.new_cache()
         self._starts = list(starts)
         self._ragged = any(starts)
@@ -62,18 +63,18 @@ class Rows:
 
     def settle(self, width: int, capacity: int) -> Decoding:
         """What goes on from here, with as many rows for each sentence and room for so many tokens."""
-        if self._lean is None or self._device.type != "cuda":
+        if self._single_step is None or self._device.type != "cuda":
             return self
         return AtHome(self, width, capacity)
 
 
-class AtHome(Captured):
+class AtHome(CudaGraphRunner):
     """A batch in the slots of a captured program, and those that join it."""
 
     def __init__(self, first: Rows, width: int, capacity: int) -> None:
         cache = first._cache
         n_source = max((key.shape[2] for key, _ in cache.memories.values()), default=0)
-        shape = Shape.of(len(first._starts) // width, width, capacity, n_source)
+        shape = GraphShape.of(len(first._starts) // width, width, capacity, n_source)
         program = first._model.program(shape, cache)
         super().__init__(program)
         finalize(self, first._model.give_back, program)  # when the batch is gone, another may use it
@@ -87,7 +88,7 @@ class AtHome(Captured):
 class FromSource(Rows):
     """An encoder-decoder: answers to sources. A sentence has one row of memory, however many beams read it."""
 
-    def __init__(self, model: Ready, sources: Sequence[Sequence[int]], start: int, device: torch.device) -> None:
+    def __init__(self, model: RuntimeModel, sources: Sequence[Sequence[int]], start: int, device: torch.device) -> None:
         super().__init__(model, [0] * len(sources), device)
         self._lengths = [len(source) for source in sources]
         self._first = torch.full((len(sources), 1), start, device=device)
@@ -105,9 +106,9 @@ class FromSource(Rows):
         return self._decode(self._first)
 
     def step(self, tokens: Tensor) -> Tensor:
-        if self._lean is None:
+        if self._single_step is None:
             return self._decode(tokens[:, None])
-        return self._lean.step(tokens, self._cache, self._real(self._cache.length + 1), self._hides)
+        return self._single_step.step(tokens, self._cache, self._real(self._cache.length + 1), self._hides)
 
     def _decode(self, tokens: Tensor) -> Tensor:
         keep = self._real(self._cache.length + 1)
@@ -148,7 +149,7 @@ class FromPrompt(Rows):
     A prompt is its own start: the start token is not used.
     """
 
-    def __init__(self, model: Ready, prompts: Sequence[Sequence[int]], start: int, device: torch.device) -> None:
+    def __init__(self, model: RuntimeModel, prompts: Sequence[Sequence[int]], start: int, device: torch.device) -> None:
         longest = max(map(len, prompts))
         super().__init__(model, [longest - len(prompt) for prompt in prompts], device)
         self._prompts = _padded(prompts, device, left=True)
@@ -163,9 +164,9 @@ class FromPrompt(Rows):
         return self._decode(self._prompts)
 
     def step(self, tokens: Tensor) -> Tensor:
-        if self._lean is None:
+        if self._single_step is None:
             return self._decode(tokens[:, None])
-        return self._lean.step(tokens, self._cache, self._real(self._cache.length + 1), None)
+        return self._single_step.step(tokens, self._cache, self._real(self._cache.length + 1), None)
 
     def _decode(self, tokens: Tensor) -> Tensor:
         """Logits for the token after the last, and for no other: a prompt is long and the vocabulary wide."""

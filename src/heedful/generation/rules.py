@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from ..backends.single_step import indices
 from .config import GenerationConfig
 from .sentence import Sentence
 
@@ -108,8 +109,3 @@ def _places(pairs: Sequence[tuple[int, int]], device: torch.device) -> tuple[Ten
     """(row, token) pairs as an index."""
     both = torch.tensor(pairs, dtype=torch.long).view(-1, 2).to(device, non_blocking=True)
     return both[:, 0], both[:, 1]
-
-
-def indices(places: Iterable[int], device: torch.device) -> Tensor:
-    """Places as a tensor on the device, without waiting for it."""
-    return torch.tensor(list(places)).to(device, non_blocking=True)

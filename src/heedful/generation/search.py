@@ -12,15 +12,12 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from ..errors import HeedfulError
-from .native.choosing import log_softmax
-from .rules import Rules, indices
+from ..backends.native.library import log_softmax
+from ..backends.single_step import indices
+from ..errors import GenerationError
+from .rules import Rules
 from .sentence import Candidate, Sentence
 from .strategies import Choice, Strategy
-
-
-class GenerationError(HeedfulError, RuntimeError):
-    """A model that cannot write, and why."""
 
 
 class Decoding(Protocol):

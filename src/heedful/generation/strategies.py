@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from ..backends.native.library import top
 from . import sampling
 from .config import GenerationConfig
-from .native.choosing import top
 from .sentence import Sentence
 
 

@@ -10,10 +10,10 @@ from functools import partial
 from threading import Lock
 from typing import Any, TypeVar
 
+from ..backends import prepare
 from ..generation import Hypothesis
 from ..generation.continuous import Continuous
 from ..generation.engine import Asked
-from ..generation.prepare import prepare
 from ..generation.sentence import Sentence
 from ..tasks.answers import Answer, joined
 from ..tasks.predictor import listed

@@ -13,11 +13,13 @@ from typing import Literal
 
 import torch
 
+from ..backends import supports
+from ..backends.native.library import unavailable_reason
 from ..families import build
 from ..generation import generate
-from ..generation.native.build import why_not
 from ..training.device import torch_device
 from ..training.loss import cross_entropy
+from . import load
 
 NEEDED = ("torch", "numpy", "tokenizers", "safetensors", "sacrebleu", "typer", "rich", "PyYAML")
 OPTIONAL = {
@@ -25,6 +27,15 @@ OPTIONAL = {
     "tensorboard": "training curves in TensorBoard",
 }
 SMALLEST_FREE = 2 * 1024**3
+BACKENDS = {
+    "native": "generation on a CPU, in C",
+    "single_step": "generation, a token at a time",
+    "cuda_graph": "generation on a GPU, in captured steps",
+    "int8": "generation on a CPU in 8 bits, by torch",
+    "cpu": "training on a CPU",
+    "triton": "training on a GPU",
+}
+FEW = 3  # reasons that are written out
 
 
 @dataclass(frozen=True)
@@ -49,6 +60,17 @@ def examine(folder: Path = Path(".")) -> Iterator[Finding]:
     yield _smoke(torch_device())
 
 
+def examine_model(folder: Path) -> Iterator[Finding]:
+    """For each backend, whether the model in this folder can use it, or why not, or not for all of its parts."""
+    module = load(folder).module
+    for backend, use in BACKENDS.items():
+        reasons = supports(module, backend)
+        written = "; ".join(map(str, reasons[:FEW]))
+        more = f"; and {len(reasons) - FEW} more" if len(reasons) > FEW else ""
+        said = f"left to the core: {written}{more}" if reasons else "supported"
+        yield Finding(backend, f"{use}: {said}", _note(not reasons))
+
+
 def _packages() -> Iterator[Finding]:
     for name in NEEDED:
         version = _version(name)
@@ -70,7 +92,7 @@ def _vector_units() -> str:
 
 
 def _layers_in_c() -> Finding:
-    missing = why_not()
+    missing = unavailable_reason()
     said = "compiled; generation on this processor uses them" if missing is None else f"not used: {missing}"
     return Finding("layers in C", said, _note(missing is None))
 

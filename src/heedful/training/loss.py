@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
+from ..backends.pending_logits import PendingLogits
+from ..backends.triton import available
 from .config import TrainingConfig
-from .kernels import available
-from .pending import PendingLogits
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -51,7 +51,7 @@ def cross_entropy(logits: Tensor, target: Tensor, keep: Tensor | None = None, *,
         return Loss(*logits.cross_entropy(target, real, smoothing), real.sum())
     each: Any = _CrossEntropy.apply
     if available(logits):
-        from .kernels.cross_entropy import costs as each
+        from ..backends.triton.cross_entropy import costs as each
     smoothed, plain = each(logits.reshape(-1, logits.shape[-1]), target.reshape(-1), real.reshape(-1), smoothing)
     return Loss(smoothed.sum(), plain.sum(), real.sum())
 
@@ -149,7 +149,7 @@ def agreeing_cross_entropy(
     real = torch.ones_like(target, dtype=torch.bool) if keep is None else keep
     each: Any = _Agreeing.apply
     if available(logits):
-        from .kernels.r_drop import costs as each
+        from ..backends.triton.r_drop import costs as each
     pair = logits.reshape(2, -1, logits.shape[-1])
     total, plain = each(pair, target.reshape(-1), real.reshape(-1), smoothing, alpha / 4)
     return Loss(total.sum(), plain.sum(), real.sum())

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ..backends.triton import over_tables
 from ..core import GatedFeedForward, MultiHeadAttention, PatchEmbedding, Positions, Stack, TokenEmbedding
 from ..errors import ConfigError
 from .config import TrainingConfig
-from .kernels import over_tables
 from .parallel import ReplicatedModel
 
 if TYPE_CHECKING:
-    from .kernels.many import Table
+    from ..backends.triton.foreach import PointerTable
 
 TABLES = (nn.Embedding, TokenEmbedding, PatchEmbedding, Positions)
 STEPS = 5
@@ -44,7 +44,7 @@ class MaskedAdamW(torch.optim.AdamW):
 class _Tables(NamedTuple):
     """Of a set of weights on the device: their pieces, the addresses of their step counts, their decays."""
 
-    pieces: Table
+    pieces: PointerTable
     steps: Tensor
     decays: Tensor
 
@@ -60,7 +60,7 @@ class QuickAdamW(MaskedAdamW):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """Update every weight that has a gradient."""
-        from .kernels.many import adamw
+        from ..backends.triton.foreach import adamw
 
         assert closure is None
         assert self.found_inf is not None
@@ -78,13 +78,13 @@ class QuickAdamW(MaskedAdamW):
 
     def _tables(self, given: list[tuple[nn.Parameter, float]]) -> _Tables:
         """Made anew when weights have moved, or others have gradients."""
-        from .kernels.many import Table
+        from ..backends.triton.foreach import PointerTable
 
         weights, states = [weight for weight, _ in given], [self.state[weight] for weight, _ in given]
         steps, means, squares = ([state[name] for state in states] for name in self.keeps)
         gradients = [weight.grad for weight in weights if weight.grad is not None]
         old = self.tables
-        pieces = Table.of(weights, gradients, means, squares, old=None if old is None else old.pieces)
+        pieces = PointerTable.of(weights, gradients, means, squares, old=None if old is None else old.pieces)
         if old is not None and pieces is old.pieces:  # the counts are made and moved with the means
             return old
         where = weights[0].device

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ...backends.registry import shared_copy
+from ...backends.triton import over_tables
 from ...core import BatchNorm
 from ...errors import ConfigError
 from ...families.weights import put_weights, weights_of
 from ..config import TrainingConfig
-from ..kernels import over_tables
 from .process_group import ProcessGroup, SingleProcess
 
 if TYPE_CHECKING:
-    from ..kernels.many import Table
-    from ..quick.passes import Pass
+    from ...backends.triton.foreach import PointerTable
 
 
 SMALL = 1e-6  # beside a norm of zero
@@ -47,11 +47,9 @@ def step_status(norm: Tensor, sums: Tensor, clip: float) -> StepStatus:
 
 
 class ReplicatedModel:
-    """All of it. `origin` is the module as the job has it; `module`, a copy that shares its tensors, computes: parts of
-    it may be exchanged for quicker ones."""
+    """All of it. `origin` is the module as the job has it; `module`, a copy that shares its tensors, computes."""
 
     divided = False
-    shared: Pass | None = None  # what the quick parts of `module` share, where it has some
 
     def __init__(self, origin: nn.Module) -> None:
         self.origin = origin
@@ -60,10 +58,11 @@ class ReplicatedModel:
             name: parameter for name, parameter in origin.named_parameters() if parameter.requires_grad
         }
         self._spare: nn.Module | None = None
-        self._gradient_table: Table | None = None
+        self._gradient_table: PointerTable | None = None
 
     def _computing(self, origin: nn.Module) -> nn.Module:
-        return deepcopy(origin, {id(tensor): tensor for tensor in (*origin.parameters(), *origin.buffers())})
+        copy: nn.Module = shared_copy(origin)
+        return copy
 
     def gradients(self, loss: Tensor) -> list[Tensor | None]:
         """Of `loss`, for every weight; None for what has no part in it."""
@@ -81,10 +80,10 @@ class ReplicatedModel:
         gradients = [weight.grad for weight in self.weights.values() if weight.grad is not None]
         if self.divided or not gradients or not all(map(over_tables, gradients)):
             return step_status(self.norm(gradients), sums, clip)
-        from ..kernels.many import Table, judged_over_table
+        from ...backends.triton.foreach import PointerTable, judged_over_table
 
-        self._gradient_table = Table.of(gradients, old=self._gradient_table)
-        return judged_over_table(self._gradient_table, sums, clip)
+        self._gradient_table = PointerTable.of(gradients, old=self._gradient_table)
+        return StepStatus(*judged_over_table(self._gradient_table, sums, clip, SMALL))
 
     def norm(self, gradients: list[Tensor]) -> Tensor:
         """Of tensors that are shaped like the weights, over all that the processes hold."""
@@ -135,7 +134,7 @@ class MasterWeightModel(ReplicatedModel):
         ]
         rounded = all(copy.dtype == torch.bfloat16 for copy in self.copies)  # a BatchNorm's are not
         self._over_tables = rounded and all(map(over_tables, self.weights.values()))
-        self._table: Table | None = None
+        self._table: PointerTable | None = None
 
     def _computing(self, origin: nn.Module) -> nn.Module:
         module = deepcopy(origin, {id(buffer): buffer for buffer in origin.buffers()})  # one set of running means
@@ -154,9 +153,9 @@ class MasterWeightModel(ReplicatedModel):
         if not self._over_tables:
             torch._foreach_copy_(self.copies, exact)
             return
-        from ..kernels.many import Table, round_to_bf16
+        from ...backends.triton.foreach import PointerTable, round_to_bf16
 
-        self._table = Table.of(exact, self.copies, old=self._table)
+        self._table = PointerTable.of(exact, self.copies, old=self._table)
         round_to_bf16(self._table)
 
 

@@ -1,0 +1,293 @@
+"""Parts of a model that train faster on a CPU, in float32 and bf16.
+
+Torch draws dropout's numbers one after another, and its fused attention is made for long rows; its matrix products in
+float32 have a faster sibling. And layers leave padding out: all but attention works on each token alone, and a batch
+is padded by a seventh.
+Shapes: B batch, H heads, Tq queries, Tk keys, K head width, T tokens of a row, N real ones among all B · T;
+(1, N, D) is a batch without padding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..core import (
+    DecoderLayer,
+    DotProduct,
+    EncoderLayer,
+    FeedForward,
+    GatedFeedForward,
+    LayerNorm,
+    Mask,
+    MultiHeadAttention,
+    PostNorm,
+    PreNorm,
+    RMSNorm,
+    VocabularyHead,
+)
+from ..core.mask_preparation import PreparedMask
+from .description import Reason, only, within
+from .pending_logits import PendingLogits, linear
+from .registry import ModuleImplementation, machine_check, register
+
+DTYPES = (torch.float32, torch.bfloat16)
+FEW = 2**13  # numbers that torch draws as fast
+SHORT = 128  # keys: above, the fused attention is faster
+LEVELS = 2**16  # a draw has two bytes
+PACKED_BELOW = 0.95  # with more real tokens than this, packing them costs as much as it saves
+TOKENWISE = (FeedForward, GatedFeedForward, LayerNorm, RMSNorm, PreNorm, PostNorm, nn.Linear, nn.Dropout, nn.Identity)
+
+
+@machine_check("cpu")
+def _machine(module: nn.Module) -> Iterator[str]:
+    tensors = list(module.parameters())
+    if any(tensor.device.type != "cpu" for tensor in tensors):
+        yield "the model is not on a CPU"
+    if any(tensor.dtype not in DTYPES for tensor in tensors):
+        yield "it has weights in another precision than float32 and bf16"
+
+
+def _is_training(*tensors: Tensor) -> bool:
+    """Whether gradients are wanted, of tensors that a faster way knows."""
+    if torch.compiler.is_compiling() or not torch.is_grad_enabled():
+        return False
+    return all(tensor.device.type == "cpu" and tensor.dtype in DTYPES for tensor in tensors)
+
+
+@register("cpu", nn.Dropout)
+class CpuFusedDropout(ModuleImplementation, nn.Dropout):
+    """A generator of numpy's draws, begun anew each time by a number from torch's, which alone has a state."""
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002  # torch's name
+        dropped = round(self.p * LEVELS)
+        if not (self.training and _is_training(input)) or not 0 < dropped < LEVELS or input.numel() < FEW:
+            return super().forward(input)
+        generator = np.random.SFC64(int(torch.randint(2**63 - 1, ())))
+        drawn = generator.random_raw(math.ceil(input.numel() / 4)).view(np.int16)[: input.numel()]
+        factors = torch.empty_like(input, requires_grad=False, memory_format=torch.contiguous_format)
+        torch.ge(torch.from_numpy(drawn).view(input.shape), dropped - LEVELS // 2, out=factors)
+        return input * factors.mul_(LEVELS / (LEVELS - dropped))
+
+
+@register("cpu", DotProduct)
+class CpuFusedDotProduct(ModuleImplementation, DotProduct):
+    """Over short rows, written out."""
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, keep: PreparedMask) -> Tensor:
+        drops = self.training and self.dropout
+        learned = keep.additive is not None and keep.additive.requires_grad
+        grouped = query.shape[1] != key.shape[1]
+        special = drops or learned or grouped or keep.unpad_index is not None or key.shape[2] > SHORT
+        if special or not _is_training(query, key, value):
+            return super().forward(query, key, value, keep)
+        keep.check(query, key)
+        scale = 1 / math.sqrt(query.shape[-1]) if self.scale is None else self.scale
+        mixed: Tensor = _Attended.apply(query, key, value, _additive(keep), scale)  # type: ignore[no-untyped-call]
+        return mixed if keep.fully_masked is None else mixed.masked_fill(keep.fully_masked, 0.0)
+
+
+def _additive(keep: PreparedMask) -> Tensor | None:
+    if not keep.is_causal:
+        return None if keep.additive is None else keep.additive.float()
+    grid = keep.grid
+    return torch.full((grid.n_queries, grid.n_keys), -torch.inf).triu_(1 + grid.n_keys - grid.n_queries)
+
+
+class _Attended(torch.autograd.Function):
+    """softmax(q kᵀ · scale + additive) v in float32, whatever it is given in."""
+
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, additive: Tensor | None, scale: float) -> Tensor:
+        with torch.autocast("cpu", enabled=False):
+            q, k, v = (_heads(part) for part in (query, key, value))  # (B·H, T, K)
+            scores = torch.bmm(q, k.mT).mul_(scale)
+            if additive is not None:
+                scores.view(*query.shape[:3], -1).add_(additive)
+            weights = scores.softmax(dim=-1)
+            ctx.save_for_backward(q, k, v, weights)
+            ctx.scale = scale
+            return _tokens(torch.bmm(weights, v), query)
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, weights = ctx.saved_tensors
+        slope = _heads(slopes[0])
+        by_value = torch.bmm(weights.mT, slope)
+        by_scores = torch._softmax_backward_data(torch.bmm(slope, v.mT), weights, -1, weights.dtype).mul_(ctx.scale)
+        by_query, by_key = torch.bmm(by_scores, k), torch.bmm(by_scores.mT, q)
+        return *(_tokens(part, slopes[0]) for part in (by_query, by_key, by_value)), None, None
+
+
+def _heads(x: Tensor) -> Tensor:
+    """(B, H, T, K), whose memory is (B, T, H, K) → (B·H, T, K) in float32, in one copy."""
+    return torch.empty(x.shape, dtype=torch.float32).copy_(x).flatten(0, 1)
+
+
+def _tokens(x: Tensor, like: Tensor) -> Tensor:
+    """The other way round."""
+    batch, heads, _, width = like.shape
+    out = torch.empty(batch, x.shape[1], heads, width, dtype=like.dtype).transpose(1, 2)
+    return out.copy_(x.unflatten(0, (batch, heads)))
+
+
+@register("cpu", nn.Linear)
+class CpuFusedLinear(ModuleImplementation, nn.Linear):
+    """Where a product is by the weight, forward and to its input, oneDNN is faster than BLAS in float32."""
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002  # torch's name
+        if not _is_training(input, self.weight) or input.dtype != torch.float32 or torch.is_autocast_enabled("cpu"):
+            return super().forward(input)
+        x = input.reshape(-1, self.in_features)
+        out: Tensor = _Linear.apply(x, self.weight, self.bias)  # type: ignore[no-untyped-call]
+        return out.view(*input.shape[:-1], self.out_features)
+
+
+class _Linear(torch.autograd.Function):
+    """x (N, D) by a weight (E, D) and a bias (E)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return linear(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight = ctx.saved_tensors
+        slope = slopes[0].contiguous()
+        by_x = linear(slope, weight.mT) if ctx.needs_input_grad[0] else None
+        by_weight = slope.mT @ x if ctx.needs_input_grad[1] else None
+        return by_x, by_weight, slope.sum(dim=0) if ctx.needs_input_grad[2] else None
+
+
+@register("cpu", VocabularyHead)
+class CpuFusedVocabularyHead(ModuleImplementation, VocabularyHead):
+    """Its logits wait for the loss."""
+
+    def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
+        if not _is_training(x, self.weight) or x.dtype != self.weight.dtype or torch.is_autocast_enabled("cpu"):
+            return super().forward(x, keep)
+        x = self.transform(x)
+        return PendingLogits(x if self.scale == 1.0 else x * self.scale, self.weight, self.bias)
+
+
+# ---- layers without padding ----
+
+
+class RealTokens(NamedTuple):
+    """Where the real tokens of a batch stand."""
+
+    rows: int
+    columns: int
+    real: Tensor  # (N,) indexes into B · T
+
+    def pack(self, x: Tensor) -> Tensor:
+        """(B, T, D) → (1, N, D)."""
+        packed: Tensor = _Packed.apply(x.flatten(0, 1), self.real)  # type: ignore[no-untyped-call]
+        return packed[None]
+
+    def unpack(self, x: Tensor) -> Tensor:
+        """(1, N, D) → (B, T, D), zero where padding is."""
+        zeros = x.new_zeros(self.rows * self.columns, x.shape[-1])
+        return zeros.index_copy(0, self.real, x[0]).view(self.rows, self.columns, -1)
+
+
+class _Packed(torch.autograd.Function):
+    """Some rows of x; in its gradient, torch would add where it is enough to copy."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, rows: Tensor) -> Tensor:
+        ctx.save_for_backward(rows)
+        ctx.n = x.shape[0]
+        return x.index_select(0, rows)
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, None]:
+        (rows,) = ctx.saved_tensors
+        return slopes[0].new_zeros(ctx.n, slopes[0].shape[1]).index_copy_(0, rows, slopes[0]), None
+
+
+def real_tokens(x: Tensor, keep: Any, cache: Any) -> RealTokens | None:
+    """Of the real tokens in x (B, T, D), if it pays to compute them alone."""
+    if (
+        torch.compiler.is_compiling()
+        or not torch.is_grad_enabled()
+        or cache is not None
+        or not isinstance(keep, PreparedMask)
+    ):
+        return None
+    real = keep.rules.real_keys(keep.grid)
+    if real is None or real.shape[-1] != x.shape[1] or x.device.type != "cpu" or x.dtype == torch.float64:
+        return None
+    found = real.expand(x.shape[:2]).flatten().nonzero().squeeze(1)
+    return RealTokens(x.shape[0], x.shape[1], found) if found.numel() <= PACKED_BELOW * real.numel() else None
+
+
+class _PackedLayer(ModuleImplementation):
+    """A layer of parts which are known to work on each token alone, or to be told of the padding."""
+
+    @classmethod
+    def refusals(cls, part: Any) -> Iterator[Reason]:
+        yield from super().refusals(part)
+        for path, inner in part.named_modules():
+            if inner is not part:
+                yield from within(path, only(inner, MultiHeadAttention, DotProduct, *TOKENWISE))
+
+
+@register("cpu", EncoderLayer)
+class PackedEncoderLayer(_PackedLayer, EncoderLayer):
+    """Packs what comes in, and unpacks what goes out."""
+
+    def forward(self, x: Tensor, *, keep: Any = None, cache: Any = None, **context: Any) -> Tensor:
+        at = real_tokens(x, keep, cache)
+        if at is None:
+            return super().forward(x, keep=keep, cache=cache, **context)
+        x = self.attention(at.pack(x), keep=keep, rotate=context.get("rotate"), at=at)
+        return at.unpack(self.feed_forward(x))
+
+
+@register("cpu", DecoderLayer)
+class PackedDecoderLayer(_PackedLayer, DecoderLayer):
+    """The same beside a memory, which is packed too."""
+
+    def forward(
+        self, x: Tensor, memory: Tensor, *, keep: Any = None, memory_keep: Any = None, cache: Any = None, **context: Any
+    ) -> Tensor:
+        at, there = real_tokens(x, keep, cache), real_tokens(memory, memory_keep, cache)
+        if at is None or there is None or at.rows != there.rows:
+            return super().forward(x, memory, keep=keep, memory_keep=memory_keep, cache=cache, **context)
+        x = self.attention(at.pack(x), keep=keep, rotate=context.get("rotate"), at=at)
+        x = self.cross_attention(x, there.pack(memory), keep=memory_keep, at=at, there=there)
+        return at.unpack(self.feed_forward(x))
+
+
+@register("cpu", MultiHeadAttention)
+class PackedMultiHeadAttention(ModuleImplementation, MultiHeadAttention):
+    """Between the maps, which take tokens without padding, attention has them in their rows."""
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor | None = None,
+        *,
+        at: RealTokens | None = None,
+        there: Any = None,
+        **context: Any,
+    ) -> Tensor:
+        if at is None:
+            return super().forward(x, memory, **context)
+        query = self._heads(at.unpack(self.query(x)), self.n_heads)
+        source, where = (x, at) if memory is None else (memory, there)
+        both = where.unpack(self.key_value(source)).unflatten(-1, (2, self.n_kv_heads, self.d_head))
+        key, value = (part.transpose(1, 2) for part in both.unbind(2))
+        rotate = context.get("rotate")
+        if rotate is not None:
+            query, key = rotate(query, key)
+        mixed = self.attention(query, key, value, context["keep"])  # (B, H, T, K)
+        out: Tensor = self.out(at.pack(mixed.transpose(1, 2).flatten(2)))
+        return out

@@ -1,0 +1,211 @@
+"""A Transformer layer described once, for every backend that runs its parts without their modules.
+
+`sublayers` walks over a layer. The checks beside it are allow-lists: a part is known if it has exactly a known type,
+and no attribute beyond those that the type had when the backends were written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ..core import (
+    ACTIVATIONS,
+    ALiBi,
+    Decoder,
+    DecoderLayer,
+    DecoderOnly,
+    DotProduct,
+    Encoder,
+    EncoderDecoder,
+    EncoderLayer,
+    FeedForward,
+    GatedFeedForward,
+    LayerNorm,
+    Learned,
+    MultiHeadAttention,
+    Positions,
+    PostNorm,
+    PreNorm,
+    Relative,
+    RMSNorm,
+    Rotary,
+    Sinusoidal,
+    Stack,
+    TokenEmbedding,
+    VocabularyHead,
+)
+from ..core.feedforward import Activation
+from ..core.masks import Causal
+
+STACK = ("mask", "masks", "positions", "entry", "dropout", "layers", "norm", "recompute")
+RESIDUAL = ("norm", "part", "dropout")
+ATTRIBUTES: dict[type[nn.Module], tuple[str, ...]] = {
+    EncoderDecoder: ("source_embedding", "encoder", "target_embedding", "decoder", "head"),
+    DecoderOnly: ("embedding", "decoder", "head"),
+    Encoder: STACK,
+    Decoder: STACK,
+    EncoderLayer: ("attention", "feed_forward"),
+    DecoderLayer: ("attention", "cross_attention", "feed_forward"),
+    PreNorm: RESIDUAL,
+    PostNorm: RESIDUAL,
+    MultiHeadAttention: ("n_heads", "n_kv_heads", "d_head", "query", "key_value", "attention", "out"),
+    DotProduct: ("scale", "dropout"),
+    FeedForward: ("activation", "wide", "dropout", "narrow"),
+    GatedFeedForward: ("activation", "gate_up", "dropout", "narrow"),
+    LayerNorm: ("eps", "weight", "bias"),
+    RMSNorm: ("eps", "weight"),
+    Rotary: ("d_head", "width", "base", "interleaved", "scaling"),
+    TokenEmbedding: ("scale", "weight", "segments"),
+    VocabularyHead: ("transform", "scale", "table", "bias"),
+}
+POSITIONS = (Positions, Sinusoidal, Learned, Relative, ALiBi, Rotary)
+EVERY_MODULE = frozenset(vars(nn.Module()))
+
+
+class Reason(NamedTuple):
+    """Why a model cannot use a backend, or not for all of its parts."""
+
+    part: str  # its path in the model, "decoder.layers.3.attention"; "" for the model or the machine as a whole
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.part}: {self.what}" if self.part else self.what
+
+    def below(self, path: str) -> Reason:
+        """The same, seen from the module that has this part at `path`."""
+        return Reason(".".join(filter(None, (path, self.part))), self.what)
+
+
+Kind = Literal["self_attention", "cross_attention", "feed_forward"]
+KINDS: dict[str, Kind] = {
+    "attention": "self_attention",
+    "cross_attention": "cross_attention",
+    "feed_forward": "feed_forward",
+}
+
+
+class Sublayer(NamedTuple):
+    """A residual of a layer: what it computes, and where its norm stands."""
+
+    name: str  # of the attribute that holds it
+    kind: Kind
+    norm_first: bool
+    norm: nn.Module
+    part: Any
+
+
+def sublayers(layer: nn.Module) -> list[Sublayer]:
+    """Of a layer, in the order in which they run."""
+    return [
+        Sublayer(name, KINDS[name], isinstance(wrap, PreNorm), wrap.norm, wrap.part)
+        for name, wrap in _residuals(layer).items()
+    ]
+
+
+def _residuals(layer: nn.Module) -> dict[str, Any]:
+    return {name: wrap for name in KINDS if (wrap := getattr(layer, name, None)) is not None}
+
+
+def joined_projection(part: MultiHeadAttention) -> tuple[Tensor, Tensor | None]:
+    """Queries, keys and values as one matrix, ((H + 2 G) · K, D), and its bias."""
+    both = part.query, part.key_value
+    bias = None if part.query.bias is None else torch.cat([linear.bias.detach() for linear in both])
+    return torch.cat([linear.weight.detach() for linear in both]), bias
+
+
+def first_projection(part: Any) -> nn.Linear:
+    """Of a feed-forward part: from the model's width to its own."""
+    linear: nn.Linear = part.gate_up if hasattr(part, "gate_up") else part.wide
+    return linear
+
+
+def activation_name(activation: Activation) -> str | None:
+    """Its name in the core; None for a function that the core does not name."""
+
+    def comparable(function: Any) -> Any:  # a partial is not equal to its copy
+        return (function.func, function.args, function.keywords) if isinstance(function, partial) else function
+
+    return next((name for name, each in ACTIVATIONS.items() if comparable(each) == comparable(activation)), None)
+
+
+# ---- checks ----
+
+
+def unknown_attributes(part: nn.Module) -> Iterator[Reason]:
+    """What a part of a known type has beyond what is known. None, False and identities do not count."""
+    known = EVERY_MODULE.union(ATTRIBUTES[type(part)])
+    for name in (*vars(part), *part._parameters, *part._buffers, *part._modules):
+        value = getattr(part, name)
+        if name not in known and value is not None and value is not False and type(value) is not nn.Identity:
+            yield Reason("", f"{type(part).__name__} has `{name}`, which is not known here")
+
+
+def only(part: nn.Module, *kinds: type[nn.Module]) -> Iterator[Reason]:
+    """That a part has exactly one of these types, and nothing beyond what is known of it."""
+    if type(part) not in kinds:
+        allowed = f", only {_listed(kinds)}" if len(kinds) <= 3 else ""
+        yield Reason("", f"{type(part).__name__} is not known here{allowed}")
+    elif type(part) in ATTRIBUTES:
+        yield from unknown_attributes(part)
+
+
+def within(path: str, reasons: Iterable[Reason]) -> Iterator[Reason]:
+    """Reasons about a part that stands at a path."""
+    return (reason.below(path) for reason in reasons)
+
+
+def attention_refusals(part: Any) -> Iterator[Reason]:
+    """Of what is not multi-head attention as the paper has it, with matrices that can be read."""
+    yield from (found := list(only(part, MultiHeadAttention)))
+    if found:
+        return
+    yield from within("attention", only(part.attention, DotProduct))
+    for name in ("query", "key_value", "out"):
+        yield from within(name, only(getattr(part, name), nn.Linear))
+    if (part.query.bias is None) != (part.key_value.bias is None):
+        yield Reason("", "query and key_value do not both have a bias, or both none")
+
+
+def layer_refusals(layer: Any) -> Iterator[Reason]:
+    """Of what is not a layer of residuals, all of one kind, around attention and a feed-forward part."""
+    yield from (found := list(only(layer, EncoderLayer, DecoderLayer)))
+    if found:
+        return
+    for name, wrap in _residuals(layer).items():
+        yield from within(name, (found := list(only(wrap, PreNorm, PostNorm))))
+        if found:
+            continue
+        if name == "feed_forward":
+            yield from within(f"{name}.part", only(wrap.part, FeedForward, GatedFeedForward))
+        else:
+            yield from within(f"{name}.part", attention_refusals(wrap.part))
+    if len(kinds := {type(wrap) for wrap in _residuals(layer).values()}) > 1:
+        yield Reason("", f"its residuals differ: {_listed(kinds)}")
+
+
+def stack_refusals(stack: Any, kind: type[Stack]) -> Iterator[Reason]:
+    """Of what is not a stack of such layers, with its usual mask for all of them."""
+    yield from (found := list(only(stack, kind)))
+    if found:
+        return
+    masks = getattr(stack, "masks", None) or (stack.mask,)  # one for all layers, or one for each
+    for index, mask in enumerate(masks):
+        rules = [type(rule) for rule in mask.parts]
+        if rules != ([Causal] if kind is Decoder else []):
+            names = ", ".join(rule.__name__ for rule in rules) or "nothing"
+            usual = "causal()" if kind is Decoder else "everything()"
+            yield Reason(f"layers.{index}" if len(masks) > 1 else "", f"its mask ({names}) is another than {usual}")
+    yield from within("positions", only(stack.positions, *POSITIONS))
+    if not len(stack.layers):
+        yield Reason("", "it has no layers")
+    for index, layer in enumerate(stack.layers):
+        yield from within(f"layers.{index}", layer_refusals(layer))
+
+
+def _listed(kinds: Iterable[type]) -> str:
+    return " and ".join(sorted(kind.__name__ for kind in kinds))

@@ -1,0 +1,164 @@
+"""One decoding step with as few small operations as it takes: the numbers of Decoder.forward, for one token a row.
+
+A step through the modules is right for any length, mask and part, and pays for that in host time. Here every
+layer is taken apart once, and a step is the operations that are left when each row has one new token.
+
+Shapes: R rows, B sentences, W = R / B beams, H heads, G key/value heads, K head width, D d_model, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..core import Decoder, DecoderOnly, EncoderDecoder, MultiHeadAttention
+from ..core.attention import Rotate
+from ..core.cache import KeysValues
+from .description import Reason, joined_projection, only, stack_refusals, sublayers, within
+from .registry import Implementation, register
+
+Linear = Callable[[Tensor], Tensor]
+
+
+class StepCache(Protocol):
+    """What a step needs of a cache: a KVCache has it."""
+
+    def begin(self, n_new: int) -> int: ...
+    def append(self, layer: int, key: Tensor, value: Tensor) -> KeysValues: ...
+    def memory(self, layer: int, compute: Callable[[], KeysValues]) -> KeysValues: ...
+    def key_positions(self, new: Tensor | None) -> Tensor | None: ...
+    def advance(self, n_new: int, key_positions: Tensor | None, *, padded: bool, given: bool) -> None: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What all layers of one step share."""
+
+    cache: StepCache
+    keep: Tensor | None  # (R, 1, 1, T) 0 or -inf, and the bias; None where every key is seen
+    memory_keep: Tensor | None  # (B, 1, 1, S)
+    rotate: Rotate | None
+
+
+class SelfAttention:
+    """Queries, keys and values come from one product."""
+
+    def __init__(self, part: MultiHeadAttention, index: int, inward: Linear) -> None:
+        self._inward, self._out, self._index = inward, part.out, index
+        self._heads = part.n_heads, part.n_kv_heads, part.n_kv_heads
+        self._width = part.d_head
+        self._scale = part.attention.scale
+        self._grouped = part.n_heads != part.n_kv_heads
+
+    def __call__(self, x: Tensor, step: Step) -> Tensor:
+        heads = self._inward(x).view(x.shape[0], -1, 1, self._width)  # (R, H + 2 G, 1, K)
+        query, key, value = heads.split(self._heads, dim=1)
+        if step.rotate is not None:
+            query, key = step.rotate(query, key)
+        key, value = step.cache.append(self._index, key, value)
+        mixed = F.scaled_dot_product_attention(
+            query, key, value, attn_mask=_like(step.keep, query), scale=self._scale, enable_gqa=self._grouped
+        )
+        return self._out(mixed.view(x.shape[0], -1))
+
+
+class CrossAttention:
+    """The beams of a sentence are folded into the query."""
+
+    def __init__(self, part: MultiHeadAttention, index: int) -> None:
+        self._query, self._out, self._index = part.query, part.out, index
+        self._shape = part.n_heads, part.d_head
+        self._scale = part.attention.scale
+        self._grouped = part.n_heads != part.n_kv_heads
+
+    def __call__(self, x: Tensor, step: Step) -> Tensor:
+        key, value = step.cache.memory(self._index, _not_computed)
+        query = self._query(x).view(key.shape[0], -1, *self._shape).transpose(1, 2)  # (B, H, W, K)
+        mixed = F.scaled_dot_product_attention(
+            query, key, value, attn_mask=_like(step.memory_keep, query), scale=self._scale, enable_gqa=self._grouped
+        )
+        return self._out(mixed.transpose(1, 2).reshape(x.shape[0], -1))
+
+
+def _like(keep: Tensor | None, query: Tensor) -> Tensor | None:
+    return keep if keep is None or keep.dtype == query.dtype else keep.to(query.dtype)
+
+
+def _not_computed() -> tuple[Tensor, Tensor]:
+    raise RuntimeError("the memory's keys and values are computed by the first step, through the model itself")
+
+
+@register("single_step", EncoderDecoder, DecoderOnly)
+class SingleStepDecoder(Implementation):
+    """A model's embedding, decoder and head, taken apart. `inward` is each layer's one matrix into self-attention."""
+
+    @classmethod
+    def refusals(cls, part: Any) -> Iterator[Reason]:
+        """Why a model's decoder cannot be run part by part."""
+        yield from only(part, EncoderDecoder, DecoderOnly)
+        yield from within("decoder", stack_refusals(part.decoder, Decoder))
+
+    def __init__(self, module: Any, inward: Sequence[Linear]) -> None:
+        self._embedding = module.target_embedding if hasattr(module, "target_embedding") else module.embedding
+        self._stack, self._head = module.decoder, module.head
+        self._parts: list[tuple[bool, nn.Module, Callable[..., Tensor], bool]] = []
+        for index, (layer, joined) in enumerate(zip(module.decoder.layers, inward, strict=True)):
+            for _, kind, norm_first, norm, part in sublayers(layer):
+                if kind == "self_attention":
+                    part = SelfAttention(part, index, joined)
+                elif kind == "cross_attention":
+                    part = CrossAttention(part, index)
+                self._parts.append((norm_first, norm, part, kind != "feed_forward"))
+
+    @staticmethod
+    def joined_projections(module: Any) -> list[nn.Linear]:
+        """Each layer's queries, keys and values as one linear map, of a model that is supported."""
+        return [_linear(*joined_projection(sublayers(layer)[0].part)) for layer in module.decoder.layers]
+
+    def step(self, tokens: Tensor, cache: StepCache, real: Tensor | None, memory_keep: Tensor | None) -> Tensor:
+        """A new token for each row (R,) → logits (R, V).
+
+        `real` is (R, T), which keys are real, the new ones among them; None where all are.
+        """
+        x, _ = self._embedding(tokens[:, None])  # (R, 1, D)
+        n_keys = cache.begin(1)
+        device = x.device
+        here = torch.full((1,), n_keys - 1, device=device) if real is None else real.sum(dim=1, keepdim=True) - 1
+        placed = None if real is None else cache.key_positions(here)
+        positions = self._stack.positions
+        x = self._stack.entry(positions.embed(x, here))[:, 0]
+        bias = positions.bias(here, torch.arange(n_keys, device=device) if placed is None else placed)
+        step = Step(cache, _hiding(bias, real), memory_keep, positions.rotation(here, here))
+        for norm_first, norm, part, looks in self._parts:  # a feed-forward part sees one token alone anyway
+            shared = (step,) if looks else ()
+            x = x + part(norm(x), *shared) if norm_first else norm(x + part(x, *shared))
+        cache.advance(1, placed, padded=real is not None, given=False)
+        logits: Tensor = self._head(self._stack.norm(x))
+        return logits
+
+
+def _hiding(bias: Tensor | None, real: Tensor | None) -> Tensor | None:
+    """The bias, and -inf on what is not real: broadcasts to (R, H, 1, T)."""
+    if bias is not None and bias.dim() == 3:
+        bias = bias[None]
+    if real is None:
+        return bias
+    return torch.where(real[:, None, None], 0.0 if bias is None else bias, -torch.inf)
+
+
+def _linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
+    joined = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, device="meta")
+    joined.weight = nn.Parameter(weight, requires_grad=False)
+    if bias is not None:
+        joined.bias = nn.Parameter(bias, requires_grad=False)
+    return joined
+
+
+def indices(places: Iterable[int], device: torch.device) -> Tensor:
+    """Places as a tensor on the device, without waiting for it."""
+    return torch.tensor(list(places)).to(device, non_blocking=True)

@@ -1,0 +1,393 @@
+"""Modules that compute the same as the core's in less time, for small models on a GPU.
+
+Over many short rows, torch's attention, its small operations on every number, and its sums for the gradients of biases,
+norms and token tables take longer than the matrix products. A compiler fuses some of it by itself; where steps are only
+recorded, these stand in. Layers take as few kernels as they allow: each bias is added by what comes after its product,
+which then also adds up its gradient; and what passes by a part has its gradient added to the part's own by a kernel
+that runs anyway.
+
+Shapes: B batch, T tokens, H heads, G key/value heads, K head width, D d_model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from ...core import (
+    Decoder,
+    DotProduct,
+    Encoder,
+    FeedForward,
+    LayerNorm,
+    Mask,
+    MultiHeadAttention,
+    Positions,
+    PostNorm,
+    PreNorm,
+    Sinusoidal,
+    Stack,
+    TokenEmbedding,
+    VocabularyHead,
+)
+from ...core.heads import Table
+from ...core.mask_preparation import PreparedMask
+from ...core.masks import Grid
+from ..description import Reason, activation_name, only, within
+from ..registry import IMPLEMENTATIONS, ModuleImplementation, machine_check, register, use_backend
+from . import HAVE_TRITON, SIDES, available, block_of
+from .deferred import AddressTables, BackwardPass
+from .linear import Map, rows_of
+
+if TYPE_CHECKING:
+    from .dropout import Dropping
+
+WIDEST_HEAD = 128  # numbers in a head that attention's kernel holds
+WIDEST = 4096  # features of a norm or of a token, so that one program can hold them
+LARGEST = 2**26  # numbers in a token table, whose gradient is added up in a float32 copy
+KNOWN_ACTIVATIONS = "relu", "gelu", "gelu_tanh", "silu"  # those that have a kernel
+
+
+class TritonModule(ModuleImplementation):
+    """Beside the class of a part: one whose kernels take its place."""
+
+    shared: BackwardPass
+
+    def finish(self, context: Any) -> None:
+        self.shared = context
+
+    def dropping(self, dropout: nn.Dropout) -> Dropping:
+        """What a kernel shall drop, which nobody else does."""
+        from .dropout import Dropping
+
+        return Dropping(dropout.p if dropout.training else 0.0, *self.shared.draw())
+
+
+@machine_check("triton")
+def _machine(module: nn.Module) -> Iterator[str]:
+    if not HAVE_TRITON:
+        yield "Triton is not installed"
+    if any(not tensor.is_cuda for tensor in module.parameters()):
+        yield "its kernels need a CUDA device, and the model is not on one"
+
+
+def fused_on_gpu(
+    module: nn.Module, device: torch.device, tables: AddressTables | None = None
+) -> tuple[Any, BackwardPass]:
+    """A copy with these parts, and what they share, which is to be begun before every pass."""
+    shared = BackwardPass(device, tables or AddressTables(device))
+    return use_backend(module, "triton", shared), shared
+
+
+def is_fused(x: Tensor) -> bool:
+    """Whether kernels take this pass: one with gradients, not compiled, on a device that has them."""
+    return torch.is_grad_enabled() and not torch.compiler.is_compiling() and available(x)
+
+
+@register("triton", nn.Linear)
+class FusedLinear(TritonModule, nn.Linear):
+    """The gradients of its weight, where that is small, and of its bias are left for the end of a pass."""
+
+    @classmethod
+    def refusals(cls, part: Any) -> Iterator[Reason]:
+        yield from super().refusals(part)
+        if part.bias is None:
+            yield Reason("", "it has no bias")
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002  # torch's name
+        if not is_fused(input) or input.dtype != self.weight.dtype:
+            return super().forward(input)
+        return Map.of(self)(self.shared, input)[0]
+
+
+@register("triton", LayerNorm)
+class FusedLayerNorm(TritonModule, LayerNorm):
+    """Both directions in one kernel each."""
+
+    @classmethod
+    def refusals(cls, part: Any) -> Iterator[Reason]:
+        yield from super().refusals(part)
+        if part.bias is None:
+            yield Reason("", "it has no bias")
+        if part.weight.shape[0] > WIDEST:
+            yield Reason("", f"it is wider than {WIDEST}")
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.with_itself(x)[0] if is_fused(x) else super().forward(x)
+
+    def with_itself(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The norm, and x for whoever adds it to something later: the kernel adds their gradients."""
+        from .residual import Normed
+
+        made: Any = Normed.apply
+        y, kept = made(self.shared, rows_of(x), self.weight, self.bias, self.eps)
+        return y.view(x.shape), kept.view(x.shape)
+
+
+@register("triton", TokenEmbedding)
+class FusedTokenEmbedding(TritonModule, TokenEmbedding):
+    """With its scale in one kernel. The gradient is added up without sorting the ids: in another order each time, by a
+    rounding. An id that the table does not have gives NaN."""
+
+    @classmethod
+    def refusals(cls, part: Any) -> Iterator[Reason]:
+        yield from super().refusals(part)
+        if part.weight.shape[1] > WIDEST or part.weight.numel() > LARGEST:
+            yield Reason("", f"it is wider than {WIDEST}, or has more than {LARGEST} numbers")
+
+    def look_up(self, ids: Tensor) -> Tensor:
+        if not is_fused(self.weight) or torch.are_deterministic_algorithms_enabled():
+            return super().look_up(ids)
+        from .embedding import LookedUp
+
+        made: Any = LookedUp.apply
+        out: Tensor = made(ids.flatten().contiguous(), self.weight, self.scale)
+        return out.view(*ids.shape, self.weight.shape[1])
+
+
+@register("triton", VocabularyHead)
+class FusedVocabularyHead(TritonModule, VocabularyHead):
+    """The gradient of its bias, a sum over all logits, comes from the product that its table's needs."""
+
+    def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
+        if not is_fused(x) or x.dtype != self.weight.dtype:
+            return super().forward(x, keep)
+        x = self.transform(x)
+        if type(self.table) is not Table:  # but an embedding, whose own use is not counted
+            self.shared.counting(self.weight)
+        own = Map(self.weight, self.bias, (self.weight,), () if self.bias is None else (self.bias,))
+        return own(self.shared, x if self.scale == 1.0 else x * self.scale)[0]
+
+
+@register("triton", DotProduct)
+class FusedDotProduct(TritonModule, DotProduct):
+    """Over rows as short as sentences, a kernel that holds a whole head."""
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, keep: PreparedMask) -> Tensor:
+        found = None
+        if query.dim() == key.dim() == 4 and key.shape == value.shape:  # if not, there is one who says what is wrong
+            parts = [part.transpose(1, 2) for part in (query, key, value)]
+            found = self.over_short_rows((query.shape[1], key.shape[1]), parts, keep)
+        return super().forward(query, key, value, keep) if found is None else found.transpose(1, 2)
+
+    def over_short_rows(self, heads: tuple[int, int], stacked: Sequence[Tensor], keep: PreparedMask) -> Tensor | None:
+        """(B, Tq, H, K), or None where the kernel does not know how. H heads of queries, G of keys and G of values come
+        in one to three tensors (B, T, heads, K), stacked in this order."""
+        if not self._knows(heads, stacked, keep):
+            return None
+        query, value = stacked[0][:, :, : heads[0]].transpose(1, 2), stacked[-1][:, :, -heads[1] :].transpose(1, 2)
+        from .short_attention import ShortAttention, VisibleKeys
+
+        keep.check(query, value)
+        scale = 1 / math.sqrt(query.shape[-1]) if self.scale is None else self.scale
+        made: Any = ShortAttention.apply
+        out: Tensor = made(VisibleKeys(keep.additive, keep.fully_masked, keep.is_causal, scale), heads, *stacked)
+        return out
+
+    def _knows(self, heads: tuple[int, int], stacked: Sequence[Tensor], keep: PreparedMask) -> bool:
+        first, last = stacked[0], stacked[-1]
+        if not is_fused(first) or first.dtype == torch.float32 or (self.training and self.dropout):
+            return False
+        if any(part.dtype != first.dtype or part.shape[3] != first.shape[3] for part in stacked) or heads[0] % heads[1]:
+            return False
+        fits = max(first.shape[1], last.shape[1]) <= SIDES[-1] and first.shape[3] <= WIDEST_HEAD and last.shape[1] > 0
+        learned = keep.additive is not None and keep.additive.requires_grad
+        by_head = keep.fully_masked is not None and keep.fully_masked.shape[1] != 1
+        special = learned or by_head or keep.unpad_index is not None
+        return fits and not special and torch.cuda.get_device_capability(first.device)[0] >= 8  # which multiply bf16
+
+
+# ---- layers ----
+
+
+@register("triton", FeedForward)
+class FusedFeedForward(TritonModule, FeedForward):
+    """Two products and a kernel between."""
+
+    @classmethod
+    def refusals(cls, part: Any) -> Iterator[Reason]:
+        yield from super().refusals(part)
+        yield from _linear_refusals(part, "wide", "narrow")
+        if activation_name(part.activation) not in KNOWN_ACTIVATIONS:
+            yield Reason("", f"its activation is none of {', '.join(KNOWN_ACTIVATIONS)}")
+
+    @property
+    def last(self) -> nn.Linear:
+        return self.narrow
+
+    def unbiased(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """(…, D) → (…, D) without the last bias; and x, to be added to it."""
+        from .activation import Activated
+
+        made: Any = Activated.apply
+        wide, kept = Map.of(self.wide, bias=False)(self.shared, x)
+        hidden = made(self.shared, rows_of(wide), self.wide.bias, activation_name(self.activation)).view(wide.shape)
+        return Map.of(self.narrow, bias=False)(self.shared, self.dropout(hidden))[0], kept
+
+
+def _linear_refusals(part: nn.Module, *names: str) -> Iterator[Reason]:
+    """Of maps that have no bias, or compute something else beside."""
+    for name in names:
+        linear = getattr(part, name)
+        yield from within(name, only(linear, nn.Linear))
+        if linear.bias is None:
+            yield Reason(name, "it has no bias")
+
+
+@register("triton", MultiHeadAttention)
+class FusedMultiHeadAttention(TritonModule, MultiHeadAttention):
+    """Queries, keys and values of self-attention come from one product, and their gradients go back in one piece."""
+
+    attention: FusedDotProduct
+
+    @classmethod
+    def refusals(cls, part: Any) -> Iterator[Reason]:
+        yield from super().refusals(part)
+        yield from within("attention", only(part.attention, DotProduct))
+        yield from _linear_refusals(part, "query", "key_value", "out")
+
+    def finish(self, context: Any) -> None:
+        super().finish(context)
+        alike = self.query.in_features == self.key_value.in_features
+        self.joined = Map.stacked(self.query, self.key_value) if alike else None
+
+    @property
+    def last(self) -> nn.Linear:
+        return self.out
+
+    def unbiased(self, x: Tensor, memory: Tensor | None = None, **context: Any) -> tuple[Tensor, Tensor]:
+        """(B, T, D) → (B, T, D) without the last bias; and x, to be added to it."""
+        keep, others = context.get("keep"), [context.get(name) for name in ("bias", "cache")]
+        if isinstance(keep, PreparedMask) and others == [None, None] and (memory is None or len(memory) == len(x)):
+            mixed, kept = self._found(x, memory, keep, context.get("rotate") if memory is None else None)
+        else:
+            mixed, kept = self.mixed(x, memory, **context), x
+        return Map.of(self.out, bias=False)(self.shared, mixed)[0].view(x.shape), kept
+
+    def _found(self, x: Tensor, memory: Tensor | None, keep: PreparedMask, rotate: Any) -> tuple[Tensor, Tensor]:
+        """What the heads found, (B, T, H·K), and x."""
+        self._check_widths(x, memory)
+        if memory is None and self.joined is not None:
+            joined, kept = self.joined(self.shared, x)
+            stacked = [joined.unflatten(-1, (-1, self.d_head))]  # (B, T, H + 2G, K)
+        else:
+            query, kept = Map.of(self.query)(self.shared, x)
+            source = self.key_value(x if memory is None else memory)
+            stacked = [part.unflatten(-1, (-1, self.d_head)) for part in (query, source)]
+        heads = self.n_heads, self.n_kv_heads
+        found = self.attention.over_short_rows(heads, stacked, keep) if rotate is None else None
+        if found is None:
+            from .short_attention import unstacked
+
+            query, key, value = (part.transpose(1, 2) for part in unstacked(stacked, heads))
+            if rotate is not None:
+                query, key = rotate(query, key)
+            found = self.attention(query, key, value, keep).transpose(1, 2)
+        return found.flatten(2), kept
+
+
+class _FusedResidual(TritonModule):
+    """About a part whose last bias may be left to it, and a norm that has a kernel."""
+
+    part: Any
+    norm: Any
+
+    @classmethod
+    def refusals(cls, part: Any) -> Iterator[Reason]:
+        yield from super().refusals(part)
+        for name, *kinds in (("norm", LayerNorm), ("part", FeedForward, MultiHeadAttention)):
+            inner = getattr(part, name)
+            yield from within(name, only(inner, *kinds))
+            if type(inner) in kinds:
+                yield from within(name, IMPLEMENTATIONS[type(inner), "triton"].refusals(inner))
+        if part.dropout.p >= 1:
+            yield Reason("", "it drops everything")
+
+
+@register("triton", PreNorm)
+class FusedPreNorm(_FusedResidual, PreNorm):
+    """A kernel before the part, and one after it."""
+
+    def forward(self, x: Tensor, *args: Any, **context: Any) -> Tensor:
+        if not is_fused(x):
+            return super().forward(x, *args, **context)
+        from .residual import Added
+
+        normed, kept = self.norm.with_itself(x)
+        found, _ = self.part.unbiased(normed, *args, **context)
+        made: Any = Added.apply
+        out: Tensor = made(self.shared, rows_of(kept), rows_of(found), self.part.last.bias, self.dropping(self.dropout))
+        return out.view(x.shape)
+
+
+@register("triton", PostNorm)
+class FusedPostNorm(_FusedResidual, PostNorm):
+    """A kernel after the part."""
+
+    def forward(self, x: Tensor, *args: Any, **context: Any) -> Tensor:
+        if not is_fused(x):
+            return super().forward(x, *args, **context)
+        from .residual import AddedAndNormed
+
+        found, kept = self.part.unbiased(x, *args, **context)
+        made: Any = AddedAndNormed.apply
+        norm, bias = (self.norm.weight, self.norm.bias, self.norm.eps), self.part.last.bias
+        out: Tensor = made(self.shared, rows_of(kept), rows_of(found), bias, *norm, self.dropping(self.dropout))
+        return out.view(x.shape)
+
+
+# ---- stacks ----
+
+
+class _FusedStack(TritonModule, Stack):
+    """Where positions are computed from a formula, or do nothing to the input."""
+
+    @classmethod
+    def refusals(cls, part: Any) -> Iterator[Reason]:
+        yield from super().refusals(part)
+        if type(part.positions) is not Sinusoidal and type(part.positions).embed is not Positions.embed:
+            yield Reason("positions", f"{type(part.positions).__name__} adds something that is no formula")
+        yield from within("entry", only(part.entry, nn.Identity))
+        if part.dropout.p >= 1:
+            yield Reason("", "its dropout drops everything")
+
+    def finish(self, context: Any) -> None:
+        super().finish(context)
+        self.encodings: dict[int, Tensor] = {}  # by how many; none is ever let go, since recorded steps read them
+
+    def enter(self, x: Tensor, real: Tensor | None, grid: Grid) -> Tensor:
+        if not is_fused(x) or x.shape[2] > WIDEST:
+            return super().enter(x, real, grid)
+        encodings = None
+        if isinstance(self.positions, Sinusoidal):
+            encodings = self._in_slots(grid, x, self.positions)
+            if encodings is None:
+                return super().enter(x, real, grid)
+        from .embedding import Entered
+
+        made: Any = Entered.apply
+        out: Tensor = made(x, real, encodings, self.dropping(self.dropout))
+        return out
+
+    def _in_slots(self, grid: Grid, x: Tensor, positions: Sinusoidal) -> Tensor | None:
+        """The encodings of tokens that stand in their slots, (at least T, D); None where they stand elsewhere."""
+        if grid.query_positions is not None or not grid.square or x.shape[2] != positions.d_model:
+            return None
+        n = block_of(grid.n_queries, grid.n_queries)
+        if n not in self.encodings and not torch.cuda.is_current_stream_capturing():
+            self.encodings[n] = positions.table(n).to(x.device, torch.float32)
+        return self.encodings.get(n)
+
+
+@register("triton", Encoder)
+class FusedEncoder(_FusedStack, Encoder):
+    """An encoder that is entered in one kernel."""
+
+
+@register("triton", Decoder)
+class FusedDecoder(_FusedStack, Decoder):
+    """The same of a decoder."""
