@@ -13,7 +13,7 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from heedful.families import build, config_of, write_checkpoint
-from heedful.tasks.images.inspection import png
+from heedful.tasks.images.predictor import png
 from heedful.tasks.registry import TRAINED
 from shell import heedful
 

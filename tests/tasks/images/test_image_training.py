@@ -20,8 +20,8 @@ from heedful.data.image_sets.store import VALID, ImageStore
 from heedful.errors import DataError
 from heedful.tasks.images import ImageClassifier
 from heedful.tasks.images.data import ImagesConfig
-from heedful.tasks.images.inspection import png, see_image, see_samples
-from heedful.tasks.images.task import ImagesTask, evaluate_files
+from heedful.tasks.images.predictor import png, see_image
+from heedful.tasks.images.task import ImagesTask, evaluate_files, see_samples
 from heedful.tasks.run import Files, train
 from heedful.training import Event, ResumeError, Saved
 

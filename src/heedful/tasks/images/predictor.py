@@ -7,7 +7,9 @@ Shapes: B batch, H height, W width, C channels.
 from __future__ import annotations
 
 import re
+import struct
 import warnings
+import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +27,8 @@ from ...data.images import RESAMPLING, Pixels, pixels_of, resized
 from ...errors import ConfigError, DataError, unknown
 from ...families import Imported, PublishedWarning
 from ...families.vit import ImageConfig
+from ...lens.recorder import record
+from ...lens.report import SeenImage
 from ..predictor import InputKind, OutputKind, Predictor
 from ..text_encoder import BATCH_TOKENS
 
@@ -301,3 +305,32 @@ def _resample(number: Any) -> Any:
 def _each(value: Any, n_channels: int) -> tuple[float, ...]:
     """One number holds for every channel."""
     return cast("tuple[float, ...]", value if isinstance(value, list | tuple) else (value,) * n_channels)
+
+
+@torch.inference_mode()
+def see_image(classifier: ImageClassifier, image: Any, *, label: str = "", place: str = "") -> SeenImage:
+    """What the class token gives to each patch in the last layer, and what came of it; `label` is the true class.
+
+    What it gives to itself, and to DeiT's other token, is left out, so a head's patches sum to less than 1.
+    """
+    module = classifier.module
+    n_channels, height, width = classifier.shape
+    last = len(module.encoder.layers) - 1
+    with record(module, layers=last) as recording:
+        (answer,) = classifier.predict([image])
+    weights = recording.encoder[last][0, :, 0].float().cpu()  # (heads, prefix + patches): the row of the class token
+    size = module.embedding.patch_size
+    over = weights[:, -module.embedding.n_patches :].unflatten(1, (height // size, width // size))
+    shown = resized(pixels_of(image, n_channels), height, width, classifier.settings.resample)
+    return SeenImage(Path(place).name, png(shown), list(answer.items()), label, over.tolist())
+
+
+def png(pixels: Pixels) -> bytes:
+    """Grey or colour (H, W, C) as the bytes of a file; Pillow is not needed for it."""
+    height, width, n_channels = pixels.shape
+    rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1)  # 0: no filter
+    header = struct.pack(">IIBBBBB", width, height, 8, {1: 0, 3: 2}[n_channels], 0, 0, 0)
+    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes(), 9)), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)) for kind, body in chunks
+    )

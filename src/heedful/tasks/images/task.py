@@ -23,9 +23,10 @@ from torch.nn import functional as F
 from ...config import FamilyConfig
 from ...core import Learned, PatchEmbedding
 from ...data.image_sets import LabeledImage, image_sources
+from ...data.image_sets.store import VALID, ImageStore
 from ...data.report import ImageReport
 from ...errors import DataError
-from ...lens.report import Confusion
+from ...lens.report import Confusion, SeenImage
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
 from ..class_scores import ClassScores, accuracy, class_scores, confusion_matrix, macro_f1
@@ -46,8 +47,7 @@ from .data import (
     read_settings,
     sources_of,
 )
-from .inspection import see_samples
-from .predictor import ImageClassifier, ImageSettings
+from .predictor import ImageClassifier, ImageSettings, see_image
 
 SHAPE = "the size and the channels of the images"
 NAMED = 12  # classes that the card lists
@@ -328,3 +328,18 @@ def _answers(classifier: ImageClassifier, several: Sequence[LabeledImage]) -> li
         return classifier.predict([one.image for one in several])
     except ItemError as error:
         raise DataError(f"{several[error.index].place}: {error.reason}") from None
+
+
+def see_samples(
+    classifier: ImageClassifier, data: Path, samples: Sequence[Mapping[str, Any]], n: int = 8
+) -> list[SeenImage]:
+    """Of the `samples` that metrics.json lists, from the images in a run's `data`: half of them mistakes, if there are
+    so many, the others right."""
+    store = ImageStore(data / IMAGES)
+    at = {store.place(row): row for row in store.rows(VALID).tolist()}
+    wrong, right = ([one for one in samples if (one["label"] == one["prediction"]) is truth] for truth in (False, True))
+    few = wrong[: max(n // 2, n - len(right))]
+    return [
+        see_image(classifier, store.pixels[at[one["place"]]], label=one["label"], place=one["place"])
+        for one in [*few, *right[: n - len(few)]]
+    ]

@@ -13,7 +13,7 @@ from torch import Tensor
 from ...data.images import Pixels
 from ...lens.trace import trace
 from ..images import ImageClassifier
-from ..images.inspection import png
+from ..images.predictor import png
 from .assembling import Notes, apart, classes_of, only, token
 
 PREFIX = ("class", "distillation")  # what stands before the patches, by its place
