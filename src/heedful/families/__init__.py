@@ -3,16 +3,23 @@
 from .albert import AlbertConfig
 from .bart import BartConfig
 from .bert import BertConfig
-from .checkpoint import LayoutError, import_checkpoint, read_checkpoint, write_checkpoint
-from .composed import ComposedConfig, DescriptionError, describe
-from .defaults import GenerationDefaults, PublishedWarning
-from .deit import DeiTConfig
+from .checkpoint_files import LayoutError
+from .composed import ComposedConfig
+from .description import DescriptionError, describe
 from .distilbert import DistilBertConfig
-from .exchange import Exported, Imported, read_published, write_published
 from .gpt2 import GPT2Config
-from .llama import LlamaConfig
+from .hf_config import GenerationDefaults, PublishedWarning
+from .hf_io import (
+    Exported,
+    Imported,
+    import_checkpoint,
+    read_checkpoint,
+    read_published,
+    write_checkpoint,
+    write_published,
+)
+from .llama import LlamaConfig, MistralConfig
 from .marian import MarianConfig
-from .mistral import MistralConfig
 from .opt import OPTConfig
 from .original import OriginalConfig
 from .patchtst import PatchTSTConfig
@@ -20,7 +27,7 @@ from .recurrent import RecurrentConfig
 from .registry import FAMILIES, Family, build, config_of, presets, register
 from .roberta import RobertaConfig, XLMRobertaConfig
 from .t5 import T5Config
-from .vit import ViTConfig
+from .vit import DeiTConfig, ViTConfig
 
 __all__ = [
     "FAMILIES",

@@ -11,10 +11,10 @@ from torch import nn
 from ..core import Encoder, EncoderOnly, Learned, TokenEmbedding
 from ..core.init import linear
 from .bert import FIXED, SETTINGS, BertConfig, embedding_links
-from .names import Link, Names, link
-from .published import Published, same
+from .hf_config import Published, setting
 from .reader import architectures, finish, layer, norm, output_name, prefix, unused
 from .registry import Family, register
+from .weight_map import Link, WeightMap, link
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,10 +77,10 @@ def _layer_links(config: AlbertConfig, albert: str) -> Iterator[Link]:
         yield link(f"{ours}.feed_forward.norm.*", f"{theirs}.full_layer_layer_norm.*")
 
 
-def names(config: AlbertConfig) -> Names:
+def names(config: AlbertConfig) -> WeightMap:
     """The layer that pools is a matrix and a bias, without a name of their own."""
     albert = prefix(config, "albert.")
-    return Names(
+    return WeightMap(
         (
             *embedding_links(albert),
             link("encoder.entry.0.*", f"{albert}embeddings.LayerNorm.*"),
@@ -112,7 +112,7 @@ def names(config: AlbertConfig) -> Names:
 PUBLISHED = Published(
     model_type="albert",
     architectures=(*architectures("Albert"), ("AlbertForPreTraining", {"head": "words"})),
-    settings=SETTINGS | {"d_embedding": same("embedding_size"), "n_groups": same("num_hidden_groups")},
+    settings=SETTINGS | {"d_embedding": setting("embedding_size"), "n_groups": setting("num_hidden_groups")},
     fixed=FIXED | {"inner_group_num": 1},
     names=names,
 )

@@ -9,10 +9,10 @@ from typing import ClassVar, Literal
 from torch import nn
 
 from ..core import EncoderDecoder, FeedForward, LayerNorm, Learned, MultiHeadAttention, Positions, PostNorm
-from .names import ONE_ROW, Link, Names, link, zeros
-from .published import ACTIVATIONS, Published, same, words
+from .hf_config import ACTIVATIONS, Published, enum, setting
 from .registry import Family, initialize_normal, register
 from .translator import AttentionConfig, Part, embeddings, stacks
+from .weight_map import ONE_ROW, Link, WeightMap, link, zeros
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +102,7 @@ ENDS = (
     link("head.table.weight", "lm_head.weight"),
     link("head.bias", "final_logits_bias", ONE_ROW, absent=zeros),
 )
-NAMES = Names(
+NAMES = WeightMap(
     (
         SHARED,
         *ENDS,
@@ -116,18 +116,18 @@ NAMES = Names(
 )
 
 SETTINGS = {
-    "vocab_size": same("vocab_size"),
-    "d_model": same("d_model"),
-    "n_heads": same("encoder_attention_heads", "decoder_attention_heads"),
-    "d_ff": same("encoder_ffn_dim", "decoder_ffn_dim"),
-    "n_encoder_layers": same("encoder_layers"),
-    "n_decoder_layers": same("decoder_layers"),
-    "max_length": same("max_position_embeddings"),
-    "activation": words("activation_function", ACTIVATIONS),
-    "scale_embedding": same("scale_embedding"),
-    "dropout": same("dropout"),
-    "attention_dropout": same("attention_dropout"),
-    "activation_dropout": same("activation_dropout"),
+    "vocab_size": setting("vocab_size"),
+    "d_model": setting("d_model"),
+    "n_heads": setting("encoder_attention_heads", "decoder_attention_heads"),
+    "d_ff": setting("encoder_ffn_dim", "decoder_ffn_dim"),
+    "n_encoder_layers": setting("encoder_layers"),
+    "n_decoder_layers": setting("decoder_layers"),
+    "max_length": setting("max_position_embeddings"),
+    "activation": enum("activation_function", ACTIVATIONS),
+    "scale_embedding": setting("scale_embedding"),
+    "dropout": setting("dropout"),
+    "attention_dropout": setting("attention_dropout"),
+    "activation_dropout": setting("activation_dropout"),
 }
 # Older files say in so many words what this architecture is.
 FIXED = {"is_encoder_decoder": True, "normalize_before": False, "add_final_layer_norm": False}

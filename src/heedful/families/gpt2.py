@@ -21,9 +21,9 @@ from ..core import (
     TokenEmbedding,
     VocabularyHead,
 )
-from .names import TRANSPOSED, Names, link
-from .published import ACTIVATIONS, Given, Published, Setting, same, words
+from .hf_config import ACTIVATIONS, Given, Published, Setting, enum, setting
 from .registry import Family, initialize_normal, register
+from .weight_map import TRANSPOSED, WeightMap, link
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ def build(config: GPT2Config) -> DecoderOnly:
 
 
 OURS, THEIRS = "decoder.layers.*", "transformer.h.*"
-NAMES = Names(
+NAMES = WeightMap(
     (
         link("embedding.weight", "transformer.wte.weight"),
         link("decoder.positions.weight", "transformer.wpe.weight"),
@@ -118,18 +118,18 @@ PUBLISHED = Published(
     model_type="gpt2",
     architectures=(("GPT2LMHeadModel", {}), ("GPT2Model", {})),
     settings={
-        "vocab_size": same("vocab_size"),
-        "d_model": same("n_embd"),
-        "n_heads": same("n_head"),
+        "vocab_size": setting("vocab_size"),
+        "d_model": setting("n_embd"),
+        "n_heads": setting("n_head"),
         "d_ff": Setting(("n_inner",), _read_d_ff, lambda width: {"n_inner": width}),
-        "n_layers": same("n_layer"),
-        "max_length": same("n_positions"),
-        "activation": words("activation_function", ACTIVATIONS),
-        "tied": same("tie_word_embeddings"),
-        "norm_eps": same("layer_norm_epsilon"),
-        "dropout": same("resid_pdrop"),
-        "embedding_dropout": same("embd_pdrop"),
-        "attention_dropout": same("attn_pdrop"),
+        "n_layers": setting("n_layer"),
+        "max_length": setting("n_positions"),
+        "activation": enum("activation_function", ACTIVATIONS),
+        "tied": setting("tie_word_embeddings"),
+        "norm_eps": setting("layer_norm_epsilon"),
+        "dropout": setting("resid_pdrop"),
+        "embedding_dropout": setting("embd_pdrop"),
+        "attention_dropout": setting("attn_pdrop"),
     },
     fixed={
         "scale_attn_weights": True,

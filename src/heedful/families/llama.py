@@ -23,11 +23,13 @@ from ..core import (
     Rotary,
     TokenEmbedding,
     VocabularyHead,
+    causal,
+    window,
 )
 from ..errors import ConfigError, unknown
-from .names import Names, link
-from .published import ACTIVATIONS, Given, Published, Setting, own, same, words
+from .hf_config import ACTIVATIONS, Given, Published, Setting, derived, enum, optional, setting
 from .registry import Family, initialize_normal, register
+from .weight_map import WeightMap, link
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +149,7 @@ def build(config: LlamaConfig) -> DecoderOnly:
 
 
 OURS, THEIRS = "decoder.layers.*", "model.layers.*"
-NAMES = Names(
+NAMES = WeightMap(
     (
         link("embedding.weight", "model.embed_tokens.weight"),
         link(f"{OURS}.attention.norm.*", f"{THEIRS}.input_layernorm.*"),
@@ -212,23 +214,23 @@ def _usual_width(given: Given) -> int | None:
 
 
 SETTINGS = {
-    "vocab_size": same("vocab_size"),
-    "d_model": same("hidden_size"),
-    "n_heads": same("num_attention_heads"),
-    "d_head": own("head_dim", _usual_width),
-    "d_ff": same("intermediate_size"),
-    "n_layers": same("num_hidden_layers"),
-    "max_length": same("max_position_embeddings"),
+    "vocab_size": setting("vocab_size"),
+    "d_model": setting("hidden_size"),
+    "n_heads": setting("num_attention_heads"),
+    "d_head": derived("head_dim", _usual_width),
+    "d_ff": setting("intermediate_size"),
+    "n_layers": setting("num_hidden_layers"),
+    "max_length": setting("max_position_embeddings"),
     "rotary_base": Setting(
         ("rope_theta", "rope_parameters"),
         lambda given: _rotary(given).get("rope_theta"),
         lambda base: {"rope_theta": base},
     ),
     "scaling": Setting(("rope_scaling", "rope_parameters"), _read_scaling, _write_scaling),
-    "activation": words("hidden_act", ACTIVATIONS),
-    "tied": same("tie_word_embeddings"),
-    "norm_eps": same("rms_norm_eps"),
-    "attention_dropout": same("attention_dropout"),
+    "activation": enum("hidden_act", ACTIVATIONS),
+    "tied": setting("tie_word_embeddings"),
+    "norm_eps": setting("rms_norm_eps"),
+    "attention_dropout": setting("attention_dropout"),
 }
 FIXED = {"is_encoder_decoder": False}
 
@@ -237,9 +239,9 @@ PUBLISHED = Published(
     architectures=(("LlamaForCausalLM", {}), ("LlamaModel", {})),
     settings=SETTINGS
     | {
-        "n_kv_heads": own("num_key_value_heads", lambda given: given.get("num_attention_heads")),
-        "bias": same("attention_bias"),
-        "feed_forward_bias": same("mlp_bias"),
+        "n_kv_heads": derived("num_key_value_heads", lambda given: given.get("num_attention_heads")),
+        "bias": setting("attention_bias"),
+        "feed_forward_bias": setting("mlp_bias"),
     },
     fixed=FIXED,
     names=lambda config: NAMES,
@@ -274,5 +276,55 @@ llama = register(
             "llama-3.2-3b": SMALLER.changed(d_model=3072, n_heads=24, n_layers=28),
         },
         published=PUBLISHED,
+    )
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MistralConfig(RotaryConfig):
+    """The defaults are what a published config means by leaving a key out; the presets are the models.
+
+    `window`: how many tokens a token sees, itself among them, in each layer; None for all that came before.
+    """
+
+    family: ClassVar[str] = "mistral"
+
+    n_kv_heads: int = 8
+    d_ff: int = 14336
+    max_length: int = 131072
+    window: int | None = 4096
+
+    def check(self) -> None:
+        super().check()
+        self.require_positive("window")
+
+
+def build_mistral(config: MistralConfig) -> DecoderOnly:
+    """Every token sees the last ones before it; without a window, this is LLaMA."""
+    return assemble(config, None if config.window is None else causal() & window(config.window))
+
+
+MISTRAL_PUBLISHED = Published(
+    model_type="mistral",
+    architectures=(("MistralForCausalLM", {}), ("MistralModel", {})),
+    settings=SETTINGS | {"n_kv_heads": optional("num_key_value_heads"), "window": optional("sliding_window")},
+    fixed=FIXED,
+    names=lambda config: NAMES,
+)
+
+MISTRAL_7B = MistralConfig(max_length=32768, norm_eps=1e-5)
+mistral = register(
+    Family(
+        MistralConfig,
+        build_mistral,
+        presets={
+            "mistral-tiny": MISTRAL_7B.changed(
+                vocab_size=8000, d_model=128, n_heads=4, n_kv_heads=2, d_ff=352, n_layers=4, max_length=256, window=64
+            ),
+            "mistral-7b": MISTRAL_7B,
+            "mistral-7b-v0.2": MISTRAL_7B.changed(rotary_base=1e6, window=None),
+            "mistral-7b-v0.3": MISTRAL_7B.changed(vocab_size=32768, rotary_base=1e6, window=None),
+        },
+        published=MISTRAL_PUBLISHED,
     )
 )

@@ -8,9 +8,9 @@ from typing import ClassVar
 from ..core import EncoderDecoder, Sinusoidal
 from ..errors import ConfigError
 from .bart import ENDS, FIXED, SETTINGS, SHARED, BartConfig, assemble, layer_links
-from .names import Formula, Names
-from .published import Given, Published, Setting, own
+from .hf_config import Given, Published, Setting, derived
 from .registry import Family, register
+from .weight_map import Formula, WeightMap
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,10 +34,10 @@ def _positions(config: MarianConfig) -> Sinusoidal:
     return Sinusoidal(config.d_model, config.max_length, layout="halves")
 
 
-def names(config: MarianConfig) -> Names:
+def names(config: MarianConfig) -> WeightMap:
     """A matrix for both embeddings has a name of its own."""
     table = Formula((config.max_length, config.d_model), lambda: _positions(config).table())
-    return Names(
+    return WeightMap(
         (*((SHARED,) if config.tied == "all" else ()), *ENDS, *layer_links()),
         computed={f"model.{stack}.embed_positions.weight": table for stack in ("encoder", "decoder")},
         prefix="model.",
@@ -61,7 +61,7 @@ PUBLISHED = Published(
     architectures=(("MarianMTModel", {}), ("MarianModel", {})),
     settings=SETTINGS
     | {
-        "target_vocab_size": own("decoder_vocab_size", lambda given: given.get("vocab_size")),
+        "target_vocab_size": derived("decoder_vocab_size", lambda given: given.get("vocab_size")),
         "tied": Setting(TIED_KEYS, _read_tied, lambda tied: dict(zip(TIED_KEYS, TIED[tied], strict=True))),
     },
     fixed=FIXED | {"normalize_embedding": False, "static_position_embeddings": True},

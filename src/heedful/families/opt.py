@@ -21,9 +21,9 @@ from ..core import (
     VocabularyHead,
 )
 from .bart import layer_links
-from .names import Names, link
-from .published import ACTIVATIONS, Published, same, words
+from .hf_config import ACTIVATIONS, Published, enum, setting
 from .registry import Family, initialize_normal, register
+from .weight_map import WeightMap, link
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +74,7 @@ def build(config: OPTConfig) -> DecoderOnly:
     return initialize_normal(DecoderOnly(embedding=embedding, decoder=decoder, head=head), 0.02)
 
 
-NAMES = Names(
+NAMES = WeightMap(
     (
         link("embedding.weight", "model.decoder.embed_tokens.weight"),
         link("decoder.positions.weight", "model.decoder.embed_positions.weight"),
@@ -89,16 +89,16 @@ PUBLISHED = Published(
     model_type="opt",
     architectures=(("OPTForCausalLM", {}), ("OPTModel", {})),
     settings={
-        "vocab_size": same("vocab_size"),
-        "d_model": same("hidden_size", "word_embed_proj_dim"),
-        "n_heads": same("num_attention_heads"),
-        "d_ff": same("ffn_dim"),
-        "n_layers": same("num_hidden_layers"),
-        "max_length": same("max_position_embeddings"),
-        "activation": words("activation_function", ACTIVATIONS),
-        "tied": same("tie_word_embeddings"),
-        "dropout": same("dropout"),
-        "attention_dropout": same("attention_dropout"),
+        "vocab_size": setting("vocab_size"),
+        "d_model": setting("hidden_size", "word_embed_proj_dim"),
+        "n_heads": setting("num_attention_heads"),
+        "d_ff": setting("ffn_dim"),
+        "n_layers": setting("num_hidden_layers"),
+        "max_length": setting("max_position_embeddings"),
+        "activation": enum("activation_function", ACTIVATIONS),
+        "tied": setting("tie_word_embeddings"),
+        "dropout": setting("dropout"),
+        "attention_dropout": setting("attention_dropout"),
     },
     fixed={
         "do_layer_norm_before": True,

@@ -33,9 +33,9 @@ from ..core import (
     Sinusoidal,
 )
 from ..errors import ConfigError, unknown
-from .names import Names, link
-from .published import ACTIVATIONS, Given, Published, Setting, same, words
+from .hf_config import ACTIVATIONS, Given, Published, Setting, enum, setting
 from .registry import Family, register
+from .weight_map import WeightMap, link
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,12 +156,12 @@ def _positions(config: PatchTSTConfig) -> Learned:
     return positions
 
 
-def names(config: PatchTSTConfig) -> Names:
+def names(config: PatchTSTConfig) -> WeightMap:
     """A batch norm is wrapped there, and counts its batches, which nothing reads."""
     ours, theirs = "encoder.layers.*", "model.encoder.layers.*"
     inner = ".batchnorm" if config.norm == "batch" else ""
     attention = f"{ours}.attention.part"
-    return Names(
+    return WeightMap(
         (
             link("embedding.project.*", "model.encoder.embedder.input_embedding.*"),
             link("encoder.positions.weight", "model.encoder.positional_encoder.position_enc"),
@@ -234,30 +234,30 @@ PUBLISHED = Published(
     model_type="patchtst",
     architectures=(("PatchTSTForPrediction", {}),),
     settings={
-        "context_length": same("context_length"),
-        "horizon": same("prediction_length"),
-        "n_channels": same("num_input_channels"),
-        "patch_length": same("patch_length"),
-        "stride": same("patch_stride"),
+        "context_length": setting("context_length"),
+        "horizon": setting("prediction_length"),
+        "n_channels": setting("num_input_channels"),
+        "patch_length": setting("patch_length"),
+        "stride": setting("patch_stride"),
         "channels": Setting((), lambda given: None, _write_channels),
         "scale": Setting(("scaling",), _read_scale, lambda scale: {"scaling": None if scale == "none" else scale}),
-        "d_model": same("d_model"),
-        "n_heads": same("num_attention_heads"),
-        "d_ff": same("ffn_dim"),
-        "n_layers": same("num_hidden_layers"),
-        "norm": words("norm_type", {"batchnorm": "batch", "layernorm": "layer"}),
-        "pre_norm": same("pre_norm"),
-        "positions": words("positional_encoding_type", {"random": "learned", "sincos": "sinusoidal"}),
-        "activation": words("activation_function", ACTIVATIONS),
-        "bias": same("bias"),
+        "d_model": setting("d_model"),
+        "n_heads": setting("num_attention_heads"),
+        "d_ff": setting("ffn_dim"),
+        "n_layers": setting("num_hidden_layers"),
+        "norm": enum("norm_type", {"batchnorm": "batch", "layernorm": "layer"}),
+        "pre_norm": setting("pre_norm"),
+        "positions": enum("positional_encoding_type", {"random": "learned", "sincos": "sinusoidal"}),
+        "activation": enum("activation_function", ACTIVATIONS),
+        "bias": setting("bias"),
         "pool": Setting(("pooling_type",), _read_pool, lambda pool: {"pooling_type": PUBLISHED_POOLS[pool]}),
         "direct": Setting((), lambda given: None, _write_direct),
-        "norm_eps": same("norm_eps"),
-        "dropout": same("path_dropout"),
-        "embedding_dropout": same("positional_dropout"),
-        "attention_dropout": same("attention_dropout"),
-        "activation_dropout": same("ff_dropout"),
-        "head_dropout": same("head_dropout"),
+        "norm_eps": setting("norm_eps"),
+        "dropout": setting("path_dropout"),
+        "embedding_dropout": setting("positional_dropout"),
+        "attention_dropout": setting("attention_dropout"),
+        "activation_dropout": setting("ff_dropout"),
+        "head_dropout": setting("head_dropout"),
     },
     fixed={
         "share_embedding": True,

@@ -146,7 +146,7 @@ def output_name(config: ReaderConfig, classes: str = "classifier.*") -> str:
 
 
 def unused(config: ReaderConfig, readers: Mapping[str, Collection[str]]) -> dict[str, str]:
-    """For `Names.ignored`: of published names, each with the heads that read it, those that this head does not."""
+    """For `WeightMap.ignored`: of published names, each with the heads that read it, those that this head does not."""
     return {name: "belongs to another head" for name, heads in readers.items() if config.head not in heads}
 
 

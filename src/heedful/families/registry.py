@@ -11,7 +11,7 @@ from torch import nn
 
 from ..config import FILE_ENDINGS, FamilyConfig, read_mapping
 from ..errors import ConfigError, unknown
-from .published import Published
+from .hf_config import Published
 
 
 @dataclass(frozen=True)

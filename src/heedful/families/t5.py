@@ -22,10 +22,10 @@ from ..core import (
     TokenEmbedding,
     VocabularyHead,
 )
-from .names import Link, Names, link
-from .published import Given, Published, Setting, same
+from .hf_config import Given, Published, Setting, setting
 from .registry import Family, register
 from .translator import stacks
+from .weight_map import Link, WeightMap, link
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +142,7 @@ def _links() -> Iterator[Link]:
         yield link(f"{stack}.norm.*", f"{stack}.final_layer_norm.*")
 
 
-NAMES = Names(
+NAMES = WeightMap(
     tuple(_links()),
     ignored={
         "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight": "cross-attention has no positions"
@@ -163,21 +163,21 @@ PUBLISHED = Published(
     model_type="t5",
     architectures=(("T5ForConditionalGeneration", {}), ("T5WithLMHeadModel", {}), ("T5Model", {})),
     settings={
-        "vocab_size": same("vocab_size"),
-        "d_model": same("d_model"),
-        "n_heads": same("num_heads"),
-        "d_head": same("d_kv"),
-        "d_ff": same("d_ff"),
-        "n_encoder_layers": same("num_layers"),
+        "vocab_size": setting("vocab_size"),
+        "d_model": setting("d_model"),
+        "n_heads": setting("num_heads"),
+        "d_head": setting("d_kv"),
+        "d_ff": setting("d_ff"),
+        "n_encoder_layers": setting("num_layers"),
         "n_decoder_layers": Setting(("num_decoder_layers",), _read_decoder_layers, lambda n: {"num_decoder_layers": n}),
-        "n_buckets": same("relative_attention_num_buckets"),
-        "max_distance": same("relative_attention_max_distance"),
-        "feed_forward": same("feed_forward_proj"),
+        "n_buckets": setting("relative_attention_num_buckets"),
+        "max_distance": setting("relative_attention_max_distance"),
+        "feed_forward": setting("feed_forward_proj"),
         "tied": Setting(
             ("tie_word_embeddings", "scale_decoder_outputs"), _read_tied, lambda tied: {"tie_word_embeddings": tied}
         ),
-        "norm_eps": same("layer_norm_epsilon"),
-        "dropout": same("dropout_rate"),
+        "norm_eps": setting("layer_norm_epsilon"),
+        "dropout": setting("dropout_rate"),
     },
     fixed={"is_encoder_decoder": True},
     names=lambda config: NAMES,

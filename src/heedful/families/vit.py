@@ -10,6 +10,7 @@ from torch import nn
 
 from ..config import FamilyConfig
 from ..core import (
+    Average,
     ClassHead,
     Encoder,
     EncoderLayer,
@@ -24,12 +25,13 @@ from ..core import (
     PatchEmbedding,
     PoolingHead,
     PreNorm,
+    Token,
 )
 from ..core.init import linear
 from ..errors import ConfigError
-from .names import ONE_ROW, Layout, Link, Names, link
-from .published import ACTIVATIONS, CLASSES, Given, Published, Setting, same, words
+from .hf_config import ACTIVATIONS, CLASSES, Given, Published, Setting, enum, setting
 from .registry import Family, initialize_normal, register
+from .weight_map import ONE_ROW, Layout, Link, WeightMap, link
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +132,7 @@ TOPS: dict[str, tuple[Link, ...]] = {
 
 def table(
     config: ImageConfig, head: str, *, model: str, tokens: tuple[str, ...], tops: Mapping[str, tuple[Link, ...]]
-) -> Names:
+) -> WeightMap:
     """The names of a model that is called `model`, with the learned `tokens` before its patches and `tops` as heads.
 
     The model alone has names without a prefix; with classes on top, its names begin with its own.
@@ -140,7 +142,7 @@ def table(
     shape = config.n_channels, config.patch_size, config.patch_size
     convolution = Layout(lambda weight: weight.unflatten(1, shape), lambda weight: weight.flatten(1))
     others = [line for name, lines in tops.items() if name != head for line in lines]
-    return Names(
+    return WeightMap(
         (
             link("embedding.prefix", tuple(f"{base}embeddings.{token}" for token in tokens), ONE_ROW),
             link("embedding.project.weight", f"{base}embeddings.patch_embeddings.projection.weight", convolution),
@@ -181,17 +183,17 @@ def _square(key: str) -> Setting:
 SETTINGS = {
     "image_size": _square("image_size"),
     "patch_size": _square("patch_size"),
-    "n_channels": same("num_channels"),
-    "d_model": same("hidden_size", "pooler_output_size"),
-    "n_heads": same("num_attention_heads"),
-    "d_ff": same("intermediate_size"),
-    "n_layers": same("num_hidden_layers"),
-    "activation": words("hidden_act", ACTIVATIONS),
-    "qkv_bias": same("qkv_bias"),
+    "n_channels": setting("num_channels"),
+    "d_model": setting("hidden_size", "pooler_output_size"),
+    "n_heads": setting("num_attention_heads"),
+    "d_ff": setting("intermediate_size"),
+    "n_layers": setting("num_hidden_layers"),
+    "activation": enum("hidden_act", ACTIVATIONS),
+    "qkv_bias": setting("qkv_bias"),
     "n_classes": CLASSES,
-    "norm_eps": same("layer_norm_eps"),
-    "dropout": same("hidden_dropout_prob"),
-    "attention_dropout": same("attention_probs_dropout_prob"),
+    "norm_eps": setting("layer_norm_eps"),
+    "dropout": setting("hidden_dropout_prob"),
+    "attention_dropout": setting("attention_probs_dropout_prob"),
 }
 FIXED = {"is_encoder_decoder": False, "pooler_act": "tanh"}
 
@@ -232,5 +234,63 @@ vit = register(
             "vit-huge-14": LARGE.changed(patch_size=14, d_model=1280, d_ff=5120, n_layers=32),
         },
         published=PUBLISHED,
+    )
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeiTConfig(ImageConfig):
+    """The defaults are the base model.
+
+    `head`: "distilled" gives the mean of the logits that the class token and the distillation token have, each from
+    an output of its own; the others are ViT's, and "classes" and "pooled" read the class token alone.
+    """
+
+    family: ClassVar[str] = "deit"
+
+    head: Literal["distilled", "classes", "pooled", "mean", "hidden"] = "distilled"
+
+
+def _distilled(config: ImageConfig) -> nn.Module:
+    return Average(ClassHead(pool, config.d_model, config.n_classes) for pool in (FirstToken(), Token(1)))
+
+
+def build_deit(config: DeiTConfig) -> EncoderOnly:
+    """The class token stands first, the distillation token second."""
+    head = (HEADS | {"distilled": _distilled})[config.head]
+    return assemble(config, head(config), n_prefix=2)
+
+
+TOKENS = ("cls_token", "distillation_token")
+DISTILLED = (
+    link("head.heads.0.out.*", "cls_classifier.*"),
+    link("head.heads.1.out.*", "distillation_classifier.*"),
+)
+
+DEIT_PUBLISHED = Published(
+    model_type="deit",
+    architectures=(
+        ("DeiTForImageClassificationWithTeacher", {"head": "distilled"}),
+        ("DeiTForImageClassification", {"head": "classes"}),
+        ("DeiTModel", {"head": "hidden"}),
+        ("DeiTModel", {"head": "mean"}),
+        ("DeiTModel", {"head": "pooled"}),
+    ),
+    settings=SETTINGS,
+    fixed=FIXED,
+    names=lambda config: table(config, config.head, model="deit", tokens=TOKENS, tops=TOPS | {"distilled": DISTILLED}),
+)
+
+DEIT_BASE = DeiTConfig(n_classes=1000)
+deit = register(
+    Family(
+        DeiTConfig,
+        build_deit,
+        presets={
+            "deit-tiny": DEIT_BASE.changed(d_model=192, n_heads=3, d_ff=768),
+            "deit-small": DEIT_BASE.changed(d_model=384, n_heads=6, d_ff=1536),
+            "deit-base": DEIT_BASE,
+        },
+        published=DEIT_PUBLISHED,
     )
 )

@@ -14,8 +14,9 @@ from ..data.listed_vocabulary import Unit, tokenizer_of
 from ..data.published_tokenizer import PublishedTokenizer
 from ..errors import ConfigError, DataError, unknown
 from ..families import Imported, PublishedWarning, describe
-from ..families.checkpoint import LayoutError, read_checkpoint
+from ..families.checkpoint_files import LayoutError
 from ..families.ctranslate2 import from_ctranslate2
+from ..families.hf_io import read_checkpoint
 from ..files import new_folder, write_text
 from . import load
 from .card import card

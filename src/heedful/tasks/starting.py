@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from ..config import read_mapping
 from ..data.published_tokenizer import NAME, PublishedTokenizer
 from ..errors import ConfigError, DataError
-from ..families.checkpoint import read_checkpoint
+from ..families.hf_io import read_checkpoint
 from ..families.reader import ReaderConfig
 from ..families.weights import put_weights, weights_of
 from ..files import replacing

@@ -7,7 +7,7 @@ from pathlib import Path
 from ...config import read_mapping
 from ...core import EncoderDecoder
 from ...errors import ConfigError, DataError
-from ...families.checkpoint import read_checkpoint
+from ...families.hf_io import read_checkpoint
 from ..bundle import CONFIG, KEYS, Bundle
 from ..importing import MAKERS
 from .rewriter import Rewriter

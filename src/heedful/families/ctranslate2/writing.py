@@ -1,4 +1,7 @@
-"""What CTranslate2 says once for a whole stack, read off a stack's parts; what it has no place for is refused."""
+"""A module as a CTranslate2 specification, decided by its parts and filled with their weights.
+
+What CTranslate2 has no place for is refused, with the part's place and the reason.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,20 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ...core import (
     ACTIVATIONS,
     ALiBi,
+    Decoder,
+    DecoderLayer,
+    DecoderOnly,
+    Encoder,
+    EncoderDecoder,
+    EncoderLayer,
     FeedForward,
     GatedFeedForward,
     LayerNorm,
@@ -24,6 +36,8 @@ from ...core import (
     RMSNorm,
     Rotary,
     Sinusoidal,
+    TokenEmbedding,
+    VocabularyHead,
 )
 from ...errors import HeedfulError, MissingDependencyError
 
@@ -82,8 +96,9 @@ def options_of(specs: Any, stack: Any, where: str, kind: type[nn.Module]) -> dic
 def _checked(stack: Any, where: str, kind: type[nn.Module]) -> Iterator[tuple[str, Any]]:
     """The parts of all layers in their residual wrappers, each of a kind that is known, by their places."""
     default = type(stack).default_mask
-    if any(mask.parts != default.parts for mask in stack.masks):
-        raise refusal(stack.masks, f"{where}.mask", f"what it has there is {default!r}")
+    for mask in stack.masks:
+        if mask.parts != default.parts:
+            raise refusal(mask, f"{where}.mask", f"what it has there is {default!r}")
     if not len(stack.layers):
         raise refusal(stack, where, "it has no layers")
     for name, norm in _ends(stack, where):
@@ -170,3 +185,143 @@ def refusal(part: object, where: str, why: str) -> ExportError:
     """An error that names the part and its place."""
     name = type(part).__name__ if isinstance(part, nn.Module) else repr(part)
     return ExportError(f"CTranslate2 has no place for {where}, {name}: {why}")
+
+
+def spec_of(module: nn.Module) -> Any:
+    """CTranslate2's own specification of an EncoderDecoder or a DecoderOnly, filled with copies of its weights."""
+    specs = library().specs
+    if type(module) is EncoderDecoder:
+        encoder = _encoder(specs, module.encoder, module.source_embedding)
+        decoder = _decoder(specs, module.decoder, module.target_embedding, module.head, DecoderLayer)
+        spec = specs.TransformerSpec(encoder, decoder)
+        _embedding(encoder.embeddings[0], encoder, module.source_embedding)
+        _embedding(decoder.embeddings, decoder, module.target_embedding)
+    elif type(module) is DecoderOnly:
+        decoder = _decoder(specs, module.decoder, module.embedding, module.head, EncoderLayer)
+        spec = specs.TransformerDecoderModelSpec(decoder)
+        _embedding(decoder.embeddings, decoder, module.embedding)
+    else:
+        raise ExportError(
+            f"CTranslate2 runs an EncoderDecoder or a DecoderOnly that Heedful writes, not a {type(module).__name__}"
+        )
+    norms = {name: part for name, part in module.named_modules() if isinstance(part, NORMS)}
+    spec.config.layer_norm_epsilon = same(norms, lambda norm: float(norm.eps))
+    return spec
+
+
+def _encoder(specs: Any, stack: Any, embedding: nn.Module) -> Any:
+    expect(stack, (Encoder,), "encoder")
+    _check_embedding(embedding, "source_embedding")
+    options = options_of(specs, stack, "encoder", EncoderLayer)
+    if "alibi" in options:
+        raise refusal(stack.positions, "encoder.positions", "its encoders have no ALiBi")
+    spec = specs.TransformerEncoderSpec(len(stack.layers), **options)
+    _fill(spec, stack)
+    return spec
+
+
+def _decoder(specs: Any, stack: Any, embedding: nn.Module, head: Any, kind: type[nn.Module]) -> Any:
+    expect(stack, (Decoder,), "decoder")
+    _check_embedding(embedding, "target_embedding" if kind is DecoderLayer else "embedding")
+    expect(head, (VocabularyHead,), "head")
+    expect(head.transform, (nn.Identity,), "head.transform")
+    options = options_of(specs, stack, "decoder", kind)
+    spec = specs.TransformerDecoderSpec(len(stack.layers), with_encoder_attention=kind is DecoderLayer, **options)
+    _fill(spec, stack)
+    spec.projection.weight = _array(head.weight)
+    if head.bias is not None:
+        spec.projection.bias = _array(head.bias)
+    if head.scale != 1.0:
+        spec.scale_outputs = np.float32(head.scale)
+    return spec
+
+
+def _fill(spec: Any, stack: Any) -> None:
+    for theirs, ours in zip(spec.layer, stack.layers, strict=True):
+        _attention(theirs.self_attention, ours.attention)
+        _place(theirs.self_attention, stack.positions)
+        if isinstance(ours, DecoderLayer):
+            _attention(theirs.attention, ours.cross_attention, cross=True)
+        _norm(theirs.ffn.layer_norm, ours.feed_forward.norm)
+        part = ours.feed_forward.part
+        if isinstance(part, GatedFeedForward):
+            for name, rows in (("linear_0", 0), ("linear_0_noact", 1)):
+                bias = None if part.gate_up.bias is None else part.gate_up.bias.chunk(2)[rows]
+                _linear(getattr(theirs.ffn, name), (part.gate_up.weight.chunk(2)[rows], bias))
+        else:
+            _linear(theirs.ffn.linear_0, (part.wide.weight, part.wide.bias))
+        _linear(theirs.ffn.linear_1, (part.narrow.weight, part.narrow.bias))
+    if isinstance(stack.positions, Sinusoidal | Learned):
+        spec.position_encodings.encodings = _array(stack.positions.table())
+    for name, norm in (("layer_norm", stack.norm), ("layernorm_embedding", stack.entry)):
+        if isinstance(norm, NORMS):
+            _norm(getattr(spec, name), norm)
+
+
+def _attention(spec: Any, wrapper: Any, *, cross: bool = False) -> None:
+    part = wrapper.part
+    _norm(spec.layer_norm, wrapper.norm)
+    query, key_value = (part.query.weight, part.query.bias), (part.key_value.weight, part.key_value.bias)
+    if cross:
+        _linear(spec.linear[0], query)
+        _linear(spec.linear[1], _for_every_head(part, *key_value))
+        vars(spec).pop("num_heads_kv", None)
+    else:
+        _linear(spec.linear[0], query, key_value)
+    _linear(spec.linear[-1], (part.out.weight, part.out.bias))
+    if part.attention.scale is not None:
+        spec.queries_scale = np.float32(part.attention.scale)
+
+
+def _for_every_head(part: MultiHeadAttention, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """Keys and values of heads that share them, once for each: CTranslate2's cross-attention shares none."""
+
+    def repeated(rows: Tensor) -> Tensor:
+        heads = rows.unflatten(0, (2, part.n_kv_heads, part.d_head))
+        return heads.repeat_interleave(part.n_heads // part.n_kv_heads, dim=1).flatten(0, 2)
+
+    return repeated(weight), None if bias is None else repeated(bias)
+
+
+def _place(spec: Any, positions: nn.Module) -> None:
+    """What a position scheme says in every layer."""
+    if isinstance(positions, Relative):
+        spec.relative_attention_bias = _array(positions.weight)
+        spec.relative_attention_max_distance = np.int32(positions.max_distance)
+    if isinstance(positions, Rotary) and isinstance(positions.scaling, Llama3Scaling):
+        scaling = positions.scaling
+        spec.rotary_low_freq_factor = np.float32(scaling.low)
+        spec.rotary_high_freq_factor = np.float32(scaling.high)
+        # Its runtime reads these two, which its specification forgets for this kind.
+        vars(spec)["rotary_scaling_factor"] = np.float32(scaling.factor)
+        vars(spec)["original_max_position_embeddings"] = np.int32(scaling.original_length)
+
+
+def _embedding(table: Any, stack: Any, ours: Any) -> None:
+    table.weight = _array(ours.weight)
+    stack.scale_embeddings = np.float32(ours.scale)
+
+
+def _check_embedding(ours: Any, where: str) -> None:
+    expect(ours, (TokenEmbedding,), where)
+    if ours.segments is not None:
+        raise refusal(ours.segments, f"{where}.segments", "its models of this kind have no segments")
+
+
+def _norm(spec: Any, ours: Any) -> None:
+    spec.gamma = _array(ours.weight)
+    if isinstance(ours, LayerNorm):
+        spec.beta = _array(torch.zeros_like(ours.weight) if ours.bias is None else ours.bias)
+
+
+def _linear(spec: Any, *maps: tuple[Tensor, Tensor | None]) -> None:
+    """Several maps of one input, one below the other."""
+    spec.weight = _array(torch.cat([weight for weight, _ in maps]))
+    if any(bias is not None for _, bias in maps):
+        biases = [weight.new_zeros(len(weight)) if bias is None else bias for weight, bias in maps]
+        spec.bias = _array(torch.cat(biases))
+
+
+def _array(tensor: Tensor) -> NDArray[np.float32]:
+    """A copy: CTranslate2 quantises in place."""
+    return np.array(tensor.detach().float().cpu().numpy(), order="C")

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ...core import (
+from ..core import (
     ACTIVATIONS,
     Decoder,
     DecoderLayer,
@@ -29,23 +29,24 @@ from ...core import (
     TokenEmbedding,
     VocabularyHead,
 )
-from ...core.heads import Table
-from ...core.masks import Window
-from ...errors import HeedfulError
-from ..llama import ScalingConfig
-from .family import ComposedConfig, build
-from .parts import (
+from ..core.heads import Table
+from ..core.masks import Window
+from ..errors import HeedfulError
+from .composed import (
     FEED_FORWARDS,
     NORMS,
     POSITIONS,
     RESIDUALS,
     AttentionPart,
+    ComposedConfig,
     FeedForwardPart,
     Kind,
     NormPart,
     PositionsPart,
     StackPart,
+    build,
 )
+from .llama import ScalingConfig
 
 SCALINGS: dict[type, Any] = {LinearScaling: "linear", Llama3Scaling: "llama3"}
 TIED: dict[tuple[bool, bool], Any] = {
