@@ -309,7 +309,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "no dropout": (changed("gpt2", f"{LAYER}.feed_forward.dropout", None), "feed_forward.dropout is left out"),
     "a layer in another order": (
-        lambda: _changed(MODELS["gpt2"](), "decoder.layers.1", build(ORIGINAL).encoder.layers[0]),
+        lambda: _changed(MODELS["gpt2"](), "decoder.layers.1", build(ORIGINAL).get_submodule("encoder.layers.0")),
         r"decoder\.layers\.1\.attention is PostNorm.*PreNorm",
     ),
     "a layer with another epsilon": (

@@ -13,7 +13,7 @@ from ..core.init import linear
 from .bert import FIXED, SETTINGS, BertConfig, embedding_links
 from .hf_config import Published, setting
 from .reader import architectures, finish, layer, norm, output_name, prefix, unused
-from .registry import Family, register
+from .registry import register
 from .weight_map import Link, WeightMap, link
 
 
@@ -40,10 +40,7 @@ class AlbertConfig(BertConfig):
     def check(self) -> None:
         super().check()
         self.require_positive("d_embedding", "n_groups")
-        self.require(
-            self.n_layers % self.n_groups == 0,
-            f"n_layers={self.n_layers} is not divisible by n_groups={self.n_groups}; change one",
-        )
+        self.require_divisible("n_layers", "n_groups")
 
     @property
     def groups(self) -> list[int]:
@@ -119,18 +116,14 @@ PUBLISHED = Published(
 
 XXLARGE = AlbertConfig()
 albert = register(
-    Family(
-        AlbertConfig,
-        build,
-        presets={
-            "albert-tiny": XXLARGE.changed(
-                vocab_size=8000, d_embedding=64, d_model=128, n_heads=2, d_ff=512, n_layers=4
-            ),
-            "albert-base": XXLARGE.changed(d_model=768, n_heads=12, d_ff=3072),
-            "albert-large": XXLARGE.changed(d_model=1024, n_heads=16, d_ff=4096, n_layers=24),
-            "albert-xlarge": XXLARGE.changed(d_model=2048, n_heads=16, d_ff=8192, n_layers=24),
-            "albert-xxlarge": XXLARGE,
-        },
-        published=PUBLISHED,
-    )
+    AlbertConfig,
+    build,
+    presets={
+        "albert-tiny": XXLARGE.changed(vocab_size=8000, d_embedding=64, d_model=128, n_heads=2, d_ff=512, n_layers=4),
+        "albert-base": XXLARGE.changed(d_model=768, n_heads=12, d_ff=3072),
+        "albert-large": XXLARGE.changed(d_model=1024, n_heads=16, d_ff=4096, n_layers=24),
+        "albert-xlarge": XXLARGE.changed(d_model=2048, n_heads=16, d_ff=8192, n_layers=24),
+        "albert-xxlarge": XXLARGE,
+    },
+    published=PUBLISHED,
 )

@@ -10,7 +10,7 @@ from torch import nn
 
 from ..core import EncoderDecoder, FeedForward, LayerNorm, Learned, MultiHeadAttention, Positions, PostNorm
 from .hf_config import ACTIVATIONS, Published, enum, setting
-from .registry import Family, initialize_normal, register
+from .registry import initialize_normal, register
 from .translator import AttentionConfig, Part, embeddings, stacks
 from .weight_map import ONE_ROW, Link, WeightMap, link, zeros
 
@@ -33,10 +33,7 @@ class BartConfig(AttentionConfig):
 
     def check(self) -> None:
         super().check()
-        self.require(
-            self.d_model % self.n_heads == 0,
-            f"d_model={self.d_model} is not divisible by n_heads={self.n_heads}; change one",
-        )
+        self.require_divisible("d_model", "n_heads")
         self.check_tied()
 
     def check_tied(self) -> None:
@@ -143,16 +140,14 @@ PUBLISHED = Published(
 
 BASE = BartConfig(d_model=768, n_heads=12, d_ff=3072, n_encoder_layers=6, n_decoder_layers=6)
 bart = register(
-    Family(
-        BartConfig,
-        build,
-        presets={
-            "bart-tiny": BASE.changed(
-                vocab_size=8000, d_model=128, n_heads=4, d_ff=512, n_encoder_layers=3, n_decoder_layers=3
-            ),
-            "bart-base": BASE,
-            "bart-large": BartConfig(),
-        },
-        published=PUBLISHED,
-    )
+    BartConfig,
+    build,
+    presets={
+        "bart-tiny": BASE.changed(
+            vocab_size=8000, d_model=128, n_heads=4, d_ff=512, n_encoder_layers=3, n_decoder_layers=3
+        ),
+        "bart-base": BASE,
+        "bart-large": BartConfig(),
+    },
+    published=PUBLISHED,
 )

@@ -8,7 +8,7 @@ from typing import ClassVar
 from ..core import EncoderOnly
 from .hf_config import ACTIVATIONS, CLASSES, Published, enum, setting
 from .reader import ReaderConfig, architectures, assemble, output_name, prefix, unused
-from .registry import Family, register
+from .registry import register
 from .weight_map import Link, WeightMap, link
 
 
@@ -127,17 +127,15 @@ def _size(n_layers: int, d_model: int) -> BertConfig:
 
 
 bert = register(
-    Family(
-        BertConfig,
-        build,
-        presets={
-            "bert-tiny": _size(2, 128),
-            "bert-mini": _size(4, 256),
-            "bert-small": _size(4, 512),
-            "bert-medium": _size(8, 512),
-            "bert-base": BertConfig(),
-            "bert-large": _size(24, 1024),
-        },
-        published=PUBLISHED,
-    )
+    BertConfig,
+    build,
+    presets={
+        "bert-tiny": _size(2, 128),
+        "bert-mini": _size(4, 256),
+        "bert-small": _size(4, 512),
+        "bert-medium": _size(8, 512),
+        "bert-base": BertConfig(),
+        "bert-large": _size(24, 1024),
+    },
+    published=PUBLISHED,
 )

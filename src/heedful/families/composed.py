@@ -11,33 +11,11 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from torch import nn
 
+from .. import core
 from ..config import Config, FamilyConfig
-from ..core import (
-    ALiBi,
-    Decoder,
-    DecoderLayer,
-    DecoderOnly,
-    Encoder,
-    EncoderDecoder,
-    EncoderLayer,
-    FeedForward,
-    GatedFeedForward,
-    LayerNorm,
-    Learned,
-    MultiHeadAttention,
-    Positions,
-    PostNorm,
-    PreNorm,
-    Relative,
-    RMSNorm,
-    Rotary,
-    Sinusoidal,
-    TokenEmbedding,
-    VocabularyHead,
-    window,
-)
+from ..core import window
 from .llama import SCALINGS, ScalingConfig
-from .registry import Family, register
+from .registry import register
 
 
 class Kind(NamedTuple):
@@ -48,24 +26,24 @@ class Kind(NamedTuple):
 
 
 RESIDUALS = {
-    "pre": Kind(PreNorm, ("part", "norm", "dropout")),
-    "post": Kind(PostNorm, ("part", "norm", "dropout")),
+    "pre": Kind(core.PreNorm, ("part", "norm", "dropout")),
+    "post": Kind(core.PostNorm, ("part", "norm", "dropout")),
 }
 NORMS = {
-    "layer": Kind(LayerNorm, ("d_model", "eps", "bias")),
-    "rms": Kind(RMSNorm, ("d_model", "eps")),
+    "layer": Kind(core.LayerNorm, ("d_model", "eps", "bias")),
+    "rms": Kind(core.RMSNorm, ("d_model", "eps")),
 }
 FEED_FORWARDS = {
-    "plain": Kind(FeedForward, ("d_model", "d_ff", "activation", "bias", "dropout")),
-    "gated": Kind(GatedFeedForward, ("d_model", "d_ff", "activation", "bias", "dropout")),
+    "plain": Kind(core.FeedForward, ("d_model", "d_ff", "activation", "bias", "dropout")),
+    "gated": Kind(core.GatedFeedForward, ("d_model", "d_ff", "activation", "bias", "dropout")),
 }
 POSITIONS = {
-    "none": Kind(Positions, ()),
-    "sinusoidal": Kind(Sinusoidal, ("d_model", "max_length", "layout")),
-    "learned": Kind(Learned, ("d_model", "max_length", "offset")),
-    "relative": Kind(Relative, ("n_heads", "causal", "n_buckets", "max_distance")),
-    "rotary": Kind(Rotary, ("d_head", "base", "width", "interleaved", "scaling")),
-    "alibi": Kind(ALiBi, ("n_heads",)),
+    "none": Kind(core.Positions, ()),
+    "sinusoidal": Kind(core.Sinusoidal, ("d_model", "max_length", "layout")),
+    "learned": Kind(core.Learned, ("d_model", "max_length", "offset")),
+    "relative": Kind(core.Relative, ("n_heads", "causal", "n_buckets", "max_distance")),
+    "rotary": Kind(core.Rotary, ("d_head", "base", "width", "interleaved", "scaling")),
+    "alibi": Kind(core.ALiBi, ("n_heads",)),
 }
 
 
@@ -177,10 +155,7 @@ class AttentionPart(Config):
     def check(self) -> None:
         self.require_positive("n_heads", "n_kv_heads", "d_head")
         self.require_share("dropout")
-        self.require(
-            self.n_kv_heads is None or self.n_heads % self.n_kv_heads == 0,
-            f"n_heads={self.n_heads} is not divisible by n_kv_heads={self.n_kv_heads}",
-        )
+        self.require_divisible("n_heads", "n_kv_heads")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,10 +246,10 @@ class ComposedConfig(FamilyConfig):
         return self.vocab_size if self.target_vocab_size is None else self.target_vocab_size
 
 
-def build(config: ComposedConfig) -> EncoderDecoder | DecoderOnly:
+def build(config: ComposedConfig) -> core.EncoderDecoder | core.DecoderOnly:
     """Put the parts together."""
     target = _embedding(config.target_size, config.decoder)
-    head = VocabularyHead(
+    head = core.VocabularyHead(
         config.decoder.d_model,
         config.target_size,
         table=target if config.tied in ("all", "output") else None,
@@ -282,24 +257,26 @@ def build(config: ComposedConfig) -> EncoderDecoder | DecoderOnly:
         scale=config.head_scale,
     )
     if config.encoder is None:
-        return DecoderOnly(embedding=target, decoder=Decoder(**_stack(config.decoder, Decoder)), head=head)
+        return core.DecoderOnly(
+            embedding=target, decoder=core.Decoder(**_stack(config.decoder, core.Decoder)), head=head
+        )
     shared = config.tied in ("all", "embeddings")
-    return EncoderDecoder(
+    return core.EncoderDecoder(
         source_embedding=target if shared else _embedding(config.vocab_size, config.encoder),
-        encoder=Encoder(**_stack(config.encoder, Encoder)),
+        encoder=core.Encoder(**_stack(config.encoder, core.Encoder)),
         target_embedding=target,
-        decoder=Decoder(**_stack(config.decoder, Decoder, d_memory=config.encoder.d_model)),
+        decoder=core.Decoder(**_stack(config.decoder, core.Decoder, d_memory=config.encoder.d_model)),
         head=head,
     )
 
 
-def _embedding(size: int, stack: StackPart) -> TokenEmbedding:
-    embedding = TokenEmbedding(size, stack.d_model, scale=False)
+def _embedding(size: int, stack: StackPart) -> core.TokenEmbedding:
+    embedding = core.TokenEmbedding(size, stack.d_model, scale=False)
     embedding.scale = stack.embedding_scale
     return embedding
 
 
-def _stack(stack: StackPart, kind: type[Encoder | Decoder], *, d_memory: int | None = None) -> dict[str, Any]:
+def _stack(stack: StackPart, kind: type[core.Encoder | core.Decoder], *, d_memory: int | None = None) -> dict[str, Any]:
     """What its constructor takes."""
     d_model, scaling = stack.d_model, stack.positions.scaling
 
@@ -307,13 +284,13 @@ def _stack(stack: StackPart, kind: type[Encoder | Decoder], *, d_memory: int | N
         return RESIDUALS[stack.order].part(part, stack.norm.made(d_model=d_model), stack.dropout)
 
     def attention(part: AttentionPart, d_memory: int | None = None) -> nn.Module:
-        return residual(MultiHeadAttention(d_model, d_memory=d_memory, **part.to_dict()))
+        return residual(core.MultiHeadAttention(d_model, d_memory=d_memory, **part.to_dict()))
 
     def layer() -> nn.Module:
         reading, feed_forward = attention(stack.attention), residual(stack.feed_forward.made(d_model=d_model))
         if stack.cross_attention is None:
-            return EncoderLayer(reading, feed_forward)
-        return DecoderLayer(reading, attention(stack.cross_attention, d_memory), feed_forward)
+            return core.EncoderLayer(reading, feed_forward)
+        return core.DecoderLayer(reading, attention(stack.cross_attention, d_memory), feed_forward)
 
     return {
         "layers": [layer() for _ in range(stack.n_layers)],
@@ -322,7 +299,7 @@ def _stack(stack: StackPart, kind: type[Encoder | Decoder], *, d_memory: int | N
             d_model=d_model,
             n_heads=stack.attention.n_heads,
             d_head=stack.head_width,
-            causal=kind is Decoder,
+            causal=kind is core.Decoder,
             scaling=None if scaling is None else SCALINGS[scaling.kind](scaling),
         ),
         "entry": None if stack.entry_norm is None else stack.entry_norm.made(d_model=d_model),
@@ -331,4 +308,4 @@ def _stack(stack: StackPart, kind: type[Encoder | Decoder], *, d_memory: int | N
     }
 
 
-composed = register(Family(ComposedConfig, build))
+composed = register(ComposedConfig, build)

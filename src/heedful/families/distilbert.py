@@ -10,7 +10,7 @@ from ..core import EncoderOnly
 from ..errors import ConfigError
 from .hf_config import ACTIVATIONS, CLASSES, Published, Setting, enum, setting
 from .reader import HEADS, Heads, ReaderConfig, architectures, assemble, classes, output_name, prefix, span, unused
-from .registry import Family, register
+from .registry import register
 from .weight_map import WeightMap, link
 
 NORM_EPS = 1e-12  # of every published one; a config.json has no key for it
@@ -93,13 +93,11 @@ PUBLISHED = Published(
 )
 
 distilbert = register(
-    Family(
-        DistilBertConfig,
-        build,
-        presets={
-            "distilbert-tiny": DistilBertConfig(n_layers=2, d_model=128, n_heads=2, d_ff=512),
-            "distilbert-base": DistilBertConfig(),
-        },
-        published=PUBLISHED,
-    )
+    DistilBertConfig,
+    build,
+    presets={
+        "distilbert-tiny": DistilBertConfig(n_layers=2, d_model=128, n_heads=2, d_ff=512),
+        "distilbert-base": DistilBertConfig(),
+    },
+    published=PUBLISHED,
 )

@@ -8,21 +8,10 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import nn
 
+from .. import core
 from ..config import FamilyConfig
-from ..core import (
-    Decoder,
-    DecoderOnly,
-    EncoderLayer,
-    FeedForward,
-    LayerNorm,
-    Learned,
-    MultiHeadAttention,
-    PreNorm,
-    TokenEmbedding,
-    VocabularyHead,
-)
 from .hf_config import ACTIVATIONS, Given, Published, Setting, enum, setting
-from .registry import Family, initialize_normal, register
+from .registry import initialize_normal, register
 from .weight_map import TRANSPOSED, WeightMap, link
 
 
@@ -48,33 +37,32 @@ class GPT2Config(FamilyConfig):
     def check(self) -> None:
         self.require_positive("vocab_size", "d_model", "n_heads", "d_ff", "n_layers", "max_length")
         self.require_share("dropout", "embedding_dropout", "attention_dropout")
-        self.require(
-            self.d_model % self.n_heads == 0,
-            f"d_model={self.d_model} is not divisible by n_heads={self.n_heads}; change one",
-        )
+        self.require_divisible("d_model", "n_heads")
 
 
-def build(config: GPT2Config) -> DecoderOnly:
+def build(config: GPT2Config) -> core.DecoderOnly:
     """Put the parts together. What is added to the residual stream starts smaller the more layers add to it."""
     d_model = config.d_model
 
     def norm() -> nn.Module:
-        return LayerNorm(d_model, eps=config.norm_eps)
+        return core.LayerNorm(d_model, eps=config.norm_eps)
 
     def layer() -> nn.Module:
-        attention = MultiHeadAttention(d_model, config.n_heads, dropout=config.attention_dropout)
-        feed_forward = FeedForward(d_model, config.d_ff, activation=config.activation)
-        return EncoderLayer(PreNorm(attention, norm(), config.dropout), PreNorm(feed_forward, norm(), config.dropout))
+        attention = core.MultiHeadAttention(d_model, config.n_heads, dropout=config.attention_dropout)
+        feed_forward = core.FeedForward(d_model, config.d_ff, activation=config.activation)
+        return core.EncoderLayer(
+            core.PreNorm(attention, norm(), config.dropout), core.PreNorm(feed_forward, norm(), config.dropout)
+        )
 
-    embedding = TokenEmbedding(config.vocab_size, d_model, scale=False)
-    decoder = Decoder(
+    embedding = core.TokenEmbedding(config.vocab_size, d_model, scale=False)
+    decoder = core.Decoder(
         [layer() for _ in range(config.n_layers)],
-        positions=Learned(config.max_length, d_model),
+        positions=core.Learned(config.max_length, d_model),
         norm=norm(),
         dropout=config.embedding_dropout,
     )
-    head = VocabularyHead(d_model, config.vocab_size, table=embedding if config.tied else None)
-    model = initialize_normal(DecoderOnly(embedding=embedding, decoder=decoder, head=head), 0.02)
+    head = core.VocabularyHead(d_model, config.vocab_size, table=embedding if config.tied else None)
+    model = initialize_normal(core.DecoderOnly(embedding=embedding, decoder=decoder, head=head), 0.02)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if name.endswith((".out.weight", ".narrow.weight")):
@@ -141,16 +129,14 @@ PUBLISHED = Published(
 )
 
 gpt2 = register(
-    Family(
-        GPT2Config,
-        build,
-        presets={
-            "gpt2-tiny": GPT2Config(vocab_size=8000, d_model=128, n_heads=4, d_ff=512, n_layers=4, max_length=256),
-            "gpt2": GPT2Config(),
-            "gpt2-medium": GPT2Config(d_model=1024, n_heads=16, d_ff=4096, n_layers=24),
-            "gpt2-large": GPT2Config(d_model=1280, n_heads=20, d_ff=5120, n_layers=36),
-            "gpt2-xl": GPT2Config(d_model=1600, n_heads=25, d_ff=6400, n_layers=48),
-        },
-        published=PUBLISHED,
-    )
+    GPT2Config,
+    build,
+    presets={
+        "gpt2-tiny": GPT2Config(vocab_size=8000, d_model=128, n_heads=4, d_ff=512, n_layers=4, max_length=256),
+        "gpt2": GPT2Config(),
+        "gpt2-medium": GPT2Config(d_model=1024, n_heads=16, d_ff=4096, n_layers=24),
+        "gpt2-large": GPT2Config(d_model=1280, n_heads=20, d_ff=5120, n_layers=36),
+        "gpt2-xl": GPT2Config(d_model=1600, n_heads=25, d_ff=6400, n_layers=48),
+    },
+    published=PUBLISHED,
 )

@@ -8,27 +8,12 @@ from typing import Any, ClassVar, Literal
 
 from torch import nn
 
+from .. import core
 from ..config import Config, FamilyConfig
-from ..core import (
-    Decoder,
-    DecoderOnly,
-    EncoderLayer,
-    GatedFeedForward,
-    LinearScaling,
-    Llama3Scaling,
-    Mask,
-    MultiHeadAttention,
-    PreNorm,
-    RMSNorm,
-    Rotary,
-    TokenEmbedding,
-    VocabularyHead,
-    causal,
-    window,
-)
+from ..core import window
 from ..errors import ConfigError, unknown
 from .hf_config import ACTIVATIONS, Given, Published, Setting, derived, enum, optional, setting
-from .registry import Family, initialize_normal, register
+from .registry import initialize_normal, register
 from .weight_map import WeightMap, link
 
 
@@ -73,14 +58,9 @@ class RotaryConfig(FamilyConfig):
         self.require_positive("vocab_size", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff", "n_layers")
         self.require_positive("max_length")
         self.require_share("attention_dropout")
-        self.require(
-            self.d_head is not None or self.d_model % self.n_heads == 0,
-            f"d_model={self.d_model} is not divisible by n_heads={self.n_heads}; change one, or give d_head",
-        )
-        self.require(
-            self.n_kv_heads is None or self.n_heads % self.n_kv_heads == 0,
-            f"n_heads={self.n_heads} is not divisible by n_kv_heads={self.n_kv_heads}",
-        )
+        if self.d_head is None:
+            self.require_divisible("d_model", "n_heads", "change one, or give d_head")
+        self.require_divisible("n_heads", "n_kv_heads")
         self.require(self.head_width % 2 == 0, f"rotary positions turn pairs, but heads are {self.head_width} wide")
 
     @property
@@ -100,24 +80,24 @@ class LlamaConfig(RotaryConfig):
 
 
 SCALINGS: dict[str, Callable[[ScalingConfig], Any]] = {
-    "linear": lambda scaling: LinearScaling(factor=scaling.factor),
-    "llama3": lambda scaling: Llama3Scaling(
+    "linear": lambda scaling: core.LinearScaling(factor=scaling.factor),
+    "llama3": lambda scaling: core.Llama3Scaling(
         factor=scaling.factor, low=scaling.low, high=scaling.high, original_length=scaling.original_length
     ),
 }
 
 
 def assemble(
-    config: RotaryConfig, mask: Mask | None = None, *, bias: bool = False, feed_forward_bias: bool = False
-) -> DecoderOnly:
+    config: RotaryConfig, mask: core.Mask | None = None, *, bias: bool = False, feed_forward_bias: bool = False
+) -> core.DecoderOnly:
     """Put the parts together, under this mask; without one, the past is seen."""
     d_model, scaling = config.d_model, config.scaling
 
     def residual(part: nn.Module) -> nn.Module:
-        return PreNorm(part, RMSNorm(d_model, eps=config.norm_eps))
+        return core.PreNorm(part, core.RMSNorm(d_model, eps=config.norm_eps))
 
     def layer() -> nn.Module:
-        attention = MultiHeadAttention(
+        attention = core.MultiHeadAttention(
             d_model,
             config.n_heads,
             n_kv_heads=config.n_kv_heads,
@@ -125,25 +105,25 @@ def assemble(
             bias=bias,
             dropout=config.attention_dropout,
         )
-        feed_forward = GatedFeedForward(d_model, config.d_ff, activation=config.activation, bias=feed_forward_bias)
-        return EncoderLayer(residual(attention), residual(feed_forward))
+        feed_forward = core.GatedFeedForward(d_model, config.d_ff, activation=config.activation, bias=feed_forward_bias)
+        return core.EncoderLayer(residual(attention), residual(feed_forward))
 
-    embedding = TokenEmbedding(config.vocab_size, d_model, scale=False)
-    decoder = Decoder(
+    embedding = core.TokenEmbedding(config.vocab_size, d_model, scale=False)
+    decoder = core.Decoder(
         [layer() for _ in range(config.n_layers)],
         mask=mask,
-        positions=Rotary(
+        positions=core.Rotary(
             config.head_width,
             base=config.rotary_base,
             scaling=None if scaling is None else SCALINGS[scaling.kind](scaling),
         ),
-        norm=RMSNorm(d_model, eps=config.norm_eps),
+        norm=core.RMSNorm(d_model, eps=config.norm_eps),
     )
-    head = VocabularyHead(d_model, config.vocab_size, table=embedding if config.tied else None)
-    return initialize_normal(DecoderOnly(embedding=embedding, decoder=decoder, head=head), 0.02)
+    head = core.VocabularyHead(d_model, config.vocab_size, table=embedding if config.tied else None)
+    return initialize_normal(core.DecoderOnly(embedding=embedding, decoder=decoder, head=head), 0.02)
 
 
-def build(config: LlamaConfig) -> DecoderOnly:
+def build(config: LlamaConfig) -> core.DecoderOnly:
     """Every token sees all that came before."""
     return assemble(config, bias=config.bias, feed_forward_bias=config.feed_forward_bias)
 
@@ -259,24 +239,22 @@ SMALLER = THREE.changed(
     tied=True,
 )
 llama = register(
-    Family(
-        LlamaConfig,
-        build,
-        presets={
-            "llama-tiny": SEVEN.changed(
-                vocab_size=8000, d_model=128, n_heads=4, n_kv_heads=2, d_ff=352, n_layers=4, max_length=256
-            ),
-            "llama-7b": SEVEN,
-            "llama-13b": SEVEN.changed(d_model=5120, n_heads=40, d_ff=13824, n_layers=40),
-            "llama-2-7b": TWO,
-            "llama-2-70b": TWO.changed(d_model=8192, n_heads=64, n_kv_heads=8, d_ff=28672, n_layers=80),
-            "llama-3-8b": THREE,
-            "llama-3.1-8b": THREE.changed(max_length=131072, scaling=ScalingConfig(kind="llama3", factor=8.0)),
-            "llama-3.2-1b": SMALLER,
-            "llama-3.2-3b": SMALLER.changed(d_model=3072, n_heads=24, n_layers=28),
-        },
-        published=PUBLISHED,
-    )
+    LlamaConfig,
+    build,
+    presets={
+        "llama-tiny": SEVEN.changed(
+            vocab_size=8000, d_model=128, n_heads=4, n_kv_heads=2, d_ff=352, n_layers=4, max_length=256
+        ),
+        "llama-7b": SEVEN,
+        "llama-13b": SEVEN.changed(d_model=5120, n_heads=40, d_ff=13824, n_layers=40),
+        "llama-2-7b": TWO,
+        "llama-2-70b": TWO.changed(d_model=8192, n_heads=64, n_kv_heads=8, d_ff=28672, n_layers=80),
+        "llama-3-8b": THREE,
+        "llama-3.1-8b": THREE.changed(max_length=131072, scaling=ScalingConfig(kind="llama3", factor=8.0)),
+        "llama-3.2-1b": SMALLER,
+        "llama-3.2-3b": SMALLER.changed(d_model=3072, n_heads=24, n_layers=28),
+    },
+    published=PUBLISHED,
 )
 
 
@@ -299,9 +277,9 @@ class MistralConfig(RotaryConfig):
         self.require_positive("window")
 
 
-def build_mistral(config: MistralConfig) -> DecoderOnly:
+def build_mistral(config: MistralConfig) -> core.DecoderOnly:
     """Every token sees the last ones before it; without a window, this is LLaMA."""
-    return assemble(config, None if config.window is None else causal() & window(config.window))
+    return assemble(config, None if config.window is None else core.causal() & window(config.window))
 
 
 MISTRAL_PUBLISHED = Published(
@@ -314,17 +292,15 @@ MISTRAL_PUBLISHED = Published(
 
 MISTRAL_7B = MistralConfig(max_length=32768, norm_eps=1e-5)
 mistral = register(
-    Family(
-        MistralConfig,
-        build_mistral,
-        presets={
-            "mistral-tiny": MISTRAL_7B.changed(
-                vocab_size=8000, d_model=128, n_heads=4, n_kv_heads=2, d_ff=352, n_layers=4, max_length=256, window=64
-            ),
-            "mistral-7b": MISTRAL_7B,
-            "mistral-7b-v0.2": MISTRAL_7B.changed(rotary_base=1e6, window=None),
-            "mistral-7b-v0.3": MISTRAL_7B.changed(vocab_size=32768, rotary_base=1e6, window=None),
-        },
-        published=MISTRAL_PUBLISHED,
-    )
+    MistralConfig,
+    build_mistral,
+    presets={
+        "mistral-tiny": MISTRAL_7B.changed(
+            vocab_size=8000, d_model=128, n_heads=4, n_kv_heads=2, d_ff=352, n_layers=4, max_length=256, window=64
+        ),
+        "mistral-7b": MISTRAL_7B,
+        "mistral-7b-v0.2": MISTRAL_7B.changed(rotary_base=1e6, window=None),
+        "mistral-7b-v0.3": MISTRAL_7B.changed(vocab_size=32768, rotary_base=1e6, window=None),
+    },
+    published=MISTRAL_PUBLISHED,
 )

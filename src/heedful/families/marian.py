@@ -9,7 +9,7 @@ from ..core import EncoderDecoder, Sinusoidal
 from ..errors import ConfigError
 from .bart import ENDS, FIXED, SETTINGS, SHARED, BartConfig, assemble, layer_links
 from .hf_config import Given, Published, Setting, derived
-from .registry import Family, register
+from .registry import register
 from .weight_map import Formula, WeightMap
 
 
@@ -80,16 +80,14 @@ BASE = MarianConfig(
     scale_embedding=True,
 )
 marian = register(
-    Family(
-        MarianConfig,
-        build,
-        presets={
-            "marian-tiny": BASE.changed(
-                vocab_size=8000, d_model=128, n_heads=4, d_ff=512, n_encoder_layers=3, n_decoder_layers=3
-            ),
-            "marian-base": BASE,
-            "marian-big": BASE.changed(d_model=1024, n_heads=16, d_ff=4096, activation="relu"),
-        },
-        published=PUBLISHED,
-    )
+    MarianConfig,
+    build,
+    presets={
+        "marian-tiny": BASE.changed(
+            vocab_size=8000, d_model=128, n_heads=4, d_ff=512, n_encoder_layers=3, n_decoder_layers=3
+        ),
+        "marian-base": BASE,
+        "marian-big": BASE.changed(d_model=1024, n_heads=16, d_ff=4096, activation="relu"),
+    },
+    published=PUBLISHED,
 )

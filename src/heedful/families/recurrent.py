@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from ..core import AdditiveAttention, EncoderDecoder, NoAttention, RecurrentDecoder, RecurrentEncoder
-from .registry import Family, register
+from .registry import register
 from .translator import TranslatorConfig, embeddings
 
 
@@ -39,9 +39,7 @@ def build(config: RecurrentConfig) -> EncoderDecoder:
 
 
 recurrent = register(
-    Family(
-        RecurrentConfig,
-        build,
-        presets={"recurrent": RecurrentConfig(), "recurrent-plain": RecurrentConfig(attention="none")},
-    )
+    RecurrentConfig,
+    build,
+    presets={"recurrent": RecurrentConfig(), "recurrent-plain": RecurrentConfig(attention="none")},
 )

@@ -10,7 +10,7 @@ from ..core import EncoderOnly
 from .bert import FIXED, SETTINGS, BertConfig, encoder_links
 from .hf_config import Given, Published, Setting
 from .reader import HEADS, Heads, architectures, assemble, output_name, prefix, unused, words
-from .registry import Family, register
+from .registry import register
 from .weight_map import WeightMap, link
 
 ROWS = 512  # of the published table of positions, where a config does not say
@@ -111,26 +111,22 @@ LARGE = TRAINED | {"d_model": 1024, "n_heads": 16, "d_ff": 4096, "n_layers": 24}
 LANGUAGES = {"vocab_size": 250002}
 
 roberta = register(
-    Family(
-        RobertaConfig,
-        build,
-        presets={
-            "roberta-tiny": RobertaConfig().changed(**TINY),
-            "roberta-base": RobertaConfig().changed(**TRAINED),
-            "roberta-large": RobertaConfig().changed(**LARGE),
-        },
-        published=_published("roberta", "Roberta"),
-    )
+    RobertaConfig,
+    build,
+    presets={
+        "roberta-tiny": RobertaConfig().changed(**TINY),
+        "roberta-base": RobertaConfig().changed(**TRAINED),
+        "roberta-large": RobertaConfig().changed(**LARGE),
+    },
+    published=_published("roberta", "Roberta"),
 )
 xlm_roberta = register(
-    Family(
-        XLMRobertaConfig,
-        build,
-        presets={
-            "xlm-roberta-tiny": XLMRobertaConfig().changed(**TINY),
-            "xlm-roberta-base": XLMRobertaConfig().changed(**TRAINED, **LANGUAGES),
-            "xlm-roberta-large": XLMRobertaConfig().changed(**LARGE, **LANGUAGES),
-        },
-        published=_published("xlm-roberta", "XLMRoberta"),
-    )
+    XLMRobertaConfig,
+    build,
+    presets={
+        "xlm-roberta-tiny": XLMRobertaConfig().changed(**TINY),
+        "xlm-roberta-base": XLMRobertaConfig().changed(**TRAINED, **LANGUAGES),
+        "xlm-roberta-large": XLMRobertaConfig().changed(**LARGE, **LANGUAGES),
+    },
+    published=_published("xlm-roberta", "XLMRoberta"),
 )

@@ -10,31 +10,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from ...core import (
-    ALiBi,
-    Decoder,
-    DecoderLayer,
-    DecoderOnly,
-    Encoder,
-    EncoderDecoder,
-    EncoderLayer,
-    FeedForward,
-    GatedFeedForward,
-    LayerNorm,
-    Learned,
-    LinearScaling,
-    Llama3Scaling,
-    MultiHeadAttention,
-    Positions,
-    PostNorm,
-    PreNorm,
-    Relative,
-    RMSNorm,
-    Rotary,
-    Sinusoidal,
-    TokenEmbedding,
-    VocabularyHead,
-)
+from ... import core
 from ..weights import WeightsError
 from .binary import Variables
 
@@ -58,7 +34,7 @@ class Parts:
         self._variables = variables
         self._d_model = d_model
         self._n_heads = n_heads
-        self._residual = PreNorm if pre_norm else PostNorm
+        self._residual = core.PreNorm if pre_norm else core.PostNorm
         self._activation = activation
         self._epsilon = epsilon
 
@@ -89,7 +65,7 @@ class Parts:
         scale = self._variables.number(f"{scope}/queries_scale", 1 / math.sqrt(usual))
         has_bias = query[1] is not None or key_value[1] is not None
         part = without_memory(
-            MultiHeadAttention,
+            core.MultiHeadAttention,
             d_model,
             self._n_heads,
             n_kv_heads=n_kv_heads,
@@ -107,10 +83,10 @@ class Parts:
     def feed_forward(self, scope: str) -> nn.Module:
         """Plain, or gated where there is a second matrix."""
         wide, narrow = self._map(f"{scope}/linear_0"), self._map(f"{scope}/linear_1")
-        kind: Callable[..., FeedForward | GatedFeedForward] = FeedForward
+        kind: Callable[..., core.FeedForward | core.GatedFeedForward] = core.FeedForward
         d_ff = len(wide[0])
         if f"{scope}/linear_0_noact/weight" in self._variables:
-            kind, up = GatedFeedForward, self._map(f"{scope}/linear_0_noact")
+            kind, up = core.GatedFeedForward, self._map(f"{scope}/linear_0_noact")
             if up[0].shape != wide[0].shape:
                 raise WeightsError(
                     f"{scope}/linear_0 and linear_0_noact are {tuple(wide[0].shape)} and {tuple(up[0].shape)}"
@@ -118,7 +94,7 @@ class Parts:
             bias = None if wide[1] is None or up[1] is None else torch.cat([wide[1], up[1]])
             wide = torch.cat([wide[0], up[0]]), bias
         part = without_memory(kind, self._d_model, d_ff, activation=self._activation, bias=narrow[1] is not None)
-        _put_map(part.gate_up if isinstance(part, GatedFeedForward) else part.wide, wide, f"{scope}/linear_0")
+        _put_map(part.gate_up if isinstance(part, core.GatedFeedForward) else part.wide, wide, f"{scope}/linear_0")
         _put_map(part.narrow, narrow, f"{scope}/linear_1")
         return self._wrapped(part, scope)
 
@@ -127,7 +103,7 @@ class Parts:
         weight, bias = self._variables.vector(f"{scope}/gamma"), self._variables.vector(f"{scope}/beta")
         if weight is None:
             return None
-        kind, usual = (RMSNorm, 1e-6) if bias is None else (LayerNorm, 1e-5)
+        kind, usual = (core.RMSNorm, 1e-6) if bias is None else (core.LayerNorm, 1e-5)
         part: nn.Module = without_memory(kind, self._d_model, eps=usual if self._epsilon is None else self._epsilon)
         put(part, "weight", weight, f"{scope}/gamma")
         if bias is not None:
@@ -174,11 +150,11 @@ def _put_map(part: nn.Linear, given: Map, where: str) -> None:
 ENDLESS = 1024  # rows of a table that CTranslate2 computes as far as it must; it cuts its inputs there unless told
 
 
-def positions_of(variables: Variables, stack: str, *, n_heads: int, d_model: int) -> Positions:
+def positions_of(variables: Variables, stack: str, *, n_heads: int, d_model: int) -> core.Positions:
     """Those of a stack. One scheme serves all of its layers."""
     first, *others = [f"{stack}/layer_{index}/self_attention" for index in range(variables.count(f"{stack}/layer_"))]
     if variables.number(f"{stack}/alibi", 0):
-        return ALiBi(n_heads)
+        return core.ALiBi(n_heads)
     in_layers = _relative(variables, first, others, causal=stack == "decoder") or _rotary(
         variables, first, others, n_heads=n_heads
     )
@@ -187,10 +163,10 @@ def positions_of(variables: Variables, stack: str, *, n_heads: int, d_model: int
     name = f"{stack}/position_encodings/encodings"
     table = variables.matrix(name) if name in variables else _usual(ENDLESS, d_model)
     for layout in ("interleaved", "halves"):
-        formula = Sinusoidal(d_model, len(table), layout=layout)
+        formula = core.Sinusoidal(d_model, len(table), layout=layout)
         if table.shape[1] == d_model and torch.allclose(table, formula.table(), rtol=0, atol=1e-6):
             return formula
-    positions = without_memory(Learned, len(table), d_model)
+    positions = without_memory(core.Learned, len(table), d_model)
     put(positions, "weight", table, name)
     return positions
 
@@ -205,7 +181,7 @@ def _usual(length: int, d_model: int) -> Tensor:
     return torch.cat([angle.sin(), angle.cos()], dim=1).float()
 
 
-def _relative(variables: Variables, first: str, others: list[str], *, causal: bool) -> Relative | None:
+def _relative(variables: Variables, first: str, others: list[str], *, causal: bool) -> core.Relative | None:
     name = f"{first}/relative_attention_bias"
     if name not in variables:
         return None
@@ -218,30 +194,32 @@ def _relative(variables: Variables, first: str, others: list[str], *, causal: bo
         ):
             raise WeightsError(f"{first} and {other} have other relative positions; a stack has one scheme here")
     try:
-        positions = without_memory(Relative, table.shape[1], n_buckets=len(table), max_distance=distance, causal=causal)
+        positions = without_memory(
+            core.Relative, table.shape[1], n_buckets=len(table), max_distance=distance, causal=causal
+        )
     except ValueError as error:
         raise WeightsError(f"{name}: {error}") from None
     put(positions, "weight", table, name)
     return positions
 
 
-def _rotary(variables: Variables, first: str, others: list[str], *, n_heads: int) -> Rotary | None:
+def _rotary(variables: Variables, first: str, others: list[str], *, n_heads: int) -> core.Rotary | None:
     said = [_rotary_said(variables, scope) for scope in (first, *others)]
     if any(other != said[0] for other in said):
         raise WeightsError(f"{first} and other layers turn by other angles; a stack has one scheme here")
     width, base, interleaved, kind, factor, low, high, original = said[0]
     if width < 0:
         return None
-    scaling: LinearScaling | Llama3Scaling | None = None
+    scaling: core.LinearScaling | core.Llama3Scaling | None = None
     if kind == 0:
-        scaling = LinearScaling(factor=factor)
+        scaling = core.LinearScaling(factor=factor)
     elif kind == 2:
-        scaling = Llama3Scaling(factor=factor, low=low, high=high, original_length=int(original))
+        scaling = core.Llama3Scaling(factor=factor, low=low, high=high, original_length=int(original))
     elif kind != -1:
         raise WeightsError(f"{first}/rotary_scaling_type is {kind:g}; -1, 0 and 2 are known here")
     d_head = variables.matrix(f"{first}/linear_1/weight").shape[1] // n_heads
     try:
-        return Rotary(d_head, base=base, width=int(width) or None, interleaved=bool(interleaved), scaling=scaling)
+        return core.Rotary(d_head, base=base, width=int(width) or None, interleaved=bool(interleaved), scaling=scaling)
     except ValueError as error:
         raise WeightsError(f"{first}: {error}") from None
 
@@ -277,27 +255,27 @@ class Usual:
     epsilon: float | None = None
 
 
-def encoder_decoder(variables: Variables, usual: Usual) -> EncoderDecoder:
+def encoder_decoder(variables: Variables, usual: Usual) -> core.EncoderDecoder:
     """Of the variables of a translator."""
     source = "encoder/embeddings" if "encoder/embeddings/weight" in variables else "encoder/embeddings_0"
     reading = _Stack(variables, "encoder", source, usual)
     writing = _Stack(variables, "decoder", "decoder/embeddings", usual)
     one = variables.same(f"{source}/weight", "decoder/embeddings/weight")
-    module = EncoderDecoder(
+    module = core.EncoderDecoder(
         source_embedding=writing.embedding if one and writing.scale == reading.scale else reading.embedding,
-        encoder=Encoder(reading.layers(), **reading.ends()),
+        encoder=core.Encoder(reading.layers(), **reading.ends()),
         target_embedding=writing.embedding,
-        decoder=Decoder(writing.layers(d_memory=reading.d_model), **writing.ends()),
+        decoder=core.Decoder(writing.layers(d_memory=reading.d_model), **writing.ends()),
         head=writing.head(),
     )
     return _whole(module, variables)
 
 
-def decoder_only(variables: Variables, usual: Usual) -> DecoderOnly:
+def decoder_only(variables: Variables, usual: Usual) -> core.DecoderOnly:
     """Of the variables of a language model."""
     writing = _Stack(variables, "decoder", "decoder/embeddings", usual)
-    decoder = Decoder(writing.layers(), **writing.ends())
-    return _whole(DecoderOnly(embedding=writing.embedding, decoder=decoder, head=writing.head()), variables)
+    decoder = core.Decoder(writing.layers(), **writing.ends())
+    return _whole(core.DecoderOnly(embedding=writing.embedding, decoder=decoder, head=writing.head()), variables)
 
 
 def _whole(module: M, variables: Variables) -> M:
@@ -329,7 +307,7 @@ class _Stack:
         weight = variables.matrix(f"{table}/weight")
         self.d_model = weight.shape[1]
         self.scale = self._scale(table)
-        self.embedding = without_memory(TokenEmbedding, *weight.shape, scale=False)
+        self.embedding = without_memory(core.TokenEmbedding, *weight.shape, scale=False)
         self.embedding.scale = self.scale
         put(self.embedding, "weight", weight, f"{table}/weight")
         self._parts = Parts(
@@ -349,8 +327,8 @@ class _Stack:
         attention = self._parts.self_attention(f"{scope}/self_attention")
         feed_forward = self._parts.feed_forward(f"{scope}/ffn")
         if d_memory is None:
-            return EncoderLayer(attention, feed_forward)
-        return DecoderLayer(attention, self._parts.cross_attention(f"{scope}/attention", d_memory), feed_forward)
+            return core.EncoderLayer(attention, feed_forward)
+        return core.DecoderLayer(attention, self._parts.cross_attention(f"{scope}/attention", d_memory), feed_forward)
 
     def ends(self) -> dict[str, Any]:
         """What a stack has beside its layers."""
@@ -368,13 +346,13 @@ class _Stack:
                 return (math.sqrt(self.d_model) if value else 1.0) if self._variables.is_flag(name) else value
         return math.sqrt(self.d_model)
 
-    def head(self) -> VocabularyHead:
+    def head(self) -> core.VocabularyHead:
         """Of vectors to tokens, sharing the embedding's matrix where it is the same."""
         scope = f"{self._scope}/projection"
         weight, bias = self._variables.matrix(f"{scope}/weight"), self._variables.vector(f"{scope}/bias")
         tied = self._variables.same(f"{scope}/weight", f"{self._scope}/embeddings/weight")
         part = without_memory(
-            VocabularyHead,
+            core.VocabularyHead,
             self.d_model,
             len(weight),
             table=self.embedding if tied else None,

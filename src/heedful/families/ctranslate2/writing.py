@@ -14,39 +14,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ...core import (
-    ACTIVATIONS,
-    ALiBi,
-    Decoder,
-    DecoderLayer,
-    DecoderOnly,
-    Encoder,
-    EncoderDecoder,
-    EncoderLayer,
-    FeedForward,
-    GatedFeedForward,
-    LayerNorm,
-    Learned,
-    LinearScaling,
-    Llama3Scaling,
-    MultiHeadAttention,
-    PostNorm,
-    PreNorm,
-    Relative,
-    RMSNorm,
-    Rotary,
-    Sinusoidal,
-    TokenEmbedding,
-    VocabularyHead,
-)
+from ... import core
 from ...errors import HeedfulError, MissingDependencyError
 
-NORMS: tuple[type[nn.Module], ...] = (LayerNorm, RMSNorm)
-RESIDUALS: tuple[type[nn.Module], ...] = (PreNorm, PostNorm)
+NORMS: tuple[type[nn.Module], ...] = (core.LayerNorm, core.RMSNorm)
+RESIDUALS: tuple[type[nn.Module], ...] = (core.PreNorm, core.PostNorm)
 PARTS: dict[str, tuple[type[nn.Module], ...]] = {
-    "attention": (MultiHeadAttention,),
-    "cross_attention": (MultiHeadAttention,),
-    "feed_forward": (FeedForward, GatedFeedForward),
+    "attention": (core.MultiHeadAttention,),
+    "cross_attention": (core.MultiHeadAttention,),
+    "feed_forward": (core.FeedForward, core.GatedFeedForward),
 }
 ACTIVATION_NAMES = {"relu": "RELU", "gelu": "GELU", "gelu_tanh": "GELUTanh", "silu": "SWISH", "tanh": "Tanh"}
 
@@ -70,11 +46,11 @@ def options_of(specs: Any, stack: Any, where: str, kind: type[nn.Module]) -> dic
     """The options of a stack's specification. Layers that differ from each other are refused too."""
     wrapped = dict(_checked(stack, where, kind))
     parts = {f"{name}.part": wrapper.part for name, wrapper in wrapped.items()}
-    attentions = {name: part for name, part in parts.items() if isinstance(part, MultiHeadAttention)}
+    attentions = {name: part for name, part in parts.items() if isinstance(part, core.MultiHeadAttention)}
     wide = {name: part for name, part in parts.items() if name not in attentions}
     norms = {f"{name}.norm": wrapper.norm for name, wrapper in wrapped.items()}
     norms |= {name: norm for name, norm in _ends(stack, where) if isinstance(norm, NORMS)}
-    pre_norm = same(wrapped, type) is PreNorm
+    pre_norm = same(wrapped, type) is core.PreNorm
     if not pre_norm and isinstance(stack.norm, NORMS):
         raise refusal(stack.norm, f"{where}.norm", "no norm follows its post-norm layers")
     n_heads, n_kv_heads = same(attentions, lambda part: part.n_heads), same(attentions, lambda part: part.n_kv_heads)
@@ -86,8 +62,8 @@ def options_of(specs: Any, stack: Any, where: str, kind: type[nn.Module]) -> dic
         "pre_norm": pre_norm,
         "no_final_norm": isinstance(stack.norm, nn.Identity),
         "layernorm_embedding": isinstance(stack.entry, NORMS),
-        "rms_norm": same(norms, type) is RMSNorm,
-        "ffn_glu": same(wide, type) is GatedFeedForward,
+        "rms_norm": same(norms, type) is core.RMSNorm,
+        "ffn_glu": same(wide, type) is core.GatedFeedForward,
         "activation": getattr(specs.Activation, ACTIVATION_NAMES[activation]),
         **_position_options(specs, stack.positions, f"{where}.positions", causal=where == "decoder"),
     }
@@ -123,14 +99,14 @@ def _ends(stack: Any, where: str) -> Iterator[tuple[str, Any]]:
 
 def _position_options(specs: Any, positions: nn.Module, where: str, *, causal: bool) -> dict[str, Any]:
     """Of the constructor of a stack's specification."""
-    expect(positions, (Sinusoidal, Learned, Relative, Rotary, ALiBi), where)
-    if isinstance(positions, Relative):
+    expect(positions, (core.Sinusoidal, core.Learned, core.Relative, core.Rotary, core.ALiBi), where)
+    if isinstance(positions, core.Relative):
         if positions.causal != causal:
             raise refusal(positions, where, "its decoders look back and its encoders both ways, and not otherwise")
         return {"relative_attention_bias": True}
-    if isinstance(positions, ALiBi):
+    if isinstance(positions, core.ALiBi):
         return {"alibi": True}
-    if not isinstance(positions, Rotary):
+    if not isinstance(positions, core.Rotary):
         return {}
     options = {
         "rotary_dim": positions.width,
@@ -138,9 +114,9 @@ def _position_options(specs: Any, positions: nn.Module, where: str, *, causal: b
         "rotary_base": positions.base,
     }
     kinds = specs.attention_spec.RotaryScalingType
-    if isinstance(positions.scaling, LinearScaling):
+    if isinstance(positions.scaling, core.LinearScaling):
         options |= {"rotary_scaling_type": kinds.Linear, "rotary_scaling_factor": positions.scaling.factor}
-    elif isinstance(positions.scaling, Llama3Scaling):
+    elif isinstance(positions.scaling, core.Llama3Scaling):
         options["rotary_scaling_type"] = kinds.Llama3
     elif positions.scaling is not None:
         raise refusal(positions.scaling, f"{where}.scaling", "it knows linear and llama3 scaling")
@@ -148,7 +124,7 @@ def _position_options(specs: Any, positions: nn.Module, where: str, *, causal: b
 
 
 def _activation(given: Callable[[Tensor], Tensor], where: str) -> str:
-    for name, known in ACTIVATIONS.items():
+    for name, known in core.ACTIVATIONS.items():
         if given is known or _said(given) == _said(known):
             return name
     raise refusal(given, f"{where}.activation", f"it knows {', '.join(ACTIVATION_NAMES)}")
@@ -190,14 +166,14 @@ def refusal(part: object, where: str, why: str) -> ExportError:
 def spec_of(module: nn.Module) -> Any:
     """CTranslate2's own specification of an EncoderDecoder or a DecoderOnly, filled with copies of its weights."""
     specs = library().specs
-    if type(module) is EncoderDecoder:
+    if type(module) is core.EncoderDecoder:
         encoder = _encoder(specs, module.encoder, module.source_embedding)
-        decoder = _decoder(specs, module.decoder, module.target_embedding, module.head, DecoderLayer)
+        decoder = _decoder(specs, module.decoder, module.target_embedding, module.head, core.DecoderLayer)
         spec = specs.TransformerSpec(encoder, decoder)
         _embedding(encoder.embeddings[0], encoder, module.source_embedding)
         _embedding(decoder.embeddings, decoder, module.target_embedding)
-    elif type(module) is DecoderOnly:
-        decoder = _decoder(specs, module.decoder, module.embedding, module.head, EncoderLayer)
+    elif type(module) is core.DecoderOnly:
+        decoder = _decoder(specs, module.decoder, module.embedding, module.head, core.EncoderLayer)
         spec = specs.TransformerDecoderModelSpec(decoder)
         _embedding(decoder.embeddings, decoder, module.embedding)
     else:
@@ -210,9 +186,9 @@ def spec_of(module: nn.Module) -> Any:
 
 
 def _encoder(specs: Any, stack: Any, embedding: nn.Module) -> Any:
-    expect(stack, (Encoder,), "encoder")
+    expect(stack, (core.Encoder,), "encoder")
     _check_embedding(embedding, "source_embedding")
-    options = options_of(specs, stack, "encoder", EncoderLayer)
+    options = options_of(specs, stack, "encoder", core.EncoderLayer)
     if "alibi" in options:
         raise refusal(stack.positions, "encoder.positions", "its encoders have no ALiBi")
     spec = specs.TransformerEncoderSpec(len(stack.layers), **options)
@@ -221,12 +197,12 @@ def _encoder(specs: Any, stack: Any, embedding: nn.Module) -> Any:
 
 
 def _decoder(specs: Any, stack: Any, embedding: nn.Module, head: Any, kind: type[nn.Module]) -> Any:
-    expect(stack, (Decoder,), "decoder")
-    _check_embedding(embedding, "target_embedding" if kind is DecoderLayer else "embedding")
-    expect(head, (VocabularyHead,), "head")
+    expect(stack, (core.Decoder,), "decoder")
+    _check_embedding(embedding, "target_embedding" if kind is core.DecoderLayer else "embedding")
+    expect(head, (core.VocabularyHead,), "head")
     expect(head.transform, (nn.Identity,), "head.transform")
     options = options_of(specs, stack, "decoder", kind)
-    spec = specs.TransformerDecoderSpec(len(stack.layers), with_encoder_attention=kind is DecoderLayer, **options)
+    spec = specs.TransformerDecoderSpec(len(stack.layers), with_encoder_attention=kind is core.DecoderLayer, **options)
     _fill(spec, stack)
     spec.projection.weight = _array(head.weight)
     if head.bias is not None:
@@ -240,18 +216,18 @@ def _fill(spec: Any, stack: Any) -> None:
     for theirs, ours in zip(spec.layer, stack.layers, strict=True):
         _attention(theirs.self_attention, ours.attention)
         _place(theirs.self_attention, stack.positions)
-        if isinstance(ours, DecoderLayer):
+        if isinstance(ours, core.DecoderLayer):
             _attention(theirs.attention, ours.cross_attention, cross=True)
         _norm(theirs.ffn.layer_norm, ours.feed_forward.norm)
         part = ours.feed_forward.part
-        if isinstance(part, GatedFeedForward):
+        if isinstance(part, core.GatedFeedForward):
             for name, rows in (("linear_0", 0), ("linear_0_noact", 1)):
                 bias = None if part.gate_up.bias is None else part.gate_up.bias.chunk(2)[rows]
                 _linear(getattr(theirs.ffn, name), (part.gate_up.weight.chunk(2)[rows], bias))
         else:
             _linear(theirs.ffn.linear_0, (part.wide.weight, part.wide.bias))
         _linear(theirs.ffn.linear_1, (part.narrow.weight, part.narrow.bias))
-    if isinstance(stack.positions, Sinusoidal | Learned):
+    if isinstance(stack.positions, core.Sinusoidal | core.Learned):
         spec.position_encodings.encodings = _array(stack.positions.table())
     for name, norm in (("layer_norm", stack.norm), ("layernorm_embedding", stack.entry)):
         if isinstance(norm, NORMS):
@@ -273,7 +249,7 @@ def _attention(spec: Any, wrapper: Any, *, cross: bool = False) -> None:
         spec.queries_scale = np.float32(part.attention.scale)
 
 
-def _for_every_head(part: MultiHeadAttention, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
+def _for_every_head(part: core.MultiHeadAttention, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
     """Keys and values of heads that share them, once for each: CTranslate2's cross-attention shares none."""
 
     def repeated(rows: Tensor) -> Tensor:
@@ -285,10 +261,10 @@ def _for_every_head(part: MultiHeadAttention, weight: Tensor, bias: Tensor | Non
 
 def _place(spec: Any, positions: nn.Module) -> None:
     """What a position scheme says in every layer."""
-    if isinstance(positions, Relative):
+    if isinstance(positions, core.Relative):
         spec.relative_attention_bias = _array(positions.weight)
         spec.relative_attention_max_distance = np.int32(positions.max_distance)
-    if isinstance(positions, Rotary) and isinstance(positions.scaling, Llama3Scaling):
+    if isinstance(positions, core.Rotary) and isinstance(positions.scaling, core.Llama3Scaling):
         scaling = positions.scaling
         spec.rotary_low_freq_factor = np.float32(scaling.low)
         spec.rotary_high_freq_factor = np.float32(scaling.high)
@@ -303,14 +279,14 @@ def _embedding(table: Any, stack: Any, ours: Any) -> None:
 
 
 def _check_embedding(ours: Any, where: str) -> None:
-    expect(ours, (TokenEmbedding,), where)
+    expect(ours, (core.TokenEmbedding,), where)
     if ours.segments is not None:
         raise refusal(ours.segments, f"{where}.segments", "its models of this kind have no segments")
 
 
 def _norm(spec: Any, ours: Any) -> None:
     spec.gamma = _array(ours.weight)
-    if isinstance(ours, LayerNorm):
+    if isinstance(ours, core.LayerNorm):
         spec.beta = _array(torch.zeros_like(ours.weight) if ours.bias is None else ours.bias)
 
 
