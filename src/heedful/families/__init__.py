@@ -2,6 +2,7 @@
 
 from .albert import AlbertConfig as AlbertConfig
 from .bart import BartConfig as BartConfig
+from .bart import MarianConfig as MarianConfig
 from .bert import BertConfig as BertConfig
 from .checkpoint_files import LayoutError as LayoutError
 from .composed import ComposedConfig as ComposedConfig
@@ -20,11 +21,10 @@ from .hf_io import write_checkpoint as write_checkpoint
 from .hf_io import write_published as write_published
 from .llama import LlamaConfig as LlamaConfig
 from .llama import MistralConfig as MistralConfig
-from .marian import MarianConfig as MarianConfig
 from .opt import OPTConfig as OPTConfig
 from .original import OriginalConfig as OriginalConfig
+from .original import RecurrentConfig as RecurrentConfig
 from .patchtst import PatchTSTConfig as PatchTSTConfig
-from .recurrent import RecurrentConfig as RecurrentConfig
 from .registry import FAMILIES as FAMILIES
 from .registry import Family as Family
 from .registry import build as build

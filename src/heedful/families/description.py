@@ -185,11 +185,16 @@ def _scaling(scaling: Any, place: str) -> ScalingConfig:
     return ScalingConfig(kind=SCALINGS[type(scaling)], **asdict(scaling))
 
 
+def activation_name(function: Callable[[Tensor], Tensor]) -> str | None:
+    """The name that the core has for an activation; None where it has none."""
+    return next((name for name, known in core.ACTIVATIONS.items() if _comparable(function) == _comparable(known)), None)
+
+
 def _activation(given: Callable[[Tensor], Tensor], place: str) -> Any:
-    for name, known in core.ACTIVATIONS.items():
-        if _comparable(given) == _comparable(known):
-            return name
-    raise _refusal(place, repr(given), " or ".join(core.ACTIVATIONS))
+    name = activation_name(given)
+    if name is None:
+        raise _refusal(place, repr(given), " or ".join(core.ACTIVATIONS))
+    return name
 
 
 def _refuse_other_parts(module: nn.Module, twin: nn.Module) -> None:

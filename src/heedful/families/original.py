@@ -1,4 +1,7 @@
-"""The original Transformer, encoder and decoder, with every part exchangeable by one word of its config."""
+"""The original Transformer, encoder and decoder, with every part exchangeable by one word of its config.
+
+Beside it, the recurrent encoder-decoders that came before: with additive attention, and with one vector for a sentence.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ from typing import ClassVar, Literal
 from torch import nn
 
 from .. import core
+from ..core import AdditiveAttention, EncoderDecoder, NoAttention, RecurrentDecoder, RecurrentEncoder
 from .registry import register
-from .translator import AttentionConfig, embeddings, stacks
+from .translator import AttentionConfig, TranslatorConfig, embeddings, stacks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,4 +121,39 @@ original = register(
         "base": OriginalConfig(),
         "big": OriginalConfig(d_model=1024, n_heads=16, d_ff=4096, dropout=0.3),
     },
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecurrentConfig(TranslatorConfig):
+    """Bidirectional GRU encoder, GRU decoder; `attention` is "additive" (Bahdanau) or "none"."""
+
+    family: ClassVar[str] = "recurrent"
+
+    n_encoder_layers: int = 1
+    attention: Literal["additive", "none"] = "additive"
+
+    def check(self) -> None:
+        super().check()
+        self.require_positive("n_encoder_layers")
+
+
+def build_recurrent(config: RecurrentConfig) -> EncoderDecoder:
+    """Put the parts together."""
+    d_model = config.d_model
+    reader = AdditiveAttention(d_model, 2 * d_model, d_model) if config.attention == "additive" else NoAttention()
+    source, target, head = embeddings(config)
+    return EncoderDecoder(
+        source_embedding=source,
+        encoder=RecurrentEncoder(d_model, n_layers=config.n_encoder_layers, dropout=config.dropout),
+        target_embedding=target,
+        decoder=RecurrentDecoder(d_model, 2 * d_model, reader, dropout=config.dropout),
+        head=head,
+    )
+
+
+recurrent = register(
+    RecurrentConfig,
+    build_recurrent,
+    presets={"recurrent": RecurrentConfig(), "recurrent-plain": RecurrentConfig(attention="none")},
 )

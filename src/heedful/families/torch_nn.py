@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import nn
 
 from .. import core
+
+S = TypeVar("S", core.Encoder, core.Decoder)
 
 
 def from_torch(module: nn.Module) -> nn.Module:
@@ -187,22 +189,14 @@ def _decoder_layer_in(theirs: nn.TransformerDecoderLayer) -> core.DecoderLayer:
     return core.DecoderLayer(*_residuals_in(theirs, [*attentions, _feed_forward_in(theirs)]))
 
 
-def _encoder_layer_out(ours: core.EncoderLayer) -> nn.Module:
-    return _layer_out(ours, nn.TransformerEncoderLayer, {"self_attn": ours.attention})
-
-
 def _decoder_layer_out(ours: core.DecoderLayer) -> nn.Module:
     attentions = {"self_attn": ours.attention, "multihead_attn": ours.cross_attention}
     return _layer_out(ours, nn.TransformerDecoderLayer, attentions)
 
 
-def _encoder_in(theirs: nn.TransformerEncoder) -> core.Encoder:
-    return core.Encoder([from_torch(layer) for layer in theirs.layers], norm=_norm_in(theirs.norm))
-
-
-def _decoder_in(theirs: nn.TransformerDecoder) -> core.Decoder:
-    """Ours masks causally by itself; theirs only when a mask is handed in."""
-    return core.Decoder([from_torch(layer) for layer in theirs.layers], norm=_norm_in(theirs.norm))
+def _stack_in(kind: type[S], theirs: Any) -> S:
+    """Our decoder masks causally by itself; theirs only when a mask is handed in."""
+    return kind([from_torch(layer) for layer in theirs.layers], norm=_norm_in(theirs.norm))
 
 
 def _stack_out(ours: core.Encoder | core.Decoder, kind: Callable[..., Any]) -> nn.Module:
@@ -219,20 +213,12 @@ def _stack_out(ours: core.Encoder | core.Decoder, kind: Callable[..., Any]) -> n
     return theirs
 
 
-def _encoder_out(ours: core.Encoder) -> nn.Module:
-    return _stack_out(ours, partial(nn.TransformerEncoder, enable_nested_tensor=False))
-
-
-def _decoder_out(ours: core.Decoder) -> nn.Module:
-    return _stack_out(ours, nn.TransformerDecoder)
-
-
 def _transformer_in(theirs: nn.Transformer) -> core.EncoderDecoder:
     return core.EncoderDecoder(
         source_embedding=core.Vectors(),
-        encoder=_encoder_in(theirs.encoder),
+        encoder=_stack_in(core.Encoder, theirs.encoder),
         target_embedding=core.Vectors(),
-        decoder=_decoder_in(theirs.decoder),
+        decoder=_stack_in(core.Decoder, theirs.decoder),
         head=core.Hidden(),
     )
 
@@ -259,15 +245,15 @@ _FROM: dict[type[nn.Module], Callable[[Any], nn.Module]] = {
     nn.MultiheadAttention: _attention_in,
     nn.TransformerEncoderLayer: _encoder_layer_in,
     nn.TransformerDecoderLayer: _decoder_layer_in,
-    nn.TransformerEncoder: _encoder_in,
-    nn.TransformerDecoder: _decoder_in,
+    nn.TransformerEncoder: partial(_stack_in, core.Encoder),
+    nn.TransformerDecoder: partial(_stack_in, core.Decoder),
     nn.Transformer: _transformer_in,
 }
 _TO: dict[type[nn.Module], Callable[[Any], nn.Module]] = {
     core.MultiHeadAttention: _attention_out,
-    core.EncoderLayer: _encoder_layer_out,
+    core.EncoderLayer: lambda ours: _layer_out(ours, nn.TransformerEncoderLayer, {"self_attn": ours.attention}),
     core.DecoderLayer: _decoder_layer_out,
-    core.Encoder: _encoder_out,
-    core.Decoder: _decoder_out,
+    core.Encoder: lambda ours: _stack_out(ours, partial(nn.TransformerEncoder, enable_nested_tensor=False)),
+    core.Decoder: lambda ours: _stack_out(ours, nn.TransformerDecoder),
     core.EncoderDecoder: _transformer_out,
 }

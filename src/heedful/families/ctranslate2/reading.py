@@ -18,111 +18,6 @@ M = TypeVar("M", bound=nn.Module)
 Map = tuple[Tensor, Tensor | None]  # a matrix, and a bias where there is one
 
 
-class Parts:
-    """What the layers of one stack are made of."""
-
-    def __init__(
-        self,
-        variables: Variables,
-        *,
-        d_model: int,
-        n_heads: int,
-        pre_norm: bool,
-        activation: str,
-        epsilon: float | None,
-    ) -> None:
-        self._variables = variables
-        self._d_model = d_model
-        self._n_heads = n_heads
-        self._residual = core.PreNorm if pre_norm else core.PostNorm
-        self._activation = activation
-        self._epsilon = epsilon
-
-    def self_attention(self, scope: str) -> nn.Module:
-        """Queries, keys and values come from one matrix."""
-        packed, out = (self._map(f"{scope}/linear_{index}") for index in range(2))
-        width = out[0].shape[1]
-        query, key_value = (
-            (packed[0][rows], None if packed[1] is None else packed[1][rows])
-            for rows in (slice(width), slice(width, None))
-        )
-        return self._attention(scope, query, key_value, out, d_memory=self._d_model)
-
-    def cross_attention(self, scope: str, d_memory: int) -> nn.Module:
-        """Queries come from one matrix, the memory's keys and values from another."""
-        query, key_value, out = (self._map(f"{scope}/linear_{index}") for index in range(3))
-        return self._attention(scope, query, key_value, out, d_memory=d_memory)
-
-    def _attention(self, scope: str, query: Map, key_value: Map, out: Map, *, d_memory: int) -> nn.Module:
-        d_model, width = self._d_model, out[0].shape[1]
-        d_head, uneven = divmod(width, self._n_heads)
-        n_kv_heads, over = divmod(len(key_value[0]), 2 * d_head) if d_head else (0, 1)
-        if uneven or over or not n_kv_heads or self._n_heads % n_kv_heads:
-            raise WeightsError(f"the weights of {scope} cannot be cut into {self._n_heads} heads")
-        if self._variables.number(f"{scope}/num_heads_kv", n_kv_heads) != n_kv_heads:
-            raise WeightsError(f"{scope}/num_heads_kv is not {n_kv_heads}, which its weights have")
-        usual = max(1.0, self._variables.number(f"{scope}/head_dim", d_model // self._n_heads))
-        scale = self._variables.number(f"{scope}/queries_scale", 1 / math.sqrt(usual))
-        has_bias = query[1] is not None or key_value[1] is not None
-        part = without_memory(
-            core.MultiHeadAttention,
-            d_model,
-            self._n_heads,
-            n_kv_heads=n_kv_heads,
-            d_head=d_head,
-            d_memory=d_memory,
-            bias=has_bias,
-            out_bias=out[1] is not None,
-            scale=None if scale == 1 / math.sqrt(d_head) else scale,
-        )
-        for place, (weight, bias) in ((part.query, query), (part.key_value, key_value)):
-            _put_map(place, (weight, torch.zeros(len(weight)) if has_bias and bias is None else bias), scope)
-        _put_map(part.out, out, scope)
-        return self._wrapped(part, scope)
-
-    def feed_forward(self, scope: str) -> nn.Module:
-        """Plain, or gated where there is a second matrix."""
-        wide, narrow = self._map(f"{scope}/linear_0"), self._map(f"{scope}/linear_1")
-        kind: Callable[..., core.FeedForward | core.GatedFeedForward] = core.FeedForward
-        d_ff = len(wide[0])
-        if f"{scope}/linear_0_noact/weight" in self._variables:
-            kind, up = core.GatedFeedForward, self._map(f"{scope}/linear_0_noact")
-            if up[0].shape != wide[0].shape:
-                raise WeightsError(
-                    f"{scope}/linear_0 and linear_0_noact are {tuple(wide[0].shape)} and {tuple(up[0].shape)}"
-                )
-            bias = None if wide[1] is None or up[1] is None else torch.cat([wide[1], up[1]])
-            wide = torch.cat([wide[0], up[0]]), bias
-        part = without_memory(kind, self._d_model, d_ff, activation=self._activation, bias=narrow[1] is not None)
-        _put_map(part.gate_up if isinstance(part, core.GatedFeedForward) else part.wide, wide, f"{scope}/linear_0")
-        _put_map(part.narrow, narrow, f"{scope}/linear_1")
-        return self._wrapped(part, scope)
-
-    def norm(self, scope: str) -> nn.Module | None:
-        """With a bias it is a LayerNorm, without one an RMSNorm; None where there is none."""
-        weight, bias = self._variables.vector(f"{scope}/gamma"), self._variables.vector(f"{scope}/beta")
-        if weight is None:
-            return None
-        kind, usual = (core.RMSNorm, 1e-6) if bias is None else (core.LayerNorm, 1e-5)
-        part: nn.Module = without_memory(kind, self._d_model, eps=usual if self._epsilon is None else self._epsilon)
-        put(part, "weight", weight, f"{scope}/gamma")
-        if bias is not None:
-            put(part, "bias", bias, f"{scope}/beta")
-        return part
-
-    def _wrapped(self, part: nn.Module, scope: str) -> nn.Module:
-        norm = self.norm(f"{scope}/layer_norm")
-        if norm is None:
-            raise WeightsError(f"the model lacks {scope}/layer_norm; layers without it are not known here")
-        return self._residual(part, norm)
-
-    def _map(self, scope: str) -> Map:
-        weight, bias = self._variables.matrix(f"{scope}/weight"), self._variables.vector(f"{scope}/bias")
-        if bias is not None and len(bias) != len(weight):
-            raise WeightsError(f"{scope}/bias has {len(bias)} numbers for the {len(weight)} rows of its matrix")
-        return weight, bias
-
-
 def without_memory(kind: Callable[..., M], *args: object, **options: object) -> M:
     """A part that has shapes and no weights yet."""
     with torch.device("meta"):
@@ -290,7 +185,7 @@ def _whole(module: M, variables: Variables) -> M:
 
 
 class _Stack:
-    """One stack's variables."""
+    """One stack's variables, and the parts that are made of them."""
 
     def __init__(self, variables: Variables, scope: str, table: str, usual: Usual) -> None:
         self._variables, self._scope = variables, scope
@@ -310,32 +205,27 @@ class _Stack:
         self.embedding = without_memory(core.TokenEmbedding, *weight.shape, scale=False)
         self.embedding.scale = self.scale
         put(self.embedding, "weight", weight, f"{table}/weight")
-        self._parts = Parts(
-            variables,
-            d_model=self.d_model,
-            n_heads=self._n_heads,
-            pre_norm=bool(self._setting("pre_norm", 1)),
-            activation=ACTIVATIONS[activation],
-            epsilon=usual.epsilon,
-        )
+        self._residual = core.PreNorm if self._setting("pre_norm", 1) else core.PostNorm
+        self._activation = ACTIVATIONS[activation]
+        self._epsilon = usual.epsilon
 
     def layers(self, *, d_memory: int | None = None) -> list[nn.Module]:
         """Those of a decoder that reads a memory of this width, or else an encoder's."""
         return [self._layer(f"{self._scope}/layer_{index}", d_memory) for index in range(self._n_layers)]
 
     def _layer(self, scope: str, d_memory: int | None) -> nn.Module:
-        attention = self._parts.self_attention(f"{scope}/self_attention")
-        feed_forward = self._parts.feed_forward(f"{scope}/ffn")
+        attention = self.self_attention(f"{scope}/self_attention")
+        feed_forward = self.feed_forward(f"{scope}/ffn")
         if d_memory is None:
             return core.EncoderLayer(attention, feed_forward)
-        return core.DecoderLayer(attention, self._parts.cross_attention(f"{scope}/attention", d_memory), feed_forward)
+        return core.DecoderLayer(attention, self.cross_attention(f"{scope}/attention", d_memory), feed_forward)
 
     def ends(self) -> dict[str, Any]:
         """What a stack has beside its layers."""
         return {
             "positions": positions_of(self._variables, self._scope, n_heads=self._n_heads, d_model=self.d_model),
-            "entry": self._parts.norm(f"{self._scope}/layernorm_embedding"),
-            "norm": self._parts.norm(f"{self._scope}/layer_norm"),
+            "entry": self.norm(f"{self._scope}/layernorm_embedding"),
+            "norm": self.norm(f"{self._scope}/layer_norm"),
         }
 
     def _scale(self, table: str) -> float:
@@ -368,3 +258,87 @@ class _Stack:
     def _setting(self, name: str, default: float) -> float:
         """Older models say it once for both stacks."""
         return self._variables.number(f"{self._scope}/{name}", self._variables.number(name, default))
+
+    def self_attention(self, scope: str) -> nn.Module:
+        """Queries, keys and values come from one matrix."""
+        packed, out = (self._map(f"{scope}/linear_{index}") for index in range(2))
+        width = out[0].shape[1]
+        query, key_value = (
+            (packed[0][rows], None if packed[1] is None else packed[1][rows])
+            for rows in (slice(width), slice(width, None))
+        )
+        return self._attention(scope, query, key_value, out, d_memory=self.d_model)
+
+    def cross_attention(self, scope: str, d_memory: int) -> nn.Module:
+        """Queries come from one matrix, the memory's keys and values from another."""
+        query, key_value, out = (self._map(f"{scope}/linear_{index}") for index in range(3))
+        return self._attention(scope, query, key_value, out, d_memory=d_memory)
+
+    def _attention(self, scope: str, query: Map, key_value: Map, out: Map, *, d_memory: int) -> nn.Module:
+        d_model, width = self.d_model, out[0].shape[1]
+        d_head, uneven = divmod(width, self._n_heads)
+        n_kv_heads, over = divmod(len(key_value[0]), 2 * d_head) if d_head else (0, 1)
+        if uneven or over or not n_kv_heads or self._n_heads % n_kv_heads:
+            raise WeightsError(f"the weights of {scope} cannot be cut into {self._n_heads} heads")
+        if self._variables.number(f"{scope}/num_heads_kv", n_kv_heads) != n_kv_heads:
+            raise WeightsError(f"{scope}/num_heads_kv is not {n_kv_heads}, which its weights have")
+        usual = max(1.0, self._variables.number(f"{scope}/head_dim", d_model // self._n_heads))
+        scale = self._variables.number(f"{scope}/queries_scale", 1 / math.sqrt(usual))
+        has_bias = query[1] is not None or key_value[1] is not None
+        part = without_memory(
+            core.MultiHeadAttention,
+            d_model,
+            self._n_heads,
+            n_kv_heads=n_kv_heads,
+            d_head=d_head,
+            d_memory=d_memory,
+            bias=has_bias,
+            out_bias=out[1] is not None,
+            scale=None if scale == 1 / math.sqrt(d_head) else scale,
+        )
+        for place, (weight, bias) in ((part.query, query), (part.key_value, key_value)):
+            _put_map(place, (weight, torch.zeros(len(weight)) if has_bias and bias is None else bias), scope)
+        _put_map(part.out, out, scope)
+        return self._wrapped(part, scope)
+
+    def feed_forward(self, scope: str) -> nn.Module:
+        """Plain, or gated where there is a second matrix."""
+        wide, narrow = self._map(f"{scope}/linear_0"), self._map(f"{scope}/linear_1")
+        kind: Callable[..., core.FeedForward | core.GatedFeedForward] = core.FeedForward
+        d_ff = len(wide[0])
+        if f"{scope}/linear_0_noact/weight" in self._variables:
+            kind, up = core.GatedFeedForward, self._map(f"{scope}/linear_0_noact")
+            if up[0].shape != wide[0].shape:
+                raise WeightsError(
+                    f"{scope}/linear_0 and linear_0_noact are {tuple(wide[0].shape)} and {tuple(up[0].shape)}"
+                )
+            bias = None if wide[1] is None or up[1] is None else torch.cat([wide[1], up[1]])
+            wide = torch.cat([wide[0], up[0]]), bias
+        part = without_memory(kind, self.d_model, d_ff, activation=self._activation, bias=narrow[1] is not None)
+        _put_map(part.gate_up if isinstance(part, core.GatedFeedForward) else part.wide, wide, f"{scope}/linear_0")
+        _put_map(part.narrow, narrow, f"{scope}/linear_1")
+        return self._wrapped(part, scope)
+
+    def norm(self, scope: str) -> nn.Module | None:
+        """With a bias it is a LayerNorm, without one an RMSNorm; None where there is none."""
+        weight, bias = self._variables.vector(f"{scope}/gamma"), self._variables.vector(f"{scope}/beta")
+        if weight is None:
+            return None
+        kind, usual = (core.RMSNorm, 1e-6) if bias is None else (core.LayerNorm, 1e-5)
+        part: nn.Module = without_memory(kind, self.d_model, eps=usual if self._epsilon is None else self._epsilon)
+        put(part, "weight", weight, f"{scope}/gamma")
+        if bias is not None:
+            put(part, "bias", bias, f"{scope}/beta")
+        return part
+
+    def _wrapped(self, part: nn.Module, scope: str) -> nn.Module:
+        norm = self.norm(f"{scope}/layer_norm")
+        if norm is None:
+            raise WeightsError(f"the model lacks {scope}/layer_norm; layers without it are not known here")
+        return self._residual(part, norm)
+
+    def _map(self, scope: str) -> Map:
+        weight, bias = self._variables.matrix(f"{scope}/weight"), self._variables.vector(f"{scope}/bias")
+        if bias is not None and len(bias) != len(weight):
+            raise WeightsError(f"{scope}/bias has {len(bias)} numbers for the {len(weight)} rows of its matrix")
+        return weight, bias

@@ -6,7 +6,6 @@ What CTranslate2 has no place for is refused, with the part's place and the reas
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from torch import Tensor, nn
 
 from ... import core
 from ...errors import HeedfulError, MissingDependencyError
+from ..description import activation_name
 
 NORMS: tuple[type[nn.Module], ...] = (core.LayerNorm, core.RMSNorm)
 RESIDUALS: tuple[type[nn.Module], ...] = (core.PreNorm, core.PostNorm)
@@ -124,15 +124,10 @@ def _position_options(specs: Any, positions: nn.Module, where: str, *, causal: b
 
 
 def _activation(given: Callable[[Tensor], Tensor], where: str) -> str:
-    for name, known in core.ACTIVATIONS.items():
-        if given is known or _said(given) == _said(known):
-            return name
-    raise refusal(given, f"{where}.activation", f"it knows {', '.join(ACTIVATION_NAMES)}")
-
-
-def _said(function: Any) -> Any:
-    """What tells two functions apart; a copied partial is another object that does the same."""
-    return (function.func, function.args, function.keywords) if isinstance(function, partial) else function
+    name = activation_name(given)
+    if name is None:
+        raise refusal(given, f"{where}.activation", f"it knows {', '.join(ACTIVATION_NAMES)}")
+    return name
 
 
 def expect(part: Any, kinds: tuple[type, ...], where: str) -> None:
