@@ -59,6 +59,11 @@ class Config:
         for name in names:
             self.require(0 <= getattr(self, name) < 1, f"{name} must be from 0 to below 1, not {getattr(self, name)}")
 
+    def require_divisible(self, name: str, by: str, hint: str = "change one") -> None:
+        """For `check`: one field is a multiple of another, which may be None."""
+        whole, part = getattr(self, name), getattr(self, by)
+        self.require(part is None or whole % part == 0, f"{name}={whole} is not divisible by {by}={part}; {hint}")
+
     def changed(self, **changes: Any) -> Self:
         """The same config with some fields changed, checked again."""
         _refuse_unknown_keys(type(self), changes)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 import torch
 from torch import Tensor
 
 import heedful
+from heedful import core
 from heedful.core import DecoderOnly, EncoderDecoder
 from heedful.errors import RecordingError
-from heedful.families import FAMILIES, config_of
+from heedful.families import FAMILIES, config_of, registry
 from heedful.families.weights import read_weights, write_weights
 from heedful.tasks.language_model.data import _continues
 
@@ -275,3 +276,24 @@ def test_greedy_answers_are_the_best_tokens_of_a_forward_pass(name: str) -> None
         logits = read(model, torch.tensor([row]), torch.tensor([[*before, *best.tokens]]))
         written = [*best.tokens, 2][:4]
         assert logits[0, len(before) - 1 :].argmax(dim=-1).tolist()[: len(written)] == written
+
+
+@pytest.mark.parametrize(
+    ("wiring", "names"),
+    [
+        (core.EncoderDecoder, registry.EncoderDecoderPreset),
+        (core.EncoderOnly, registry.EncoderOnlyPreset),
+        (core.DecoderOnly, registry.DecoderOnlyPreset),
+        (core.Forecaster, registry.ForecasterPreset),
+    ],
+)
+def test_type_checkers_know_the_wiring_of_every_preset(wiring: type, names: Any) -> None:
+    built = {
+        name
+        for family in FAMILIES.values()
+        if get_type_hints(family.build)["return"] is wiring
+        for name in family.presets
+    }
+    groups = get_args(names)
+    stated = {name for group in groups for name in (get_args(group) or (group,))}
+    assert stated == built

@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from heedful.families import LayoutError, read_checkpoint
-from heedful.families.checkpoint.mapped import MOST_HEADER, read_mapped, read_names
+from heedful.families.checkpoint_files import MOST_HEADER, read_mapped, read_names
 from heedful.families.weights import WeightsError
 from published_pairs import reference
 

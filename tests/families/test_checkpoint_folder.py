@@ -24,7 +24,7 @@ from heedful.families import (
     write_checkpoint,
     write_published,
 )
-from heedful.families.exchange import published_family
+from heedful.families.hf_io import published_family
 from heedful.families.weights import WeightsError
 from published_pairs import files, pair, reference
 

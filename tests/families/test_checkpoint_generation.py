@@ -10,7 +10,7 @@ import transformers
 
 from heedful.errors import ConfigError
 from heedful.families import FAMILIES, GenerationDefaults, PublishedWarning
-from heedful.families.published import Published
+from heedful.families.hf_config import Published
 from heedful.generation import GenerationConfig
 
 

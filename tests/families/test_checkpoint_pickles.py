@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from heedful.families import PublishedWarning, read_checkpoint
-from heedful.families.checkpoint.pickled import read_pickled
+from heedful.families.checkpoint_files import read_pickled
 from heedful.families.weights import WeightsError
 from published_pairs import pair, reference
 

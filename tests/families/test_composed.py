@@ -19,8 +19,8 @@ from heedful.errors import ConfigError
 from heedful.families import ComposedConfig, DescriptionError, GenerationDefaults, config_of, describe
 from heedful.families.composed import AttentionPart, FeedForwardPart, NormPart, PositionsPart, StackPart
 from heedful.families.ctranslate2 import Model, Vocabularies, from_ctranslate2, write_folder
-from heedful.families.ctranslate2.inward import Usual, decoder_only, encoder_decoder
-from heedful.families.ctranslate2.variables import Variables
+from heedful.families.ctranslate2.binary import Variables
+from heedful.families.ctranslate2.reading import Usual, decoder_only, encoder_decoder
 from heedful.families.weights import read_weights, write_weights
 
 V, V_TARGET, D, LIMIT = 37, 29, 24, 64
@@ -309,7 +309,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "no dropout": (changed("gpt2", f"{LAYER}.feed_forward.dropout", None), "feed_forward.dropout is left out"),
     "a layer in another order": (
-        lambda: _changed(MODELS["gpt2"](), "decoder.layers.1", build(ORIGINAL).encoder.layers[0]),
+        lambda: _changed(MODELS["gpt2"](), "decoder.layers.1", build(ORIGINAL).get_submodule("encoder.layers.0")),
         r"decoder\.layers\.1\.attention is PostNorm.*PreNorm",
     ),
     "a layer with another epsilon": (

@@ -42,7 +42,7 @@ LLAMA3 = {"kind": "llama3", "factor": 8.0, "original_length": 32}
 
 def over(config: dict[str, Any], positions: Callable[[], core.Positions]) -> Any:
     """A decoder alone over other positions than its family has."""
-    module = build(config)
+    module: Any = build(config)
     module.decoder.positions = positions()
     return module
 

@@ -109,7 +109,7 @@ def test_every_preset_has_a_published_config_and_comes_back_from_it(model_type: 
             "position_embedding_type='relative_key' is not supported",
         ),
         ("bert", {"is_decoder": True}, "is_decoder=True is not supported"),
-        ("bert", {"architectures": ["BertForQuestionAnswering"]}, "BertForQuestionAnswering"),
+        ("bert", {"architectures": ["BertForMultipleChoice"]}, "BertForMultipleChoice"),
         ("roberta", {"max_position_embeddings": 38}, "max_length must be at least 1, not 0"),
         ("roberta", {"max_position_embeddings": "514"}, "max_length must be a whole number"),
         ("roberta", {"pad_token_id": -1}, "position_offset must be at least 1, not 0"),

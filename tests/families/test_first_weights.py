@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -30,7 +32,7 @@ def test_gpt2_adds_less_the_more_layers_it_has() -> None:
 
 @torch.no_grad()
 def test_t5_starts_with_scores_of_unit_size_although_nothing_scales_them() -> None:
-    model = heedful.build("t5-tiny")
+    model: Any = heedful.build("t5-tiny")
     x = torch.randn(4, 50, 128)
     attention = model.encoder.layers[0].attention.part
     query, (key, _) = attention.query(x).unflatten(-1, (4, 32)).transpose(1, 2), attention.keys_values(x)

@@ -57,7 +57,7 @@ def test_thirty_days_make_nine_patches_and_the_days_that_follow() -> None:
 def test_the_papers_sizes(preset: str, n_patches: int) -> None:
     config = presets()[preset]
     assert isinstance(config, PatchTSTConfig)
-    model = heedful.build(preset, n_layers=1).eval()
+    model: Any = heedful.build(preset, n_layers=1).eval()
     with torch.no_grad():
         assert model(torch.randn(1, config.context_length, 2)).shape == (1, 96, 2)
     assert config.n_patches == len(model.encoder.positions.weight) == n_patches
@@ -305,9 +305,9 @@ def test_scales_are_theirs_also_over_gaps(ours: Any, theirs: Any) -> None:
 
 def test_sinusoids_start_as_theirs() -> None:
     theirs = transformers.PatchTSTForPrediction(transformers.PatchTSTConfig(**SIZES | PATCHES))
-    ours = heedful.build(SMALL, positions="sinusoidal").encoder.positions.weight
+    ours = heedful.build(SMALL, positions="sinusoidal").get_parameter("encoder.positions.weight")
     close(ours, theirs.model.encoder.positional_encoder.position_enc, 1e-6)
-    learned = heedful.build("patchtst-42").encoder.positions.weight
+    learned = heedful.build("patchtst-42").get_parameter("encoder.positions.weight")
     assert float(learned.detach().std()) == pytest.approx(0.02, rel=0.1)
 
 
@@ -350,7 +350,7 @@ def test_mixed_channels_have_no_published_form() -> None:
 
 def test_what_is_direct_is_a_linear_map_of_the_observed_steps_added_to_the_patches() -> None:
     torch.manual_seed(0)
-    model = heedful.build("patchtst-tiny", direct=True, scale="none").double().eval()
+    model: Any = heedful.build("patchtst-tiny", direct=True, scale="none").double().eval()
     with torch.no_grad():
         model.direct.weight.normal_()
     series, keep = torch.randn(2, 30, 3, dtype=torch.float64), torch.arange(30)[None] >= 6

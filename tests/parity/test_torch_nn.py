@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from heedful import core
 from heedful.core import Decoder, Encoder, EncoderDecoder, MultiHeadAttention, causal, padding
 from heedful.families.torch_nn import from_torch, to_torch
 
@@ -214,3 +215,13 @@ def test_the_classes_are_the_expected_ones() -> None:
     assert isinstance(whole, EncoderDecoder)
     assert isinstance(whole.encoder, Encoder)
     assert isinstance(whole.decoder, Decoder)
+
+
+def test_sublayers_side_by_side_and_normalized_heads_are_refused() -> None:
+    norm = core.LayerNorm(8)
+    feed_forward = core.PreNorm(core.FeedForward(8, 16), norm)
+    side_by_side = core.ParallelLayer(core.PreNorm(core.MultiHeadAttention(8, 2), norm), feed_forward)
+    with pytest.raises(ValueError, match="side by side"):
+        to_torch(side_by_side)
+    with pytest.raises(ValueError, match="no norm of queries"):
+        to_torch(core.MultiHeadAttention(8, 2, query_norm=core.RMSNorm(4)))

@@ -13,9 +13,9 @@ from torch import nn
 from heedful.config import Config, FamilyConfig
 from heedful.core import padding
 from heedful.data.published_tokenizer import PublishedTokenizer
+from heedful.data.report import TextReport
 from heedful.data.store import Encoded
 from heedful.data.text_batch import TextBatch, TextLoader
-from heedful.data.report import TextReport
 from heedful.tasks.bundle import Bundle
 from heedful.tasks.masked.data import PlainText, split_texts
 from heedful.tasks.predictor import OutputKind

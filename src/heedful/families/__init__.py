@@ -1,62 +1,38 @@
-"""Named architectures: each one file of a config, a builder, presets and published names over the same core."""
+"""Named architectures: each a config, a builder, presets and published names over the same core."""
 
-from .albert import AlbertConfig
-from .bart import BartConfig
-from .bert import BertConfig
-from .checkpoint import LayoutError, import_checkpoint, read_checkpoint, write_checkpoint
-from .composed import ComposedConfig, DescriptionError, describe
-from .defaults import GenerationDefaults, PublishedWarning
-from .deit import DeiTConfig
-from .distilbert import DistilBertConfig
-from .exchange import Exported, Imported, read_published, write_published
-from .gpt2 import GPT2Config
-from .llama import LlamaConfig
-from .marian import MarianConfig
-from .mistral import MistralConfig
-from .opt import OPTConfig
-from .original import OriginalConfig
-from .patchtst import PatchTSTConfig
-from .recurrent import RecurrentConfig
-from .registry import FAMILIES, Family, build, config_of, presets, register
-from .roberta import RobertaConfig, XLMRobertaConfig
-from .t5 import T5Config
-from .vit import ViTConfig
-
-__all__ = [
-    "FAMILIES",
-    "AlbertConfig",
-    "BartConfig",
-    "BertConfig",
-    "ComposedConfig",
-    "DeiTConfig",
-    "DescriptionError",
-    "DistilBertConfig",
-    "Exported",
-    "Family",
-    "GPT2Config",
-    "GenerationDefaults",
-    "Imported",
-    "LayoutError",
-    "LlamaConfig",
-    "MarianConfig",
-    "MistralConfig",
-    "OPTConfig",
-    "OriginalConfig",
-    "PatchTSTConfig",
-    "PublishedWarning",
-    "RecurrentConfig",
-    "RobertaConfig",
-    "T5Config",
-    "ViTConfig",
-    "XLMRobertaConfig",
-    "build",
-    "config_of",
-    "describe",
-    "import_checkpoint",
-    "presets",
-    "read_checkpoint",
-    "read_published",
-    "register",
-    "write_checkpoint",
-    "write_published",
-]
+from .albert import AlbertConfig as AlbertConfig
+from .bart import BartConfig as BartConfig
+from .bart import MarianConfig as MarianConfig
+from .bert import BertConfig as BertConfig
+from .checkpoint_files import LayoutError as LayoutError
+from .composed import ComposedConfig as ComposedConfig
+from .description import DescriptionError as DescriptionError
+from .description import describe as describe
+from .distilbert import DistilBertConfig as DistilBertConfig
+from .gpt2 import GPT2Config as GPT2Config
+from .hf_config import GenerationDefaults as GenerationDefaults
+from .hf_config import PublishedWarning as PublishedWarning
+from .hf_io import Exported as Exported
+from .hf_io import Imported as Imported
+from .hf_io import import_checkpoint as import_checkpoint
+from .hf_io import read_checkpoint as read_checkpoint
+from .hf_io import read_published as read_published
+from .hf_io import write_checkpoint as write_checkpoint
+from .hf_io import write_published as write_published
+from .llama import LlamaConfig as LlamaConfig
+from .llama import MistralConfig as MistralConfig
+from .opt import OPTConfig as OPTConfig
+from .original import OriginalConfig as OriginalConfig
+from .original import RecurrentConfig as RecurrentConfig
+from .patchtst import PatchTSTConfig as PatchTSTConfig
+from .registry import FAMILIES as FAMILIES
+from .registry import Family as Family
+from .registry import build as build
+from .registry import config_of as config_of
+from .registry import presets as presets
+from .registry import register as register
+from .roberta import RobertaConfig as RobertaConfig
+from .roberta import XLMRobertaConfig as XLMRobertaConfig
+from .t5 import T5Config as T5Config
+from .vit import DeiTConfig as DeiTConfig
+from .vit import ViTConfig as ViTConfig

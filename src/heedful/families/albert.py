@@ -11,10 +11,10 @@ from torch import nn
 from ..core import Encoder, EncoderOnly, Learned, TokenEmbedding
 from ..core.init import linear
 from .bert import FIXED, SETTINGS, BertConfig, embedding_links
-from .names import Link, Names, link
-from .published import Published, same
+from .hf_config import Published, setting
 from .reader import architectures, finish, layer, norm, output_name, prefix, unused
-from .registry import Family, register
+from .registry import register
+from .weight_map import Link, WeightMap, link
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,10 +40,7 @@ class AlbertConfig(BertConfig):
     def check(self) -> None:
         super().check()
         self.require_positive("d_embedding", "n_groups")
-        self.require(
-            self.n_layers % self.n_groups == 0,
-            f"n_layers={self.n_layers} is not divisible by n_groups={self.n_groups}; change one",
-        )
+        self.require_divisible("n_layers", "n_groups")
 
     @property
     def groups(self) -> list[int]:
@@ -77,10 +74,10 @@ def _layer_links(config: AlbertConfig, albert: str) -> Iterator[Link]:
         yield link(f"{ours}.feed_forward.norm.*", f"{theirs}.full_layer_layer_norm.*")
 
 
-def names(config: AlbertConfig) -> Names:
+def names(config: AlbertConfig) -> WeightMap:
     """The layer that pools is a matrix and a bias, without a name of their own."""
     albert = prefix(config, "albert.")
-    return Names(
+    return WeightMap(
         (
             *embedding_links(albert),
             link("encoder.entry.0.*", f"{albert}embeddings.LayerNorm.*"),
@@ -112,25 +109,21 @@ def names(config: AlbertConfig) -> Names:
 PUBLISHED = Published(
     model_type="albert",
     architectures=(*architectures("Albert"), ("AlbertForPreTraining", {"head": "words"})),
-    settings=SETTINGS | {"d_embedding": same("embedding_size"), "n_groups": same("num_hidden_groups")},
+    settings=SETTINGS | {"d_embedding": setting("embedding_size"), "n_groups": setting("num_hidden_groups")},
     fixed=FIXED | {"inner_group_num": 1},
     names=names,
 )
 
 XXLARGE = AlbertConfig()
 albert = register(
-    Family(
-        AlbertConfig,
-        build,
-        presets={
-            "albert-tiny": XXLARGE.changed(
-                vocab_size=8000, d_embedding=64, d_model=128, n_heads=2, d_ff=512, n_layers=4
-            ),
-            "albert-base": XXLARGE.changed(d_model=768, n_heads=12, d_ff=3072),
-            "albert-large": XXLARGE.changed(d_model=1024, n_heads=16, d_ff=4096, n_layers=24),
-            "albert-xlarge": XXLARGE.changed(d_model=2048, n_heads=16, d_ff=8192, n_layers=24),
-            "albert-xxlarge": XXLARGE,
-        },
-        published=PUBLISHED,
-    )
+    AlbertConfig,
+    build,
+    presets={
+        "albert-tiny": XXLARGE.changed(vocab_size=8000, d_embedding=64, d_model=128, n_heads=2, d_ff=512, n_layers=4),
+        "albert-base": XXLARGE.changed(d_model=768, n_heads=12, d_ff=3072),
+        "albert-large": XXLARGE.changed(d_model=1024, n_heads=16, d_ff=4096, n_layers=24),
+        "albert-xlarge": XXLARGE.changed(d_model=2048, n_heads=16, d_ff=8192, n_layers=24),
+        "albert-xxlarge": XXLARGE,
+    },
+    published=PUBLISHED,
 )

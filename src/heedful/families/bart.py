@@ -1,4 +1,7 @@
-"""BART: encoder and decoder, post-norm, learned positions, a norm after the embeddings, one matrix for all tokens."""
+"""BART: encoder and decoder, post-norm, learned positions, a norm after the embeddings, one matrix for all tokens.
+
+Marian, the translators of OPUS-MT: BART's layers over sinusoidal positions, with one vocabulary or two.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,12 @@ from typing import ClassVar, Literal
 
 from torch import nn
 
-from ..core import EncoderDecoder, FeedForward, LayerNorm, Learned, MultiHeadAttention, Positions, PostNorm
-from .names import ONE_ROW, Link, Names, link, zeros
-from .published import ACTIVATIONS, Published, same, words
-from .registry import Family, initialize_normal, register
+from ..core import EncoderDecoder, FeedForward, LayerNorm, Learned, MultiHeadAttention, Positions, PostNorm, Sinusoidal
+from ..errors import ConfigError
+from .hf_config import ACTIVATIONS, Given, Published, Setting, derived, enum, setting
+from .registry import initialize_normal, register
 from .translator import AttentionConfig, Part, embeddings, stacks
+from .weight_map import ONE_ROW, Formula, Link, WeightMap, link, zeros
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,10 +37,7 @@ class BartConfig(AttentionConfig):
 
     def check(self) -> None:
         super().check()
-        self.require(
-            self.d_model % self.n_heads == 0,
-            f"d_model={self.d_model} is not divisible by n_heads={self.n_heads}; change one",
-        )
+        self.require_divisible("d_model", "n_heads")
         self.check_tied()
 
     def check_tied(self) -> None:
@@ -102,7 +103,7 @@ ENDS = (
     link("head.table.weight", "lm_head.weight"),
     link("head.bias", "final_logits_bias", ONE_ROW, absent=zeros),
 )
-NAMES = Names(
+NAMES = WeightMap(
     (
         SHARED,
         *ENDS,
@@ -116,18 +117,18 @@ NAMES = Names(
 )
 
 SETTINGS = {
-    "vocab_size": same("vocab_size"),
-    "d_model": same("d_model"),
-    "n_heads": same("encoder_attention_heads", "decoder_attention_heads"),
-    "d_ff": same("encoder_ffn_dim", "decoder_ffn_dim"),
-    "n_encoder_layers": same("encoder_layers"),
-    "n_decoder_layers": same("decoder_layers"),
-    "max_length": same("max_position_embeddings"),
-    "activation": words("activation_function", ACTIVATIONS),
-    "scale_embedding": same("scale_embedding"),
-    "dropout": same("dropout"),
-    "attention_dropout": same("attention_dropout"),
-    "activation_dropout": same("activation_dropout"),
+    "vocab_size": setting("vocab_size"),
+    "d_model": setting("d_model"),
+    "n_heads": setting("encoder_attention_heads", "decoder_attention_heads"),
+    "d_ff": setting("encoder_ffn_dim", "decoder_ffn_dim"),
+    "n_encoder_layers": setting("encoder_layers"),
+    "n_decoder_layers": setting("decoder_layers"),
+    "max_length": setting("max_position_embeddings"),
+    "activation": enum("activation_function", ACTIVATIONS),
+    "scale_embedding": setting("scale_embedding"),
+    "dropout": setting("dropout"),
+    "attention_dropout": setting("attention_dropout"),
+    "activation_dropout": setting("activation_dropout"),
 }
 # Older files say in so many words what this architecture is.
 FIXED = {"is_encoder_decoder": True, "normalize_before": False, "add_final_layer_norm": False}
@@ -143,16 +144,94 @@ PUBLISHED = Published(
 
 BASE = BartConfig(d_model=768, n_heads=12, d_ff=3072, n_encoder_layers=6, n_decoder_layers=6)
 bart = register(
-    Family(
-        BartConfig,
-        build,
-        presets={
-            "bart-tiny": BASE.changed(
-                vocab_size=8000, d_model=128, n_heads=4, d_ff=512, n_encoder_layers=3, n_decoder_layers=3
-            ),
-            "bart-base": BASE,
-            "bart-large": BartConfig(),
-        },
-        published=PUBLISHED,
+    BartConfig,
+    build,
+    presets={
+        "bart-tiny": BASE.changed(
+            vocab_size=8000, d_model=128, n_heads=4, d_ff=512, n_encoder_layers=3, n_decoder_layers=3
+        ),
+        "bart-base": BASE,
+        "bart-large": BartConfig(),
+    },
+    published=PUBLISHED,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarianConfig(BartConfig):
+    """The defaults are what a published config means by leaving a key out; the presets are the models."""
+
+    family: ClassVar[str] = "marian"
+
+    vocab_size: int = 58101
+
+    def check_tied(self) -> None:
+        """Any way of tying will do."""
+
+
+def build_marian(config: MarianConfig) -> EncoderDecoder:
+    """The sines stand before the cosines."""
+    return assemble(config, positions=lambda: _marian_positions(config))
+
+
+def _marian_positions(config: MarianConfig) -> Sinusoidal:
+    return Sinusoidal(config.d_model, config.max_length, layout="halves")
+
+
+def marian_names(config: MarianConfig) -> WeightMap:
+    """A matrix for both embeddings has a name of its own."""
+    table = Formula((config.max_length, config.d_model), lambda: _marian_positions(config).table())
+    return WeightMap(
+        (*((SHARED,) if config.tied == "all" else ()), *ENDS, *layer_links()),
+        computed={f"model.{stack}.embed_positions.weight": table for stack in ("encoder", "decoder")},
+        prefix="model.",
     )
+
+
+TIED = {"all": (True, True), "output": (False, True), "none": (False, False)}
+TIED_KEYS = ("share_encoder_decoder_embeddings", "tie_word_embeddings")
+
+
+def _read_tied(given: Given) -> str:
+    said = tuple(given.get(key, True) for key in TIED_KEYS)
+    for tied, values in TIED.items():
+        if values == said:
+            return tied
+    raise ConfigError(f"{TIED_KEYS[0]}={said[0]!r} with {TIED_KEYS[1]}={said[1]!r} is not supported")
+
+
+MARIAN_PUBLISHED = Published(
+    model_type="marian",
+    architectures=(("MarianMTModel", {}), ("MarianModel", {})),
+    settings=SETTINGS
+    | {
+        "target_vocab_size": derived("decoder_vocab_size", lambda given: given.get("vocab_size")),
+        "tied": Setting(TIED_KEYS, _read_tied, lambda tied: dict(zip(TIED_KEYS, TIED[tied], strict=True))),
+    },
+    fixed=FIXED | {"normalize_embedding": False, "static_position_embeddings": True},
+    names=marian_names,
+    start="decoder_start_token_id",
+)
+
+MARIAN_BASE = MarianConfig(
+    d_model=512,
+    n_heads=8,
+    d_ff=2048,
+    n_encoder_layers=6,
+    n_decoder_layers=6,
+    max_length=512,
+    activation="silu",
+    scale_embedding=True,
+)
+marian = register(
+    MarianConfig,
+    build_marian,
+    presets={
+        "marian-tiny": MARIAN_BASE.changed(
+            vocab_size=8000, d_model=128, n_heads=4, d_ff=512, n_encoder_layers=3, n_decoder_layers=3
+        ),
+        "marian-base": MARIAN_BASE,
+        "marian-big": MARIAN_BASE.changed(d_model=1024, n_heads=16, d_ff=4096, activation="relu"),
+    },
+    published=MARIAN_PUBLISHED,
 )

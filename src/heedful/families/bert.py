@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..core import EncoderOnly
-from .names import Link, Names, link
-from .published import ACTIVATIONS, CLASSES, Published, same, words
+from .hf_config import ACTIVATIONS, CLASSES, Published, enum, setting
 from .reader import ReaderConfig, architectures, assemble, output_name, prefix, unused
-from .registry import Family, register
+from .registry import register
+from .weight_map import Link, WeightMap, link
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,10 +60,10 @@ def embedding_links(bert: str) -> tuple[Link, ...]:
     )
 
 
-def names(config: BertConfig) -> Names:
+def names(config: BertConfig) -> WeightMap:
     """Where older checkpoints say gamma and beta, newer ones say weight and bias."""
     bert = prefix(config, "bert.")
-    return Names(
+    return WeightMap(
         (
             *encoder_links(bert),
             link("head.transform.dense.*", "cls.predictions.transform.dense.*"),
@@ -91,18 +91,18 @@ def names(config: BertConfig) -> Names:
 
 
 SETTINGS = {
-    "vocab_size": same("vocab_size"),
-    "d_model": same("hidden_size"),
-    "n_heads": same("num_attention_heads"),
-    "d_ff": same("intermediate_size"),
-    "n_layers": same("num_hidden_layers"),
-    "n_segments": same("type_vocab_size"),
-    "max_length": same("max_position_embeddings"),
-    "activation": words("hidden_act", ACTIVATIONS),
+    "vocab_size": setting("vocab_size"),
+    "d_model": setting("hidden_size"),
+    "n_heads": setting("num_attention_heads"),
+    "d_ff": setting("intermediate_size"),
+    "n_layers": setting("num_hidden_layers"),
+    "n_segments": setting("type_vocab_size"),
+    "max_length": setting("max_position_embeddings"),
+    "activation": enum("hidden_act", ACTIVATIONS),
     "n_classes": CLASSES,
-    "norm_eps": same("layer_norm_eps"),
-    "dropout": same("hidden_dropout_prob"),
-    "attention_dropout": same("attention_probs_dropout_prob"),
+    "norm_eps": setting("layer_norm_eps"),
+    "dropout": setting("hidden_dropout_prob"),
+    "attention_dropout": setting("attention_probs_dropout_prob"),
 }
 FIXED = {
     "position_embedding_type": "absolute",
@@ -127,17 +127,15 @@ def _size(n_layers: int, d_model: int) -> BertConfig:
 
 
 bert = register(
-    Family(
-        BertConfig,
-        build,
-        presets={
-            "bert-tiny": _size(2, 128),
-            "bert-mini": _size(4, 256),
-            "bert-small": _size(4, 512),
-            "bert-medium": _size(8, 512),
-            "bert-base": BertConfig(),
-            "bert-large": _size(24, 1024),
-        },
-        published=PUBLISHED,
-    )
+    BertConfig,
+    build,
+    presets={
+        "bert-tiny": _size(2, 128),
+        "bert-mini": _size(4, 256),
+        "bert-small": _size(4, 512),
+        "bert-medium": _size(8, 512),
+        "bert-base": BertConfig(),
+        "bert-large": _size(24, 1024),
+    },
+    published=PUBLISHED,
 )

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Literal
 
 from ..core import EncoderOnly
 from ..errors import ConfigError
-from .names import Names, link
-from .published import ACTIVATIONS, CLASSES, Published, Setting, same, words
+from .hf_config import ACTIVATIONS, CLASSES, Published, Setting, enum, setting
 from .reader import HEADS, Heads, ReaderConfig, architectures, assemble, classes, output_name, prefix, span, unused
-from .registry import Family, register
+from .registry import register
+from .weight_map import WeightMap, link
 
 NORM_EPS = 1e-12  # of every published one; a config.json has no key for it
 
@@ -37,11 +37,11 @@ def build(config: DistilBertConfig) -> EncoderOnly:
     return assemble(config, heads=heads)
 
 
-def names(config: DistilBertConfig) -> Names:
+def names(config: DistilBertConfig) -> WeightMap:
     """Every part has a name of its own."""
     distilbert = prefix(config, "distilbert.")
     ours, theirs = "encoder.layers.*", f"{distilbert}transformer.layer.*"
-    return Names(
+    return WeightMap(
         (
             link("embedding.weight", f"{distilbert}embeddings.word_embeddings.weight"),
             link("encoder.positions.weight", f"{distilbert}embeddings.position_embeddings.weight"),
@@ -76,30 +76,28 @@ PUBLISHED = Published(
     model_type="distilbert",
     architectures=architectures("DistilBert"),
     settings={
-        "vocab_size": same("vocab_size"),
-        "d_model": same("dim"),
-        "n_heads": same("n_heads"),
-        "d_ff": same("hidden_dim"),
-        "n_layers": same("n_layers"),
-        "max_length": same("max_position_embeddings"),
-        "activation": words("activation", ACTIVATIONS),
+        "vocab_size": setting("vocab_size"),
+        "d_model": setting("dim"),
+        "n_heads": setting("n_heads"),
+        "d_ff": setting("hidden_dim"),
+        "n_layers": setting("n_layers"),
+        "max_length": setting("max_position_embeddings"),
+        "activation": enum("activation", ACTIVATIONS),
         "n_classes": CLASSES,
         "norm_eps": Setting((), lambda given: None, _write_eps),
-        "dropout": same("dropout"),
-        "attention_dropout": same("attention_dropout"),
+        "dropout": setting("dropout"),
+        "attention_dropout": setting("attention_dropout"),
     },
     fixed={"sinusoidal_pos_embds": False, "is_encoder_decoder": False, "tie_word_embeddings": True},
     names=names,
 )
 
 distilbert = register(
-    Family(
-        DistilBertConfig,
-        build,
-        presets={
-            "distilbert-tiny": DistilBertConfig(n_layers=2, d_model=128, n_heads=2, d_ff=512),
-            "distilbert-base": DistilBertConfig(),
-        },
-        published=PUBLISHED,
-    )
+    DistilBertConfig,
+    build,
+    presets={
+        "distilbert-tiny": DistilBertConfig(n_layers=2, d_model=128, n_heads=2, d_ff=512),
+        "distilbert-base": DistilBertConfig(),
+    },
+    published=PUBLISHED,
 )

@@ -8,22 +8,11 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import nn
 
+from .. import core
 from ..config import FamilyConfig
-from ..core import (
-    Decoder,
-    DecoderOnly,
-    EncoderLayer,
-    FeedForward,
-    LayerNorm,
-    Learned,
-    MultiHeadAttention,
-    PreNorm,
-    TokenEmbedding,
-    VocabularyHead,
-)
-from .names import TRANSPOSED, Names, link
-from .published import ACTIVATIONS, Given, Published, Setting, same, words
-from .registry import Family, initialize_normal, register
+from .hf_config import ACTIVATIONS, Given, Published, Setting, enum, setting
+from .registry import initialize_normal, register
+from .weight_map import TRANSPOSED, WeightMap, link
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,33 +37,32 @@ class GPT2Config(FamilyConfig):
     def check(self) -> None:
         self.require_positive("vocab_size", "d_model", "n_heads", "d_ff", "n_layers", "max_length")
         self.require_share("dropout", "embedding_dropout", "attention_dropout")
-        self.require(
-            self.d_model % self.n_heads == 0,
-            f"d_model={self.d_model} is not divisible by n_heads={self.n_heads}; change one",
-        )
+        self.require_divisible("d_model", "n_heads")
 
 
-def build(config: GPT2Config) -> DecoderOnly:
+def build(config: GPT2Config) -> core.DecoderOnly:
     """Put the parts together. What is added to the residual stream starts smaller the more layers add to it."""
     d_model = config.d_model
 
     def norm() -> nn.Module:
-        return LayerNorm(d_model, eps=config.norm_eps)
+        return core.LayerNorm(d_model, eps=config.norm_eps)
 
     def layer() -> nn.Module:
-        attention = MultiHeadAttention(d_model, config.n_heads, dropout=config.attention_dropout)
-        feed_forward = FeedForward(d_model, config.d_ff, activation=config.activation)
-        return EncoderLayer(PreNorm(attention, norm(), config.dropout), PreNorm(feed_forward, norm(), config.dropout))
+        attention = core.MultiHeadAttention(d_model, config.n_heads, dropout=config.attention_dropout)
+        feed_forward = core.FeedForward(d_model, config.d_ff, activation=config.activation)
+        return core.EncoderLayer(
+            core.PreNorm(attention, norm(), config.dropout), core.PreNorm(feed_forward, norm(), config.dropout)
+        )
 
-    embedding = TokenEmbedding(config.vocab_size, d_model, scale=False)
-    decoder = Decoder(
+    embedding = core.TokenEmbedding(config.vocab_size, d_model, scale=False)
+    decoder = core.Decoder(
         [layer() for _ in range(config.n_layers)],
-        positions=Learned(config.max_length, d_model),
+        positions=core.Learned(config.max_length, d_model),
         norm=norm(),
         dropout=config.embedding_dropout,
     )
-    head = VocabularyHead(d_model, config.vocab_size, table=embedding if config.tied else None)
-    model = initialize_normal(DecoderOnly(embedding=embedding, decoder=decoder, head=head), 0.02)
+    head = core.VocabularyHead(d_model, config.vocab_size, table=embedding if config.tied else None)
+    model = initialize_normal(core.DecoderOnly(embedding=embedding, decoder=decoder, head=head), 0.02)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if name.endswith((".out.weight", ".narrow.weight")):
@@ -83,7 +71,7 @@ def build(config: GPT2Config) -> DecoderOnly:
 
 
 OURS, THEIRS = "decoder.layers.*", "transformer.h.*"
-NAMES = Names(
+NAMES = WeightMap(
     (
         link("embedding.weight", "transformer.wte.weight"),
         link("decoder.positions.weight", "transformer.wpe.weight"),
@@ -118,18 +106,18 @@ PUBLISHED = Published(
     model_type="gpt2",
     architectures=(("GPT2LMHeadModel", {}), ("GPT2Model", {})),
     settings={
-        "vocab_size": same("vocab_size"),
-        "d_model": same("n_embd"),
-        "n_heads": same("n_head"),
+        "vocab_size": setting("vocab_size"),
+        "d_model": setting("n_embd"),
+        "n_heads": setting("n_head"),
         "d_ff": Setting(("n_inner",), _read_d_ff, lambda width: {"n_inner": width}),
-        "n_layers": same("n_layer"),
-        "max_length": same("n_positions"),
-        "activation": words("activation_function", ACTIVATIONS),
-        "tied": same("tie_word_embeddings"),
-        "norm_eps": same("layer_norm_epsilon"),
-        "dropout": same("resid_pdrop"),
-        "embedding_dropout": same("embd_pdrop"),
-        "attention_dropout": same("attn_pdrop"),
+        "n_layers": setting("n_layer"),
+        "max_length": setting("n_positions"),
+        "activation": enum("activation_function", ACTIVATIONS),
+        "tied": setting("tie_word_embeddings"),
+        "norm_eps": setting("layer_norm_epsilon"),
+        "dropout": setting("resid_pdrop"),
+        "embedding_dropout": setting("embd_pdrop"),
+        "attention_dropout": setting("attn_pdrop"),
     },
     fixed={
         "scale_attn_weights": True,
@@ -141,16 +129,14 @@ PUBLISHED = Published(
 )
 
 gpt2 = register(
-    Family(
-        GPT2Config,
-        build,
-        presets={
-            "gpt2-tiny": GPT2Config(vocab_size=8000, d_model=128, n_heads=4, d_ff=512, n_layers=4, max_length=256),
-            "gpt2": GPT2Config(),
-            "gpt2-medium": GPT2Config(d_model=1024, n_heads=16, d_ff=4096, n_layers=24),
-            "gpt2-large": GPT2Config(d_model=1280, n_heads=20, d_ff=5120, n_layers=36),
-            "gpt2-xl": GPT2Config(d_model=1600, n_heads=25, d_ff=6400, n_layers=48),
-        },
-        published=PUBLISHED,
-    )
+    GPT2Config,
+    build,
+    presets={
+        "gpt2-tiny": GPT2Config(vocab_size=8000, d_model=128, n_heads=4, d_ff=512, n_layers=4, max_length=256),
+        "gpt2": GPT2Config(),
+        "gpt2-medium": GPT2Config(d_model=1024, n_heads=16, d_ff=4096, n_layers=24),
+        "gpt2-large": GPT2Config(d_model=1280, n_heads=20, d_ff=5120, n_layers=36),
+        "gpt2-xl": GPT2Config(d_model=1600, n_heads=25, d_ff=6400, n_layers=48),
+    },
+    published=PUBLISHED,
 )

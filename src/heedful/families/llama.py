@@ -8,26 +8,13 @@ from typing import Any, ClassVar, Literal
 
 from torch import nn
 
+from .. import core
 from ..config import Config, FamilyConfig
-from ..core import (
-    Decoder,
-    DecoderOnly,
-    EncoderLayer,
-    GatedFeedForward,
-    LinearScaling,
-    Llama3Scaling,
-    Mask,
-    MultiHeadAttention,
-    PreNorm,
-    RMSNorm,
-    Rotary,
-    TokenEmbedding,
-    VocabularyHead,
-)
+from ..core import window
 from ..errors import ConfigError, unknown
-from .names import Names, link
-from .published import ACTIVATIONS, Given, Published, Setting, own, same, words
-from .registry import Family, initialize_normal, register
+from .hf_config import ACTIVATIONS, Given, Published, Setting, derived, enum, optional, setting
+from .registry import initialize_normal, register
+from .weight_map import WeightMap, link
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,14 +58,9 @@ class RotaryConfig(FamilyConfig):
         self.require_positive("vocab_size", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff", "n_layers")
         self.require_positive("max_length")
         self.require_share("attention_dropout")
-        self.require(
-            self.d_head is not None or self.d_model % self.n_heads == 0,
-            f"d_model={self.d_model} is not divisible by n_heads={self.n_heads}; change one, or give d_head",
-        )
-        self.require(
-            self.n_kv_heads is None or self.n_heads % self.n_kv_heads == 0,
-            f"n_heads={self.n_heads} is not divisible by n_kv_heads={self.n_kv_heads}",
-        )
+        if self.d_head is None:
+            self.require_divisible("d_model", "n_heads", "change one, or give d_head")
+        self.require_divisible("n_heads", "n_kv_heads")
         self.require(self.head_width % 2 == 0, f"rotary positions turn pairs, but heads are {self.head_width} wide")
 
     @property
@@ -98,24 +80,24 @@ class LlamaConfig(RotaryConfig):
 
 
 SCALINGS: dict[str, Callable[[ScalingConfig], Any]] = {
-    "linear": lambda scaling: LinearScaling(factor=scaling.factor),
-    "llama3": lambda scaling: Llama3Scaling(
+    "linear": lambda scaling: core.LinearScaling(factor=scaling.factor),
+    "llama3": lambda scaling: core.Llama3Scaling(
         factor=scaling.factor, low=scaling.low, high=scaling.high, original_length=scaling.original_length
     ),
 }
 
 
 def assemble(
-    config: RotaryConfig, mask: Mask | None = None, *, bias: bool = False, feed_forward_bias: bool = False
-) -> DecoderOnly:
+    config: RotaryConfig, mask: core.Mask | None = None, *, bias: bool = False, feed_forward_bias: bool = False
+) -> core.DecoderOnly:
     """Put the parts together, under this mask; without one, the past is seen."""
     d_model, scaling = config.d_model, config.scaling
 
     def residual(part: nn.Module) -> nn.Module:
-        return PreNorm(part, RMSNorm(d_model, eps=config.norm_eps))
+        return core.PreNorm(part, core.RMSNorm(d_model, eps=config.norm_eps))
 
     def layer() -> nn.Module:
-        attention = MultiHeadAttention(
+        attention = core.MultiHeadAttention(
             d_model,
             config.n_heads,
             n_kv_heads=config.n_kv_heads,
@@ -123,31 +105,31 @@ def assemble(
             bias=bias,
             dropout=config.attention_dropout,
         )
-        feed_forward = GatedFeedForward(d_model, config.d_ff, activation=config.activation, bias=feed_forward_bias)
-        return EncoderLayer(residual(attention), residual(feed_forward))
+        feed_forward = core.GatedFeedForward(d_model, config.d_ff, activation=config.activation, bias=feed_forward_bias)
+        return core.EncoderLayer(residual(attention), residual(feed_forward))
 
-    embedding = TokenEmbedding(config.vocab_size, d_model, scale=False)
-    decoder = Decoder(
+    embedding = core.TokenEmbedding(config.vocab_size, d_model, scale=False)
+    decoder = core.Decoder(
         [layer() for _ in range(config.n_layers)],
         mask=mask,
-        positions=Rotary(
+        positions=core.Rotary(
             config.head_width,
             base=config.rotary_base,
             scaling=None if scaling is None else SCALINGS[scaling.kind](scaling),
         ),
-        norm=RMSNorm(d_model, eps=config.norm_eps),
+        norm=core.RMSNorm(d_model, eps=config.norm_eps),
     )
-    head = VocabularyHead(d_model, config.vocab_size, table=embedding if config.tied else None)
-    return initialize_normal(DecoderOnly(embedding=embedding, decoder=decoder, head=head), 0.02)
+    head = core.VocabularyHead(d_model, config.vocab_size, table=embedding if config.tied else None)
+    return initialize_normal(core.DecoderOnly(embedding=embedding, decoder=decoder, head=head), 0.02)
 
 
-def build(config: LlamaConfig) -> DecoderOnly:
+def build(config: LlamaConfig) -> core.DecoderOnly:
     """Every token sees all that came before."""
     return assemble(config, bias=config.bias, feed_forward_bias=config.feed_forward_bias)
 
 
 OURS, THEIRS = "decoder.layers.*", "model.layers.*"
-NAMES = Names(
+NAMES = WeightMap(
     (
         link("embedding.weight", "model.embed_tokens.weight"),
         link(f"{OURS}.attention.norm.*", f"{THEIRS}.input_layernorm.*"),
@@ -212,23 +194,23 @@ def _usual_width(given: Given) -> int | None:
 
 
 SETTINGS = {
-    "vocab_size": same("vocab_size"),
-    "d_model": same("hidden_size"),
-    "n_heads": same("num_attention_heads"),
-    "d_head": own("head_dim", _usual_width),
-    "d_ff": same("intermediate_size"),
-    "n_layers": same("num_hidden_layers"),
-    "max_length": same("max_position_embeddings"),
+    "vocab_size": setting("vocab_size"),
+    "d_model": setting("hidden_size"),
+    "n_heads": setting("num_attention_heads"),
+    "d_head": derived("head_dim", _usual_width),
+    "d_ff": setting("intermediate_size"),
+    "n_layers": setting("num_hidden_layers"),
+    "max_length": setting("max_position_embeddings"),
     "rotary_base": Setting(
         ("rope_theta", "rope_parameters"),
         lambda given: _rotary(given).get("rope_theta"),
         lambda base: {"rope_theta": base},
     ),
     "scaling": Setting(("rope_scaling", "rope_parameters"), _read_scaling, _write_scaling),
-    "activation": words("hidden_act", ACTIVATIONS),
-    "tied": same("tie_word_embeddings"),
-    "norm_eps": same("rms_norm_eps"),
-    "attention_dropout": same("attention_dropout"),
+    "activation": enum("hidden_act", ACTIVATIONS),
+    "tied": setting("tie_word_embeddings"),
+    "norm_eps": setting("rms_norm_eps"),
+    "attention_dropout": setting("attention_dropout"),
 }
 FIXED = {"is_encoder_decoder": False}
 
@@ -237,9 +219,9 @@ PUBLISHED = Published(
     architectures=(("LlamaForCausalLM", {}), ("LlamaModel", {})),
     settings=SETTINGS
     | {
-        "n_kv_heads": own("num_key_value_heads", lambda given: given.get("num_attention_heads")),
-        "bias": same("attention_bias"),
-        "feed_forward_bias": same("mlp_bias"),
+        "n_kv_heads": derived("num_key_value_heads", lambda given: given.get("num_attention_heads")),
+        "bias": setting("attention_bias"),
+        "feed_forward_bias": setting("mlp_bias"),
     },
     fixed=FIXED,
     names=lambda config: NAMES,
@@ -257,22 +239,68 @@ SMALLER = THREE.changed(
     tied=True,
 )
 llama = register(
-    Family(
-        LlamaConfig,
-        build,
-        presets={
-            "llama-tiny": SEVEN.changed(
-                vocab_size=8000, d_model=128, n_heads=4, n_kv_heads=2, d_ff=352, n_layers=4, max_length=256
-            ),
-            "llama-7b": SEVEN,
-            "llama-13b": SEVEN.changed(d_model=5120, n_heads=40, d_ff=13824, n_layers=40),
-            "llama-2-7b": TWO,
-            "llama-2-70b": TWO.changed(d_model=8192, n_heads=64, n_kv_heads=8, d_ff=28672, n_layers=80),
-            "llama-3-8b": THREE,
-            "llama-3.1-8b": THREE.changed(max_length=131072, scaling=ScalingConfig(kind="llama3", factor=8.0)),
-            "llama-3.2-1b": SMALLER,
-            "llama-3.2-3b": SMALLER.changed(d_model=3072, n_heads=24, n_layers=28),
-        },
-        published=PUBLISHED,
-    )
+    LlamaConfig,
+    build,
+    presets={
+        "llama-tiny": SEVEN.changed(
+            vocab_size=8000, d_model=128, n_heads=4, n_kv_heads=2, d_ff=352, n_layers=4, max_length=256
+        ),
+        "llama-7b": SEVEN,
+        "llama-13b": SEVEN.changed(d_model=5120, n_heads=40, d_ff=13824, n_layers=40),
+        "llama-2-7b": TWO,
+        "llama-2-70b": TWO.changed(d_model=8192, n_heads=64, n_kv_heads=8, d_ff=28672, n_layers=80),
+        "llama-3-8b": THREE,
+        "llama-3.1-8b": THREE.changed(max_length=131072, scaling=ScalingConfig(kind="llama3", factor=8.0)),
+        "llama-3.2-1b": SMALLER,
+        "llama-3.2-3b": SMALLER.changed(d_model=3072, n_heads=24, n_layers=28),
+    },
+    published=PUBLISHED,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MistralConfig(RotaryConfig):
+    """The defaults are what a published config means by leaving a key out; the presets are the models.
+
+    `window`: how many tokens a token sees, itself among them, in each layer; None for all that came before.
+    """
+
+    family: ClassVar[str] = "mistral"
+
+    n_kv_heads: int = 8
+    d_ff: int = 14336
+    max_length: int = 131072
+    window: int | None = 4096
+
+    def check(self) -> None:
+        super().check()
+        self.require_positive("window")
+
+
+def build_mistral(config: MistralConfig) -> core.DecoderOnly:
+    """Every token sees the last ones before it; without a window, this is LLaMA."""
+    return assemble(config, None if config.window is None else core.causal() & window(config.window))
+
+
+MISTRAL_PUBLISHED = Published(
+    model_type="mistral",
+    architectures=(("MistralForCausalLM", {}), ("MistralModel", {})),
+    settings=SETTINGS | {"n_kv_heads": optional("num_key_value_heads"), "window": optional("sliding_window")},
+    fixed=FIXED,
+    names=lambda config: NAMES,
+)
+
+MISTRAL_7B = MistralConfig(max_length=32768, norm_eps=1e-5)
+mistral = register(
+    MistralConfig,
+    build_mistral,
+    presets={
+        "mistral-tiny": MISTRAL_7B.changed(
+            vocab_size=8000, d_model=128, n_heads=4, n_kv_heads=2, d_ff=352, n_layers=4, max_length=256, window=64
+        ),
+        "mistral-7b": MISTRAL_7B,
+        "mistral-7b-v0.2": MISTRAL_7B.changed(rotary_base=1e6, window=None),
+        "mistral-7b-v0.3": MISTRAL_7B.changed(vocab_size=32768, rotary_base=1e6, window=None),
+    },
+    published=MISTRAL_PUBLISHED,
 )

@@ -7,23 +7,12 @@ from typing import ClassVar, Literal
 
 from torch import nn
 
+from .. import core
 from ..config import FamilyConfig
-from ..core import (
-    Decoder,
-    DecoderOnly,
-    EncoderLayer,
-    FeedForward,
-    LayerNorm,
-    Learned,
-    MultiHeadAttention,
-    PreNorm,
-    TokenEmbedding,
-    VocabularyHead,
-)
 from .bart import layer_links
-from .names import Names, link
-from .published import ACTIVATIONS, Published, same, words
-from .registry import Family, initialize_normal, register
+from .hf_config import ACTIVATIONS, Published, enum, setting
+from .registry import initialize_normal, register
+from .weight_map import WeightMap, link
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,35 +35,32 @@ class OPTConfig(FamilyConfig):
     def check(self) -> None:
         self.require_positive("vocab_size", "d_model", "n_heads", "d_ff", "n_layers", "max_length")
         self.require_share("dropout", "attention_dropout")
-        self.require(
-            self.d_model % self.n_heads == 0,
-            f"d_model={self.d_model} is not divisible by n_heads={self.n_heads}; change one",
-        )
+        self.require_divisible("d_model", "n_heads")
 
 
-def build(config: OPTConfig) -> DecoderOnly:
+def build(config: OPTConfig) -> core.DecoderOnly:
     """Put the parts together. Two rows stand unused before the first position, as they do in BART."""
     d_model = config.d_model
 
     def residual(part: nn.Module) -> nn.Module:
-        return PreNorm(part, LayerNorm(d_model), config.dropout)
+        return core.PreNorm(part, core.LayerNorm(d_model), config.dropout)
 
     def layer() -> nn.Module:
-        attention = MultiHeadAttention(d_model, config.n_heads, dropout=config.attention_dropout)
-        feed_forward = FeedForward(d_model, config.d_ff, activation=config.activation)
-        return EncoderLayer(residual(attention), residual(feed_forward))
+        attention = core.MultiHeadAttention(d_model, config.n_heads, dropout=config.attention_dropout)
+        feed_forward = core.FeedForward(d_model, config.d_ff, activation=config.activation)
+        return core.EncoderLayer(residual(attention), residual(feed_forward))
 
-    embedding = TokenEmbedding(config.vocab_size, d_model, scale=False)
-    decoder = Decoder(
+    embedding = core.TokenEmbedding(config.vocab_size, d_model, scale=False)
+    decoder = core.Decoder(
         [layer() for _ in range(config.n_layers)],
-        positions=Learned(config.max_length, d_model, offset=2),
-        norm=LayerNorm(d_model),
+        positions=core.Learned(config.max_length, d_model, offset=2),
+        norm=core.LayerNorm(d_model),
     )
-    head = VocabularyHead(d_model, config.vocab_size, table=embedding if config.tied else None)
-    return initialize_normal(DecoderOnly(embedding=embedding, decoder=decoder, head=head), 0.02)
+    head = core.VocabularyHead(d_model, config.vocab_size, table=embedding if config.tied else None)
+    return initialize_normal(core.DecoderOnly(embedding=embedding, decoder=decoder, head=head), 0.02)
 
 
-NAMES = Names(
+NAMES = WeightMap(
     (
         link("embedding.weight", "model.decoder.embed_tokens.weight"),
         link("decoder.positions.weight", "model.decoder.embed_positions.weight"),
@@ -89,16 +75,16 @@ PUBLISHED = Published(
     model_type="opt",
     architectures=(("OPTForCausalLM", {}), ("OPTModel", {})),
     settings={
-        "vocab_size": same("vocab_size"),
-        "d_model": same("hidden_size", "word_embed_proj_dim"),
-        "n_heads": same("num_attention_heads"),
-        "d_ff": same("ffn_dim"),
-        "n_layers": same("num_hidden_layers"),
-        "max_length": same("max_position_embeddings"),
-        "activation": words("activation_function", ACTIVATIONS),
-        "tied": same("tie_word_embeddings"),
-        "dropout": same("dropout"),
-        "attention_dropout": same("attention_dropout"),
+        "vocab_size": setting("vocab_size"),
+        "d_model": setting("hidden_size", "word_embed_proj_dim"),
+        "n_heads": setting("num_attention_heads"),
+        "d_ff": setting("ffn_dim"),
+        "n_layers": setting("num_hidden_layers"),
+        "max_length": setting("max_position_embeddings"),
+        "activation": enum("activation_function", ACTIVATIONS),
+        "tied": setting("tie_word_embeddings"),
+        "dropout": setting("dropout"),
+        "attention_dropout": setting("attention_dropout"),
     },
     fixed={
         "do_layer_norm_before": True,
@@ -112,16 +98,14 @@ PUBLISHED = Published(
 
 SMALLEST = OPTConfig()
 opt = register(
-    Family(
-        OPTConfig,
-        build,
-        presets={
-            "opt-tiny": SMALLEST.changed(vocab_size=8000, d_model=128, n_heads=4, d_ff=512, n_layers=4, max_length=256),
-            "opt-125m": SMALLEST,
-            "opt-1.3b": SMALLEST.changed(d_model=2048, n_heads=32, d_ff=8192, n_layers=24),
-            "opt-2.7b": SMALLEST.changed(d_model=2560, n_heads=32, d_ff=10240, n_layers=32),
-            "opt-6.7b": SMALLEST.changed(d_model=4096, n_heads=32, d_ff=16384, n_layers=32),
-        },
-        published=PUBLISHED,
-    )
+    OPTConfig,
+    build,
+    presets={
+        "opt-tiny": SMALLEST.changed(vocab_size=8000, d_model=128, n_heads=4, d_ff=512, n_layers=4, max_length=256),
+        "opt-125m": SMALLEST,
+        "opt-1.3b": SMALLEST.changed(d_model=2048, n_heads=32, d_ff=8192, n_layers=24),
+        "opt-2.7b": SMALLEST.changed(d_model=2560, n_heads=32, d_ff=10240, n_layers=32),
+        "opt-6.7b": SMALLEST.changed(d_model=4096, n_heads=32, d_ff=16384, n_layers=32),
+    },
+    published=PUBLISHED,
 )

@@ -1,4 +1,7 @@
-"""The original Transformer, encoder and decoder, with every part exchangeable by one word of its config."""
+"""The original Transformer, encoder and decoder, with every part exchangeable by one word of its config.
+
+Beside it, the recurrent encoder-decoders that came before: with additive attention, and with one vector for a sentence.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +11,10 @@ from typing import ClassVar, Literal
 
 from torch import nn
 
-from ..core import (
-    ALiBi,
-    EncoderDecoder,
-    FeedForward,
-    GatedFeedForward,
-    LayerNorm,
-    Learned,
-    MultiHeadAttention,
-    Positions,
-    PostNorm,
-    PreNorm,
-    Relative,
-    RMSNorm,
-    Rotary,
-    Sinusoidal,
-)
-from .registry import Family, register
-from .translator import AttentionConfig, embeddings, stacks
+from .. import core
+from ..core import AdditiveAttention, EncoderDecoder, NoAttention, RecurrentDecoder, RecurrentEncoder
+from .registry import register
+from .translator import AttentionConfig, TranslatorConfig, embeddings, stacks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,14 +34,9 @@ class OriginalConfig(AttentionConfig):
     def check(self) -> None:
         super().check()
         self.require_positive("n_kv_heads", "d_head")
-        self.require(
-            self.d_head is not None or self.d_model % self.n_heads == 0,
-            f"d_model={self.d_model} is not divisible by n_heads={self.n_heads}; change one, or give d_head",
-        )
-        self.require(
-            self.n_kv_heads is None or self.n_heads % self.n_kv_heads == 0,
-            f"n_heads={self.n_heads} is not divisible by n_kv_heads={self.n_kv_heads}",
-        )
+        if self.d_head is None:
+            self.require_divisible("d_model", "n_heads", "change one, or give d_head")
+        self.require_divisible("n_heads", "n_kv_heads")
         self.require(
             self.positions != "rotary" or self.head_width % 2 == 0,
             f"rotary positions turn pairs, so the head width must be even, not {self.head_width}",
@@ -64,20 +48,20 @@ class OriginalConfig(AttentionConfig):
         return self.d_model // self.n_heads if self.d_head is None else self.d_head
 
 
-POSITIONS: dict[str, Callable[[OriginalConfig, bool], Positions]] = {
-    "none": lambda config, causal: Positions(),
-    "sinusoidal": lambda config, causal: Sinusoidal(config.d_model, config.max_length),
-    "learned": lambda config, causal: Learned(config.max_length, config.d_model),
-    "relative": lambda config, causal: Relative(config.n_heads, causal=causal),
-    "rotary": lambda config, causal: Rotary(config.head_width),
-    "alibi": lambda config, causal: ALiBi(config.n_heads),
+POSITIONS: dict[str, Callable[[OriginalConfig, bool], core.Positions]] = {
+    "none": lambda config, causal: core.Positions(),
+    "sinusoidal": lambda config, causal: core.Sinusoidal(config.d_model, config.max_length),
+    "learned": lambda config, causal: core.Learned(config.max_length, config.d_model),
+    "relative": lambda config, causal: core.Relative(config.n_heads, causal=causal),
+    "rotary": lambda config, causal: core.Rotary(config.head_width),
+    "alibi": lambda config, causal: core.ALiBi(config.n_heads),
 }
-RESIDUALS = {"post": PostNorm, "pre": PreNorm}
-NORMS: dict[str, Callable[[int], nn.Module]] = {"layer": LayerNorm, "rms": RMSNorm}
-FEED_FORWARDS = {"plain": FeedForward, "gated": GatedFeedForward}
+RESIDUALS = {"post": core.PostNorm, "pre": core.PreNorm}
+NORMS: dict[str, Callable[[int], nn.Module]] = {"layer": core.LayerNorm, "rms": core.RMSNorm}
+FEED_FORWARDS = {"plain": core.FeedForward, "gated": core.GatedFeedForward}
 
 
-def build(config: OriginalConfig) -> EncoderDecoder:
+def build(config: OriginalConfig) -> core.EncoderDecoder:
     """Put the parts together."""
 
     def norm() -> nn.Module:
@@ -88,7 +72,7 @@ def build(config: OriginalConfig) -> EncoderDecoder:
 
     def attention() -> nn.Module:
         return residual(
-            MultiHeadAttention(
+            core.MultiHeadAttention(
                 config.d_model,
                 config.n_heads,
                 n_kv_heads=config.n_kv_heads,
@@ -119,7 +103,9 @@ def build(config: OriginalConfig) -> EncoderDecoder:
         dropout=config.dropout,
     )
     source, target, head = embeddings(config)
-    return EncoderDecoder(source_embedding=source, encoder=encoder, target_embedding=target, decoder=decoder, head=head)
+    return core.EncoderDecoder(
+        source_embedding=source, encoder=encoder, target_embedding=target, decoder=decoder, head=head
+    )
 
 
 # Not the paper's: sizes for one machine, and pre-norm, which learns at rates where post-norm never finds the source.
@@ -127,14 +113,47 @@ SMALL = OriginalConfig(
     vocab_size=8000, d_model=256, n_heads=4, d_ff=1024, n_encoder_layers=4, n_decoder_layers=4, norm="pre"
 )
 original = register(
-    Family(
-        OriginalConfig,
-        build,
-        presets={
-            "tiny": SMALL.changed(d_model=128, d_ff=256),
-            "small": SMALL,
-            "base": OriginalConfig(),
-            "big": OriginalConfig(d_model=1024, n_heads=16, d_ff=4096, dropout=0.3),
-        },
+    OriginalConfig,
+    build,
+    presets={
+        "tiny": SMALL.changed(d_model=128, d_ff=256),
+        "small": SMALL,
+        "base": OriginalConfig(),
+        "big": OriginalConfig(d_model=1024, n_heads=16, d_ff=4096, dropout=0.3),
+    },
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecurrentConfig(TranslatorConfig):
+    """Bidirectional GRU encoder, GRU decoder; `attention` is "additive" (Bahdanau) or "none"."""
+
+    family: ClassVar[str] = "recurrent"
+
+    n_encoder_layers: int = 1
+    attention: Literal["additive", "none"] = "additive"
+
+    def check(self) -> None:
+        super().check()
+        self.require_positive("n_encoder_layers")
+
+
+def build_recurrent(config: RecurrentConfig) -> EncoderDecoder:
+    """Put the parts together."""
+    d_model = config.d_model
+    reader = AdditiveAttention(d_model, 2 * d_model, d_model) if config.attention == "additive" else NoAttention()
+    source, target, head = embeddings(config)
+    return EncoderDecoder(
+        source_embedding=source,
+        encoder=RecurrentEncoder(d_model, n_layers=config.n_encoder_layers, dropout=config.dropout),
+        target_embedding=target,
+        decoder=RecurrentDecoder(d_model, 2 * d_model, reader, dropout=config.dropout),
+        head=head,
     )
+
+
+recurrent = register(
+    RecurrentConfig,
+    build_recurrent,
+    presets={"recurrent": RecurrentConfig(), "recurrent-plain": RecurrentConfig(attention="none")},
 )

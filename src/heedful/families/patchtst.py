@@ -9,33 +9,12 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import nn
 
+from .. import core
 from ..config import FamilyConfig
-from ..core import (
-    BatchNorm,
-    DirectForecast,
-    Encoder,
-    EncoderLayer,
-    FeedForward,
-    Forecaster,
-    ForecastHead,
-    InstanceScale,
-    Joined,
-    Largest,
-    LayerNorm,
-    Learned,
-    Mean,
-    MeanScale,
-    MultiHeadAttention,
-    NoScale,
-    PostNorm,
-    PreNorm,
-    SeriesEmbedding,
-    Sinusoidal,
-)
 from ..errors import ConfigError, unknown
-from .names import Names, link
-from .published import ACTIVATIONS, Given, Published, Setting, same, words
-from .registry import Family, register
+from .hf_config import ACTIVATIONS, Given, Published, Setting, enum, setting
+from .registry import register
+from .weight_map import WeightMap, link
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,10 +61,7 @@ class PatchTSTConfig(FamilyConfig):
         self.require_positive("context_length", "horizon", "n_channels", "patch_length", "stride")
         self.require_positive("d_model", "n_heads", "d_ff", "n_layers")
         self.require_share("dropout", "embedding_dropout", "attention_dropout", "activation_dropout", "head_dropout")
-        self.require(
-            self.d_model % self.n_heads == 0,
-            f"d_model={self.d_model} is not divisible by n_heads={self.n_heads}; change one",
-        )
+        self.require_divisible("d_model", "n_heads")
         self.require(
             self.context_length > self.patch_length,
             f"context_length={self.context_length} must be longer than patch_length={self.patch_length}",
@@ -97,71 +73,73 @@ class PatchTSTConfig(FamilyConfig):
         return (self.context_length - self.patch_length) // self.stride + 1
 
 
-SCALES: dict[str, Callable[[], nn.Module]] = {"std": InstanceScale, "mean": MeanScale, "none": NoScale}
+SCALES: dict[str, Callable[[], nn.Module]] = {"std": core.InstanceScale, "mean": core.MeanScale, "none": core.NoScale}
 POOLS: dict[str, Callable[[int], nn.Module]] = {
-    "joined": Joined,
-    "mean": lambda n_patches: Mean(),
-    "max": lambda n_patches: Largest(),
+    "joined": core.Joined,
+    "mean": lambda n_patches: core.Mean(),
+    "max": lambda n_patches: core.Largest(),
 }
-NORMS: dict[str, type[BatchNorm | LayerNorm]] = {"batch": BatchNorm, "layer": LayerNorm}
+NORMS: dict[str, type[core.BatchNorm | core.LayerNorm]] = {"batch": core.BatchNorm, "layer": core.LayerNorm}
 
 
-def build(config: PatchTSTConfig) -> Forecaster:
+def build(config: PatchTSTConfig) -> core.Forecaster:
     """Put the parts together."""
     d_model = config.d_model
-    residual = PreNorm if config.pre_norm else PostNorm
+    residual = core.PreNorm if config.pre_norm else core.PostNorm
 
     def wrap(part: nn.Module) -> nn.Module:
         return residual(part, NORMS[config.norm](d_model, eps=config.norm_eps), config.dropout)
 
     def layer() -> nn.Module:
-        attention = MultiHeadAttention(d_model, config.n_heads, dropout=config.attention_dropout)
-        feed_forward = FeedForward(
+        attention = core.MultiHeadAttention(d_model, config.n_heads, dropout=config.attention_dropout)
+        feed_forward = core.FeedForward(
             d_model,
             config.d_ff,
             activation=config.activation,
             bias=config.bias,
             dropout=config.activation_dropout,
         )
-        return EncoderLayer(wrap(attention), wrap(feed_forward))
+        return core.EncoderLayer(wrap(attention), wrap(feed_forward))
 
     together = config.n_channels if config.channels == "mixed" else 1
-    return Forecaster(
+    return core.Forecaster(
         context_length=config.context_length,
         scale=SCALES[config.scale](),
-        embedding=SeriesEmbedding(d_model, patch_length=config.patch_length, stride=config.stride, n_channels=together),
-        encoder=Encoder(
+        embedding=core.SeriesEmbedding(
+            d_model, patch_length=config.patch_length, stride=config.stride, n_channels=together
+        ),
+        encoder=core.Encoder(
             [layer() for _ in range(config.n_layers)], positions=_positions(config), dropout=config.embedding_dropout
         ),
         head=_head(config, together),
-        direct=DirectForecast(config.context_length, config.horizon) if config.direct else None,
+        direct=core.DirectForecast(config.context_length, config.horizon) if config.direct else None,
     )
 
 
-def _head(config: PatchTSTConfig, n_channels: int) -> ForecastHead:
+def _head(config: PatchTSTConfig, n_channels: int) -> core.ForecastHead:
     pool = POOLS[config.pool](config.n_patches)
     width = config.d_model * (config.n_patches if config.pool == "joined" else 1)
-    return ForecastHead(pool, width, horizon=config.horizon, n_channels=n_channels, dropout=config.head_dropout)
+    return core.ForecastHead(pool, width, horizon=config.horizon, n_channels=n_channels, dropout=config.head_dropout)
 
 
 @torch.no_grad()
-def _positions(config: PatchTSTConfig) -> Learned:
+def _positions(config: PatchTSTConfig) -> core.Learned:
     """Small beside the patches at first: sinusoids with mean 0 and deviation 0.1, or normal with deviation 0.02."""
-    positions = Learned(config.n_patches, config.d_model)
+    positions = core.Learned(config.n_patches, config.d_model)
     if config.positions == "sinusoidal":
-        waves = Sinusoidal(config.d_model).table(config.n_patches)
+        waves = core.Sinusoidal(config.d_model).table(config.n_patches)
         positions.weight.copy_((waves - waves.mean()) / (10 * waves.std()))
     else:
         nn.init.normal_(positions.weight, std=0.02)
     return positions
 
 
-def names(config: PatchTSTConfig) -> Names:
+def names(config: PatchTSTConfig) -> WeightMap:
     """A batch norm is wrapped there, and counts its batches, which nothing reads."""
     ours, theirs = "encoder.layers.*", "model.encoder.layers.*"
     inner = ".batchnorm" if config.norm == "batch" else ""
     attention = f"{ours}.attention.part"
-    return Names(
+    return WeightMap(
         (
             link("embedding.project.*", "model.encoder.embedder.input_embedding.*"),
             link("encoder.positions.weight", "model.encoder.positional_encoder.position_enc"),
@@ -234,30 +212,30 @@ PUBLISHED = Published(
     model_type="patchtst",
     architectures=(("PatchTSTForPrediction", {}),),
     settings={
-        "context_length": same("context_length"),
-        "horizon": same("prediction_length"),
-        "n_channels": same("num_input_channels"),
-        "patch_length": same("patch_length"),
-        "stride": same("patch_stride"),
+        "context_length": setting("context_length"),
+        "horizon": setting("prediction_length"),
+        "n_channels": setting("num_input_channels"),
+        "patch_length": setting("patch_length"),
+        "stride": setting("patch_stride"),
         "channels": Setting((), lambda given: None, _write_channels),
         "scale": Setting(("scaling",), _read_scale, lambda scale: {"scaling": None if scale == "none" else scale}),
-        "d_model": same("d_model"),
-        "n_heads": same("num_attention_heads"),
-        "d_ff": same("ffn_dim"),
-        "n_layers": same("num_hidden_layers"),
-        "norm": words("norm_type", {"batchnorm": "batch", "layernorm": "layer"}),
-        "pre_norm": same("pre_norm"),
-        "positions": words("positional_encoding_type", {"random": "learned", "sincos": "sinusoidal"}),
-        "activation": words("activation_function", ACTIVATIONS),
-        "bias": same("bias"),
+        "d_model": setting("d_model"),
+        "n_heads": setting("num_attention_heads"),
+        "d_ff": setting("ffn_dim"),
+        "n_layers": setting("num_hidden_layers"),
+        "norm": enum("norm_type", {"batchnorm": "batch", "layernorm": "layer"}),
+        "pre_norm": setting("pre_norm"),
+        "positions": enum("positional_encoding_type", {"random": "learned", "sincos": "sinusoidal"}),
+        "activation": enum("activation_function", ACTIVATIONS),
+        "bias": setting("bias"),
         "pool": Setting(("pooling_type",), _read_pool, lambda pool: {"pooling_type": PUBLISHED_POOLS[pool]}),
         "direct": Setting((), lambda given: None, _write_direct),
-        "norm_eps": same("norm_eps"),
-        "dropout": same("path_dropout"),
-        "embedding_dropout": same("positional_dropout"),
-        "attention_dropout": same("attention_dropout"),
-        "activation_dropout": same("ff_dropout"),
-        "head_dropout": same("head_dropout"),
+        "norm_eps": setting("norm_eps"),
+        "dropout": setting("path_dropout"),
+        "embedding_dropout": setting("positional_dropout"),
+        "attention_dropout": setting("attention_dropout"),
+        "activation_dropout": setting("ff_dropout"),
+        "head_dropout": setting("head_dropout"),
     },
     fixed={
         "share_embedding": True,
@@ -278,14 +256,12 @@ def _paper(context_length: int) -> PatchTSTConfig:
 
 
 patchtst = register(
-    Family(
-        PatchTSTConfig,
-        build,
-        presets={
-            "patchtst-tiny": PatchTSTConfig(d_model=64, n_heads=4, d_ff=128, n_layers=2),
-            "patchtst-42": _paper(336),
-            "patchtst-64": _paper(512),
-        },
-        published=PUBLISHED,
-    )
+    PatchTSTConfig,
+    build,
+    presets={
+        "patchtst-tiny": PatchTSTConfig(d_model=64, n_heads=4, d_ff=128, n_layers=2),
+        "patchtst-42": _paper(336),
+        "patchtst-64": _paper(512),
+    },
+    published=PUBLISHED,
 )

@@ -8,26 +8,8 @@ from typing import Any, Literal
 
 from torch import nn
 
+from .. import core
 from ..config import FamilyConfig
-from ..core import (
-    ClassHead,
-    Encoder,
-    EncoderLayer,
-    EncoderOnly,
-    FeedForward,
-    FirstToken,
-    Hidden,
-    LayerNorm,
-    Learned,
-    Mean,
-    MultiHeadAttention,
-    PoolingHead,
-    PostNorm,
-    SpanHead,
-    TokenEmbedding,
-    Transform,
-    VocabularyHead,
-)
 from ..core.init import linear
 from .registry import initialize_normal
 
@@ -55,84 +37,84 @@ class ReaderConfig(FamilyConfig):
     def check(self) -> None:
         self.require_positive("vocab_size", "d_model", "n_heads", "d_ff", "n_layers", "max_length", "n_classes")
         self.require_share("dropout", "attention_dropout")
-        self.require(
-            self.d_model % self.n_heads == 0,
-            f"d_model={self.d_model} is not divisible by n_heads={self.n_heads}; change one",
-        )
+        self.require_divisible("d_model", "n_heads")
 
 
-def norm(config: ReaderConfig, width: int | None = None) -> LayerNorm:
+def norm(config: ReaderConfig, width: int | None = None) -> core.LayerNorm:
     """Over the model's width unless another is given."""
-    return LayerNorm(config.d_model if width is None else width, eps=config.norm_eps)
+    return core.LayerNorm(config.d_model if width is None else width, eps=config.norm_eps)
 
 
-def layer(config: ReaderConfig) -> EncoderLayer:
+def layer(config: ReaderConfig) -> core.EncoderLayer:
     """Attention and feed-forward, each with its norm after it."""
-    attention = MultiHeadAttention(config.d_model, config.n_heads, dropout=config.attention_dropout)
-    feed_forward = FeedForward(config.d_model, config.d_ff, activation=config.activation)
-    return EncoderLayer(
-        PostNorm(attention, norm(config), config.dropout), PostNorm(feed_forward, norm(config), config.dropout)
+    attention = core.MultiHeadAttention(config.d_model, config.n_heads, dropout=config.attention_dropout)
+    feed_forward = core.FeedForward(config.d_model, config.d_ff, activation=config.activation)
+    return core.EncoderLayer(
+        core.PostNorm(attention, norm(config), config.dropout),
+        core.PostNorm(feed_forward, norm(config), config.dropout),
     )
 
 
-def words(config: ReaderConfig, embedding: TokenEmbedding, *, activation: str | None = None) -> nn.Module:
+def words(config: ReaderConfig, embedding: core.TokenEmbedding, *, activation: str | None = None) -> nn.Module:
     """Which token it is, asked of the embedding's own matrix and at its width."""
     width = embedding.weight.shape[1]
     chosen = config.activation if activation is None else activation
-    transform = Transform(config.d_model, width, activation=chosen, norm=norm(config, width))
-    return VocabularyHead(width, config.vocab_size, table=embedding, bias=True, transform=transform)
+    transform = core.Transform(config.d_model, width, activation=chosen, norm=norm(config, width))
+    return core.VocabularyHead(width, config.vocab_size, table=embedding, bias=True, transform=transform)
 
 
-def pooled(config: ReaderConfig, embedding: TokenEmbedding, *, activation: str = "tanh") -> nn.Module:
+def pooled(config: ReaderConfig, embedding: core.TokenEmbedding, *, activation: str = "tanh") -> nn.Module:
     """The first token's vector through a dense layer."""
-    return PoolingHead(FirstToken(), linear(config.d_model, config.d_model), activation)
+    return core.PoolingHead(core.FirstToken(), linear(config.d_model, config.d_model), activation)
 
 
-def classes(config: ReaderConfig, embedding: TokenEmbedding, *, activation: str = "tanh") -> nn.Module:
+def classes(config: ReaderConfig, embedding: core.TokenEmbedding, *, activation: str = "tanh") -> nn.Module:
     """Which class it is, asked of what is pooled."""
     pool = pooled(config, embedding, activation=activation)
-    return ClassHead(pool, config.d_model, config.n_classes, dropout=config.dropout)
+    return core.ClassHead(pool, config.d_model, config.n_classes, dropout=config.dropout)
 
 
-def token_classes(config: ReaderConfig, embedding: TokenEmbedding) -> nn.Module:
+def token_classes(config: ReaderConfig, embedding: core.TokenEmbedding) -> nn.Module:
     """Which class each token is."""
-    return ClassHead(Hidden(), config.d_model, config.n_classes, dropout=config.dropout)
+    return core.ClassHead(core.Hidden(), config.d_model, config.n_classes, dropout=config.dropout)
 
 
-def span(config: ReaderConfig, embedding: TokenEmbedding, *, dropout: float = 0.0) -> nn.Module:
+def span(config: ReaderConfig, embedding: core.TokenEmbedding, *, dropout: float = 0.0) -> nn.Module:
     """Where an answer starts and ends."""
-    return SpanHead(config.d_model, dropout=dropout)
+    return core.SpanHead(config.d_model, dropout=dropout)
 
 
-Heads = Mapping[str, Callable[[Any, TokenEmbedding], nn.Module]]
+Heads = Mapping[str, Callable[[Any, core.TokenEmbedding], nn.Module]]
 HEADS: Heads = {
     "words": words,
     "classes": classes,
     "token-classes": token_classes,
     "span": span,
     "pooled": pooled,
-    "first": lambda config, embedding: PoolingHead(FirstToken()),
-    "mean": lambda config, embedding: PoolingHead(Mean()),
-    "hidden": lambda config, embedding: Hidden(),
+    "first": lambda config, embedding: core.PoolingHead(core.FirstToken()),
+    "mean": lambda config, embedding: core.PoolingHead(core.Mean()),
+    "hidden": lambda config, embedding: core.Hidden(),
 }
 
 
-def assemble(config: ReaderConfig, *, n_segments: int = 0, offset: int = 0, heads: Heads = HEADS) -> EncoderOnly:
+def assemble(config: ReaderConfig, *, n_segments: int = 0, offset: int = 0, heads: Heads = HEADS) -> core.EncoderOnly:
     """The parts put together, over learned positions that begin after `offset` unused rows."""
-    encoder = Encoder(
+    encoder = core.Encoder(
         [layer(config) for _ in range(config.n_layers)],
-        positions=Learned(config.max_length, config.d_model, offset=offset),
+        positions=core.Learned(config.max_length, config.d_model, offset=offset),
         entry=norm(config),
         dropout=config.dropout,
     )
-    embedding = TokenEmbedding(config.vocab_size, config.d_model, scale=False, n_segments=n_segments)
+    embedding = core.TokenEmbedding(config.vocab_size, config.d_model, scale=False, n_segments=n_segments)
     return finish(config, embedding, encoder, heads)
 
 
-def finish(config: ReaderConfig, embedding: TokenEmbedding, encoder: Encoder, heads: Heads = HEADS) -> EncoderOnly:
+def finish(
+    config: ReaderConfig, embedding: core.TokenEmbedding, encoder: core.Encoder, heads: Heads = HEADS
+) -> core.EncoderOnly:
     """The config's head on top, and the weights as BERT's start."""
     head = heads[config.head](config, embedding)
-    return initialize_normal(EncoderOnly(embedding=embedding, encoder=encoder, head=head), 0.02)
+    return initialize_normal(core.EncoderOnly(embedding=embedding, encoder=encoder, head=head), 0.02)
 
 
 def prefix(config: ReaderConfig, name: str) -> str:
@@ -146,7 +128,7 @@ def output_name(config: ReaderConfig, classes: str = "classifier.*") -> str:
 
 
 def unused(config: ReaderConfig, readers: Mapping[str, Collection[str]]) -> dict[str, str]:
-    """For `Names.ignored`: of published names, each with the heads that read it, those that this head does not."""
+    """For `WeightMap.ignored`: of published names, each with the heads that read it, those that this head does not."""
     return {name: "belongs to another head" for name, heads in readers.items() if config.head not in heads}
 
 

@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from torch import nn
 
+from .. import core
 from ..config import FILE_ENDINGS, FamilyConfig, read_mapping
 from ..errors import ConfigError, unknown
-from .published import Published
+from .hf_config import Published
+
+if TYPE_CHECKING:
+    from .gpt2 import GPT2Config
+    from .llama import RotaryConfig
+    from .opt import OPTConfig
+    from .patchtst import PatchTSTConfig
+    from .reader import ReaderConfig
+    from .t5 import T5Config
+    from .translator import TranslatorConfig
+    from .vit import ImageConfig
 
 
 @dataclass(frozen=True)
@@ -25,16 +36,24 @@ class Family:
 
 
 M = TypeVar("M", bound=nn.Module)
+Wiring = core.EncoderDecoder | core.EncoderOnly | core.DecoderOnly | core.Forecaster
 Spec = FamilyConfig | Mapping[str, Any] | Path | str
 FAMILIES: dict[str, Family] = {}
 
 
-def register(family: Family) -> Family:
+def register(
+    config: type[FamilyConfig],
+    build: Callable[[Any], nn.Module],
+    *,
+    presets: Mapping[str, FamilyConfig] | None = None,
+    published: Published | None = None,
+) -> Family:
     """Make a family known by its config's tag. Preset names are unique over all families."""
+    family = Family(config, build, presets or {}, published)
     taken = {name for known in FAMILIES.values() for name in known.presets} & set(family.presets)
-    if family.config.family in FAMILIES or taken:
-        raise ValueError(f"{family.config.family!r} or its presets {sorted(taken)} are registered already")
-    FAMILIES[family.config.family] = family
+    if config.family in FAMILIES or taken:
+        raise ValueError(f"{config.family!r} or its presets {sorted(taken)} are registered already")
+    FAMILIES[config.family] = family
     return family
 
 
@@ -71,8 +90,46 @@ def family_of(name: object) -> Family:
     return FAMILIES[name]
 
 
+# Presets by the wiring they build, for type checkers; a test holds them to what is registered.
+EncoderDecoderPreset = (
+    Literal["tiny", "small", "base", "big", "recurrent", "recurrent-plain"]
+    | Literal["bart-tiny", "bart-base", "bart-large", "marian-tiny", "marian-base", "marian-big"]
+    | Literal["t5-tiny", "t5-small", "t5-base", "t5-large", "t5-3b", "t5-11b"]
+    | Literal["t5-v1.1-small", "t5-v1.1-base", "t5-v1.1-large", "t5-v1.1-xl", "t5-v1.1-xxl"]
+)
+EncoderOnlyPreset = (
+    Literal["bert-tiny", "bert-mini", "bert-small", "bert-medium", "bert-base", "bert-large"]
+    | Literal["roberta-tiny", "roberta-base", "roberta-large", "distilbert-tiny", "distilbert-base"]
+    | Literal["xlm-roberta-tiny", "xlm-roberta-base", "xlm-roberta-large"]
+    | Literal["albert-tiny", "albert-base", "albert-large", "albert-xlarge", "albert-xxlarge"]
+    | Literal["vit-tiny", "vit-small-16", "vit-base-16", "vit-base-32", "vit-large-16", "vit-huge-14"]
+    | Literal["deit-tiny", "deit-small", "deit-base"]
+)
+DecoderOnlyPreset = (
+    Literal["gpt2-tiny", "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"]
+    | Literal["opt-tiny", "opt-125m", "opt-1.3b", "opt-2.7b", "opt-6.7b"]
+    | Literal["llama-tiny", "llama-7b", "llama-13b", "llama-2-7b", "llama-2-70b", "llama-3-8b"]
+    | Literal["llama-3.1-8b", "llama-3.2-1b", "llama-3.2-3b"]
+    | Literal["mistral-tiny", "mistral-7b", "mistral-7b-v0.2", "mistral-7b-v0.3"]
+)
+ForecasterPreset = Literal["patchtst-tiny", "patchtst-42", "patchtst-64"]
+
+
+@overload
+def build(spec: EncoderDecoderPreset | TranslatorConfig | T5Config, **changes: Any) -> core.EncoderDecoder: ...
+@overload
+def build(spec: EncoderOnlyPreset | ReaderConfig | ImageConfig, **changes: Any) -> core.EncoderOnly: ...
+@overload
+def build(spec: DecoderOnlyPreset | GPT2Config | OPTConfig | RotaryConfig, **changes: Any) -> core.DecoderOnly: ...
+@overload
+def build(spec: ForecasterPreset | PatchTSTConfig, **changes: Any) -> core.Forecaster: ...
+@overload
+def build(spec: Spec, **changes: Any) -> Wiring: ...
 def build(spec: Spec, **changes: Any) -> Any:
     """A model with fresh weights, an nn.Module wired as its family says.
+
+    `spec` is a config, the dict of one with its "family" or "preset", a file of one, or a preset's name; `changes` are
+    made to the config.
 
     >>> heedful.build("base"); heedful.build("tiny", vocab_size=8000); heedful.build("run.yaml"); heedful.build(config)
     """

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 from ..core import EncoderOnly
 from .bert import FIXED, SETTINGS, BertConfig, encoder_links
-from .names import Names, link
-from .published import Given, Published, Setting
+from .hf_config import Given, Published, Setting
 from .reader import HEADS, Heads, architectures, assemble, output_name, prefix, unused, words
-from .registry import Family, register
+from .registry import register
+from .weight_map import WeightMap, link
 
 ROWS = 512  # of the published table of positions, where a config does not say
 
@@ -49,10 +49,10 @@ def build(config: RobertaConfig) -> EncoderOnly:
     return assemble(config, n_segments=config.n_segments, offset=config.position_offset, heads=heads)
 
 
-def names(config: RobertaConfig) -> Names:
+def names(config: RobertaConfig) -> WeightMap:
     """A classifier has a dense layer of its own, not the one that pools."""
     roberta = prefix(config, "roberta.")
-    return Names(
+    return WeightMap(
         (
             *encoder_links(roberta),
             link("head.transform.dense.*", "lm_head.dense.*"),
@@ -111,26 +111,22 @@ LARGE = TRAINED | {"d_model": 1024, "n_heads": 16, "d_ff": 4096, "n_layers": 24}
 LANGUAGES = {"vocab_size": 250002}
 
 roberta = register(
-    Family(
-        RobertaConfig,
-        build,
-        presets={
-            "roberta-tiny": RobertaConfig().changed(**TINY),
-            "roberta-base": RobertaConfig().changed(**TRAINED),
-            "roberta-large": RobertaConfig().changed(**LARGE),
-        },
-        published=_published("roberta", "Roberta"),
-    )
+    RobertaConfig,
+    build,
+    presets={
+        "roberta-tiny": RobertaConfig().changed(**TINY),
+        "roberta-base": RobertaConfig().changed(**TRAINED),
+        "roberta-large": RobertaConfig().changed(**LARGE),
+    },
+    published=_published("roberta", "Roberta"),
 )
 xlm_roberta = register(
-    Family(
-        XLMRobertaConfig,
-        build,
-        presets={
-            "xlm-roberta-tiny": XLMRobertaConfig().changed(**TINY),
-            "xlm-roberta-base": XLMRobertaConfig().changed(**TRAINED, **LANGUAGES),
-            "xlm-roberta-large": XLMRobertaConfig().changed(**LARGE, **LANGUAGES),
-        },
-        published=_published("xlm-roberta", "XLMRoberta"),
-    )
+    XLMRobertaConfig,
+    build,
+    presets={
+        "xlm-roberta-tiny": XLMRobertaConfig().changed(**TINY),
+        "xlm-roberta-base": XLMRobertaConfig().changed(**TRAINED, **LANGUAGES),
+        "xlm-roberta-large": XLMRobertaConfig().changed(**LARGE, **LANGUAGES),
+    },
+    published=_published("xlm-roberta", "XLMRoberta"),
 )

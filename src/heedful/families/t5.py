@@ -10,22 +10,12 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from .. import core
 from ..config import FamilyConfig
-from ..core import (
-    EncoderDecoder,
-    FeedForward,
-    GatedFeedForward,
-    MultiHeadAttention,
-    PreNorm,
-    Relative,
-    RMSNorm,
-    TokenEmbedding,
-    VocabularyHead,
-)
-from .names import Link, Names, link
-from .published import Given, Published, Setting, same
-from .registry import Family, register
+from .hf_config import Given, Published, Setting, setting
+from .registry import register
 from .translator import stacks
+from .weight_map import Link, WeightMap, link
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,15 +52,15 @@ class T5Config(FamilyConfig):
 
 
 FEED_FORWARDS: dict[str, Callable[..., nn.Module]] = {
-    "relu": partial(FeedForward, activation="relu"),
-    "gelu": partial(FeedForward, activation="gelu"),
-    "silu": partial(FeedForward, activation="silu"),
-    "gated-gelu": partial(GatedFeedForward, activation="gelu_tanh"),
-    "gated-silu": partial(GatedFeedForward, activation="silu"),
+    "relu": partial(core.FeedForward, activation="relu"),
+    "gelu": partial(core.FeedForward, activation="gelu"),
+    "silu": partial(core.FeedForward, activation="silu"),
+    "gated-gelu": partial(core.GatedFeedForward, activation="gelu_tanh"),
+    "gated-silu": partial(core.GatedFeedForward, activation="silu"),
 }
 
 
-def build(config: T5Config) -> EncoderDecoder:
+def build(config: T5Config) -> core.EncoderDecoder:
     """Put the parts together.
 
     Neither scores nor embeddings are scaled; what the scale would do is in the weights from the start.
@@ -78,22 +68,24 @@ def build(config: T5Config) -> EncoderDecoder:
     d_model, dropout = config.d_model, config.dropout
 
     def norm() -> nn.Module:
-        return RMSNorm(d_model, eps=config.norm_eps)
+        return core.RMSNorm(d_model, eps=config.norm_eps)
 
     def attention() -> nn.Module:
-        heads = MultiHeadAttention(
+        heads = core.MultiHeadAttention(
             d_model, config.n_heads, d_head=config.d_head, bias=False, scale=1.0, dropout=dropout
         )
         with torch.no_grad():
             heads.query.weight.mul_(config.d_head**-0.5)
-        return PreNorm(heads, norm(), dropout)
+        return core.PreNorm(heads, norm(), dropout)
 
     def feed_forward() -> nn.Module:
         part = FEED_FORWARDS[config.feed_forward](d_model, config.d_ff, bias=False, dropout=dropout)
-        return PreNorm(part, norm(), dropout)
+        return core.PreNorm(part, norm(), dropout)
 
-    def positions(causal: bool) -> Relative:
-        return Relative(config.n_heads, n_buckets=config.n_buckets, max_distance=config.max_distance, causal=causal)
+    def positions(causal: bool) -> core.Relative:
+        return core.Relative(
+            config.n_heads, n_buckets=config.n_buckets, max_distance=config.max_distance, causal=causal
+        )
 
     encoder, decoder = stacks(
         config.n_encoder_layers,
@@ -104,12 +96,14 @@ def build(config: T5Config) -> EncoderDecoder:
         norm=norm,
         dropout=dropout,
     )
-    tokens = TokenEmbedding(config.vocab_size, d_model, scale=False)
+    tokens = core.TokenEmbedding(config.vocab_size, d_model, scale=False)
     with torch.no_grad():
         tokens.weight.mul_(d_model**0.5)
     table, scale = (tokens, d_model**-0.5) if config.tied else (None, 1.0)
-    head = VocabularyHead(d_model, config.vocab_size, table=table, scale=scale)
-    return EncoderDecoder(source_embedding=tokens, encoder=encoder, target_embedding=tokens, decoder=decoder, head=head)
+    head = core.VocabularyHead(d_model, config.vocab_size, table=table, scale=scale)
+    return core.EncoderDecoder(
+        source_embedding=tokens, encoder=encoder, target_embedding=tokens, decoder=decoder, head=head
+    )
 
 
 def _embedding(published: Mapping[str, Tensor], ours: Tensor) -> Tensor:
@@ -142,7 +136,7 @@ def _links() -> Iterator[Link]:
         yield link(f"{stack}.norm.*", f"{stack}.final_layer_norm.*")
 
 
-NAMES = Names(
+NAMES = WeightMap(
     tuple(_links()),
     ignored={
         "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight": "cross-attention has no positions"
@@ -163,21 +157,21 @@ PUBLISHED = Published(
     model_type="t5",
     architectures=(("T5ForConditionalGeneration", {}), ("T5WithLMHeadModel", {}), ("T5Model", {})),
     settings={
-        "vocab_size": same("vocab_size"),
-        "d_model": same("d_model"),
-        "n_heads": same("num_heads"),
-        "d_head": same("d_kv"),
-        "d_ff": same("d_ff"),
-        "n_encoder_layers": same("num_layers"),
+        "vocab_size": setting("vocab_size"),
+        "d_model": setting("d_model"),
+        "n_heads": setting("num_heads"),
+        "d_head": setting("d_kv"),
+        "d_ff": setting("d_ff"),
+        "n_encoder_layers": setting("num_layers"),
         "n_decoder_layers": Setting(("num_decoder_layers",), _read_decoder_layers, lambda n: {"num_decoder_layers": n}),
-        "n_buckets": same("relative_attention_num_buckets"),
-        "max_distance": same("relative_attention_max_distance"),
-        "feed_forward": same("feed_forward_proj"),
+        "n_buckets": setting("relative_attention_num_buckets"),
+        "max_distance": setting("relative_attention_max_distance"),
+        "feed_forward": setting("feed_forward_proj"),
         "tied": Setting(
             ("tie_word_embeddings", "scale_decoder_outputs"), _read_tied, lambda tied: {"tie_word_embeddings": tied}
         ),
-        "norm_eps": same("layer_norm_epsilon"),
-        "dropout": same("dropout_rate"),
+        "norm_eps": setting("layer_norm_epsilon"),
+        "dropout": setting("dropout_rate"),
     },
     fixed={"is_encoder_decoder": True},
     names=lambda config: NAMES,
@@ -198,22 +192,20 @@ def _size(d_model: int, n_heads: int, d_ff: int, n_layers: int, d_head: int = 64
 
 GATED = {"feed_forward": "gated-gelu", "tied": False}
 t5 = register(
-    Family(
-        T5Config,
-        build,
-        presets={
-            "t5-tiny": _size(128, 4, 512, 3, d_head=32).changed(vocab_size=8000),
-            "t5-small": T5Config(),
-            "t5-base": _size(768, 12, 3072, 12),
-            "t5-large": _size(1024, 16, 4096, 24),
-            "t5-3b": _size(1024, 32, 16384, 24, d_head=128),
-            "t5-11b": _size(1024, 128, 65536, 24, d_head=128),
-            "t5-v1.1-small": _size(512, 6, 1024, 8).changed(**GATED),
-            "t5-v1.1-base": _size(768, 12, 2048, 12).changed(**GATED),
-            "t5-v1.1-large": _size(1024, 16, 2816, 24).changed(**GATED),
-            "t5-v1.1-xl": _size(2048, 32, 5120, 24).changed(**GATED),
-            "t5-v1.1-xxl": _size(4096, 64, 10240, 24).changed(**GATED),
-        },
-        published=PUBLISHED,
-    )
+    T5Config,
+    build,
+    presets={
+        "t5-tiny": _size(128, 4, 512, 3, d_head=32).changed(vocab_size=8000),
+        "t5-small": T5Config(),
+        "t5-base": _size(768, 12, 3072, 12),
+        "t5-large": _size(1024, 16, 4096, 24),
+        "t5-3b": _size(1024, 32, 16384, 24, d_head=128),
+        "t5-11b": _size(1024, 128, 65536, 24, d_head=128),
+        "t5-v1.1-small": _size(512, 6, 1024, 8).changed(**GATED),
+        "t5-v1.1-base": _size(768, 12, 2048, 12).changed(**GATED),
+        "t5-v1.1-large": _size(1024, 16, 2816, 24).changed(**GATED),
+        "t5-v1.1-xl": _size(2048, 32, 5120, 24).changed(**GATED),
+        "t5-v1.1-xxl": _size(4096, 64, 10240, 24).changed(**GATED),
+    },
+    published=PUBLISHED,
 )

@@ -11,26 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import nn
 
-from ..core import (
-    Decoder,
-    DecoderLayer,
-    Encoder,
-    EncoderDecoder,
-    EncoderLayer,
-    FeedForward,
-    Hidden,
-    LayerNorm,
-    MultiHeadAttention,
-    Positions,
-    PostNorm,
-    PreNorm,
-    Vectors,
-)
+from .. import core
+
+S = TypeVar("S", core.Encoder, core.Decoder)
 
 
 def from_torch(module: nn.Module) -> nn.Module:
@@ -64,12 +52,12 @@ def _copy(target: Any, source: Any) -> Any:
     return target
 
 
-def _attention_in(theirs: Any) -> MultiHeadAttention:
+def _attention_in(theirs: Any) -> core.MultiHeadAttention:
     if theirs.bias_k is not None or theirs.add_zero_attn:
         raise ValueError("add_bias_kv and add_zero_attn have no counterpart; only plain attention can be converted")
     if theirs.kdim != theirs.vdim:
         raise ValueError(f"keys and values must come from one memory, but kdim={theirs.kdim} and vdim={theirs.vdim}")
-    ours = MultiHeadAttention(
+    ours = core.MultiHeadAttention(
         theirs.embed_dim,
         theirs.num_heads,
         d_memory=theirs.kdim,
@@ -90,12 +78,12 @@ def _attention_in(theirs: Any) -> MultiHeadAttention:
     return ours
 
 
-def _attention_out(ours: MultiHeadAttention) -> nn.MultiheadAttention:
+def _attention_out(ours: core.MultiHeadAttention) -> nn.MultiheadAttention:
     d_model, width = ours.query.in_features, ours.query.out_features
-    if ours.n_kv_heads != ours.n_heads or width != d_model or ours.attention.scale is not None:
+    if ours.n_kv_heads != ours.n_heads or width != d_model or ours.attention.scale is not None or ours.normalizes:
         raise ValueError(
-            "torch.nn.MultiheadAttention has as many key/value heads as heads, d_head = d_model / n_heads "
-            "and the scale 1/√K; this attention differs"
+            "torch.nn.MultiheadAttention has as many key/value heads as heads, d_head = d_model / n_heads, "
+            "the scale 1/√K and no norm of queries and keys; this attention differs"
         )
     d_memory = ours.key_value.in_features
     theirs: Any = nn.MultiheadAttention(
@@ -120,24 +108,24 @@ def _attention_out(ours: MultiHeadAttention) -> nn.MultiheadAttention:
     return theirs
 
 
-def _norm_in(theirs: nn.Module | None) -> LayerNorm | None:
+def _norm_in(theirs: nn.Module | None) -> core.LayerNorm | None:
     if theirs is None:
         return None
     if not isinstance(theirs, nn.LayerNorm) or theirs.weight is None:
         raise TypeError(f"a LayerNorm with a weight is expected, not {type(theirs).__name__}")
-    return _copy(LayerNorm(theirs.normalized_shape[0], eps=theirs.eps, bias=theirs.bias is not None), theirs)
+    return _copy(core.LayerNorm(theirs.normalized_shape[0], eps=theirs.eps, bias=theirs.bias is not None), theirs)
 
 
 def _norm_out(ours: nn.Module) -> nn.LayerNorm | None:
     if isinstance(ours, nn.Identity):
         return None
-    if not isinstance(ours, LayerNorm):
+    if not isinstance(ours, core.LayerNorm):
         raise TypeError(f"torch.nn's layers hold a LayerNorm, not {type(ours).__name__}")
     return _copy(nn.LayerNorm(ours.weight.shape[0], eps=ours.eps, bias=ours.bias is not None), ours)
 
 
-def _feed_forward_in(theirs: Any) -> FeedForward:
-    ours = FeedForward(
+def _feed_forward_in(theirs: Any) -> core.FeedForward:
+    ours = core.FeedForward(
         theirs.linear1.in_features,
         theirs.linear1.out_features,
         activation=theirs.activation,
@@ -151,19 +139,23 @@ def _feed_forward_in(theirs: Any) -> FeedForward:
 
 def _residuals_in(theirs: Any, parts: list[nn.Module]) -> list[nn.Module]:
     """torch numbers norms and dropouts by part: norm1 and dropout1 belong to the first."""
-    wrap = PreNorm if theirs.norm_first else PostNorm
+    wrap = core.PreNorm if theirs.norm_first else core.PostNorm
     numbered = [(part, getattr(theirs, f"norm{n}"), getattr(theirs, f"dropout{n}")) for n, part in enumerate(parts, 1)]
     return [wrap(part, _norm_in(norm) or nn.Identity(), dropout.p) for part, norm, dropout in numbered]
 
 
-def _layer_out(ours: EncoderLayer | DecoderLayer, kind: type[nn.Module], attentions: dict[str, Any]) -> nn.Module:
+def _layer_out(
+    ours: core.EncoderLayer | core.DecoderLayer, kind: type[nn.Module], attentions: dict[str, Any]
+) -> nn.Module:
     """A layer of torch's `kind`, whose attentions stand under these names, in the order of its norms."""
+    if isinstance(ours, core.ParallelLayer):
+        raise ValueError("torch.nn's layers run their parts one after the other, and not side by side")
     wraps: list[Any] = [*attentions.values(), ours.feed_forward]
-    if not all(type(wrap) in (PreNorm, PostNorm) for wrap in wraps):
+    if not all(type(wrap) in (core.PreNorm, core.PostNorm) for wrap in wraps):
         raise ValueError("torch.nn's layers hold each part in a residual with its norm: PreNorm or PostNorm here")
-    pre_norm = {isinstance(wrap, PreNorm) for wrap in wraps}
+    pre_norm = {isinstance(wrap, core.PreNorm) for wrap in wraps}
     forward = wraps[-1].part
-    if len(pre_norm) != 1 or not isinstance(forward, FeedForward):
+    if len(pre_norm) != 1 or not isinstance(forward, core.FeedForward):
         raise ValueError("torch.nn's layers have plain feed-forwards, and norms all before or all after their parts")
     theirs: Any = kind(
         forward.wide.in_features,
@@ -188,39 +180,31 @@ def _layer_out(ours: EncoderLayer | DecoderLayer, kind: type[nn.Module], attenti
     return theirs
 
 
-def _encoder_layer_in(theirs: nn.TransformerEncoderLayer) -> EncoderLayer:
-    return EncoderLayer(*_residuals_in(theirs, [_attention_in(theirs.self_attn), _feed_forward_in(theirs)]))
+def _encoder_layer_in(theirs: nn.TransformerEncoderLayer) -> core.EncoderLayer:
+    return core.EncoderLayer(*_residuals_in(theirs, [_attention_in(theirs.self_attn), _feed_forward_in(theirs)]))
 
 
-def _decoder_layer_in(theirs: nn.TransformerDecoderLayer) -> DecoderLayer:
+def _decoder_layer_in(theirs: nn.TransformerDecoderLayer) -> core.DecoderLayer:
     attentions = [_attention_in(theirs.self_attn), _attention_in(theirs.multihead_attn)]
-    return DecoderLayer(*_residuals_in(theirs, [*attentions, _feed_forward_in(theirs)]))
+    return core.DecoderLayer(*_residuals_in(theirs, [*attentions, _feed_forward_in(theirs)]))
 
 
-def _encoder_layer_out(ours: EncoderLayer) -> nn.Module:
-    return _layer_out(ours, nn.TransformerEncoderLayer, {"self_attn": ours.attention})
-
-
-def _decoder_layer_out(ours: DecoderLayer) -> nn.Module:
+def _decoder_layer_out(ours: core.DecoderLayer) -> nn.Module:
     attentions = {"self_attn": ours.attention, "multihead_attn": ours.cross_attention}
     return _layer_out(ours, nn.TransformerDecoderLayer, attentions)
 
 
-def _encoder_in(theirs: nn.TransformerEncoder) -> Encoder:
-    return Encoder([from_torch(layer) for layer in theirs.layers], norm=_norm_in(theirs.norm))
+def _stack_in(kind: type[S], theirs: Any) -> S:
+    """Our decoder masks causally by itself; theirs only when a mask is handed in."""
+    return kind([from_torch(layer) for layer in theirs.layers], norm=_norm_in(theirs.norm))
 
 
-def _decoder_in(theirs: nn.TransformerDecoder) -> Decoder:
-    """Ours masks causally by itself; theirs only when a mask is handed in."""
-    return Decoder([from_torch(layer) for layer in theirs.layers], norm=_norm_in(theirs.norm))
-
-
-def _stack_out(ours: Encoder | Decoder, kind: Callable[..., Any]) -> nn.Module:
-    if type(ours.positions) is not Positions or not isinstance(ours.entry, nn.Identity) or ours.dropout.p:
+def _stack_out(ours: core.Encoder | core.Decoder, kind: Callable[..., Any]) -> nn.Module:
+    if type(ours.positions) is not core.Positions or not isinstance(ours.entry, nn.Identity) or ours.dropout.p:
         raise ValueError("torch.nn's stacks have no positions, no norm and no dropout before their layers")
     if [type(part) for part in ours.mask.parts] != [type(part) for part in ours.default_mask.parts]:
         raise ValueError("torch.nn's stacks have no mask of their own; hand it in at every call there")
-    wanted = EncoderLayer if isinstance(ours, Encoder) else DecoderLayer
+    wanted = core.EncoderLayer if isinstance(ours, core.Encoder) else core.DecoderLayer
     if not ours.layers or not all(isinstance(layer, wanted) for layer in ours.layers):
         raise ValueError(f"torch.nn's counterpart of this {type(ours).__name__} holds {wanted.__name__}s, at least one")
     layers = nn.ModuleList(to_torch(layer) for layer in ours.layers)
@@ -229,30 +213,22 @@ def _stack_out(ours: Encoder | Decoder, kind: Callable[..., Any]) -> nn.Module:
     return theirs
 
 
-def _encoder_out(ours: Encoder) -> nn.Module:
-    return _stack_out(ours, partial(nn.TransformerEncoder, enable_nested_tensor=False))
-
-
-def _decoder_out(ours: Decoder) -> nn.Module:
-    return _stack_out(ours, nn.TransformerDecoder)
-
-
-def _transformer_in(theirs: nn.Transformer) -> EncoderDecoder:
-    return EncoderDecoder(
-        source_embedding=Vectors(),
-        encoder=_encoder_in(theirs.encoder),
-        target_embedding=Vectors(),
-        decoder=_decoder_in(theirs.decoder),
-        head=Hidden(),
+def _transformer_in(theirs: nn.Transformer) -> core.EncoderDecoder:
+    return core.EncoderDecoder(
+        source_embedding=core.Vectors(),
+        encoder=_stack_in(core.Encoder, theirs.encoder),
+        target_embedding=core.Vectors(),
+        decoder=_stack_in(core.Decoder, theirs.decoder),
+        head=core.Hidden(),
     )
 
 
-def _transformer_out(ours: EncoderDecoder) -> nn.Transformer:
+def _transformer_out(ours: core.EncoderDecoder) -> nn.Transformer:
     parts = ours.source_embedding, ours.target_embedding, ours.head
-    if not all(isinstance(part, Vectors | Hidden) for part in parts):
+    if not all(isinstance(part, core.Vectors | core.Hidden) for part in parts):
         raise ValueError("torch.nn.Transformer has no embeddings and no output layer; convert the encoder and decoder")
     encoder, decoder = to_torch(ours.encoder), to_torch(ours.decoder)
-    attention: Any = cast("Encoder", ours.encoder).layers[0].attention  # to_torch takes no other encoder
+    attention: Any = cast("core.Encoder", ours.encoder).layers[0].attention  # to_torch takes no other encoder
     theirs = nn.Transformer(
         attention.part.query.in_features,
         attention.part.n_heads,
@@ -269,15 +245,15 @@ _FROM: dict[type[nn.Module], Callable[[Any], nn.Module]] = {
     nn.MultiheadAttention: _attention_in,
     nn.TransformerEncoderLayer: _encoder_layer_in,
     nn.TransformerDecoderLayer: _decoder_layer_in,
-    nn.TransformerEncoder: _encoder_in,
-    nn.TransformerDecoder: _decoder_in,
+    nn.TransformerEncoder: partial(_stack_in, core.Encoder),
+    nn.TransformerDecoder: partial(_stack_in, core.Decoder),
     nn.Transformer: _transformer_in,
 }
 _TO: dict[type[nn.Module], Callable[[Any], nn.Module]] = {
-    MultiHeadAttention: _attention_out,
-    EncoderLayer: _encoder_layer_out,
-    DecoderLayer: _decoder_layer_out,
-    Encoder: _encoder_out,
-    Decoder: _decoder_out,
-    EncoderDecoder: _transformer_out,
+    core.MultiHeadAttention: _attention_out,
+    core.EncoderLayer: lambda ours: _layer_out(ours, nn.TransformerEncoderLayer, {"self_attn": ours.attention}),
+    core.DecoderLayer: _decoder_layer_out,
+    core.Encoder: lambda ours: _stack_out(ours, partial(nn.TransformerEncoder, enable_nested_tensor=False)),
+    core.Decoder: lambda ours: _stack_out(ours, nn.TransformerDecoder),
+    core.EncoderDecoder: _transformer_out,
 }

@@ -8,28 +8,13 @@ from typing import Any, ClassVar, Literal
 
 from torch import nn
 
+from .. import core
 from ..config import FamilyConfig
-from ..core import (
-    ClassHead,
-    Encoder,
-    EncoderLayer,
-    EncoderOnly,
-    FeedForward,
-    FirstToken,
-    Hidden,
-    LayerNorm,
-    Learned,
-    Mean,
-    MultiHeadAttention,
-    PatchEmbedding,
-    PoolingHead,
-    PreNorm,
-)
 from ..core.init import linear
 from ..errors import ConfigError
-from .names import ONE_ROW, Layout, Link, Names, link
-from .published import ACTIVATIONS, CLASSES, Given, Published, Setting, same, words
-from .registry import Family, initialize_normal, register
+from .hf_config import ACTIVATIONS, CLASSES, Given, Published, Setting, enum, setting
+from .registry import initialize_normal, register
+from .weight_map import ONE_ROW, Layout, Link, WeightMap, link
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,10 +44,7 @@ class ImageConfig(FamilyConfig):
             f"an image of image_size={self.image_size} cannot be cut into patches of patch_size={self.patch_size}; "
             "change one",
         )
-        self.require(
-            self.d_model % self.n_heads == 0,
-            f"d_model={self.d_model} is not divisible by n_heads={self.n_heads}; change one",
-        )
+        self.require_divisible("d_model", "n_heads")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,44 +61,46 @@ class ViTConfig(ImageConfig):
 
 
 HEADS: dict[str, Callable[[ImageConfig], nn.Module]] = {
-    "classes": lambda config: ClassHead(FirstToken(), config.d_model, config.n_classes),
-    "pooled": lambda config: PoolingHead(FirstToken(), linear(config.d_model, config.d_model), "tanh"),
-    "mean": lambda config: PoolingHead(Mean()),
-    "hidden": lambda config: Hidden(),
+    "classes": lambda config: core.ClassHead(core.FirstToken(), config.d_model, config.n_classes),
+    "pooled": lambda config: core.PoolingHead(core.FirstToken(), linear(config.d_model, config.d_model), "tanh"),
+    "mean": lambda config: core.PoolingHead(core.Mean()),
+    "hidden": lambda config: core.Hidden(),
 }
 
 
-def assemble(config: ImageConfig, head: nn.Module, *, n_prefix: int) -> EncoderOnly:
+def assemble(config: ImageConfig, head: nn.Module, *, n_prefix: int) -> core.EncoderOnly:
     """Put the parts together, under this head; so many learned tokens stand before the patches."""
     d_model = config.d_model
 
-    def norm() -> LayerNorm:
-        return LayerNorm(d_model, eps=config.norm_eps)
+    def norm() -> core.LayerNorm:
+        return core.LayerNorm(d_model, eps=config.norm_eps)
 
     def layer() -> nn.Module:
-        attention = MultiHeadAttention(
+        attention = core.MultiHeadAttention(
             d_model, config.n_heads, bias=config.qkv_bias, out_bias=True, dropout=config.attention_dropout
         )
-        feed_forward = FeedForward(d_model, config.d_ff, activation=config.activation)
-        return EncoderLayer(PreNorm(attention, norm(), config.dropout), PreNorm(feed_forward, norm(), config.dropout))
+        feed_forward = core.FeedForward(d_model, config.d_ff, activation=config.activation)
+        return core.EncoderLayer(
+            core.PreNorm(attention, norm(), config.dropout), core.PreNorm(feed_forward, norm(), config.dropout)
+        )
 
-    embedding = PatchEmbedding(
+    embedding = core.PatchEmbedding(
         d_model,
         image_size=config.image_size,
         patch_size=config.patch_size,
         n_channels=config.n_channels,
         n_prefix=n_prefix,
     )
-    encoder = Encoder(
+    encoder = core.Encoder(
         [layer() for _ in range(config.n_layers)],
-        positions=Learned(n_prefix + embedding.n_patches, d_model),
+        positions=core.Learned(n_prefix + embedding.n_patches, d_model),
         norm=norm(),
         dropout=config.dropout,
     )
-    return initialize_normal(EncoderOnly(embedding=embedding, encoder=encoder, head=head), 0.02)
+    return initialize_normal(core.EncoderOnly(embedding=embedding, encoder=encoder, head=head), 0.02)
 
 
-def build(config: ViTConfig) -> EncoderOnly:
+def build(config: ViTConfig) -> core.EncoderOnly:
     """The class token stands first."""
     return assemble(config, HEADS[config.head](config), n_prefix=1)
 
@@ -130,7 +114,7 @@ TOPS: dict[str, tuple[Link, ...]] = {
 
 def table(
     config: ImageConfig, head: str, *, model: str, tokens: tuple[str, ...], tops: Mapping[str, tuple[Link, ...]]
-) -> Names:
+) -> WeightMap:
     """The names of a model that is called `model`, with the learned `tokens` before its patches and `tops` as heads.
 
     The model alone has names without a prefix; with classes on top, its names begin with its own.
@@ -140,7 +124,7 @@ def table(
     shape = config.n_channels, config.patch_size, config.patch_size
     convolution = Layout(lambda weight: weight.unflatten(1, shape), lambda weight: weight.flatten(1))
     others = [line for name, lines in tops.items() if name != head for line in lines]
-    return Names(
+    return WeightMap(
         (
             link("embedding.prefix", tuple(f"{base}embeddings.{token}" for token in tokens), ONE_ROW),
             link("embedding.project.weight", f"{base}embeddings.patch_embeddings.projection.weight", convolution),
@@ -181,17 +165,17 @@ def _square(key: str) -> Setting:
 SETTINGS = {
     "image_size": _square("image_size"),
     "patch_size": _square("patch_size"),
-    "n_channels": same("num_channels"),
-    "d_model": same("hidden_size", "pooler_output_size"),
-    "n_heads": same("num_attention_heads"),
-    "d_ff": same("intermediate_size"),
-    "n_layers": same("num_hidden_layers"),
-    "activation": words("hidden_act", ACTIVATIONS),
-    "qkv_bias": same("qkv_bias"),
+    "n_channels": setting("num_channels"),
+    "d_model": setting("hidden_size", "pooler_output_size"),
+    "n_heads": setting("num_attention_heads"),
+    "d_ff": setting("intermediate_size"),
+    "n_layers": setting("num_hidden_layers"),
+    "activation": enum("hidden_act", ACTIVATIONS),
+    "qkv_bias": setting("qkv_bias"),
     "n_classes": CLASSES,
-    "norm_eps": same("layer_norm_eps"),
-    "dropout": same("hidden_dropout_prob"),
-    "attention_dropout": same("attention_probs_dropout_prob"),
+    "norm_eps": setting("layer_norm_eps"),
+    "dropout": setting("hidden_dropout_prob"),
+    "attention_dropout": setting("attention_probs_dropout_prob"),
 }
 FIXED = {"is_encoder_decoder": False, "pooler_act": "tanh"}
 
@@ -211,26 +195,82 @@ PUBLISHED = Published(
 BASE = ViTConfig(n_classes=1000)
 LARGE = BASE.changed(d_model=1024, n_heads=16, d_ff=4096, n_layers=24)
 vit = register(
-    Family(
-        ViTConfig,
-        build,
-        presets={
-            "vit-tiny": ViTConfig(
-                image_size=28,
-                patch_size=7,
-                n_channels=1,
-                d_model=64,
-                n_heads=4,
-                d_ff=256,
-                n_layers=4,
-                n_classes=10,
-            ),
-            "vit-small-16": BASE.changed(d_model=384, n_heads=6, d_ff=1536),
-            "vit-base-16": BASE,
-            "vit-base-32": BASE.changed(patch_size=32),
-            "vit-large-16": LARGE,
-            "vit-huge-14": LARGE.changed(patch_size=14, d_model=1280, d_ff=5120, n_layers=32),
-        },
-        published=PUBLISHED,
+    ViTConfig,
+    build,
+    presets={
+        "vit-tiny": ViTConfig(
+            image_size=28,
+            patch_size=7,
+            n_channels=1,
+            d_model=64,
+            n_heads=4,
+            d_ff=256,
+            n_layers=4,
+            n_classes=10,
+        ),
+        "vit-small-16": BASE.changed(d_model=384, n_heads=6, d_ff=1536),
+        "vit-base-16": BASE,
+        "vit-base-32": BASE.changed(patch_size=32),
+        "vit-large-16": LARGE,
+        "vit-huge-14": LARGE.changed(patch_size=14, d_model=1280, d_ff=5120, n_layers=32),
+    },
+    published=PUBLISHED,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeiTConfig(ImageConfig):
+    """The defaults are the base model.
+
+    `head`: "distilled" gives the mean of the logits that the class token and the distillation token have, each from
+    an output of its own; the others are ViT's, and "classes" and "pooled" read the class token alone.
+    """
+
+    family: ClassVar[str] = "deit"
+
+    head: Literal["distilled", "classes", "pooled", "mean", "hidden"] = "distilled"
+
+
+def _distilled(config: ImageConfig) -> nn.Module:
+    return core.Average(
+        core.ClassHead(pool, config.d_model, config.n_classes) for pool in (core.FirstToken(), core.Token(1))
     )
+
+
+def build_deit(config: DeiTConfig) -> core.EncoderOnly:
+    """The class token stands first, the distillation token second."""
+    head = (HEADS | {"distilled": _distilled})[config.head]
+    return assemble(config, head(config), n_prefix=2)
+
+
+TOKENS = ("cls_token", "distillation_token")
+DISTILLED = (
+    link("head.heads.0.out.*", "cls_classifier.*"),
+    link("head.heads.1.out.*", "distillation_classifier.*"),
+)
+
+DEIT_PUBLISHED = Published(
+    model_type="deit",
+    architectures=(
+        ("DeiTForImageClassificationWithTeacher", {"head": "distilled"}),
+        ("DeiTForImageClassification", {"head": "classes"}),
+        ("DeiTModel", {"head": "hidden"}),
+        ("DeiTModel", {"head": "mean"}),
+        ("DeiTModel", {"head": "pooled"}),
+    ),
+    settings=SETTINGS,
+    fixed=FIXED,
+    names=lambda config: table(config, config.head, model="deit", tokens=TOKENS, tops=TOPS | {"distilled": DISTILLED}),
+)
+
+DEIT_BASE = DeiTConfig(n_classes=1000)
+deit = register(
+    DeiTConfig,
+    build_deit,
+    presets={
+        "deit-tiny": DEIT_BASE.changed(d_model=192, n_heads=3, d_ff=768),
+        "deit-small": DEIT_BASE.changed(d_model=384, n_heads=6, d_ff=1536),
+        "deit-base": DEIT_BASE,
+    },
+    published=DEIT_PUBLISHED,
 )

@@ -13,8 +13,9 @@ from ..core import DecoderOnly, EncoderDecoder, Forecaster, PatchEmbedding
 from ..data.published_tokenizer import PublishedTokenizer, Unit, tokenizer_of
 from ..errors import ConfigError, DataError, unknown
 from ..families import Imported, PublishedWarning, describe
-from ..families.checkpoint import LayoutError, read_checkpoint
+from ..families.checkpoint_files import LayoutError
 from ..families.ctranslate2 import from_ctranslate2
+from ..families.hf_io import read_checkpoint
 from ..files import new_folder, write_text
 from . import load
 from .bundle import split_defaults

@@ -15,8 +15,9 @@ from ..data.images import RESAMPLING
 from ..data.published_tokenizer import PublishedTokenizer
 from ..data.tokenizer import Tokenizer
 from ..families import GenerationDefaults
-from ..families.checkpoint import LayoutError, read_checkpoint, write_checkpoint
+from ..families.checkpoint_files import LayoutError
 from ..families.ctranslate2 import ExportError
+from ..families.hf_io import read_checkpoint, write_checkpoint
 from ..files import new_folder, write_text
 from . import load
 from .bundle import CONFIG, join_defaults

@@ -24,7 +24,7 @@ from ..data.store import Encoded, TokenStore
 from ..data.text_tokenizers import PiecesConfig, learn_tokenizer
 from ..errors import ConfigError, DataError
 from ..families import build, config_of
-from ..families.checkpoint import read_checkpoint
+from ..families.hf_io import read_checkpoint
 from ..families.reader import ReaderConfig
 from ..families.weights import put_weights, weights_of
 from ..training.config import TrainingConfig

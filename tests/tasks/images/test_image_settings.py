@@ -11,8 +11,7 @@ from small_classifiers import found, theirs
 
 from heedful.errors import ConfigError
 from heedful.families import PublishedWarning
-from heedful.families.deit import DeiTConfig
-from heedful.families.vit import ImageConfig, ViTConfig
+from heedful.families.vit import DeiTConfig, ImageConfig, ViTConfig
 from heedful.tasks.images import ImageClassifier, ImageSettings
 from heedful.tasks.images.predictor import published_settings
 

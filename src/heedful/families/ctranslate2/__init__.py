@@ -1,24 +1,16 @@
 """CTranslate2's models, in and out: an engine in C++ that many translators are deployed with.
 
-`binary` reads its file without it; `variables`, `parts`, `places` and `inward` make a module of what was read, and
-`folder` a model. `survey` says which of our parts it has a place for, `outward` fills its specification with them.
+`binary` reads its file without it, `reading` makes a module of what was read, `writing` fills its specification with a
+module's weights, and `folder` reads and writes a whole model.
 """
 
-from .binary import Binary, CTranslate2Error, read_binary
-from .folder import Model, Vocabularies, from_ctranslate2
-from .outward import spec_of
-from .survey import ExportError, library
-from .written import write_folder
-
-__all__ = [
-    "Binary",
-    "CTranslate2Error",
-    "ExportError",
-    "Model",
-    "Vocabularies",
-    "from_ctranslate2",
-    "library",
-    "read_binary",
-    "spec_of",
-    "write_folder",
-]
+from .binary import Binary as Binary
+from .binary import CTranslate2Error as CTranslate2Error
+from .binary import read_binary as read_binary
+from .folder import Model as Model
+from .folder import Vocabularies as Vocabularies
+from .folder import from_ctranslate2 as from_ctranslate2
+from .folder import write_folder as write_folder
+from .writing import ExportError as ExportError
+from .writing import library as library
+from .writing import spec_of as spec_of

@@ -1,20 +1,12 @@
-"""CTranslate2's model.bin, read without CTranslate2: which model it is, and its variables by name.
-
-All numbers are little-endian. A text is its length in two bytes, then so many bytes, the last of them 0.
-
-    version (4 bytes), specification (text), revision (4), count (4), then for each variable
-        name (text), rank (1), each dimension (4), dtype (1), size (4), data
-    from version 3 on: count (4), then for each alias its name and the name that it stands for (texts)
-
-Before version 4 the dtype is the width of a number, and the size counts numbers instead of bytes. No size is
-believed: what the file does not hold is refused before anything of that size is made.
-"""
+"""CTranslate2's model.bin: its variables read without CTranslate2, and taken one by one."""
 
 from __future__ import annotations
 
 import math
 import os
+import re
 import struct
+from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -22,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ...errors import HeedfulError
+from ..weights import NAMED, WeightsError
 
 VERSIONS = range(2, 7)
 DTYPES = (torch.float32, torch.int8, torch.int16, torch.int32, torch.float16, torch.bfloat16)
@@ -124,3 +117,91 @@ class _Reader:
         if len(found) != count:
             raise CTranslate2Error(f"it was cut short while it was read, in the middle of {what}")
         return found
+
+
+class Variables:
+    """Weights come as float32, whatever they were stored as; settings as numbers."""
+
+    def __init__(self, stored: Mapping[str, Tensor]) -> None:
+        self._stored = stored
+        self._asked: set[str] = set()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._stored
+
+    def weight(self, name: str) -> Tensor:
+        """A weight by its name, dequantised."""
+        found = self._taken(name)
+        if found is None:
+            raise WeightsError(f"the model lacks {name}")
+        if found.is_floating_point():
+            return found.float()
+        scale = self._taken(f"{name}_scale")
+        if found.dtype not in (torch.int8, torch.int16) or scale is None:
+            raise WeightsError(f"{name} holds {found.dtype} without a {name}_scale to make numbers of them")
+        if scale.dim() and tuple(scale.shape) != tuple(found.shape[:1]):
+            raise WeightsError(f"{name} is {tuple(found.shape)}, but its scales are {tuple(scale.shape)}")
+        return found.float() / scale.float().reshape(-1, *[1] * (found.dim() - 1))
+
+    def matrix(self, name: str) -> Tensor:
+        """A weight of two dimensions."""
+        found = self.weight(name)
+        if found.dim() != 2 or not found.numel():
+            raise WeightsError(f"{name} is {tuple(found.shape)} and should be a matrix")
+        return found
+
+    def vector(self, name: str) -> Tensor | None:
+        """A weight of one dimension; None where it is left out."""
+        if name not in self:
+            return None
+        found = self.weight(name)
+        if found.dim() != 1:
+            raise WeightsError(f"{name} is {tuple(found.shape)} and should be a vector")
+        return found
+
+    def number(self, name: str, default: float) -> float:
+        """A setting, or what it is where it is left out."""
+        found = self._taken(name)
+        if found is None:
+            return default
+        if found.numel() != 1:
+            raise WeightsError(f"{name} is {tuple(found.shape)} and should be one number")
+        value = float(found)
+        if not math.isfinite(value):
+            raise WeightsError(f"{name} is {value} and should be finite")
+        return value
+
+    def is_flag(self, name: str) -> bool:
+        """Whether a setting is stored as yes or no."""
+        return self._stored[name].dtype == torch.int8
+
+    def count(self, prefix: str) -> int:
+        """How many layers there are: the numbers behind a prefix, which leave none out."""
+        found = {
+            int(match[1]) for name in self._stored if (match := re.match(rf"{re.escape(prefix)}(\d{{1,6}})/", name))
+        }
+        if not found or found != set(range(len(found))):
+            raise WeightsError(f"{prefix}0, {prefix}1, … are not all there")
+        return len(found)
+
+    def same(self, first: str, second: str) -> bool:
+        """Whether two names stand for one weight, or for equal ones: older files know no aliases."""
+        one, other = self._stored[first], self._stored[second]
+        if one is other:
+            return True
+        return (
+            one.dtype == other.dtype
+            and torch.equal(one, other)
+            and torch.equal(self.weight(first), self.weight(second))
+        )
+
+    def refuse_others(self) -> None:
+        """All that was not asked for changes what the model computes in a way that nothing here does."""
+        others = sorted(set(self._stored) - self._asked)
+        if others:
+            more = f", and {len(others) - NAMED} more" if len(others) > NAMED else ""
+            raise WeightsError(f"the model has parts that have no place here: {', '.join(others[:NAMED])}{more}")
+
+    def _taken(self, name: str) -> Tensor | None:
+        self._asked.add(name)
+        return self._stored.get(name)

@@ -1,4 +1,4 @@
-"""A CTranslate2 model's folder: model.bin, config.json where there is one, and its vocabularies."""
+"""A CTranslate2 model's folder, in and out: model.bin, config.json where there is one, and its vocabularies."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
+from ...core import DecoderOnly
 from ...errors import DataError, unknown
-from ..defaults import GenerationDefaults
+from ..hf_config import GenerationDefaults
 from ..weights import WeightsError
-from .binary import CTranslate2Error, read_binary
-from .inward import Usual, decoder_only, encoder_decoder
-from .variables import Variables
+from .binary import CTranslate2Error, Variables, read_binary
+from .reading import Usual, decoder_only, encoder_decoder
+from .writing import ExportError, spec_of
 
 HEADS = {"TransformerSpec": 8, "TransformerBase": 8, "TransformerBig": 16}  # of translators that do not say it
 LANGUAGE_MODEL = "TransformerDecoderSpec"
@@ -178,3 +179,58 @@ def _text(path: Path) -> str:
         return path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise CTranslate2Error(f"{path} cannot be read: {error}") from None
+
+
+def write_folder(model: Model, folder: str | Path, *, quantization: str | None = None) -> None:
+    """model.bin, config.json and the vocabularies, into a folder that is there. `spec_of` says what is refused."""
+    spec = spec_of(model.module)
+    source, target = model.vocabularies.source, model.vocabularies.target
+    if isinstance(model.module, DecoderOnly):
+        sides = {"vocabulary": (target, spec.get_vocabulary_size())}
+    else:
+        rows = spec.get_source_vocabulary_size()[0]
+        sides = {"source": (source, rows), "target": (target, spec.get_target_vocabulary_size())}
+    for side, (tokens, size) in sides.items():
+        _check_tokens(side, tokens, size)
+    if isinstance(model.module, DecoderOnly):
+        spec.register_vocabulary(list(target))
+    else:
+        spec.register_source_vocabulary(list(source))
+        spec.register_target_vocabulary(list(target))
+    _say(spec.config, model)
+    spec.validate()
+    spec.optimize(quantization=quantization)
+    spec.save(str(folder))
+
+
+def _check_tokens(side: str, tokens: tuple[str, ...], size: int) -> None:
+    """An id is a token's place there, so that every token must be another."""
+    if len(tokens) != size:
+        raise ExportError(f"the {side} has {len(tokens):,} tokens, but the model has weights for {size:,}")
+    if len(set(tokens)) != size:
+        twice = next(token for index, token in enumerate(tokens) if token in tokens[:index])
+        raise ExportError(f"CTranslate2 tells tokens apart by their text, but the {side} has {twice!r} twice")
+
+
+def _say(config: Any, model: Model) -> None:
+    """The special tokens by their texts, which are the same on both sides there."""
+    vocabularies, defaults = model.vocabularies, model.defaults
+    source, target = vocabularies.source, vocabularies.target
+    alone = isinstance(model.module, DecoderOnly)
+    if len(defaults.end) != 1 or (defaults.start is None and not alone):
+        raise ExportError(f"CTranslate2 has one start and one end, not {defaults.start} and {defaults.end}")
+    end = target[defaults.end[0]]
+    start = end if defaults.start is None else target[defaults.start]
+    before, after = ([source[index] for index in around] for around in (vocabularies.before, vocabularies.after))
+    begin = before[0] if before else start
+    if before not in ([], [begin]) or after not in ([], [end]):
+        raise ExportError(
+            f"CTranslate2 can put one start before a source and {end!r} after it, not {before} and {after}"
+        )
+    # Texts that are no token become the unknown one, which must have a place; CTranslate2 would give it a new one.
+    usual = ["<unk>", *([] if defaults.pad is None else [target[defaults.pad]]), *target]
+    config.unk_token = next(token for token in usual if token in target and token in source)
+    config.bos_token, config.eos_token = begin, end
+    if not alone:
+        config.decoder_start_token = start
+        config.add_source_bos, config.add_source_eos = bool(before), bool(after)

@@ -12,7 +12,7 @@ from ...core import EncoderDecoder
 from ...data.text_tokenizers import PiecesConfig
 from ...errors import ConfigError, DataError
 from ...families import ComposedConfig, T5Config, config_of
-from ...families.checkpoint import read_checkpoint
+from ...families.hf_io import read_checkpoint
 from ...families.translator import AttentionConfig
 from ...generation import GenerationConfig
 from ...training.config import TrainingConfig

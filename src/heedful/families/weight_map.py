@@ -23,8 +23,8 @@ DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 class Layout(NamedTuple):
     """How a tensor of ours is written there, and read back."""
 
-    outward: Callable[[Tensor], Tensor]
-    inward: Callable[[Tensor], Tensor]
+    to_hf: Callable[[Tensor], Tensor]
+    from_hf: Callable[[Tensor], Tensor]
 
 
 PLAIN = Layout(lambda tensor: tensor, lambda tensor: tensor)
@@ -67,7 +67,7 @@ class Formula(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Names:
+class WeightMap:
     """A checkpoint's table.
 
     What is `computed` must say the same there. `ignored` names tensors that say nothing here, each with the reason.
@@ -82,14 +82,14 @@ class Names:
     older: Mapping[str, str] = field(default_factory=dict)
 
 
-def carry_out(state: Mapping[str, Tensor], names: Names) -> dict[str, Tensor]:
+def to_hf(state: Mapping[str, Tensor], names: WeightMap) -> dict[str, Tensor]:
     """A state_dict under its published names; what is shared stands under all of them."""
     published = _renamed(state, names)
     like = next(iter(published.values()))
     return published | {name: formula.compute().to(like) for name, formula in names.computed.items()}
 
 
-def carry_in(published: Mapping[str, Tensor], names: Names, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def from_hf(published: Mapping[str, Tensor], names: WeightMap, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The state_dict that published tensors make: of one dtype, on one device, not copied where the layout allows.
 
     `state` is the model's own, with its variables kept: on the meta device it says every shape, and what is shared,
@@ -109,7 +109,7 @@ def carry_in(published: Mapping[str, Tensor], names: Names, state: Mapping[str, 
     problems = []
     for ours, theirs, layout, absent in links:
         if all(name in given for name in theirs):
-            parts = [layout.inward(given[name].detach()) for name in theirs]
+            parts = [layout.from_hf(given[name].detach()) for name in theirs]
         elif absent is not None:
             parts = [absent(given, state[ours[0]]).detach()]
         else:
@@ -132,7 +132,7 @@ def _missing(given: Mapping[str, Tensor], links: list[Link], place: Mapping[str,
             yield from (f"{name} is missing" for name in theirs if name not in given)
 
 
-def _unfit(given: Mapping[str, Tensor], names: Names, wanted: Mapping[str, Tensor]) -> Iterator[str]:
+def _unfit(given: Mapping[str, Tensor], names: WeightMap, wanted: Mapping[str, Tensor]) -> Iterator[str]:
     """Tensors that have no place, or another shape or dtype than theirs."""
     for name, tensor in given.items():
         formula = names.computed.get(name)
@@ -151,16 +151,16 @@ def _several(names: str | tuple[str, ...]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else names
 
 
-def _renamed(state: Mapping[str, Tensor], names: Names) -> dict[str, Tensor]:
+def _renamed(state: Mapping[str, Tensor], names: WeightMap) -> dict[str, Tensor]:
     published = {}
     for ours, theirs, layout, _ in _links(names, state):
         rows = state[ours[0]] if len(ours) == 1 else torch.cat([state[name] for name in ours])
         for name, part in zip(theirs, rows.chunk(len(theirs)), strict=True):
-            published[name] = layout.outward(part).contiguous()
+            published[name] = layout.to_hf(part).contiguous()
     return published
 
 
-def _links(names: Names, state: Iterable[str]) -> Iterator[Link]:
+def _links(names: WeightMap, state: Iterable[str]) -> Iterator[Link]:
     """The table with its stars filled in, for the tensors that there are."""
     known = list(state)
     named: set[str] = set()
@@ -184,7 +184,9 @@ def _fill(pattern: str, parts: tuple[str, ...]) -> str:
     return pattern.replace("*", "{}").format(*parts)
 
 
-def _as_named_here(published: Mapping[str, Tensor], names: Names, wanted: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _as_named_here(
+    published: Mapping[str, Tensor], names: WeightMap, wanted: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
     """The tensors under the names of the table, without those ignored.
 
     A checkpoint may have or lack the prefix, and have older endings.

@@ -14,40 +14,27 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ...core import (
-    ACTIVATIONS,
-    Decoder,
-    DecoderLayer,
-    DecoderOnly,
-    DotProduct,
-    Encoder,
-    EncoderDecoder,
-    EncoderLayer,
-    LinearScaling,
-    Llama3Scaling,
-    MultiHeadAttention,
-    TokenEmbedding,
-    VocabularyHead,
-)
-from ...core.heads import Table
-from ...core.masks import Window
-from ...errors import HeedfulError
-from ..llama import ScalingConfig
-from .family import ComposedConfig, build
-from .parts import (
+from .. import core
+from ..core.heads import Table
+from ..core.masks import Window
+from ..errors import HeedfulError
+from .composed import (
     FEED_FORWARDS,
     NORMS,
     POSITIONS,
     RESIDUALS,
     AttentionPart,
+    ComposedConfig,
     FeedForwardPart,
     Kind,
     NormPart,
     PositionsPart,
     StackPart,
+    build,
 )
+from .llama import ScalingConfig
 
-SCALINGS: dict[type, Any] = {LinearScaling: "linear", Llama3Scaling: "llama3"}
+SCALINGS: dict[type, Any] = {core.LinearScaling: "linear", core.Llama3Scaling: "llama3"}
 TIED: dict[tuple[bool, bool], Any] = {
     (True, True): "all",
     (False, True): "output",
@@ -64,17 +51,17 @@ class DescriptionError(HeedfulError, ValueError):
 def describe(module: nn.Module) -> ComposedConfig:
     """The config from which `build` makes a model of the same parts, tied alike; only the weights are fresh."""
     model = _Model(module)
-    reads = type(model.at("", EncoderDecoder, DecoderOnly)) is EncoderDecoder
-    target = model.at("target_embedding" if reads else "embedding", TokenEmbedding)
-    source = model.at("source_embedding", TokenEmbedding) if reads else target
-    head = model.at("head", VocabularyHead)
+    reads = type(model.at("", core.EncoderDecoder, core.DecoderOnly)) is core.EncoderDecoder
+    target = model.at("target_embedding" if reads else "embedding", core.TokenEmbedding)
+    source = model.at("source_embedding", core.TokenEmbedding) if reads else target
+    head = model.at("head", core.VocabularyHead)
     if head.table is not target:
         model.at("head.table", Table)
     config = ComposedConfig(
         vocab_size=len(source.weight),
         target_vocab_size=None if len(target.weight) == len(source.weight) else len(target.weight),
-        encoder=model.stack("encoder", Encoder, source) if reads else None,
-        decoder=model.stack("decoder", Decoder, target),
+        encoder=model.stack("encoder", core.Encoder, source) if reads else None,
+        decoder=model.stack("decoder", core.Decoder, target),
         tied=TIED[reads and source is target, head.table is target],
         head_bias=head.bias is not None,
         head_scale=head.scale,
@@ -107,11 +94,11 @@ class _Model:
         part = self.at(place, *(kind.part for kind in kinds.values()))
         return next(name for name, kind in kinds.items() if kind.part is type(part)), part
 
-    def stack(self, place: str, kind: type[nn.Module], embedding: TokenEmbedding) -> StackPart:
+    def stack(self, place: str, kind: type[nn.Module], embedding: core.TokenEmbedding) -> StackPart:
         stack, first = self.at(place, kind), f"{place}.layers.0"
         if not len(stack.layers):
             raise _refusal(f"{place}.layers", "empty", "one layer or more")
-        reads = type(self.at(first, EncoderLayer, DecoderLayer)) is DecoderLayer
+        reads = type(self.at(first, core.EncoderLayer, core.DecoderLayer)) is core.DecoderLayer
         order, _ = self.kind(f"{first}.attention", RESIDUALS)
         return StackPart(
             d_model=embedding.weight.shape[1],
@@ -132,9 +119,9 @@ class _Model:
 
     def attention(self, place: str) -> AttentionPart:
         self.kind(place, RESIDUALS)
-        part = self.at(f"{place}.part", MultiHeadAttention)
+        part = self.at(f"{place}.part", core.MultiHeadAttention)
         query, out = (self.at(f"{place}.part.{name}", nn.Linear) for name in ("query", "out"))
-        product = self.at(f"{place}.part.attention", DotProduct)
+        product = self.at(f"{place}.part.attention", core.DotProduct)
         return AttentionPart(
             n_heads=part.n_heads,
             n_kv_heads=part.n_kv_heads,
@@ -198,11 +185,16 @@ def _scaling(scaling: Any, place: str) -> ScalingConfig:
     return ScalingConfig(kind=SCALINGS[type(scaling)], **asdict(scaling))
 
 
+def activation_name(function: Callable[[Tensor], Tensor]) -> str | None:
+    """The name that the core has for an activation; None where it has none."""
+    return next((name for name, known in core.ACTIVATIONS.items() if _comparable(function) == _comparable(known)), None)
+
+
 def _activation(given: Callable[[Tensor], Tensor], place: str) -> Any:
-    for name, known in ACTIVATIONS.items():
-        if _comparable(given) == _comparable(known):
-            return name
-    raise _refusal(place, repr(given), " or ".join(ACTIVATIONS))
+    name = activation_name(given)
+    if name is None:
+        raise _refusal(place, repr(given), " or ".join(core.ACTIVATIONS))
+    return name
 
 
 def _refuse_other_parts(module: nn.Module, twin: nn.Module) -> None:

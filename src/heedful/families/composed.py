@@ -1,0 +1,311 @@
+"""An encoder-decoder or a decoder alone, described part by part: for models that were read from elsewhere, unnamed.
+
+A config says of each part of which kind it is, and what that kind must know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from torch import nn
+
+from .. import core
+from ..config import Config, FamilyConfig
+from ..core import window
+from .llama import SCALINGS, ScalingConfig
+from .registry import register
+
+
+class Kind(NamedTuple):
+    """A part, and what its constructor is told: by the config, or by the stack in which it stands."""
+
+    part: type[nn.Module]
+    takes: tuple[str, ...]
+
+
+RESIDUALS = {
+    "pre": Kind(core.PreNorm, ("part", "norm", "dropout")),
+    "post": Kind(core.PostNorm, ("part", "norm", "dropout")),
+}
+NORMS = {
+    "layer": Kind(core.LayerNorm, ("d_model", "eps", "bias")),
+    "rms": Kind(core.RMSNorm, ("d_model", "eps")),
+}
+FEED_FORWARDS = {
+    "plain": Kind(core.FeedForward, ("d_model", "d_ff", "activation", "bias", "dropout")),
+    "gated": Kind(core.GatedFeedForward, ("d_model", "d_ff", "activation", "bias", "dropout")),
+}
+POSITIONS = {
+    "none": Kind(core.Positions, ()),
+    "sinusoidal": Kind(core.Sinusoidal, ("d_model", "max_length", "layout")),
+    "learned": Kind(core.Learned, ("d_model", "max_length", "offset")),
+    "relative": Kind(core.Relative, ("n_heads", "causal", "n_buckets", "max_distance")),
+    "rotary": Kind(core.Rotary, ("d_head", "base", "width", "interleaved", "scaling")),
+    "alibi": Kind(core.ALiBi, ("n_heads",)),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class KindPart(Config):
+    """One of several kinds of a part. What a kind takes must be said, and what it does not take must not."""
+
+    kinds: ClassVar[Mapping[str, Kind]]
+    optional: ClassVar[tuple[str, ...]] = ()
+
+    kind: str
+
+    def check(self) -> None:
+        takes = self.kinds[self.kind].takes
+        for field in fields(self):
+            said = getattr(self, field.name) is not None
+            if field.name in takes:
+                self.require(said or field.name in self.optional, f"the kind {self.kind!r} needs {field.name}")
+            elif field.name != "kind":
+                self.require(not said, f"{field.name} means nothing to the kind {self.kind!r}; leave it out")
+
+    def made(self, **known: Any) -> Any:
+        """The part, of what the config says and what else is known."""
+        part, takes = self.kinds[self.kind]
+        given = {field.name: getattr(self, field.name) for field in fields(self)} | known
+        return part(**{name: given[name] for name in takes})
+
+
+@dataclass(frozen=True, kw_only=True)
+class NormPart(KindPart):
+    """Over the features of a token. Only a layer norm knows of a bias."""
+
+    title: ClassVar[str] = "norm"
+    kinds = NORMS
+
+    kind: Literal["layer", "rms"]
+    eps: float
+    bias: bool | None = None
+
+    def check(self) -> None:
+        super().check()
+        self.require(self.eps >= 0, f"eps must not be below 0, but is {self.eps}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeedForwardPart(KindPart):
+    """Plain or gated; `bias` is of both of its maps."""
+
+    title: ClassVar[str] = "feed-forward"
+    kinds = FEED_FORWARDS
+
+    kind: Literal["plain", "gated"]
+    d_ff: int
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu", "tanh"]
+    bias: bool
+    dropout: float = 0.0
+
+    def check(self) -> None:
+        super().check()
+        self.require_positive("d_ff")
+        self.require_share("dropout")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PositionsPart(KindPart):
+    """A scheme, and what that scheme alone must know; relative ones look back in a decoder and both ways before it."""
+
+    title: ClassVar[str] = "positions"
+    kinds = POSITIONS
+    optional = ("scaling",)
+
+    kind: Literal["none", "sinusoidal", "learned", "relative", "rotary", "alibi"]
+    max_length: int | None = None
+    layout: Literal["interleaved", "halves"] | None = None
+    offset: int | None = None
+    n_buckets: int | None = None
+    max_distance: int | None = None
+    base: float | None = None
+    width: int | None = None
+    interleaved: bool | None = None
+    scaling: ScalingConfig | None = None
+
+    def check(self) -> None:
+        super().check()
+        self.require_positive("max_length", "n_buckets", "max_distance", "width")
+        self.require(self.offset is None or self.offset >= 0, f"offset must not be below 0, but is {self.offset}")
+        self.require(self.base is None or self.base > 0, f"base must be above 0, but is {self.base}")
+        self.require(not (self.width or 0) % 2, f"rotary positions turn pairs, so width={self.width} must be even")
+        self.require(
+            self.n_buckets is None or (self.n_buckets >= 4 and (self.max_distance or 0) > self.n_buckets // 2),
+            f"n_buckets={self.n_buckets} to max_distance={self.max_distance} leave no near or no far distances",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionPart(Config):
+    """Of several heads; None as MultiHeadAttention means it. `scale` multiplies the scores, 1/√K unless given."""
+
+    title: ClassVar[str] = "attention"
+
+    n_heads: int
+    n_kv_heads: int | None = None
+    d_head: int | None = None
+    bias: bool = True
+    out_bias: bool | None = None
+    scale: float | None = None
+    dropout: float = 0.0
+
+    def check(self) -> None:
+        self.require_positive("n_heads", "n_kv_heads", "d_head")
+        self.require_share("dropout")
+        self.require_divisible("n_heads", "n_kv_heads")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackPart(Config):
+    """Layers that are alike, and what stands before and after them.
+
+    `embedding_scale` multiplies the vectors of its tokens; `order` says where `norm`, that of the layers, stands;
+    `window`: how near a token must be to be seen, None for any.
+    """
+
+    title: ClassVar[str] = "stack"
+
+    d_model: int
+    n_layers: int
+    attention: AttentionPart
+    feed_forward: FeedForwardPart
+    norm: NormPart
+    order: Literal["pre", "post"]
+    positions: PositionsPart
+    cross_attention: AttentionPart | None = None
+    embedding_scale: float = 1.0
+    entry_norm: NormPart | None = None
+    final_norm: NormPart | None = None
+    window: int | None = None
+    dropout: float = 0.0
+    entry_dropout: float = 0.0
+
+    def check(self) -> None:
+        self.require_positive("d_model", "n_layers", "window")
+        self.require_share("dropout", "entry_dropout")
+        for part in (self.attention, self.cross_attention or self.attention):
+            self.require(
+                part.d_head is not None or self.d_model % part.n_heads == 0,
+                f"d_model={self.d_model} is not divisible by n_heads={part.n_heads}; change one, or give d_head",
+            )
+        self.require(
+            (self.positions.width or 0) <= self.head_width,
+            f"positions turn width={self.positions.width} features, but heads have {self.head_width}",
+        )
+
+    @property
+    def head_width(self) -> int:
+        """K, the width of one head of the self-attention."""
+        return self.d_model // self.attention.n_heads if self.attention.d_head is None else self.attention.d_head
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComposedConfig(FamilyConfig):
+    """Without an encoder, a decoder alone. `target_vocab_size` is the source's unless given.
+
+    `tied` says what shares one matrix: "all" source, target and output; "output" target and output; "embeddings"
+    source and target; "none" nothing. `head_scale` multiplies what the output's matrix is given.
+    """
+
+    family: ClassVar[str] = "composed"
+
+    vocab_size: int
+    target_vocab_size: int | None = None
+    encoder: StackPart | None = None
+    decoder: StackPart
+    tied: Literal["all", "output", "embeddings", "none"] = "none"
+    head_bias: bool = False
+    head_scale: float = 1.0
+
+    def check(self) -> None:
+        self.require_positive("vocab_size", "target_vocab_size")
+        reads = self.decoder.cross_attention is not None
+        if self.encoder is None:
+            self.require(not reads, "a decoder alone has nothing to read: leave out cross_attention, or say an encoder")
+            self.require(self.target_vocab_size is None, "a decoder alone has one vocabulary: no target_vocab_size")
+            self.require(
+                self.tied in ("output", "none"), f'a decoder alone is tied="output" or "none", not {self.tied!r}'
+            )
+            return
+        self.require(reads, "a decoder that reads what an encoder made needs cross_attention")
+        self.require(self.encoder.cross_attention is None, "an encoder has no cross_attention; leave it out")
+        sides = ((self.vocab_size, self.encoder), (self.target_size, self.decoder))
+        source, target = ((size, stack.d_model, stack.embedding_scale) for size, stack in sides)
+        self.require(
+            self.tied in ("output", "none") or source == target,
+            f"tied={self.tied!r} needs one vocabulary, d_model and embedding_scale, but the source has {source} and "
+            f'the target {target}; use tied="output" or "none"',
+        )
+
+    @property
+    def target_size(self) -> int:
+        """How many tokens are written."""
+        return self.vocab_size if self.target_vocab_size is None else self.target_vocab_size
+
+
+def build(config: ComposedConfig) -> core.EncoderDecoder | core.DecoderOnly:
+    """Put the parts together."""
+    target = _embedding(config.target_size, config.decoder)
+    head = core.VocabularyHead(
+        config.decoder.d_model,
+        config.target_size,
+        table=target if config.tied in ("all", "output") else None,
+        bias=config.head_bias,
+        scale=config.head_scale,
+    )
+    if config.encoder is None:
+        return core.DecoderOnly(
+            embedding=target, decoder=core.Decoder(**_stack(config.decoder, core.Decoder)), head=head
+        )
+    shared = config.tied in ("all", "embeddings")
+    return core.EncoderDecoder(
+        source_embedding=target if shared else _embedding(config.vocab_size, config.encoder),
+        encoder=core.Encoder(**_stack(config.encoder, core.Encoder)),
+        target_embedding=target,
+        decoder=core.Decoder(**_stack(config.decoder, core.Decoder, d_memory=config.encoder.d_model)),
+        head=head,
+    )
+
+
+def _embedding(size: int, stack: StackPart) -> core.TokenEmbedding:
+    embedding = core.TokenEmbedding(size, stack.d_model, scale=False)
+    embedding.scale = stack.embedding_scale
+    return embedding
+
+
+def _stack(stack: StackPart, kind: type[core.Encoder | core.Decoder], *, d_memory: int | None = None) -> dict[str, Any]:
+    """What its constructor takes."""
+    d_model, scaling = stack.d_model, stack.positions.scaling
+
+    def residual(part: nn.Module) -> nn.Module:
+        return RESIDUALS[stack.order].part(part, stack.norm.made(d_model=d_model), stack.dropout)
+
+    def attention(part: AttentionPart, d_memory: int | None = None) -> nn.Module:
+        return residual(core.MultiHeadAttention(d_model, d_memory=d_memory, **part.to_dict()))
+
+    def layer() -> nn.Module:
+        reading, feed_forward = attention(stack.attention), residual(stack.feed_forward.made(d_model=d_model))
+        if stack.cross_attention is None:
+            return core.EncoderLayer(reading, feed_forward)
+        return core.DecoderLayer(reading, attention(stack.cross_attention, d_memory), feed_forward)
+
+    return {
+        "layers": [layer() for _ in range(stack.n_layers)],
+        "mask": kind.default_mask if stack.window is None else kind.default_mask & window(stack.window),
+        "positions": stack.positions.made(
+            d_model=d_model,
+            n_heads=stack.attention.n_heads,
+            d_head=stack.head_width,
+            causal=kind is core.Decoder,
+            scaling=None if scaling is None else SCALINGS[scaling.kind](scaling),
+        ),
+        "entry": None if stack.entry_norm is None else stack.entry_norm.made(d_model=d_model),
+        "norm": None if stack.final_norm is None else stack.final_norm.made(d_model=d_model),
+        "dropout": stack.entry_dropout,
+    }
+
+
+composed = register(ComposedConfig, build)
