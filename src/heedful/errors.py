@@ -25,6 +25,10 @@ class DataError(HeedfulError, ValueError):
     """Input that cannot be used: which file, which line, what to do about it."""
 
 
+class GenerationError(HeedfulError, RuntimeError):
+    """A model that cannot generate, and why."""
+
+
 class RecordingError(HeedfulError, RuntimeError):
     """Attention that cannot be looked at, and why."""
 

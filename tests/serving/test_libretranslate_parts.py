@@ -17,8 +17,8 @@ from heedful.serving.libretranslate.translating import TOGETHER, Part, parts, tr
 from heedful.serving.libretranslate.translators import Translators
 from heedful.serving.metrics import Metrics
 from heedful.serving.refusals import Refusal
-from heedful.tasks.answers import Answer
 from heedful.tasks.predictor import ItemError
+from heedful.tasks.text_generator import Answer
 
 
 class ShoutingDesk:

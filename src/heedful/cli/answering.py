@@ -10,12 +10,11 @@ from typing import Any, BinaryIO, Literal
 
 from ..data.readers.files import Line
 from ..errors import ConfigError
-from ..tasks.answers import Answer
 from ..tasks.classification import Classifier
 from ..tasks.embedding import Embedder
 from ..tasks.masked import Filler
 from ..tasks.reader import Reader, Text
-from ..tasks.writer import Writer
+from ..tasks.text_generator import Answer, TextGenerator
 
 Form = Literal["plain", "scores", "json"]
 _CONTROLS = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(code) != "\t"}
@@ -44,7 +43,7 @@ class Answering(ABC):
 class Writing(Answering):
     """Of a model that writes: its answers, best first. With several, each begins with the number of its line."""
 
-    model: Writer
+    model: TextGenerator
     form: Form
     words: dict[str, Any]  # of generation
 
@@ -119,7 +118,7 @@ class Reading(Answering):
 
 def answering(model: Any, form: Form, words: dict[str, Any]) -> Answering:
     """The way for a model; words of generation are for those that write."""
-    if isinstance(model, Writer):
+    if isinstance(model, TextGenerator):
         return Writing(model, form, words)
     if not isinstance(model, Reader):
         raise ConfigError(f'a model for {model.task} is used from Python: heedful.load("…").predict([…])')

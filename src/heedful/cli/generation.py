@@ -18,7 +18,7 @@ NBest = Annotated[
     int | None, typer.Option(min=1, help="How many answers to give for each text.", rich_help_panel=SEARCH)
 ]
 LengthPenalty = Annotated[float | None, typer.Option(help="Above 0 favours longer answers.", rich_help_panel=SEARCH)]
-Penalty = Annotated[
+LengthPenaltyKind = Annotated[
     Literal["power", "google"] | None,
     typer.Option(help="Divide by length^α, or by ((5 + length) / 6)^α as the paper does.", rich_help_panel=SEARCH),
 ]
@@ -46,8 +46,8 @@ MaxNewTokens = Annotated[int | None, typer.Option(min=1, help="Most tokens, the 
 RepetitionPenalty = Annotated[
     float | None, typer.Option(help="Above 1 makes what was written less likely.", rich_help_panel=RULES)
 ]
-NoRepeatNgrams = Annotated[
-    int | None, typer.Option(min=1, help="No so many tokens in a row come twice.", rich_help_panel=RULES)
+NoRepeatNgramSize = Annotated[
+    int | None, typer.Option(min=1, help="Forbid repeating any n-gram of this size.", rich_help_panel=RULES)
 ]
 
 

@@ -19,7 +19,18 @@ from ..tasks.classification import Classifier
 from ..tasks.forecasting import SeriesForecaster
 from ..tasks.images import ImageClassifier
 from ..tasks.looking import draw, look_at
-from .generation import Beam, LengthPenalty, MaxNewTokens, Penalty, Sample, Seed, Temperature, TopK, TopP, given
+from .generation import (
+    Beam,
+    LengthPenalty,
+    LengthPenaltyKind,
+    MaxNewTokens,
+    Sample,
+    Seed,
+    Temperature,
+    TopK,
+    TopP,
+    given,
+)
 from .words import say
 
 PAGE = Path("look.html")
@@ -67,7 +78,7 @@ def look(
     device: Annotated[str, typer.Option(help="cpu, cuda, or auto.")] = "auto",
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
-    penalty: Penalty = None,
+    length_penalty_kind: LengthPenaltyKind = None,
     max_new_tokens: MaxNewTokens = None,
     sample: Sample = False,
     temperature: Temperature = None,

@@ -27,12 +27,12 @@ from .answering import Answering, Form, Writing, answering
 from .generation import (
     Beam,
     LengthPenalty,
+    LengthPenaltyKind,
     MaxNewTokens,
     MinNewTokens,
     MinP,
     NBest,
-    NoRepeatNgrams,
-    Penalty,
+    NoRepeatNgramSize,
     Precision,
     RepetitionPenalty,
     Sample,
@@ -89,7 +89,7 @@ def predict(
     beam: Beam = None,
     n_best: NBest = None,
     length_penalty: LengthPenalty = None,
-    penalty: Penalty = None,
+    length_penalty_kind: LengthPenaltyKind = None,
     precision: Precision = None,
     sample: Sample = False,
     temperature: Temperature = None,
@@ -100,7 +100,7 @@ def predict(
     min_new_tokens: MinNewTokens = None,
     max_new_tokens: MaxNewTokens = None,
     repetition_penalty: RepetitionPenalty = None,
-    no_repeat_ngrams: NoRepeatNgrams = None,
+    no_repeat_ngram_size: NoRepeatNgramSize = None,
 ) -> None:
     """Use a trained model: raw text in, raw text out, as many lines out as in. Both are UTF-8.
 

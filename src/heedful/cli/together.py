@@ -11,11 +11,10 @@ import torch
 from torch import Tensor
 
 from ..data.share import Share
-from ..generation import Hypothesis
+from ..generation import GenerationConfig, Hypothesis, SearchStep
 from ..tasks.images import ImageClassifier
 from ..tasks.reader import Reader, Text
-from ..tasks.rounds import Call, Found
-from ..tasks.writer import Writer
+from ..tasks.text_generator import TextGenerator
 from ..training.parallel import Alone, world
 from .words import console, errors
 
@@ -39,8 +38,8 @@ def deal(model: Any, here: Alone) -> None:
     if here.size == 1:
         return
     # Of this one object alone: the tasks know nothing of processes, and nothing is asked of it in another way.
-    if isinstance(model, Writer):
-        model.found = _writing(model, here)  # type: ignore[method-assign]  # of this object alone
+    if isinstance(model, TextGenerator):
+        model.generate = _generating(model, here)  # type: ignore[method-assign]  # of this object alone
     elif isinstance(model, Reader):
         model.outputs = _reading(model, here)  # type: ignore[method-assign]  # of this object alone
     elif isinstance(model, ImageClassifier):
@@ -48,19 +47,21 @@ def deal(model: Any, here: Alone) -> None:
         model.look = lambda prepared: _dealt(here, prepared, look)  # type: ignore[method-assign]  # of this object alone
 
 
-def _writing(model: Writer, here: Alone) -> Callable[..., Found]:
-    own = model.found
+def _generating(model: TextGenerator, here: Alone) -> Callable[..., list[list[Hypothesis]]]:
+    generate = model.generate
 
-    def found(call: Call, **more: Any) -> Found:
-        if call.words.sample or more:  # chance falls as it does for one process, and whoever wants more sees it all
-            return own(call, **more)
+    def dealt(
+        inputs: Sequence[Sequence[int]], config: GenerationConfig, search_trace: list[list[SearchStep]] | None = None
+    ) -> list[list[Hypothesis]]:
+        if config.sample or search_trace is not None:  # chance falls as it does for one process; a trace is of all
+            return generate(inputs, config, search_trace)
 
         def work(share: Sequence[Sequence[int]]) -> list[list[dict[str, Any]]]:
-            return [[asdict(one) for one in several] for several in own(Call(share, call.words))]
+            return [[asdict(hypothesis) for hypothesis in several] for several in generate(share, config)]
 
-        return [[_hypothesis(**one) for one in several] for several in _dealt(here, call.inputs, work)]
+        return [[_hypothesis(**values) for values in several] for several in _dealt(here, inputs, work)]
 
-    return found
+    return dealt
 
 
 def _hypothesis(tokens: list[int], token_logprobs: list[float], **values: Any) -> Hypothesis:

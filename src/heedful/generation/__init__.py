@@ -1,9 +1,24 @@
 """Generation: from a model with a decoder and its inputs to the best answers."""
 
-from .config import GenerationConfig
-from .engine import generate, stream
-from .hypothesis import Hypothesis
-from .search import GenerationError
-from .streams import Stream
+from ..errors import GenerationError
+from .config import GenerationConfig, GenerationOptions
+from .engine import GenerationEngine, Stream, generate, stream
+from .request import EncoderMemory, GenerationRequest, RequestState, create_requests
+from .sequence import CandidateOutcome, Hypothesis, SearchStep
 
-__all__ = ["GenerationConfig", "GenerationError", "Hypothesis", "Stream", "generate", "stream"]
+__all__ = [
+    "CandidateOutcome",
+    "EncoderMemory",
+    "GenerationConfig",
+    "GenerationEngine",
+    "GenerationError",
+    "GenerationOptions",
+    "GenerationRequest",
+    "Hypothesis",
+    "RequestState",
+    "SearchStep",
+    "Stream",
+    "create_requests",
+    "generate",
+    "stream",
+]

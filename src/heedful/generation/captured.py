@@ -17,7 +17,7 @@ from torch import Tensor
 from ..core import KVCache
 from ..core.cache import KeysValues
 from .lean import LeanDecoder
-from .rules import indices
+from .logits import indices
 
 
 @dataclass(frozen=True)

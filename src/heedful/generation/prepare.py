@@ -12,13 +12,13 @@ import torch
 from torch import nn
 
 from ..core import KVCache, MultiHeadAttention
+from ..errors import GenerationError
 from .captured import Program, Shape
 from .int8 import in_int8, int8_works, packed
 from .known import runs_natively, takes_apart
 from .lean import LeanDecoder
 from .native.build import library, why_not
 from .native.model import NativeModel
-from .search import GenerationError
 
 KEPT = 4  # programs
 

@@ -11,9 +11,8 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..errors import ConfigError
-from ..tasks.answers import Answer
 from ..tasks.predictor import ItemError
-from ..tasks.writer import Writer
+from ..tasks.text_generator import Answer, TextGenerator
 from .house import house_of, served
 from .inputs import as_inputs
 from .leaving import while_here
@@ -45,7 +44,7 @@ class Asked(BaseModel):
     max_new_tokens: Count | None = None
     min_new_tokens: int | None = Field(None, ge=0, le=2**31)
     length_penalty: float | None = Field(None, ge=-10, le=10)
-    penalty: str | None = Field(None, pattern="^(power|google)$")
+    length_penalty_kind: str | None = Field(None, pattern="^(power|google)$")
     sample: bool | None = None
     temperature: float | None = Field(None, gt=0, le=100)
     top_k: Count | None = None
@@ -53,7 +52,7 @@ class Asked(BaseModel):
     min_p: Share | None = None
     seed: int | None = Field(None, ge=0, lt=2**63)
     repetition_penalty: float | None = Field(None, gt=0, le=100)
-    no_repeat_ngrams: Count | None = None
+    no_repeat_ngram_size: Count | None = None
 
     def words(self) -> dict[str, Any]:
         """Of generation, those that were given."""
@@ -144,7 +143,7 @@ async def predict(request: Request, model: str, asked: Asked) -> Json:
 async def _answers(request: Request, asks: Served, inputs: list[Any], words: dict[str, Any]) -> tuple[list[Any], int]:
     """The outputs, and how many tokens were written."""
     model, desk = asks.predictor, asks.desk
-    if isinstance(model, Writer):
+    if isinstance(model, TextGenerator):
         _check(request, words)
         found = await desk.candidates(inputs, **words)
         return [_written(*answers) for answers in found], sum(one.n_tokens for answers in found for one in answers)

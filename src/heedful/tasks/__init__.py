@@ -14,12 +14,12 @@ from .classification import Classifier
 from .embedding import Embedder
 from .forecasting import SeriesForecaster
 from .images import ImageClassifier
-from .language_model import Continuer
+from .language_model import CausalLanguageModel
 from .masked import Filler
-from .text_to_text import Rewriter
+from .text_to_text import TextToTextGenerator
 from .translation.translator import Translator
 
-TEXT = (Translator, Rewriter, Continuer, Filler, Classifier, Embedder)
+TEXT = (Translator, TextToTextGenerator, CausalLanguageModel, Filler, Classifier, Embedder)
 TASKS: dict[str, Any] = {kind.task: kind for kind in (*TEXT, ImageClassifier, SeriesForecaster)}
 
 

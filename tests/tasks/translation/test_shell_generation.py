@@ -16,18 +16,18 @@ import heedful as package
 from heedful.data.tokenizer import BYTE
 from heedful.generation import Hypothesis, Stream
 from heedful.tasks import writer
-from heedful.tasks.answers import Answer, best_joined
+from heedful.tasks.text_generator import Answer, best_joined
 from heedful.tasks.translation import Translator
 from shell import heedful
 
 pytest_plugins = ["quick_model"]
 
 WORDS: list[dict[str, Any]] = [
-    {"beam": 3, "length_penalty": 0.3, "penalty": "google"},
+    {"beam": 3, "length_penalty": 0.3, "length_penalty_kind": "google"},
     {"sample": True, "temperature": 1.5, "top_k": 9, "seed": 4},
     {"sample": True, "top_p": 0.8, "min_p": 0.01, "seed": 0},
     {"min_new_tokens": 3, "max_new_tokens": 6},
-    {"repetition_penalty": 1.4, "no_repeat_ngrams": 2},
+    {"repetition_penalty": 1.4, "no_repeat_ngram_size": 2},
     {"precision": "int8"},
     {"precision": "bf16"},
 ]

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ...core import ALiBi, Learned, Relative, Rotary, Sinusoidal
-from ..rules import indices
+from ..logits import indices
 from .model import NativeModel, NativeStack, empty
 from .structures import CRows
 

@@ -7,10 +7,10 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from ...tasks.predictor import ItemError
-from ..aside import aside
 from ..house import asks, house_of
 from ..leaving import while_here
 from ..refusals import PLAIN_REFUSALS, Refusal
+from ..worker import run_in_thread
 from .detecting import Detected, detect
 from .names import name_of
 from .parameters import Wish, given, texts_of, wish_of
@@ -86,7 +86,7 @@ async def frontend_settings(request: Request) -> FrontendSettings:
 async def _translation(request: Request, wish: Wish) -> Translation:
     house = house_of(request)
     size = sum(map(len, wish.q.texts))
-    apart, detected = await aside(size, parts, wish, Translators.of(house.models))
+    apart, detected = await run_in_thread(size, parts, wish, Translators.of(house.models))
     found: dict[int, Translated] = {}
     for part in apart:
         if part.model is not None:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ...tasks.answers import Answer
 from ...tasks.predictor import ItemError
-from ..desk import Desk
+from ...tasks.text_generator import Answer
 from ..metrics import Metrics
 from ..models import Served
+from ..worker import ModelWorker
 from .detecting import Detected, detect
 from .documents import Document, Marked, Run, Span, filled, plain, runs
 from .html import html
@@ -95,7 +95,7 @@ async def translated(part: Part, alternatives: int, metrics: Metrics) -> list[Tr
 class Answers:
     """What a desk answered, by text: the same text is asked once."""
 
-    def __init__(self, desk: Desk, words: dict[str, int]) -> None:
+    def __init__(self, desk: ModelWorker, words: dict[str, int]) -> None:
         self.to: dict[str, list[Answer]] = {}
         self._desk, self._words = desk, words
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import DataError
-from ...tasks.language_model import Continuer
+from ...tasks.language_model import CausalLanguageModel
 from ..refusals import Refusal
 from ..settings import Settings
 from .requests import CompletionRequest
@@ -24,7 +24,7 @@ PLAIN: dict[str, Any] = {  # nothing of a model's own taste: what a client does 
     "top_k": None,
     "min_p": None,
     "repetition_penalty": 1.0,
-    "no_repeat_ngrams": None,
+    "no_repeat_ngram_size": None,
 }
 
 
@@ -55,7 +55,7 @@ class Asked:
     _search: Mapping[str, Any]
 
     @classmethod
-    async def of(cls, request: CompletionRequest, model: Continuer, settings: Settings) -> Asked:
+    async def of(cls, request: CompletionRequest, model: CausalLanguageModel, settings: Settings) -> Asked:
         """Of a request that the model can answer within the limits."""
         _check_supported(request)
         n = request.n or 1
@@ -133,12 +133,12 @@ def _search(request: CompletionRequest) -> dict[str, Any]:
     return {"sample": True, "temperature": temperature, "top_p": None if top_p == 1 else top_p}
 
 
-def _prompts(given: Any, model: Continuer, settings: Settings) -> list[Prompt]:
+def _prompts(given: Any, model: CausalLanguageModel, settings: Settings) -> list[Prompt]:
     several = listed("" if given is None else given, settings, "prompt")
     return [_prompt(one, index, model) for index, one in enumerate(several)]
 
 
-def _prompt(given: str | list[int], index: int, model: Continuer) -> Prompt:
+def _prompt(given: str | list[int], index: int, model: CausalLanguageModel) -> Prompt:
     try:
         text = given if isinstance(given, str) else model.tokenizer.decode(given)
         (ids,) = model.inputs(text)

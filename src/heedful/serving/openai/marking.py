@@ -9,8 +9,8 @@ from functools import partial
 from itertools import pairwise
 from weakref import WeakKeyDictionary
 
-from ..desk import Desk, Token
 from ..models import Served
+from ..worker import ModelWorker, Token
 from .asking import Asked, Prompt
 from .replaying import AT_ONCE, Place, Replay
 from .shaping import Mark
@@ -18,7 +18,7 @@ from .shaping import Mark
 BROKEN = "\ufffd"  # what a part of a character decodes to
 REPLAYS = 8  # of one model at once: each remembers all that it has read
 
-_replays: WeakKeyDictionary[Desk, asyncio.Semaphore] = WeakKeyDictionary()
+_replays: WeakKeyDictionary[ModelWorker, asyncio.Semaphore] = WeakKeyDictionary()
 
 
 class Marking:
@@ -70,10 +70,10 @@ class Marking:
 
     def _offsets(self) -> Iterator[int]:
         """Where each token of the prompt begins; one inside a character, where that does."""
-        spelling, place = self._model.predictor.spelling([]), 0
+        detokenizer, place = self._model.predictor.detokenizer([]), 0
         for token in self._prompt.ids:
             yield min(place, len(self._prompt.text))
-            place += len(spelling.add(token))
+            place += len(detokenizer.add(token))
 
     def _mark(self, before: int, came: int, place: Place, offset: int = 0) -> Mark:
         """With the most likely tokens, if any were asked for, and the one that came, whatever it was."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ...tasks.language_model import Continuer
+from ...tasks.language_model import CausalLanguageModel
 
 AT_ONCE = 128  # tokens: of each the whole vocabulary is weighed
 IMPOSSIBLE = -9999.0  # as OpenAI writes it: JSON has no infinity
@@ -24,7 +24,7 @@ class Place(NamedTuple):
 class Replay:
     """Reads along, a few tokens at a time. Beyond the context it goes on from the last half, as writing does."""
 
-    def __init__(self, continuer: Continuer, first: int, top: int) -> None:
+    def __init__(self, continuer: CausalLanguageModel, first: int, top: int) -> None:
         self._module, self._limit = continuer.module, continuer.settings.context
         self._device = next(self._module.parameters()).device
         self._top = top

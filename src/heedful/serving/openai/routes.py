@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from ...tasks.embedding import Embedder
-from ...tasks.language_model import Continuer
+from ...tasks.language_model import CausalLanguageModel
 from ..house import house_of, served
 from ..leaving import while_here
 from ..models import Served
@@ -46,7 +46,7 @@ async def model(request: Request, model: str) -> Model:
 @router.post("/completions", response_model=Completion, responses=STREAMED)
 async def completions(request: Request, body: CompletionRequest) -> Response:
     """What follows a text."""
-    model = _able(served(request, body.model), Continuer, "continue a text")
+    model = _able(served(request, body.model), CausalLanguageModel, "continue a text")
     house = house_of(request)
     found = Completions(model, await Asked.of(body, model.predictor, house.settings), house)
     if body.stream:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, nullcontext
 
-from ...tasks.answers import Answer
-from ..desk import Token
+from ...tasks.text_generator import Answer
 from ..models import Served
+from ..worker import Token
 from .arriving import gathered
 from .asking import Asked, Prompt
 from .marking import Marking

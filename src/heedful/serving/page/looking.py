@@ -11,7 +11,7 @@ from ...data.text_tokenizers import encode
 from ...lens.page import render
 from ...tasks.looking import look_at
 from ...tasks.predictor import ItemError
-from ...tasks.writer import Writer
+from ...tasks.text_generator import TextGenerator
 from ..inputs import as_inputs
 from ..models import Served
 from ..refusals import Refusal
@@ -60,7 +60,7 @@ def _page(served: Served, item: Any, language: Language, words: dict[str, Any]) 
 def _words(predictor: Any, asked: LookAt, settings: Settings) -> dict[str, Any]:
     """Of generation; the answer is then the one that was given before."""
     given = asked.model_dump(include={"beam", "temperature", "seed", "max_new_tokens"}, exclude_none=True)
-    if not isinstance(predictor, Writer):
+    if not isinstance(predictor, TextGenerator):
         if given:
             raise Refusal(400, f"{min(given)} is for models that write, and this one does not", param=min(given))
         return {}

@@ -1,6 +1,6 @@
 """Language models: text that goes on."""
 
-from .continuer import LENGTH, Continuer, ContinuerSettings
+from .continuer import LENGTH, CausalLanguageModel, LanguageModelSettings
 from .scoring import TextScore
 
-__all__ = ["LENGTH", "Continuer", "ContinuerSettings", "TextScore"]
+__all__ = ["LENGTH", "CausalLanguageModel", "LanguageModelSettings", "TextScore"]

@@ -8,11 +8,11 @@ from pathlib import Path
 from ...data.corpus import Corpus, text_files
 from ...errors import DataError
 from ..predictor import ItemError
-from .continuer import Continuer
+from .continuer import CausalLanguageModel
 from .scoring import TextScore
 
 
-def evaluate(continuer: Continuer, paths: Iterable[str | Path], *, stride: int | None = None) -> TextScore:
+def evaluate(continuer: CausalLanguageModel, paths: Iterable[str | Path], *, stride: int | None = None) -> TextScore:
     """Of all documents of files and folders together, each predicted from its own beginning, whole."""
     corpus = Corpus(tuple(text_files(paths)))
     total = TextScore()

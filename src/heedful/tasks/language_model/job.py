@@ -16,7 +16,7 @@ from ...training.job import Goal
 from ...training.loss import Loss, cross_entropy
 from ..scoring import Score
 from .config import LanguageModelConfig
-from .continuer import Continuer, ContinuerSettings
+from .continuer import CausalLanguageModel, LanguageModelSettings
 from .prepare import Prepared, row_of
 from .scoring import TextScore, nats_of, usual_stride
 
@@ -56,14 +56,14 @@ class LanguageModelJob:
         nats = nats_of(module, row, context=self.config.window, stride=stride, vocab_size=size)
         return TextScore(nats, len(row) - 1, sizes.characters, sizes.bytes)
 
-    def predictor(self, module: nn.Module) -> Continuer:
+    def predictor(self, module: nn.Module) -> CausalLanguageModel:
         """A module together with what turns text into ids and back."""
         sizes = self.prepared.sizes
         tokens = GenerationDefaults(start=sizes.start, end=() if sizes.end is None else (sizes.end,))
-        settings = ContinuerSettings(tokens=tokens, generation=self.config.generation, context=self.config.window)
-        return Continuer(self.model, module, self.prepared.tokenizer, settings)
+        settings = LanguageModelSettings(tokens=tokens, generation=self.config.generation, context=self.config.window)
+        return CausalLanguageModel(self.model, module, self.prepared.tokenizer, settings)
 
-    def judge(self, predictor: Continuer) -> dict[str, Any]:
+    def judge(self, predictor: CausalLanguageModel) -> dict[str, Any]:
         """In windows that overlap, and beside that side by side, as elsewhere; a few texts continued."""
         context = self.config.window
         stride = self.config.stride or usual_stride(context)
@@ -96,7 +96,7 @@ class LanguageModelJob:
             "model": json.dumps(self.config.model.to_dict(), sort_keys=True),
         }
 
-    def _samples(self, predictor: Continuer) -> list[dict[str, str]]:
+    def _samples(self, predictor: CausalLanguageModel) -> list[dict[str, str]]:
         """Texts from evenly spread places of the validation text: how they go on, and how the model does."""
         row = row_of(self.prepared.valid)
         prompt, length = min(PROMPT, self.config.window), predictor.generation.max_new_tokens or PROMPT

@@ -7,13 +7,13 @@ import torch
 from ...data.text_tokenizers import encode
 from ...lens.recorder import record
 from ...lens.report import AttentionMap
-from .continuer import Continuer
+from .continuer import CausalLanguageModel
 
 MOST = 24  # tokens of a map
 
 
 @torch.inference_mode()
-def look(continuer: Continuer, text: str) -> AttentionMap:
+def look(continuer: CausalLanguageModel, text: str) -> AttentionMap:
     """What each of the first tokens of a text gives to those before it, by the heads of the last layer."""
     module, tokenizer = continuer.module, continuer.tokenizer
     ids = encode(tokenizer, text)[: min(MOST, continuer.context)]

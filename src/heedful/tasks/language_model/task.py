@@ -14,7 +14,7 @@ from ..run import Files, Task
 from ..run.folder import DATA
 from ..run.sources import VALIDATION
 from .config import LanguageModelConfig
-from .continuer import Continuer
+from .continuer import CausalLanguageModel
 from .evaluation import evaluate
 from .job import LanguageModelJob
 from .looking import look
@@ -27,8 +27,8 @@ TOKENIZER = "the tokeniser settings"
 class LanguageModelTask(Task[LanguageModelConfig, Prepared]):
     """Text that goes on."""
 
-    name: ClassVar[str] = Continuer.task
-    loads: ClassVar[type[Any]] = Continuer
+    name: ClassVar[str] = CausalLanguageModel.task
+    loads: ClassVar[type[Any]] = CausalLanguageModel
     counted: ClassVar[str] = "tokens"
     config: ClassVar[type[Any]] = LanguageModelConfig
     made: ClassVar[tuple[str, ...]] = (NAME, ROLES, *(f"{DATA}/{name}" for name in (TRAIN, VALID, SIZES, NAME)))
@@ -62,17 +62,17 @@ class LanguageModelTask(Task[LanguageModelConfig, Prepared]):
         """With fresh weights."""
         return LanguageModelJob(config, data)
 
-    def heading(self, predictor: Continuer) -> str:
+    def heading(self, predictor: CausalLanguageModel) -> str:
         """What it does."""
         return "text that goes on"
 
-    def evaluate(self, predictor: Continuer, files: Files) -> dict[str, Any]:
+    def evaluate(self, predictor: CausalLanguageModel, files: Files) -> dict[str, Any]:
         """Every document whole, each from its own beginning."""
         found = evaluate(predictor, files.train)
         signature = f"context {predictor.context}, stride {usual_stride(predictor.context)}"
         return {"n": found.tokens, "scores": {name: vars(score) for name, score in found.scores(signature).items()}}
 
-    def shown(self, predictor: Continuer, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    def shown(self, predictor: CausalLanguageModel, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         """Texts of the validation set as the model continues them, and where it looks in the first."""
         texts = [(sample["source"], sample["output"]) for sample in metrics["samples"]]
         return {
@@ -80,7 +80,7 @@ class LanguageModelTask(Task[LanguageModelConfig, Prepared]):
             "attention": [look(predictor, before + after) for before, after in texts[:1] if before + after],
         }
 
-    def remarks(self, predictor: Continuer, metrics: Mapping[str, Any]) -> list[str]:
+    def remarks(self, predictor: CausalLanguageModel, metrics: Mapping[str, Any]) -> list[str]:
         """How the scores are to be read."""
         validation = metrics["validation"]
         return [

@@ -10,10 +10,10 @@ from ...errors import ConfigError, DataError
 from ...families.checkpoint import read_checkpoint
 from ..bundle import CONFIG, KEYS, Bundle
 from ..importing import MAKERS
-from .rewriter import Rewriter
+from .rewriter import TextToTextGenerator
 
 
-def read_base(folder: str | Path) -> Rewriter:
+def read_base(folder: str | Path) -> TextToTextGenerator:
     """A bundle of this task, or a published model in Hugging Face's layout, that training can go on from."""
     folder = Path(folder)
     base = _bundled(folder) if _is_bundle(folder) else _published(folder)
@@ -29,18 +29,18 @@ def read_base(folder: str | Path) -> Rewriter:
     return base
 
 
-def _bundled(folder: Path) -> Rewriter:
+def _bundled(folder: Path) -> TextToTextGenerator:
     bundle = Bundle.read(folder)
-    if bundle.task != Rewriter.task:
-        raise ConfigError(f"{folder} is a model for {bundle.task}, and not for {Rewriter.task}")
-    return Rewriter.from_bundle(folder, bundle)
+    if bundle.task != TextToTextGenerator.task:
+        raise ConfigError(f"{folder} is a model for {bundle.task}, and not for {TextToTextGenerator.task}")
+    return TextToTextGenerator.from_bundle(folder, bundle)
 
 
-def _published(folder: Path) -> Rewriter:
+def _published(folder: Path) -> TextToTextGenerator:
     found = read_checkpoint(folder)
     if not isinstance(found.module, EncoderDecoder):
         raise ConfigError(f"{folder} is of the family {found.config.family}, which has no encoder and decoder")
-    rewriter: Rewriter = MAKERS[Rewriter.task](found, folder)
+    rewriter: TextToTextGenerator = MAKERS[TextToTextGenerator.task](found, folder)
     return rewriter
 
 

@@ -8,19 +8,21 @@ from typing import Any
 
 from ...errors import DataError
 from ...lens.report import Sample
-from ..answers import Answer
 from ..class_scores import share_interval
 from ..predictor import ItemError
 from ..rouge import mostly_hangul, rouge, rouge_scores
 from ..scoring import Score, corpus_scores, exact_share
+from ..text_generator import Answer
 from .examples import Example, ExampleReading, read_examples
-from .rewriter import CutWarning, Rewriter
+from .rewriter import CutWarning, TextToTextGenerator
 
 BOOTSTRAP = 1000
 TASKS = 50  # prefixes whose scores are told apart
 
 
-def evaluate_files(rewriter: Rewriter, paths: Sequence[str], columns: Sequence[str] | None = None) -> dict[str, Any]:
+def evaluate_files(
+    rewriter: TextToTextGenerator, paths: Sequence[str], columns: Sequence[str] | None = None
+) -> dict[str, Any]:
     """On every pair of the files, as a user would ask; what is left out is said."""
     reading = ExampleReading()
     prefix = rewriter.settings.prefix
@@ -32,7 +34,7 @@ def evaluate_files(rewriter: Rewriter, paths: Sequence[str], columns: Sequence[s
     return judged(answers, examples) | ({"verdict": left_out} if left_out else {})
 
 
-def answers_to(rewriter: Rewriter, examples: Sequence[Example], **search: Any) -> list[Answer]:
+def answers_to(rewriter: TextToTextGenerator, examples: Sequence[Example], **search: Any) -> list[Answer]:
     """To the texts as they stand before the model puts its own prefix there; what it cannot read is named."""
     try:
         return rewriter.answers([one.text.removeprefix(rewriter.settings.prefix) for one in examples], **search)
@@ -40,7 +42,7 @@ def answers_to(rewriter: Rewriter, examples: Sequence[Example], **search: Any) -
         raise DataError(f"{examples[error.index].pair.place}: {error.reason}") from None
 
 
-def quiet_answers(rewriter: Rewriter, examples: Sequence[Example], **search: Any) -> list[Answer]:
+def quiet_answers(rewriter: TextToTextGenerator, examples: Sequence[Example], **search: Any) -> list[Answer]:
     """Of a run's own data: that some sources are cut was told when they were read."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CutWarning)

@@ -20,7 +20,7 @@ from ..teacher_forcing import logits_of, mean_loss
 from .config import TextToTextConfig
 from .evaluation import judged, quick_scores, quiet_answers, sample_of
 from .prepare import Prepared
-from .rewriter import Rewriter, RewriterSettings
+from .rewriter import TextToTextGenerator, TextToTextSettings
 
 FINAL_TEXTS = 2000  # of the validation data, answered with the full search when training is over
 VALIDATION_TEXTS = 500  # answered at each validation; the loss is over all
@@ -46,12 +46,12 @@ class TextToTextJob:
         pieces = self.prepared.tokenizer.vocab_size
         return f"{len(self.prepared.train):,} pairs, {pieces:,} pieces, {self.batches.padding_share:.0%} padding"
 
-    def predictor(self, module: nn.Module) -> Rewriter:
+    def predictor(self, module: nn.Module) -> TextToTextGenerator:
         """A module together with its tokeniser, its tokens and its search."""
         search = self.config.generation
         if search.max_new_tokens is None:
             search = search.changed(max_new_tokens=max(self.config.target_limit, search.min_new_tokens + 1))
-        settings = RewriterSettings(
+        settings = TextToTextSettings(
             prefix=self.config.prefix,
             max_tokens=self.config.source_limit,
             cut=self.config.data.cut,
@@ -59,7 +59,7 @@ class TextToTextJob:
             generation=search,
         )
         model = self.config.model_for(self.prepared.tokenizer.largest + 1)
-        return Rewriter(model, module, self.prepared.tokenizer, settings)
+        return TextToTextGenerator(model, module, self.prepared.tokenizer, settings)
 
     def loss(self, module: nn.Module, batch: Batch) -> Loss:
         """Sums over a batch's real target tokens."""
@@ -78,7 +78,7 @@ class TextToTextJob:
         self.samples = list(zip((one.text for one in examples), references, outputs, strict=True))
         return told | quick_scores(outputs, references)
 
-    def judge(self, predictor: Rewriter) -> dict[str, Any]:
+    def judge(self, predictor: TextToTextGenerator) -> dict[str, Any]:
         """With the full search."""
         examples = self.prepared.valid_examples(FINAL_TEXTS)
         answers = quiet_answers(predictor, examples)

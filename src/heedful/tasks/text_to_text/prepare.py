@@ -34,7 +34,7 @@ from .splitting import ExampleReadings, split
 
 TOKENS, TEXTS = "tokens.json", "valid.jsonl"
 OWN_ROLES = {"pad_token": PAD_NAME, "bos_token": START_NAME, "eos_token": END_NAME}
-OWN_TOKENS = GenerationDefaults(start=START, end=(END,), pad=PAD, banned=(PAD, START))
+OWN_TOKENS = GenerationDefaults(start=START, end=(END,), pad=PAD, suppress_tokens=(PAD, START))
 
 
 @dataclass(frozen=True, eq=False)

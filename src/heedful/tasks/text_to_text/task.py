@@ -20,7 +20,7 @@ from .config import TextToTextConfig
 from .evaluation import evaluate_files
 from .job import TextToTextJob
 from .prepare import TEXTS, TOKENS, Prepared, prepare
-from .rewriter import Rewriter
+from .rewriter import TextToTextGenerator
 from .splitting import ExampleReadings
 
 TOKENIZER, BASE = "the tokeniser settings", "the base"
@@ -29,8 +29,8 @@ TOKENIZER, BASE = "the tokeniser settings", "the base"
 class TextToTextTask(Task[TextToTextConfig, Prepared]):
     """From scratch, or from a model that has learned before."""
 
-    name: ClassVar[str] = Rewriter.task
-    loads: ClassVar[type[Any]] = Rewriter
+    name: ClassVar[str] = TextToTextGenerator.task
+    loads: ClassVar[type[Any]] = TextToTextGenerator
     counted: ClassVar[str] = "pairs"
     config: ClassVar[type[Any]] = TextToTextConfig
     made: ClassVar[tuple[str, ...]] = (NAME, ROLES, *(f"{DATA}/{name}" for name in (TOKENS, TEXTS, *WRITTEN)))
@@ -73,16 +73,16 @@ class TextToTextTask(Task[TextToTextConfig, Prepared]):
             put_weights(module, start)
         return TextToTextJob(config, data, module)
 
-    def evaluate(self, predictor: Rewriter, files: Files) -> dict[str, Any]:
+    def evaluate(self, predictor: TextToTextGenerator, files: Files) -> dict[str, Any]:
         """With its own search."""
         return evaluate_files(predictor, files.train, files.columns)
 
-    def heading(self, predictor: Rewriter) -> str:
+    def heading(self, predictor: TextToTextGenerator) -> str:
         """What it is told to do, where it always is."""
         prefix = predictor.settings.prefix.strip()
         return f"text → text, {prefix!r}" if prefix else "text → text"
 
-    def remarks(self, predictor: Rewriter, metrics: Mapping[str, Any]) -> list[str]:
+    def remarks(self, predictor: TextToTextGenerator, metrics: Mapping[str, Any]) -> list[str]:
         """How it searches, what stands before a text, what it does with long ones, how each task fares."""
         settings, validation = predictor.settings, metrics["validation"]
         tasks = validation["tasks"]
@@ -105,7 +105,7 @@ class TextToTextTask(Task[TextToTextConfig, Prepared]):
             f"Of a text with more than {predictor.limit} tokens {long}.",
         ]
 
-    def shown(self, predictor: Rewriter, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    def shown(self, predictor: TextToTextGenerator, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         """Answers."""
         return {"samples": [Sample(**sample) for sample in metrics["samples"]]}
 

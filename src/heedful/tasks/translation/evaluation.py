@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...lens.report import Sample
-from ..answers import Answer
 from ..scoring import LengthScore, Score, by_length, calibration_error, corpus_scores, exact_share, sentence_score
+from ..text_generator import Answer
 from . import confidence
 from .translator import Translator
 
