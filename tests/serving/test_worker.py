@@ -174,9 +174,7 @@ def test_a_stream_that_is_closed_frees_its_place_and_a_slow_reader_holds_nobody(
         await leaves.aclose()
         others = await asyncio.gather(*(worker.candidates([text], max_new_tokens=40) for text in TEXTS[:5]))
         assert len(others) == 5
-        await until(
-            lambda: (worker.waiting, worker.running) == (0, 0)
-        )  # the slow one's answer is there and waits for it
+        await until(lambda: (worker.waiting, worker.running) == (0, 0))  # the slow one's answer waits for it
         return tokens + [token async for token in slow]
 
     with opened(predictor) as worker:

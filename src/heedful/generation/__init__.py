@@ -3,7 +3,8 @@
 from ..errors import GenerationError
 from .config import GenerationConfig, GenerationOptions
 from .engine import GenerationEngine, Stream, generate, stream
-from .request import EncoderMemory, GenerationRequest, RequestState, create_requests
+from .request import GenerationRequest, RequestState, create_requests
+from .runners import EncoderMemory
 from .sequence import CandidateOutcome, Hypothesis, SearchStep
 
 __all__ = [

@@ -15,8 +15,8 @@ from .batch import SequenceBatch, Starting
 from .config import GenerationConfig, GenerationOptions
 from .logits import LogitsProcessors
 from .prepare import prepare
-from .request import EncoderMemory, GenerationRequest, RequestState, create_requests
-from .runners import new_runner
+from .request import GenerationRequest, RequestState, create_requests
+from .runners import EncoderMemory, new_runner
 from .scheduler import Scheduler
 from .sequence import Hypothesis, SearchStep, SequenceState
 from .strategies import strategy_of

@@ -132,7 +132,8 @@ class Scheduler:
 
     def _step_batch(self, worker: _Worker, key: Hashable) -> list[SequenceState]:
         """The sequences that took a step, or will never take another."""
-        batch, failure = worker.batches[key], None
+        batch = worker.batches[key]
+        failure: Exception | None = None
         try:
             stepped = batch.step()
         except torch.OutOfMemoryError as error:
