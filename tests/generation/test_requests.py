@@ -187,7 +187,7 @@ def test_misspelled_keywords_are_type_errors() -> None:
     assert list(get_type_hints(GenerationOptions)) == [setting.name for setting in fields(GenerationConfig)]
     for name, kind in get_type_hints(GenerationOptions).items():
         assert settings[name] == kind
-    takers = [generate, stream, TextGenerator.predict, TextGenerator.answers, TextGenerator.candidates]
+    takers: list[Any] = [generate, stream, TextGenerator.predict, TextGenerator.answers, TextGenerator.candidates]
     for function in (*takers, TextGenerator.stream):
         (keywords,) = [one for one in inspect.signature(function).parameters.values() if one.kind is one.VAR_KEYWORD]
         assert get_type_hints(function)[keywords.name] == Unpack[GenerationOptions]

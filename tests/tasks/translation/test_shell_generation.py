@@ -15,7 +15,6 @@ import pytest
 import heedful as package
 from heedful.data.tokenizer import BYTE
 from heedful.generation import Hypothesis, Stream
-from heedful.tasks import writer
 from heedful.tasks.text_generator import Answer, best_joined
 from heedful.tasks.translation import Translator
 from shell import heedful
@@ -125,7 +124,7 @@ def test_only_whole_characters_are_shown(model: Path, monkeypatch: pytest.Monkey
         yield from ids
         return Hypothesis(tuple(ids), -1.0, -1.0, finished=False, token_logprobs=(-0.1,) * len(ids))
 
-    monkeypatch.setattr(writer, "stream", lambda *_, **__: Stream(tokens()))
+    monkeypatch.setattr(Translator, "stream_tokens", lambda *_: Stream(tokens()))
     bits = loaded.stream("a b")
     shown, answer = list(bits), bits.answer
     assert answer is not None
