@@ -41,7 +41,7 @@ class Translation(BaseModel):
     translatedText: str  # noqa: N815
 
 
-def one_at_a_time(translator: Translator, precision: str) -> Translate:
+def one_at_a_time(translator: Translator, precision: Any) -> Translate:
     """A lock around the model: what a few lines around `predict` give."""
     lock = threading.Lock()
 

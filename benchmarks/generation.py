@@ -60,15 +60,15 @@ def sources(seed: int = 1) -> Sources:
     return [[random.randrange(3, VOCABULARY) for _ in range(random.randint(8, 40))] for _ in range(64)]
 
 
-def heedful_engine(module: Any, precision: str) -> Engine:
+def heedful_engine(module: Any, precision: Any) -> Engine:
     """Ours."""
     prepare(module, precision)
 
     def run(inputs: Sources, beam: int, batch: int) -> list[list[int]]:
         budget = batch * beam * max(map(len, inputs))
         answers = generate(
-            module, inputs, beam=beam, max_new_tokens=NEW, start=START, end=END, banned=[END], precision=precision,
-            batch_tokens=budget,
+            module, inputs, beam=beam, max_new_tokens=NEW, start=START, end=END, suppress_tokens=[END],
+            precision=precision, batch_tokens=budget,
         )  # fmt: skip
         return [list(best.tokens) for best, *_ in answers]
 
@@ -212,7 +212,7 @@ def long(module: Any) -> list[dict[str, Any]]:
 
 def profile(module: Any) -> list[dict[str, Any]]:
     """Milliseconds a decoding step spends in each part, of one row and of 160; the best of three runs."""
-    from heedful.generation import search, strategies
+    from heedful.generation import batch, strategies
 
     rows = []
     for precision, (beam, n_inputs) in product(("float32", "int8"), ((1, 1), (5, BATCH))):
@@ -223,7 +223,7 @@ def profile(module: Any) -> list[dict[str, Any]]:
             "layers": (native.decoder, "run"),
             "head": (native, "logits"),
             "candidates": (strategies.Beam if beam > 1 else strategies.Greedy, "choose"),
-            "books": (search.Batch, "_advance"),
+            "books": (batch._Rows, "_advance"),
         }
         best: dict[str, float] = {}
         for _ in range(3):

@@ -23,8 +23,8 @@ from heedful.tasks.embedding import Embedder, EmbedderSettings
 from heedful.tasks.forecasting import ForecastSettings, SeriesForecaster
 from heedful.tasks.images import ImageClassifier
 from heedful.tasks.images.predictor import ImageSettings
-from heedful.tasks.language_model import Continuer
-from heedful.tasks.language_model.predictor import ContinuerSettings
+from heedful.tasks.language_model import CausalLanguageModel
+from heedful.tasks.language_model.predictor import LanguageModelSettings
 from heedful.tasks.masked import MaskedLanguageModel, MaskedLanguageModelSettings
 from heedful.tasks.translation.data import Tokenizers
 from heedful.tasks.translation.predictor import Translator, TranslatorSettings
@@ -57,13 +57,13 @@ def translator(source: str, target: str) -> Translator:
     return Translator(config, built(config), Tokenizers(tokenizer, tokenizer), settings)
 
 
-def language_model() -> Continuer:
+def language_model() -> CausalLanguageModel:
     tokenizer = of_pieces(PAGE * 3, vocab_size=350, min_frequency=2)
     small = {"preset": "gpt2", "d_model": 32, "n_heads": 4, "n_layers": 2, "max_length": 64}
     config = config_of(small).changed(vocab_size=tokenizer.vocab_size)
     tokens = GenerationDefaults(start=Tokenizer.end, end=(Tokenizer.end,))
-    settings = ContinuerSettings(tokens=tokens, generation=GenerationConfig(max_new_tokens=16))
-    return Continuer(config, built(config), tokenizer, settings)
+    settings = LanguageModelSettings(tokens=tokens, generation=GenerationConfig(max_new_tokens=16))
+    return CausalLanguageModel(config, built(config), tokenizer, settings)
 
 
 def bert(tokenizer: PublishedTokenizer, **changes: Any) -> BertConfig:

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from heedful.generation import GenerationConfig, Hypothesis
-from heedful.generation.sentence import Drawn, Request, Searched, Sentence
+from heedful.generation import GenerationConfig, GenerationRequest, Hypothesis
+from heedful.generation.sequence import SequenceState, state_class
 
 START, END = 1, 2
 Prefix = tuple[int, ...]
@@ -23,7 +23,7 @@ Model = Callable[[Prefix], list[float]]
 
 def score(logprob: float, length: int, config: GenerationConfig) -> float:
     """The formulas of the documentation."""
-    if config.penalty == "power":
+    if config.length_penalty_kind == "power":
         return logprob / length**config.length_penalty
     return logprob / ((5 + length) / 6) ** config.length_penalty
 
@@ -91,7 +91,7 @@ def random_model(seed: int, vocab_size: int) -> Model:
 
 
 class Prefixes:
-    """What search() asks of a model, over such functions, one for each sentence. It notes the rows of every step."""
+    """What a batch needs of a model, over such functions, one for each sequence. It notes the rows of every step."""
 
     def __init__(self, models: Sequence[Model]) -> None:
         self.models = list(models)
@@ -122,9 +122,15 @@ class Prefixes:
             self.models = [self.models[index] for index in sentences]
 
 
-def sentences(config: GenerationConfig, *limits: int) -> list[Sentence]:
-    kind = Drawn if config.beam == 1 else Searched
-    return [kind(config, (END,), Request(index, [0], limit)) for index, limit in enumerate(limits)]
+def sequences(config: GenerationConfig, *limits: int) -> list[SequenceState]:
+    requests = [
+        GenerationRequest(inputs=(0,), config=config, limit=limit, end=(END,), index=index)
+        for index, limit in enumerate(limits)
+    ]
+    return [
+        state_class(config)(request, (0,), 1, config, request.limit, min_new_tokens=config.min_new_tokens)
+        for request in requests
+    ]
 
 
 def same(got: Sequence[Hypothesis], wanted: Sequence[Hypothesis], tolerance: float = 1e-9) -> None:

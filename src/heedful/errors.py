@@ -26,7 +26,7 @@ class DataError(HeedfulError, ValueError):
 
 
 class GenerationError(HeedfulError, RuntimeError):
-    """A model that cannot write, and why."""
+    """A model that cannot generate, and why."""
 
 
 class RecordingError(HeedfulError, RuntimeError):

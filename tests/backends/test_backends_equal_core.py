@@ -356,15 +356,15 @@ REFUSED: list[tuple[Any, str]] = [
 def test_what_is_refused_is_named_and_runs_through_the_core(change: Any, path: str) -> None:
     model = composed("decoder", "sinusoidal", "pre", "layer", "plain", H)
     assert not refusals(deepcopy(model).float(), "native")
-    plain = generate(model, [[3, 4, 5]], max_new_tokens=6, banned=[2])
+    plain = generate(model, [[3, 4, 5]], max_new_tokens=6, suppress_tokens=[2])
     change(model.requires_grad_(True).eval())
     model = model.double().eval()
     for backend in ("native", "single_step", "cuda_graph"):
         found = refusals(deepcopy(model).float(), backend)
         if not (change is _louder and backend != "native"):  # the step runs a feed-forward part as it is
             assert any(reason.part.startswith(path) for reason in found), found
-    exact = generate(model, [[3, 4, 5]], max_new_tokens=6, banned=[2])
-    single = generate(deepcopy(model).float(), [[3, 4, 5]], max_new_tokens=6, banned=[2])
+    exact = generate(model, [[3, 4, 5]], max_new_tokens=6, suppress_tokens=[2])
+    single = generate(deepcopy(model).float(), [[3, 4, 5]], max_new_tokens=6, suppress_tokens=[2])
     assert [answer.tokens for answer in single[0]] == [answer.tokens for answer in exact[0]]
     assert exact[0][0].logprob != plain[0][0].logprob  # the change can be seen
     ids = torch.tensor([[3, 4, 5, 6]])

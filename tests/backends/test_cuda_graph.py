@@ -11,7 +11,7 @@ from every_model import DECODERS, build, sentences
 from heedful.backends import prepare
 from heedful.backends.cuda_graph import GraphProgram
 from heedful.generation import GenerationConfig, generate, stream
-from heedful.generation.models import AtHome, Rows
+from heedful.generation.runners import GraphBatchRunner, Runner
 from slow_search import same
 
 LENGTHS = (5, 1, 9, 3, 9, 2, 7, 4)
@@ -25,11 +25,11 @@ def at_home(monkeypatch: pytest.MonkeyPatch) -> list[GraphProgram]:
     def settle(rows: Any, width: int, capacity: int) -> Any:
         if rows._single_step is None:
             return rows
-        home = AtHome(rows, width, capacity)
+        home = GraphBatchRunner(rows, width, capacity)
         programs.append(home._program)
         return home
 
-    monkeypatch.setattr(Rows, "settle", settle)
+    monkeypatch.setattr(Runner, "settle", settle)
     return programs
 
 
@@ -59,7 +59,7 @@ def test_more_short_sentences_than_there_are_slots_wait_their_turn(
 
 def test_two_streams_at_once_do_not_share_slots(at_home: list[GraphProgram]) -> None:
     model = build("sinusoidal")
-    alone = [list(stream(model, ids, max_new_tokens=9, banned=[2])) for ids in ([5, 6], [7, 8])]
-    pairs = zip(*(stream(model, ids, max_new_tokens=9, banned=[2]) for ids in ([5, 6], [7, 8])), strict=True)
+    alone = [list(stream(model, ids, max_new_tokens=9, suppress_tokens=[2])) for ids in ([5, 6], [7, 8])]
+    pairs = zip(*(stream(model, ids, max_new_tokens=9, suppress_tokens=[2]) for ids in ([5, 6], [7, 8])), strict=True)
     assert [list(tokens) for tokens in zip(*pairs, strict=True)] == alone
     assert len({id(program) for program in at_home[-2:]}) == 2

@@ -287,9 +287,9 @@ def test_a_model_with_any_other_part_is_left_to_the_modules(change: Any) -> None
 
 def test_a_mask_that_changed_is_noticed() -> None:
     model = build("sinusoidal").float()
-    before = generate(model, [[3, 4, 5]], max_new_tokens=12, banned=[2])
+    before = generate(model, [[3, 4, 5]], max_new_tokens=12, suppress_tokens=[2])
     model.decoder.mask = causal() & window(1)
-    assert generate(model, [[3, 4, 5]], max_new_tokens=12, banned=[2]) != before
+    assert generate(model, [[3, 4, 5]], max_new_tokens=12, suppress_tokens=[2]) != before
 
 
 def test_the_default_dtype_does_not_matter() -> None:

@@ -25,8 +25,8 @@ from heedful.tasks.classification.predictor import Classifier, ClassifierSetting
 from heedful.tasks.forecasting import ForecastSettings, SeriesForecaster
 from heedful.tasks.images import ImageClassifier
 from heedful.tasks.images.predictor import ImageSettings
-from heedful.tasks.language_model import Continuer
-from heedful.tasks.language_model.predictor import ContinuerSettings
+from heedful.tasks.language_model import CausalLanguageModel
+from heedful.tasks.language_model.predictor import LanguageModelSettings
 from heedful.tasks.looking import look_at
 from heedful.tasks.translation.data import Tokenizers
 from heedful.tasks.translation.predictor import Translator, TranslatorSettings
@@ -90,7 +90,7 @@ def taught(model: Translator, source: str, target: str, steps: int = 40) -> Tran
 
 def translation() -> Document:
     model = taught(translator((ENGLISH, KOREAN), ("ko", "en")), KOREAN, ENGLISH)
-    return look_at(model, KOREAN, beam=4, length_penalty=0.6, penalty="google")
+    return look_at(model, KOREAN, beam=4, length_penalty=0.6, length_penalty_kind="google")
 
 
 def into_korean() -> Document:
@@ -121,10 +121,10 @@ def writing() -> Document:
     tokenizer = of_pieces([ENGLISH, KOREAN] * 3, vocab_size=350, min_frequency=2)
     tiny = {"preset": "gpt2", "d_model": 32, "n_heads": 4, "n_layers": 2, "max_length": 64}
     config = config_of(tiny).changed(vocab_size=tokenizer.vocab_size)
-    settings = ContinuerSettings(
+    settings = LanguageModelSettings(
         tokens=GenerationDefaults(end=(Tokenizer.end,)), generation=GenerationConfig(max_new_tokens=8)
     )
-    return look_at(Continuer(config, built(config), tokenizer, settings), "고양이는 바다에서")
+    return look_at(CausalLanguageModel(config, built(config), tokenizer, settings), "고양이는 바다에서")
 
 
 def reading() -> Document:

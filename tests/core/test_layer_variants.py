@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 import torch
+from heedful.generation.known import runs_natively, takes_apart
+from heedful.training.packed import packs
 from tiny_models import D, H, V, close, decoder_layer, encoder_layer, layout, shaken, tokens
 from torch import Tensor, nn
 
@@ -16,8 +18,6 @@ import heedful
 from heedful import core
 from heedful.core import causal, mask_preparation, padding, stacks, window
 from heedful.core.layers import EncoderLayer
-from heedful.generation.known import runs_natively, takes_apart
-from heedful.training.packed import packs
 
 LOCAL, FULL = causal() & window(3), causal()
 T = 72

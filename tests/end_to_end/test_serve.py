@@ -20,8 +20,8 @@ import heedful
 from heedful.data.text_tokenizers import of_pieces
 from heedful.families import GenerationDefaults, config_of
 from heedful.generation import GenerationConfig
-from heedful.tasks.language_model import Continuer
-from heedful.tasks.language_model.predictor import ContinuerSettings
+from heedful.tasks.language_model import CausalLanguageModel
+from heedful.tasks.language_model.predictor import LanguageModelSettings
 from shell import heedful as shell
 
 ENOUGH = 60  # seconds; more means that it hangs
@@ -34,8 +34,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokenizer = of_pieces(["The cat reads a book by the sea."] * 3, vocab_size=300, min_frequency=2)
     config = config_of({"preset": "gpt2", "d_model": 32, "n_heads": 4, "n_layers": 2, "max_length": 256})
     config = config.changed(vocab_size=tokenizer.vocab_size)
-    settings = ContinuerSettings(tokens=GenerationDefaults(), generation=GenerationConfig(max_new_tokens=200))
-    Continuer(config, heedful.build(config), tokenizer, settings).save(folder)
+    settings = LanguageModelSettings(tokens=GenerationDefaults(), generation=GenerationConfig(max_new_tokens=200))
+    CausalLanguageModel(config, heedful.build(config), tokenizer, settings).save(folder)
     return folder
 
 

@@ -26,7 +26,7 @@ CASES: list[tuple[dict[str, Any], GenerationDefaults]] = [
     ({}, GenerationDefaults()),
     ({"max_new_tokens": 9, "min_new_tokens": 3}, GenerationDefaults(max_new_tokens=9, min_new_tokens=3)),
     ({"repetition_penalty": 1.5}, GenerationDefaults(repetition_penalty=1.5)),
-    ({"no_repeat_ngram_size": 3}, GenerationDefaults(no_repeat_ngrams=3)),
+    ({"no_repeat_ngram_size": 3}, GenerationDefaults(no_repeat_ngram_size=3)),
     ({"num_beams": 4, "length_penalty": 2}, GenerationDefaults(beam=4, length_penalty=2.0)),
     ({"do_sample": True, "temperature": 0.5, "top_k": 9, "top_p": 0.25, "min_p": 0.125}, SAMPLED),
     ({"do_sample": True, "top_k": 0}, GenerationDefaults(sample=True)),
@@ -118,7 +118,7 @@ def test_what_is_not_supported_is_left_out_and_named(said: dict[str, Any], named
         ({"repetition_penalty": -1}, "repetition_penalty is more than 0"),
         ({"num_beams": 0}, "beam must be at least 1"),
         ({"max_new_tokens": 3, "min_new_tokens": 3}, "must be more than min_new_tokens"),
-        ({"no_repeat_ngram_size": True}, "no_repeat_ngrams must be a whole number"),
+        ({"no_repeat_ngram_size": True}, "no_repeat_ngram_size must be a whole number"),
         ({"length_penalty": 11}, "length_penalty goes from -10 to 10"),
     ],
 )
@@ -128,7 +128,7 @@ def test_what_makes_no_sense_is_refused(said: dict[str, Any], words: str) -> Non
 
 
 def test_every_default_is_a_setting_of_generation_under_the_same_name_and_within_its_ranges() -> None:
-    tokens = {"start", "end", "pad", "forced_first", "forced_last", "banned"}
+    tokens = {"start", "end", "pad", "forced_first", "forced_last", "suppress_tokens"}
     for _, meant in CASES:
         values = {name: value for name, value in meant.to_dict().items() if name not in tokens}
         assert GenerationConfig(**values).to_dict() | values == GenerationConfig(**values).to_dict()

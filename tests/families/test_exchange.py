@@ -328,7 +328,7 @@ def test_generation_defaults_come_from_both_files_and_the_later_one_counts() -> 
     later = {"eos_token_id": [0, 7], "bad_words_ids": [[5]], "forced_eos_token_id": 0, "pad_token_id": None}
     _, marian = PUBLISHED["marian"]
     defaults = GenerationDefaults.read(marian, config, later)
-    assert defaults == GenerationDefaults(start=5, end=(0, 7), forced_last=0, banned=(5,), beam=6)
+    assert defaults == GenerationDefaults(start=5, end=(0, 7), forced_last=0, suppress_tokens=(5,), beam=6)
     assert GenerationDefaults.read(marian, defaults.write(marian)) == defaults
     _, gpt2 = PUBLISHED["gpt2"]
     assert GenerationDefaults.read(gpt2, {"bos_token_id": 3, "eos_token_id": 4}) == GenerationDefaults(

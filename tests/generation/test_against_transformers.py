@@ -35,7 +35,7 @@ class Twins(NamedTuple):
     end: int
 
     def answers(self, **settings: Any) -> list[list[Hypothesis]]:
-        given: dict[str, Any] = {"max_new_tokens": LIMIT, "banned": [FIRST]} | settings
+        given: dict[str, Any] = {"max_new_tokens": LIMIT, "suppress_tokens": [FIRST]} | settings
         return generate(self.ours, INPUTS, **{"start": FIRST, "end": self.end, **given})
 
     def wanted(self, ids: Sequence[int], **settings: Any) -> list[Answer]:
@@ -88,7 +88,7 @@ def test_greedy_writes_what_theirs_writes(name: str) -> None:
     """The more the end is boosted, the earlier it comes, though never before the least length."""
     pair, ended, seen = twins(name), set(), set()
     for shortest, boost in ((0, 0.0), (0, 2.0), (2, 4.0), (3, 8.0)):
-        boosts = {"boosted": {pair.end: boost}} if boost else {}
+        boosts = {"logit_bias": {pair.end: boost}} if boost else {}
         theirs = {"sequence_bias": {(pair.end,): boost}} if boost else {}
         for ids, ours in zip(INPUTS, pair.answers(min_new_tokens=shortest, **boosts), strict=True):
             wanted = pair.wanted(ids, min_new_tokens=shortest, **theirs)
@@ -137,7 +137,7 @@ def test_no_run_of_tokens_comes_twice(name: str, beam: int) -> None:
     pair = twins(name)
     plain = pair.answers(beam=beam)
     for size in (1, 2):
-        ours = pair.answers(beam=beam, n_best=beam, no_repeat_ngrams=size)
+        ours = pair.answers(beam=beam, n_best=beam, no_repeat_ngram_size=size)
         for ids, answers in zip(INPUTS, ours, strict=True):
             assert found(answers) == pair.wanted(ids, num_beams=beam, no_repeat_ngram_size=size)
         if size == 1:
@@ -163,12 +163,12 @@ def test_bans_and_boosts_are_theirs(name: str, beam: int) -> None:
     pair = twins(name)
     common = Counter(token for (answer,) in pair.answers() for token in answer.tokens)
     banned = [FIRST, *(token for token, _ in common.most_common(3) if token != pair.end)]
-    for ids, answers in zip(INPUTS, pair.answers(beam=beam, n_best=beam, banned=banned), strict=True):
+    for ids, answers in zip(INPUTS, pair.answers(beam=beam, n_best=beam, suppress_tokens=banned), strict=True):
         assert found(answers) == pair.wanted(ids, num_beams=beam, suppress_tokens=banned)
     if beam == 1:
         boosts = {token: 2.0 * (-1) ** token for token in range(V) if token != FIRST}
         theirs = {(token,): boost for token, boost in boosts.items()}
-        for ids, answers in zip(INPUTS, pair.answers(boosted=boosts), strict=True):
+        for ids, answers in zip(INPUTS, pair.answers(logit_bias=boosts), strict=True):
             assert found(answers) == pair.wanted(ids, sequence_bias=theirs)
 
 

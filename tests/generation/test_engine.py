@@ -1,4 +1,4 @@
-"""The engine around the search: sentences that join a running batch, histories, streams, memory that runs out."""
+"""The engine around the search: sequences that join a running batch, traces, streams, memory that runs out."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import torch
 from every_model import DECODERS, V, build, sentences
 from heedful.errors import ConfigError, DataError
 from heedful.generation import GenerationConfig, Hypothesis, generate, stream
-from heedful.generation.models import FromPrompt, FromSource, Rows
-from heedful.generation.sentence import Fate
+from heedful.generation.runners import DecoderOnlyRunner, EncoderDecoderRunner, Runner
+from heedful.generation.sequence import SearchStep
 from slow_search import END, same, translator_as_function
 
 LENGTHS = (5, 1, 9, 3, 9, 2, 7, 4, 11, 6)
@@ -27,19 +27,19 @@ class Watched:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, fits: float = math.inf) -> None:
         self.steps: list[int] = []
         self.joined: list[int] = []
-        begin, join = Rows.__init__, Rows.join
+        begin, join = Runner.__init__, Runner.join
 
-        def noted_join(rows: Rows, other: Any) -> None:
+        def noted_join(rows: Runner, other: Any) -> None:
             self.joined.append(len(other._starts))
             join(rows, other)
 
-        def noted_begin(rows: Rows, model: Any, starts: Sequence[int], device: Any) -> None:
+        def noted_begin(rows: Runner, model: Any, starts: Sequence[int], device: Any) -> None:
             self._refuse(len(starts), fits)
             begin(rows, model, starts, device)
 
-        monkeypatch.setattr(Rows, "join", noted_join)
-        monkeypatch.setattr(Rows, "__init__", noted_begin)
-        for kind in (FromSource, FromPrompt):
+        monkeypatch.setattr(Runner, "join", noted_join)
+        monkeypatch.setattr(Runner, "__init__", noted_begin)
+        for kind in (EncoderDecoderRunner, DecoderOnlyRunner):
             self._watch(monkeypatch, kind, fits)
 
     def _watch(self, monkeypatch: pytest.MonkeyPatch, kind: Any, fits: float) -> None:
@@ -88,7 +88,7 @@ def test_token_logprobs_are_those_of_one_forward_pass(name: str) -> None:
             assert answer.probability == pytest.approx(math.exp(answer.logprob))
 
 
-# Histories
+# Search traces
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -98,34 +98,34 @@ def test_a_history_tells_the_whole_search(name: str) -> None:
     config = GenerationConfig(beam=beam, n_best=beam, max_new_tokens=7, length_penalty=0.8, batch_tokens=16 * 2 * beam)
     met = set()
     for boost in (0.0, 1.0, 2.0, 4.0):
-        histories: list[list[list[Fate]]] = []
-        found = generate(model, inputs, config, boosted={END: boost}, histories=histories)
-        assert len(histories) == len(inputs)
-        for history, answers in zip(histories, found, strict=True):
-            met |= {fate.became for step in history for fate in step}
+        traces: list[list[SearchStep]] = []
+        found = generate(model, inputs, config, logit_bias={END: boost}, search_trace=traces)
+        assert len(traces) == len(inputs)
+        for history, answers in zip(traces, found, strict=True):
+            met |= {each.outcome for step in history for each in step}
             replayed = sorted(replay(history, beam, config), key=lambda answer: -answer.score)
             assert replayed[:beam] == answers
     assert met == {"open", "ended", "cut", "below the beam", "end below the beam"}
 
 
-def replay(history: Sequence[Sequence[Fate]], beam: int, config: GenerationConfig) -> Iterator[Hypothesis]:
+def replay(history: Sequence[SearchStep], beam: int, config: GenerationConfig) -> Iterator[Hypothesis]:
     prefixes: list[tuple[tuple[int, ...], tuple[float, ...], float]] = [((), (), 0.0)]
     for length, step in enumerate(history, 1):
         assert len(step) == (beam + 1 if length == 1 else 2 * beam)  # one prefix has no more than can be needed
-        totals = [fate.candidate.total for fate in step]
+        totals = [each.candidate.total for each in step]
         assert totals == sorted(totals, reverse=True)
-        assert len({(fate.candidate.beam, fate.candidate.token) for fate in step}) == len(step)
+        assert len({(each.candidate.beam, each.candidate.token) for each in step}) == len(step)
         following = []
-        for fate in step:
-            tokens, own, total = prefixes[fate.candidate.beam]
-            assert fate.candidate.total <= total + 1e-12  # it can only fall
-            tokens, own = (*tokens, fate.candidate.token), (*own, fate.candidate.logprob)
-            if fate.became == "open":
-                following.append((tokens, own, fate.candidate.total))
-            elif fate.became in ("ended", "cut"):
-                ended = fate.became == "ended"
+        for each in step:
+            tokens, own, total = prefixes[each.candidate.beam]
+            assert each.candidate.total <= total + 1e-12  # it can only fall
+            tokens, own = (*tokens, each.candidate.token), (*own, each.candidate.logprob)
+            if each.outcome == "open":
+                following.append((tokens, own, each.candidate.total))
+            elif each.outcome in ("ended", "cut"):
+                ended = each.outcome == "ended"
                 assert ended == (tokens[-1] == END)
-                score = fate.candidate.total / length**config.length_penalty
+                score = each.candidate.total / length**config.length_penalty
                 yield Hypothesis(tokens[:-1] if ended else tokens, sum(own), score, ended, own)
         assert len(following) <= beam
         prefixes = following
@@ -134,17 +134,17 @@ def replay(history: Sequence[Sequence[Fate]], beam: int, config: GenerationConfi
 @pytest.mark.parametrize("n_best", [1, 3])
 def test_the_history_of_samples_is_what_was_drawn(n_best: int) -> None:
     model, inputs = build("sinusoidal"), sentences(5, 2)
-    histories: list[list[list[Fate]]] = []
+    traces: list[list[SearchStep]] = []
     found = generate(
-        model, inputs, sample=True, n_best=n_best, boosted={END: 1.0}, max_new_tokens=8, histories=histories
+        model, inputs, sample=True, n_best=n_best, logit_bias={END: 1.0}, max_new_tokens=8, search_trace=traces
     )
-    for history, answers in zip(histories, found, strict=True):
+    for history, answers in zip(traces, found, strict=True):
         drawn = []
         for row in range(n_best):
-            fates = [history[0][row], *(fate for step in history[1:] for fate in step if fate.candidate.beam == row)]
-            assert [fate.became for fate in fates[:-1]] == ["open"] * (len(fates) - 1)
-            assert fates[-1].became in ("ended", "cut")
-            drawn.append(tuple(fate.candidate.token for fate in fates if fate.became != "ended"))
+            fates = [history[0][row], *(each for step in history[1:] for each in step if each.candidate.beam == row)]
+            assert [each.outcome for each in fates[:-1]] == ["open"] * (len(fates) - 1)
+            assert fates[-1].outcome in ("ended", "cut")
+            drawn.append(tuple(each.candidate.token for each in fates if each.outcome != "ended"))
         assert sorted(drawn) == sorted(answer.tokens for answer in answers)
 
 
@@ -156,7 +156,7 @@ def test_the_history_of_samples_is_what_was_drawn(n_best: int) -> None:
 def test_a_stream_gives_the_tokens_of_the_answer(name: str, way: dict[str, Any]) -> None:
     model, inputs = build(name), sentences(5, 1, 9, 3)
     for ids in inputs:
-        settings = {"max_new_tokens": 9, "boosted": {END: 1.0}, **way}
+        settings = {"max_new_tokens": 9, "logit_bias": {END: 1.0}, **way}
         ((best, *_),) = generate(model, [ids], prefixes=[[4]], **settings)
         tokens = stream(model, ids, prefix=[4], **settings)
         came = [(token, tokens.answer) for token in tokens]
@@ -172,10 +172,10 @@ def test_a_beam_streams_what_all_that_is_left_agrees_on(monkeypatch: pytest.Monk
     watched = Watched(monkeypatch)
     for ids in sentences(5, 1, 9, 3, 2, 4):
         watched.steps.clear()
-        histories: list[list[list[Fate]]] = []
+        traces: list[list[SearchStep]] = []
         seen = [(token, len(watched.steps)) for token in stream(model, ids, beam=2, max_new_tokens=12)]
-        ((best,),) = generate(model, [ids], beam=2, max_new_tokens=12, histories=histories)
-        agreed = [agreement(histories[0][:n], best) for n in range(1, len(histories[0]) + 1)]
+        ((best,),) = generate(model, [ids], beam=2, max_new_tokens=12, search_trace=traces)
+        agreed = [agreement(traces[0][:n], best) for n in range(1, len(traces[0]) + 1)]
         for place, (token, step) in enumerate(seen):
             assert token == best.tokens[place]
             sure = next((n for n, length in enumerate(agreed) if length > place), len(agreed) - 1)
@@ -184,14 +184,14 @@ def test_a_beam_streams_what_all_that_is_left_agrees_on(monkeypatch: pytest.Monk
     assert len(waits) > 3  # some came long before the end
 
 
-def agreement(history: Sequence[Sequence[Fate]], best: Hypothesis) -> int:
+def agreement(history: Sequence[SearchStep], best: Hypothesis) -> int:
     """With how many tokens all begin that are still possible after these steps."""
     prefixes: list[tuple[int, ...]] = [()]
     ended: list[tuple[float, tuple[int, ...]]] = []
     for length, step in enumerate(history, 1):
-        grown = [(fate, (*prefixes[fate.candidate.beam], fate.candidate.token)) for fate in step]
-        ended += [(fate.candidate.total / length, tokens[:-1]) for fate, tokens in grown if fate.became == "ended"]
-        prefixes = [tokens for fate, tokens in grown if fate.became == "open"]
+        grown = [(each, (*prefixes[each.candidate.beam], each.candidate.token)) for each in step]
+        ended += [(each.candidate.total / length, tokens[:-1]) for each, tokens in grown if each.outcome == "ended"]
+        prefixes = [tokens for each, tokens in grown if each.outcome == "open"]
     possible = [*prefixes, *([max(ended)[1]] if ended else [])] or [best.tokens]
     return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, zip(*possible, strict=False)))
 
@@ -199,7 +199,7 @@ def agreement(history: Sequence[Sequence[Fate]], best: Hypothesis) -> int:
 def test_a_greedy_token_comes_as_soon_as_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     model, (ids,) = build("sinusoidal"), sentences(5)
     watched = Watched(monkeypatch)
-    steps = [len(watched.steps) for _ in stream(model, ids, banned=[END], max_new_tokens=6)]
+    steps = [len(watched.steps) for _ in stream(model, ids, suppress_tokens=[END], max_new_tokens=6)]
     assert steps == [0, 1, 2, 3, 4, 5]
 
 
@@ -223,8 +223,8 @@ def test_what_cannot_be_streamed_is_said_at_once() -> None:
         stream(model, [3], sample=True, n_best=2)
     with pytest.raises(DataError, match="input 0 is empty"):
         stream(model, [])
-    with pytest.raises(DataError, match="banned"):
-        stream(model, [3], prefix=[5], banned=[5])
+    with pytest.raises(DataError, match="suppress_tokens"):
+        stream(model, [3], prefix=[5], suppress_tokens=[5])
 
 
 # Memory
@@ -234,17 +234,15 @@ def test_what_cannot_be_streamed_is_said_at_once() -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_what_does_not_fit_is_done_in_smaller_batches(name: str, beam: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model, inputs = build(name), sentences(*LENGTHS)
-    histories: list[list[list[Fate]]] = []
+    traces: list[list[SearchStep]] = []
     config = GenerationConfig(beam=beam, n_best=beam, max_new_tokens=7)
-    wanted = generate(model, inputs, config, histories=histories)
+    wanted = generate(model, inputs, config, search_trace=traces)
     watched = Watched(monkeypatch, fits=4 * beam)
-    again: list[list[list[Fate]]] = []
-    for got, answers in zip(generate(model, inputs, config, histories=again), wanted, strict=True):
+    again: list[list[SearchStep]] = []
+    for got, answers in zip(generate(model, inputs, config, search_trace=again), wanted, strict=True):
         same(got, answers)
     assert 0 < max(watched.steps) <= 4 * beam
-    assert [[len(step) for step in history] for history in again] == [
-        [len(step) for step in history] for history in histories
-    ]
+    assert [[len(step) for step in trace] for trace in again] == [[len(step) for step in trace] for trace in traces]
     monkeypatch.undo()
     Watched(monkeypatch, fits=beam - 1)
     with pytest.raises(torch.OutOfMemoryError, match=f"no room for {beam or 1} rows"):

@@ -25,7 +25,7 @@ def as_functions(model: Any, inputs: list[list[int]]) -> list[Any]:
 def test_a_beam_that_holds_everything_finds_the_best_answers(name: str, penalty: Any) -> None:
     vocab_size = 4
     model = build(name, vocab_size=vocab_size)
-    config = GenerationConfig(beam=200, n_best=8, max_new_tokens=4, min_new_tokens=1, penalty=penalty)
+    config = GenerationConfig(beam=200, n_best=8, max_new_tokens=4, min_new_tokens=1, length_penalty_kind=penalty)
     inputs = [[3, 1, 2], [0, 2], [1, 3, 3, 0, 2]]
     for got, function in zip(generate(model, inputs, config), as_functions(model, inputs), strict=True):
         same(got, exhaustive(function, vocab_size, 4, config)[:8])
@@ -88,7 +88,7 @@ def test_low_precision_runs(beam: int) -> None:
 
 def test_the_length_of_an_answer_is_bounded_and_a_cut_is_marked() -> None:
     model, inputs = build("additive"), sentences(4, 11)
-    never_ends = generate(model, inputs, banned=[END])
+    never_ends = generate(model, inputs, suppress_tokens=[END])
     assert [len(answer.tokens) for (answer,) in never_ends] == [2 * 4 + 20, 2 * 11 + 20]
     assert not any(answer.finished for (answer,) in never_ends)
     for answers in generate(model, inputs, beam=3, n_best=3, min_new_tokens=4, max_new_tokens=6):
@@ -126,9 +126,9 @@ def test_batches_keep_to_their_budget(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_model_s_own_positions_end_an_answer_too() -> None:
     translator, language_model = build("learned"), build("learned language model")
-    (answer,), *_ = generate(translator, [[3] * LIMIT], banned=[END])
+    (answer,), *_ = generate(translator, [[3] * LIMIT], suppress_tokens=[END])
     assert len(answer.tokens) == LIMIT
-    (answer,), *_ = generate(language_model, [[3] * 30], banned=[END])
+    (answer,), *_ = generate(language_model, [[3] * 30], suppress_tokens=[END])
     assert len(answer.tokens) == LIMIT - 30 + 1  # the last one is written and never read
     assert not answer.finished
     for model in (translator, language_model):
@@ -144,13 +144,13 @@ def test_what_cannot_be_generated_is_said() -> None:
     with pytest.raises(GenerationError, match="EncoderOnly has no decoder"):
         generate(build(next(iter(CLASSIFIERS))), [[3]])
     with pytest.raises(ConfigError, match="did you mean 'beam'"):
-        generate(model, [[3]], beams=3)
+        generate(model, [[3]], beams=3)  # type: ignore[call-arg]  # a type checker refuses it, too
     for wrong, said in (
         ({"beam": 0}, "at least 1"),
         ({"n_best": 3, "beam": 2}, "cannot give the 3 best"),
         ({"min_new_tokens": -1}, "cannot be negative"),
         ({"max_new_tokens": 3, "min_new_tokens": 3}, "counts the end"),
-        ({"penalty": "square"}, "unknown value"),
+        ({"length_penalty_kind": "square"}, "unknown value"),
         ({"length_penalty": 11}, "from -10 to 10"),
     ):
         with pytest.raises(ConfigError, match=said):

@@ -38,10 +38,10 @@ def test_low_precision_runs(beam: int) -> None:
 def test_draws_and_rules_are_those_of_the_cpu(name: str) -> None:
     """Five at a time, so that some join while others are in the middle of their answers."""
     model, inputs = build(name), sentences(5, 1, 9, 3, 9, 2, 7)
-    config = GenerationConfig(max_new_tokens=9, repetition_penalty=1.3, no_repeat_ngrams=2, min_new_tokens=2)
+    config = GenerationConfig(max_new_tokens=9, repetition_penalty=1.3, no_repeat_ngram_size=2, min_new_tokens=2)
     given: dict[str, Any] = {
-        "banned": [5],
-        "boosted": {END: 1.0, 7: 0.5},
+        "suppress_tokens": [5],
+        "logit_bias": {END: 1.0, 7: 0.5},
         "prefixes": [[4], [], [6, 8], [], [], [9], []],
     }
     ways: list[dict[str, Any]] = [

@@ -14,7 +14,7 @@ import torch
 from every_model import V, build, sentences
 from heedful.errors import ConfigError
 from heedful.generation import GenerationConfig, GenerationError, generate
-from heedful.generation.sampling import draw, shares
+from heedful.generation.strategies import draw, truncated_probabilities
 from slow_search import END, START, translator_as_function
 
 RULES = list(product([0.3, 1.0, 2.5], [None, 1, 5, 40], [None, 0.4, 0.95, 1.0], [None, 0.1, 1.0]))
@@ -41,7 +41,9 @@ def test_what_is_left_is_what_theirs_leave(
     wanted = logits
     for value, rule in rules:
         wanted = wanted if value is None else rule(value)(None, wanted)
-    left, tokens = shares(logits.log_softmax(dim=-1), temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
+    left, tokens = truncated_probabilities(
+        logits.log_softmax(dim=-1), temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p
+    )
     torch.testing.assert_close(spread(left, tokens, 40), wanted.softmax(dim=-1))
     assert (left.diff(dim=-1) <= 0).all()  # most likely first
 
@@ -53,7 +55,7 @@ def test_a_draw_falls_where_its_number_does() -> None:
 
 
 def test_draws_follow_the_shares() -> None:
-    left, tokens = shares(torch.randn(1, 12).log_softmax(dim=-1), temperature=1.5, top_k=9, top_p=0.9)
+    left, tokens = truncated_probabilities(torch.randn(1, 12).log_softmax(dim=-1), temperature=1.5, top_k=9, top_p=0.9)
     random, n = Random(0), 20_000
     found = Counter(draw(left, torch.tensor([[random.random() for _ in range(n)]])).flatten().tolist())
     assert chi_square(found, left[0].tolist(), n) < 30  # 8 degrees of freedom: less than one in 4,000
@@ -76,7 +78,7 @@ def test_the_samples_of_a_model_follow_its_own_probabilities(name: str) -> None:
         found[(*answer.tokens, END) if answer.finished else answer.tokens] += 1
 
     def after(prefix: tuple[int, ...]) -> list[float]:
-        left, tokens = shares(torch.tensor(function(prefix)), temperature=1.3, top_k=4)
+        left, tokens = truncated_probabilities(torch.tensor(function(prefix)), temperature=1.3, top_k=4)
         return spread(left, tokens, 5).tolist()
 
     wanted: dict[tuple[int, ...], float] = {}
@@ -162,7 +164,7 @@ def test_what_sampling_cannot_do_is_said() -> None:
     ):
         with pytest.raises(ConfigError, match=said):
             GenerationConfig(**wrong)
-    with pytest.raises(GenerationError, match="ban fewer tokens"):
-        generate(model, [[3]], sample=True, banned=range(V))
-    assert generate(model, [[3]], sample=True, banned=[t for t in range(V) if t != START], max_new_tokens=2)
+    with pytest.raises(GenerationError, match="suppress fewer tokens"):
+        generate(model, [[3]], sample=True, suppress_tokens=range(V))
+    assert generate(model, [[3]], sample=True, suppress_tokens=[t for t in range(V) if t != START], max_new_tokens=2)
     assert generate(model, [[3]], sample=True, top_k=10 * V, max_new_tokens=2)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from running import ENOUGH, Answer, Running, later
 
-from heedful.serving.desk import Desk
+from heedful.serving.worker import ModelWorker
 
 WORDS = ["the", "cat", "reads", "a", "book", "by", "sea", "I", "drink", "water", "in", "garden", "and", "she", "plays"]
 MANY = 40
@@ -80,7 +80,7 @@ def test_who_comes_too_many_is_refused_at_once_and_nothing_is_left_of_it(
 
 
 @contextmanager
-def held(desk: Desk) -> Iterator[None]:
+def held(desk: ModelWorker) -> Iterator[None]:
     """The model's thread stands still within."""
     entered, released = threading.Event(), threading.Event()
 

@@ -23,8 +23,8 @@ from heedful.serving.libretranslate.translating import (
     trimmed,
 )
 from heedful.serving.metrics import Metrics
-from heedful.tasks.answers import Answer
 from heedful.tasks.predictor import ItemError
+from heedful.tasks.text_generator import Answer
 
 
 class ShoutingDesk:

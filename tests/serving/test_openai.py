@@ -19,8 +19,8 @@ from every_task import language_model
 from heedful.families import GenerationDefaults
 from heedful.generation import GenerationConfig
 from heedful.serving.openai.logprobs import Replay
-from heedful.tasks.language_model import Continuer
-from heedful.tasks.language_model.predictor import ContinuerSettings
+from heedful.tasks.language_model import CausalLanguageModel
+from heedful.tasks.language_model.predictor import LanguageModelSettings
 
 PROMPT = "The cat reads "
 
@@ -32,12 +32,12 @@ def client(server: Running) -> Iterator[openai.OpenAI]:
 
 
 @pytest.fixture(scope="module")
-def writer(server: Running) -> Continuer:
-    found: Continuer = server.state.models["writer"].predictor
+def writer(server: Running) -> CausalLanguageModel:
+    found: CausalLanguageModel = server.state.models["writer"].predictor
     return found
 
 
-def greedy(writer: Continuer, prompt: str, length: int) -> str:
+def greedy(writer: CausalLanguageModel, prompt: str, length: int) -> str:
     (text,) = writer.predict([prompt], beam=1, max_new_tokens=length)
     return text
 
@@ -50,7 +50,7 @@ def test_models_are_listed_and_found(client: openai.OpenAI, server: Running) -> 
     assert refused.value.status_code == 404
 
 
-def test_greedy_completions_say_what_the_model_says(client: openai.OpenAI, writer: Continuer) -> None:
+def test_greedy_completions_say_what_the_model_says(client: openai.OpenAI, writer: CausalLanguageModel) -> None:
     prompts = [PROMPT, "나는 정원에서"]
     found = client.completions.create(model="writer", prompt=prompts, temperature=0, max_tokens=11, n=2)
     texts = [greedy(writer, prompt, 11) for prompt in prompts]
@@ -68,7 +68,7 @@ def test_greedy_completions_say_what_the_model_says(client: openai.OpenAI, write
     assert found.id.startswith("cmpl-")
 
 
-def test_token_ids_are_prompts_too(client: openai.OpenAI, writer: Continuer) -> None:
+def test_token_ids_are_prompts_too(client: openai.OpenAI, writer: CausalLanguageModel) -> None:
     ids = writer.tokenizer.encode(PROMPT)
     for prompt in (ids, [ids]):
         found = client.completions.create(model="writer", prompt=prompt, temperature=0, echo=True)
@@ -106,7 +106,7 @@ def test_a_stream_is_the_same_text_bit_by_bit(client: openai.OpenAI) -> None:
     assert all(event.usage is None for event in client.completions.create(**asked, stream=True))
 
 
-def test_a_seed_gives_the_same_text_alone_and_in_a_crowd(server: Running, writer: Continuer) -> None:
+def test_a_seed_gives_the_same_text_alone_and_in_a_crowd(server: Running, writer: CausalLanguageModel) -> None:
     async def crowd() -> tuple[list[str], list[str]]:
         async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0) as client:
 
@@ -154,7 +154,7 @@ def test_best_of_gives_the_most_likely_a_token(client: openai.OpenAI) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_stop_is_never_shown(client: openai.OpenAI, writer: Continuer, *, stream: bool) -> None:
+def test_a_stop_is_never_shown(client: openai.OpenAI, writer: CausalLanguageModel, *, stream: bool) -> None:
     whole = greedy(writer, PROMPT, 30)
     for first in (3, 9):  # one across tokens
         stop = whole[first : first + 4]
@@ -170,12 +170,12 @@ def test_a_stop_is_never_shown(client: openai.OpenAI, writer: Continuer, *, stre
 
 
 @torch.inference_mode()
-def test_logprobs_are_those_of_the_module(client: openai.OpenAI, writer: Continuer) -> None:
+def test_logprobs_are_those_of_the_module(client: openai.OpenAI, writer: CausalLanguageModel) -> None:
     """The prompt's and the answer's, by the formula: log softmax of the module's own logits."""
     prompt, tokenizer = PROMPT + "한글", writer.tokenizer
     asked: dict[str, Any] = {"model": "writer", "prompt": prompt, "temperature": 0, "max_tokens": 9, "logprobs": 3}
     choice = client.completions.create(**asked, echo=True).choices[0]
-    (hypothesis,) = writer.written(writer.inputs(prompt), GenerationConfig(max_new_tokens=9))[0]
+    (hypothesis,) = writer.generate(writer.inputs(prompt), GenerationConfig(max_new_tokens=9))[0]
     ids = [*tokenizer.encode(prompt), *hypothesis.tokens]
     logprobs = writer.module(torch.tensor([ids])).log_softmax(-1)[0]
     own = [logprobs[place, came].item() for place, came in enumerate(ids[1:])]
@@ -215,7 +215,7 @@ def test_logprobs_are_those_of_the_module(client: openai.OpenAI, writer: Continu
             assert top == pytest.approx(same, abs=1e-4)
 
 
-def test_a_prompt_can_be_scored_alone(client: openai.OpenAI, writer: Continuer) -> None:
+def test_a_prompt_can_be_scored_alone(client: openai.OpenAI, writer: CausalLanguageModel) -> None:
     found = client.completions.create(model="writer", prompt=PROMPT, max_tokens=0, echo=True, logprobs=0)
     (choice,) = found.choices
     assert (choice.text, choice.finish_reason) == (PROMPT, "length")
@@ -232,9 +232,9 @@ def test_a_prompt_can_be_scored_alone(client: openai.OpenAI, writer: Continuer) 
 
 def test_a_replay_sees_what_the_model_saw_beyond_its_context() -> None:
     writer = language_model()
-    writer.settings = ContinuerSettings(tokens=GenerationDefaults(start=2, end=()), context=9)
+    writer.settings = LanguageModelSettings(tokens=GenerationDefaults(start=2, end=()), context=9)
     ids = writer.tokenizer.encode("The cat")
-    ((written,),) = writer.written([ids], GenerationConfig(max_new_tokens=50))
+    ((written,),) = writer.generate([ids], GenerationConfig(max_new_tokens=50))
     assert len(written.tokens) == 50
     for size in (1, 4, 50):  # however it is read
         replay = Replay(writer, ids[0], 2)

@@ -21,8 +21,8 @@ from heedful.generation import GenerationConfig, generate
 from heedful.lens.alignment import Head
 from heedful.lens.tokens import PART, visible
 from heedful.tasks.importing import import_model
-from heedful.tasks.language_model import Continuer
-from heedful.tasks.language_model.predictor import ContinuerSettings
+from heedful.tasks.language_model import CausalLanguageModel
+from heedful.tasks.language_model.predictor import LanguageModelSettings
 from heedful.tasks.looking import assembling, look_at
 from heedful.tasks.looking.alignment import agreement
 from heedful.tasks.looking.beams import beam_tree, end_of
@@ -34,7 +34,7 @@ SOURCE, TARGET = "저는 책을 읽어요.", "I read books."
 SMALL = {"preset": "tiny", "d_model": 16, "d_ff": 16, "n_encoder_layers": 2, "n_decoder_layers": 2}
 WAYS: dict[str, dict[str, Any]] = {
     "greedy": {},
-    "a beam": {"beam": 4, "length_penalty": 0.6, "penalty": "google"},
+    "a beam": {"beam": 4, "length_penalty": 0.6, "length_penalty_kind": "google"},
     "a sample": {"sample": True, "temperature": 1.5, "seed": 3, "n_best": 2},
 }
 
@@ -60,14 +60,14 @@ def translator(
     return Translator(family, built(family), Tokenizers(tokenizer, tokenizer), words)
 
 
-def continuer(context: int | None = None) -> Continuer:
+def continuer(context: int | None = None) -> CausalLanguageModel:
     tokenizer = of_characters("abcdefg \n", end=True)
     config = config_of({"preset": "gpt2", "d_model": 16, "n_heads": 2, "n_layers": 2, "max_length": 32}).changed(
         vocab_size=tokenizer.vocab_size
     )
     tokens = GenerationDefaults(end=(tokenizer.vocab_size - 1,))
-    settings = ContinuerSettings(tokens=tokens, generation=GenerationConfig(max_new_tokens=8), context=context)
-    return Continuer(config, built(config), tokenizer, settings)
+    settings = LanguageModelSettings(tokens=tokens, generation=GenerationConfig(max_new_tokens=8), context=context)
+    return CausalLanguageModel(config, built(config), tokenizer, settings)
 
 
 @pytest.fixture(scope="module")
@@ -134,14 +134,14 @@ def test_the_weights_are_those_of_the_recorder(name: str, writers: dict[str, Any
     model = writers[name]
     text = "bad egg" if name == "characters" else "나는 책"
     document = look_at(model, text)
-    (source,), (found,) = model.inputs(text), model.written(model.inputs(text), model.generation)[0][:1]
+    (source,), (found,) = model.inputs(text), model.generate(model.inputs(text), model.generation)[0][:1]
     end = [] if not found.finished else [0]  # read by nobody
     tokens = [*found.tokens, *end]
     with torch.inference_mode(), heedful.record(model.module) as recording:
         if document["kind"] == "writing":
             model.module(torch.tensor([[*source, *tokens][:-1]]))
         else:
-            model.module(torch.tensor([source]), torch.tensor([[model.tokens()["start"], *tokens[:-1]]]))
+            model.module(torch.tensor([source]), torch.tensor([[model.special_tokens()["start"], *tokens[:-1]]]))
     assert len(document["attentions"]) == len(recording.looks)
     for seen in recording.looks:
         assert torch.equal(weights(document, f"{seen.stack}.{seen.kind}.{seen.layer}"), seen.weights[0])
@@ -151,10 +151,10 @@ def test_every_beam_is_worth_what_the_model_gives_its_tokens() -> None:
     model = translator()
     (source,) = model.inputs(SOURCE)
     words = GenerationConfig(beam=3, max_new_tokens=6, length_penalty=0.7)
-    histories: list[Any] = []
-    ((best, *_),) = generate(model.module, [source], words, histories=histories, **model.tokens())
-    written = [*best.tokens, *end_of(histories[0], best, words)]
-    tree = beam_tree(histories[0], written, best, words, lambda tokens: str(tokens[-1]))
+    traces: list[Any] = []
+    ((best, *_),) = generate(model.module, [source], words, search_trace=traces, **model.special_tokens())
+    written = [*best.tokens, *end_of(traces[0], best, words)]
+    tree = beam_tree(traces[0], written, best, words, lambda tokens: str(tokens[-1]))
     nodes = tree["nodes"]
 
     def tokens(node: dict[str, Any]) -> list[int]:
@@ -168,7 +168,7 @@ def test_every_beam_is_worth_what_the_model_gives_its_tokens() -> None:
         alone = logits.log_softmax(-1)[range(len(path)), path].sum().item()
         assert node["logprob"] == pytest.approx(alone, abs=1e-4)
         assert node["score"] == pytest.approx(alone / len(path) ** 0.7, abs=1e-4)
-    for step in range(1, len(histories[0]) + 1):
+    for step in range(1, len(traces[0]) + 1):
         at = [node for node in nodes if node["step"] == step]
         kept = [node["logprob"] for node in at if node["fate"] in ("kept", "chosen")]
         pruned = [node["logprob"] for node in at if node["fate"] == "pruned" and int(node["text"]) != 2]

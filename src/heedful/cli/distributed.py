@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from ..data.loader import Shard
-from ..generation import Hypothesis
-from ..tasks.rounds import Call, Found
+from ..generation import GenerationConfig, Hypothesis, SearchStep
 from ..tasks.text_encoder import Text
 from ..training.parallel import SingleProcess, world
 from .console import console, errors
@@ -30,7 +29,7 @@ def joined_processes() -> Iterator[SingleProcess]:
 
 
 def share_work(model: Any, group: SingleProcess) -> None:
-    """From now on each process answers a share of what the model is read_run, and all get all answers.
+    """From now on each process answers a share of what the model is asked, and all get all answers.
 
     A model that has no `batch_method` is asked all of it by each. The method is replaced in this one object alone:
     the tasks know nothing of processes.
@@ -39,19 +38,21 @@ def share_work(model: Any, group: SingleProcess) -> None:
         setattr(model, model.batch_method, SHARED[model.batch_method](model, group))
 
 
-def _generation(model: Any, group: SingleProcess) -> Callable[..., Found]:
-    local = model.found
+def _generation(model: Any, group: SingleProcess) -> Callable[..., list[list[Hypothesis]]]:
+    local = model.generate
 
-    def found(call: Call, **more: Any) -> Found:
-        if call.words.sample or more:  # chance falls as it does for one process, and whoever wants more sees it all
-            return local(call, **more)
+    def generate(
+        inputs: Sequence[Sequence[int]], config: GenerationConfig, search_trace: list[list[SearchStep]] | None = None
+    ) -> list[list[Hypothesis]]:
+        if config.sample or search_trace is not None:  # chance falls as it does for one process; a trace is of all
+            return local(inputs, config, search_trace)
 
         def work(share: Sequence[Sequence[int]]) -> list[list[dict[str, Any]]]:
-            return [[asdict(hypothesis) for hypothesis in several] for several in local(Call(share, call.words))]
+            return [[asdict(hypothesis) for hypothesis in several] for several in local(share, config)]
 
-        return [[_hypothesis(**values) for values in several] for several in _gathered(group, call.inputs, work)]
+        return [[_hypothesis(**values) for values in several] for several in _gathered(group, inputs, work)]
 
-    return found
+    return generate
 
 
 def _hypothesis(tokens: list[int], token_logprobs: list[float], **values: Any) -> Hypothesis:
@@ -78,7 +79,7 @@ def _looking(model: Any, group: SingleProcess) -> Callable[..., list[Any]]:
 
 
 SHARED: dict[str, Callable[[Any, SingleProcess], Callable[..., Any]]] = {  # by `batch_method`
-    "found": _generation,
+    "generate": _generation,
     "outputs": _reading,
     "look": _looking,
 }

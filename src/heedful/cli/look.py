@@ -23,7 +23,17 @@ DEVICES = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 
 
 @with_generation(
-    *("beam", "length_penalty", "penalty", "max_new_tokens", "sample", "temperature", "top_k", "top_p", "seed")
+    *(
+        "beam",
+        "length_penalty",
+        "length_penalty_kind",
+        "max_new_tokens",
+        "sample",
+        "temperature",
+        "top_k",
+        "top_p",
+        "seed",
+    )
 )
 def look(
     context: typer.Context,

@@ -26,7 +26,7 @@ class GenerationOptions:
     beam: Annotated[int | None, search("How many hypotheses to keep open. 1 is greedy.", min=1)] = None
     n_best: Annotated[int | None, search("How many answers to give for each text.", min=1)] = None
     length_penalty: Annotated[float | None, search("Above 0 favours longer answers.")] = None
-    penalty: Annotated[
+    length_penalty_kind: Annotated[
         Literal["power", "google"] | None, search("Divide by length^α, or by ((5 + length) / 6)^α as the paper does.")
     ] = None
     precision: Annotated[
@@ -42,7 +42,7 @@ class GenerationOptions:
     min_new_tokens: Annotated[int | None, rules("Fewest tokens, the end not counted.", min=0)] = None
     max_new_tokens: Annotated[int | None, rules("Most tokens, the end counted.", min=1)] = None
     repetition_penalty: Annotated[float | None, rules("Above 1 makes what was written less likely.")] = None
-    no_repeat_ngrams: Annotated[int | None, rules("No so many tokens in a row come twice.", min=1)] = None
+    no_repeat_ngram_size: Annotated[int | None, rules("Forbid repeating any n-gram of this size.", min=1)] = None
 
 
 def with_generation(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

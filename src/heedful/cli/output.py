@@ -11,10 +11,9 @@ from typing import Any, BinaryIO, Literal
 
 from ..data.readers.files import Line, every_line
 from ..errors import ConfigError, DataError
-from ..tasks.answers import Answer
 from ..tasks.embedding import Index
 from ..tasks.text_encoder import Text, TextEncoderPredictor
-from ..tasks.writer import Writer
+from ..tasks.text_generator import Answer, TextGenerator
 from .console import complain
 
 Form = Literal["plain", "scores", "json"]
@@ -48,7 +47,7 @@ class OutputFormat(ABC):
 class GeneratedOutput(OutputFormat):
     """Of a model that writes: its answers, best first. With several, each begins with the number of its line."""
 
-    model: Writer
+    model: TextGenerator
     form: Form
     overrides: dict[str, Any]  # of generation
 
@@ -95,7 +94,7 @@ class ReaderOutput(OutputFormat):
     model: TextEncoderPredictor[Any]
     form: Form
 
-    def why_not(self, text: str) -> str | None:
+    def validation_error(self, text: str) -> str | None:
         if self.model.takes_pairs and (tabs := text.count("\t")) != 1:
             counted = "no tab" if not tabs else f"{tabs:,} tabs"
             return f"this model reads two texts with a tab between them: FIRST<TAB>SECOND; the line has {counted}"

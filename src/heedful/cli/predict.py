@@ -34,8 +34,19 @@ _FILE_NAME = re.compile(r"\S*\.[A-Za-z]\w{0,4}|\.{0,2}/\S+|\S+/\S+/\S+")
 
 
 @with_generation(
-    *("beam", "n_best", "length_penalty", "penalty", "precision", "sample", "temperature", "top_k", "top_p", "min_p"),
-    *("seed", "min_new_tokens", "max_new_tokens", "repetition_penalty", "no_repeat_ngrams"),
+    *(
+        "beam",
+        "n_best",
+        "length_penalty",
+        "length_penalty_kind",
+        "precision",
+        "sample",
+        "temperature",
+        "top_k",
+        "top_p",
+        "min_p",
+    ),
+    *("seed", "min_new_tokens", "max_new_tokens", "repetition_penalty", "no_repeat_ngram_size"),
 )
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a trained model.")],

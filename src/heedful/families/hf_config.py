@@ -176,7 +176,8 @@ class PublishedWarning(UserWarning):
 class GenerationDefaults(Config):
     """The tokens a model was trained to begin, end and pad with, and how its authors searched or sampled.
 
-    `forced_first` is always written after `start`, `forced_last` where an answer reaches its limit; `banned` never.
+    `forced_first` is always written after `start`, `forced_last` where an answer reaches its limit, and
+    `suppress_tokens` never.
     The others are those of generation, by the same names; as they are here, they say nothing.
     """
 
@@ -187,7 +188,7 @@ class GenerationDefaults(Config):
     pad: int | None = None
     forced_first: int | None = None
     forced_last: int | None = None
-    banned: tuple[int, ...] = ()
+    suppress_tokens: tuple[int, ...] = ()
     beam: int = 1
     length_penalty: float = 1.0
     max_new_tokens: int | None = None
@@ -198,10 +199,10 @@ class GenerationDefaults(Config):
     top_p: float | None = None
     min_p: float | None = None
     repetition_penalty: float = 1.0
-    no_repeat_ngrams: int | None = None
+    no_repeat_ngram_size: int | None = None
 
     def check(self) -> None:
-        self.require_positive("beam", "max_new_tokens", "top_k", "no_repeat_ngrams")
+        self.require_positive("beam", "max_new_tokens", "top_k", "no_repeat_ngram_size")
         self.require(self.min_new_tokens >= 0, f"min_new_tokens cannot be negative: {self.min_new_tokens}")
         self.require(
             self.max_new_tokens is None or self.max_new_tokens > self.min_new_tokens,
@@ -250,14 +251,14 @@ class GenerationDefaults(Config):
             pad=given.get("pad_token_id"),
             forced_first=given.get("forced_bos_token_id"),
             forced_last=given.get("forced_eos_token_id"),
-            banned=tuple(word[0] for word in banned),
+            suppress_tokens=tuple(word[0] for word in banned),
             beam=1 if sample is True else given.get("num_beams", 1),
             length_penalty=given.get("length_penalty", 1.0),
             max_new_tokens=_length(given, "max", published),
             min_new_tokens=_length(given, "min", published) or 0,
             sample=sample,
             repetition_penalty=given.get("repetition_penalty", 1.0),
-            no_repeat_ngrams=_unless(0, given.get("no_repeat_ngram_size")),
+            no_repeat_ngram_size=_unless(0, given.get("no_repeat_ngram_size")),
             **_sampling(given) if sample is True else {},
         )
 
@@ -269,13 +270,13 @@ class GenerationDefaults(Config):
             "pad_token_id": self.pad,
             "forced_bos_token_id": self.forced_first,
             "forced_eos_token_id": self.forced_last,
-            "bad_words_ids": [[token] for token in self.banned],
+            "bad_words_ids": [[token] for token in self.suppress_tokens],
             "num_beams": _unless(1, self.beam),
             "length_penalty": _unless(1, self.length_penalty),
             "max_new_tokens": self.max_new_tokens,
             "min_new_tokens": _unless(0, self.min_new_tokens),
             "repetition_penalty": _unless(1, self.repetition_penalty),
-            "no_repeat_ngram_size": self.no_repeat_ngrams,
+            "no_repeat_ngram_size": self.no_repeat_ngram_size,
         }
         if self.sample:
             written |= {"do_sample": True, "temperature": _unless(1, self.temperature), "top_k": self.top_k or 0}

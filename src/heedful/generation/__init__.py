@@ -1,9 +1,25 @@
 """Generation: from a model with a decoder and its inputs to the best answers."""
 
 from ..errors import GenerationError
-from .config import GenerationConfig
-from .engine import generate, stream
-from .hypothesis import Hypothesis
-from .streams import Stream
+from .config import GenerationConfig, GenerationOptions
+from .engine import GenerationEngine, Stream, generate, stream
+from .request import GenerationRequest, RequestState, create_requests
+from .runners import EncoderMemory
+from .sequence import CandidateOutcome, Hypothesis, SearchStep
 
-__all__ = ["GenerationConfig", "GenerationError", "Hypothesis", "Stream", "generate", "stream"]
+__all__ = [
+    "CandidateOutcome",
+    "EncoderMemory",
+    "GenerationConfig",
+    "GenerationEngine",
+    "GenerationError",
+    "GenerationOptions",
+    "GenerationRequest",
+    "Hypothesis",
+    "RequestState",
+    "SearchStep",
+    "Stream",
+    "create_requests",
+    "generate",
+    "stream",
+]

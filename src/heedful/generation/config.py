@@ -1,11 +1,42 @@
-"""How to generate."""
+"""How to generate: the settings of search and sampling."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypedDict
 
 from ..config import Config
+
+Precision = Literal["float32", "bf16", "int8"]
+LengthPenaltyKind = Literal["power", "google"]
+
+# What a log-probability is divided by: n counts the generated tokens, the end among them; α is the length penalty.
+LENGTH_PENALTIES: dict[LengthPenaltyKind, Callable[[int, float], float]] = {
+    "power": lambda n, alpha: float(n**alpha),
+    "google": lambda n, alpha: float(((5 + n) / 6) ** alpha),
+}
+
+
+class GenerationOptions(TypedDict, total=False):
+    """The fields of GenerationConfig as keywords, for type checkers: `generate(…, beams=4)` is a type error."""
+
+    beam: int
+    n_best: int
+    max_new_tokens: int | None
+    min_new_tokens: int
+    length_penalty: float
+    length_penalty_kind: LengthPenaltyKind
+    sample: bool
+    temperature: float
+    top_k: int | None
+    top_p: float | None
+    min_p: float | None
+    seed: int
+    repetition_penalty: float
+    no_repeat_ngram_size: int | None
+    precision: Precision
+    batch_tokens: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,11 +44,12 @@ class GenerationConfig(Config):
     """A beam of one is greedy search; `sample` draws `n_best` answers instead of searching.
 
     `max_new_tokens` counts the end; None means twice the input and twenty more. `min_new_tokens` does not.
-    A logprob is divided by length^α ("power") or ((5 + length) / 6)^α ("google"), α being `length_penalty`.
+    A logprob is divided by length^α ("power") or ((5 + length) / 6)^α ("google"), as `length_penalty_kind` says;
+    α is `length_penalty`.
     Sampling: `temperature` sharpens (below 1) or flattens; of that stay the `top_k` most likely tokens, of these the
     fewest that have `top_p` of the probability together, of these those with at least `min_p` of the best one's.
     `repetition_penalty` divides the positive logits of tokens already written, and multiplies the negative ones;
-    `no_repeat_ngrams` of n lets no n tokens in a row come twice.
+    `no_repeat_ngram_size` forbids to repeat any n-gram of this size.
     `precision` "float32" takes the weights as they are; "bf16" and "int8" (CPU) are faster and less exact.
     `batch_tokens` is how many input tokens, times the beam, are read at once; None leaves it to the device.
     """
@@ -29,7 +61,7 @@ class GenerationConfig(Config):
     max_new_tokens: int | None = None
     min_new_tokens: int = 0
     length_penalty: float = 1.0
-    penalty: Literal["power", "google"] = "power"
+    length_penalty_kind: LengthPenaltyKind = "power"
     sample: bool = False
     temperature: float = 1.0
     top_k: int | None = None
@@ -37,12 +69,12 @@ class GenerationConfig(Config):
     min_p: float | None = None
     seed: int = 0
     repetition_penalty: float = 1.0
-    no_repeat_ngrams: int | None = None
-    precision: Literal["float32", "bf16", "int8"] = "float32"
+    no_repeat_ngram_size: int | None = None
+    precision: Precision = "float32"
     batch_tokens: int | None = None
 
     def check(self) -> None:
-        self.require_positive("beam", "n_best", "max_new_tokens", "batch_tokens", "top_k", "no_repeat_ngrams")
+        self.require_positive("beam", "n_best", "max_new_tokens", "batch_tokens", "top_k", "no_repeat_ngram_size")
         self.require(
             self.sample or self.n_best <= self.beam,
             f"a beam of {self.beam} cannot give the {self.n_best} best; widen it",
@@ -81,12 +113,16 @@ class GenerationConfig(Config):
 
     @property
     def width(self) -> int:
-        """How many answers to one input are written at the same time."""
+        """How many answers to one input are decoded at the same time: rows of a batch."""
         return self.n_best if self.sample else self.beam
 
     def limit(self, input_length: int, room: int | None) -> int:
         """The most tokens to write, the end among them, after an input; `room` is what the model's positions allow."""
-        asked = self.max_new_tokens
-        if asked is None:
-            asked = max(2 * input_length + 20, self.min_new_tokens + 1)
-        return asked if room is None else min(asked, room)
+        limit = self.max_new_tokens
+        if limit is None:
+            limit = max(2 * input_length + 20, self.min_new_tokens + 1)
+        return limit if room is None else min(limit, room)
+
+    def length_normalizer(self, length: int) -> float:
+        """What the log-probability of an answer of this length is divided by; the end counts."""
+        return LENGTH_PENALTIES[self.length_penalty_kind](length, self.length_penalty)

@@ -1,6 +1,6 @@
-"""Which tokens may come next: one small class for each way to choose.
+"""Which tokens come next: one small class for each way to choose, greedy, beam or sample.
 
-Shapes: B sentences, W open prefixes of each, R = B · W rows, V vocabulary, C candidates of each sentence.
+Shapes: B sequences, W open prefixes of each, R = B · W rows, V vocabulary, C candidates of each sequence.
 """
 
 from __future__ import annotations
@@ -14,24 +14,23 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..backends.native.library import top
-from . import sampling
 from .config import GenerationConfig
-from .sentence import Sentence
+from .sequence import SequenceState
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The ways to go on that a step leaves, best first; each is (B, C)."""
+    """The candidates of a step, best first; each tensor is (B, C)."""
 
     totals: Tensor  # the score of the prefix and the token together
     tokens: Tensor
-    beams: Tensor  # which of the sentence's prefixes each continues
+    beams: Tensor  # which of the sequence's prefixes each continues
 
 
 class Strategy(Protocol):
-    """A way to choose. Every sentence is left with equally many candidates."""
+    """A way to choose. Every sequence is left with equally many candidates."""
 
-    def choose(self, scores: Tensor, totals: Tensor, sentences: Sequence[Sentence]) -> Choice:
+    def choose(self, scores: Tensor, totals: Tensor, sequences: Sequence[SequenceState]) -> Choice:
         """From the next token's logprobs (R, V) and those of the prefixes (B, W)."""
 
 
@@ -52,7 +51,7 @@ def _best(scores: Tensor) -> Tensor:
 class Greedy:
     """The most likely token, and nothing beside it."""
 
-    def choose(self, scores: Tensor, totals: Tensor, sentences: Sequence[Sentence]) -> Choice:
+    def choose(self, scores: Tensor, totals: Tensor, sequences: Sequence[SequenceState]) -> Choice:
         tokens = _best(scores)
         return Choice(totals + scores.gather(1, tokens), tokens, tokens.new_zeros(1, 1).expand_as(tokens))
 
@@ -64,13 +63,13 @@ class Beam:
         self.width = width
         self.n_ends = n_ends
 
-    def choose(self, scores: Tensor, totals: Tensor, sentences: Sequence[Sentence]) -> Choice:
+    def choose(self, scores: Tensor, totals: Tensor, sequences: Sequence[SequenceState]) -> Choice:
         # Of the candidates of one row no more than the ends can be ends, so no more than these can be needed.
         best, tokens = top(scores, min(self.width + self.n_ends, scores.shape[-1]))  # (R, k)
-        n_sentences, each, wanted = totals.shape[0], tokens.shape[-1], self.width * (1 + self.n_ends)
-        every = (totals.view(-1, 1) + best).view(n_sentences, -1)  # (B, W · k)
+        n_sequences, each, wanted = totals.shape[0], tokens.shape[-1], self.width * (1 + self.n_ends)
+        every = (totals.view(-1, 1) + best).view(n_sequences, -1)  # (B, W · k)
         totals, places = every.topk(min(wanted, every.shape[-1]))
-        tokens, beams = tokens.view(n_sentences, -1).gather(1, places), places // each
+        tokens, beams = tokens.view(n_sequences, -1).gather(1, places), places // each
         # A small vocabulary fills no beam at first: what is missing is there and impossible.
         missing = wanted - totals.shape[1]
         if missing:
@@ -85,17 +84,61 @@ class Sample:
     def __init__(self, config: GenerationConfig) -> None:
         self._config = config
 
-    def choose(self, scores: Tensor, totals: Tensor, sentences: Sequence[Sentence]) -> Choice:
-        n_sentences, width = totals.shape
-        uniform = torch.tensor([sentence.draws() for sentence in sentences], dtype=torch.float64)
+    def choose(self, scores: Tensor, totals: Tensor, sequences: Sequence[SequenceState]) -> Choice:
+        n_sequences, width = totals.shape
+        uniform = torch.tensor([sequence.random_numbers() for sequence in sequences], dtype=torch.float64)
         n_answers = uniform.shape[1]
         uniform = uniform.to(scores.device, non_blocking=True).view(scores.shape[0], -1)
         config = self._config
-        shares, order = sampling.shares(
+        probabilities, order = truncated_probabilities(
             scores, temperature=config.temperature, top_k=config.top_k, top_p=config.top_p, min_p=config.min_p
         )
-        tokens = order.gather(1, sampling.draw(shares, uniform))  # (R, n) where n = 1 after the first step
+        tokens = order.gather(1, draw(probabilities, uniform))  # (R, n) where n = 1 after the first step
         totals = totals.view(-1, 1) + scores.gather(1, tokens)
         beams = torch.arange(n_answers, device=tokens.device) if width > 1 else tokens.new_zeros(n_answers)
-        shape = n_sentences, n_answers
+        shape = n_sequences, n_answers
         return Choice(totals.view(shape), tokens.view(shape), beams.expand(shape))
+
+
+def truncated_probabilities(
+    logprobs: Tensor,
+    *,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    min_p: float | None = None,
+) -> tuple[Tensor, Tensor]:
+    """From logprobs (…, V) the probabilities that are left, most likely first, and their tokens.
+
+    The temperature comes first; then each rule looks at what the one before it has left.
+    """
+    best, tokens = _sorted(logprobs / temperature, top_k)
+    left = best.softmax(dim=-1)
+    if top_p is not None:  # the token that reaches top_p belongs to them
+        left = _renormalized(left, left.cumsum(dim=-1) - left >= top_p)
+    if min_p is not None:
+        left = _renormalized(left, left < min_p * left[..., :1])
+    return left, tokens
+
+
+def draw(probabilities: Tensor, uniform: Tensor) -> Tensor:
+    """The place in (…, V) probabilities that each of (…, n) uniform numbers falls on."""
+    reached = probabilities.double().cumsum(dim=-1)
+    places = torch.searchsorted(reached, uniform.double() * reached[..., -1:], right=True)
+    last = (probabilities > 0).sum(dim=-1, keepdim=True) - 1  # rounding must not reach what is impossible
+    return torch.minimum(places, last.clamp(min=0))  # where all is impossible, one of them
+
+
+def _renormalized(probabilities: Tensor, removed: Tensor) -> Tensor:
+    """The best one always stays."""
+    removed[..., 0] = False
+    left = probabilities.masked_fill(removed, 0.0)
+    return left / left.sum(dim=-1, keepdim=True)
+
+
+def _sorted(logprobs: Tensor, top_k: int | None) -> tuple[Tensor, Tensor]:
+    if top_k is not None and top_k < logprobs.shape[-1]:
+        best, tokens = logprobs.topk(top_k)
+        return best, tokens
+    best, tokens = logprobs.sort(dim=-1, descending=True, stable=True)
+    return best, tokens

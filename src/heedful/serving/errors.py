@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from ..errors import HeedfulError, MissingDependencyError
-from .desk import Busy, TooLate
+from .worker import DeadlineExceeded, Overloaded
 
 TYPES = {401: "authentication_error", 403: "permission_error"}  # as OpenAI calls them
 AGAIN = 1.0  # seconds until another try, where nobody knows better
@@ -105,9 +105,9 @@ def as_api_error(error: Exception) -> APIError | None:
     """What an error means for a client; None for one that should not have happened."""
     if isinstance(error, APIError):
         return error
-    if isinstance(error, Busy):
+    if isinstance(error, Overloaded):
         return APIError(503, "the model has too much to do; try again soon", code="busy", retry_after=error.retry_after)
-    if isinstance(error, TooLate):
+    if isinstance(error, DeadlineExceeded):
         return APIError(503, "the answer took too long; ask for less, or try again", code="timeout", retry_after=AGAIN)
     if isinstance(error, RequestValidationError):
         return _invalid(error)
@@ -120,7 +120,7 @@ def as_api_error(error: Exception) -> APIError | None:
 
 def handle(app: FastAPI) -> None:
     """Let an app refuse in this way. What is not foreseen goes on to the middleware."""
-    for kind in (APIError, Busy, TooLate, RequestValidationError, HTTPException, HeedfulError):
+    for kind in (APIError, Overloaded, DeadlineExceeded, RequestValidationError, HTTPException, HeedfulError):
         app.add_exception_handler(kind, _answer)
 
 

@@ -11,27 +11,27 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..tasks import load
-from .desk import Desk
-from .reading_desk import ReadingDesk
+from .batch_worker import BatchWorker
+from .generation_worker import GenerationWorker
 from .settings import Settings
-from .writing_desk import WritingDesk
+from .worker import ModelWorker
 
 NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 @dataclass(frozen=True)
 class Served:
-    """One of them: what `heedful.load` gives, the desk where it is asked, and when it was loaded (unix seconds)."""
+    """One of them: what `heedful.load` gives, the worker that runs it, and when it was loaded (unix seconds)."""
 
     name: str
     predictor: Any
-    desk: Desk
+    desk: ModelWorker
     created: int
 
     @classmethod
     def of(cls, name: str, predictor: Any, settings: Settings) -> Served:
         """Open a desk for a model."""
-        kind = WritingDesk if predictor.generates_text else ReadingDesk
+        kind = GenerationWorker if predictor.generates_text else BatchWorker
         return cls(name, predictor, kind(predictor, settings), int(time.time()))
 
     @property

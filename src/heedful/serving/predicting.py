@@ -11,8 +11,8 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..errors import ConfigError
-from ..tasks.answers import Answer
 from ..tasks.predictor import ItemError
+from ..tasks.text_generator import Answer
 from .errors import V1_ERRORS, APIError, Json
 from .inputs import as_inputs
 from .models import Served
@@ -43,7 +43,7 @@ class PredictRequest(BaseModel):
     max_new_tokens: Count | None = None
     min_new_tokens: int | None = Field(None, ge=0, le=2**31)
     length_penalty: float | None = Field(None, ge=-10, le=10)
-    penalty: str | None = Field(None, pattern="^(power|google)$")
+    length_penalty_kind: str | None = Field(None, pattern="^(power|google)$")
     sample: bool | None = None
     temperature: float | None = Field(None, gt=0, le=100)
     top_k: Count | None = None
@@ -51,7 +51,7 @@ class PredictRequest(BaseModel):
     min_p: Share | None = None
     seed: int | None = Field(None, ge=0, lt=2**63)
     repetition_penalty: float | None = Field(None, gt=0, le=100)
-    no_repeat_ngrams: Count | None = None
+    no_repeat_ngram_size: Count | None = None
 
     def overrides(self) -> dict[str, Any]:
         """Of generation, those that were given."""

@@ -14,18 +14,18 @@ from .classification import Classifier
 from .embedding import Embedder
 from .forecasting import SeriesForecaster
 from .images import ImageClassifier
-from .language_model import Continuer
+from .language_model import CausalLanguageModel
 from .masked import MaskedLanguageModel
 from .predictor import Predictor
-from .text_to_text import Rewriter
+from .text_to_text import TextToTextGenerator
 from .translation.predictor import Translator
 
 PREDICTORS: dict[str, Any] = {
     predictor.task: predictor
     for predictor in (
         Translator,
-        Rewriter,
-        Continuer,
+        TextToTextGenerator,
+        CausalLanguageModel,
         MaskedLanguageModel,
         Classifier,
         Embedder,
@@ -40,9 +40,13 @@ def load(folder: str | Path, task: None = None, *, device: str | torch.device = 
 @overload
 def load(folder: str | Path, task: Literal["translation"], *, device: str | torch.device = "cpu") -> Translator: ...
 @overload
-def load(folder: str | Path, task: Literal["text-to-text"], *, device: str | torch.device = "cpu") -> Rewriter: ...
+def load(
+    folder: str | Path, task: Literal["text-to-text"], *, device: str | torch.device = "cpu"
+) -> TextToTextGenerator: ...
 @overload
-def load(folder: str | Path, task: Literal["language_model"], *, device: str | torch.device = "cpu") -> Continuer: ...
+def load(
+    folder: str | Path, task: Literal["language_model"], *, device: str | torch.device = "cpu"
+) -> CausalLanguageModel: ...
 @overload
 def load(folder: str | Path, task: Literal["masked"], *, device: str | torch.device = "cpu") -> MaskedLanguageModel: ...
 @overload

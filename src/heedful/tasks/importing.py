@@ -23,11 +23,11 @@ from .classification import Classifier, ClassifierSettings
 from .embedding import Embedder, EmbedderSettings
 from .forecasting import SeriesForecaster
 from .images import ImageClassifier
-from .language_model import LENGTH, Continuer, ContinuerSettings
+from .language_model import LENGTH, CausalLanguageModel, LanguageModelSettings
 from .masked import MaskedLanguageModel, MaskedLanguageModelSettings
 from .run.reporting import imported_card
 from .sentence_transformers import MODULES, lowers_case, pooling_of
-from .text_to_text import SOURCE, TARGET, Rewriter, RewriterSettings
+from .text_to_text import SOURCE, TARGET, TextToTextGenerator, TextToTextSettings
 
 BINARY = "model.bin"
 THEIRS = "README.md"
@@ -86,9 +86,9 @@ def _own_task(found: Imported) -> str:
     """What the module is for, as it is wired."""
     module = found.module
     if isinstance(module, EncoderDecoder):
-        return Rewriter.task
+        return TextToTextGenerator.task
     if isinstance(module, DecoderOnly):
-        return Continuer.task
+        return CausalLanguageModel.task
     if isinstance(module, Forecaster):
         return SeriesForecaster.task
     if isinstance(module.embedding, PatchEmbedding):
@@ -98,19 +98,19 @@ def _own_task(found: Imported) -> str:
     )
 
 
-def _rewriter(found: Imported, folder: Path) -> Rewriter:
+def _rewriter(found: Imported, folder: Path) -> TextToTextGenerator:
     tokens, generation = split_defaults(found.generation)
     target = _target(folder, found)
-    settings = RewriterSettings(joint=target is None, tokens=tokens, generation=generation)
-    return Rewriter(found.config, found.module, _tokenizer(folder, found), settings, target)
+    settings = TextToTextSettings(joint=target is None, tokens=tokens, generation=generation)
+    return TextToTextGenerator(found.config, found.module, _tokenizer(folder, found), settings, target)
 
 
-def _continuer(found: Imported, folder: Path) -> Continuer:
+def _continuer(found: Imported, folder: Path) -> CausalLanguageModel:
     tokens, generation = split_defaults(found.generation)
     if generation.max_new_tokens is None:
         generation = generation.changed(max_new_tokens=LENGTH + generation.min_new_tokens)
-    settings = ContinuerSettings(tokens=tokens, generation=generation)
-    return Continuer(found.config, found.module, _tokenizer(folder, found), settings)
+    settings = LanguageModelSettings(tokens=tokens, generation=generation)
+    return CausalLanguageModel(found.config, found.module, _tokenizer(folder, found), settings)
 
 
 def _filler(found: Imported, folder: Path) -> MaskedLanguageModel:
@@ -147,8 +147,8 @@ READERS = {
     Embedder.task: "mean",
 }  # and the head that each asks
 MAKERS: dict[str, Callable[[Imported, Path], Any]] = {
-    Rewriter.task: _rewriter,
-    Continuer.task: _continuer,
+    TextToTextGenerator.task: _rewriter,
+    CausalLanguageModel.task: _continuer,
     MaskedLanguageModel.task: _filler,
     Classifier.task: _classifier,
     Embedder.task: _embedder,
@@ -200,7 +200,7 @@ def _check_size(tokenizer: PublishedTokenizer, size: int, path: Path) -> None:
 def _of_binary(folder: Path, task: str | None, unit: Unit | None) -> Any:
     """A model of CTranslate2; its parts say its config."""
     module, vocabularies, defaults = from_ctranslate2(folder)
-    kind = Rewriter if isinstance(module, EncoderDecoder) else Continuer
+    kind = TextToTextGenerator if isinstance(module, EncoderDecoder) else CausalLanguageModel
     if task not in (None, kind.task):
         raise ConfigError(f"{folder} is a model for {kind.task}, and not for {task}")
     config = describe(module)
@@ -209,10 +209,12 @@ def _of_binary(folder: Path, task: str | None, unit: Unit | None) -> Any:
     names = ((SOURCE, vocabularies.source), (SOURCE if joint else TARGET, vocabularies.target))
     bare, target = (_listed(folder / name, side, vocabularies.unknown, unit) for name, side in names)
     source = bare.surrounded(vocabularies.before, vocabularies.after)
-    if kind is Continuer:
-        settings = ContinuerSettings(tokens=tokens, generation=generation.changed(max_new_tokens=LENGTH))
-        return Continuer(config, module, source, settings)
-    return Rewriter(config, module, source, RewriterSettings(joint=joint, tokens=tokens, generation=generation), target)
+    if kind is CausalLanguageModel:
+        settings = LanguageModelSettings(tokens=tokens, generation=generation.changed(max_new_tokens=LENGTH))
+        return CausalLanguageModel(config, module, source, settings)
+    return TextToTextGenerator(
+        config, module, source, TextToTextSettings(joint=joint, tokens=tokens, generation=generation), target
+    )
 
 
 def _listed(path: Path, tokens: Sequence[str], unknown: str, unit: Unit | None) -> PublishedTokenizer:

@@ -27,10 +27,10 @@ from .images import ImageClassifier
 from .images.predictor import PREPROCESSOR as PREPARING
 from .images.predictor import ImageSettings
 from .importing import PROBLEMS
-from .language_model import Continuer
+from .language_model import CausalLanguageModel
 from .masked import MaskedLanguageModel
 from .sentence_transformers import Pooling, pooling_files
-from .text_to_text import SOURCE, TARGET, Rewriter
+from .text_to_text import SOURCE, TARGET, TextToTextGenerator
 from .translation.predictor import Translator
 
 LONGEST = 512  # tokens of an answer, of models whose positions have no end
@@ -96,8 +96,9 @@ def _defaults(model: Any) -> GenerationDefaults | None:
     """Where a model says no length, as much as it has room for: transformers would stop after twenty tokens."""
     if isinstance(model, Translator):
         ours = model.target_tokenizer
-        tokens = GenerationDefaults(start=ours.start, end=(ours.end,), pad=ours.pad, banned=(ours.pad, ours.start))
-    elif isinstance(model, Rewriter | Continuer):
+        suppressed = (ours.pad, ours.start)
+        tokens = GenerationDefaults(start=ours.start, end=(ours.end,), pad=ours.pad, suppress_tokens=suppressed)
+    elif isinstance(model, TextToTextGenerator | CausalLanguageModel):
         tokens = model.settings.tokens
     else:
         return None
@@ -120,7 +121,9 @@ def _published(tokenizer: Tokenizer | PublishedTokenizer, model: Any) -> Publish
     if isinstance(tokenizer, Tokenizer):
         tokenizer = PublishedTokenizer(tokenizer.to_json()).surrounded((), (tokenizer.end,))
     defaults = _defaults(model) or GenerationDefaults()
-    start = None if isinstance(model, Rewriter) else defaults.start  # its decoder's is not what a text begins with
+    start = (
+        None if isinstance(model, TextToTextGenerator) else defaults.start
+    )  # its decoder's is not what a text begins with
     special = {"bos_token": start, "eos_token": next(iter(defaults.end), None), "pad_token": defaults.pad}
     known = {key: index for key, index in special.items() if index is not None and index <= tokenizer.largest}
     roles: dict[str, Any] = {key: tokenizer.token_of(index) for key, index in known.items()}

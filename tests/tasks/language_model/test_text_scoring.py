@@ -16,7 +16,7 @@ import heedful
 from heedful.data.text_tokenizers import of_characters, of_pieces
 from heedful.errors import DataError
 from heedful.families import GenerationDefaults, config_of
-from heedful.tasks.language_model import Continuer, ContinuerSettings, TextScore
+from heedful.tasks.language_model import CausalLanguageModel, LanguageModelSettings, TextScore
 from heedful.tasks.language_model.scoring import nats_of
 from heedful.tasks.language_model.task import evaluate_files
 
@@ -63,10 +63,12 @@ def test_the_figures_of_a_text() -> None:
     }
 
 
-def continuer(start: int | None) -> Continuer:
+def continuer(start: int | None) -> CausalLanguageModel:
     tokenizer = of_characters(LETTERS, end=False)
-    settings = ContinuerSettings(tokens=GenerationDefaults(start=start), context=16)
-    return Continuer(CONFIG.changed(vocab_size=tokenizer.vocab_size), model(tokenizer.vocab_size), tokenizer, settings)
+    settings = LanguageModelSettings(tokens=GenerationDefaults(start=start), context=16)
+    return CausalLanguageModel(
+        CONFIG.changed(vocab_size=tokenizer.vocab_size), model(tokenizer.vocab_size), tokenizer, settings
+    )
 
 
 def test_a_text_is_scored_whole_from_the_start_of_any() -> None:
@@ -87,8 +89,8 @@ def test_a_text_is_scored_whole_from_the_start_of_any() -> None:
 
 def test_bytes_and_characters_are_of_the_text_whatever_the_tokens() -> None:
     tokenizer = of_pieces(["나는 나"], vocab_size=300, min_frequency=1)
-    made = Continuer(
-        CONFIG.changed(vocab_size=tokenizer.vocab_size), model(tokenizer.vocab_size), tokenizer, ContinuerSettings()
+    made = CausalLanguageModel(
+        CONFIG.changed(vocab_size=tokenizer.vocab_size), model(tokenizer.vocab_size), tokenizer, LanguageModelSettings()
     )
     (score,) = made.score(["나는é"])
     assert (score.characters, score.bytes) == (3, 8)

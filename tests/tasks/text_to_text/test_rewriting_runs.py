@@ -18,7 +18,7 @@ from heedful.errors import ConfigError, DataError
 from heedful.tasks.publishing import export_huggingface
 from heedful.tasks.rouge import rouge
 from heedful.tasks.run import Files, TooLittleDataError, train
-from heedful.tasks.text_to_text import CutWarning, RewriterSettings
+from heedful.tasks.text_to_text import CutWarning, TextToTextSettings
 from heedful.tasks.text_to_text.data import OWN_TOKENS, TextToTextExample
 from heedful.tasks.text_to_text.task import TextToTextTask, answers_to
 from heedful.training.errors import Interrupted, ResumeError, ResumeWarning
@@ -239,7 +239,7 @@ def test_a_model_that_puts_its_prefix_itself_is_not_given_it() -> None:
     """Only once, though a text may begin with the same words."""
 
     class Echo:
-        settings = RewriterSettings(prefix="p: ", tokens=OWN_TOKENS)
+        settings = TextToTextSettings(prefix="p: ", tokens=OWN_TOKENS)
 
         def answers(self, texts: list[str], **search: Any) -> list[str]:
             return texts
@@ -247,7 +247,7 @@ def test_a_model_that_puts_its_prefix_itself_is_not_given_it() -> None:
     examples = [TextToTextExample("p: ", source, "b", "file", 1) for source in ("a", "p: a")]
     echo: Any = Echo()
     assert [str(text) for text in answers_to(echo, examples)] == ["a", "p: a"]
-    echo.settings = RewriterSettings(tokens=OWN_TOKENS)
+    echo.settings = TextToTextSettings(tokens=OWN_TOKENS)
     assert [str(text) for text in answers_to(echo, examples)] == ["p: a", "p: p: a"]
 
 

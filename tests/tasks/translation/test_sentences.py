@@ -58,12 +58,11 @@ def test_a_model_of_single_sentences_translates_every_sentence() -> None:
     tokenizer = Tokenizer.train(["a b c. d e."] * 3, vocab_size=300)
     config = config_of({"preset": "tiny", "d_model": 16, "d_ff": 16}).changed(vocab_size=tokenizer.vocab_size)
     module = build(config)
-    limits = {"max_new_tokens": 4}
     answers = {}
     for one_sentence in (False, True):
         settings = TranslatorSettings(source="xa", target="xb", one_sentence=one_sentence)
         translator = Translator(config, module, Tokenizers(tokenizer, tokenizer), settings)
-        answers[one_sentence] = translator.predict(["a b c. d e.", "a b c.", "d e."], **limits)
+        answers[one_sentence] = translator.predict(["a b c. d e.", "a b c.", "d e."], max_new_tokens=4)
     together, first, second = answers[True]
     assert together == f"{first} {second}"
     assert answers[False][1:] == [first, second]

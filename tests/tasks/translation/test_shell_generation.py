@@ -15,19 +15,18 @@ import pytest
 import heedful as package
 from heedful.data.tokenizer import BYTE
 from heedful.generation import Hypothesis, Stream
-from heedful.tasks import writer
-from heedful.tasks.answers import Answer, best_joined
+from heedful.tasks.text_generator import Answer, best_joined
 from heedful.tasks.translation import Translator
 from shell import heedful
 
 pytest_plugins = ["quick_model"]
 
 WORDS: list[dict[str, Any]] = [
-    {"beam": 3, "length_penalty": 0.3, "penalty": "google"},
+    {"beam": 3, "length_penalty": 0.3, "length_penalty_kind": "google"},
     {"sample": True, "temperature": 1.5, "top_k": 9, "seed": 4},
     {"sample": True, "top_p": 0.8, "min_p": 0.01, "seed": 0},
     {"min_new_tokens": 3, "max_new_tokens": 6},
-    {"repetition_penalty": 1.4, "no_repeat_ngrams": 2},
+    {"repetition_penalty": 1.4, "no_repeat_ngram_size": 2},
     {"precision": "int8"},
     {"precision": "bf16"},
 ]
@@ -125,7 +124,7 @@ def test_only_whole_characters_are_shown(model: Path, monkeypatch: pytest.Monkey
         yield from ids
         return Hypothesis(tuple(ids), -1.0, -1.0, finished=False, token_logprobs=(-0.1,) * len(ids))
 
-    monkeypatch.setattr(writer, "stream", lambda *_, **__: Stream(tokens()))
+    monkeypatch.setattr(Translator, "stream_tokens", lambda *_: Stream(tokens()))
     bits = loaded.stream("a b")
     shown, answer = list(bits), bits.answer
     assert answer is not None

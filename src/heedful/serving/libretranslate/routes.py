@@ -9,10 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from ...tasks.predictor import ItemError
-from ..aside import aside
 from ..errors import PLAIN_ERRORS, APIError
 from ..inputs import FORMS
 from ..state import cancel_on_disconnect, note_model, server_state
+from ..worker import run_in_thread
 from .languages import Detected, Translators, detect, name_of
 from .parameters import FORMATS, JSON, TranslateRequest, request_parameters, texts_of, translate_request
 from .translating import AUTO, Translated, parts, translated
@@ -168,7 +168,7 @@ async def frontend_settings(request: Request) -> FrontendSettings:
 async def _translation(request: Request, translate: TranslateRequest) -> Translation:
     state = server_state(request)
     size = sum(map(len, translate.q.texts))
-    apart, detected = await aside(size, parts, translate, Translators.of(state.models))
+    apart, detected = await run_in_thread(size, parts, translate, Translators.of(state.models))
     result: dict[int, Translated] = {}
     for part in apart:
         if part.model is not None:

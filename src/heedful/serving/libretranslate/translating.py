@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ...tasks.answers import Answer
 from ...tasks.predictor import ItemError
+from ...tasks.text_generator import Answer
 from ...tasks.translation.inspection import has_attention, look
-from ..desk import Desk
 from ..metrics import Metrics
 from ..models import Served
+from ..worker import ModelWorker
 from .documents import Document, Marked, Run, Span, filled, html, plain, runs
 from .languages import Detected, Translators, detect
 from .parameters import TranslateRequest
@@ -179,7 +179,7 @@ async def translated(part: TextGroup, alternatives: int, metrics: Metrics) -> li
 class Answers:
     """What a desk answered, by text: the same text is asked once."""
 
-    def __init__(self, desk: Desk, overrides: dict[str, int]) -> None:
+    def __init__(self, desk: ModelWorker, overrides: dict[str, int]) -> None:
         self.to: dict[str, list[Answer]] = {}
         self._desk, self._overrides = desk, overrides
 

@@ -11,9 +11,9 @@ from contextlib import aclosing, nullcontext
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
-from ...tasks.answers import Answer
-from ..desk import Token
+from ...tasks.text_generator import Answer
 from ..models import Served
+from ..worker import Token
 from .logprobs import LogprobTracker, TokenLogprob
 from .parameters import CompletionParameters, Prompt
 

@@ -17,9 +17,9 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
-from ...tasks.language_model import Continuer
-from ..desk import Desk, Token
+from ...tasks.language_model import CausalLanguageModel
 from ..models import Served
+from ..worker import ModelWorker, Token
 from .parameters import CompletionParameters, Prompt
 
 AT_ONCE = 128  # tokens: of each the whole vocabulary is weighed
@@ -46,7 +46,7 @@ class TokenScores(NamedTuple):
 class Replay:
     """Reads along, a few tokens at a time. Beyond the context it goes on from the last half, as writing does."""
 
-    def __init__(self, continuer: Continuer, first: int, top: int) -> None:
+    def __init__(self, continuer: CausalLanguageModel, first: int, top: int) -> None:
         self._module, self._limit = continuer.module, continuer.settings.context
         self._device = next(self._module.parameters()).device
         self._top = top
@@ -93,7 +93,7 @@ class Replay:
 BROKEN = "\ufffd"  # what a part of a character decodes to
 REPLAYS = 8  # of one model at once: each remembers all that it has read
 
-_replays: WeakKeyDictionary[Desk, asyncio.Semaphore] = WeakKeyDictionary()
+_replays: WeakKeyDictionary[ModelWorker, asyncio.Semaphore] = WeakKeyDictionary()
 
 
 class LogprobTracker:
@@ -145,7 +145,7 @@ class LogprobTracker:
 
     def _offsets(self) -> Iterator[int]:
         """Where each token of the prompt begins; one inside a character, where that does."""
-        detokenizer, place = self._model.predictor.spelling([]), 0
+        detokenizer, place = self._model.predictor.detokenizer([]), 0
         for token in self._prompt.ids:
             yield min(place, len(self._prompt.text))
             place += len(detokenizer.add(token))

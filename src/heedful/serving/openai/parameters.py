@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import DataError
-from ...tasks.language_model import Continuer
+from ...tasks.language_model import CausalLanguageModel
 from ..errors import APIError
 from ..settings import Settings
 from .schemas import CompletionRequest
@@ -24,7 +24,7 @@ PLAIN: dict[str, Any] = {  # nothing of a model's own taste: what a client does 
     "top_k": None,
     "min_p": None,
     "repetition_penalty": 1.0,
-    "no_repeat_ngrams": None,
+    "no_repeat_ngram_size": None,
 }
 
 
@@ -55,7 +55,9 @@ class CompletionParameters:
     _search: Mapping[str, Any]
 
     @classmethod
-    async def of(cls, request: CompletionRequest, model: Continuer, settings: Settings) -> CompletionParameters:
+    async def of(
+        cls, request: CompletionRequest, model: CausalLanguageModel, settings: Settings
+    ) -> CompletionParameters:
         """Of a request that the model can answer within the limits."""
         _check_supported(request)
         n = request.n or 1
@@ -133,12 +135,12 @@ def _search(request: CompletionRequest) -> dict[str, Any]:
     return {"sample": True, "temperature": temperature, "top_p": None if top_p == 1 else top_p}
 
 
-def _prompts(value: Any, model: Continuer, settings: Settings) -> list[Prompt]:
+def _prompts(value: Any, model: CausalLanguageModel, settings: Settings) -> list[Prompt]:
     texts = listed("" if value is None else value, settings, "prompt")
     return [_prompt(item, index, model) for index, item in enumerate(texts)]
 
 
-def _prompt(value: str | list[int], index: int, model: Continuer) -> Prompt:
+def _prompt(value: str | list[int], index: int, model: CausalLanguageModel) -> Prompt:
     try:
         text = value if isinstance(value, str) else model.tokenizer.decode(value)
         (ids,) = model.inputs(text)

@@ -1,6 +1,6 @@
 """Language models: text that goes on."""
 
-from .predictor import LENGTH, Continuer, ContinuerSettings
+from .predictor import LENGTH, CausalLanguageModel, LanguageModelSettings
 from .scoring import TextScore
 
-__all__ = ["LENGTH", "Continuer", "ContinuerSettings", "TextScore"]
+__all__ = ["LENGTH", "CausalLanguageModel", "LanguageModelSettings", "TextScore"]

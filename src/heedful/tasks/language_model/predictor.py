@@ -15,13 +15,10 @@ from ...data.published_tokenizer import NAME, PublishedTokenizer
 from ...data.text_tokenizers import encode
 from ...errors import DataError
 from ...families import GenerationDefaults
-from ...generation import GenerationConfig, Hypothesis, Stream
-from ..answers import Answer
+from ...generation import GenerationConfig, Hypothesis
 from ..bundle import Bundle
 from ..predictor import ItemError, OutputKind, listed, plain, within
-from ..rounds import Found, Rounds
-from ..writer import Writer
-from .rolling import rounds, stream_on
+from ..text_generator import Answer, GenerationTokens, TextGenerator
 from .scoring import TextScore, nats_of, usual_stride
 
 LENGTH = 100  # tokens of an answer, unless told otherwise
@@ -30,7 +27,7 @@ USUAL = 1024  # tokens at once, for a model that says nothing of its own
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContinuerSettings(Config):
+class LanguageModelSettings(Config):
     """What a bundle says beside its model. `context` is how many tokens the windows had that it learned from: beyond
     them it goes on from the last half. Where it is None, the model's positions are the end.
     """
@@ -45,7 +42,7 @@ class ContinuerSettings(Config):
         self.require_positive("context")
 
 
-class Continuer(Writer):
+class CausalLanguageModel(TextGenerator):
     """What `heedful.load` gives for a language model's bundle; an answer is what follows the text."""
 
     task: ClassVar[str] = "language_model"
@@ -53,7 +50,7 @@ class Continuer(Writer):
     comes_to_an_end: ClassVar[bool] = False  # it is asked for so much and no more
 
     def __init__(
-        self, config: FamilyConfig, module: nn.Module, tokenizer: PublishedTokenizer, settings: ContinuerSettings
+        self, config: FamilyConfig, module: nn.Module, tokenizer: PublishedTokenizer, settings: LanguageModelSettings
     ) -> None:
         self.config = config
         self.module: Any = module.eval()
@@ -74,27 +71,25 @@ class Continuer(Writer):
             ids = [self.settings.tokens.start]
         return [within(ids, self.limit)]
 
-    def rounds(self, inputs: Sequence[list[int]], words: GenerationConfig) -> Rounds[Found]:
-        """As many as it takes to write past the end of its context, where it was trained here."""
-        return rounds(inputs, words, self.settings.context)
-
-    def writing(self, ids: Sequence[int], words: GenerationConfig) -> Stream[int, Hypothesis]:
-        """So of one, as it is written."""
-        return stream_on(self.module, ids, words, self.settings.context, **self.tokens())
+    @property
+    def rolling_context(self) -> int | None:
+        """The windows that it was trained on here; a published model writes no further than its positions."""
+        return self.settings.context
 
     def text(self, ids: Sequence[int], tokens: Sequence[int]) -> str:
         """What follows, with the space that separates it."""
         return self.tokenizer.continuation(ids[-NEAR:], tokens)
 
-    def answer(self, ids: Sequence[int], found: Hypothesis) -> Answer:
+    def answer(self, ids: Sequence[int], hypothesis: Hypothesis) -> Answer:
         """With its end, where it came to one."""
-        written = (*found.tokens, self.settings.tokens.end[0]) if found.finished else found.tokens
-        return Answer.of(found, self.text(ids, found.tokens), self.tokenizer.readable(written))
+        tokens = hypothesis.tokens
+        written = (*tokens, self.settings.tokens.end[0]) if hypothesis.finished else tokens
+        return Answer.of(hypothesis, self.text(ids, tokens), self.tokenizer.readable(written))
 
-    def tokens(self) -> dict[str, Any]:
+    def special_tokens(self) -> GenerationTokens:
         """As the model was published."""
-        own = self.settings.tokens
-        return {"start": 0 if own.start is None else own.start, "end": own.end, "banned": own.banned}
+        tokens = self.settings.tokens
+        return {"start": tokens.start, "end": tokens.end, "suppress_tokens": tokens.suppress_tokens}
 
     def score(self, texts: Sequence[str], *, stride: int | None = None) -> list[TextScore]:
         """How probable each text is, whole, however long: as the beginning of a document, without its end.
@@ -141,5 +136,5 @@ class Continuer(Writer):
     @classmethod
     def from_bundle(cls, folder: Path, bundle: Bundle) -> Self:
         """The one in a folder."""
-        settings = bundle.settings_as(ContinuerSettings, folder)
+        settings = bundle.settings_as(LanguageModelSettings, folder)
         return cls(bundle.model, bundle.module(folder), PublishedTokenizer.load(folder / NAME), settings)

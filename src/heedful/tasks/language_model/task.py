@@ -27,7 +27,7 @@ from ..run import DataReport, Files, Task
 from ..run.task import DATA, TRAIN, VALID, settings_json
 from ..scoring import Score
 from .data import SIZES, CorpusData, LanguageModelConfig, open_corpus, prepare_corpus, row_of
-from .predictor import Continuer, ContinuerSettings
+from .predictor import CausalLanguageModel, LanguageModelSettings
 from .scoring import TextScore, nats_of, usual_stride
 
 TOKENIZER = "the tokeniser settings"
@@ -39,8 +39,8 @@ MAX_MAP_TOKENS = 24
 class LanguageModelTask(Task[LanguageModelConfig, CorpusData, TokenWindows]):
     """Every token is predicted from those before it in its window."""
 
-    name: ClassVar[str] = Continuer.task
-    predictor_class: ClassVar[type[Any]] = Continuer
+    name: ClassVar[str] = CausalLanguageModel.task
+    predictor_class: ClassVar[type[Any]] = CausalLanguageModel
     config_class: ClassVar[type[Any]] = LanguageModelConfig
     example_name: ClassVar[str] = "tokens"
     artifacts: ClassVar[tuple[str, ...]] = (NAME, ROLES, *(f"{DATA}/{name}" for name in (TRAIN, VALID, SIZES, NAME)))
@@ -96,14 +96,14 @@ class LanguageModelTask(Task[LanguageModelConfig, CorpusData, TokenWindows]):
         nats = nats_of(module, row, context=self.config.window, stride=stride, vocab_size=size)
         return TextScore(nats, len(row) - 1, sizes.characters, sizes.bytes)
 
-    def predictor(self, module: nn.Module) -> Continuer:
+    def predictor(self, module: nn.Module) -> CausalLanguageModel:
         """A module together with what turns text into ids and back."""
         sizes = self.data.metadata
         tokens = GenerationDefaults(start=sizes.start, end=() if sizes.end is None else (sizes.end,))
-        settings = ContinuerSettings(tokens=tokens, generation=self.config.generation, context=self.config.window)
-        return Continuer(self.model_config(), module, self.data.tokenizer, settings)
+        settings = LanguageModelSettings(tokens=tokens, generation=self.config.generation, context=self.config.window)
+        return CausalLanguageModel(self.model_config(), module, self.data.tokenizer, settings)
 
-    def final_evaluation(self, predictor: Continuer) -> dict[str, Any]:
+    def final_evaluation(self, predictor: CausalLanguageModel) -> dict[str, Any]:
         """In windows that overlap, and beside that side by side, as elsewhere; a few texts continued."""
         context = self.config.window
         stride = self.config.stride or usual_stride(context)
@@ -132,17 +132,19 @@ class LanguageModelTask(Task[LanguageModelConfig, CorpusData, TokenWindows]):
         """The context too."""
         return {**super().identity(), "context": str(self.config.window)}
 
-    def title(self, predictor: Continuer) -> str:
+    def title(self, predictor: CausalLanguageModel) -> str:
         """What it does."""
         return "text that goes on"
 
-    def evaluate(self, predictor: Continuer, files: Files) -> dict[str, Any]:
+    def evaluate(self, predictor: CausalLanguageModel, files: Files) -> dict[str, Any]:
         """Every document whole, each from its own beginning."""
         score = evaluate_files(predictor, files.train)
         signature = f"context {predictor.context}, stride {usual_stride(predictor.context)}"
         return {"n": score.tokens, "scores": {name: vars(found) for name, found in score.scores(signature).items()}}
 
-    def report_sections(self, predictor: Continuer, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    def report_sections(
+        self, predictor: CausalLanguageModel, metrics: Mapping[str, Any], folder: Path
+    ) -> dict[str, Any]:
         """Texts of the validation set as the model continues them, and where it looks in the first."""
         texts = [(sample["source"], sample["output"]) for sample in metrics["samples"]]
         return {
@@ -150,7 +152,7 @@ class LanguageModelTask(Task[LanguageModelConfig, CorpusData, TokenWindows]):
             "attention": [attention_map(predictor, before + after) for before, after in texts[:1] if before + after],
         }
 
-    def card_notes(self, predictor: Continuer, metrics: Mapping[str, Any]) -> list[str]:
+    def card_notes(self, predictor: CausalLanguageModel, metrics: Mapping[str, Any]) -> list[str]:
         """How the scores are to be read."""
         validation = metrics["validation"]
         return [
@@ -160,7 +162,7 @@ class LanguageModelTask(Task[LanguageModelConfig, CorpusData, TokenWindows]):
             f"It sees {predictor.context:,} tokens at once.",
         ]
 
-    def _samples(self, predictor: Continuer) -> list[dict[str, str]]:
+    def _samples(self, predictor: CausalLanguageModel) -> list[dict[str, str]]:
         """Texts from evenly spread places of the validation text: how they go on, and how the model does."""
         row = row_of(self.data.valid)
         prompt, length = min(PROMPT, self.config.window), predictor.generation.max_new_tokens or PROMPT
@@ -184,7 +186,9 @@ class LanguageModelTask(Task[LanguageModelConfig, CorpusData, TokenWindows]):
         return [self.data.tokenizer.decode(part).strip(BROKEN) for part in ids]
 
 
-def evaluate_files(continuer: Continuer, paths: Iterable[str | Path], *, stride: int | None = None) -> TextScore:
+def evaluate_files(
+    continuer: CausalLanguageModel, paths: Iterable[str | Path], *, stride: int | None = None
+) -> TextScore:
     """Of all documents of files and folders together, each predicted from its own beginning, whole."""
     corpus = Corpus(tuple(text_files(paths)))
     total = TextScore()
@@ -199,7 +203,7 @@ def evaluate_files(continuer: Continuer, paths: Iterable[str | Path], *, stride:
 
 
 @torch.inference_mode()
-def attention_map(continuer: Continuer, text: str) -> AttentionMap:
+def attention_map(continuer: CausalLanguageModel, text: str) -> AttentionMap:
     """What each of the first tokens of a text gives to those before it, by the heads of the last layer."""
     module, tokenizer = continuer.module, continuer.tokenizer
     ids = encode(tokenizer, text)[: min(MAX_MAP_TOKENS, continuer.context)]

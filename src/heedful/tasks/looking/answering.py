@@ -9,13 +9,13 @@ from typing import Any
 
 from ...data.pairs import tidy
 from ...errors import ConfigError, DataError
-from ...generation import GenerationConfig, Hypothesis
-from ...generation.models import wiring_of
-from ..language_model import Continuer
+from ...generation import GenerationConfig, Hypothesis, SearchStep
+from ...generation.runners import runner_of
+from ..language_model import CausalLanguageModel
 from ..predictor import plain, within
-from ..text_to_text import Rewriter
+from ..text_generator import TextGenerator
+from ..text_to_text import TextToTextGenerator
 from ..translation.predictor import Translator
-from ..writer import Writer
 from .assembling import EMPTY
 from .beams import History, Spell, beam_tree, end_of
 
@@ -29,11 +29,11 @@ class Search:
     words: GenerationConfig
 
     @classmethod
-    def of(cls, writer: Writer, ids: list[int], given: Mapping[str, Any]) -> Search:
+    def of(cls, writer: TextGenerator, ids: list[int], given: Mapping[str, Any]) -> Search:
         """For the best answer to these ids."""
-        words, histories = writer.words(given), list[History]()
-        ((found, *_),) = writer.written([ids], words, histories=histories)
-        return cls(found, histories[0], words)
+        config, traces = writer.generation_config(given), list[list[SearchStep]]()
+        ((found, *_),) = writer.generate([ids], config, traces)
+        return cls(found, traces[0], config)
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Written:
     search: Search | None = None
 
     @classmethod
-    def of(cls, writer: Writer, ids: list[int], search: Search) -> Written:
+    def of(cls, writer: TextGenerator, ids: list[int], search: Search) -> Written:
         """What a search found."""
         found = search.found
         end = end_of(search.history, found, search.words)
@@ -58,7 +58,7 @@ class Written:
         return beam_tree(self.search.history, self.tokens, self.search.found, self.search.words, spell)
 
 
-def only_part(writer: Writer, item: Any) -> list[int]:
+def only_part(writer: TextGenerator, item: Any) -> list[int]:
     """The ids of a text that is read as one; a page shows one answer."""
     parts = writer.inputs(plain(item))
     if not parts:
@@ -71,12 +71,12 @@ def only_part(writer: Writer, item: Any) -> list[int]:
     return list(parts[0])
 
 
-def answered(writer: Translator | Rewriter, ids: list[int], given: Mapping[str, Any]) -> Written:
+def answered(writer: Translator | TextToTextGenerator, ids: list[int], given: Mapping[str, Any]) -> Written:
     """The best answer to a source."""
     return Written.of(writer, ids, Search.of(writer, ids, given))
 
 
-def continued(continuer: Continuer, ids: list[int], given: Mapping[str, Any]) -> Written:
+def continued(continuer: CausalLanguageModel, ids: list[int], given: Mapping[str, Any]) -> Written:
     """The best that follows a text. It must fit what the model sees at once: beyond, it forgets what it has read.
 
     Where nobody has said how long it is to be, it is as long as fits.
@@ -99,7 +99,7 @@ def continued(continuer: Continuer, ids: list[int], given: Mapping[str, Any]) ->
     )
 
 
-def given_to(writer: Translator | Rewriter, ids: list[int], words: Mapping[str, Any]) -> Written:
+def given_to(writer: Translator | TextToTextGenerator, ids: list[int], words: Mapping[str, Any]) -> Written:
     """A person's answer, the `target`, in the tokens that training would have had."""
     if strange := [word for word in words if word != "target"]:
         raise ConfigError(
@@ -112,13 +112,13 @@ def given_to(writer: Translator | Rewriter, ids: list[int], words: Mapping[str, 
     forced = writer.forced()
     tokens = tokens if tokens[: len(forced)] == forced else [*forced, *tokens]
     try:
-        return Written(text, within(tokens, wiring_of(writer.module).room(writer.module, len(ids))))
+        return Written(text, within(tokens, runner_of(writer.module).room(writer.module, len(ids))))
     except DataError as error:
         raise DataError(f"the target: {error}") from None
 
 
-def start_and_ends(writer: Writer) -> tuple[int, tuple[int, ...]]:
+def start_and_ends(writer: TextGenerator) -> tuple[int, tuple[int, ...]]:
     """The token that every answer begins behind, and those that may end it."""
-    tokens = writer.tokens()
-    end = tokens["end"]
-    return tokens["start"], (end,) if isinstance(end, int) else tuple(end)
+    tokens = writer.special_tokens()
+    start, end = tokens["start"], tokens["end"]
+    return 0 if start is None else start, (end,) if isinstance(end, int) else tuple(end)

@@ -6,11 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...generation import GenerationConfig, Hypothesis
-from ...generation.hypothesis import PENALTIES
-from ...generation.sentence import Fate
+from ...generation import GenerationConfig, Hypothesis, SearchStep
 
-History = Sequence[Sequence[Fate]]  # step by step, as `generate` fills it
+History = Sequence[SearchStep]  # step by step, as `generate` fills it
 Spell = Callable[[Sequence[int]], str]  # the last of some tokens as text
 
 OPEN, ENDED = "open", "ended"
@@ -40,7 +38,7 @@ def end_of(history: History, found: Hypothesis, words: GenerationConfig) -> list
     if not found.finished:
         return []
     step = len(found.tokens) + 1
-    last = [fate.candidate for fate in history[step - 1] if fate.became == ENDED]
+    last = [fate.candidate for fate in history[step - 1] if fate.outcome == ENDED]
     return [next(each.token for each in last if _score(each.total, step, words) == found.score)]
 
 
@@ -56,14 +54,14 @@ def beam_tree(
             one = fate.candidate
             parent = before[one.beam]
             score, logprob = _score(one.total, step, words), parent.logprob + one.logprob
-            nodes.append(_Node(len(nodes), parent, (*parent.tokens, one.token), logprob, score, FATES[fate.became]))
-            if fate.became == OPEN:
+            nodes.append(_Node(len(nodes), parent, (*parent.tokens, one.token), logprob, score, FATES[fate.outcome]))
+            if fate.outcome == OPEN:
                 going.append(nodes[-1])
     _choose(nodes, tuple(written), found)
     return {
         "width": words.beam,
         "length_penalty": words.length_penalty,
-        "penalty": words.penalty,
+        "penalty": words.length_penalty_kind,
         "nodes": [_shown(node, spell) for node in nodes],
     }
 
@@ -76,7 +74,7 @@ def _choose(nodes: Sequence[_Node], written: tuple[int, ...], found: Hypothesis)
 
 
 def _score(total: float, length: int, words: GenerationConfig) -> float:
-    return total / PENALTIES[words.penalty](length, words.length_penalty)
+    return total / words.length_normalizer(length)
 
 
 def _shown(node: _Node, spell: Spell) -> dict[str, Any]:

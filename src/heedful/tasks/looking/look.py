@@ -12,9 +12,9 @@ from ..classification import Classifier
 from ..embedding import Embedder
 from ..forecasting import SeriesForecaster
 from ..images import ImageClassifier
-from ..language_model import Continuer
+from ..language_model import CausalLanguageModel
 from ..masked import MaskedLanguageModel
-from ..text_to_text import Rewriter
+from ..text_to_text import TextToTextGenerator
 from ..translation.predictor import Translator
 from .assembling import Notes
 from .image import see_image
@@ -25,8 +25,8 @@ from .writing import see_continuation, see_translation
 FORMAT = 1
 WAYS: dict[type, Callable[..., dict[str, Any]]] = {
     Translator: see_translation,
-    Rewriter: see_translation,
-    Continuer: see_continuation,
+    TextToTextGenerator: see_translation,
+    CausalLanguageModel: see_continuation,
     Classifier: see_classes,
     MaskedLanguageModel: see_gaps,
     Embedder: see_vector,

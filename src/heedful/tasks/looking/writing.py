@@ -16,8 +16,8 @@ from ...lens.alignment import predicting_rows
 from ...lens.document import kind_of_weights
 from ...lens.tokens import TokenDict, spelt, tokens_of
 from ...lens.trace import trace, twin
-from ..language_model import Continuer
-from ..text_to_text import Rewriter
+from ..language_model import CausalLanguageModel
+from ..text_to_text import TextToTextGenerator
 from ..translation.predictor import Translator
 from .alignment import Side, alignment
 from .answering import answered, continued, given_to, only_part, start_and_ends
@@ -27,7 +27,9 @@ from .beams import Spell
 TOP = 10  # tokens that might have come next
 
 
-def see_translation(writer: Translator | Rewriter, item: Any, notes: Notes, words: Mapping[str, Any]) -> dict[str, Any]:
+def see_translation(
+    writer: Translator | TextToTextGenerator, item: Any, notes: Notes, words: Mapping[str, Any]
+) -> dict[str, Any]:
     """Of the answer to a text; or of the `target` that is given, as if the model had written it."""
     source = only_part(writer, item)
     target = words.get("target")
@@ -56,7 +58,9 @@ def see_translation(writer: Translator | Rewriter, item: Any, notes: Notes, word
     }
 
 
-def see_continuation(continuer: Continuer, item: Any, notes: Notes, words: Mapping[str, Any]) -> dict[str, Any]:
+def see_continuation(
+    continuer: CausalLanguageModel, item: Any, notes: Notes, words: Mapping[str, Any]
+) -> dict[str, Any]:
     """Of a text and what follows it."""
     if "target" in words:
         only(words, continuer)
@@ -103,5 +107,5 @@ def _texts(tokens: Sequence[TokenDict]) -> list[str]:
     return [token["text"] for token in tokens]
 
 
-def _row(writer: Translator | Rewriter | Continuer, ids: Sequence[int]) -> Tensor:
+def _row(writer: Translator | TextToTextGenerator | CausalLanguageModel, ids: Sequence[int]) -> Tensor:
     return torch.tensor([ids], device=next(writer.module.parameters()).device)

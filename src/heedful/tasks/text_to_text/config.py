@@ -19,7 +19,7 @@ from ...training.config import TrainingConfig
 from ..bundle import Bundle, is_bundle
 from ..importing import MAKERS
 from ..run import RunConfig
-from .predictor import Rewriter
+from .predictor import TextToTextGenerator
 
 PRESET = "tiny"  # learns a small task in fewer steps than t5-tiny and bart-tiny
 LONGEST_SOURCE, LONGEST_TARGET = 512, 128  # tokens, where nothing else is said
@@ -135,7 +135,7 @@ def _on_base(given: dict[str, Any]) -> dict[str, Any]:
     return own | {name: value for name, value in given.items() if name not in ("generation", "model")}
 
 
-def read_base(folder: str | Path) -> Rewriter:
+def read_base(folder: str | Path) -> TextToTextGenerator:
     """A bundle of this task, or a published model in Hugging Face's layout, that training can go on from."""
     folder = Path(folder)
     base = _bundled(folder) if is_bundle(folder) else _published(folder)
@@ -151,16 +151,16 @@ def read_base(folder: str | Path) -> Rewriter:
     return base
 
 
-def _bundled(folder: Path) -> Rewriter:
+def _bundled(folder: Path) -> TextToTextGenerator:
     bundle = Bundle.read(folder)
-    if bundle.task != Rewriter.task:
-        raise ConfigError(f"{folder} is a model for {bundle.task}, and not for {Rewriter.task}")
-    return Rewriter.from_bundle(folder, bundle)
+    if bundle.task != TextToTextGenerator.task:
+        raise ConfigError(f"{folder} is a model for {bundle.task}, and not for {TextToTextGenerator.task}")
+    return TextToTextGenerator.from_bundle(folder, bundle)
 
 
-def _published(folder: Path) -> Rewriter:
+def _published(folder: Path) -> TextToTextGenerator:
     found = read_checkpoint(folder)
     if not isinstance(found.module, EncoderDecoder):
         raise ConfigError(f"{folder} is of the family {found.config.family}, which has no encoder and decoder")
-    rewriter: Rewriter = MAKERS[Rewriter.task](found, folder)
+    rewriter: TextToTextGenerator = MAKERS[TextToTextGenerator.task](found, folder)
     return rewriter

@@ -46,7 +46,7 @@ NAMED = 20  # prefixes that a reading lists
 
 TOKENS, TEXTS = "tokens.json", "valid.jsonl"  # in a run's data folder
 OWN_ROLES = {"pad_token": PAD_NAME, "bos_token": START_NAME, "eos_token": END_NAME}
-OWN_TOKENS = GenerationDefaults(start=START, end=(END,), pad=PAD, banned=(PAD, START))
+OWN_TOKENS = GenerationDefaults(start=START, end=(END,), pad=PAD, suppress_tokens=(PAD, START))
 EVERY = 20  # at most every twentieth pair is held out
 
 

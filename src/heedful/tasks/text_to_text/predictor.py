@@ -14,10 +14,9 @@ from ...config import Config, FamilyConfig
 from ...data.published_tokenizer import NAME, PublishedTokenizer, truncate
 from ...families import GenerationDefaults
 from ...generation import GenerationConfig, Hypothesis
-from ..answers import Answer
 from ..bundle import Bundle
 from ..predictor import within
-from ..writer import Writer
+from ..text_generator import Answer, GenerationTokens, TextGenerator
 
 SOURCE, TARGET = NAME, "target_tokenizer.json"  # the second only where the sides share none
 
@@ -27,7 +26,7 @@ class CutWarning(UserWarning):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RewriterSettings(Config):
+class TextToTextSettings(Config):
     """What a bundle says beside its model. `prefix` stands before every text: what a T5 is to do with it.
 
     Of a text with more than `max_tokens` (None: than the model reads), only the beginning is read if it may be `cut`;
@@ -48,7 +47,7 @@ class RewriterSettings(Config):
         self.require(self.tokens.start is not None, "tokens.start is missing: what is a decoder given first?")
 
 
-class Rewriter(Writer):
+class TextToTextGenerator(TextGenerator):
     """What `heedful.load` gives for a bundle that summarises, translates or rewrites."""
 
     task: ClassVar[str] = "text-to-text"
@@ -58,7 +57,7 @@ class Rewriter(Writer):
         config: FamilyConfig,
         module: nn.Module,
         tokenizer: PublishedTokenizer,
-        settings: RewriterSettings,
+        settings: TextToTextSettings,
         target_tokenizer: PublishedTokenizer | None = None,
     ) -> None:
         self.config = config
@@ -92,15 +91,16 @@ class Rewriter(Writer):
         """As the target's tokeniser reads them."""
         return self.target_tokenizer.decode(tokens)
 
-    def answer(self, ids: Sequence[int], found: Hypothesis) -> Answer:
+    def answer(self, ids: Sequence[int], hypothesis: Hypothesis) -> Answer:
         """With its end, where it came to one."""
-        written = (*found.tokens, self.settings.tokens.end[0]) if found.finished else found.tokens
-        return Answer.of(found, self.text(ids, found.tokens), self.target_tokenizer.readable(written))
+        tokens = hypothesis.tokens
+        written = (*tokens, self.settings.tokens.end[0]) if hypothesis.finished else tokens
+        return Answer.of(hypothesis, self.text(ids, tokens), self.target_tokenizer.readable(written))
 
-    def tokens(self) -> dict[str, Any]:
+    def special_tokens(self) -> GenerationTokens:
         """As the model was published."""
-        own = self.settings.tokens
-        return {"start": own.start, "end": own.end, "banned": own.banned}
+        tokens = self.settings.tokens
+        return {"start": tokens.start, "end": tokens.end, "suppress_tokens": tokens.suppress_tokens}
 
     def forced(self) -> list[int]:
         """The language that a model with several writes, or the start of a text."""
@@ -117,7 +117,7 @@ class Rewriter(Writer):
     @classmethod
     def from_bundle(cls, folder: Path, bundle: Bundle) -> Self:
         """The one in a folder."""
-        settings = bundle.settings_as(RewriterSettings, folder)
+        settings = bundle.settings_as(TextToTextSettings, folder)
         target = None if settings.joint else PublishedTokenizer.load(folder / TARGET)
         source = PublishedTokenizer.load(folder / SOURCE)
         return cls(bundle.model, bundle.module(folder), source, settings, target)

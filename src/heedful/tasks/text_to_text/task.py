@@ -20,7 +20,6 @@ from ...families.weights import put_weights
 from ...files import sha256_of
 from ...lens.report import Sample
 from ...training.objective import Monitor
-from ..answers import Answer
 from ..class_scores import share_interval
 from ..predictor import ItemError
 from ..rouge import mostly_hangul, rouge, rouge_scores
@@ -28,6 +27,7 @@ from ..run import DataReport, Files
 from ..run.task import DATA, START, TRAIN, VALID, settings_json
 from ..scoring import Score, corpus_scores, exact_share
 from ..seq2seq import FINAL_TEXTS, VALIDATION_TEXTS, Drafts, Seq2SeqTask, spread_evenly
+from ..text_generator import Answer
 from .config import TextToTextConfig
 from .data import (
     TEXTS,
@@ -40,7 +40,7 @@ from .data import (
     read_examples,
     validation_texts,
 )
-from .predictor import CutWarning, Rewriter, RewriterSettings
+from .predictor import CutWarning, TextToTextGenerator, TextToTextSettings
 
 TOKENIZER, BASE = "the tokeniser settings", "the base"
 LONG = 200  # tokens of a target on average: beyond that, a greedy draft says less than the loss, and takes long
@@ -52,8 +52,8 @@ TASKS = 50  # prefixes whose scores are told apart
 class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
     """From scratch, or from a model that has learned before."""
 
-    name: ClassVar[str] = Rewriter.task
-    predictor_class: ClassVar[type[Any]] = Rewriter
+    name: ClassVar[str] = TextToTextGenerator.task
+    predictor_class: ClassVar[type[Any]] = TextToTextGenerator
     config_class: ClassVar[type[Any]] = TextToTextConfig
     artifacts: ClassVar[tuple[str, ...]] = (
         *(NAME, ROLES),
@@ -124,19 +124,19 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
         wanted = set(spread_evenly(len(self.data.valid), limit))
         return [one for row, one in enumerate(validation_texts(self.data.folder)) if row in wanted]
 
-    def predictor(self, module: nn.Module) -> Rewriter:
+    def predictor(self, module: nn.Module) -> TextToTextGenerator:
         """A module together with its tokenizer, its tokens and its search."""
         search = self.config.generation
         if search.max_new_tokens is None:
             search = search.changed(max_new_tokens=max(self.config.target_limit, search.min_new_tokens + 1))
-        settings = RewriterSettings(
+        settings = TextToTextSettings(
             prefix=self.config.prefix,
             max_tokens=self.config.source_limit,
             cut=self.config.data.cut,
             tokens=self.data.metadata,
             generation=search,
         )
-        return Rewriter(self.model_config(), module, self.data.tokenizer, settings)
+        return TextToTextGenerator(self.model_config(), module, self.data.tokenizer, settings)
 
     def draft(self, module: nn.Module) -> Drafts | None:
         """Greedy answers, where the targets are short."""
@@ -150,7 +150,7 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
         """ROUGE, and the share that is exactly right."""
         return quick_scores(drafts.outputs, drafts.references)
 
-    def final_evaluation(self, predictor: Rewriter) -> dict[str, Any]:
+    def final_evaluation(self, predictor: TextToTextGenerator) -> dict[str, Any]:
         """With the full search."""
         examples = self.valid_examples(FINAL_TEXTS)
         answers = quiet_answers(predictor, examples)
@@ -168,16 +168,16 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
             "tokens": json.dumps(self.special_tokens),
         }
 
-    def evaluate(self, predictor: Rewriter, files: Files) -> dict[str, Any]:
+    def evaluate(self, predictor: TextToTextGenerator, files: Files) -> dict[str, Any]:
         """With its own search."""
         return evaluate_files(predictor, files.train, files.columns)
 
-    def title(self, predictor: Rewriter) -> str:
+    def title(self, predictor: TextToTextGenerator) -> str:
         """What it is told to do, where it always is."""
         prefix = predictor.settings.prefix.strip()
         return f"text → text, {prefix!r}" if prefix else "text → text"
 
-    def card_notes(self, predictor: Rewriter, metrics: Mapping[str, Any]) -> list[str]:
+    def card_notes(self, predictor: TextToTextGenerator, metrics: Mapping[str, Any]) -> list[str]:
         """How it searches, what stands before a text, what it does with long ones, how each task fares."""
         settings, validation = predictor.settings, metrics["validation"]
         tasks = validation["tasks"]
@@ -200,7 +200,9 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
             f"Of a text with more than {predictor.limit} tokens {long}.",
         ]
 
-    def report_sections(self, predictor: Rewriter, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    def report_sections(
+        self, predictor: TextToTextGenerator, metrics: Mapping[str, Any], folder: Path
+    ) -> dict[str, Any]:
         """Answers."""
         return {"samples": [Sample(**sample) for sample in metrics["samples"]]}
 
@@ -209,7 +211,9 @@ def _cell(prefix: str) -> str:
     return "`{}`".format(" ".join(prefix.replace("|", "\\|").split())) if prefix.strip() else ""
 
 
-def evaluate_files(rewriter: Rewriter, paths: Sequence[str], columns: Sequence[str] | None = None) -> dict[str, Any]:
+def evaluate_files(
+    rewriter: TextToTextGenerator, paths: Sequence[str], columns: Sequence[str] | None = None
+) -> dict[str, Any]:
     """On every pair of the files, as a user would ask; what is left out is said."""
     reading = ExampleReading()
     prefix = rewriter.settings.prefix
@@ -221,7 +225,7 @@ def evaluate_files(rewriter: Rewriter, paths: Sequence[str], columns: Sequence[s
     return evaluate_answers(answers, examples) | ({"verdict": left_out} if left_out else {})
 
 
-def answers_to(rewriter: Rewriter, examples: Sequence[TextToTextExample], **search: Any) -> list[Answer]:
+def answers_to(rewriter: TextToTextGenerator, examples: Sequence[TextToTextExample], **search: Any) -> list[Answer]:
     """To the texts as they stand before the model puts its own prefix there; what it cannot read is named."""
     try:
         return rewriter.answers([one.text.removeprefix(rewriter.settings.prefix) for one in examples], **search)
@@ -229,7 +233,7 @@ def answers_to(rewriter: Rewriter, examples: Sequence[TextToTextExample], **sear
         raise DataError(f"{examples[error.index].pair.place}: {error.reason}") from None
 
 
-def quiet_answers(rewriter: Rewriter, examples: Sequence[TextToTextExample], **search: Any) -> list[Answer]:
+def quiet_answers(rewriter: TextToTextGenerator, examples: Sequence[TextToTextExample], **search: Any) -> list[Answer]:
     """Of a run's own data: that some sources are cut was told when they were read."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CutWarning)

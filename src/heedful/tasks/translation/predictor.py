@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -14,10 +14,9 @@ from ...config import Config, FamilyConfig
 from ...data.pairs import tidy
 from ...data.tokenizer import Tokenizer
 from ...generation import GenerationConfig, Hypothesis
-from ..answers import Answer
 from ..bundle import Bundle
 from ..predictor import OutputKind
-from ..writer import Writer
+from ..text_generator import Answer, GenerationTokens, TextGenerator
 from .confidence import Confidence
 from .data import Tokenizers, parts_within, sentences
 
@@ -41,7 +40,7 @@ class TranslatorSettings(Config):
     confidence: Confidence | None = None
 
 
-class Translator(Writer):
+class Translator(TextGenerator):
     """What `heedful.load` gives for a translation bundle."""
 
     task: ClassVar[str] = "translation"
@@ -85,17 +84,19 @@ class Translator(Writer):
         """In the target language."""
         return self.target_tokenizer.decode(tokens)
 
-    def answer(self, ids: Sequence[int], found: Hypothesis) -> Answer:
+    def answer(self, ids: Sequence[int], hypothesis: Hypothesis) -> Answer:
         """With the confidence that the model was taught."""
-        tokenizer, own = self.target_tokenizer, self.settings.confidence
-        written = (*found.tokens, tokenizer.end) if found.finished else found.tokens
-        sure = None if own is None else own.of(found.logprob, len(written)) if found.finished else 0.0
-        return Answer.of(found, self.text(ids, found.tokens), tokenizer.readable(written), confidence=sure)
+        tokenizer, model = self.target_tokenizer, self.settings.confidence
+        tokens, finished = hypothesis.tokens, hypothesis.finished
+        written = (*tokens, tokenizer.end) if finished else tokens
+        confidence = None if model is None else model.of(hypothesis.logprob, len(written)) if finished else 0.0
+        return Answer.of(hypothesis, self.text(ids, tokens), tokenizer.readable(written), confidence=confidence)
 
-    def tokens(self) -> dict[str, Any]:
+    def special_tokens(self) -> GenerationTokens:
         """The target's."""
         tokenizer = self.target_tokenizer
-        return {"start": tokenizer.start, "end": tokenizer.end, "banned": (tokenizer.pad, tokenizer.start)}
+        suppressed = (tokenizer.pad, tokenizer.start)
+        return {"start": tokenizer.start, "end": tokenizer.end, "suppress_tokens": suppressed}
 
     def _ids(self, part: str) -> list[int]:
         return [*self.tokenizer.encode(part), self.tokenizer.end]

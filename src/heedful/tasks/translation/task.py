@@ -22,7 +22,6 @@ from ...families.translator import TranslatorConfig
 from ...generation import GenerationConfig
 from ...lens.report import Sample
 from ...training.objective import Monitor
-from ..answers import Answer
 from ..run import DataReport, Files, RunConfig
 from ..run import train as train_task
 from ..run.task import DATA, TRAIN, VALID, settings_json
@@ -37,6 +36,7 @@ from ..scoring import (
     sentence_score,
 )
 from ..seq2seq import FINAL_TEXTS, VALIDATION_TEXTS, Drafts, Seq2SeqTask
+from ..text_generator import Answer
 from . import confidence
 from .data import (
     SOURCE,

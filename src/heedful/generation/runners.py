@@ -1,28 +1,44 @@
-"""Models as the search sees them: one class for each wiring that has a decoder.
+"""Models as a batch sees them: one class for each wiring that has a decoder.
 
-Shapes: B sentences, S tokens of the longest input, R rows (the beams of each sentence in turn), T keys so far,
-V vocabulary.
+Shapes: B sequences, S tokens of the longest input, R rows (the beams of each sequence in turn), T keys so far,
+D d_model, V vocabulary.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 from weakref import finalize
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from ..backends import RuntimeModel
 from ..backends.cuda_graph import CudaGraphRunner, GraphShape
+from ..backends.native.runner import CPU, Memory, NativeRunner
 from ..backends.single_step import indices
 from ..core import padding
 from ..core.cache import stacked
 from ..errors import GenerationError
-from .search import Decoding
+from .batch import Decoding, Starting
 
 
-class Rows:
+@dataclass(frozen=True, eq=False)
+class EncoderMemory:
+    """What an encoder made of one source, computed before: (S, D), and which of it is real (S,), if not all."""
+
+    memory: Tensor
+    keep: Tensor | None = None
+
+
+TokenIds = tuple[int, ...]
+ModelInput = TokenIds | Tensor | EncoderMemory  # a tensor is what the encoder's embedding takes, without its batch
+
+
+class Runner:
     """What every wiring keeps: a cache, and the slot where each row begins. Before it stands padding."""
 
     def __init__(self, model: RuntimeModel, starts: Sequence[int], device: torch.device) -> None:
@@ -37,7 +53,7 @@ class Rows:
         raise NotImplementedError
 
     def go_on(self, rows: Sequence[int], sentences: Sequence[int] | None) -> None:
-        """Row i goes on from what row rows[i] held. Of the sentences only these stay; None: all."""
+        """Row i goes on from what row rows[i] held. Of the sequences only these stay; None: all."""
         raise NotImplementedError
 
     def _real(self, n_keys: int) -> Tensor | None:
@@ -62,16 +78,16 @@ class Rows:
         self._cache.join(other._cache)
 
     def settle(self, width: int, capacity: int) -> Decoding:
-        """What goes on from here, with as many rows for each sentence and room for so many tokens."""
+        """What goes on from here, with as many rows for each sequence and room for so many tokens."""
         if self._single_step is None or self._device.type != "cuda":
             return self
-        return AtHome(self, width, capacity)
+        return GraphBatchRunner(self, width, capacity)
 
 
-class AtHome(CudaGraphRunner):
+class GraphBatchRunner(CudaGraphRunner):
     """A batch in the slots of a captured program, and those that join it."""
 
-    def __init__(self, first: Rows, width: int, capacity: int) -> None:
+    def __init__(self, first: Runner, width: int, capacity: int) -> None:
         cache = first._cache
         n_source = max((key.shape[2] for key, _ in cache.memories.values()), default=0)
         shape = GraphShape.of(len(first._starts) // width, width, capacity, n_source)
@@ -80,21 +96,26 @@ class AtHome(CudaGraphRunner):
         finalize(self, first._model.give_back, program)  # when the batch is gone, another may use it
         self.join(first)
 
-    def join(self, other: Rows) -> None:
+    def join(self, other: Runner) -> None:
         """The rows of another batch, which has started, come after these."""
         self.take(other._cache, other._starts, other._hides)
 
 
-class FromSource(Rows):
-    """An encoder-decoder: answers to sources. A sentence has one row of memory, however many beams read it."""
+class EncoderDecoderRunner(Runner):
+    """An encoder-decoder: answers to sources. A sequence has one row of memory, however many beams read it."""
 
-    def __init__(self, model: RuntimeModel, sources: Sequence[Sequence[int]], start: int, device: torch.device) -> None:
+    def __init__(self, model: RuntimeModel, sources: Sequence[ModelInput], start: int, device: torch.device) -> None:
         super().__init__(model, [0] * len(sources), device)
-        self._lengths = [len(source) for source in sources]
         self._first = torch.full((len(sources), 1), start, device=device)
-        self._keep = padding(_real(self._lengths, device), lengths=self._lengths)
-        self._memory: Tensor = self._module.encode(_padded(sources, device, left=False), self._keep)
-        self._hides = self._hiding()
+        ids = [source for source in sources if isinstance(source, tuple)]
+        if ids:
+            lengths = [len(source) for source in ids]
+            keep = padding(_real(lengths, device), lengths=lengths)
+            memory: Tensor = self._module.encode(_padded(ids, device, left=False), keep)
+        else:
+            memories = _memories(self._module, sources, device)
+            lengths, memory = [len(each) for each in memories], pad_sequence(memories, batch_first=True)
+        self._remember(memory, lengths)
 
     @staticmethod
     def room(module: Any, length: int) -> int | None:
@@ -143,7 +164,7 @@ class FromSource(Rows):
         return torch.zeros(real.shape, device=self._device).masked_fill(~real, -torch.inf)[:, None, None]
 
 
-class FromPrompt(Rows):
+class DecoderOnlyRunner(Runner):
     """A decoder alone: prompts, and how they go on. Padding stands before them, so that all go on together.
 
     A prompt is its own start: the start token is not used.
@@ -181,11 +202,46 @@ class FromPrompt(Rows):
         self._follow(rows)
 
 
-def wiring_of(module: Any) -> type[FromSource] | type[FromPrompt]:
-    """How this model writes."""
+class NativeMemoryRunner(NativeRunner):
+    """The layers in C, reading memories that an encoder made before."""
+
+    def _read(self, sources: Sequence[Any]) -> Memory:
+        memories = [source.memory for source in sources]
+        return Memory(self._model.memories(torch.cat(memories).to(CPU)), [len(memory) for memory in memories])
+
+
+def runner_of(module: Any) -> type[EncoderDecoderRunner] | type[DecoderOnlyRunner]:
+    """How this model generates."""
     if not hasattr(module, "new_cache"):
         raise GenerationError(f"{type(module).__name__} has no decoder, so it cannot generate")
-    return FromSource if hasattr(module, "encode") else FromPrompt
+    return EncoderDecoderRunner if hasattr(module, "encode") else DecoderOnlyRunner
+
+
+def new_runner(
+    module: Any, model: RuntimeModel, inputs: Sequence[Any], start: int | None, device: torch.device
+) -> Starting:
+    """Read these inputs, all of one kind, with the model as it was prepared."""
+    first = 0 if start is None else start  # a decoder-only model begins with its prompt
+    if model.native is None:
+        return runner_of(module)(model, inputs, first, device)
+    kind = NativeMemoryRunner if isinstance(inputs[0], EncoderMemory) else NativeRunner
+    return kind(model.native, inputs, first)
+
+
+def _memories(module: Any, sources: Sequence[Any], device: torch.device) -> list[Tensor]:
+    """The memory (S, D) of each source. What is to be encoded is read together with others of its shape, unpadded."""
+    dtype = next(module.parameters()).dtype
+    memories: dict[int, Tensor] = {}
+    by_shape: defaultdict[torch.Size, list[int]] = defaultdict(list)
+    for place, source in enumerate(sources):
+        if isinstance(source, EncoderMemory):
+            memories[place] = source.memory.to(device, dtype)
+        else:
+            by_shape[source.shape].append(place)
+    for places in by_shape.values():
+        batch = torch.stack([sources[place] for place in places]).to(device, dtype)
+        memories |= zip(places, module.encode(batch), strict=True)
+    return [memories[place] for place in range(len(sources))]
 
 
 def _n_positions(module: Any, stack: str) -> int | None:

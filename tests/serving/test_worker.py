@@ -18,12 +18,11 @@ import torch
 from every_task import classifier, embedder, forecaster, image_classifier, language_model, translator
 from heedful.errors import ConfigError, HeedfulError
 from heedful.generation import GenerationConfig
-from heedful.serving.cores import CORES
-from heedful.serving.desk import Busy, Closed, Desk, TooLate
 from heedful.serving.models import Served
 from heedful.serving.settings import Settings
+from heedful.serving.worker import CORE_BUDGET, Closed, DeadlineExceeded, ModelWorker, Overloaded
 from heedful.tasks.predictor import ItemError
-from heedful.tasks.writer import Writer
+from heedful.tasks.text_generator import TextGenerator
 
 ENOUGH = 30.0  # seconds for what takes none
 WORDS = ["the", "cat", "reads", "a", "book", "by", "sea", "I", "drink", "water", "in", "garden", "and", "she", "plays"]
@@ -38,20 +37,20 @@ WAYS: list[dict[str, Any]] = [
 
 
 @contextmanager
-def opened(predictor: Any, **limits: Any) -> Iterator[Desk]:
-    desk = Served.of("model", predictor, Settings(**limits)).desk
+def opened(predictor: Any, **limits: Any) -> Iterator[ModelWorker]:
+    worker = Served.of("model", predictor, Settings(**limits)).desk
     try:
-        yield desk
+        yield worker
     finally:
-        desk.close()
+        worker.close()
 
 
 class Held:
     """The model's thread stands still until it is let go."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, worker: ModelWorker) -> None:
         self.entered, self.released = threading.Event(), threading.Event()
-        self._task = asyncio.create_task(desk.call(self._stand_still))
+        self._task = asyncio.create_task(worker.call(self._stand_still))
 
     def _stand_still(self) -> bool:
         self.entered.set()
@@ -102,23 +101,23 @@ def endless() -> Any:
 
 
 @pytest.mark.parametrize("make", [translating, continuing, rolling])
-def test_fifty_at_once_are_answered_as_each_alone_while_some_leave(make: Callable[[], Writer]) -> None:
+def test_fifty_at_once_are_answered_as_each_alone_while_some_leave(make: Callable[[], TextGenerator]) -> None:
     predictor = make()
     asks = list(zip(TEXTS, cycle(WAYS)))
     alone = [predictor.candidates([text], **words)[0] for text, words in asks]
 
-    async def crowd(desk: Desk) -> list[Any]:
-        tasks = [asyncio.create_task(desk.candidates([text], **words)) for text, words in asks]
-        await until(lambda: desk.running > 0)
+    async def crowd(worker: ModelWorker) -> list[Any]:
+        tasks = [asyncio.create_task(worker.candidates([text], **words)) for text, words in asks]
+        await until(lambda: worker.running > 0)
         for task in tasks[::7]:
             task.cancel()
         found = await asyncio.gather(*tasks, return_exceptions=True)
-        await until(lambda: (desk.waiting, desk.running) == (0, 0))
+        await until(lambda: (worker.waiting, worker.running) == (0, 0))
         return found
 
-    with opened(predictor) as desk:
-        found = asyncio.run(crowd(desk))
-        together = asyncio.run(desk.candidates(TEXTS[:9], sample=True, seed=1))
+    with opened(predictor) as worker:
+        found = asyncio.run(crowd(worker))
+        together = asyncio.run(worker.candidates(TEXTS[:9], sample=True, seed=1))
     assert together == predictor.candidates(TEXTS[:9], sample=True, seed=1)
     gone = sum(isinstance(one, asyncio.CancelledError) for one in found)
     assert 0 < gone <= 8
@@ -135,15 +134,15 @@ def test_a_stream_spells_the_answer_token_by_token(make: Callable[[], Any]) -> N
         predictor.settings = predictor.settings.changed(one_sentence=True)
     texts = ["The cat reads. I drink water in the garden. She plays!", "a book", "고양이"]
 
-    async def streamed(desk: Desk, text: str, **words: Any) -> tuple[list[Any], Any]:
-        stream = desk.stream(text, **words)
+    async def streamed(worker: ModelWorker, text: str, **words: Any) -> tuple[list[Any], Any]:
+        stream = worker.stream(text, **words)
         return [token async for token in stream], stream.answer
 
-    async def all_of_them(desk: Desk) -> list[Any]:
-        return await asyncio.gather(*(streamed(desk, text, **words) for text in texts for words in WAYS[1:]))
+    async def all_of_them(worker: ModelWorker) -> list[Any]:
+        return await asyncio.gather(*(streamed(worker, text, **words) for text in texts for words in WAYS[1:]))
 
-    with opened(predictor) as desk:
-        found = asyncio.run(all_of_them(desk))
+    with opened(predictor) as worker:
+        found = asyncio.run(all_of_them(worker))
     asks = [(text, words) for text in texts for words in WAYS[1:]]
     for (text, words), (tokens, answer) in zip(asks, found, strict=True):
         own = predictor.stream(text, **words)
@@ -151,7 +150,7 @@ def test_a_stream_spells_the_answer_token_by_token(make: Callable[[], Any]) -> N
         assert answer == own.answer
         written: list[tuple[int, float]] = []
         for ids in predictor.inputs(text):
-            part = predictor.writing(ids, predictor.words(words))
+            part = predictor.stream_tokens(ids, predictor.generation_config(words))
             shown = [*part]
             assert part.answer is not None
             written += zip(shown, part.answer.token_logprobs, strict=False)  # an end is not shown
@@ -159,27 +158,27 @@ def test_a_stream_spells_the_answer_token_by_token(make: Callable[[], Any]) -> N
         assert [token.logprob for token in tokens] == pytest.approx([logprob for _, logprob in written], abs=1e-5)
 
 
-def ids_of(predictor: Writer, text: str, **words: Any) -> list[int]:
+def ids_of(predictor: TextGenerator, text: str, **words: Any) -> list[int]:
     """Of one answer, alone."""
-    ((best, *_),) = predictor.written(predictor.inputs(text), predictor.words(words))
+    ((best, *_),) = predictor.generate(predictor.inputs(text), predictor.generation_config(words))
     return list(best.tokens)
 
 
 def test_a_stream_that_is_closed_frees_its_place_and_a_slow_reader_holds_nobody() -> None:
     predictor = endless()
 
-    async def leaving(desk: Desk) -> list[Any]:
-        slow, leaves = desk.stream("the cat", max_new_tokens=40), desk.stream("a book", max_new_tokens=40)
+    async def leaving(worker: ModelWorker) -> list[Any]:
+        slow, leaves = worker.stream("the cat", max_new_tokens=40), worker.stream("a book", max_new_tokens=40)
         tokens = [await anext(slow)]
         await anext(leaves)
         await leaves.aclose()
-        others = await asyncio.gather(*(desk.candidates([text], max_new_tokens=40) for text in TEXTS[:5]))
+        others = await asyncio.gather(*(worker.candidates([text], max_new_tokens=40) for text in TEXTS[:5]))
         assert len(others) == 5
-        await until(lambda: (desk.waiting, desk.running) == (0, 0))  # the slow one's answer is there and waits for it
+        await until(lambda: (worker.waiting, worker.running) == (0, 0))  # the slow one's answer waits for it
         return tokens + [token async for token in slow]
 
-    with opened(predictor) as desk:
-        tokens = asyncio.run(leaving(desk))
+    with opened(predictor) as worker:
+        tokens = asyncio.run(leaving(worker))
     assert [token.id for token in tokens] == ids_of(predictor, "the cat", max_new_tokens=40)
 
 
@@ -214,24 +213,24 @@ def test_readers_answer_everyone_their_own_whatever_others_send(name: str) -> No
     predictor.predict = noted
     asks = [items[first : first + 1 + first % 3] for first in range(len(items) - 2)]
 
-    async def crowd(desk: Desk) -> list[Any]:
-        async with Held(desk):
-            tasks = [asyncio.create_task(desk.predict(ask)) for ask in asks]
-            refused = asyncio.create_task(desk.predict([items[0], bad]))
+    async def crowd(worker: ModelWorker) -> list[Any]:
+        async with Held(worker):
+            tasks = [asyncio.create_task(worker.predict(ask)) for ask in asks]
+            refused = asyncio.create_task(worker.predict([items[0], bad]))
             with pytest.raises(ItemError) as error:
                 await refused
             assert error.value.index == 1
             assert error.value.reason == predictor.validation_error(bad)
-            await until(lambda: desk._n_queued() == desk.waiting == sum(map(len, asks)))
+            await until(lambda: worker._n_queued() == worker.waiting == sum(map(len, asks)))
             tasks[0].cancel()
             await asyncio.wait([tasks[0]])
-            assert desk.waiting == sum(map(len, asks[1:]))
+            assert worker.waiting == sum(map(len, asks[1:]))
         found = await asyncio.gather(*tasks[1:])
-        assert (desk.waiting, desk.running) == (0, 0)
+        assert (worker.waiting, worker.running) == (0, 0)
         return found
 
-    with opened(predictor) as desk:
-        found = asyncio.run(crowd(desk))
+    with opened(predictor) as worker:
+        found = asyncio.run(crowd(worker))
     assert len(calls) <= 1 + sum(calls) // 32
     for answers, ask in zip(found, asks[1:], strict=True):
         for answer, wanted in zip(answers, predict(ask), strict=True):
@@ -243,14 +242,14 @@ def test_what_fails_only_when_it_is_read_fails_alone() -> None:
     fine, huge = [float(n % 5) for n in range(48)], [(-1.0) ** n * 1e308 for n in range(48)]
     assert predictor.validation_error(huge) is None
 
-    async def both(desk: Desk) -> list[Any]:
-        async with Held(desk):
-            tasks = [asyncio.create_task(desk.predict([fine, one])) for one in (fine, huge, fine)]
-            await until(lambda: desk._n_queued() == 6)
+    async def both(worker: ModelWorker) -> list[Any]:
+        async with Held(worker):
+            tasks = [asyncio.create_task(worker.predict([fine, one])) for one in (fine, huge, fine)]
+            await until(lambda: worker._n_queued() == 6)
         return await asyncio.gather(*tasks, return_exceptions=True)
 
-    with opened(predictor) as desk:
-        first, failed, last = asyncio.run(both(desk))
+    with opened(predictor) as worker:
+        first, failed, last = asyncio.run(both(worker))
     assert isinstance(failed, ItemError)
     assert failed.index == 1
     assert first == last == predictor.predict([fine, fine])
@@ -258,41 +257,41 @@ def test_what_fails_only_when_it_is_read_fails_alone() -> None:
 
 @pytest.mark.parametrize("make", [translating, classifier])
 def test_too_many_are_refused_at_once_and_too_slow_is_too_late(make: Callable[[], Any]) -> None:
-    async def full(desk: Desk) -> None:
-        async with Held(desk):
-            inside = [asyncio.create_task(desk.predict(TEXTS[n : n + 2])) for n in range(3)]
-            await until(lambda: desk.waiting == 6)
+    async def full(worker: ModelWorker) -> None:
+        async with Held(worker):
+            inside = [asyncio.create_task(worker.predict(TEXTS[n : n + 2])) for n in range(3)]
+            await until(lambda: worker.waiting == 6)
             for count in (1, 3):
-                with pytest.raises(Busy) as busy:
-                    await desk.predict(TEXTS[:count])
+                with pytest.raises(Overloaded) as busy:
+                    await worker.predict(TEXTS[:count])
                 assert busy.value.retry_after >= 1
-            with pytest.raises(Busy):
-                await desk.call(lambda: None)
+            with pytest.raises(Overloaded):
+                await worker.call(lambda: None)
         assert [len(answers) for answers in await asyncio.gather(*inside)] == [2, 2, 2]
-        assert len(await desk.predict(TEXTS[:9])) == 9  # more than may wait, but nothing else does
+        assert len(await worker.predict(TEXTS[:9])) == 9  # more than may wait, but nothing else does
 
-    async def late(desk: Desk) -> None:
-        held = Held(desk)
-        with pytest.raises(TooLate):
-            await desk.predict(TEXTS[:1])
-        with pytest.raises(TooLate):
-            await desk.call(lambda: None)
-        assert desk.waiting == 0
+    async def late(worker: ModelWorker) -> None:
+        held = Held(worker)
+        with pytest.raises(DeadlineExceeded):
+            await worker.predict(TEXTS[:1])
+        with pytest.raises(DeadlineExceeded):
+            await worker.call(lambda: None)
+        assert worker.waiting == 0
         held.released.set()
 
-    with opened(make(), max_waiting=6) as desk:
-        asyncio.run(full(desk))
-    with opened(make(), seconds=0.05) as desk:
-        asyncio.run(late(desk))
+    with opened(make(), max_waiting=6) as worker:
+        asyncio.run(full(worker))
+    with opened(make(), seconds=0.05) as worker:
+        asyncio.run(late(worker))
 
 
-def test_several_hands_answer_as_one_does_and_leave_the_model_to_who_asks_for_it_alone(
+def test_several_threads_answer_as_one_does_and_leave_the_model_to_who_asks_for_it_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(CORES, "total", 3)
+    monkeypatch.setattr(CORE_BUDGET, "total", 3)
     model, texts = translating(), [f"{text} {number}" for number in range(9) for text in TEXTS[:4]]
     alone = model.predict(texts)
-    begun: list[int] = []  # steps, by the hand that took them
+    begun: list[int] = []  # steps, by the thread that took them
     during: list[int] = []  # how many began or ended while somebody had the model alone
     ended: list[int] = []
 
@@ -301,72 +300,72 @@ def test_several_hands_answer_as_one_does_and_leave_the_model_to_who_asks_for_it
         threading.Event().wait(0.02)  # time enough for several
         during.append(len(begun) + len(ended) - before)
 
-    async def crowd(desk: Desk) -> list[list[str]]:
-        step = desk._step
+    async def crowd(worker: ModelWorker) -> list[list[str]]:
+        step = worker._step
 
-        def counted(hand: int) -> None:
-            begun.append(hand)
-            step(hand)
-            ended.append(hand)
+        def counted(thread: int) -> None:
+            begun.append(thread)
+            step(thread)
+            ended.append(thread)
 
-        monkeypatch.setattr(desk, "_step", counted)
-        asked = [asyncio.create_task(desk.predict([text])) for text in texts]
+        monkeypatch.setattr(worker, "_step", counted)
+        asked = [asyncio.create_task(worker.predict([text])) for text in texts]
         for _ in range(5):
-            await desk.call(moment)
+            await worker.call(moment)
         return await asyncio.gather(*asked)
 
-    with opened(model) as desk:
-        assert [answer for (answer,) in asyncio.run(crowd(desk))] == alone
+    with opened(model) as worker:
+        assert [answer for (answer,) in asyncio.run(crowd(worker))] == alone
     assert len({*begun}) > 1
     assert during == [0] * 5
 
 
 @pytest.mark.parametrize("make", [translating, classifier])
 def test_closing_ends_the_thread_and_tells_who_waits(make: Callable[[], Any]) -> None:
-    async def closed(desk: Desk) -> list[Any]:
-        async with Held(desk):
-            tasks: list[Awaitable[Any]] = [asyncio.create_task(desk.predict([text])) for text in TEXTS[:4]]
-            await until(lambda: desk.waiting == 4)
-            tasks.append(asyncio.create_task(desk.call(lambda: None)))
-            await until(lambda: desk.waiting == 5)
-            closing = asyncio.create_task(asyncio.to_thread(desk.close))
-            await until(lambda: desk._closed)
+    async def closed(worker: ModelWorker) -> list[Any]:
+        async with Held(worker):
+            tasks: list[Awaitable[Any]] = [asyncio.create_task(worker.predict([text])) for text in TEXTS[:4]]
+            await until(lambda: worker.waiting == 4)
+            tasks.append(asyncio.create_task(worker.call(lambda: None)))
+            await until(lambda: worker.waiting == 5)
+            closing = asyncio.create_task(asyncio.to_thread(worker.close))
+            await until(lambda: worker._closed)
         await closing
         with pytest.raises(Closed):
-            await desk.predict(TEXTS[:1])
+            await worker.predict(TEXTS[:1])
         return await asyncio.gather(*tasks, return_exceptions=True)
 
-    with opened(make()) as desk:
-        found = asyncio.run(closed(desk))
-        assert not any(thread.is_alive() for thread in desk._threads)
+    with opened(make()) as worker:
+        found = asyncio.run(closed(worker))
+        assert not any(thread.is_alive() for thread in worker._threads)
     assert [type(one) for one in found] == [Closed] * 5
 
 
 def test_mistakes_are_told_before_anything_is_queued() -> None:
-    async def mistakes(desk: Desk, reading: Desk) -> None:
+    async def mistakes(worker: ModelWorker, reading: ModelWorker) -> None:
         with pytest.raises(ItemError, match="text 2"):
-            await desk.candidates(["a", "the cat " * 40])
+            await worker.candidates(["a", "the cat " * 40])
         with pytest.raises(ConfigError, match="did you mean 'beam'"):
-            await desk.candidates(["a"], beams=3)
+            await worker.candidates(["a"], beams=3)
         with pytest.raises(ConfigError, match="several samples"):
-            await anext(desk.stream("a", sample=True, n_best=2))
+            await anext(worker.stream("a", sample=True, n_best=2))
         with pytest.raises(HeedfulError, match="does not write"):
             await reading.candidates(["a"])
         with pytest.raises(ZeroDivisionError):
-            await desk.call(lambda: 1 / 0)
-        assert await desk.call(lambda: threading.current_thread() is not threading.main_thread())
-        assert await desk.candidates([]) == []
+            await worker.call(lambda: 1 / 0)
+        assert await worker.call(lambda: threading.current_thread() is not threading.main_thread())
+        assert await worker.candidates([]) == []
         assert await reading.predict([]) == []
-        assert (desk.waiting, desk.running) == (0, 0)
+        assert (worker.waiting, worker.running) == (0, 0)
 
-    with opened(language_model()) as desk, opened(classifier()) as reading:
-        asyncio.run(mistakes(desk, reading))
+    with opened(language_model()) as worker, opened(classifier()) as reading:
+        asyncio.run(mistakes(worker, reading))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a niceness for each thread")
 def test_the_thread_of_a_model_comes_after_the_one_that_answers() -> None:
     own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
-    with opened(classifier()) as desk:
-        theirs = asyncio.run(desk.call(lambda: os.getpriority(os.PRIO_PROCESS, threading.get_native_id())))
+    with opened(classifier()) as worker:
+        theirs = asyncio.run(worker.call(lambda: os.getpriority(os.PRIO_PROCESS, threading.get_native_id())))
     assert theirs == min(19, own + 10)
     assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == own

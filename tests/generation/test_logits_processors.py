@@ -13,7 +13,7 @@ import torch
 from every_model import LANGUAGE_MODELS, LIMIT, V, build, sentences
 from heedful.errors import DataError
 from heedful.generation import GenerationConfig, GenerationError, Hypothesis, generate
-from heedful.generation.rules import completing
+from heedful.generation.logits import repeating_tokens
 from slow_search import END, beam_search, same, translator_as_function
 
 WAYS: dict[str, dict[str, Any]] = {
@@ -37,7 +37,7 @@ def test_the_tokens_that_would_complete_a_run() -> None:
             written = (*tokens, token)
             *before, last = [written[i : i + size] for i in range(len(written) - size + 1)] or [()]
             wanted |= {token} if last in before else set()
-        assert completing(tokens, size) == wanted
+        assert repeating_tokens(tokens, size) == wanted
         some += bool(wanted)
     assert some > 1000
 
@@ -49,13 +49,13 @@ def test_no_run_comes_twice(name: str, way: str) -> None:
     model, inputs = build(name), sentences(5, 1, 8)
     if name in LANGUAGE_MODELS:
         inputs = [[ids[0], *dict.fromkeys(ids)] for ids in inputs]  # a prompt's own runs may repeat
-    settings = {"max_new_tokens": 12, "banned": [END], **WAYS[way]}
+    settings = {"max_new_tokens": 12, "suppress_tokens": [END], **WAYS[way]}
     repeated = 0
     for ids, answers in zip(inputs, generate(model, inputs, **settings), strict=True):
         repeated += sum(repeats(ids, name, answer.tokens, 2) for answer in answers)
     assert repeated  # without the rule
     for size in (1, 2, 3):
-        for ids, answers in zip(inputs, generate(model, inputs, no_repeat_ngrams=size, **settings), strict=True):
+        for ids, answers in zip(inputs, generate(model, inputs, no_repeat_ngram_size=size, **settings), strict=True):
             assert not any(repeats(ids, name, answer.tokens, size) for answer in answers)
 
 
@@ -72,7 +72,7 @@ def repeats(ids: Sequence[int], name: str, written: tuple[int, ...], size: int) 
 def test_a_penalty_for_repetition_is_that_of_the_formula(name: str) -> None:
     """Greedy, step by step over an uncached forward pass: positive logits divided, negative ones multiplied."""
     model, inputs, penalty = build(name), sentences(5, 1, 8), 1.7
-    ours = generate(model, inputs, repetition_penalty=penalty, boosted={4: 1.5, 7: -2.0}, max_new_tokens=8)
+    ours = generate(model, inputs, repetition_penalty=penalty, logit_bias={4: 1.5, 7: -2.0}, max_new_tokens=8)
     for ids, (answer,) in zip(inputs, ours, strict=True):
         function, written = translator_as_function(model, ids), list[int]()
         score = 0.0
@@ -103,13 +103,13 @@ def test_bans_are_kept_and_boosts_are_felt(way: str) -> None:
     settings = {"max_new_tokens": 8, **WAYS[way]}
     before = {token for answer in answers_of(generate(model, inputs, **settings)) for token in answer.tokens}
     banned = sorted(before)[:3]
-    for answer in answers_of(generate(model, inputs, banned=banned, **settings)):
+    for answer in answers_of(generate(model, inputs, suppress_tokens=banned, **settings)):
         assert not set(answer.tokens) & set(banned)
     rare = next(token for token in range(V) if token not in before and token != END)
-    for best, *_ in generate(model, inputs, boosted={rare: 80.0}, **settings):
+    for best, *_ in generate(model, inputs, logit_bias={rare: 80.0}, **settings):
         assert set(best.tokens) == {rare}
         assert best.logprob < best.score  # what the model itself thinks of it
-    assert answers_of(generate(model, inputs, boosted={END: -50.0}, **settings))[0].finished is False
+    assert answers_of(generate(model, inputs, logit_bias={END: -50.0}, **settings))[0].finished is False
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -118,7 +118,7 @@ def test_a_prefix_is_what_every_answer_begins_with(name: str, way: str) -> None:
     """Of another length for each input; its tokens have the logprobs of the model."""
     model, inputs = build(name), sentences(5, 1, 8, 3)
     prefixes = [[7, 7, 7], [], [4, 9], [6]]
-    settings = {"max_new_tokens": 7, "no_repeat_ngrams": 2, **WAYS[way]}  # which the first prefix breaks, as asked
+    settings = {"max_new_tokens": 7, "no_repeat_ngram_size": 2, **WAYS[way]}  # which the first prefix breaks, as asked
     for ids, prefix, answers in zip(
         inputs, prefixes, generate(model, inputs, prefixes=prefixes, **settings), strict=True
     ):
@@ -150,7 +150,7 @@ def test_the_least_length_is_each_sentence_s_own(way: str, monkeypatch: pytest.M
     """Two at a time, and some are cut early, so that others begin in the middle; the end is all but certain."""
     model, inputs = build("rotary language model"), sentences(5, 1, 8, 3, 9, 2, 7, 7, 4)
     monkeypatch.setattr(GenerationConfig, "limit", lambda config, length, room: 2 + length % 7)
-    settings = {"boosted": {END: 50.0}, "batch_tokens": 32 * WAYS[way].get("n_best", 1), **WAYS[way]}
+    settings = {"logit_bias": {END: 50.0}, "batch_tokens": 32 * WAYS[way].get("n_best", 1), **WAYS[way]}
     lengths = set()
     for ids, (best, *_) in zip(inputs, generate(model, inputs, min_new_tokens=4, **settings), strict=True):
         limit = 2 + len(ids) % 7
@@ -164,12 +164,12 @@ def test_what_contradicts_itself_is_refused(name: str) -> None:
     model = build(name)
     for prefixes, said in (
         ([[5]], "there are 2 inputs and 1 prefixes"),
-        ([[], [5, 6]], "the prefix of input 1 has the token 6, which is banned"),
+        ([[], [5, 6]], "the prefix of input 1 has the token 6, which is in suppress_tokens"),
         ([[5, END], []], "the prefix of input 0 has the end, 2, in it"),
         ([[], [5] * 8], "the prefix of input 1 has 8 tokens, but an answer may have 8, its end among them"),
     ):
         with pytest.raises(DataError, match=said):
-            generate(model, [[3], [4]], prefixes=prefixes, banned=[6], max_new_tokens=8)
+            generate(model, [[3], [4]], prefixes=prefixes, suppress_tokens=[6], max_new_tokens=8)
     with pytest.raises(DataError, match="may have"):
         generate(model, [[3]], prefixes=[[5] * LIMIT])
     with pytest.raises(GenerationError, match=f"go from 0 to {V - 1} here, but {V} was given"):
@@ -188,7 +188,7 @@ def test_a_vocabulary_that_is_used_up_is_said() -> None:
     """Each token once: three are written, and then there is none; unless the end may come."""
     model = build("sinusoidal", vocab_size=4)
     with pytest.raises(GenerationError, match="every next token for input 0 is impossible"):
-        generate(model, [[3, 1]], no_repeat_ngrams=1, banned=[END])
-    (answers,) = generate(model, [[3, 1]], beam=50, n_best=50, no_repeat_ngrams=1)
+        generate(model, [[3, 1]], no_repeat_ngram_size=1, suppress_tokens=[END])
+    (answers,) = generate(model, [[3, 1]], beam=50, n_best=50, no_repeat_ngram_size=1)
     every = [words for n in range(4) for words in permutations((0, 1, 3), n)]
     assert sorted(answer.tokens for answer in answers) == sorted(every)
