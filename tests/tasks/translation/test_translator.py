@@ -79,7 +79,7 @@ def test_what_is_no_list_of_texts_is_refused(texts: Any, said: str, model: Path)
 def test_a_word_that_the_search_does_not_know_is_refused(model: Path) -> None:
     options: Any = {"bean": 3}  # a type checker refuses it written out
     with pytest.raises(ConfigError, match="did you mean 'beam'"):
-        package.load(model, "translation").predict(["a"], bean=3)
+        package.load(model, "translation").predict(["a"], **options)
 
 
 @pytest.mark.parametrize("name", FILES)
