@@ -19,7 +19,7 @@ from .native.choosing import log_softmax
 from .sequence import Candidate, SequenceState
 from .strategies import Choice, Strategy
 
-MIN_SHARE = 4  # newcomers are read at once when they are at least one in so many of those that run
+MIN_SHARE = 4  # newcomers are read at once when they are at least one in so many of all
 
 
 class Decoding(Protocol):
@@ -84,6 +84,11 @@ class SequenceBatch:
         """All that are not done."""
         return [*self.running, *self._reading, *self._admitted]
 
+    @property
+    def has_read(self) -> bool:
+        """Whether the last step read newcomers."""
+        return self._started is not None
+
     def admit(self, sequence: SequenceState) -> None:
         """Decode this one, too."""
         self._admitted.append(sequence)
@@ -131,6 +136,8 @@ class SequenceBatch:
         """Those to be read now, as far as there are places. Where most would find none, or one is too long for them,
         it is better to begin again with all, once those that run are done.
         """
+        if not self._admitted:
+            return []
         running = self._rows.sequences if self._rows is not None else []
         vacancies = self._rows.vacancies if self._rows is not None else None
         self._admitted = [sequence for sequence in self._admitted if not sequence.aborted]
@@ -143,8 +150,8 @@ class SequenceBatch:
             self._capacity, self._max_input = longest, longest_input
         elif vacancies is not None and (too_long or n_new > len(running) + vacancies):
             return []
-        elif n_new * MIN_SHARE < len(running) and has_patience:
-            self._waited += bool(n_new)
+        elif n_new * MIN_SHARE < n_new + len(running) and has_patience:
+            self._waited += 1
             return []
         self._waited = 0
         newcomers = self._admitted[:vacancies]

@@ -72,7 +72,11 @@ class Scheduler:
         this = self._workers[worker]
         failed = self._admit(this)
         stepped = [sequence for key in [*this.batches] for sequence in self._step_batch(this, key)]
-        this.count()
+        changed = any(sequence.finished for sequence in stepped) or any(
+            batch.has_read for batch in this.batches.values()
+        )
+        if changed or not stepped:
+            this.count()
         return failed + stepped
 
     def clear(self, worker: int = 0) -> list[SequenceState]:
@@ -112,6 +116,8 @@ class Scheduler:
 
     def _fair_share(self) -> int:
         """Rows of each worker."""
+        if len(self._workers) == 1:  # it takes all that fit, and many may wait
+            return MIN_ROWS
         rows = sum(worker.n_rows for worker in self._workers)
         rows += sum(sequence.config.width for sequence in self._waiting)
         return max(MIN_ROWS, -(-rows // len(self._workers)))
