@@ -17,7 +17,7 @@ from ..errors import GenerationError
 from .logits import LogitsProcessors, indices
 from .native.choosing import log_softmax
 from .sequence import Candidate, SequenceState
-from .strategies import Choice, Strategy
+from .strategies import StepCandidates, Strategy
 
 MIN_SHARE = 4  # newcomers are read at once when they are at least one in so many of all
 
@@ -220,7 +220,7 @@ class _Rows:
             totals, self._tokens = totals[chosen], self._tokens[chosen]
         self._totals = totals.view(len(self.sequences), -1)
 
-    def _advance(self, choice: Choice, plain: Tensor) -> tuple[list[int], list[int], list[int]]:
+    def _advance(self, choice: StepCandidates, plain: Tensor) -> tuple[list[int], list[int], list[int]]:
         """Which sequences stay, which candidates go on (places in all of them), and the rows that these continue."""
         staying, places, rows = [], [], []
         width = self._totals.shape[1]
@@ -248,7 +248,7 @@ class _Rows:
         return staying, places, rows
 
 
-def _read(choice: Choice, plain: Tensor, width: int) -> Iterator[list[Candidate]]:
+def _read(choice: StepCandidates, plain: Tensor, width: int) -> Iterator[list[Candidate]]:
     """The candidates of each sequence on the host, in one transfer."""
     first = torch.arange(len(choice.tokens), device=plain.device)[:, None] * width
     logprobs = plain[first + choice.beams, choice.tokens]

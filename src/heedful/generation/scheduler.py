@@ -71,11 +71,10 @@ class Scheduler:
         """A step of every batch of this worker: the sequences that took it, or that failed."""
         this = self._workers[worker]
         failed = self._admit(this)
+        n_batches = len(this.batches)
         stepped = [sequence for key in [*this.batches] for sequence in self._step_batch(this, key)]
-        changed = any(sequence.finished for sequence in stepped) or any(
-            batch.has_read for batch in this.batches.values()
-        )
-        if changed or not stepped:
+        newly_read = any(batch.has_read for batch in this.batches.values())
+        if failed or newly_read or len(this.batches) < n_batches or any(sequence.finished for sequence in stepped):
             this.count()
         return failed + stepped
 
