@@ -18,9 +18,9 @@ from ..backends.single_step import indices
 from ..errors import GenerationError
 from .logits import LogitsProcessors
 from .sequence import Candidate, SequenceState
-from .strategies import Choice, Strategy
+from .strategies import StepCandidates, Strategy
 
-MIN_SHARE = 4  # newcomers are read at once when they are at least one in so many of those that run
+MIN_SHARE = 4  # newcomers are read at once when they are at least one in so many of all
 
 
 class Decoding(Protocol):
@@ -85,6 +85,11 @@ class SequenceBatch:
         """All that are not done."""
         return [*self.running, *self._reading, *self._admitted]
 
+    @property
+    def has_read(self) -> bool:
+        """Whether the last step read newcomers."""
+        return self._started is not None
+
     def admit(self, sequence: SequenceState) -> None:
         """Decode this one, too."""
         self._admitted.append(sequence)
@@ -132,6 +137,8 @@ class SequenceBatch:
         """Those to be read now, as far as there are places. Where most would find none, or one is too long for them,
         it is better to begin again with all, once those that run are done.
         """
+        if not self._admitted:
+            return []
         running = self._rows.sequences if self._rows is not None else []
         vacancies = self._rows.vacancies if self._rows is not None else None
         self._admitted = [sequence for sequence in self._admitted if not sequence.aborted]
@@ -144,8 +151,8 @@ class SequenceBatch:
             self._capacity, self._max_input = longest, longest_input
         elif vacancies is not None and (too_long or n_new > len(running) + vacancies):
             return []
-        elif n_new * MIN_SHARE < len(running) and has_patience:
-            self._waited += bool(n_new)
+        elif n_new * MIN_SHARE < n_new + len(running) and has_patience:
+            self._waited += 1
             return []
         self._waited = 0
         newcomers = self._admitted[:vacancies]
@@ -214,7 +221,7 @@ class _Rows:
             totals, self._tokens = totals[chosen], self._tokens[chosen]
         self._totals = totals.view(len(self.sequences), -1)
 
-    def _advance(self, choice: Choice, plain: Tensor) -> tuple[list[int], list[int], list[int]]:
+    def _advance(self, choice: StepCandidates, plain: Tensor) -> tuple[list[int], list[int], list[int]]:
         """Which sequences stay, which candidates go on (places in all of them), and the rows that these continue."""
         staying, places, rows = [], [], []
         width = self._totals.shape[1]
@@ -242,7 +249,7 @@ class _Rows:
         return staying, places, rows
 
 
-def _read(choice: Choice, plain: Tensor, width: int) -> Iterator[list[Candidate]]:
+def _read(choice: StepCandidates, plain: Tensor, width: int) -> Iterator[list[Candidate]]:
     """The candidates of each sequence on the host, in one transfer."""
     first = torch.arange(len(choice.tokens), device=plain.device)[:, None] * width
     logprobs = plain[first + choice.beams, choice.tokens]

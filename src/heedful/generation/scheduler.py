@@ -71,8 +71,11 @@ class Scheduler:
         """A step of every batch of this worker: the sequences that took it, or that failed."""
         this = self._workers[worker]
         failed = self._admit(this)
+        n_batches = len(this.batches)
         stepped = [sequence for key in [*this.batches] for sequence in self._step_batch(this, key)]
-        this.count()
+        newly_read = any(batch.has_read for batch in this.batches.values())
+        if failed or newly_read or len(this.batches) < n_batches or any(sequence.finished for sequence in stepped):
+            this.count()
         return failed + stepped
 
     def clear(self, worker: int = 0) -> list[SequenceState]:
@@ -112,6 +115,8 @@ class Scheduler:
 
     def _fair_share(self) -> int:
         """Rows of each worker."""
+        if len(self._workers) == 1:  # it takes all that fit, and many may wait
+            return MIN_ROWS
         rows = sum(worker.n_rows for worker in self._workers)
         rows += sum(sequence.config.width for sequence in self._waiting)
         return max(MIN_ROWS, -(-rows // len(self._workers)))

@@ -19,7 +19,7 @@ from .sequence import SequenceState
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class StepCandidates:
     """The candidates of a step, best first; each tensor is (B, C)."""
 
     totals: Tensor  # the score of the prefix and the token together
@@ -30,7 +30,7 @@ class Choice:
 class Strategy(Protocol):
     """A way to choose. Every sequence is left with equally many candidates."""
 
-    def choose(self, scores: Tensor, totals: Tensor, sequences: Sequence[SequenceState]) -> Choice:
+    def choose(self, scores: Tensor, totals: Tensor, sequences: Sequence[SequenceState]) -> StepCandidates:
         """From the next token's logprobs (R, V) and those of the prefixes (B, W)."""
 
 
@@ -51,9 +51,9 @@ def _best(scores: Tensor) -> Tensor:
 class Greedy:
     """The most likely token, and nothing beside it."""
 
-    def choose(self, scores: Tensor, totals: Tensor, sequences: Sequence[SequenceState]) -> Choice:
+    def choose(self, scores: Tensor, totals: Tensor, sequences: Sequence[SequenceState]) -> StepCandidates:
         tokens = _best(scores)
-        return Choice(totals + scores.gather(1, tokens), tokens, tokens.new_zeros(1, 1).expand_as(tokens))
+        return StepCandidates(totals + scores.gather(1, tokens), tokens, tokens.new_zeros(1, 1).expand_as(tokens))
 
 
 class Beam:
@@ -63,7 +63,7 @@ class Beam:
         self.width = width
         self.n_ends = n_ends
 
-    def choose(self, scores: Tensor, totals: Tensor, sequences: Sequence[SequenceState]) -> Choice:
+    def choose(self, scores: Tensor, totals: Tensor, sequences: Sequence[SequenceState]) -> StepCandidates:
         # Of the candidates of one row no more than the ends can be ends, so no more than these can be needed.
         best, tokens = top(scores, min(self.width + self.n_ends, scores.shape[-1]))  # (R, k)
         n_sequences, each, wanted = totals.shape[0], tokens.shape[-1], self.width * (1 + self.n_ends)
@@ -75,7 +75,7 @@ class Beam:
         if missing:
             totals = F.pad(totals, (0, missing), value=-torch.inf)
             tokens, beams = F.pad(tokens, (0, missing)), F.pad(beams, (0, missing))
-        return Choice(totals, tokens, beams)
+        return StepCandidates(totals, tokens, beams)
 
 
 class Sample:
@@ -84,7 +84,7 @@ class Sample:
     def __init__(self, config: GenerationConfig) -> None:
         self._config = config
 
-    def choose(self, scores: Tensor, totals: Tensor, sequences: Sequence[SequenceState]) -> Choice:
+    def choose(self, scores: Tensor, totals: Tensor, sequences: Sequence[SequenceState]) -> StepCandidates:
         n_sequences, width = totals.shape
         uniform = torch.tensor([sequence.random_numbers() for sequence in sequences], dtype=torch.float64)
         n_answers = uniform.shape[1]
@@ -97,7 +97,7 @@ class Sample:
         totals = totals.view(-1, 1) + scores.gather(1, tokens)
         beams = torch.arange(n_answers, device=tokens.device) if width > 1 else tokens.new_zeros(n_answers)
         shape = n_sequences, n_answers
-        return Choice(totals.view(shape), tokens.view(shape), beams.expand(shape))
+        return StepCandidates(totals.view(shape), tokens.view(shape), beams.expand(shape))
 
 
 def truncated_probabilities(
