@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 import torch
-from heedful.generation.known import runs_natively, takes_apart
-from heedful.training.packed import packs
 from tiny_models import D, H, V, close, decoder_layer, encoder_layer, layout, shaken, tokens
 from torch import Tensor, nn
 
 import heedful
 from heedful import core
+from heedful.backends import refusals
 from heedful.core import causal, mask_preparation, padding, stacks, window
 from heedful.core.layers import EncoderLayer
 
@@ -205,11 +204,9 @@ def test_what_a_stack_cannot_hold_is_refused() -> None:
 def test_the_quick_ways_refuse_what_they_were_not_written_for() -> None:
     plain = language_model(mask=(FULL, FULL))
     models = [*variants().values(), normalized(), parallel()]
-    assert takes_apart(
-        core.DecoderOnly(embedding=plain.embedding, decoder=core.Decoder(plain.decoder.layers), head=plain.head)
-    )
-    assert not any(takes_apart(model) or runs_natively(model) for model in models)
-    assert not any(packs(layer) for layer in normalized().decoder.layers)
+    known = core.DecoderOnly(embedding=plain.embedding, decoder=core.Decoder(plain.decoder.layers), head=plain.head)
+    assert not refusals(known, "single_step")
+    assert all(refusals(model, backend) for model in models for backend in ("single_step", "native"))
 
 
 def normalized() -> core.DecoderOnly:

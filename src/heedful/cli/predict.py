@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from ..data.readers.files import Line, every_line
 from ..errors import ConfigError, DataError
 from ..files import replacing
 from .console import complain, warn
@@ -22,6 +21,7 @@ from .options import option, with_generation
 from .options import search as search_options
 
 if TYPE_CHECKING:
+    from ..data.readers.files import Line
     from ..training.parallel import SingleProcess
     from .output import Form, OutputFormat
 
@@ -134,6 +134,8 @@ def predict(
 
 def _chunks(lines: Iterator[Line], size: int, group: SingleProcess) -> Iterator[list[Line]]:
     """So many lines at a time, as the first process reads them: only it may have the input."""
+    from ..data.readers.files import Line
+
     while chunk := group.broadcast_object(list(islice(lines, size)) if group.rank == 0 else None):
         yield [Line(*line) for line in chunk]
 
@@ -174,6 +176,8 @@ def _streamed(output: OutputFormat, lines: Sequence[Line], stream: BinaryIO) -> 
 
 def _input(text: str) -> tuple[str, Iterator[Line]]:
     """What to call the input, and its lines. A text in the command is read as a file that holds it would be."""
+    from ..data.readers.files import every_line
+
     if text == "-":
         return "<stdin>", every_line(sys.stdin.buffer)
     if os.path.exists(text):
