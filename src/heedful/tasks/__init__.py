@@ -17,6 +17,8 @@ from .images import ImageClassifier
 from .language_model import CausalLanguageModel
 from .masked import MaskedLanguageModel
 from .predictor import Predictor
+from .question_answering import QuestionAnswerer
+from .tagging import Tagger
 from .text_to_text import TextToTextGenerator
 from .translation.predictor import Translator
 
@@ -28,6 +30,8 @@ PREDICTORS: dict[str, Any] = {
         CausalLanguageModel,
         MaskedLanguageModel,
         Classifier,
+        QuestionAnswerer,
+        Tagger,
         Embedder,
         ImageClassifier,
         SeriesForecaster,
@@ -51,6 +55,12 @@ def load(
 def load(folder: str | Path, task: Literal["masked"], *, device: str | torch.device = "cpu") -> MaskedLanguageModel: ...
 @overload
 def load(folder: str | Path, task: Literal["classification"], *, device: str | torch.device = "cpu") -> Classifier: ...
+@overload
+def load(
+    folder: str | Path, task: Literal["question-answering"], *, device: str | torch.device = "cpu"
+) -> QuestionAnswerer: ...
+@overload
+def load(folder: str | Path, task: Literal["tagging"], *, device: str | torch.device = "cpu") -> Tagger: ...
 @overload
 def load(folder: str | Path, task: Literal["embedding"], *, device: str | torch.device = "cpu") -> Embedder: ...
 @overload

@@ -25,8 +25,11 @@ from .forecasting import SeriesForecaster
 from .images import ImageClassifier
 from .language_model import LENGTH, CausalLanguageModel, LanguageModelSettings
 from .masked import MaskedLanguageModel, MaskedLanguageModelSettings
+from .question_answering import QuestionAnswerer, QuestionAnswererSettings
+from .question_answering.predictor import MAX_TOKENS, STRIDE
 from .run.reporting import imported_card
 from .sentence_transformers import MODULES, lowers_case, pooling_of
+from .tagging import Tagger, TaggerSettings
 from .text_to_text import SOURCE, TARGET, TextToTextGenerator, TextToTextSettings
 
 BINARY = "model.bin"
@@ -93,9 +96,8 @@ def _own_task(found: Imported) -> str:
         return SeriesForecaster.task
     if isinstance(module.embedding, PatchEmbedding):
         return ImageClassifier.task
-    return {"words": MaskedLanguageModel.task, "classes": Classifier.task}.get(
-        getattr(found.config, "head", ""), Embedder.task
-    )
+    tasks = {head: task for task, head in READERS.items()}
+    return tasks.get(getattr(found.config, "head", ""), Embedder.task)
 
 
 def _rewriter(found: Imported, folder: Path) -> TextToTextGenerator:
@@ -133,6 +135,20 @@ def _classifier(found: Imported, folder: Path) -> Classifier:
     return Classifier(found.config, found.module, settings, _tokenizer(folder, found))
 
 
+def _question_answerer(found: Imported, folder: Path) -> QuestionAnswerer:
+    """Whether it has learned to refuse, a checkpoint does not say: a threshold in its settings can be set later."""
+    tokenizer, limit = _tokenizer(folder, found), found.module.encoder.positions.limit
+    max_tokens = MAX_TOKENS if limit is None else min(limit, MAX_TOKENS)
+    settings = QuestionAnswererSettings(max_tokens=max_tokens, stride=min(STRIDE, max_tokens // 2))
+    return QuestionAnswerer(found.config, found.module, settings, tokenizer)
+
+
+def _tagger(found: Imported, folder: Path) -> Tagger:
+    n_classes: int = found.module.head.out.out_features
+    settings = TaggerSettings(labels=found.labels or tuple(map(str, range(n_classes))))
+    return Tagger(found.config, found.module, settings, _tokenizer(folder, found))
+
+
 def _embedder(found: Imported, folder: Path) -> Embedder:
     settings = EmbedderSettings(normalised=pooling_of(folder).normalised)
     tokenizer = _tokenizer(folder, found)
@@ -144,6 +160,8 @@ def _embedder(found: Imported, folder: Path) -> Embedder:
 READERS = {
     MaskedLanguageModel.task: "words",
     Classifier.task: "classes",
+    QuestionAnswerer.task: "span",
+    Tagger.task: "token-classes",
     Embedder.task: "mean",
 }  # and the head that each asks
 MAKERS: dict[str, Callable[[Imported, Path], Any]] = {
@@ -151,6 +169,8 @@ MAKERS: dict[str, Callable[[Imported, Path], Any]] = {
     CausalLanguageModel.task: _continuer,
     MaskedLanguageModel.task: _filler,
     Classifier.task: _classifier,
+    QuestionAnswerer.task: _question_answerer,
+    Tagger.task: _tagger,
     Embedder.task: _embedder,
     ImageClassifier.task: ImageClassifier.of_checkpoint,
     SeriesForecaster.task: SeriesForecaster.of_checkpoint,

@@ -12,12 +12,15 @@ from .forecasting.task import ForecastingTask
 from .images.task import ImagesTask
 from .language_model.task import LanguageModelTask
 from .masked.task import MaskedTask
+from .question_answering.task import QuestionAnsweringTask
 from .run import AnyTask, write_report
+from .tagging.task import TaggingTask
 from .text_to_text.task import TextToTextTask
 from .translation.task import TranslationTask
 
-TEXT = (TranslationTask, TextToTextTask, LanguageModelTask, ClassificationTask, MaskedTask)
-TRAINED: dict[str, Any] = {task.name: task for task in (*TEXT, ImagesTask, ForecastingTask)}
+GENERATORS = (TranslationTask, TextToTextTask, LanguageModelTask)
+ENCODERS = (ClassificationTask, QuestionAnsweringTask, TaggingTask, MaskedTask)
+TRAINED: dict[str, Any] = {task.name: task for task in (*GENERATORS, *ENCODERS, ImagesTask, ForecastingTask)}
 
 
 def task_of(folder: str | Path) -> AnyTask:

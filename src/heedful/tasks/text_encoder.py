@@ -168,7 +168,7 @@ class PretrainedEncoder:
 
     def weights(self, head: str) -> dict[str, Tensor]:
         """All of them where the head is the same and has no classes, otherwise those below it."""
-        whole = head == self.config.head != "classes"
+        whole = head == self.config.head and head not in ("classes", "token-classes")
         return {name: tensor for name, tensor in weights_of(self.module).items() if whole or not name.startswith(HEAD)}
 
 

@@ -47,6 +47,11 @@ PAIRS = (
     ("A man is playing the guitar.", "Someone makes music."),
     ("한 남자가 기타를 친다.", "누군가 음악을 연주한다."),
 )
+QUESTIONS = (
+    ("When did they leave?", "The family packed on Sunday. They left on Monday morning and came back a week later."),
+    ("훈민정음은 언제 반포되었나?", "세종대왕은 1443년에 훈민정음을 만들었고, 1446년에 반포했다."),
+)
+ENTITIES = ("Marie Curie was born in Warsaw and worked in Paris.", "세종대왕은 서울에서 태어났다.")
 GAPS = ("The cat sleeps on the {}.", "She drinks a cup of {} every morning.", "나는 {}에 간다.")
 MEANINGS = (
     ("A cat is sleeping on the sofa.", "The kitten takes a nap.", "The train leaves at nine.", "When do we depart?"),
@@ -66,6 +71,10 @@ def examples_for(predictor: Any) -> list[list[str]]:
             return _read(predictor, _each(BEGINNINGS))
         case "classification":
             return _read(predictor, [list(pair) for pair in PAIRS] if settings.texts == 2 else _each(OPINIONS))
+        case "question-answering":
+            return _read(predictor, [list(pair) for pair in QUESTIONS])
+        case "tagging":
+            return _read(predictor, _each(ENTITIES))
         case "masked":
             return _read(predictor, _each(tuple(text.format(settings.mask) for text in GAPS)))
         case "embedding":
