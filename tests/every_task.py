@@ -26,6 +26,8 @@ from heedful.tasks.images.predictor import ImageSettings
 from heedful.tasks.language_model import CausalLanguageModel
 from heedful.tasks.language_model.predictor import LanguageModelSettings
 from heedful.tasks.masked import MaskedLanguageModel, MaskedLanguageModelSettings
+from heedful.tasks.question_answering import QuestionAnswerer, QuestionAnswererSettings
+from heedful.tasks.tagging import Tagger, TaggerSettings
 from heedful.tasks.translation.data import Tokenizers
 from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 
@@ -82,6 +84,19 @@ def embedder() -> Embedder:
     return Embedder(config, built(config), EmbedderSettings(), tokenizer)
 
 
+def question_answerer() -> QuestionAnswerer:
+    tokenizer = wordpiece()
+    config = bert(tokenizer, head="span")
+    settings = QuestionAnswererSettings(max_tokens=48, stride=16, can_refuse=True)
+    return QuestionAnswerer(config, built(config), settings, tokenizer)
+
+
+def tagger() -> Tagger:
+    tokenizer = wordpiece()
+    config = bert(tokenizer, head="token-classes", n_classes=3)
+    return Tagger(config, built(config), TaggerSettings(labels=("O", "B-PER", "I-PER")), tokenizer)
+
+
 def filler() -> MaskedLanguageModel:
     tokenizer = wordpiece()
     config = bert(tokenizer)
@@ -122,6 +137,8 @@ TINY: dict[str, Callable[[], Any]] = {
     "writer": language_model,
     "feelings": classifier,
     "vectors": embedder,
+    "answers": question_answerer,
+    "entities": tagger,
     "gaps": filler,
     "pictures": image_classifier,
     "sales": forecaster,
