@@ -53,6 +53,21 @@ def test_writers_write_what_they_write_in_python(name: str, server: Running, bun
     assert (found["text"], [one["text"] for one in found["alternatives"]]) == (best.text, [one.text for one in others])
 
 
+def test_spans_are_those_of_python(server: Running, bundles: Path) -> None:
+    pairs = [["Who reads?", "The cat reads a book by the sea."], ["무엇을?", "나는 정원에서 물을 마시고 그는 놀아요."]]
+    answers = heedful.load(bundles / "answers", "question-answering").predict([(one, two) for one, two in pairs])
+    for found, wanted in zip(predict(server, "answers", pairs), answers, strict=True):
+        assert found | {"probability": 0.0} == wanted | {"probability": 0.0}
+        assert found["probability"] == pytest.approx(wanted["probability"], abs=1e-5)
+    refused = server.ask("/v1/predict/answers", {"inputs": ["no context"]})
+    assert (refused.status, b"needs its context" in refused.body) == (400, True)
+    tagged = heedful.load(bundles / "entities", "tagging").predict(TEXTS)
+    for found, spans in zip(predict(server, "entities", TEXTS), tagged, strict=True):
+        assert [(one["text"], one["label"], one["start"]) for one in found["spans"]] == [
+            (one["text"], one["label"], one["start"]) for one in spans
+        ]
+
+
 @pytest.mark.parametrize(
     ("name", "inputs"),
     [
