@@ -8,9 +8,10 @@ Shapes: B batch, T tokens.
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
@@ -27,6 +28,7 @@ from ..families import build, config_of
 from ..families.hf_io import read_checkpoint
 from ..families.reader import ReaderConfig
 from ..families.weights import put_weights, weights_of
+from ..files import write_text
 from ..training.config import TrainingConfig
 from ..training.objective import B
 from .bundle import Bundle, is_bundle
@@ -39,6 +41,16 @@ SEGMENTS = "token_type_ids"  # as transformers calls them
 HEAD = "head."  # before the names of a head's weights
 PRESET = "bert-mini"
 LABELS = "labels.json"
+FROM_SCRATCH = TrainingConfig(
+    epochs=10,
+    label_smoothing=0.0,
+    learning_rate=5e-4,
+    schedule="cosine",
+    warmup_steps=200,
+    weight_decay=0.01,
+    validate_every=250,
+)
+FINE_TUNING = FROM_SCRATCH.changed(epochs=3, learning_rate=5e-5, warmup_steps=50, betas=(0.9, 0.999), epsilon=1e-8)
 TOKENIZER, BASE = "the tokeniser settings", "the base"
 
 Text = str | tuple[str, str]  # two texts where a model compares them
@@ -380,3 +392,18 @@ def read_labels(folder: Path) -> tuple[str, ...]:
         return tuple(read_mapping(folder / LABELS)["labels"])
     except (ConfigError, KeyError, TypeError) as error:
         raise DataError(f"{folder / LABELS}: the classes cannot be read: {error}") from None
+
+
+def write_examples(path: Path, examples: Iterable[Any]) -> None:
+    """Keep examples, which are dataclasses, as JSON lines."""
+    lines = (json.dumps(asdict(example), ensure_ascii=False) for example in examples)
+    write_text(path, "".join(f"{line}\n" for line in lines))
+
+
+def read_examples(path: Path, make: Callable[[dict[str, Any]], E]) -> list[E]:
+    """What `write_examples` has written, each made again of its values."""
+    try:
+        with path.open(encoding="utf-8") as lines:
+            return [make(json.loads(line)) for line in lines]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise DataError(f"{path}: the validation examples cannot be read: {error}") from None

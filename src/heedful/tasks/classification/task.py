@@ -35,7 +35,16 @@ from ..predictor import ItemError
 from ..run import DataReport, Files, TrainingData
 from ..run.task import DATA, Split
 from ..scoring import Score
-from ..text_encoder import LABELS, Text, TextEncoderConfig, TextEncoderTask, read_labels, uses_segments
+from ..text_encoder import (
+    FINE_TUNING,
+    FROM_SCRATCH,
+    LABELS,
+    Text,
+    TextEncoderConfig,
+    TextEncoderTask,
+    read_labels,
+    uses_segments,
+)
 from .data import encoded, labels_of, number_of, split_labelled, targets
 from .predictor import Classifier, ClassifierSettings, attention_map, display_text
 
@@ -44,17 +53,6 @@ MAX_TITLE_LABELS = 12
 MAX_ATTENTION_MAPS = 2  # texts whose attention is drawn
 MAX_MAP_TOKENS = 30
 CHUNK = 1024  # texts evaluated at once
-
-FROM_SCRATCH = TrainingConfig(
-    epochs=10,
-    label_smoothing=0.0,
-    learning_rate=5e-4,
-    schedule="cosine",
-    warmup_steps=200,
-    weight_decay=0.01,
-    validate_every=250,
-)
-FINE_TUNING = FROM_SCRATCH.changed(epochs=3, learning_rate=5e-5, warmup_steps=50, betas=(0.9, 0.999), epsilon=1e-8)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -26,7 +26,6 @@ from ...data.report import TextReport
 from ...data.store import Encoded
 from ...data.text_batch import SpanBatch, TextBatch, TextLoader
 from ...errors import DataError
-from ...files import write_text
 from ...lens.report import Sample
 from ...training.config import TrainingConfig
 from ...training.loss import Loss, cross_entropy
@@ -35,7 +34,16 @@ from ..run import DataReport, Files
 from ..run.task import DATA, Split, split_examples
 from ..scoring import Score
 from ..span_scores import answer_scores, answer_tokens, exact_match, token_f1
-from ..text_encoder import TextConfig, TextEncoderConfig, TextEncoderTask, uses_segments
+from ..text_encoder import (
+    FINE_TUNING,
+    FROM_SCRATCH,
+    TextConfig,
+    TextEncoderConfig,
+    TextEncoderTask,
+    read_examples,
+    uses_segments,
+    write_examples,
+)
 from .predictor import (
     MAX_TOKENS,
     STRIDE,
@@ -51,17 +59,6 @@ ANSWERABLE, UNANSWERABLE = "with an answer", "without an answer"  # labels in th
 SAMPLES = 200  # validation questions that metrics.json shows
 CHUNK = 256  # questions evaluated at once
 SENTENCE_END = re.compile(r"(?<=[.?!。？！])\s+")
-
-FROM_SCRATCH = TrainingConfig(
-    epochs=10,
-    label_smoothing=0.0,
-    learning_rate=5e-4,
-    schedule="cosine",
-    warmup_steps=200,
-    weight_decay=0.01,
-    validate_every=250,
-)
-FINE_TUNING = FROM_SCRATCH.changed(epochs=2, learning_rate=5e-5, warmup_steps=50, betas=(0.9, 0.999), epsilon=1e-8)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +80,7 @@ class QuestionAnsweringConfig(TextEncoderConfig):
 
     head: ClassVar[str] = "span"
     from_scratch: ClassVar[TrainingConfig] = FROM_SCRATCH
-    fine_tuning: ClassVar[TrainingConfig] = FINE_TUNING
+    fine_tuning: ClassVar[TrainingConfig] = FINE_TUNING.changed(epochs=2)
 
     data: QuestionConfig = field(default_factory=QuestionConfig)
     training: TrainingConfig = field(default_factory=lambda: FROM_SCRATCH)
@@ -189,8 +186,7 @@ class QuestionAnsweringTask(TextEncoderTask[QuestionAnsweringConfig, QuestionExa
 
     def write_examples(self, folder: Path, split: Split[QuestionExample]) -> None:
         """The validation questions as they are, since scores compare texts."""
-        lines = (json.dumps(asdict(example), ensure_ascii=False) for example in split.valid())
-        write_text(folder / QUESTIONS, "".join(f"{line}\n" for line in lines))
+        write_examples(folder / QUESTIONS, split.valid())
 
     # The objective.
 
@@ -200,7 +196,7 @@ class QuestionAnsweringTask(TextEncoderTask[QuestionAnsweringConfig, QuestionExa
         self.batches = TextLoader(self.data.train, size, seed=self.config.training.seed, batch_class=SpanBatch)
         self.validation = TextLoader(self.data.valid, size, batch_class=SpanBatch)
         self.monitor = Monitor("f1", higher_is_better=True)
-        self.questions = list(read_examples(self.data.folder / QUESTIONS))
+        self.questions = read_examples(self.data.folder / QUESTIONS, _question)
         self.uses_segments = uses_segments(self.module, self.data.tokenizer)
 
     def loss(self, module: nn.Module, batch: TextBatch) -> Loss:
@@ -349,16 +345,9 @@ def similar_sentence(example: QuestionExample) -> str:
     return max(sentences, key=lambda sentence: len(words.intersection(answer_tokens(sentence))))
 
 
-def read_examples(path: Path) -> Iterator[QuestionExample]:
-    """What `write_examples` has written."""
-    try:
-        with path.open(encoding="utf-8") as lines:
-            for line in lines:
-                values = json.loads(line)
-                answers = tuple(AnswerSpan(*answer) for answer in values.pop("answers"))
-                yield QuestionExample(**values, answers=answers)
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise DataError(f"{path}: the validation questions cannot be read: {error}") from None
+def _question(values: dict[str, Any]) -> QuestionExample:
+    answers = tuple(AnswerSpan(*answer) for answer in values.pop("answers"))
+    return QuestionExample(**values, answers=answers)
 
 
 def _token_span(answer: AnswerSpan, first: NDArray[np.int64], last: NDArray[np.int64]) -> tuple[int, int]:

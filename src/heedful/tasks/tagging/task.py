@@ -25,7 +25,6 @@ from ...data.store import Encoded
 from ...data.tagged import TaggedSentence, read_tagged, tagged_files
 from ...data.text_batch import TagBatch, TextBatch, TextLoader
 from ...errors import ConfigError, DataError
-from ...files import write_text
 from ...lens.report import Sample
 from ...training.config import TrainingConfig
 from ...training.loss import Loss, cross_entropy
@@ -35,24 +34,22 @@ from ..run import DataReport, Files, TooLittleDataError
 from ..run.task import DATA, Split, split_examples
 from ..scoring import Score
 from ..span_scores import entity_scores, marks_entities
-from ..text_encoder import LABELS, TextConfig, TextEncoderConfig, TextEncoderTask
+from ..text_encoder import (
+    FINE_TUNING,
+    FROM_SCRATCH,
+    LABELS,
+    TextConfig,
+    TextEncoderConfig,
+    TextEncoderTask,
+    read_examples,
+    write_examples,
+)
 from .predictor import STRIDE, Tagger, TaggerSettings, first_tokens
 
 SENTENCES = "sentences.jsonl"  # the validation sentences with their tags
 SAMPLES = 200  # validation sentences that metrics.json shows
 CHUNK = 256  # sentences evaluated at once
 OUTSIDE = "O"
-
-FROM_SCRATCH = TrainingConfig(
-    epochs=10,
-    label_smoothing=0.0,
-    learning_rate=5e-4,
-    schedule="cosine",
-    warmup_steps=200,
-    weight_decay=0.01,
-    validate_every=250,
-)
-FINE_TUNING = FROM_SCRATCH.changed(epochs=3, learning_rate=5e-5, warmup_steps=50, betas=(0.9, 0.999), epsilon=1e-8)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,8 +189,7 @@ class TaggingTask(TextEncoderTask[TaggingConfig, TaggedSentence, TagSet, TextBat
 
     def write_examples(self, folder: Path, split: Split[TaggedSentence]) -> None:
         """The validation sentences as they are, since scores are of words."""
-        lines = (json.dumps(asdict(sentence), ensure_ascii=False) for sentence in split.valid())
-        write_text(folder / SENTENCES, "".join(f"{line}\n" for line in lines))
+        write_examples(folder / SENTENCES, split.valid())
 
     # The objective.
 
@@ -207,7 +203,7 @@ class TaggingTask(TextEncoderTask[TaggingConfig, TaggedSentence, TagSet, TextBat
         self.batches = TextLoader(self.data.train, size, seed=self.config.training.seed, batch_class=TagBatch)
         self.validation = TextLoader(self.data.valid, size, batch_class=TagBatch)
         self.monitor = Monitor("f1" if marks_entities(self.labels) else "accuracy", higher_is_better=True)
-        self.sentences = list(_read_sentences(self.data.folder / SENTENCES))
+        self.sentences = read_examples(self.data.folder / SENTENCES, _sentence)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -360,12 +356,6 @@ def tag_scores(
     return {"accuracy": right, "macro_f1": Score("macro F1", macro_f1(matrix))}, each_class(matrix, list(numbers))
 
 
-def _read_sentences(path: Path) -> Iterator[TaggedSentence]:
-    try:
-        with path.open(encoding="utf-8") as lines:
-            for line in lines:
-                values = json.loads(line)
-                spans = tuple((int(start), int(stop)) for start, stop in values.pop("spans"))
-                yield TaggedSentence(**{**values, "spans": spans, "tags": tuple(values["tags"])})
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise DataError(f"{path}: the validation sentences cannot be read: {error}") from None
+def _sentence(values: dict[str, Any]) -> TaggedSentence:
+    spans = tuple((int(start), int(stop)) for start, stop in values["spans"])
+    return TaggedSentence(**{**values, "spans": spans, "tags": tuple(values["tags"])})
