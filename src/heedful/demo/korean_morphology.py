@@ -87,9 +87,7 @@ def _last_syllable(word: str) -> str:
         return _end_of_number(number.group())
     if latin := _LATIN_AT_END.search(text):
         return _end_of_latin(latin.group())
-    raise ValueError(
-        f"no reading for the end of {word!r}; allowed: Hangul, digits, {' '.join(_SYMBOLS)}, Latin words"
-    )
+    raise ValueError(f"no reading for the end of {word!r}; allowed: Hangul, digits, {' '.join(_SYMBOLS)}, Latin words")
 
 
 def _end_of_number(number: str) -> str:
