@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from heedful.demo.numerals import clock_time, counted, day_of_year, days, month, native, sino, won
+from heedful.demo.numerals import clock_time, counted, month, native, sino, won
 
 NATIVE = {
     1: ("하나", "한"), 2: ("둘", "두"), 3: ("셋", "세"), 4: ("넷", "네"), 5: ("다섯", "다섯"), 10: ("열", "열"),
@@ -30,10 +30,7 @@ COUNTED = [
 ]  # fmt: skip
 CALENDAR = [
     (lambda: month(1), "일월"), (lambda: month(2), "이월"), (lambda: month(6), "유월"), (lambda: month(10), "시월"),
-    (lambda: month(11), "십일월"), (lambda: month(12), "십이월"), (lambda: day_of_year(6, 25), "유월 이십오 일"),
-    (lambda: day_of_year(10, 9), "시월 구 일"), (lambda: days(1), "하루"), (lambda: days(2), "이틀"),
-    (lambda: days(3), "사흘"),
-    (lambda: days(4), "나흘"), (lambda: days(5), "닷새"), (lambda: days(10), "열흘"), (lambda: days(15), "십오 일"),
+    (lambda: month(11), "십일월"), (lambda: month(12), "십이월"),
     (lambda: clock_time(3, 15), "세 시 십오 분"), (lambda: clock_time(3, 30), "세 시 반"),
     (lambda: clock_time(12), "열두 시"),
     (lambda: clock_time(1, 5), "한 시 오 분"), (lambda: clock_time(11, 59), "열한 시 오십구 분"),
@@ -89,7 +86,6 @@ def test_no_two_numbers_are_written_alike() -> None:
         (lambda: counted(2, "분"), r"people \(두 분\) or minutes \(이 분\); say system="),
         (lambda: counted(2, "갸"), r"unknown counter '갸'.*; allowed: .*개"),
         (lambda: month(13), "a month is 1 to 12, not 13"),
-        (lambda: day_of_year(2, 32), "1 to 31, not 32"),
         (lambda: clock_time(13), "1 to 12, not 13"),
         (lambda: clock_time(3, 60), "0 to 59, not 60"),
         (lambda: won(-1), "not -1"),

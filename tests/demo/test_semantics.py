@@ -286,4 +286,4 @@ def test_a_shape_without_sense_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(inventory, "_MAX_DRAWS", 50)
     sampler = SentenceSampler("full", Random(0))
     with pytest.raises(DataError, match="the shape 'because_then'"):
-        sampler.sensible(sampler.linked.because_then)
+        sampler.sensible(sampler.because_then)

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 import heedful.demo
 from heedful.demo import lexicon as lexicon_module
-from heedful.demo import tables
+from heedful.demo import semantics, tables
 from heedful.demo.lexicon import Level, lexicon
 from heedful.demo.tables import parse_rows, read_table, read_yaml
 from heedful.errors import DataError
@@ -84,12 +85,47 @@ COLUMNS = (
 
 def test_code_and_semantics_name_the_same_lists() -> None:
     code = "".join(path.read_text(encoding="utf-8") for path in PACKAGE.glob("*.py"))
-    content = read_yaml("semantics.yaml")
+    content, in_rules = read_yaml("semantics.yaml"), set(re.findall(r"\$([\w-]+)", read_table("restrictions.yaml")))
     for section in ("verbs", "adjectives", "nouns"):
-        assert set(re.findall(rf"\b{section.upper()}\.(\w+)", code)) == set(content[section])
-    assert set(re.findall(r'word_sets_by_key\("(\w+)"\)', code)) == set(content["tables"])
+        in_code = set(re.findall(rf"\b{section.upper()}\.(\w+)", code))
+        assert in_code | (in_rules & {*content[section]}) == set(content[section])
+    in_code = set(re.findall(r'word_sets_by_key\("(\w+)"\)', code))
+    assert in_code | (in_rules & {*content["tables"]}) == set(content["tables"])
     with pytest.raises(AttributeError, match="no list 'eaten' under 'verbs'"):
         tables.WordSets("verbs").eaten  # noqa: B018
+
+
+def test_every_rule_can_be_read() -> None:
+    for name, rules in read_yaml("restrictions.yaml").items():
+        assert len(semantics._all_rules(name)) == len(rules) > 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("{subject: no}", "{sujbect: no}", "rule 1 of subject: unknown fact 'sujbect'"),
+        (
+            "$living_quarters",
+            "$living_quarter",
+            "rule 4 of subject: no list, table or class of nouns is named",
+        ),
+        ("$pets", "$minor", "rule 11 of subject: no list, table or class of nouns is named minor"),  # those are verbs
+        ("only_if: {}", "onlyif: {}", "rule 1 of subject must have `if` and perhaps `only_if`, not"),
+    ],
+)
+def test_a_mistake_in_a_rule_is_named(old: str, new: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = read_yaml("restrictions.yaml")
+    text = read_table("restrictions.yaml").replace(old, new, 1)
+    assert yaml.safe_load(text) != rules
+    monkeypatch.setattr(
+        semantics, "read_yaml", lambda name: yaml.safe_load(text) if "rest" in name else read_yaml(name)
+    )
+    semantics._all_rules.cache_clear()
+    try:
+        with pytest.raises(DataError, match=message):
+            semantics._all_rules("subject")
+    finally:
+        semantics._all_rules.cache_clear()
 
 
 def test_words_of_the_semantics_are_in_the_lexicon() -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from random import Random
 from typing import TypeVar, cast
 
 from .frames import Adjunct, Clause, Determiner, Modal, Negation, Phrase, Tense
 from .inventory import Inventory, WeightedChoice, draw_until
-from .lexicon import COPULA, EXIST, HAVE, HAVE_NOT, KNOW_NOT, NOT_EXIST, THAT, THIS, Adverb, I, Noun, Predicate
+from .lexicon import COPULA, EXIST, HAVE, HAVE_NOT, KNOW_NOT, NOT_EXIST, THAT, THIS, I, Noun, Predicate
 from .numerals import at_clock
-from .semantics import VERBS, max_count, time_suits
+from .semantics import VERBS, allows, clause_facts, max_count, time_facts
 
 _T = TypeVar("_T")
 _NEVER_NEGATED = frozenset(["exist", "have", "due"])  # these are denied by other words, or not at all
@@ -292,14 +291,12 @@ class ClauseSampler:
             return
         times = self.inventory.times[mode]
         if self.full:
-            weights = {time: share for time, share in times.shares() if self._suits_at(clause, time)}
+            facts = clause_facts(clause)
+            weights = {time: share for time, share in times.shares() if allows("time", facts | time_facts(time))}
             if not weights:
                 return
             times = WeightedChoice(weights)
         clause.adjuncts.append(Adjunct("when", times.draw(self.random)))
-
-    def _suits_at(self, clause: Clause, time: Adverb) -> bool:
-        return time_suits(replace(clause, adjuncts=[*clause.adjuncts, Adjunct("when", time)]))
 
     def hour_and_minute(self) -> tuple[int, int]:
         """A time on the clock: full hours often, in the demo only tens of minutes."""

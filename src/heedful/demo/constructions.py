@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
@@ -11,12 +10,11 @@ from . import numerals
 from .clause_linking import Draft
 from .clauses import ClauseSampler
 from .frames import Adjunct, Clause, Determiner, Phrase, SpeechLevel
-from .inventory import Inventory, WeightedChoice, draw_until
+from .inventory import Inventory, draw_until
 from .lexicon import COPULA, I, Noun, Predicate
 from .semantics import ADJECTIVES, NOUNS, VERBS
 
 _DETERMINERS: tuple[Determiner, ...] = ("this", "that", "")
-_MESSAGE_MODES: WeightedChoice[str] = WeightedChoice({"can": 55, "past": 25, "progressive": 10, "future": 10})
 
 
 def _statement(clause: Clause, level: SpeechLevel | None = None) -> Draft:
@@ -44,13 +42,6 @@ class ConstructionSampler(ClauseSampler):
         ]
         self.of_people = [adjective for adjective in words.adjectives if adjective.quality in ADJECTIVES.of_people]
         self.meeting = self.verbs_in(VERBS.meeting)
-        self.cores: dict[Callable[[], Clause], float] = {
-            self.need: 2.5, self.fancy: 1.5, self.become: 2, self.status_message: 5,
-        }  # fmt: skip
-        self.shapes: dict[Callable[[], Draft], float] = {
-            self.comparison: 4, self.superlative: 2, self.offer: 1, self.of_relative: 4, self.with_relative: 4,
-            self.attempt: 2,
-        }  # fmt: skip
         self.described = [
             (verb, noun, adjectives)
             for verb in words.verbs
@@ -78,7 +69,7 @@ class ConstructionSampler(ClauseSampler):
         """파일을 저장할 수 없습니다: of nobody, in the formal level."""
         verb = self.pick(self.software)
         clause = Clause(verb, object=Phrase(self.pick(verb.objects)), person="I")
-        self.set_mode(clause, _MESSAGE_MODES.draw(self.random))
+        self.set_mode(clause, self.inventory.modes["message"].draw(self.random))
         if self.chance({"can": 0.75}.get(clause.modal, 0.3 if clause.tense == "past" else 0)):
             clause.negation = "못"
         return _statement(clause, "합쇼")
@@ -239,10 +230,6 @@ class QuantitySampler(ClauseSampler):
         self.weekdays = [t for t in words.times if t.english.startswith("on ") and "weekend" not in t.english]
         self.lasting = [verb for verb in words.verbs if verb.english in VERBS.taking_hours]
         self.goods = [noun for noun in among("priced") if noun.kind != "plural" and noun.korean != "자동차"]
-        self.shapes: dict[Callable[[], Draft], float] = {
-            self.journey: 3, self.by_vehicle: 2, self.hours: 2.5, self.on_date: 2.5, self.price: 3, self.birthday: 2,
-            self.age: 2, self.time: 2, self.how_many: 2,
-        }  # fmt: skip
 
     def journey(self) -> Draft:
         """서울에서 부산까지 기차로 갔어요."""

@@ -5,24 +5,16 @@ from __future__ import annotations
 from functools import lru_cache
 
 from .frames import MODAL, NEGATION, TENSE, VERB, Word
-from .tables import read_yaml
+from .tables import read_yaml, split_list
 
-_DOUBLING = {"swim", "run", "get", "sit", "chat", "stop", "plan", "begin", "win", "forget", "jog", "cut", "occur"}
-_SILENT_H = ("hour", "honest")
-_LONG_U = ("uni", "use", "euro", "one")
-_ONES = [
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
-]  # fmt: skip
-_TENS = ["zero", "ten", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
-MONTHS = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
-    "December",
-]  # fmt: skip
+_TABLE = read_yaml("english_morphology.yaml")
+_DOUBLING, _SILENT_H, _LONG_U, _ONES, _TENS, MONTHS = (
+    tuple(split_list(_TABLE[name])) for name in ("doubling", "silent_h", "long_u", "ones", "tens", "months")
+)
 
 
 def _irregular(form: str, word: str) -> str | None:
-    return read_yaml("english_irregular.yaml")[form].get(word)
+    return _TABLE[form].get(word)
 
 
 def _consonant_y(word: str) -> bool:
@@ -38,7 +30,7 @@ def _with_s(word: str) -> str:
 @lru_cache(4096)
 def third(verb: str) -> str:
     """The third person singular: study → studies."""
-    return {"be": "is", "have": "has", "do": "does", "go": "goes"}.get(verb) or _with_s(verb)
+    return _irregular("third", verb) or _with_s(verb)
 
 
 @lru_cache(4096)
@@ -113,9 +105,7 @@ def in_words(n: int) -> str:
     """A number below a hundred: 23 → twenty-three."""
     if not 0 <= n < 100:
         raise ValueError(f"numbers in words are 0 to 99, not {n}")
-    if n < 20:
-        return _ONES[n]
-    return _TENS[n // 10] + (f"-{_ONES[n % 10]}" if n % 10 else "")
+    return _ONES[n] if n < 20 else _TENS[n // 10] + (f"-{_ONES[n % 10]}" if n % 10 else "")
 
 
 # Verb groups: auxiliaries, negation and the form of the verb, with the keys of what they express
@@ -145,21 +135,16 @@ def verb_words(
         if modal == "progressive":
             after = [(ing(head), VERB), *after]
         return with_not(form, MODAL if modal == "progressive" else VERB, negated, contracted), tuple(after)
-    simple = past(head) if tense == "past" else third(head) if person not in _WITHOUT_S else head
+    inflect = past if tense == "past" else str if person in _WITHOUT_S else third
     if not negated and not question:
-        return (), ((simple, key), *after)
-    does = past("do") if tense == "past" else third("do") if person not in _WITHOUT_S else "do"
-    return with_not(does, key, negated, contracted), ((head, key), *after)
+        return (), ((inflect(head), key), *after)
+    return with_not(inflect("do"), key, negated, contracted), ((head, key), *after)
 
 
 def with_not(auxiliary: str, key: int, negated: bool, contracted: bool) -> tuple[Word, ...]:
     """An auxiliary, and perhaps not: is, isn't, is not, cannot."""
     if not negated:
         return ((auxiliary, key),)
-    if auxiliary == "am":
-        return ((auxiliary, key), ("not", NEGATION))
-    if contracted:
+    if auxiliary != "am" and contracted:
         return (({"can": "can't", "will": "won't"}.get(auxiliary, auxiliary + "n't"), NEGATION),)
-    if auxiliary == "can":
-        return (("cannot", NEGATION),)
-    return ((auxiliary, key), ("not", NEGATION))
+    return (("cannot", NEGATION),) if auxiliary == "can" else ((auxiliary, key), ("not", NEGATION))

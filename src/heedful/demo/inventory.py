@@ -14,18 +14,11 @@ from ..errors import DataError
 from .frames import Adjunct
 from .lexicon import Level, Noun, Predicate, lexicon
 from .semantics import ADJECTIVES
-from .tables import read_rows
+from .tables import read_rows, read_yaml, split_list
 
 _T = TypeVar("_T")
 _MAX_DRAWS = 20_000
-_SHARES = {"name": 40, "elder kin": 22, "elder": 8, "kin": 14, "person": 20}
-_ANIMAL_OBJECTS = {
-    "eat": ("animal-food",),
-    "drink": ("animal-drink",),
-    "like": ("animal-food", "animal", "dear"),
-    "see": ("met", "seen"),
-    "chase": ("animal",),
-}
+_MARKS_WITH_MODES = ("weather", "state", "done", "due", "once", "moment")
 
 
 class WeightedChoice(Generic[_T]):
@@ -70,14 +63,14 @@ class Inventory:
 
     def __init__(self, level: Level) -> None:
         self.lexicon, self.full = lexicon(level), level == "full"
-        words, among = self.lexicon, self.lexicon.in_classes
+        words, among, self.weights = self.lexicon, self.lexicon.in_classes, read_yaml("sampling.yaml")
         self._weights = sampling_weights() if self.full else {}
         self.names, self.animals, self.machines = among("name"), among("animal"), among("machines")
         self.companions = among("name", "kin", "elder kin")
         self.others = WeightedChoice(
             {
                 noun: self._weight(noun.korean) * share / len(among(group))
-                for group, share in _SHARES.items()
+                for group, share in self.weights["people"].items()
                 for noun in among(group)
             }
         )
@@ -103,7 +96,8 @@ class Inventory:
             for noun in adjective.subjects if adjective.quality not in ADJECTIVES.not_attributive else ():
                 self.attributes.setdefault(noun, []).append(adjective)
         self.animal_objects = {
-            verb: WeightedChoice(dict.fromkeys(among(*names), 1.0)) for verb, names in _ANIMAL_OBJECTS.items()
+            verb: WeightedChoice(dict.fromkeys(among(*split_list(names)), 1.0))
+            for verb, names in self.weights["animal_objects"].items()
         }
         self.times = {
             tense: WeightedChoice(
@@ -113,27 +107,25 @@ class Inventory:
         }
         self.now = Adjunct("when", next(time for time in words.times if "now" in time.tenses))
         self.often = [adverb for adverb in words.adverbs.values() if adverb.slot == "often"]
+        self.modes: dict[str, WeightedChoice[str]] = {
+            kind: WeightedChoice({mode: weight for mode, weight in modes.items() if self.full or mode != "must"})
+            for kind, modes in self.weights["modes"].items()
+        }
         self._balance()
-        self._choose_modes()
 
     def _weight(self, word: str) -> float:
         """Words that suit few others are drawn more often."""
         return self._weights.get(word, 1)
 
     def _scenes(self) -> list[Scene]:
-        among = self.lexicon.in_classes
-        furniture, small, pets = among("furniture")[:5], among("on-furniture"), self.animals[:4]
-        return [
-            ("위", furniture, small),
-            ("위", furniture, small),
-            ("아래", furniture, (*pets, *among("under-furniture"))),
-            ("옆", furniture, (*pets, *among("beside-furniture"))),
-            ("안", among("bag"), among("in-a-bag")),
-            ("안", among("refrigerator"), among("kept-cold")),
-            ("in", among("rooms"), among("in-places")),
-            ("in", among("pet-places"), pets),
-            *([("in", among("zoo"), self.animals[5:])] * 3 if self.full else []),
-        ]
+        among, animals = self.lexicon.in_classes, self.animals
+        parts = {"large-furniture": among("furniture")[:5], "pets": animals[:4], "wild": animals[5:]}
+
+        def nouns(names: str) -> tuple[Noun, ...]:
+            return tuple(noun for name in split_list(names) for noun in parts.get(name, among(name)))
+
+        scenes = [*self.weights["scenes"]["everyday"], *(self.weights["scenes"]["zoo"] if self.full else ())]
+        return [(position, nouns(where), nouns(what)) for position, where, what in scenes]
 
     def _balance(self) -> None:
         """Words that few others go with come up more often there."""
@@ -164,27 +156,12 @@ class Inventory:
             if predicate.adverbs
         }
 
-    def _choose_modes(self) -> None:
-        """What may be said of a predicate: states do not go on, and what happens once is no habit."""
-        will = {"want": 6.0, "can": 6, **({"must": 6} if self.full else {})}
-        self.event_modes: WeightedChoice[str] = WeightedChoice(
-            {"habit": 26, "past": 36, "future": 16, "progressive": 9, "now": 4, **will}
-        )
-        self.modes_by_mark: dict[str, WeightedChoice[str]] = {
-            "weather": WeightedChoice({"habit": 50, "past": 30, "future": 20}),
-            "state": WeightedChoice({"habit": 75, "past": 25}),
-            "done": WeightedChoice({"past": 1}),
-            "due": WeightedChoice({"past": 70, "future": 30}),
-            "once": WeightedChoice({"past": 60, "future": 15, **will}),
-            "moment": WeightedChoice({"habit": 26, "past": 38, "future": 13, **will}),
-        }
-
     def modes_of(self, predicate: Predicate) -> WeightedChoice[str]:
-        """The tenses and modals of a predicate, by its marks."""
-        for mark, modes in self.modes_by_mark.items():
+        """The tenses and modals of a predicate: states do not go on, and what happens once is no habit."""
+        for mark in _MARKS_WITH_MODES:
             if mark in predicate.marks or (mark == "state" and predicate.verb.adjective):
-                return modes
-        return self.event_modes
+                return self.modes[mark]
+        return self.modes["event"]
 
 
 @lru_cache(2)

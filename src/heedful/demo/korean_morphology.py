@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import Literal, get_args
 
 from ..errors import unknown
-from .tables import read_rows
+from .tables import read_rows, read_yaml, split_list
 
 # Syllables and their letters
 
@@ -29,13 +29,9 @@ VOWELS = tuple("ㅏㅐㅑㅒㅓㅔㅕㅖㅗㅘㅙㅚㅛㅜㅝㅞㅟㅠㅡㅢㅣ"
 FINALS = ("", *"ㄱㄲㄳㄴㄵㄶㄷㄹㄺㄻㄼㄽㄾㄿㅀㅁㅂㅄㅅㅆㅇㅈㅊㅋㅌㅍㅎ")
 _FIRST, _LAST = ord("가"), ord("힣")
 
-_DIGITS = "영일이삼사오육칠팔구"
-_DIGITS_IN_NAMES = ("제로", "원", "투", "쓰리", "포", "파이브", "식스", "세븐", "에이트", "나인")  # A4, MP3, GPT-2
-_LETTERS = dict(zip("ABCDEFGHIJKLMNOPQRSTUVWXYZ", (
-    "에이", "비", "씨", "디", "이", "에프", "지", "에이치", "아이", "제이", "케이", "엘", "엠",
-    "엔", "오", "피", "큐", "알", "에스", "티", "유", "브이", "더블유", "엑스", "와이", "제트",
-), strict=True))  # fmt: skip
-_SYMBOLS = {"%": "퍼센트", "$": "달러", "₩": "원", "€": "유로", "℃": "도", "°": "도", "+": "플러스", "#": "샵"}
+_TABLE = read_yaml("korean_morphology.yaml")
+_SYMBOLS: dict[str, str] = _TABLE["symbols"]
+_DIGITS, _DIGITS_IN_NAMES = split_list(_TABLE["digits"]), split_list(_TABLE["digits_in_names"])
 
 _SILENT = " \t\"'“”‘’「」『』《》〈〉()[]{}<>`*_~.,!?…"
 _GLOSS = re.compile(r"(?<=\w)\s*\([^()]*\)$")  # 어텐션(attention): the gloss is not read
@@ -83,8 +79,8 @@ def _last_syllable(word: str) -> str:
     last = text[-1:]
     if is_syllable(last):
         return last
-    if last in _SYMBOLS:
-        return _SYMBOLS[last][-1]
+    if reading := _SYMBOLS.get(last):
+        return reading[-1]
     if _DIGIT_IN_NAME.search(text):
         return _DIGITS_IN_NAMES[int(last)][-1]
     if number := _NUMBER_AT_END.search(text):
@@ -113,7 +109,7 @@ def _end_of_latin(word: str) -> str:
     if reading is None and "-" in word:
         return _end_of_latin(word.rpartition("-")[2])
     if reading is None and word.isupper():
-        reading = _LETTERS[word[-1]]
+        reading = _TABLE["letters"][word[-1]]
     if reading is None:
         raise ValueError(f"no reading for the Latin word {word!r}; add it to tables/latin_readings.tsv")
     return reading[-1]
@@ -127,26 +123,12 @@ def latin_readings() -> dict[str, str]:
 
 # Particles, in the form that the last sound of their word asks for
 
-_AFTER_CONSONANT_AND_VOWEL = {
-    name: tuple(name.split("/"))
-    for name in ("은/는", "이/가", "을/를", "과/와", "아/야", "이에요/예요", "이야/야", "이여/여")
-}
-_WITH_I = ("(이)나", "(이)랑", "(이)라도", "(이)든지", "(이)라고", "(이)라는", "(이)야말로", "(이)며")
-_WITH_EU = ("(으)로", "(으)로는", "(으)로도", "(으)로만", "(으)로부터", "(으)로서", "(으)로써")
-_INVARIANT = (
-    "의", "도", "만", "에", "에는", "에도", "에만", "에서", "에서는", "에서도", "에서만", "에서부터", "에게", "에게는",
-    "에게도", "에게서", "한테", "한테는", "한테도", "한테만", "한테서", "께", "께는", "께서", "께서는", "께서도",
-    "부터", "까지", "까지는", "까지도", "보다", "보다는", "보다도", "처럼", "같이", "만큼", "마다", "밖에", "하고",
-    "대로", "조차", "마저", "뿐", "만은", "만이", "요",
-)  # fmt: skip
-
-PARTICLES = (*_AFTER_CONSONANT_AND_VOWEL, *_WITH_I, *_WITH_EU, *_INVARIANT)
+_ALTERNATING, _WITH_I, _WITH_EU, _INVARIANT = (
+    split_list(_TABLE[kind])
+    for kind in ("alternating_particles", "particles_with_i", "particles_with_eu", "invariant_particles")
+)
+PARTICLES = (*_ALTERNATING, *_WITH_I, *_WITH_EU, *_INVARIANT)
 """Every particle `attach` knows, by the name it takes."""
-
-_FUSED = {
-    ("저", "이/가"): "제가", ("나", "이/가"): "내가", ("너", "이/가"): "네가", ("누구", "이/가"): "누가",
-    ("저", "의"): "제", ("나", "의"): "내", ("너", "의"): "네",
-}  # fmt: skip
 
 
 def attach(word: str, particle: str) -> str:
@@ -154,8 +136,8 @@ def attach(word: str, particle: str) -> str:
     if particle not in PARTICLES:
         raise ValueError(unknown("particle", particle, PARTICLES))
     before, space, last = word.rpartition(" ")
-    if fused := _FUSED.get((last, particle)):
-        return before + space + fused
+    if fused := _TABLE["fused_particles"].get(f"{last}+{particle}"):
+        return f"{before}{space}{fused}"
     return word + _form(word, particle)
 
 
@@ -163,15 +145,15 @@ def _form(word: str, particle: str) -> str:
     if particle in _INVARIANT:
         return particle
     sound = final_sound(word)
-    if particle in _AFTER_CONSONANT_AND_VOWEL:
-        after_consonant, after_vowel = _AFTER_CONSONANT_AND_VOWEL[particle]
-        return after_consonant if sound else after_vowel
+    if particle in _ALTERNATING:
+        return particle.split("/")[sound == ""]
     linked = sound not in ("", "ㄹ") if particle in _WITH_EU else sound != ""
     return particle[1:].replace(")", "") if linked else particle[3:]
 
 
 # The bases of a stem
 
+_CHANGED_FINALS = {"ㅂ": ("", "우"), "ㄷ": ("ㄹ", "으"), "ㅅ": ("", "으"), "ㅎ": ("", "")}  # 추우면, 들으면, 지으면
 _LIGHT = "ㅏㅑㅗ"  # the vowels that -아 follows; -어 follows the others
 _CONTRACTED = dict(zip("ㅏㅓㅐㅔㅕㅗㅜㅣㅚ", "ㅏㅓㅐㅔㅕㅘㅝㅕㅙ", strict=True))  # 가 + 아 → 가, 배우 + 어 → 배워
 _UNCONTRACTED = ("비", "피", "기", "띠", "아니")  # 비어요, 피어요, 아니었어요
@@ -238,15 +220,9 @@ def bases_of_copula(noun: str, *, keep_i: bool) -> Bases:
 
 
 def _linked(stem: str, conjugation: str) -> str:
-    match conjugation:
-        case "ㅂ":
-            return with_final(stem, "") + "우"
-        case "ㄷ":
-            return with_final(stem, "ㄹ") + "으"
-        case "ㅅ":
-            return with_final(stem, "") + "으"
-        case "ㅎ":
-            return with_final(stem, "")
+    if conjugation in _CHANGED_FINALS:
+        final, link = _CHANGED_FINALS[conjugation]
+        return with_final(stem, final) + link
     return stem if decompose(stem[-1])[2] in ("", "ㄹ") else stem + "으"
 
 
@@ -256,10 +232,8 @@ def _infinitive(stem: str, conjugation: str) -> str:
     match conjugation:
         case "ㅂ":
             return with_final(stem, "") + ("와" if _word(stem) in _BRIGHT_BIEUP else "워")
-        case "ㄷ":
-            return with_final(stem, "ㄹ") + a
-        case "ㅅ":
-            return with_final(stem, "") + a
+        case "ㄷ" | "ㅅ":
+            return with_final(stem, _CHANGED_FINALS[conjugation][0]) + a
         case "ㅎ":
             return stem[:-1] + compose(initial, "ㅐ" if stem.endswith(_POINTING) else _MERGED[vowel])
         case "르":
@@ -296,28 +270,17 @@ def _word(stem: str) -> str:
 Conjugation = Literal["regular", "ㅂ", "ㄷ", "ㅅ", "ㅎ", "르", "러", "우", "이다"]
 _LAST_SYLLABLE = {"르": "르", "러": "르", "우": "푸", "이다": "이"}
 
-_WITH_TENSE = (
-    "-아요/어요", "-ㅂ니다/습니다", "-ㅂ니까/습니까", "-아/어", "-ㄴ다/는다", "-다", "-(으)ㄹ까요", "-네요", "-지요",
-    "-나요", "-는군요", "-겠어요", "-겠습니다", "-고", "-지만", "-는데", "-(으)니까", "-(으)면", "-(으)면서",
-    "-아야/어야", "-아도/어도", "-거나", "-다가", "-(으)ㄹ", "-던", "-지", "-기", "-(으)ㅁ",
-)  # fmt: skip
-_WITHOUT_TENSE = (
-    "-는", "-(으)ㄴ", "-아서/어서", "-(으)세요", "-(으)십시오", "-(으)ㅂ시다", "-자", "-(으)러", "-(으)려고",
-    "-(으)려면", "-(으)ㄹ게요", "-(으)ㄹ래요", "-게", "-도록", "-자마자",
-)  # fmt: skip
-_OF_SPEAKER = ("-(으)ㄹ게요", "-자")  # never honorific: they promise or join in oneself
-_OF_ACTIONS = ("-(으)ㅂ시다", "-자", "-(으)러", "-(으)려고", "-(으)려면", "-(으)ㄹ게요", "-(으)ㄹ래요", "-자마자")
+_WITH_TENSE, _WITHOUT_TENSE = split_list(_TABLE["tensed_endings"]), split_list(_TABLE["untensed_endings"])
+_OF_SPEAKER, _OF_ACTIONS = split_list(_TABLE["endings_of_speaker"]), split_list(_TABLE["endings_of_actions"])
+_OF_EXISTENCE: dict[str, str] = _TABLE["endings_of_existence"]
+_OF_ADJECTIVES: dict[str, str] = {**_OF_EXISTENCE, **_TABLE["endings_of_adjectives"]}
+_OF_COMMANDS: dict[str, str] = _TABLE["endings_of_commands"]
+_OF_COPULA: dict[str, str] = _TABLE["endings_of_copula"]
+_OF_PROHIBITION: dict[str, str] = _TABLE["endings_of_prohibition"]
+_HONORIFIC_STEMS = tuple(split_list(_TABLE["honorific_stems"]))
 
 ENDINGS = (*_WITH_TENSE, *_WITHOUT_TENSE)
 """Every ending `conjugate` knows, written as in grammars."""
-
-_OF_EXISTENCE = {"-는군요": "-군요", "-ㄴ다/는다": "-다"}  # also of the past, which has 있다 in it: 있군요, 갔군요
-_OF_ADJECTIVES = _OF_EXISTENCE | {"-는": "-(으)ㄴ", "-는데": "-(으)ㄴ데", "-나요": "-(으)ㄴ가요"}
-_OF_COMMANDS = {"-(으)세요": "-아요/어요", "-(으)십시오": "-(으)ㅂ시오"}  # with the honorific
-_OF_COPULA = {"-아요/어요": "에요", "-아/어": "야", "-아서/어서": "라서"}  # 학생이에요, 아니라서
-_OF_PROHIBITION = {"-아요/어요": "마요", "-아/어": "마"}  # 가지 마요
-
-_HONORIFIC_STEMS = ("계시", "드시", "주무시", "잡수시", "편찮으시", "돌아가시")  # their 시 is the honorific one
 
 
 @dataclass(frozen=True)

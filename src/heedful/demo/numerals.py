@@ -6,32 +6,21 @@ Spacing follows the orthography's principle: counters stand apart, and a Sino-Ko
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, get_args
 
 from ..errors import unknown
 from .english_morphology import MONTHS, in_words
 from .lexicon import Adverb, Noun
+from .tables import read_yaml, split_list
 
-_NATIVE_ONES = ("", "하나", "둘", "셋", "넷", "다섯", "여섯", "일곱", "여덟", "아홉")
-_NATIVE_TENS = ("", "열", "스물", "서른", "마흔", "쉰", "예순", "일흔", "여든", "아흔")
-_BEFORE_COUNTER = {"하나": "한", "둘": "두", "셋": "세", "넷": "네", "스물": "스무"}
-_SINO_ONES = ("", "일", "이", "삼", "사", "오", "육", "칠", "팔", "구")
-_SINO_PLACES = ("", "십", "백", "천")
-_MYRIADS = ("", "만", "억", "조")
-_DAYS = ("하루", "이틀", "사흘", "나흘", "닷새", "엿새", "이레", "여드레", "아흐레", "열흘")
+_TABLE = read_yaml("numerals.yaml")
+_NATIVE_ONES, _NATIVE_TENS = (["", *split_list(_TABLE[name])] for name in ("native_ones", "native_tens"))
+_BEFORE_COUNTER: dict[str, str] = _TABLE["before_counter"]
+_SINO_ONES, _SINO_PLACES, _MYRIADS = ("", *"일이삼사오육칠팔구"), ("", *"십백천"), ("", *"만억조")
 
 System = Literal["native", "sino"]
-NATIVE_COUNTERS = frozenset({
-    "가지", "갑", "개", "곡", "곳", "군데", "권", "그루", "그릇", "달", "대", "마리", "명", "배", "벌", "병", "봉지",
-    "사람", "살", "상자", "송이", "시", "시간", "쌍", "알", "자루", "잔", "장", "접시", "조각", "줄", "채", "척",
-    "켤레", "통", "판", "편", "포기",
-})  # fmt: skip
-SINO_COUNTERS = frozenset({
-    "개국", "개월", "과", "교시", "그램", "기가바이트", "년", "단계", "달러", "도", "등", "리터", "메가바이트",
-    "미터", "박", "세", "세기", "센티미터", "원", "월", "위", "유로", "인분", "일", "쪽", "점", "주", "주일", "초",
-    "층", "킬로그램", "킬로미터", "킬로바이트", "퍼센트", "페이지", "학기", "학년", "호", "호선", "회",
-})  # fmt: skip
-_BOTH = {"분": "people (두 분) or minutes (이 분)", "번": "times (두 번) or a number in a list (이 번)"}
+NATIVE_COUNTERS, SINO_COUNTERS = (frozenset(split_list(_TABLE[f"{name}_counters"])) for name in get_args(System))
+_BOTH: dict[str, str] = _TABLE["either_counters"]
 
 
 def native(n: int, *, before_counter: bool = False) -> str:
@@ -64,22 +53,10 @@ def counted(n: int, counter: str, system: System | None = None) -> str:
     return f"{sino(hundreds)}{space}{native(rest, before_counter=True)} {counter}" if rest else f"{sino(n)} {counter}"
 
 
-def days(n: int) -> str:
-    """A stretch of days: 하루, 이틀, … 열흘, then 십일 일."""
-    _require("a number of days", n, 1, 10**16 - 1)
-    return _DAYS[n - 1] if n <= len(_DAYS) else counted(n, "일")
-
-
 def month(n: int) -> str:
     """The name of a month: 일월, … 유월, … 시월."""
     _require("a month", n, 1, 12)
     return {6: "유월", 10: "시월"}.get(n, sino(n) + "월")
-
-
-def day_of_year(month_number: int, day: int) -> str:
-    """A day of the year: 유월 이십오 일."""
-    _require("a day of the month", day, 1, 31)
-    return f"{month(month_number)} {counted(day, '일')}"
 
 
 def clock_time(hour: int, minute: int = 0) -> str:
@@ -130,21 +107,18 @@ def _require(what: str, n: int, low: int, high: int) -> None:
 # Quantities as the nouns and adverbs of a frame
 
 
-def _digital(hour: int, minute: int) -> str:
-    return f"{hour} o'clock" if minute == 0 else f"{hour}:{minute:02}"
-
-
 @lru_cache(1000)
 def at_clock(hour: int, minute: int) -> Adverb:
     """세 시 십오 분에, at 3:15."""
-    quantity = f"clock {hour}:{minute:02}"
-    return Adverb(clock_time(hour, minute) + "에", f"at {_digital(hour, minute)}", "when", quantity=quantity)
+    time = clock(hour, minute)
+    return Adverb(time.korean + "에", f"at {time.english}", "when", quantity=time.quantity)
 
 
 @lru_cache(1000)
 def clock(hour: int, minute: int) -> Noun:
     """세 시 십오 분, 3:15."""
-    return Noun(clock_time(hour, minute), _digital(hour, minute), "name", quantity=f"clock {hour}:{minute:02}")
+    english = f"{hour} o'clock" if minute == 0 else f"{hour}:{minute:02}"
+    return Noun(clock_time(hour, minute), english, "name", quantity=f"clock {hour}:{minute:02}")
 
 
 @lru_cache(1000)
@@ -165,8 +139,8 @@ def between_days(start: Adverb, end: Adverb) -> Adverb:
 @lru_cache(1000)
 def on_date(month: int, day: int) -> Adverb:
     """6월 15일에, on June 15."""
-    quantity = f"date {month}-{day}"
-    return Adverb(f"{month}월 {day}일" + "에", f"on {MONTHS[month - 1]} {day}", "when", quantity=quantity)
+    noun = date(month, day)
+    return Adverb(noun.korean + "에", f"on {noun.english}", "when", quantity=noun.quantity)
 
 
 @lru_cache(1000)

@@ -1,18 +1,28 @@
 """Selectional restrictions: whether the parts of a clause suit each other, so that somebody would say it.
 
-Who does what to what, when, how often and how is data (tables/semantics.yaml); the full level keeps to it, and the
+Who does what to what, when, how often and how is data: decision lists over the facts of a clause
+(tables/restrictions.yaml) and the words they name (tables/semantics.yaml). The full level keeps to them, and the
 demo's few words do without.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
+from operator import itemgetter
+from typing import Any
 
+from ..errors import DataError, unknown
 from .frames import Clause, Phrase
-from .lexicon import Adverb, Noun, lexicon
+from .lexicon import COPULA, Adverb, Noun, lexicon
 from .tables import WordSets, read_yaml, word_sets_by_key
 
 VERBS, ADJECTIVES, NOUNS = WordSets("verbs"), WordSets("adjectives"), WordSets("nouns")
+Facts = dict[str, Any]
+"""What rules speak of: words, flags and sets of words by the name of the fact."""
+Test = tuple[Callable[[Facts], Any], Callable[[Any], bool], bool]
+"""Which facts to look at, what to ask of them, and the answer that is needed."""
+_SETS = ("marks", "roles")
 
 
 @lru_cache(100)
@@ -27,143 +37,156 @@ def max_count(noun: Noun, verb: str) -> int:
     return min(most, 2) if noun.counter == "대" or noun.korean in NOUNS.few_at_once else most
 
 
-def is_span(when: Adverb | None) -> bool:
-    """From one hour, or one day, to another."""
-    return when is not None and when.quantity.startswith("from-to")
-
-
-def is_person(noun: Noun) -> bool:
-    """Somebody, and not an animal or a question word."""
-    return noun.is_person and noun.kind != "question"
-
-
 def is_stranger(phrase: Phrase | None) -> bool:
     """Somebody known by an occupation, not by a name or as kin."""
-    return phrase is not None and is_person(phrase.noun) and phrase.noun.kind == "count"
+    return _animacy(phrase) == "stranger"
 
 
 def suits(clause: Clause) -> bool:
     """Whether subject, object, time, number and manner of a clause suit its predicate."""
-    relatives = [phrase.relative for phrase in clause.phrases() if phrase.relative]
-    return (
-        subject_suits(clause)
-        and object_suits(clause)
-        and time_suits(clause)
-        and mode_suits(clause)
-        and manner_suits(clause)
-        and all(phrase_suits(phrase, clause) for phrase in clause.phrases())
-        and all(relative_suits(clause, relative) and suits(relative) for relative in relatives)
-    )
-
-
-# Arguments and attributes
-
-
-def subject_suits(clause: Clause) -> bool:
-    """Whether this subject does, or is, such a thing."""
-    verb, marks = clause.predicate.english, clause.predicate.marks
-    if clause.subject is None or clause.predicate.verb.adjective or "copula" in marks:
-        return True
-    noun, place, occupations = clause.subject.noun, clause.place, word_sets_by_key("occupations")
-    name, by_occupation = noun.korean, noun.korean in occupations
-    if "exist" in marks:
-        astray = (name not in NOUNS.at_home and place in NOUNS.living_quarters) or (
-            name not in NOUNS.at_school and place in ("학교", "교실")
-        )
-        cups = clause.subject.number > 0 and noun.counter == "잔"
-        unsuited = place in word_sets_by_key("unsuited_places").get(name, ())
-        return not (by_occupation and astray) and not cups and not unsuited
-    if noun.animate and noun.pronoun == "it":
-        return _animal_suits(clause, name)
-    if "machines" in marks and clause.has_role("often"):
+    facts = clause_facts(clause)
+    if not all(allows(rules, facts) for rules in ("subject", "object", "time", "mode", "manner")):
         return False
-    if not by_occupation:
-        return not noun.elder or (verb not in VERBS.not_by_elders and "technical" not in marks)
-    common = verb in VERBS.any_occupation
-    return (common or verb in occupations[name]) and not (
-        (clause.habit and not clause.adjuncts and common and verb not in ("work", "live"))
-        or clause.modal == "try"
-        or (clause.negation != "" and clause.tense == "future")
-        or (common and (clause.scrambled or clause.now or clause.modal in ("can", "want")))
-        or (place == "학교" and name not in NOUNS.at_school)
-        or (place == "회사" and name in NOUNS.not_at_work)
-        or (verb in ("meet", "wait for") and (clause.modal or place))
-        or clause.has_role("by")
-        or len(clause.adjuncts) > 1
-    )
-
-
-def _animal_suits(clause: Clause, animal: str) -> bool:
-    verb, thing, place = clause.predicate.english, clause.object_noun, clause.place
-    if (
-        clause.modal not in ("", "progressive")
-        or clause.tense == "future"
-        or clause.negation == "못"
-        or (place and (place == "동물원") == (animal in NOUNS.pets))
-        or (verb in ("eat", "drink") and clause.negation)
-    ):
-        return False
-    if thing == "생선":
-        return animal in NOUNS.fish_eaters
-    if verb in ("eat", "like") and clause.object and not clause.object.noun.animate:
-        return animal in (NOUNS.hunters if thing in NOUNS.meat else NOUNS.grazers)
-    if verb in ("like", "see") and clause.object:
-        return verb == "like" and animal in NOUNS.pets and is_person(clause.object.noun)
-    if verb == "drink":
-        return thing == "물" or animal in NOUNS.milk_drinkers
-    if verb in ("walk", "run"):
-        return animal not in NOUNS.not_walking and len(clause.adjuncts) > 0
-    return verb == "sleep" or (animal in NOUNS.hunters and thing in NOUNS.prey)
-
-
-def object_suits(clause: Clause) -> bool:
-    """Whether this is done to such a thing, by such a subject, in such a place."""
-    verb, thing = clause.predicate.english, clause.object
-    if thing is None:
-        return True
-    noun, name, place = thing.noun, thing.noun.korean, clause.place
-    if "copula" in clause.predicate.marks:
-        return not (clause.has_elder_subject and name == "배우")  # 배우셨어요 is read as *learned*
-    if verb == "become":
-        return not clause.has_elder_subject
-    if is_person(noun) and clause.habit and verb not in ("like", "love") and not clause.has_role("often", "when"):
-        return False
-    if is_stranger(thing):
-        return _stranger_suits(clause, thing)
-    if verb == "give" and name in NOUNS.for_children:
-        receiver = next(adjunct.constituent for adjunct in clause.adjuncts if adjunct.role == "give")
-        if isinstance(receiver, Phrase) and receiver.noun.kind == "kin" and receiver.noun.korean not in NOUNS.childlike:
+    adorned, relatives = 0, []
+    for phrase in clause.phrases():
+        if not phrase_suits(phrase, clause):
             return False
-    if verb in ("give", "send") and clause.habit:
-        return name in NOUNS.sent_often and len(clause.adjuncts) > 1
-    if verb in ("have", "need") and is_stranger(clause.subject):
-        return name in NOUNS.occupation_needs
-    if verb == "wear" and clause.subject and clause.subject.noun.pronoun == "he":
-        return name not in NOUNS.for_women
-    if verb == "wash":
-        return place != ("부엌" if noun.kind == "own" else "화장실")
-    if verb == "buy" and clause.habit:
-        return name in NOUNS.bought_habitually
-    if verb == "see" and not is_person(noun):
-        return clause.tense == "past" and not clause.negation and not clause.has_role("at")
-    if verb == "receive" and clause.tense == "future":
-        return name in NOUNS.awaited_gifts
-    if verb == "read" and place:
-        return name in NOUNS.read_somewhere
-    if (here := word_sets_by_key("objects_at").get(f"{verb}/{place}")) is not None:
-        return name in here
-    if verb == "sell":
-        seller = clause.subject is not None and clause.subject.noun.korean in NOUNS.sellers
-        return seller or name in NOUNS.sold_by_anyone or clause.has_role("at")
-    return not (clause.predicate.marks & {"creates", "own"} and thing.determiner)
+        adorned += phrase.adjective is not None or phrase.number > 0
+        relatives += [(phrase.noun.korean, phrase.relative)] if phrase.relative else []
+    adjuncts = sum(adjunct.role not in ("to", "give", "from", "than") for adjunct in clause.adjuncts)
+    if adjuncts + adorned + (clause.negation != "") > 2:
+        return False  # not too much is said at once
+    if clause.degree and clause.subject and not clause.subject.determiner and not _degree_suits(clause, clause.subject):
+        return False
+    return all(
+        allows("relative", {**with_prefix("inner_", relative), **facts, "head": head}) and suits(relative)
+        for head, relative in relatives
+    )
 
 
-def _stranger_suits(clause: Clause, thing: Phrase) -> bool:
-    """One meets a reporter, once; one calls only those who come when called."""
-    verb = clause.predicate.english
-    suited = thing.noun.korean in NOUNS.summoned if verb == "call" else verb not in ("like", "love", "invite")
-    once = not (clause.habit or clause.modal or clause.negation)
-    return suited and once and not thing.number and not clause.has_role("at")
+# Facts and rules
+
+
+def clause_facts(clause: Clause) -> Facts:
+    """What the rules of restrictions.yaml may speak of."""
+    predicate, subject, thing, modal, link = clause.predicate, clause.subject, clause.object, clause.modal, clause.link
+    roles = {adjunct.role: adjunct.constituent for adjunct in clause.adjuncts}
+    receiver, place = roles.get("give"), clause.place
+    return {
+        "verb": predicate.english, "quality": predicate.quality, "marks": predicate.marks,
+        "adjective": predicate.verb.adjective, "verb_at_place": f"{predicate.english}/{place}",
+        "subject": subject.noun.korean if subject else "", "subject_is": _animacy(subject),
+        "subject_pronoun": subject.noun.pronoun if subject else "", "elder": clause.has_elder_subject,
+        "counted_in": subject.noun.counter if subject and subject.number else "",
+        "object": clause.object_noun, "object_is": _animacy(thing), "object_kind": thing.noun.kind if thing else "",
+        "object_determiner": thing.determiner if thing else "",
+        "object_number": str(thing.number) if thing and thing.number else "",
+        "object_quality": thing.adjective.quality if thing and thing.adjective else "",
+        "kin_receiver": receiver.noun.korean if isinstance(receiver, Phrase) and receiver.noun.kind == "kin" else "",
+        "place": place, "how": clause.manner, "roles": roles.keys(), "other_roles": roles.keys() - {"to"},
+        "several_adjuncts": len(clause.adjuncts) > 1, **time_facts(clause.adverb("when")),
+        "tense": clause.tense, "modal": modal, "negation": clause.negation, "habit": clause.habit, "now": clause.now,
+        "person": clause.person, "scrambled": clause.scrambled, "wh": clause.wh_role, "link": link,
+        "linked": link or clause.shares_subject,
+    }  # fmt: skip
+
+
+def time_facts(when: Adverb | None) -> Facts:
+    """The facts that an adverb of time adds to a clause: its name, its kind, and whether it is a full or half hour."""
+    if when is None:
+        return {"when": "", "time": "", "sharp": False}
+    kind = when.quantity.partition(" ")[0] or ("remote" if when.korean in NOUNS.remote_times else "named")
+    if kind == "from-to":
+        kind = "hours" if "o'clock" in when.english else "days"
+    return {"when": when.korean, "time": kind, "sharp": when.english.endswith(("o'clock", ":30"))}
+
+
+def with_prefix(prefix: str, clause: Clause) -> Facts:
+    """The facts of a second clause, beside those of the first."""
+    return {prefix + name: value for name, value in clause_facts(clause).items()}
+
+
+def _animacy(phrase: Phrase | None) -> str:
+    """A thing, an animal, a person, a stranger (known by an occupation) or who; "" where there is no phrase."""
+    if phrase is None:
+        return ""
+    noun = phrase.noun
+    if not noun.is_person:
+        return "animal" if noun.animate else "thing"
+    return {"question": "who", "count": "stranger"}.get(noun.kind, "person")
+
+
+def allows(rules: str, facts: Facts) -> bool:
+    """Whether a decision list of restrictions.yaml lets these facts pass: the first rule that holds decides."""
+    for condition, requirement in _rules(rules, facts["verb"]):
+        for get, test, wanted in condition:
+            if test(get(facts)) is not wanted:
+                break
+        else:
+            return requirement is not None and all(test(get(facts)) is wanted for get, test, wanted in requirement)
+    return True
+
+
+@lru_cache(5000)
+def _rules(name: str, verb: str) -> list[tuple[list[Test], list[Test] | None]]:
+    """The rules of a decision list that can hold of a verb: the tests of `if` and of `only_if`."""
+    rules = []
+    for condition, requirement in _all_rules(name):
+        of_verb = condition.get("verb")
+        if of_verb is None or of_verb[1](verb) is of_verb[2]:
+            tests = [test for fact, test in condition.items() if fact != "verb"]
+            rules.append((tests, None if requirement is None else [*requirement.values()]))
+    return rules
+
+
+@lru_cache(50)
+def _all_rules(name: str) -> list[tuple[dict[str, Test], dict[str, Test] | None]]:
+    rules = []
+    for number, rule in enumerate(read_yaml("restrictions.yaml")[name], 1):
+        place = f"restrictions.yaml: rule {number} of {name}"
+        if not isinstance(rule, dict) or "if" not in rule or rule.keys() - {"if", "only_if"}:
+            raise DataError(f"{place} must have `if` and perhaps `only_if`, not {rule}")
+        tests = {part: {fact: _test(fact, spec, place) for fact, spec in rule[part].items()} for part in rule}
+        rules.append((tests["if"], tests.get("only_if")))
+    return rules
+
+
+def _test(fact: str, spec: str | bool, place: str) -> Test:
+    names = fact.split("+")
+    for name in names:
+        if name.removeprefix("inner_").removeprefix("next_") not in (facts := {*clause_facts(Clause(COPULA)), "head"}):
+            raise DataError(f"{place}: {unknown('fact', name, facts)}")
+    get = itemgetter(*names)
+    if isinstance(spec, bool):
+        return get, bool, spec
+    listed, _, without = spec.removeprefix("not ").partition(" but not ")
+    words = _words(fact, listed, place) - _words(fact, without, place)
+    if fact in _SETS:
+        return get, words.isdisjoint, spec.startswith("not ")
+    return get, words.__contains__, not spec.startswith("not ")
+
+
+def _words(fact: str, text: str, place: str) -> frozenset[Any]:
+    """The words of a condition: words themselves, lists, keys or pairs of tables, classes of nouns."""
+    words: set[Any] = set()
+    lists = VERBS if fact.endswith("verb") else ADJECTIVES if fact.endswith("quality") else NOUNS
+    for item in text.split("|") if text else ():
+        name = item.removeprefix("$")
+        if name == item:
+            words.add("" if item == "none" else item)
+        elif name in read_yaml("semantics.yaml")["tables"]:
+            table = word_sets_by_key(name)
+            words |= {(key, word) for key in table for word in table[key]} if "+" in fact else table.keys()
+        elif name in lists:
+            words |= getattr(lists, name)
+        elif name in lexicon("full").classes:
+            words |= {noun.korean for noun in noun_class(name)}
+        else:
+            raise DataError(f"{place}: no list, table or class of nouns is named {name}")
+    return frozenset(words)
+
+
+# Attributes
 
 
 def phrase_suits(phrase: Phrase, clause: Clause) -> bool:
@@ -186,154 +209,9 @@ def phrase_suits(phrase: Phrase, clause: Clause) -> bool:
     return phrase.determiner != "my" or noun.korean in NOUNS.mine or possessed
 
 
-def relative_suits(clause: Clause, relative: Clause) -> bool:
-    """Whether the main clause says something that the relative clause leads to."""
-    outer, inner, when = clause.predicate, relative.predicate.english, relative.adverb("when")
-    if relative.subject is None:  # 책을 읽는 학생
-        person = next(phrase for phrase in clause.phrases() if phrase.relative is relative).noun.korean
-        return _distinguishes(inner, person) and outer.english != "wait for" and relative.object_noun != "문자"
-    if relative.subject.noun.korean in word_sets_by_key("occupations") or (when and when.korean in NOUNS.times_of_day):
-        return False
-    if outer.verb.adjective:
-        if relative.tense == "past" and clause.tense == "present" and inner in VERBS.consuming:
-            return False
-        described = outer.quality in word_sets_by_key("described").get(inner, ())
-        return described and (not relative.now or inner in VERBS.progressive_in_relatives)
-    thing, verb = clause.object_noun, outer.english
-    return not (
-        (verb in ("eat", "drink") and when and when.korean in NOUNS.remote_times | {"지난주에"})
-        or (verb == "like" and inner == "buy" and clause.object and clause.object.noun in noun_class("tasty", "food"))
-        or (inner == "write" and relative.person == "I" and verb == "read")
-        or inner == "draw"
-        or (inner == "buy" and verb == "read" and thing == "엽서")
-        or (verb == "sell" and thing not in NOUNS.sold_by_anyone)
-        or (verb in ("lose", "use") and clause.tense != "past")
-    )
-
-
-def _distinguishes(verb: str, person: str) -> bool:
-    """Whether doing this tells people of one occupation apart."""
-    if verb == "help":
-        return person in NOUNS.helpers and person in word_sets_by_key("occupations")
-    typical = word_sets_by_key("occupations").get(person, frozenset())
-    return verb in typical - VERBS.any_occupation - VERBS.done_by_everyone
-
-
-# Tense, aspect, modality, negation and manner
-
-
-def time_suits(clause: Clause) -> bool:
-    """Whether it is done at such a time, or so often."""
-    verb, when, thing, place = clause.predicate.english, clause.adverb("when"), clause.object_noun, clause.place
-    if clause.predicate.verb.adjective or "weather" in clause.predicate.marks:
-        return when is None or when.korean in NOUNS.near_times
-    if when is None:
-        lasting = place in NOUNS.daily_places if verb == "go" else verb in VERBS.habitual
-        part = clause.shares_subject or clause.link or clause.wh_role or "state" in clause.predicate.marks
-        often = clause.has_role("often") and place not in NOUNS.abroad
-        return not clause.habit or lasting or bool(part) or often
-    name, quantity = when.korean, when.quantity.partition(" ")[0]
-    if quantity == "clock":
-        sharp = when.english.endswith(("o'clock", ":30")) or not (clause.habit or verb == "eat")
-        timely = verb != "sleep" and not clause.negation and clause.wh_role != "why"
-        timely = timely and clause.manner not in ("일찍", "늦게")
-        return sharp and timely and place not in NOUNS.trip_goals and thing not in NOUNS.meals
-    if quantity == "date" or name in NOUNS.remote_times:
-        far = verb not in ("go", "come", "come back") or place in NOUNS.trip_goals
-        dated = verb in (VERBS.datable if quantity else VERBS.seasonal) and not clause.scrambled
-        cheap = verb == "buy" and clause.object and clause.object.noun not in noun_class("priced")
-        return not cheap and dated and far and (verb, clause.tense) != ("receive", "future")
-    if verb == "learn" and not clause.habit:
-        return False  # that takes longer
-    if name == "방금":
-        return verb in VERBS.just_done and not clause.negation and not clause.wh_role and not clause.link
-    too_long = ("travel", "wear", "learn", "take off", "forget")
-    if (
-        (name in NOUNS.times_of_day and (thing in NOUNS.meals or place in NOUNS.abroad or verb in too_long))
-        or verb == "build"
-        or (clause.habit and (place in NOUNS.trip_goals or verb in ("travel", "sell", "lose")))
-    ):
-        return False
-    if name in ("매주", "매일"):
-        often = verb not in VERBS.minor or name == "매일"
-        return often and verb not in ("arrive", "receive") and not clause.negation
-    if verb == "draw" and thing in NOUNS.in_the_sky:
-        return False
-    if is_span(when):
-        if "o'clock" not in when.english:
-            return verb in VERBS.lasting_days and (verb == "work" or not is_stranger(clause.subject))
-        return verb != "read" or thing in NOUNS.read_for_hours
-    small = verb in VERBS.minor or (place in NOUNS.nearby_places and not clause.habit)
-    return name in NOUNS.near_times or not small
-
-
-def mode_suits(clause: Clause) -> bool:
-    """Whether it is wanted, possible, tried, over, going on or denied."""
-    verb, modal, thing, past = clause.predicate.english, clause.modal, clause.object_noun, clause.tense == "past"
-    modals = {"want": VERBS.wanted, "can": VERBS.abilities, "must": VERBS.duties}
-    if (
-        (modal in modals and verb not in modals[modal])
-        or (clause.negation == "못" and (verb == "learn" or verb not in VERBS.abilities | VERBS.duties))
-        or (clause.habit and verb in VERBS.not_habitual)
-        or ((clause.now or modal == "progressive") and verb in VERBS.not_progressive)
-        or (past and (verb in VERBS.not_past or (verb == "have" and thing not in NOUNS.temporary)))
-        or (clause.tense == "future" and verb in ("fail", "occur", "cry"))
-        or (clause.negation and not _negation_suits(clause))
-        or (clause.now and verb == "wear")
-        or (modal == "want" and clause.person == "other" and verb in ("see", "come"))
-        or (modal == "want" and verb == "go" and clause.place in NOUNS.nearby_places)
-        or (modal == "try" and thing and verb != "learn" and thing not in NOUNS.worth_trying)
-    ):
-        return False
-    if clause.degree and clause.subject and not clause.subject.determiner:
-        return _degree_suits(clause, clause.subject)
-    if not clause.scrambled:
-        return True
-    crowded = clause.negation or clause.has_role("at", "how", "often", "with") or verb in ("like", "love")
-    timed = clause.has_role("when")
-    return not crowded and (not timed or (past and not is_span(clause.adverb("when"))))
-
-
-def _negation_suits(clause: Clause) -> bool:
-    verb = clause.predicate.english
-    return not (
-        verb in VERBS.not_negated
-        or clause.has_role("with")
-        or (verb == "have" and clause.object_noun in NOUNS.not_lacked)
-        or (clause.tense == "future" and verb in VERBS.not_refused)
-        or (verb == "forget" and clause.has_role("when"))
-        or (clause.has_role("at") and verb not in VERBS.negated_with_place)
-    )
-
-
 def _degree_suits(clause: Clause, subject: Phrase) -> bool:
     """Without *this*, only people, foods and drinks are compared, and only what has a name is the most of all."""
     if clause.degree == "most":
         return subject.noun.kind in ("bare", "name") and clause.predicate.quality != "good"
     than = next(phrase for phrase in clause.phrases() if phrase is not subject)
     return subject.noun.animate or any({subject.noun, than.noun} <= noun_class(kind) for kind in ("food", "drink"))
-
-
-def manner_suits(clause: Clause) -> bool:
-    """Whether it is done so, on such a way, and not too much is said at once."""
-    verb, how, modal, place = clause.predicate.english, clause.manner, clause.modal, clause.place
-    event = clause.tense != "present" or clause.now or clause.has_role("when", "often", "at", "with")
-    if (
-        (how and verb == "read" and clause.object_noun not in NOUNS.read_somewhere)
-        or (how == "다시" and (clause.habit or modal == "can"))
-        or (how in ("일찍", "늦게") and modal == "can")
-        or (how == "늦게" and modal)
-        or (how == "혼자" and clause.has_role("with"))
-        or (how not in ("", "혼자") and clause.has_role("often"))
-        or (how == "빨리" and verb == "come" and clause.person != "you")
-        or (how == "빨리" and verb == "go")
-        or (how == "늦게" and verb == "go" and place not in NOUNS.daily_places)
-        or (how == "천천히" and (modal or clause.tense == "future" or clause.has_role("when")))
-        or (how == "잘" and verb != "sleep" and event)  # a skill, not a single event
-        or (verb == "run" and clause.has_role("from"))
-        or (clause.has_role("by") and place in NOUNS.nearby_places)
-    ):
-        return False
-    adorned = sum(phrase.adjective is not None or phrase.number > 0 for phrase in clause.phrases())
-    adjuncts = sum(adjunct.role not in ("to", "give", "from", "than") for adjunct in clause.adjuncts)
-    return adjuncts + adorned + (clause.negation != "") <= 2

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 from .clause_linking import Draft, LinkedClauseSampler
-from .clauses import ClauseSampler
 from .constructions import ConstructionSampler, QuantitySampler
 from .frames import Adjunct, Clause, Phrase, SentenceFrame, SpeechLevel
 from .inventory import WeightedChoice, draw_until, inventory
@@ -15,46 +15,32 @@ from .lexicon import FANCY, HOW, WHAT, WHEN, WHERE, WHO, WHY, YOU, Adverb, I, Le
 from .pragmatics import makes_sense
 from .semantics import VERBS, suits
 
-_LEVELS: WeightedChoice[SpeechLevel] = WeightedChoice({"해요": 60, "합쇼": 22, "해": 18})
-_LEVELS_OF: dict[str, WeightedChoice[SpeechLevel]] = {
-    "command": WeightedChoice({"해요": 70, "합쇼": 30}),  # a casual one would sound like a statement
-    "suggestion": WeightedChoice({"해요": 70, "해": 30}),
-}
-_WH_MODES: WeightedChoice[str] = WeightedChoice({"habit": 30, "past": 50, "future": 20})
 _WH_ADVERBS: dict[str, Adverb] = {"when": WHEN, "why": WHY, "how": HOW}
 _NOT_DONE_AT_WILL = {"state", "animals", "machines", "done", "due"}
 
 
-class SentenceSampler(ClauseSampler):
+class SentenceSampler(LinkedClauseSampler, ConstructionSampler, QuantitySampler):
     """Draws whole sentences of one level."""
 
     def __init__(self, level: Level, random: Random) -> None:
         super().__init__(inventory(level), random)
-        full, source = self.full, (self.inventory, random)
-        self.linked, special = LinkedClauseSampler(*source), ConstructionSampler(*source)
         self.senses: dict[tuple[str, bool], Predicate] = {}
         for verb in self.lexicon.verbs:  # the first sense is the one a bare question has: 뭐 써요?
             if verb.english == "drink":
                 verb = replace(verb, honorific=None)  # 뭐 드세요? asks for food
             for person in {noun.is_person for noun in verb.objects}:
                 self.senses.setdefault((verb.lemma, person), verb)
-        cores: dict[Callable[[], Clause], float] = {
-            self.event: 80 if full else 50, self.go: 12, self.quality: 14, self.existence: 9, self.possession: 6,
-            self.identity: 6, self.weather: 6 if full else 4, special.transfer: 4, **(special.cores if full else {}),
-        }  # fmt: skip
-        shapes: dict[Callable[[], Draft], float] = {
-            self.statement: 56, self.question: 10, self.wh_question: 10, self.command: 6, self.linked.sequence: 5,
-            self.linked.side_by_side: 3, self.linked.contrast: 5, self.linked.because: 6, special.message: 1.5,
-        }  # fmt: skip
-        if full:
-            shapes |= {
-                self.prohibition: 4, self.request: 4, self.suggestion: 3, self.linked.since: 4,
-                self.linked.condition: 5, **special.shapes, **QuantitySampler(*source).shapes,
-            }  # fmt: skip
-        self.cores, self.shapes = WeightedChoice(cores), WeightedChoice(shapes)
-        self.deep = WeightedChoice(
-            dict.fromkeys((self.linked.because_then, self.linked.three_in_a_row, self.linked.but_then), 1)
-        )
+        weights = self.inventory.weights
+        self.clauses: WeightedChoice[Callable[[], Clause]] = self.methods(weights["clauses"][level])
+        self.shapes: WeightedChoice[Callable[[], Draft]] = self.methods(weights["sentences"][level])
+        self.deeper: WeightedChoice[Callable[[], Draft]] = self.methods(weights["deeper"])
+        self.levels: dict[str, WeightedChoice[SpeechLevel]] = {
+            mood: WeightedChoice(levels) for mood, levels in weights["speech_levels"].items()
+        }
+
+    def methods(self, weights: dict[str, float]) -> WeightedChoice[Any]:
+        """A choice of the methods with these names."""
+        return WeightedChoice({getattr(self, name): weight for name, weight in weights.items()})
 
     def draw(self) -> SentenceFrame:
         """One sentence."""
@@ -62,7 +48,7 @@ class SentenceSampler(ClauseSampler):
 
     def draw_deeper(self) -> SentenceFrame:
         """One sentence of three clauses."""
-        return self.sensible(self.deep.draw(self.random))
+        return self.sensible(self.deeper.draw(self.random))
 
     def sensible(self, shape: Callable[[], Draft]) -> SentenceFrame:
         """A sentence of this shape that people would say."""
@@ -73,7 +59,7 @@ class SentenceSampler(ClauseSampler):
     def finish(self, draft: Draft) -> SentenceFrame:
         """Clauses on a speech level that the mood allows, spoken as people speak."""
         mood, clauses, level = draft
-        sentence = SentenceFrame(level or _LEVELS_OF.get(mood, _LEVELS).draw(self.random), mood, clauses)
+        sentence = SentenceFrame(level or self.levels.get(mood, self.levels["any"]).draw(self.random), mood, clauses)
         if mood == "question" and clauses[0].person == "I":  # you, who is named only among friends
             named = sentence.level == "해" and clauses[0].subject
             clauses[0].person, clauses[0].subject = "you", Phrase(YOU) if named else None
@@ -95,7 +81,7 @@ class SentenceSampler(ClauseSampler):
 
     def core(self) -> Clause:
         """Any clause, with tense and adjuncts."""
-        kind = self.cores.draw(self.random)
+        kind = self.clauses.draw(self.random)
         if not self.full:
             return self.with_tense(kind())
         return draw_until(suits, lambda: self.with_tense(kind()), f"clause of the kind {kind.__name__!r}")
@@ -124,7 +110,9 @@ class SentenceSampler(ClauseSampler):
         if clause.is_of_animal_or_thing:
             clause = draw_until(lambda c: not c.is_of_animal_or_thing, self.event, "action to ask about")
         role = self.pick(self.wh_roles(clause))
-        self.set_tense(clause, None if clause.predicate.marks & {"state", "once"} else _WH_MODES, negative=0.0)
+        self.set_tense(
+            clause, None if clause.predicate.marks & {"state", "once"} else self.inventory.modes["wh"], negative=0.0
+        )
         clause.adjuncts = [adjunct for adjunct in clause.adjuncts if adjunct.role not in ("how", "often")]
         self.put_wh_word(clause, role)
         clause.topic = role != "subject"

@@ -24,23 +24,12 @@ from typing import Literal, get_args
 from .frames import Clause, Phrase, SentenceFrame
 from .korean_morphology import conjugate
 from .lexicon import Adverb, Lexicon, Predicate
+from .tables import read_yaml, split_list
 
-LINKS = {"-고": "and", "-지만": "but", "-아서/어서": "because", "-(으)니까": "since", "-(으)면": "if"}
-_NEGATIONS = {"안": "negation", "지": "long negation", "못": "inability", "lexical": "negation"}
-_ROLES = {
-    "at": "location", "in": "location", "with": "company", "by": "means", "give": "recipient", "than": "comparison",
-    "from": "from-to", "until": "from-to",
-}  # fmt: skip
-
-PROBES = {
-    "who did what under scrambling": ("scrambled",),
-    "polarity": ("negation", "long negation", "inability", "prohibition"),
-    "tense": ("past", "future", "progressive"),
-    "numbers": ("counting", "clock", "date", "money", "age"),
-    "question words": ("question word",),
-    "particle": ("scrambled", "transitive", "possession", "recipient"),
-    "honorific": ("honorific",),
-}
+_NAMES = read_yaml("constructions.yaml")
+_LINKS, _NEGATIONS, _ROLES = _NAMES["links"], _NAMES["negations"], _NAMES["roles"]
+_COMBINED = frozenset(split_list(_NAMES["combined"]))
+PROBES = {probe: tuple(split_list(names)) for probe, names in _NAMES["probes"].items()}
 """What a report groups by: the constructions that each probe looks at."""
 
 
@@ -133,7 +122,7 @@ def _of_clause(clause: Clause) -> Iterator[str]:
     if clause.negation:
         yield "negation" if clause.modal == "can" else _NEGATIONS[clause.negation]
     if clause.link:
-        yield LINKS[clause.link]
+        yield _LINKS[clause.link]
     yield from (_ROLES[adjunct.role] for adjunct in clause.adjuncts if adjunct.role in _ROLES)
     yield from (quantity.split(" ")[0] for quantity in _quantities(clause))
 
@@ -143,20 +132,20 @@ def _of_clause(clause: Clause) -> Iterator[str]:
 Split = Literal["train", "valid", "T1", "T2", "T3", "T4", "T5", "T6"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 
-_OF_A_THOUSAND = {"T2": 80, "T3": 45, "T4": 60, "T6": 120}
+_OF_A_THOUSAND: dict[Split, int] = {"T2": 80, "T3": 45, "T4": 60, "T6": 120}
 _VALID, _T1 = 40, 60
 _PARTNERS = 4  # a word must keep others to be learned from
-_COMBINED = (
-    "negation", "long negation", "inability", "future", "progressive", "want", "can", "must", "honorific", "question",
-    "question word", "scrambled", "particle dropped", "counting", "attributive", "clock", "and", "but", "because",
-    "since", "if", "relative", "company", "existence", "possession", "command", "prohibition", "request", "copula",
-)  # fmt: skip
 _NOT_LEMMAS = ("있다", "없다", "이다", "아니다")
 
 
 def bucket(text: str) -> int:
     """A number below 1000 that depends on the text alone, the same on every machine."""
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big") % 1000
+
+
+@lru_cache(None)
+def _is_held_out(split: Split, feature: str) -> bool:
+    return bucket(feature) < _OF_A_THOUSAND[split]
 
 
 class HeldOut:
@@ -173,10 +162,7 @@ class HeldOut:
                 self._alike[predicate.lemma, noun.kind] += 1
                 self._kinds[noun.korean] = noun.kind
         self._ambiguous = _ambiguous(predicates)
-        self.pair = lru_cache(None)(self._pair)
-        self.form = lru_cache(None)(self._form)
-        self.quantity = lru_cache(None)(self._quantity)
-        self.construction_pair = lru_cache(None)(self._construction_pair)
+        self.pair, self.form = lru_cache(None)(self._pair), lru_cache(None)(self._form)
 
     def kinds(
         self, pairs: Iterable[str], forms: Iterable[str], constructions: frozenset[str], quantities: Iterable[str]
@@ -185,8 +171,8 @@ class HeldOut:
         held_out: dict[Split, list[str]] = {
             "T2": list(filter(self.pair, pairs)),
             "T3": list(filter(self.form, forms)),
-            "T4": list(filter(self.construction_pair, construction_pairs(constructions))),
-            "T6": list(filter(self.quantity, quantities)),
+            "T4": [pair for pair in construction_pairs(constructions) if _is_held_out("T4", f"constructions {pair}")],
+            "T6": [quantity for quantity in quantities if _is_held_out("T6", f"quantity {quantity}")],
         }
         return {split: features for split, features in held_out.items() if features}
 
@@ -195,19 +181,13 @@ class HeldOut:
         if any(word in self._ambiguous or self._partners[word] < _PARTNERS for word in words):
             return False
         kind = self._kinds.get(words[-1], "")
-        return self._alike[words[0], kind] >= _PARTNERS and bucket(f"pair {pair}") < _OF_A_THOUSAND["T2"]
+        return self._alike[words[0], kind] >= _PARTNERS and _is_held_out("T2", f"pair {pair}")
 
     def _form(self, form: str) -> bool:
         lemma = form.split(" -")[0]
         if lemma in self._ambiguous or lemma.startswith(_NOT_LEMMAS):
             return False
-        return bucket(f"form {form}") < _OF_A_THOUSAND["T3"]
-
-    def _quantity(self, quantity: str) -> bool:
-        return bucket(f"quantity {quantity}") < _OF_A_THOUSAND["T6"]
-
-    def _construction_pair(self, pair: str) -> bool:
-        return bucket(f"constructions {pair}") < _OF_A_THOUSAND["T4"]
+        return _is_held_out("T3", f"form {form}")
 
 
 def _ambiguous(predicates: Iterable[Predicate]) -> set[str]:
@@ -226,7 +206,7 @@ def _ambiguous(predicates: Iterable[Predicate]) -> set[str]:
 
 def construction_pairs(constructions: frozenset[str]) -> Iterator[str]:
     """The pairs of constructions in a sentence that can be held out."""
-    for first, second in combinations(sorted(constructions & set(_COMBINED)), 2):
+    for first, second in combinations(sorted(constructions & _COMBINED), 2):
         yield f"{first} + {second}"
 
 

@@ -95,6 +95,9 @@ class WordSets:
     def _sets(self) -> dict[str, frozenset[str]]:
         return _as_sets(read_yaml("semantics.yaml")[self._section], self._section)
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._sets
+
     def __getattr__(self, name: str) -> frozenset[str]:
         try:
             words = self._sets[name]

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
+from itertools import product
 
 from . import english_morphology as english
 from . import numerals
 from .korean_morphology import Verb, attach, conjugate, copula, final_sound
-from .korean_realization import FINAL
 from .lexicon import COPULA, STRUCTURAL_PREDICATES, Level, Lexicon, lexicon
 from .tables import read_rows, read_yaml, split_list
 
-_PARTICLES = (
-    "은/는", "이/가", "을/를", "과/와", "(으)로", "에", "에서", "에게", "한테", "께", "께서", "께서는", "보다", "부터",
-    "까지", "의", "도", "만", "하고",
-)  # fmt: skip
-_TENSED = (*FINAL.values(), "-ㅂ니까/습니까", "-고", "-지만", "-(으)니까", "-(으)면")
-ENDINGS = (
-    *_TENSED, "-아서/어서", "-는", "-(으)ㄴ", "-(으)ㄹ", "-지", "-(으)세요", "-(으)십시오", "-(으)ㄹ까요", "-아야/어야",
-    "-겠습니다", "-게", "-기",
-)  # fmt: skip
-_COPULAS = (*FINAL.values(), "-ㅂ니까/습니까", "-고", "-지만", "-(으)면")
+_TABLE = read_yaml("function_words.yaml")
+_TENSED, _UNTENSED, _PARTICLES = (split_list(_TABLE[name]) for name in ("tensed", "untensed", "particles"))
+_COPULAS = [ending for ending in _TENSED if ending != "-(으)니까"]
 _HELPERS = [Verb(stem) for stem in ("하", "잘하", "않", "말", "주", "못하", "계시", "아니")]
 _DESCRIBING_HELPERS = [Verb(stem, adjective=True) for stem in ("싶", "않")]
 _NUMBER = re.compile(r"\d[\d,:.]*(만|천|억|월|일(에|이에요|입니다|이야)?)?")
@@ -47,24 +41,19 @@ def _is_known(word: str, korean: frozenset[str], english: frozenset[str]) -> boo
     )
 
 
-def _function_words(kind: str) -> list[str]:
-    return split_list(read_yaml("function_words.yaml")[kind])
-
-
 @lru_cache(2)
 def _korean_words(level: Level) -> frozenset[str]:
-    return frozenset(_function_words("korean")) | frozenset(_korean_forms(lexicon(level)))
+    return frozenset((*split_list(_TABLE["korean"]), *_korean_forms(lexicon(level))))
 
 
 def _korean_forms(words: Lexicon) -> Iterator[str]:
     counters = {noun.counter for noun in words.nouns.values() if noun.counter}
-    for noun in (*words.nouns, *_function_words("korean_nominals"), *counters):
+    for noun in (*words.nouns, *split_list(_TABLE["korean_nominals"]), *counters):
         yield from noun.split(" ")
         last = noun.split(" ")[-1]
         yield from (attach(last, particle) for particle in _PARTICLES)
-        for ending in _COPULAS:
-            yield from (copula(last, ending), copula(last, ending, honorific=True))
-            yield copula(last, ending, past=True)
+        for ending, marks in product(_COPULAS, ({}, {"honorific": True}, {"past": True})):
+            yield copula(last, ending, **marks)
     for adverb in (*words.adverbs.values(), *words.times):
         yield from adverb.korean.split(" ")
         yield from (adverb.korean.removesuffix("에") + particle for particle in ("부터", "까지"))
@@ -79,8 +68,7 @@ def _korean_forms(words: Lexicon) -> Iterator[str]:
         yield from _forms_of(verb)
     for n in range(1, 100):
         yield from (numerals.native(n), numerals.native(n, before_counter=True), numerals.sino(n))
-    for month in range(1, 13):
-        yield from (numerals.month(month), numerals.month(month) + "에")
+    yield from (numerals.month(month) + particle for month in range(1, 13) for particle in ("", "에"))
 
 
 def _forms_of(verb: Verb) -> Iterator[str]:
@@ -90,19 +78,17 @@ def _forms_of(verb: Verb) -> Iterator[str]:
 
 def inflected(verb: Verb) -> Iterator[tuple[str, str]]:
     """Each form of a verb, after the name of the form."""
-    for ending in ENDINGS:
-        for honorific in (False, True):
-            for past in (False, True) if ending in _TENSED else (False,):
-                try:
-                    form = conjugate(verb, ending, honorific=honorific, past=past)
-                except ValueError:  # this word does not take this ending
-                    continue
-                yield f"{'-시-' * honorific}{'-었-' * past}{ending}", form
+    for ending, honorific, past in product((*_TENSED, *_UNTENSED), (False, True), (False, True)):
+        if past and ending not in _TENSED:
+            continue
+        with suppress(ValueError):  # this word does not take this ending
+            form = conjugate(verb, ending, honorific=honorific, past=past)
+            yield f"{'-시-' * honorific}{'-었-' * past}{ending}", form
 
 
 @lru_cache(2)
 def _english_words(level: Level) -> frozenset[str]:
-    words, forms = lexicon(level), [*_function_words("english"), *(month.lower() for month in english.MONTHS)]
+    words, forms = lexicon(level), [*split_list(_TABLE["english"]), *english.MONTHS]
     for noun in words.nouns.values():
         forms += f"{noun.english} {english.plural(noun.english)} {noun.at} {noun.to}".split()
     for adverb in (*words.adverbs.values(), *words.times):
@@ -145,9 +131,7 @@ def _mixed_levels(korean: str) -> list[str]:
     level = next((name for name, pattern in _FINAL_ENDINGS.items() if pattern.search(korean)), "해")
     humble = re.search(r"(^|\s)(저는|제가|저를|제)\s", korean)
     familiar = re.search(r"(^|\s)(나는|내가|너는|네가|내)\s", korean)
-    if (level == "해" and humble) or (level != "해" and familiar):
-        return ["저 or 나 on the wrong level"]
-    return []
+    return ["저 or 나 on the wrong level"] if (humble if level == "해" else familiar) else []
 
 
 def _is_plural(word: str) -> bool:
