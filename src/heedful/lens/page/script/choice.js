@@ -1,13 +1,9 @@
 // Which attention, head, layer and pair are chosen when the page opens, and how they stay together afterwards.
 
-export function attentionOf(doc, id) {
-  return doc.attentions.find((attention) => attention.id === id);
-}
+export const attentionOf = (doc, id) => doc.attentions.find((attention) => attention.id === id);
 
 // What can be chosen of a layer: the mean, then each head; of one head there is no mean.
-export function headsOf({ heads }) {
-  return heads.length > 1 ? ["mean", ...heads.keys()] : [0];
-}
+export const headsOf = ({ heads }) => (heads.length > 1 ? ["mean", ...heads.keys()] : [0]);
 
 // Attentions of one kind, from the first layer to the last.
 export function siblings(doc, attention) {
@@ -43,9 +39,7 @@ export function firstChoice(doc) {
   };
 }
 
-function layerOf(layer) {
-  return layer ? { stack: layer.stack, layer: layer.layer } : null;
-}
+const layerOf = (layer) => (layer ? { stack: layer.stack, layer: layer.layer } : null);
 
 // A new layer brings its attention with it and the other way round; head, pair and step stay within what there is.
 export function settler(doc) {
@@ -69,6 +63,4 @@ export function settler(doc) {
   };
 }
 
-function clip(index, size) {
-  return Math.min(Math.max(Number(index) || 0, 0), Math.max(size - 1, 0));
-}
+const clip = (index, size) => Math.min(Math.max(Number(index) || 0, 0), Math.max(size - 1, 0));

@@ -76,7 +76,6 @@ export function switches({ state, t, levels }, openHelp) {
 // One key for each thing that is done often. A field that takes letters, or uses the arrows itself, comes first;
 // so does a view that handles a key and calls preventDefault.
 
-
 const TAKES_LETTERS = "select, textarea, [contenteditable], dialog[open], input:not([type=range], [type=checkbox], [type=radio])";
 const TAKES_ARROWS = "input, [role=slider], [role=grid], [role=tablist], [role=radiogroup]";
 

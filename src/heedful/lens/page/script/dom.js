@@ -20,14 +20,10 @@ function style(node, rules) {
 }
 
 // el("button", { class: "quiet", onclick: go, "aria-label": "Next" }, "›"): null and false leave out.
-export function el(tag, attributes, ...children) {
-  return fill(document.createElement(tag), attributes, children);
-}
+export const el = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
 
 // The same for SVG.
-export function svg(tag, attributes, ...children) {
-  return fill(document.createElementNS(SVG, tag), attributes, children);
-}
+export const svg = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
 
 // Take everything out of a node.
 export function clear(node) {

@@ -78,7 +78,6 @@ function follow(links, root) {
 
 // What each key does, in a box that any key closes.
 
-
 // Gives the box and the function that opens it.
 function help({ t }, keys) {
   const box = el("dialog", { class: "keys" });

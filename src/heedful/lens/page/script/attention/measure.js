@@ -66,9 +66,7 @@ export function shrunk(map, side) {
   return { shape: [height, width], data };
 }
 
-export function difference(a, b) {
-  return { shape: a.shape, data: a.data.map((value, place) => value - b.data[place]) };
-}
+export const difference = (a, b) => ({ shape: a.shape, data: a.data.map((value, place) => value - b.data[place]) });
 
 /** Jensen–Shannon distance of two rows of weights: 0 the same, 1 nothing in common. */
 export function jensenShannon(p, q) {

@@ -8,22 +8,16 @@ const KINDS = ["encoder.self", "decoder.self", "decoder.cross"];
 export const kindOf = (attention) => `${attention.stack}.${attention.kind}`;
 
 /** The kinds this model has, in the order in which a sentence passes them. */
-function kindsOf(doc) {
-  return KINDS.filter((kind) => doc.attentions.some((attention) => kindOf(attention) === kind));
-}
+const kindsOf = (doc) => KINDS.filter((kind) => doc.attentions.some((attention) => kindOf(attention) === kind));
 
 export function ofKind(doc, kind) {
   return doc.attentions.filter((attention) => kindOf(attention) === kind).sort((a, b) => a.layer - b.layer);
 }
 
-export function attentionOf({ doc, state }) {
-  return byId(doc, state.get("attention"));
-}
+export const attentionOf = ({ doc, state }) => byId(doc, state.get("attention"));
 
 /** The head asked for, or the last there is: layers of one model may differ in heads. */
-export function headOf(attention, head) {
-  return head === "mean" ? head : Math.min(head, attention.heads.length - 1);
-}
+export const headOf = (attention, head) => head === "mean" ? head : Math.min(head, attention.heads.length - 1);
 
 /** The attention and head that all views share. */
 export function chosen(context) {
@@ -65,9 +59,7 @@ export function latest(draw) {
 const made = new WeakMap();
 
 /** Rows that are named by what they write: the sequence "written". */
-export function writes({ written }, { kind }) {
-  return kind === "cross" && Boolean(written);
-}
+export const writes = ({ written }, { kind }) => kind === "cross" && Boolean(written);
 
 /** The names of the sequences of an attention. */
 export function sidesOf(doc, attention) {
@@ -97,9 +89,7 @@ export function crossVariant(doc, state) {
 }
 
 /** A kind's name for the reading level. */
-export function kindName({ state, t }, kind) {
-  return t(state.get("level") === "deep" ? `${kind}.deep` : kind);
-}
+export const kindName = ({ state, t }, kind) => (t(state.get("level") === "deep" ? `${kind}.deep` : kind));
 
 /** "Layer 2 · Head 5", "Layer 2 · Mean", or of an only head "Layer 2". */
 export function headName({ t }, { attention, head }) {

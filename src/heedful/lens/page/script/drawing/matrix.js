@@ -3,9 +3,7 @@ import { divergingBytes, shadeBytes } from "../color.js";
 import { onKeys, svg } from "../dom.js";
 import { columnNames, fitted, label, widthOf } from "./text.js";
 
-export function grid(rows, columns, at) {
-  return { rows, columns, at };
-}
+export const grid = (rows, columns, at) => ({ rows, columns, at });
 
 // The last two axes of an array, at given places of the axes before them.
 export function plane(array, ...lead) {
@@ -13,9 +11,7 @@ export function plane(array, ...lead) {
   return grid(rows, columns, (row, column) => array.at(...lead, row, column));
 }
 
-export function row(source, index) {
-  return Array.from({ length: source.columns }, (_, column) => source.at(index, column));
-}
+export const row = (source, index) => Array.from({ length: source.columns }, (_, column) => source.at(index, column));
 
 // The size that all but one number in a hundred stay within: a giant does not make all others pale.
 export function usual(source) {

@@ -58,14 +58,10 @@ export function number(value, digits = 3) {
 }
 
 // Three digits that count, whatever the size.
-export function brief(value) {
-  return String(Number(value.toPrecision(3))).replace("-", "−");
-}
+export const brief = (value) => String(Number(value.toPrecision(3))).replace("-", "−");
 
 // A probability as a number: what is not nothing does not look like it.
-export function small(share) {
-  return share > 0 && share < 0.0005 ? "<0.001" : number(share);
-}
+export const small = (share) => share > 0 && share < 0.0005 ? "<0.001" : number(share);
 
 export function percent(share) {
   if (share < 0.001) return share > 0 ? "<0.1%" : "0%";
@@ -125,9 +121,7 @@ function stacked(name, x, y, size) {
   return svg("text", { "font-size": size, "text-anchor": "middle" }, ...lines);
 }
 
-export function rowName(name, x, y, size) {
-  return text(name, x, y + size * 0.36, size, { "text-anchor": "end" });
-}
+export const rowName = (name, x, y, size) => text(name, x, y + size * 0.36, size, { "text-anchor": "end" });
 
 // Tokens as a reader wants to see them.
 
@@ -136,9 +130,7 @@ const SIGNS = { "▶": "▸", "⏹": "■", "\n": "⏎", "\t": "⇥" };
 const BROKEN = /(?:\ufffd|<0x[0-9A-F]{2}>)+/gi;
 export const PART = "◌"; // of a letter: a token may hold only some of its bytes
 
-function legible(text) {
-  return text.replace(BROKEN, PART).replace(/[▶⏹\n\t]/g, (sign) => SIGNS[sign]);
-}
+const legible = (text) => text.replace(BROKEN, PART).replace(/[▶⏹\n\t]/g, (sign) => SIGNS[sign]);
 
 // A token on its own, without the spaces around it.
 export function visible(text) {
@@ -148,9 +140,7 @@ export function visible(text) {
 }
 
 // The same with the space it begins with: beside others in a list, that matters.
-export function spelled(text) {
-  return visible(text.replace(/^[ ▁Ġ]+/, (spaces) => "␣".repeat(spaces.length)));
-}
+export const spelled = (text) => visible(text.replace(/^[ ▁Ġ]+/, (spaces) => "␣".repeat(spaces.length)));
 
 // For an SVG, with that space less strong than the letters.
 export function marked(text) {

@@ -5,10 +5,7 @@ import { currentRow, firstRow } from "../generation/answer.js";
 import { penaltyOf, storyOf, textOf, treeOf, wayTo } from "../generation/beam_tree.js";
 
 export const name = "beams";
-
-export function fits(doc) {
-  return Boolean(doc.written && doc.generation?.beam?.nodes.length > 1);
-}
+export const fits = (doc) => Boolean(doc.written && doc.generation?.beam?.nodes.length > 1);
 
 export function mount(root, { doc, state, t }) {
   const { beam } = doc.generation;
@@ -145,9 +142,7 @@ function sample(fate, end) {
   return svg("svg", { width: 40, height: 16, "aria-hidden": "true" }, line(fate, "M1 8H23"), sign);
 }
 
-function square(half, look) {
-  return svg("rect", { x: -half, y: -half, width: 2 * half, height: 2 * half, rx: 1, ...look });
-}
+const square = (half, look) => svg("rect", { x: -half, y: -half, width: 2 * half, height: 2 * half, rx: 1, ...look });
 
 // Draws a beam's tree: steps from left to right, in each step the candidates by their score.
 

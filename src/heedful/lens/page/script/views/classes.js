@@ -7,9 +7,7 @@ export const name = "classes";
 
 const SHOWN = 20;
 
-export function fits(doc) {
-  return doc.classes !== null && doc.classes.length > 0;
-}
+export const fits = (doc) => doc.classes !== null && doc.classes.length > 0;
 
 // The most probable, and all that is left as one row.
 function rowsOf(classes, t) {

@@ -7,11 +7,7 @@ import { label, number, percent, resize, visible, wrapWords } from "../drawing/t
 import { currentRow, givenVariant } from "../generation/answer.js";
 
 export const name = "cross";
-
-export function fits(doc) {
-  return Boolean(doc.written) && doc.attentions.some((attention) => attention.kind === "cross");
-}
-
+export const fits = (doc) => Boolean(doc.written) && doc.attentions.some((attention) => attention.kind === "cross");
 export const variant = givenVariant;
 
 export function mount(root, context) {
@@ -42,7 +38,7 @@ export function mount(root, context) {
     light();
   }
 
-  const look = (index) => state.set({ token: index === null ? null : { sequence: "source", index } });
+  const look = (index) => (state.set({ token: index === null ? null : { sequence: "source", index } }));
 
   // A source word looked at, here or in another view.
   function light() {

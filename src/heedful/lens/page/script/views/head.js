@@ -8,11 +8,7 @@ import { createLegend, createMap, isLarge, SCALES } from "../drawing/map.js";
 import { resize } from "../drawing/text.js";
 
 export const name = "head";
-
-export function fits(doc) {
-  return doc.attentions.length > 0;
-}
-
+export const fits = (doc) => doc.attentions.length > 0;
 export const variant = crossVariant;
 
 export function mount(root, context) {

@@ -8,11 +8,7 @@ import { raster, SCALES } from "../drawing/map.js";
 const SIDE = 48;
 
 export const name = "heads";
-
-export function fits(doc) {
-  return doc.attentions.flatMap((attention) => attention.heads).length > 1;
-}
-
+export const fits = (doc) => doc.attentions.flatMap((attention) => attention.heads).length > 1;
 export const variant = crossVariant;
 
 export function mount(root, context) {

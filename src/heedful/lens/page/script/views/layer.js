@@ -7,10 +7,7 @@ import { redrawn, stepFigure } from "../drawing/stage.js";
 import { brief, label, number, percent, visible, widthOf } from "../drawing/text.js";
 
 export const name = "layer";
-
-export function fits(doc) {
-  return doc.layers.length > 0;
-}
+export const fits = (doc) => doc.layers.length > 0;
 
 function layerOf({ doc, state }) {
   const chosen = state.get("layer");
@@ -37,7 +34,7 @@ export function mount(root, context) {
     })));
     const [residual, hidden, zeros] = await Promise.all([read(layer.residual), read(layer.hidden), read(layer.zeros)]);
     const tokens = doc.sequences[layer.sequence].map((token) => visible(token.text));
-    const look = (index) => state.set({ token: index === null ? null : { sequence: layer.sequence, index } });
+    const look = (index) => (state.set({ token: index === null ? null : { sequence: layer.sequence, index } }));
     const shared = { t, note, tokens, look, deep: state.get("level") === "deep" };
     const level = state.get("level");
     const norm = layer.norm === undefined ? "layer" : layer.norm ?? "other"; // of another make
@@ -87,9 +84,7 @@ function pointsOf(array, kind) {
 }
 
 // Many tokens are drawn smaller and fainter, so that the cloud stays a cloud.
-function sizes(count) {
-  return count > 60 ? { ring: 2, dot: 1.8, way: 0.08 } : { ring: 3.5, dot: 3, way: 0.35 };
-}
+const sizes = (count) => (count > 60 ? { ring: 2, dot: 1.8, way: 0.08 } : { ring: 3.5, dot: 3, way: 0.35 });
 
 function goalOf([mean, spread], x, y, wide) {
   const d = (mean === null ? "" : `M${x(mean)} ${TOP}v${HIGH}`) + (spread === null ? "" : `M${SIDE} ${y(spread)}h${wide}`);

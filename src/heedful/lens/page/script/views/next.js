@@ -13,10 +13,7 @@ const BAR = 16;
 const BESIDE = 660;
 const FEW = 5; // candidates for a reader who is new
 
-export function fits(doc) {
-  return Boolean(doc.written && doc.generation?.steps.some((step) => step.top.length));
-}
-
+export const fits = (doc) => Boolean(doc.written && doc.generation?.steps.some((step) => step.top.length));
 export const variant = givenVariant;
 
 export function mount(root, context) {
@@ -138,9 +135,7 @@ function entropyOf(list) {
 }
 
 // A probability from one in a million to 1 on a logarithmic scale from 0 to 1.
-function logShare(share) {
-  return Math.max(0, 1 + Math.log10(Math.max(share, 1e-12)) / 6);
-}
+const logShare = (share) => Math.max(0, 1 + Math.log10(Math.max(share, 1e-12)) / 6);
 
 // The few likeliest, and among them the one that was written.
 function fewest(list, count) {

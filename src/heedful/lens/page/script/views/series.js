@@ -8,14 +8,8 @@ import { redrawn } from "../drawing/stage.js";
 import { label, percent, resize, widthOf } from "../drawing/text.js";
 
 export const name = "series";
-
-export function fits(doc) {
-  return doc.series !== null;
-}
-
-export function variant({ series }) {
-  return series.truth ? "truth" : "";
-}
+export const fits = (doc) => doc.series !== null;
+export const variant = ({ series }) => (series.truth ? "truth" : "");
 
 function errorOf({ forecast, truth }, t) {
   if (!truth) return "";

@@ -7,11 +7,7 @@ import { clear, el } from "../dom.js";
 import { isGiven } from "../generation/answer.js";
 
 export const name = "tokens";
-
-export function fits(doc) {
-  return doc.attentions.length > 0;
-}
-
+export const fits = (doc) => doc.attentions.length > 0;
 export const variant = crossVariant;
 
 export function mount(root, context) {

@@ -9,10 +9,7 @@ const LONG = 80; // tokens: more are written smaller
 const LARGE = { font: 19, line: 54, box: 32, foot: 25, gap: 3, padding: 7 };
 const SMALL = { font: 14, line: 44, box: 25, foot: 19, gap: 2, padding: 5 };
 
-export function fits(doc) {
-  return Boolean(doc.written && doc.generation);
-}
-
+export const fits = (doc) => Boolean(doc.written && doc.generation);
 export const variant = givenVariant;
 
 export function mount(root, context) {
