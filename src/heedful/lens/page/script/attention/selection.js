@@ -89,7 +89,7 @@ export function crossVariant(doc, state) {
 }
 
 /** A kind's name for the reading level. */
-export const kindName = ({ state, t }, kind) => (t(state.get("level") === "deep" ? `${kind}.deep` : kind));
+export const kindName = ({ state, t }, kind) => t(state.get("level") === "deep" ? `${kind}.deep` : kind);
 
 /** "Layer 2 · Head 5", "Layer 2 · Mean", or of an only head "Layer 2". */
 export function headName({ t }, { attention, head }) {

@@ -38,7 +38,7 @@ export function mount(root, context) {
     light();
   }
 
-  const look = (index) => (state.set({ token: index === null ? null : { sequence: "source", index } }));
+  const look = (index) => state.set({ token: index === null ? null : { sequence: "source", index } });
 
   // A source word looked at, here or in another view.
   function light() {

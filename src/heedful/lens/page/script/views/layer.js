@@ -34,7 +34,7 @@ export function mount(root, context) {
     })));
     const [residual, hidden, zeros] = await Promise.all([read(layer.residual), read(layer.hidden), read(layer.zeros)]);
     const tokens = doc.sequences[layer.sequence].map((token) => visible(token.text));
-    const look = (index) => (state.set({ token: index === null ? null : { sequence: layer.sequence, index } }));
+    const look = (index) => state.set({ token: index === null ? null : { sequence: layer.sequence, index } });
     const shared = { t, note, tokens, look, deep: state.get("level") === "deep" };
     const level = state.get("level");
     const norm = layer.norm === undefined ? "layer" : layer.norm ?? "other"; // of another make
