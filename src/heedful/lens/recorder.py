@@ -17,7 +17,6 @@ from torch import Tensor, nn
 from ..core import Decoder, Encoder, MultiHeadAttention, NoAttention, RecurrentDecoder, Stack
 from ..errors import RecordingError
 
-
 StackName = Literal["encoder", "decoder", "alone"]
 
 

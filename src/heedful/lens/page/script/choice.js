@@ -5,9 +5,17 @@ export const attentionOf = (doc, id) => doc.attentions.find((attention) => atten
 // What can be chosen of a layer: the mean, then each head; of one head there is no mean.
 export const headsOf = ({ heads }) => (heads.length > 1 ? ["mean", ...heads.keys()] : [0]);
 
+export const kindOf = (attention) => `${attention.stack}.${attention.kind}`;
+
 // Attentions of one kind, from the first layer to the last.
-export function siblings(doc, attention) {
-  return doc.attentions.filter((other) => other.stack === attention.stack && other.kind === attention.kind);
+export function ofKind(doc, kind) {
+  return doc.attentions.filter((attention) => kindOf(attention) === kind).sort((a, b) => a.layer - b.layer);
+}
+
+// The attention of another kind in the same layer, or in the first where there is none.
+export function sameLayer(doc, kind, { layer }) {
+  const layers = ofKind(doc, kind);
+  return layers.find((one) => one.layer === layer) ?? layers[0];
 }
 
 // Where a translation opens: its last cross-attention; anything else: its last layer.
@@ -35,7 +43,7 @@ export function firstChoice(doc) {
     token: null,
     pinned: null,
     pair: { query: Math.min(1, rows - 1), key: 0 },
-    layer: attention ? { stack: attention.stack, layer: attention.layer } : layerOf(doc.layers[0]),
+    layer: layerOf(attention ?? doc.layers[0]),
   };
 }
 
@@ -51,7 +59,7 @@ export function settler(doc) {
       attention = there.find((other) => other.kind === attention?.kind) ?? there[0] ?? attention;
       fixed.attention = attention?.id ?? null;
     } else if (changed.includes("attention") && attention) {
-      fixed.layer = { stack: attention.stack, layer: attention.layer };
+      fixed.layer = layerOf(attention);
     }
     if (attention) {
       if (!headsOf(attention).includes(next.head)) fixed.head = clip(next.head, attention.heads.length);

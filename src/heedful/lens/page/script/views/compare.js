@@ -6,11 +6,7 @@ import { el } from "../dom.js";
 import { createLegend, createMap, SCALES } from "../drawing/map.js";
 
 export const name = "compare";
-
-export function fits(doc) {
-  return doc.attentions.some((attention) => attention.heads.length > 1) || doc.attentions.length > 1;
-}
-
+export const fits = ({ attentions }) => attentions.length > 1 || attentions.some(({ heads }) => heads.length > 1);
 export const variant = crossVariant;
 
 export function mount(root, context) {
@@ -18,17 +14,15 @@ export function mount(root, context) {
   const readout = el("p", { class: "said", "aria-live": "polite" });
   const legend = createLegend(SCALES.difference);
   const between = el("span", {});
-  const other = {
-    get: () => comparedWith(context),
-    set: (attention, head) => state.set({ compare: { attention: attention.id, head } }),
-  };
+  const choose = (attention, head) => state.set({ compare: { attention: attention.id, head } });
   let shown = null;
   const tell = (cell) => {
     if (shown) readout.textContent = cell ? cellSentence(context, shown, cell) : summary(context, shown);
   };
   const map = createMap(root, { onCell: tell, onPick: (cell) => state.set({ pair: cell }) });
   root.classList.add("attention");
-  root.append(el("div", { class: "picks" }, between, picker(context, other)), map.node, readout, legend.node);
+  const lists = picker(context, () => comparedWith(context), choose);
+  root.append(el("div", { class: "picks" }, between, lists), map.node, readout, legend.node);
 
   const draw = latest(([a, b]) => {
     const one = chosen(context), two = comparedWith(context);

@@ -19,11 +19,9 @@ export function mount(root, context) {
   const sentence = el("p", { class: "readout", "aria-live": "polite" });
   const numbers = el("p", { class: "readout numbers" });
   const aside = el("p", { class: "readout aside" });
-  root.append(picker(context, { get: choice, set: (attention, head) => state.set({ attention: attention.id, head }) }), picture, sentence, numbers, aside);
-  let width = 0;
-  let weights = null;
-  let drawing = null;
-  let told = "";
+  const lists = picker(context, choice, (attention, head) => state.set({ attention: attention.id, head }));
+  root.append(lists, picture, sentence, numbers, aside);
+  let width = 0, weights = null, drawing = null, told = "";
 
   function draw() {
     if (!width || !weights) return;

@@ -1,6 +1,7 @@
 // All heads at a glance: a small map for each, drawn in idle time, so that the page opens at once.
 import { evenly, habit, largest, shrunk } from "../attention/measure.js";
-import { chosen, crossVariant, headName, kindName, kindOf, kindTabs, ofKind } from "../attention/selection.js";
+import { chosen, crossVariant, headName, kindName, kindTabs } from "../attention/selection.js";
+import { kindOf, ofKind } from "../choice.js";
 import { clear, el } from "../dom.js";
 import { createGallery } from "../drawing/gallery.js";
 import { raster, SCALES } from "../drawing/map.js";
