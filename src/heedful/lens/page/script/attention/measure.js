@@ -24,6 +24,12 @@ export function columnSums(map) {
   return sums;
 }
 
+export const total = (values) => values.reduce((sum, value) => sum + value, 0);
+export const mean = (values) => total(values) / values.length;
+
+/** Entropy in bits of shares that sum to 1. */
+export const entropy = (shares) => total([...shares].map((share) => (share > 0 ? -share * Math.log2(share) : 0)));
+
 export function largest(values) {
   let most = 0;
   for (const value of values) if (Math.abs(value) > most) most = Math.abs(value);

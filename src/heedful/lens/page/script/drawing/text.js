@@ -1,5 +1,5 @@
 // Text in an SVG: how wide it is, where its lines end, how its numbers are written.
-import { svg } from "../dom.js";
+import { set, svg } from "../dom.js";
 
 const MEASURED = 20, widths = new Map();
 let pen = null;
@@ -74,9 +74,7 @@ const LIMIT = 14, SLANT = (50 * Math.PI) / 180;
 const UPRIGHT = /[\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u4e00-\u9fff\uac00-\ud7a3]/;
 /** Gives a drawing its size; `left` is where its first column of pixels stands. */
 export function resize(drawing, width, height, left = 0) {
-  drawing.setAttribute("width", width);
-  drawing.setAttribute("height", height);
-  drawing.setAttribute("viewBox", `${left} 0 ${width} ${height}`);
+  return set(drawing, { width, height, viewBox: `${left} 0 ${width} ${height}` });
 }
 
 /** A token's name as it fits on an axis; a space or a line break is shown by a sign. */
@@ -173,8 +171,7 @@ export function fittedEnd(text, width, size) {
 // takes up to `airy` between its words.
 export function wrapWords(texts, width, { size, padding = 6, gap = 4, airy = gap, centred = false }) {
   const boxes = [];
-  let x = 0;
-  let line = 0;
+  let x = 0, line = 0;
   for (const text of texts) {
     const wide = Math.min(width, Math.max(widthOf(text, size) + 2 * padding, 18));
     if (x > 0 && x + wide > width) {
@@ -184,17 +181,13 @@ export function wrapWords(texts, width, { size, padding = 6, gap = 4, airy = gap
     boxes.push({ x, width: wide, line });
     x += wide + gap;
   }
-  if (line === 0) loosen(boxes, Math.min(airy - gap, (width - x + gap) / Math.max(1, texts.length - 1)));
+  const more = line === 0 ? Math.min(airy - gap, (width - x + gap) / Math.max(1, texts.length - 1)) : 0;
+  boxes.forEach((box, place) => (box.x += place * more));
   if (centred) centre(boxes, width);
   return { boxes, lines: texts.length ? line + 1 : 0 };
 }
 
-function loosen(boxes, more) {
-  boxes.forEach((box, place) => (box.x += place * more));
-}
-
 function centre(boxes, width) {
-  const ends = new Map();
-  for (const box of boxes) ends.set(box.line, box.x + box.width);
+  const ends = new Map(boxes.map((box) => [box.line, box.x + box.width]));
   for (const box of boxes) box.x += (width - ends.get(box.line)) / 2;
 }

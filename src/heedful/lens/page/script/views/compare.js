@@ -1,5 +1,5 @@
 // Two heads side by side, and what the first does more or less than the second.
-import { difference, jensenShannon, largest, rowOf } from "../attention/measure.js";
+import { difference, jensenShannon, largest, mean, rowOf } from "../attention/measure.js";
 import { chosen, comparedWith, crossVariant, headName, latest, picker, tokensAt, weightsOf } from "../attention/selection.js";
 import { hue } from "../color.js";
 import { el } from "../dom.js";
@@ -52,10 +52,10 @@ export function mount(root, context) {
 
 function summary({ state, t }, { rows, distances, identical }) {
   if (identical) return t("self");
-  const most = Math.max(...distances), mean = distances.reduce((sum, one) => sum + one, 0) / distances.length;
+  const most = Math.max(...distances), typical = mean(distances);
   const token = rows[distances.indexOf(most)].text;
-  if (state.get("level") === "deep") return t("total", { mean: mean.toFixed(4), most: most.toFixed(4), token });
-  return t(mean < 0.2 ? "same" : mean < 0.45 ? "partly" : "apart", { token });
+  if (state.get("level") === "deep") return t("total", { mean: typical.toFixed(4), most: most.toFixed(4), token });
+  return t(typical < 0.2 ? "same" : typical < 0.45 ? "partly" : "apart", { token });
 }
 
 function cellSentence({ t }, { a, b, rows, columns, causal }, { query, key }) {

@@ -77,8 +77,7 @@ function told({ doc, state, t }, { attention, received: sums, weights }, active,
 
 // What the token view shows: everything about one token, or, at rest, where each token looks most.
 
-const DRAWN = 12;
-const ALL_AT_REST = 40;
+const DRAWN = 12, ALL_AT_REST = 40;
 
 /** A token's row as one who looks and column as one looked at; null for a token of another sequence. */
 function lookOf({ weights, attention, doc }, { sequence, index }) {
