@@ -160,8 +160,4 @@ def _membership(words: WordMap, side: str) -> Tensor:
     count = max(numbers, default=-1) + 1
     if sorted(set(numbers)) != list(range(count)):
         raise AlignmentError(f"{side} words are numbered from 0 without gaps, got {sorted(set(numbers))}")
-    members = torch.zeros(len(words), count)
-    for token, word in enumerate(words):
-        if word is not None:
-            members[token, word] = 1
-    return members
+    return torch.tensor([word == number for word in words for number in range(count)]).reshape(len(words), count)

@@ -26,13 +26,8 @@ from .recorder import Look
 from .trace import Layer, Numbers, Trace
 
 Kind = Literal["float32", "float16", "uint8", "decimal4", "decimal3"]
-TYPES: dict[Kind, str] = {  # little-endian
-    "float32": "<f4",
-    "float16": "<f2",
-    "uint8": "|u1",
-    "decimal4": "<u2",
-    "decimal3": "<u2",
-}
+# Little-endian.
+TYPES: dict[Kind, str] = {"float32": "<f4", "float16": "<f2", "uint8": "|u1", "decimal4": "<u2", "decimal3": "<u2"}
 DIGITS: dict[Kind, int] = {"decimal4": 4, "decimal3": 3}  # after the point: they count units of 0.0001, or 0.001
 LEVEL = 4  # of deflating: the next take twice as long and save a hundredth
 LARGEST: dict[Kind, float] = {"uint8": 255, "decimal4": 6.5535, "decimal3": 65.535}
@@ -168,14 +163,10 @@ def _entropy(weights: Tensor) -> float:
 
 def _shown(trace: Trace, room: int) -> set[int]:
     """The places of the looks whose numbers are shown."""
-    depths: dict[str, int] = {}
-    for look in trace.looks:
-        depths[look.stack] = max(look.layer, depths.get(look.stack, 0))
-    ends = {place for place in trace.numbers if trace.looks[place].layer in (0, depths[trace.looks[place].stack])}
-    for places in (set(trace.numbers), ends):
-        if _bytes(trace.numbers[place] for place in places) <= room:
-            return places
-    return set()
+    last = {look.stack: look.layer for look in sorted(trace.looks, key=lambda look: look.layer)}
+    ends = {place for place in trace.numbers if trace.looks[place].layer in (0, last[trace.looks[place].stack])}
+    choices = (set(trace.numbers), ends, set[int]())
+    return next(places for places in choices if _bytes(trace.numbers[place] for place in places) <= room)
 
 
 def _bytes(chosen: Iterable[Numbers]) -> int:
@@ -208,7 +199,7 @@ def _layer(layer: Layer, arrays: Arrays) -> dict[str, Any]:
         "order": parts[0].order,
         "norm": parts[0].norm,
         "norms": [
-            {"name": name, "before": arrays.put(part.before), "after": arrays.put(part.after)}
+            {"name": name} | {side: arrays.put(getattr(part, side)) for side in ("before", "after")}
             for name, part in layer.parts.items()
         ],
         "residual": arrays.put(torch.stack([parts[0].entry, *(part.added for part in parts)], dim=1)),

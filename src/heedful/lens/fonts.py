@@ -9,16 +9,8 @@ from typing import Any
 from ..errors import MissingDependencyError
 
 BASE = "DejaVu Sans"  # comes with matplotlib
-KOREAN = (
-    "NanumGothic",
-    "Noto Sans KR",
-    "Noto Sans CJK KR",
-    "Malgun Gothic",
-    "Apple SD Gothic Neo",
-    "AppleGothic",
-    "Noto Sans CJK JP",
-    "UnDotum",
-)
+KOREAN = ["NanumGothic", "Noto Sans KR", "Noto Sans CJK KR", "Malgun Gothic"]
+KOREAN += ["Apple SD Gothic Neo", "AppleGothic", "Noto Sans CJK JP", "UnDotum"]
 
 
 class Lettering:
@@ -49,12 +41,9 @@ class Lettering:
 
     def write(self, text: str) -> str:
         """The text with escapes for what cannot be drawn."""
-        return "".join(self._shown(letter) for letter in _composed(text))
-
-    def _shown(self, letter: str) -> str:
-        if letter.isprintable() and letter not in self._undrawable:
-            return letter
-        return letter.encode("unicode_escape").decode()
+        is_drawn = {letter: letter.isprintable() and letter not in self._undrawable for letter in _composed(text)}
+        escape = str.maketrans({x: x.encode("unicode_escape").decode() for x, drawn in is_drawn.items() if not drawn})
+        return _composed(text).translate(escape)
 
 
 def installed_families() -> list[str]:
@@ -102,12 +91,9 @@ def _cover(characters: set[str]) -> tuple[list[str], set[str]]:
     """Families that together draw these characters, no more than needed; and the characters left over."""
     families, missing = [BASE], characters - drawable(BASE, characters)
     for family in installed_families() if missing else ():
-        found = drawable(family, missing)
-        if found:
+        if missing and (glyphs := drawable(family, missing)):
             families.append(family)
-            missing -= found
-        if not missing:
-            break
+            missing -= glyphs
     return families, missing
 
 

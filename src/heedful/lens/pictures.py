@@ -176,15 +176,12 @@ def _label(axis: Any, labels: list[str], cell: float, lettering: Lettering, *, a
     """Labels as large as the cells allow, long ones leaning; where even small ones would touch, not all of them."""
     size = min(10.0, max(5.5, 0.55 * cell / POINT))
     every = math.ceil(1.7 * size * POINT / cell)
-    texts = [_cut(lettering.write(label)) for label in labels[::every]]
+    full = [lettering.write(label) for label in labels[::every]]
+    texts = [text if len(text) <= LONGEST_LABEL else text[: LONGEST_LABEL - 1] + "…" for text in full]
     axis.set_ticks(range(0, len(labels), every), labels=texts, size=size, **lettering.style)
     if across and max(map(len, texts)) * size * POINT > every * cell:
         for text in axis.get_ticklabels():
             text.set(rotation=45, rotation_mode="anchor", ha="right")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_LABEL else text[: LONGEST_LABEL - 1] + "…"
 
 
 def _panels(

@@ -17,13 +17,15 @@ from torch import Tensor, nn
 from ..core import Decoder, Encoder, MultiHeadAttention, NoAttention, RecurrentDecoder, Stack
 from ..errors import RecordingError
 
+StackName = Literal["encoder", "decoder", "alone"]
+
 
 @dataclass(frozen=True, eq=False)
 class Look:
     """One attention that ran. `heads` names the heads whose weights are here, in order."""
 
     path: str  # of the module, from the one that was recorded
-    stack: Literal["encoder", "decoder", "alone"]
+    stack: StackName
     kind: Literal["self", "cross"]
     layer: int
     heads: tuple[int, ...]
@@ -77,8 +79,7 @@ def record(
         for path, part in module.named_modules():
             if isinstance(part, MultiHeadAttention | RecurrentDecoder):
                 watch.check(path, part)
-                for handle in watch.hook(path, part, _stack_of(module, path)):
-                    hooks.callback(handle.remove)
+                watch.hook(path, part, _stack_of(module, path), hooks)
         yield watch.recording
     watch.over = True  # a copy made meanwhile keeps its hooks
     if not watch.recording.looks:
@@ -104,7 +105,7 @@ def _refuse_missing(module: nn.Module, layers: tuple[int, ...]) -> None:
             raise RecordingError(f"there is no layer {layer}; the deepest stack has layers 0 to {max(depths) - 1}")
 
 
-def _stack_of(module: nn.Module, path: str) -> Literal["encoder", "decoder", "alone"]:
+def _stack_of(module: nn.Module, path: str) -> StackName:
     """The kind of stack that a part stands in."""
     steps = path.split(".") if path else []
     around = [module.get_submodule(".".join(steps[:n])) for n in range(len(steps) + 1)]
@@ -140,7 +141,7 @@ class _Watch:
             if not 0 <= head < n_heads:
                 raise RecordingError(f"{path or 'this attention'} has heads 0 to {n_heads - 1}, not {head}")
 
-    def hook(self, path: str, part: nn.Module, stack: Literal["encoder", "decoder", "alone"]) -> Iterator[Any]:
+    def hook(self, path: str, part: nn.Module, stack: StackName, hooks: ExitStack) -> None:
         """Which layer runs and what it reads is known outside; queries and keys are known inside."""
         seen: dict[str, Any] = {"kind": "cross", "layer": 0}
         rows: list[int] = []
@@ -162,11 +163,11 @@ class _Watch:
             heads = self.heads if self.heads is not None else tuple(range(weights.shape[1]))
             self.recording.looks.append(Look(path, stack, heads=heads, weights=weights, **seen))
 
+        mixer = part
         if isinstance(part, MultiHeadAttention):
-            yield part.register_forward_pre_hook(outside, with_kwargs=True)
-            yield part.attention.register_forward_pre_hook(inside, with_kwargs=True)
-        else:
-            yield part.register_forward_pre_hook(inside, with_kwargs=True)
+            hooks.callback(part.register_forward_pre_hook(outside, with_kwargs=True).remove)
+            mixer = part.attention
+        hooks.callback(mixer.register_forward_pre_hook(inside, with_kwargs=True).remove)
 
 
 def _unfolded(weights: Tensor, rows: int) -> Tensor:

@@ -57,7 +57,7 @@ def attention_text(
         for name, row in zip(names, values, strict=True):
             line = Text(fit(name, margin))
             for place, _, columns in panel:
-                level = _level(row[place] / top)
+                level = sum(row[place] / top >= edge for edge in EDGES)
                 line.append(GAP).append(SHADES[level] * columns, style=COLOURS[level])
             lines.append(line)
     legend = _legend(top)
@@ -111,10 +111,6 @@ def _panels(labels: list[str], room: int) -> Iterator[list[tuple[int, str, int]]
         panel.append((place, label, columns))
         used += len(GAP) + columns
     yield panel
-
-
-def _level(share: float) -> int:
-    return sum(share >= edge for edge in EDGES)
 
 
 def _legend(top: float) -> Text:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
+from itertools import takewhile
 from typing import TypedDict
 
 from ..data.published_tokenizer import BROKEN, PublishedTokenizer
@@ -47,7 +48,8 @@ def tokens_of(
     tokens: list[TokenDict] = []
     word, inside = -1, False
     for text, first, stop in _whole(tokenizer.readable(ids)):
-        mark = _mark(ids[first], first, start, ends)
+        is_start = first == 0 and ids[0] == start
+        mark = START_MARK if is_start else END_MARK if ids[first] in ends else None
         silent = not tokenizer.decode([ids[first]])
         if silent and not text.strip(SPACE_NAMES):  # a space, which a decoder drops at the beginning of a text
             silent, text = False, " "
@@ -102,46 +104,28 @@ def _shares(tokenizer: Tokenizer | PublishedTokenizer, ids: Sequence[int], text:
     bare, done = text.strip(" "), 0
     for n in range(1, len(ids)):
         so_far = unicodedata.normalize("NFC", tokenizer.decode(ids[:n])).strip(" ")
-        before, done = done, max(done, _agreeing(so_far, bare))
+        alike = takewhile(lambda letters: letters[0] == letters[1], zip(so_far, bare, strict=False))
+        before, done = done, max(done, len(list(alike)))
         yield visible(bare[before:done]) * (done > before) + PART, True
     broken = len(ids) == 1 and BROKEN in tokenizer.decode(ids)  # the rest of the letter never came
     yield (PART if broken else visible(bare[done:] if bare else text)), broken
 
 
-def _agreeing(one: str, other: str) -> int:
-    """How many letters both begin with."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
-
-
-def _whole(pieces: Sequence[Piece]) -> Iterator[Piece]:
+def _whole(pieces: Sequence[Piece]) -> list[Piece]:
     """Pieces composed (NFC); one that begins in the middle of a letter or a syllable joins the one before it."""
-    held: Piece | None = None
+    whole: list[Piece] = []
     for piece in pieces:
-        if held is not None and _continues(held.text, piece.text):
-            held = Piece(held.text + piece.text, held.start, piece.stop)
-            continue
-        if held is not None:
-            yield _composed(held)
-        held = piece
-    if held is not None:
-        yield _composed(held)
+        if whole and _continues(whole[-1].text, piece.text):
+            whole[-1] = Piece(whole[-1].text + piece.text, whole[-1].start, piece.stop)
+        else:
+            whole.append(piece)
+    return [piece._replace(text=unicodedata.normalize("NFC", piece.text)) for piece in whole]
 
 
 def _continues(before: str, text: str) -> bool:
     """Whether the last letter before and the first one here are one."""
     last = unicodedata.normalize("NFC", before)[-1:]
     return len(unicodedata.normalize("NFC", last + text[:1])) == 1
-
-
-def _composed(piece: Piece) -> Piece:
-    return piece._replace(text=unicodedata.normalize("NFC", piece.text))
-
-
-def _mark(index: int, place: int, start: int | None, ends: Collection[int]) -> str | None:
-    if place == 0 and index == start:
-        return START_MARK
-    return END_MARK if index in ends else None
 
 
 def _name(tokenizer: Tokenizer | PublishedTokenizer, index: int) -> str:

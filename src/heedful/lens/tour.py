@@ -50,8 +50,7 @@ def tour(model: nn.Module, out: Path, *, language: str = "en") -> Tour:
         "logits (B, T, V)": logits.shape,
     }
     drawn, notes = _draw(out, recording.encoder[0][0], recording.cross[0][0], language)
-    plain_shapes = {name: tuple(shape) for name, shape in shapes.items()}
-    return Tour(count_parts(model), feed_forward_shares(model), plain_shapes, drawn, notes)
+    return Tour(count_parts(model), feed_forward_shares(model), dict(shapes), drawn, notes)
 
 
 def _draw(out: Path, encoder: torch.Tensor, cross: torch.Tensor, language: str) -> tuple[list[Path], list[str]]:

@@ -20,30 +20,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..core import (
-    BatchNorm,
-    DecoderLayer,
-    EncoderLayer,
-    FeedForward,
-    GatedFeedForward,
-    LayerNorm,
-    MultiHeadAttention,
-    PostNorm,
-    PreNorm,
-    RecurrentDecoder,
-    RMSNorm,
-    Stack,
-)
+from .. import core
+from ..core import DecoderLayer, EncoderLayer, MultiHeadAttention, PostNorm, PreNorm
 from ..errors import RecordingError
 from .recorder import Look, Recording, record
 
 M = TypeVar("M", bound=nn.Module)
 
-NORMS: dict[type[nn.Module], Literal["layer", "rms", "batch"]] = {
-    LayerNorm: "layer",
-    RMSNorm: "rms",
-    BatchNorm: "batch",
-}
+NormName = Literal["layer", "rms", "batch"]
+NORMS: dict[type[nn.Module], NormName] = {core.LayerNorm: "layer", core.RMSNorm: "rms", core.BatchNorm: "batch"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +50,7 @@ class Part:
     """One part of a layer with its residual and its norm. Statistics are each token's mean and deviation, (T, 2)."""
 
     order: Literal["pre", "post"]
-    norm: Literal["layer", "rms", "batch"] | None  # None: of another make
+    norm: NormName | None  # None: of another make
     before: Tensor  # the norm
     after: Tensor
     entry: Tensor  # (T,) the length of each token's vector as it came
@@ -111,26 +96,21 @@ def trace(module: nn.Module) -> Iterator[Trace]:
     ...     model(source, target)
     >>> seen.numbers[0].query  # (H, Tq, K)
     """
-    if not any(isinstance(part, Stack | RecurrentDecoder) for part in module.modules()):
+    if not any(isinstance(part, core.Stack | core.RecurrentDecoder) for part in module.modules()):
         raise RecordingError(f"a {type(module).__name__} has no encoder or decoder to look into; give a whole model")
     with record(module) as recording, ExitStack() as hooks:  # its hooks come first, so a look is there before ours run
         seen = Trace(recording)
         for part in module.modules():
-            for handle in _hooks(seen, part):
-                hooks.callback(handle.remove)
+            if isinstance(part, MultiHeadAttention):
+                _hook_attention(seen, part, hooks)
+            elif isinstance(part, EncoderLayer | DecoderLayer):
+                _hook_layer(seen, part, hooks)
         yield seen
     seen.over = True
     _refuse_several(seen.looks)
 
 
-def _hooks(seen: Trace, part: nn.Module) -> Iterator[Any]:
-    if isinstance(part, MultiHeadAttention):
-        yield from _attention_hooks(seen, part)
-    elif isinstance(part, EncoderLayer | DecoderLayer):
-        yield from _layer_hooks(seen, part)
-
-
-def _attention_hooks(seen: Trace, attention: MultiHeadAttention) -> Iterator[Any]:
+def _hook_attention(seen: Trace, attention: MultiHeadAttention, hooks: ExitStack) -> None:
     inside: dict[str, Any] = {}
 
     def mixed(mixer: Any, args: tuple[Any, ...], output: Tensor) -> None:
@@ -144,25 +124,25 @@ def _attention_hooks(seen: Trace, attention: MultiHeadAttention) -> Iterator[Any
             x = args[0] if args else kwargs["x"]
             seen.numbers[len(seen.looks) - 1] = Numbers(x=_row(x), **inside)
 
-    yield attention.attention.register_forward_hook(mixed)
-    yield attention.register_forward_hook(ran, with_kwargs=True)
+    hooks.callback(attention.attention.register_forward_hook(mixed).remove)
+    hooks.callback(attention.register_forward_hook(ran, with_kwargs=True).remove)
 
 
-def _layer_hooks(seen: Trace, layer: EncoderLayer | DecoderLayer) -> Iterator[Any]:
+def _hook_layer(seen: Trace, layer: EncoderLayer | DecoderLayer, hooks: ExitStack) -> None:
     parts: dict[str, Part] = {}
     for name, wrap in layer.named_children():
         if isinstance(wrap, PreNorm | PostNorm):
-            yield from _part_hooks(parts, name, wrap)
+            _hook_part(parts, name, wrap, hooks)
 
     def ran(*_: Any) -> None:
         if parts and not seen.over:
             look = seen.looks[-1]  # the layer's own attention knows which layer this was: one module may be several
             seen.layers.append(Layer(look.stack, look.layer, dict(parts)))
 
-    yield layer.register_forward_hook(ran)
+    hooks.callback(layer.register_forward_hook(ran).remove)
 
 
-def _part_hooks(parts: dict[str, Part], name: str, wrap: PreNorm | PostNorm) -> Iterator[Any]:
+def _hook_part(parts: dict[str, Part], name: str, wrap: PreNorm | PostNorm, hooks: ExitStack) -> None:
     inside: dict[str, Tensor] = {}
 
     def normalised(_: nn.Module, args: tuple[Any, ...], output: Tensor) -> None:
@@ -172,22 +152,22 @@ def _part_hooks(parts: dict[str, Part], name: str, wrap: PreNorm | PostNorm) -> 
         inside.update(hidden=_row(args[0]))
 
     def ran(_: nn.Module, args: tuple[Any, ...], output: Tensor) -> None:
-        is_pre = isinstance(wrap, PreNorm)
+        is_pre, activation = isinstance(wrap, PreNorm), getattr(wrap.part, "activation", None)
         parts[name] = Part(
             order="pre" if is_pre else "post",
             norm=next((name for kind, name in NORMS.items() if isinstance(wrap.norm, kind)), None),
             before=_statistics(inside["before"]),
             after=_statistics(inside["after"]),
-            entry=_lengths(_row(args[0])),
-            added=_lengths(_row(output) if is_pre else inside["before"]),
+            entry=_row(args[0]).float().norm(dim=-1),
+            added=(_row(output) if is_pre else inside["before"]).float().norm(dim=-1),
             hidden=inside.get("hidden"),
-            has_zeros=_is_relu(getattr(wrap.part, "activation", None)),
+            has_zeros=activation in (F.relu, torch.relu) or isinstance(activation, nn.ReLU),
         )
 
-    yield wrap.norm.register_forward_hook(normalised)
-    if isinstance(wrap.part, FeedForward | GatedFeedForward):
-        yield wrap.part.narrow.register_forward_pre_hook(widened)
-    yield wrap.register_forward_hook(ran)
+    hooks.callback(wrap.norm.register_forward_hook(normalised).remove)
+    if isinstance(wrap.part, core.FeedForward | core.GatedFeedForward):
+        hooks.callback(wrap.part.narrow.register_forward_pre_hook(widened).remove)
+    hooks.callback(wrap.register_forward_hook(ran).remove)
 
 
 def _row(x: Tensor) -> Tensor:
@@ -198,14 +178,6 @@ def _statistics(x: Tensor) -> Tensor:
     """(T, D) → (T, 2)."""
     deviation, mean = torch.std_mean(x.float(), dim=-1, correction=0)
     return torch.stack([mean, deviation], dim=-1)
-
-
-def _lengths(x: Tensor) -> Tensor:
-    return x.float().norm(dim=-1)
-
-
-def _is_relu(activation: object) -> bool:
-    return activation in (F.relu, torch.relu) or isinstance(activation, nn.ReLU)
 
 
 def _refuse_several(looks: list[Look]) -> None:

@@ -12,9 +12,11 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
+from itertools import product
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ...errors import PictureError
 from ..document import Arrays, position_vectors
@@ -116,35 +118,42 @@ def averaged(points: Sequence[Point], most: int = MOST_POINTS) -> list[Point]:
     """At most so many points, each the mean of its group."""
     n = min(most, len(points))
     groups = (points[len(points) * i // n : len(points) * (i + 1) // n] for i in range(n))
-    return [(_mean([x for x, _ in group]), _mean([y for _, y in group])) for group in groups]
+    return [(sum(x for x, _ in group) / len(group), sum(y for _, y in group) / len(group)) for group in groups]
 
 
-def attention_weights(given: AttentionMap) -> list[list[list[float]]]:
-    """The maps (H, T, S) as lists, after a look at their shape and values."""
-    values: Any = given.weights.tolist() if hasattr(given.weights, "tolist") else given.weights
-    axes = _axes(values)
-    maps = [values] if axes == 2 else list(values) if axes == 3 else []
+def attention_weights(given: AttentionMap) -> Tensor:
+    """The maps (H, T, S), after a look at their shape and values."""
+    weights = _tensor(given.weights)
+    maps = weights[None] if weights is not None and weights.ndim == 2 else weights
     n_rows, n_columns = len(given.target), len(given.source)
-    if not maps or not all(len(one) == n_rows and all(len(row) == n_columns for row in one) for one in maps):
+    if maps is None or not maps.numel() or maps.shape != (len(maps), n_rows, n_columns):
         raise PictureError(
             f"the attention map {given.title!r} names {n_rows} target and {n_columns} source words; "
             "its weights must be (T, S), or (H, T, S) for several heads, and none of them 0"
         )
     if given.heads is not None and len(given.heads) != len(maps):
         raise PictureError(f"the attention map {given.title!r} names {len(given.heads)} heads and has {len(maps)}")
-    if not all(0 <= weight <= 1.01 for one in maps for row in one for weight in row):  # rounding may pass 1
+    if not bool(((maps >= 0) & (maps <= 1.01)).all()):  # rounding may pass 1
         raise PictureError(f"the attention map {given.title!r} holds weights outside 0 to 1; were they scores?")
     return maps
 
 
-def position_table(given: Any) -> list[list[float]]:
-    """The table (T, D) as lists of finite numbers."""
-    table = given.tolist() if hasattr(given, "tolist") else given
-    if not table or not all(isinstance(row, Sequence) and len(row) == len(table[0]) and row for row in table):
+def position_table(given: Any) -> Tensor:
+    """The table (T, D) of finite numbers."""
+    table = _tensor(given)
+    if table is None or table.ndim != 2 or not table.numel():
         raise PictureError("a positional table must be (T, D), neither of them 0")
-    if not all(isinstance(value, int | float) and math.isfinite(value) for row in table for value in row):
+    if not bool(table.isfinite().all()):
         raise PictureError("a positional table must be (T, D), of finite numbers")
-    return [list(row) for row in table]
+    return table
+
+
+def _tensor(given: Any) -> Tensor | None:
+    """None where the rows are not equally long, or hold something that is no number."""
+    try:
+        return torch.as_tensor(given, dtype=torch.float32).detach().cpu()
+    except (TypeError, ValueError):
+        return None
 
 
 def _score(row: ScoreRow) -> dict[str, str]:
@@ -156,10 +165,8 @@ def _score(row: ScoreRow) -> dict[str, str]:
 def _by_length(given: Mapping[str, Sequence[tuple[str, int, float]]]) -> dict[str, Any] | None:
     """A line for each model over the same buckets of source length: [score, sentences], or null."""
     buckets = list(dict.fromkeys(label for rows in given.values() for label, _, _ in rows))
-    lines: list[tuple[str, list[tuple[float, int] | None]]] = []
-    for model, rows in given.items():
-        scores = {label: (score, count) for label, count, score in rows}
-        lines.append((model, [scores.get(label) for label in buckets]))
+    scores = {model: {label: (score, count) for label, count, score in rows} for model, rows in given.items()}
+    lines = [(model, [points.get(label) for label in buckets]) for model, points in scores.items()]
     has_score = any(point and math.isfinite(point[0]) for _, points in lines for point in points)
     return {"buckets": buckets, "lines": lines} if has_score else None
 
@@ -173,15 +180,9 @@ def _table(rows: Rows, most: int | None = None) -> dict[str, Any] | None:
 
 def _confusion(given: Confusion) -> dict[str, Any]:
     """Shares, each row a class, where they can be drawn; and the most frequent mistakes."""
-    mistakes = sorted(
-        (
-            (count, given.labels[row], given.labels[column])
-            for row, counts in enumerate(given.counts)
-            for column, count in enumerate(counts)
-            if row != column and count
-        ),
-        reverse=True,
-    )
+    pairs = product(enumerate(given.labels), repeat=2)
+    counted = [(given.counts[row][column], truth, answer) for (row, truth), (column, answer) in pairs if row != column]
+    mistakes = sorted((mistake for mistake in counted if mistake[0]), reverse=True)
     shares = [[count / max(1, sum(row)) for count in row] for row in given.counts]
     return {
         "labels": list(given.labels),
@@ -231,15 +232,8 @@ def _forecast(given: ForecastPlot) -> dict[str, Any]:
             f"the forecast {given.title!r} has {len(given.patches)} patches and {len(given.weights)} weights; "
             "give a weight for each patch"
         )
-    return {
-        "title": given.title,
-        "known": list(given.known),
-        "truth": list(given.truth),
-        "forecast": list(given.forecast),
-        "lines": {name: list(values) for name, values in given.lines.items()},
-        "patches": [list(patch) for patch in given.patches],
-        "weights": list(given.weights),
-    }
+    values = {name: list(getattr(given, name)) for name in ("known", "truth", "forecast", "patches", "weights")}
+    return {"title": given.title, **values, "lines": {name: list(line) for name, line in given.lines.items()}}
 
 
 def _attention(given: Sequence[AttentionMap], arrays: Arrays) -> dict[str, Any] | None:
@@ -248,7 +242,7 @@ def _attention(given: Sequence[AttentionMap], arrays: Arrays) -> dict[str, Any] 
     left_out: list[list[Any]] = []
     room = MOST_CELLS
     for one in given:
-        weights = torch.tensor(attention_weights(one), dtype=torch.float32)
+        weights = attention_weights(one)
         large = weights[0].numel()
         small = weights.numel() if len(weights) > 1 else 0
         if large > room:
@@ -272,19 +266,10 @@ def _attention(given: Sequence[AttentionMap], arrays: Arrays) -> dict[str, Any] 
     return {"maps": maps, "left_out": left_out} if given else None
 
 
-def _axes(values: Any) -> int:
-    """How deep the lists go; an empty one has no bottom."""
-    if not isinstance(values, list | tuple):
-        return 0
-    return 1 + _axes(values[0]) if values else -9
-
-
 def _training(log: Rows) -> dict[str, Any] | None:
     """A run's log as curves: the losses together, every other quantity on its own; and what a reader must know."""
-    kinds = {
-        kind: [row for row in log if row.get("kind") == kind and _is_number(row.get("step"))]
-        for kind in ("train", "valid")
-    }
+    rows_with_step = [row for row in log if _is_number(row.get("step"))]
+    kinds = {kind: [row for row in rows_with_step if row.get("kind") == kind] for kind in ("train", "valid")}
     losses = [(kind, points) for kind, rows in kinds.items() if (points := _points(rows, "loss"))]
     charts: list[tuple[str, list[tuple[str, list[Point]]]]] = [("loss", losses)]
     for kind in ("valid", "train"):
@@ -316,10 +301,6 @@ def _quantities(rows: Rows) -> list[str]:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
 
 
 def _reading(given: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -358,7 +339,7 @@ def _tallies(group: Mapping[str, Any]) -> Iterator[tuple[str, tuple[int, str]]]:
 
 
 def _positions(given: Any, arrays: Arrays) -> dict[str, Any]:
-    table = torch.tensor(position_table(given), dtype=torch.float32)
+    table = position_table(given)
     return position_vectors("sinusoidal", table[:100], arrays) | {"size": list(table.shape)}
 
 

@@ -26,9 +26,7 @@ const READERS = {
   decimal3: (buffer) => decimal(buffer, 3),
 };
 
-export function bytes(base64) {
-  return Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
-}
+export const bytes = (base64) => Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
 
 async function inflated(base64) {
   const stream = new Blob([bytes(base64)]).stream().pipeThrough(new DecompressionStream("deflate"));

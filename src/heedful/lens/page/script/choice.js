@@ -1,17 +1,21 @@
 // Which attention, head, layer and pair are chosen when the page opens, and how they stay together afterwards.
 
-export function attentionOf(doc, id) {
-  return doc.attentions.find((attention) => attention.id === id);
-}
+export const attentionOf = (doc, id) => doc.attentions.find((attention) => attention.id === id);
 
 // What can be chosen of a layer: the mean, then each head; of one head there is no mean.
-export function headsOf({ heads }) {
-  return heads.length > 1 ? ["mean", ...heads.keys()] : [0];
-}
+export const headsOf = ({ heads }) => (heads.length > 1 ? ["mean", ...heads.keys()] : [0]);
+
+export const kindOf = (attention) => `${attention.stack}.${attention.kind}`;
 
 // Attentions of one kind, from the first layer to the last.
-export function siblings(doc, attention) {
-  return doc.attentions.filter((other) => other.stack === attention.stack && other.kind === attention.kind);
+export function ofKind(doc, kind) {
+  return doc.attentions.filter((attention) => kindOf(attention) === kind).sort((a, b) => a.layer - b.layer);
+}
+
+// The attention of another kind in the same layer, or in the first where there is none.
+export function sameLayer(doc, kind, { layer }) {
+  const layers = ofKind(doc, kind);
+  return layers.find((one) => one.layer === layer) ?? layers[0];
 }
 
 // Where a translation opens: its last cross-attention; anything else: its last layer.
@@ -39,13 +43,11 @@ export function firstChoice(doc) {
     token: null,
     pinned: null,
     pair: { query: Math.min(1, rows - 1), key: 0 },
-    layer: attention ? { stack: attention.stack, layer: attention.layer } : layerOf(doc.layers[0]),
+    layer: layerOf(attention ?? doc.layers[0]),
   };
 }
 
-function layerOf(layer) {
-  return layer ? { stack: layer.stack, layer: layer.layer } : null;
-}
+const layerOf = (layer) => (layer ? { stack: layer.stack, layer: layer.layer } : null);
 
 // A new layer brings its attention with it and the other way round; head, pair and step stay within what there is.
 export function settler(doc) {
@@ -57,7 +59,7 @@ export function settler(doc) {
       attention = there.find((other) => other.kind === attention?.kind) ?? there[0] ?? attention;
       fixed.attention = attention?.id ?? null;
     } else if (changed.includes("attention") && attention) {
-      fixed.layer = { stack: attention.stack, layer: attention.layer };
+      fixed.layer = layerOf(attention);
     }
     if (attention) {
       if (!headsOf(attention).includes(next.head)) fixed.head = clip(next.head, attention.heads.length);
@@ -69,6 +71,4 @@ export function settler(doc) {
   };
 }
 
-function clip(index, size) {
-  return Math.min(Math.max(Number(index) || 0, 0), Math.max(size - 1, 0));
-}
+const clip = (index, size) => Math.min(Math.max(Number(index) || 0, 0), Math.max(size - 1, 0));

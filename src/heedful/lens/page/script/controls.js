@@ -1,34 +1,21 @@
 // The bar that stays in reach: which attention, layer and head; how it is told; how it looks.
-import { attentionOf, headsOf, siblings } from "./choice.js";
-import { clear, dropdown, el, svg } from "./dom.js";
-
-// One attention for each kind, to change between them: the same layer where it exists.
-function kinds(doc, attention) {
-  const firsts = new Map();
-  for (const other of doc.attentions) {
-    const key = `${other.stack}.${other.kind}`;
-    if (!firsts.has(key) || other.layer === attention.layer) firsts.set(key, other.id);
-  }
-  return firsts;
-}
+import { attentionOf, headsOf, kindOf, ofKind, sameLayer } from "./choice.js";
+import { clear, dropdown, el, set, showLists, svg } from "./dom.js";
 
 export function pickers({ doc, state, t }) {
   const root = el("div", { class: "pickers", role: "group" });
   function draw() {
     const attention = attentionOf(doc, state.get("attention"));
     if (!attention) return;
-    const focused = root.querySelector("select:focus")?.dataset.keep;
-    const choices = [...kinds(doc, attention)].map(([key, id]) => [id, t(key)]);
-    const layers = siblings(doc, attention).map((other) => [other.id, String(other.layer)]);
+    const kinds = [...new Set(doc.attentions.map(kindOf))];
+    const choices = kinds.map((kind) => [sameLayer(doc, kind, attention).id, t(kind)]);
+    const layers = ofKind(doc, kindOf(attention)).map((other) => [other.id, String(other.layer)]);
     const heads = headsOf(attention).map((head) => [head, head === "mean" ? t("mean") : String(head)]);
     const pickId = (id) => state.set({ attention: id });
-    const lists = [
+    showLists(set(root, { "aria-label": t("attention") }), [
       dropdown(t("attention"), choices, attention.id, pickId, "attention"), dropdown(t("layer"), layers, attention.id, pickId, "layer"),
       dropdown(t("head"), heads, state.get("head"), (head) => state.set({ head }), "head"),
-    ];
-    clear(root).append(...lists.filter((list) => list.querySelectorAll("option").length > 1));
-    root.setAttribute("aria-label", t("attention"));
-    root.querySelector(`[data-keep="${focused}"]`)?.focus();
+    ]);
   }
   draw();
   state.on(["attention", "head", "language"], draw);
@@ -37,12 +24,10 @@ export function pickers({ doc, state, t }) {
 
 // Two words side by side, one of them pressed.
 function pair(state, key, label, options) {
-  const pressed = (value) => String(state.get(key) === value);
-  return el("div", { class: "either", role: "group", "aria-label": label },
-    options.map(([value, text]) => el("button", {
-      type: "button", "aria-pressed": pressed(value), lang: key === "language" ? value : null,
-      "data-set": `${key}:${value}`, onclick: () => state.set({ [key]: value }),
-    }, text)));
+  return el("div", { class: "either", role: "group", "aria-label": label }, options.map(([value, text]) => el("button", {
+    type: "button", "aria-pressed": String(state.get(key) === value), lang: key === "language" ? value : null,
+    "data-set": `${key}:${value}`, onclick: () => state.set({ [key]: value }),
+  }, text)));
 }
 
 function themeIcon() {
@@ -76,24 +61,16 @@ export function switches({ state, t, levels }, openHelp) {
 // One key for each thing that is done often. A field that takes letters, or uses the arrows itself, comes first;
 // so does a view that handles a key and calls preventDefault.
 
-
 const TAKES_LETTERS = "select, textarea, [contenteditable], dialog[open], input:not([type=range], [type=checkbox], [type=radio])";
 const TAKES_ARROWS = "input, [role=slider], [role=grid], [role=tablist], [role=radiogroup]";
 
-function moveLayer(doc, state, by) {
+// To the attention or head that stands `by` places further, where there is one.
+function move(doc, state, key, by) {
   const attention = attentionOf(doc, state.get("attention"));
   if (!attention) return;
-  const all = siblings(doc, attention);
-  const next = all[all.indexOf(attention) + by];
-  if (next) state.set({ attention: next.id });
-}
-
-function moveHead(doc, state, by) {
-  const attention = attentionOf(doc, state.get("attention"));
-  if (!attention) return;
-  const places = headsOf(attention);
-  const next = places[places.indexOf(state.get("head")) + by];
-  if (next !== undefined) state.set({ head: next });
+  const places = key === "head" ? headsOf(attention) : ofKind(doc, kindOf(attention)).map(({ id }) => id);
+  const next = places[places.indexOf(state.get(key)) + by];
+  if (next !== undefined) state.set({ [key]: next });
 }
 
 function flip(state, key, one, other) {
@@ -104,10 +81,10 @@ export function listen({ doc, state, levels }, openHelp) {
   const looking = {
     ArrowLeft: () => state.set({ step: state.get("step") - 1 }),
     ArrowRight: () => state.set({ step: state.get("step") + 1 }),
-    ArrowUp: () => moveLayer(doc, state, 1),
-    ArrowDown: () => moveLayer(doc, state, -1),
-    "[": () => moveHead(doc, state, -1),
-    "]": () => moveHead(doc, state, 1),
+    ArrowUp: () => move(doc, state, "attention", 1),
+    ArrowDown: () => move(doc, state, "attention", -1),
+    "[": () => move(doc, state, "head", -1),
+    "]": () => move(doc, state, "head", 1),
     m: () => state.set({ head: "mean" }),
     l: () => flip(state, "level", ...levels),
   };
@@ -155,25 +132,26 @@ function store(key, value) {
 
 function readable(key, text, doc, levels) {
   if (text === null) return undefined;
-  if (key === "level") return levels.includes(text) ? text : undefined;
-  if (ALLOWED[key]) return ALLOWED[key].includes(text) ? text : undefined;
-  if (key === "attention") return doc.attentions?.some((attention) => attention.id === text) ? text : undefined;
+  const allowed = { ...ALLOWED, level: levels, attention: doc.attentions?.map(({ id }) => id) ?? [] }[key];
+  if (allowed) return allowed.includes(text) ? text : undefined;
   if (key === "view") return text;
   if (key === "head" && text === "mean") return text;
   return /^\d+$/.test(text) ? Number(text) : undefined;
 }
 
-// The choices that the address holds.
-export function fromAddress(doc, levels) {
-  const given = new URLSearchParams(location.hash.slice(1));
-  const entries = SHARED.map((key) => [key, readable(key, given.get(key), doc, levels)]);
+// Of these keys, those whose text can be read: `textOf(key)` gives it, or null.
+function readAll(keys, textOf, doc, levels) {
+  const entries = keys.map((key) => [key, readable(key, textOf(key), doc, levels)]);
   return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
 }
 
-export function remembered(doc, levels) {
-  const entries = KEPT.map((key) => [key, readable(key, stored(key), doc, levels)]);
-  return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
+// The choices that the address holds.
+export function fromAddress(doc, levels) {
+  const given = new URLSearchParams(location.hash.slice(1));
+  return readAll(SHARED, (key) => given.get(key), doc, levels);
 }
+
+export const remembered = (doc, levels) => readAll(KEPT, stored, doc, levels);
 
 // Keep what the reader changes from here on, and follow an address that changes.
 export function remember(state, doc, levels) {

@@ -2,32 +2,29 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-function fill(node, attributes, children) {
+const isAbsent = (value) => value === null || value === undefined || value === false;
+
+// Attributes, listeners (onclick: go) and styles of a node that is there; absent ones stay as they are.
+export function set(node, attributes) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
-    if (value === null || value === undefined || value === false) continue;
+    if (isAbsent(value)) continue;
     if (name.startsWith("on") && typeof value === "function") node.addEventListener(name.slice(2), value);
-    else if (name === "style" && typeof value === "object") style(node, value);
+    else if (name === "style" && typeof value === "object") Object.entries(value).forEach((rule) => node.style.setProperty(...rule));
     else node.setAttribute(name, value === true ? "" : value);
-  }
-  for (const child of children.flat(Infinity)) {
-    if (child !== null && child !== undefined && child !== false) node.append(child);
   }
   return node;
 }
 
-function style(node, rules) {
-  for (const [name, value] of Object.entries(rules)) node.style.setProperty(name, value);
+function fill(node, attributes, children) {
+  set(node, attributes).append(...children.flat(Infinity).filter((child) => !isAbsent(child)));
+  return node;
 }
 
 // el("button", { class: "quiet", onclick: go, "aria-label": "Next" }, "›"): null and false leave out.
-export function el(tag, attributes, ...children) {
-  return fill(document.createElement(tag), attributes, children);
-}
+export const el = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
 
 // The same for SVG.
-export function svg(tag, attributes, ...children) {
-  return fill(document.createElementNS(SVG, tag), attributes, children);
-}
+export const svg = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
 
 // Take everything out of a node.
 export function clear(node) {
@@ -55,6 +52,13 @@ export function dropdown(name, options, chosen, choose, key) {
   return el("label", { class: "pick" }, el("span", {}, name), select);
 }
 
+// Lists side by side, drawn anew: one that offers no choice is left out, and the one in use keeps its focus.
+export function showLists(root, lists) {
+  const focused = root.querySelector("select:focus")?.dataset.keep;
+  clear(root).append(...lists.filter((list) => list.querySelectorAll("option").length > 1));
+  root.querySelector(`[data-keep="${focused}"]`)?.focus();
+}
+
 // Keys that a node takes for itself: `handle(key, event)` says false of those it leaves to the page.
 export function onKeys(node, handle) {
   node.addEventListener("keydown", (event) => {
@@ -65,7 +69,11 @@ export function onKeys(node, handle) {
 }
 
 // Calls back when the pointer comes upon a node and when it leaves.
-export function onHover(node, enter, leave) {
-  node.addEventListener("pointerenter", enter);
-  node.addEventListener("pointerleave", leave);
+export const onHover = (node, enter, leave) => set(node, { onpointerenter: enter, onpointerleave: leave });
+
+// Which of `rows` × `columns` equal cells of a node the pointer is in: [row, column], the nearest where it is outside.
+export function cellUnder(event, node, rows, columns) {
+  const box = node.getBoundingClientRect();
+  const place = (share, count) => Math.min(count - 1, Math.max(0, Math.floor(share * count)));
+  return [place((event.clientY - box.top) / box.height, rows), place((event.clientX - box.left) / box.width, columns)];
 }

@@ -57,8 +57,7 @@ function hold(root) {
 
 // Mark the view that is read now: the last that has come up to a third of the window.
 function follow(links, root) {
-  let current = null;
-  let planned = false;
+  let current = null, planned = false;
   function mark() {
     planned = false;
     const above = [...links.keys()].filter((panel) => panel.getBoundingClientRect().top < innerHeight / 3);
@@ -77,7 +76,6 @@ function follow(links, root) {
 }
 
 // What each key does, in a box that any key closes.
-
 
 // Gives the box and the function that opens it.
 function help({ t }, keys) {

@@ -1,8 +1,6 @@
 // What the reader has chosen. Views listen to it; nothing else is shared between them.
 
-function same(a, b) {
-  return a === b || JSON.stringify(a) === JSON.stringify(b);
-}
+const same = (a, b) => a === b || JSON.stringify(a) === JSON.stringify(b);
 
 // `settle(next, changed)` may correct what does not fit together before anyone hears of it.
 export function createState(initial, settle = () => ({})) {

@@ -24,6 +24,12 @@ export function columnSums(map) {
   return sums;
 }
 
+export const total = (values) => values.reduce((sum, value) => sum + value, 0);
+export const mean = (values) => total(values) / values.length;
+
+/** Entropy in bits of shares that sum to 1. */
+export const entropy = (shares) => total([...shares].map((share) => (share > 0 ? -share * Math.log2(share) : 0)));
+
 export function largest(values) {
   let most = 0;
   for (const value of values) if (Math.abs(value) > most) most = Math.abs(value);
@@ -66,9 +72,7 @@ export function shrunk(map, side) {
   return { shape: [height, width], data };
 }
 
-export function difference(a, b) {
-  return { shape: a.shape, data: a.data.map((value, place) => value - b.data[place]) };
-}
+export const difference = (a, b) => ({ shape: a.shape, data: a.data.map((value, place) => value - b.data[place]) });
 
 /** Jensen–Shannon distance of two rows of weights: 0 the same, 1 nothing in common. */
 export function jensenShannon(p, q) {

@@ -1,29 +1,17 @@
 // Which attention and head the reader chose, and its weights.
 import { averaged, rowOf } from "./measure.js";
-import { attentionOf as byId, headsOf } from "../choice.js";
-import { clear, dropdown, el } from "../dom.js";
+import { attentionOf as byId, headsOf, kindOf, ofKind, sameLayer } from "../choice.js";
+import { dropdown, el, set, showLists } from "../dom.js";
 
 const KINDS = ["encoder.self", "decoder.self", "decoder.cross"];
 
-export const kindOf = (attention) => `${attention.stack}.${attention.kind}`;
-
 /** The kinds this model has, in the order in which a sentence passes them. */
-function kindsOf(doc) {
-  return KINDS.filter((kind) => doc.attentions.some((attention) => kindOf(attention) === kind));
-}
+const kindsOf = (doc) => KINDS.filter((kind) => doc.attentions.some((attention) => kindOf(attention) === kind));
 
-export function ofKind(doc, kind) {
-  return doc.attentions.filter((attention) => kindOf(attention) === kind).sort((a, b) => a.layer - b.layer);
-}
-
-export function attentionOf({ doc, state }) {
-  return byId(doc, state.get("attention"));
-}
+export const attentionOf = ({ doc, state }) => byId(doc, state.get("attention"));
 
 /** The head asked for, or the last there is: layers of one model may differ in heads. */
-export function headOf(attention, head) {
-  return head === "mean" ? head : Math.min(head, attention.heads.length - 1);
-}
+export const headOf = (attention, head) => head === "mean" ? head : Math.min(head, attention.heads.length - 1);
 
 /** The attention and head that all views share. */
 export function chosen(context) {
@@ -65,9 +53,7 @@ export function latest(draw) {
 const made = new WeakMap();
 
 /** Rows that are named by what they write: the sequence "written". */
-export function writes({ written }, { kind }) {
-  return kind === "cross" && Boolean(written);
-}
+export const writes = ({ written }, { kind }) => kind === "cross" && Boolean(written);
 
 /** The names of the sequences of an attention. */
 export function sidesOf(doc, attention) {
@@ -92,14 +78,12 @@ export function tokensAt(doc, attention) {
 
 /** For the words above a view: "cross" where its rows are named by what they write. */
 export function crossVariant(doc, state) {
-  const attention = doc.attentions.find((one) => one.id === state.get("attention"));
+  const attention = byId(doc, state.get("attention"));
   return attention && writes(doc, attention) ? "cross" : "";
 }
 
 /** A kind's name for the reading level. */
-export function kindName({ state, t }, kind) {
-  return t(state.get("level") === "deep" ? `${kind}.deep` : kind);
-}
+export const kindName = ({ state, t }, kind) => t(state.get("level") === "deep" ? `${kind}.deep` : kind);
 
 /** "Layer 2 · Head 5", "Layer 2 · Mean", or of an only head "Layer 2". */
 export function headName({ t }, { attention, head }) {
@@ -109,20 +93,17 @@ export function headName({ t }, { attention, head }) {
 
 // Controls of the attention views: tabs for the kind, lists for a second head.
 
-/** Lists for a layer and a head: `get()` gives both, `set(attention, head)` keeps them. A list of one is not shown. */
-export function picker({ doc, state, t }, { get, set }) {
+/** Lists for a layer and a head: `get()` gives both, `choose(attention, head)` keeps them. A list of one is not shown. */
+export function picker({ doc, state, t }, get, choose) {
   const row = el("div", { class: "picks" });
   const draw = () => {
     const { attention, head } = get(), layers = ofKind(doc, kindOf(attention));
     const heads = headsOf(attention).map((one) => [one, one === "mean" ? t("mean") : String(one)]);
-    const focused = row.querySelector("select:focus")?.dataset.keep;
-    const lists = [
-      dropdown(t("layer"), layers.map((one) => [one, String(one.layer)]), attention, (one) => set(one, head), "layer"),
-      dropdown(t("head"), heads, head, (number) => set(attention, number), "head"),
-    ];
-    clear(row).append(...lists.filter((list) => list.querySelectorAll("option").length > 1));
+    showLists(row, [
+      dropdown(t("layer"), layers.map((one) => [one, String(one.layer)]), attention, (one) => choose(one, head), "layer"),
+      dropdown(t("head"), heads, head, (number) => choose(attention, number), "head"),
+    ]);
     row.hidden = !row.childElementCount;
-    row.querySelector(`[data-keep="${focused}"]`)?.focus();
   };
   state.on(["attention", "head", "compare", "language"], draw);
   draw();
@@ -133,17 +114,14 @@ export function picker({ doc, state, t }, { get, set }) {
 export function kindTabs(context) {
   const { doc, state } = context, kinds = kindsOf(doc);
   if (kinds.length < 2) return null;
-  const choose = (kind) => {
-    const layers = ofKind(doc, kind), { attention } = chosen(context);
-    state.set({ attention: (layers.find((one) => one.layer === attention.layer) ?? layers[0]).id });
-  };
+  const choose = (kind) => state.set({ attention: sameLayer(doc, kind, chosen(context).attention).id });
   const buttons = kinds.map((kind) => el("button", { type: "button", onclick: () => choose(kind) }));
   const row = el("div", { class: "tabs", role: "group" }, buttons);
   const name = () => {
-    row.setAttribute("aria-label", context.t("attention"));
+    set(row, { "aria-label": context.t("attention") });
     buttons.forEach((button, place) => {
       button.textContent = context.t(kinds[place]);
-      button.setAttribute("aria-pressed", String(kinds[place] === kindOf(chosen(context).attention)));
+      set(button, { "aria-pressed": String(kinds[place] === kindOf(chosen(context).attention)) });
     });
   };
   state.on(["attention", "language"], name);

@@ -118,9 +118,7 @@ export function lineChart({ series, width, high = 170, right = 10, domain, range
 }
 
 // The look of the nth of several lines.
-export function lineLook(n) {
-  return { stroke: hue(n), "stroke-dasharray": DASHES[n % DASHES.length] };
-}
+export const lineLook = (n) => ({ stroke: hue(n), "stroke-dasharray": DASHES[n % DASHES.length] });
 
 const BAR_ROW = 30;
 

@@ -112,9 +112,7 @@ function cellAt({ places, cell, high, across, down }, x, y) {
 const VECTOR = 60; // up to 60 × 60 every cell is its own shape, beyond it the map is a picture
 
 /** Whether a map has too many tokens to draw it cell by cell. */
-export function isLarge({ rows, columns }) {
-  return Math.max(rows.length, columns.length) > VECTOR;
-}
+export const isLarge = ({ rows, columns }) => Math.max(rows.length, columns.length) > VECTOR;
 
 /** Draws all panels anew; gives for each the function that moves its frames to a cell. */
 export function paint(drawing, spec, sizes) {

@@ -1,11 +1,9 @@
 // Numbers in rows and columns, whatever array they stand in.
 import { divergingBytes, shadeBytes } from "../color.js";
-import { onKeys, svg } from "../dom.js";
+import { cellUnder, onKeys, set, svg } from "../dom.js";
 import { columnNames, fitted, label, widthOf } from "./text.js";
 
-export function grid(rows, columns, at) {
-  return { rows, columns, at };
-}
+export const grid = (rows, columns, at) => ({ rows, columns, at });
 
 // The last two axes of an array, at given places of the axes before them.
 export function plane(array, ...lead) {
@@ -13,9 +11,7 @@ export function plane(array, ...lead) {
   return grid(rows, columns, (row, column) => array.at(...lead, row, column));
 }
 
-export function row(source, index) {
-  return Array.from({ length: source.columns }, (_, column) => source.at(index, column));
-}
+export const row = (source, index) => Array.from({ length: source.columns }, (_, column) => source.at(index, column));
 
 // The size that all but one number in a hundred stay within: a giant does not make all others pale.
 export function usual(source) {
@@ -41,6 +37,11 @@ export function pixels(source, bytes) {
   return canvas.toDataURL();
 }
 
+// A picture of pixels, as sharp as they are and as large as its attributes say.
+export function picture(href, attributes) {
+  return svg("image", { href, preserveAspectRatio: "none", "image-rendering": "pixelated", ...attributes });
+}
+
 // A map of cells under the pointer and the arrow keys: which cell is looked at, which is chosen.
 
 const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
@@ -48,39 +49,29 @@ const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRi
 // `look(row, column, box)` is told the cell, `leave()` that there is none, `choose(row, column)` of a click or
 // Enter; the keys begin at `start`.
 export function cells({ rows, columns, width, height, name, look, leave, choose, key, start = [0, 0] }) {
-  const high = height / rows;
-  const wide = width / columns;
-  const cursor = svg("rect", { width: wide, height: high, fill: "none", stroke: "var(--accent-2)", "stroke-width": 2 });
+  const [high, wide] = [height / rows, width / columns];
+  const cursor = svg("rect", {
+    width: wide, height: high, fill: "none", stroke: "var(--accent-2)", "stroke-width": 2,
+    style: { "pointer-events": "none", display: "none" },
+  });
   const ground = svg("rect", { width, height, fill: "transparent" });
-  const node = svg("g", { tabindex: 0, role: choose ? "button" : "img", "aria-label": name }, ground, cursor);
-  if (key) node.setAttribute("data-keep", key);
-  if (choose) node.style.cursor = "pointer";
-  cursor.style.pointerEvents = "none";
-  cursor.style.display = "none";
   let at = start;
 
   function show(row, column) {
     at = [row, column];
-    cursor.setAttribute("x", column * wide);
-    cursor.setAttribute("y", row * high);
-    cursor.style.display = "";
+    set(cursor, { x: column * wide, y: row * high, style: { display: "" } });
     look?.(row, column, cursor.getBoundingClientRect());
   }
   function hide() {
     cursor.style.display = "none";
     leave?.();
   }
-  function under(event) {
-    const box = ground.getBoundingClientRect();
-    const place = (value, count) => Math.min(count - 1, Math.max(0, Math.floor(value * count)));
-    return [place((event.clientY - box.top) / box.height, rows), place((event.clientX - box.left) / box.width, columns)];
-  }
-
-  node.addEventListener("pointermove", (event) => show(...under(event)));
-  node.addEventListener("pointerleave", hide);
-  node.addEventListener("click", (event) => choose?.(...under(event)));
-  node.addEventListener("focus", () => node.matches(":focus-visible") && show(...at));
-  node.addEventListener("blur", hide);
+  const under = (event) => cellUnder(event, ground, rows, columns);
+  const node = svg("g", {
+    tabindex: 0, role: choose ? "button" : "img", "aria-label": name, "data-keep": key, style: choose && { cursor: "pointer" },
+    onpointermove: (event) => show(...under(event)), onpointerleave: hide, onclick: (event) => choose?.(...under(event)),
+    onfocus: () => node.matches(":focus-visible") && show(...at), onblur: hide,
+  }, ground, cursor);
   onKeys(node, (key) => {
     const move = MOVES[key];
     if (move) show((at[0] + move[0] + rows) % rows, (at[1] + move[1] + columns) % columns);
@@ -92,8 +83,7 @@ export function cells({ rows, columns, width, height, name, look, leave, choose,
 
 // A matrix as a heat map, and equations of such maps.
 
-const SIGN = 30;
-const TITLE = 20;
+const SIGN = 30, TITLE = 20;
 const NAME = 11; // size of a token's name
 const LEAST = 4; // a smaller cell has none
 
@@ -108,13 +98,12 @@ export function shares(source) {
 }
 
 function hatch(width, height) {
-  const lines = [];
+  let d = "";
   for (let start = 5 - height; start < width; start += 5) {
-    const from = Math.max(0, start);
-    const to = Math.min(width, start + height);
-    lines.push(`M${from} ${from - start}L${to} ${to - start}`);
+    const [from, to] = [Math.max(0, start), Math.min(width, start + height)];
+    d += `M${from} ${from - start}L${to} ${to - start}`;
   }
-  return svg("path", { d: lines.join(""), stroke: "var(--line)", "stroke-width": 1, fill: "none" });
+  return svg("path", { d, stroke: "var(--line)", "stroke-width": 1, fill: "none" });
 }
 
 function partings(count, unit, along) {

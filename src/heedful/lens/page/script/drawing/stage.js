@@ -14,8 +14,7 @@ export function redrawn(root, state, keys, draw) {
   root.append(stage);
   const note = tooltip(root);
   root.style.position = "relative";
-  let turn = 0;
-  let width = 0;
+  let turn = 0, width = 0;
 
   async function again() {
     turn += 1;
@@ -70,8 +69,7 @@ function tooltip(root) {
 
 // Steps one below the other: what happens in words, and beside it (on a phone: below it) what it looks like.
 
-const WORDS = 236;
-const GUTTER = 34;
+const WORDS = 236, GUTTER = 34;
 const APART = 28; // between words and drawing
 const GAP = 34;
 
@@ -88,8 +86,7 @@ export function stepFigure(width, steps, name) {
   const node = svg("svg", { width, role: "group", "aria-label": name });
   const rail = svg("path", { stroke: "var(--line)", "stroke-width": 1.2, fill: "none" });
   node.append(rail);
-  let y = 0;
-  let last = 0;
+  let y = 0, last = 0;
   steps.forEach((step, index) => {
     const foot = y + 17;
     node.append(...numbered(index, foot));

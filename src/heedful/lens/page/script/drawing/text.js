@@ -1,5 +1,5 @@
 // Text in an SVG: how wide it is, where its lines end, how its numbers are written.
-import { svg } from "../dom.js";
+import { set, svg } from "../dom.js";
 
 const MEASURED = 20, widths = new Map();
 let pen = null;
@@ -58,14 +58,10 @@ export function number(value, digits = 3) {
 }
 
 // Three digits that count, whatever the size.
-export function brief(value) {
-  return String(Number(value.toPrecision(3))).replace("-", "−");
-}
+export const brief = (value) => String(Number(value.toPrecision(3))).replace("-", "−");
 
 // A probability as a number: what is not nothing does not look like it.
-export function small(share) {
-  return share > 0 && share < 0.0005 ? "<0.001" : number(share);
-}
+export const small = (share) => share > 0 && share < 0.0005 ? "<0.001" : number(share);
 
 export function percent(share) {
   if (share < 0.001) return share > 0 ? "<0.1%" : "0%";
@@ -78,9 +74,7 @@ const LIMIT = 14, SLANT = (50 * Math.PI) / 180;
 const UPRIGHT = /[\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u4e00-\u9fff\uac00-\ud7a3]/;
 /** Gives a drawing its size; `left` is where its first column of pixels stands. */
 export function resize(drawing, width, height, left = 0) {
-  drawing.setAttribute("width", width);
-  drawing.setAttribute("height", height);
-  drawing.setAttribute("viewBox", `${left} 0 ${width} ${height}`);
+  return set(drawing, { width, height, viewBox: `${left} 0 ${width} ${height}` });
 }
 
 /** A token's name as it fits on an axis; a space or a line break is shown by a sign. */
@@ -125,9 +119,7 @@ function stacked(name, x, y, size) {
   return svg("text", { "font-size": size, "text-anchor": "middle" }, ...lines);
 }
 
-export function rowName(name, x, y, size) {
-  return text(name, x, y + size * 0.36, size, { "text-anchor": "end" });
-}
+export const rowName = (name, x, y, size) => text(name, x, y + size * 0.36, size, { "text-anchor": "end" });
 
 // Tokens as a reader wants to see them.
 
@@ -136,9 +128,7 @@ const SIGNS = { "▶": "▸", "⏹": "■", "\n": "⏎", "\t": "⇥" };
 const BROKEN = /(?:\ufffd|<0x[0-9A-F]{2}>)+/gi;
 export const PART = "◌"; // of a letter: a token may hold only some of its bytes
 
-function legible(text) {
-  return text.replace(BROKEN, PART).replace(/[▶⏹\n\t]/g, (sign) => SIGNS[sign]);
-}
+const legible = (text) => text.replace(BROKEN, PART).replace(/[▶⏹\n\t]/g, (sign) => SIGNS[sign]);
 
 // A token on its own, without the spaces around it.
 export function visible(text) {
@@ -148,9 +138,7 @@ export function visible(text) {
 }
 
 // The same with the space it begins with: beside others in a list, that matters.
-export function spelled(text) {
-  return visible(text.replace(/^[ ▁Ġ]+/, (spaces) => "␣".repeat(spaces.length)));
-}
+export const spelled = (text) => visible(text.replace(/^[ ▁Ġ]+/, (spaces) => "␣".repeat(spaces.length)));
 
 // For an SVG, with that space less strong than the letters.
 export function marked(text) {
@@ -183,8 +171,7 @@ export function fittedEnd(text, width, size) {
 // takes up to `airy` between its words.
 export function wrapWords(texts, width, { size, padding = 6, gap = 4, airy = gap, centred = false }) {
   const boxes = [];
-  let x = 0;
-  let line = 0;
+  let x = 0, line = 0;
   for (const text of texts) {
     const wide = Math.min(width, Math.max(widthOf(text, size) + 2 * padding, 18));
     if (x > 0 && x + wide > width) {
@@ -194,17 +181,13 @@ export function wrapWords(texts, width, { size, padding = 6, gap = 4, airy = gap
     boxes.push({ x, width: wide, line });
     x += wide + gap;
   }
-  if (line === 0) loosen(boxes, Math.min(airy - gap, (width - x + gap) / Math.max(1, texts.length - 1)));
+  const more = line === 0 ? Math.min(airy - gap, (width - x + gap) / Math.max(1, texts.length - 1)) : 0;
+  boxes.forEach((box, place) => (box.x += place * more));
   if (centred) centre(boxes, width);
   return { boxes, lines: texts.length ? line + 1 : 0 };
 }
 
-function loosen(boxes, more) {
-  boxes.forEach((box, place) => (box.x += place * more));
-}
-
 function centre(boxes, width) {
-  const ends = new Map();
-  for (const box of boxes) ends.set(box.line, box.x + box.width);
+  const ends = new Map(boxes.map((box) => [box.line, box.x + box.width]));
   for (const box of boxes) box.x += (width - ends.get(box.line)) / 2;
 }

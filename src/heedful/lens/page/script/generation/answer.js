@@ -5,14 +5,10 @@ export function firstRow(doc) {
 }
 
 // Whether what this row predicted was there already: a text to go on from, or a person's answer.
-export function isGiven(doc, row) {
-  return Boolean(doc.given) || row < firstRow(doc);
-}
+export const isGiven = (doc, row) => Boolean(doc.given) || row < firstRow(doc);
 
 // For the words above a view: "given" where a person wrote the answer.
-export function givenVariant(doc) {
-  return doc.given ? "given" : "";
-}
+export const givenVariant = (doc) => (doc.given ? "given" : "");
 
 export function currentRow(doc, state) {
   const row = state.get("step") ?? firstRow(doc);
@@ -44,9 +40,7 @@ function cut(doc, read) {
 }
 
 // What the tokens add up to: a letter is there once it is complete.
-function spelling(tokens) {
-  return tokens.map(({ text, part }) => (part ? text.replace(/◌$/, "") : text)).join("");
-}
+const spelling = (tokens) => tokens.map(({ text, part }) => (part ? text.replace(/◌$/, "") : text)).join("");
 
 // Tokens of one word are written together.
 function glued(read) {

@@ -25,9 +25,7 @@ export function wayTo(tree, node) {
   return way;
 }
 
-export function textOf(tree, node) {
-  return visible(joined(wayTo(tree, node).map((one) => one.text)));
-}
+export const textOf = (tree, node) => visible(joined(wayTo(tree, node).map((one) => one.text)));
 
 // Where a branch got to: the best of what was kept after it.
 export function furthest(tree, node) {
@@ -43,9 +41,7 @@ export function instead(tree, step, text, share) {
 }
 
 // 1 for the most probable of its step.
-function rankOf(tree, node) {
-  return 1 + tree.columns[node.step].filter((other) => other.logprob > node.logprob).length;
-}
+const rankOf = (tree, node) => 1 + tree.columns[node.step].filter((other) => other.logprob > node.logprob).length;
 
 const greedier = (tree) => (node) => tree.children.get(node.parent).some((sibling) => sibling.logprob > node.logprob);
 

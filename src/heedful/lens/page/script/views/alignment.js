@@ -2,12 +2,10 @@
 import { largest } from "../attention/measure.js";
 import { latest } from "../attention/selection.js";
 import { shadeBytes } from "../color.js";
-import { clear, el, onHover, onKeys, onWidth, svg } from "../dom.js";
-import { pixels, plane } from "../drawing/matrix.js";
+import { cellUnder, clear, dropdown, el, onHover, onKeys, onWidth, set, svg } from "../dom.js";
+import { picture, pixels, plane } from "../drawing/matrix.js";
 import { columnNames, fitted, label, number, percent, resize, rowName, short, widthOf } from "../drawing/text.js";
 import { givenVariant } from "../generation/answer.js";
-
-export const name = "alignment";
 
 const SIDE_BY_SIDE = 700; // the width that pairs and map need beside each other
 const LEGIBLE = 18; // a map of smaller cells takes the whole width
@@ -15,27 +13,20 @@ const GAP = 26;
 const LONG = 700; // higher pairs would hide a map below them
 const WHOLE = 900; // what is higher scrolls in its box
 
-export function fits(doc) {
-  return Boolean(doc.alignment?.maps.length && doc.alignment.source.length && doc.alignment.target.length);
-}
-
+export const name = "alignment";
+export const fits = ({ alignment }) => Boolean(alignment?.maps.length && alignment.source.length && alignment.target.length);
 export const variant = givenVariant;
 
 export function mount(root, context) {
   const { doc, state, arrays, t } = context;
   const { source, target, maps, chosen } = doc.alignment;
-  const select = el("select", {});
-  const picked = el("label", { class: "pick" }, el("span", {}), select);
-  const box = el("div", { class: "pairs", tabindex: 0, role: "region" });
-  const picture = svg("svg", { role: "img" });
+  const picks = el("div", { class: "picks" });
+  const drawing = svg("svg", { role: "img" });
+  const box = el("div", { class: "pairs", tabindex: 0, role: "region" }, drawing);
   const sentence = el("p", { class: "readout", "aria-live": "polite" });
   const aside = el("p", { class: "readout aside" });
-  box.append(picture);
-  root.append(el("div", { class: "picks" }, picked), box, sentence, aside);
-  let index = chosen;
-  let width = 0;
-  let weights = null;
-  let parts = [];
+  root.append(picks, box, sentence, aside);
+  let index = chosen, width = 0, weights = null, parts = [];
   let walked = -1; // the link the keyboard stands at
 
   const given = doc.alignment.links.toSorted((a, b) => a[1] - b[1] || a[0] - b[0]);
@@ -44,20 +35,18 @@ export function mount(root, context) {
   function draw() {
     if (!width || !weights) return;
     const links = linksNow();
-    const half = width * 0.5;
-    const beside = width >= SIDE_BY_SIDE && cellSize({ source, target, width: half }).cell >= LEGIBLE;
-    const deep = state.get("level") === "deep";
-    const room = beside ? half : width;
+    const beside = width >= SIDE_BY_SIDE && cellSize({ source, target, width: width / 2 }).cell >= LEGIBLE;
+    const room = beside ? width / 2 : width;
     const about = { source, target, links, weights, watch, t };
-    const pairs = pairsOf({ ...about, width: beside ? width * 0.46 : width, deep });
+    const pairs = pairsOf({ ...about, width: beside ? width * 0.46 : width, deep: state.get("level") === "deep" });
     const map = mapOf({ ...about, width: room });
     const [upper, lower] = pairs.height > LONG ? [map, pairs] : [pairs, map]; // where they stand one below the other
     if (beside) map.node.setAttribute("transform", `translate(${width - room} 0)`);
     else lower.node.setAttribute("transform", `translate(0 ${upper.height + GAP})`);
-    clear(picture).append(pairs.node, map.node);
+    clear(drawing).append(pairs.node, map.node);
     parts = [pairs, map];
     const height = Math.ceil(beside ? Math.max(pairs.height, map.height) : upper.height + GAP + lower.height);
-    resize(picture, Math.max(width, map.width), height);
+    resize(drawing, Math.max(width, map.width), height);
     box.style.maxHeight = height <= WHOLE ? "none" : "";
     tell(links);
   }
@@ -65,8 +54,8 @@ export function mount(root, context) {
   function tell(links) {
     const share = ([from, to]) => weights.at(to, from);
     const named = links.slice(0, 30).map(([from, to]) => `${target[to]} ← ${source[from]}`).join(", ");
-    picture.setAttribute("aria-label", t("label", { source: source.length, target: target.length, pairs: named }));
-    box.setAttribute("aria-label", t("title"));
+    set(drawing, { "aria-label": t("label", { source: source.length, target: target.length, pairs: named }) });
+    set(box, { "aria-label": t("title") });
     const weakest = links.reduce((low, link) => (share(link) < share(low) ? link : low), links[0]);
     const count = links.filter((link) => share(link) > 0.5).length;
     const about = weakest && { source: source[weakest[0]], target: target[weakest[1]], share: percent(share(weakest)) };
@@ -85,10 +74,9 @@ export function mount(root, context) {
 
   function name() {
     const named = ({ layer, head }) => (layer === null ? t("all") : t(head === null ? "layer" : "one", { layer, head }));
-    picked.firstChild.textContent = t("from");
-    const marked = (map, place) => (place === chosen ? t("chosen", { name: named(map) }) : named(map));
-    clear(select).append(...maps.map((map, place) => el("option", { value: place }, marked(map, place))));
-    select.value = String(index);
+    const marked = (map, place) => [place, place === chosen ? t("chosen", { name: named(map) }) : named(map)];
+    const choose = (place) => ((index = place), load());
+    clear(picks).append(dropdown(t("from"), maps.map(marked), index, choose, "from"));
     draw();
   }
 
@@ -105,7 +93,6 @@ export function mount(root, context) {
 
   const show = latest((map) => ((weights = map), draw()));
   const load = () => show(arrays.get(maps[index].weights));
-  select.addEventListener("change", () => ((index = Number(select.value)), load()));
   onWidth(box, (wide) => ((width = wide), draw()));
   state.on(["level", "language", "theme"], name);
   name();
@@ -114,8 +101,7 @@ export function mount(root, context) {
 
 // Source words on the left, target words on the right, a line for each pair: the thicker, the surer.
 
-const ROW = 30;
-const TOP = 26;
+const ROW = 30, TOP = 26;
 
 // Each target word with the source word it looks at most: [source, target].
 function bestLinks({ shape: [targets, sources], at }) {
@@ -133,7 +119,6 @@ function pairsOf({ source, target, links, weights, width, watch, deep, t }) {
   const left = wide(source) + 18;
   const right = width - wide(target) - 18 - (deep ? 40 : 0);
   const y = (place, count) => TOP + (place + 0.5) * ROW * (rows / count); // both sides are equally high
-  const node = svg("g");
   const lines = links.map(([from, to]) => {
     const [a, b, middle] = [y(from, source.length), y(to, target.length), (right - left) * 0.45];
     const share = weights.at(to, from);
@@ -149,13 +134,10 @@ function pairsOf({ source, target, links, weights, width, watch, deep, t }) {
   const link = (side) => (place) => links.find((pair) => pair[side] === place) ?? null;
   const sources = words(source, { x: left - 10, anchor: "end" }, link(0));
   const targets = words(target, { x: right + 10 }, link(1));
-  node.append(label(t("source"), left - 10, 13, { anchor: "end" }), label(t("target"), right + 10, 13));
-  node.append(...lines, ...sources, ...targets);
-  if (deep) {
-    for (const [from, to] of links) {
-      node.append(label(percent(weights.at(to, from)), width, y(to, target.length) + 4, { size: 11, anchor: "end" }));
-    }
-  }
+  const shares = deep && links.map(([from, to]) =>
+    label(percent(weights.at(to, from)), width, y(to, target.length) + 4, { size: 11, anchor: "end" }));
+  const titles = [label(t("source"), left - 10, 13, { anchor: "end" }), label(t("target"), right + 10, 13)];
+  const node = svg("g", {}, titles, lines, sources, targets, shares);
 
   // The pair looked at stands out; null: all alike.
   function light(pair) {
@@ -195,12 +177,13 @@ function mapOf({ source, target, links, weights, width, watch, t }) {
   const above = named && columnNames(sizes.words[0], cell, 12);
   const [side, slant] = named ? [sizes.side, above.height] : [18, 22];
   const [wide, high] = [cell * source.length, cell * target.length];
-  const node = svg("g");
   const inner = svg("g", { transform: `translate(${side} ${slant})` });
   const area = { width: wide, height: high };
   const most = largest(weights.data);
-  const image = { href: pixels(plane(weights), (share) => shadeBytes(share / most)), preserveAspectRatio: "none", "image-rendering": "pixelated" };
-  inner.append(svg("image", { ...image, ...area }), svg("rect", { ...area, fill: "none", stroke: "var(--line)" }));
+  inner.append(
+    picture(pixels(plane(weights), (share) => shadeBytes(share / most)), area),
+    svg("rect", { ...area, fill: "none", stroke: "var(--line)" }),
+  );
   if (named) {
     const names = svg("g", { fill: "var(--ink)" });
     sizes.words[1].forEach((word, row) => names.append(rowName(short(word), -8, (row + 0.5) * cell, 12)));
@@ -208,33 +191,25 @@ function mapOf({ source, target, links, weights, width, watch, t }) {
     inner.append(names);
     for (const [from, to] of links) {
       const ring = { cx: (from + 0.5) * cell, cy: (to + 0.5) * cell, r: cell * 0.2, fill: "none", "stroke-width": 2 };
-      inner.append(svg("circle", { ...ring, stroke: "var(--paper)", "stroke-width": 4 }));
-      inner.append(svg("circle", { ...ring, stroke: "var(--accent-2)" }));
+      const rings = [{ stroke: "var(--paper)", "stroke-width": 4 }, { stroke: "var(--accent-2)" }];
+      inner.append(...rings.map((look) => svg("circle", { ...ring, ...look })));
     }
   } else {
-    inner.append(label(`${t("source")} →`, 0, -7));
-    inner.append(label(`← ${t("target")}`, -6, 0, { anchor: "end", transform: "rotate(-90 -6 0)" }));
+    const turned = { anchor: "end", transform: "rotate(-90 -6 0)" };
+    inner.append(label(`${t("source")} →`, 0, -7), label(`← ${t("target")}`, -6, 0, turned));
   }
   const edge = { fill: "none", stroke: "var(--accent-2)", "stroke-width": 2, visibility: "hidden" };
   const cursor = svg("rect", { width: Math.max(3, cell), height: Math.max(3, cell), ...edge });
-  const ground = svg("rect", { ...area, fill: "transparent" });
+  const ground = svg("rect", {
+    ...area, fill: "transparent", onpointerleave: () => watch(null),
+    onpointermove: (event) => watch(cellUnder(event, ground, target.length, source.length).reverse()),
+  });
   inner.append(cursor, ground);
-  node.append(inner);
-
-  const under = (event) => {
-    const frame = ground.getBoundingClientRect();
-    const place = (way, count) => Math.min(count - 1, Math.max(0, Math.floor(way * count)));
-    const [across, down] = [(event.clientX - frame.left) / frame.width, (event.clientY - frame.top) / frame.height];
-    return [place(across, source.length), place(down, target.length)];
-  };
-  ground.addEventListener("pointermove", (event) => watch(under(event)));
-  ground.addEventListener("pointerleave", () => watch(null));
+  const node = svg("g", {}, inner);
 
   function light(pair) {
-    cursor.setAttribute("visibility", pair ? "visible" : "hidden");
-    if (!pair) return;
-    cursor.setAttribute("x", pair[0] * cell);
-    cursor.setAttribute("y", pair[1] * cell);
+    const [from, to] = pair ?? [0, 0];
+    set(cursor, { visibility: pair ? "visible" : "hidden", x: from * cell, y: to * cell });
   }
   return { node, light, width: side + wide + (above ? above.overhang : 0), height: slant + high + 4 };
 }

@@ -1,14 +1,11 @@
 // The beam tree: what was followed, what was dropped, what won, and how its score was made.
-import { clear, el, onKeys, svg } from "../dom.js";
-import { fitted, label, marked, number, spelled, tail, visible, widthOf } from "../drawing/text.js";
+import { clear, el, onKeys, set, svg } from "../dom.js";
+import { fitted, label, marked, number, resize, spelled, tail, visible, widthOf } from "../drawing/text.js";
 import { currentRow, firstRow } from "../generation/answer.js";
 import { penaltyOf, storyOf, textOf, treeOf, wayTo } from "../generation/beam_tree.js";
 
 export const name = "beams";
-
-export function fits(doc) {
-  return Boolean(doc.written && doc.generation?.beam?.nodes.length > 1);
-}
+export const fits = (doc) => Boolean(doc.written && doc.generation?.beam?.nodes.length > 1);
 
 export function mount(root, { doc, state, t }) {
   const { beam } = doc.generation;
@@ -19,21 +16,17 @@ export function mount(root, { doc, state, t }) {
   const legend = el("ul", { class: "fates" });
   const details = el("dl", { class: "hypothesis", "aria-live": "polite" });
   const drawing = treePicture(tree, { choose: (node) => pick(node), watch: (node) => look(node) });
-  let selected = null;
-  let seen = null; // under the pointer
+  let selected = null, seen = null; // seen: under the pointer
   root.append(sentence, legend, box, details);
   box.append(drawing.picture);
 
   const now = () => Math.min(last, Math.max(1, currentRow(doc, state) - firstRow(doc) + 1));
   const facts = storyOf(tree);
-  const story = () => told(facts, t);
 
   function draw() {
-    const deep = state.get("level") === "deep";
-    const node = seen ?? selected;
+    const deep = state.get("level") === "deep", node = seen ?? selected, from = box.scrollLeft;
     const lit = new Set(wayTo(tree, node).map((one) => one.id));
-    const from = box.scrollLeft;
-    const name = t("label", { steps: last, story: story() });
+    const name = t("label", { steps: last, story: told(facts, t) });
     drawing.draw({ from, to: from + box.clientWidth, now: now(), shown: node.id, lit, deep, name });
     detail(node, deep);
   }
@@ -45,10 +38,11 @@ export function mount(root, { doc, state, t }) {
     if (!deep) return;
     const { value, formula, filled } = penaltyOf(beam, node.step);
     const sum = node.score * value;
-    details.append(...entry("logprob", number(node.logprob), "formula"));
-    details.append(...entry("penalty", `${formula} = ${filled} = ${number(value)}`, "formula"));
-    details.lastChild.append(el("small", {}, t("length")));
-    details.append(...entry("score", `logprob / ${formula} = ${number(sum)} / ${number(value)} = ${number(node.score)}`, "formula"));
+    const divided = [`${formula} = ${filled} = ${number(value)}`, el("small", {}, t("length"))];
+    details.append(
+      ...entry("logprob", number(node.logprob), "formula"), ...entry("penalty", divided, "formula"),
+      ...entry("score", `logprob / ${formula} = ${number(sum)} / ${number(value)} = ${number(node.score)}`, "formula"),
+    );
     if (Math.abs(sum - node.logprob) > 1e-3) details.append(el("dt"), el("dd", {}, t("rules", { sum: number(sum) })));
   }
 
@@ -74,8 +68,8 @@ export function mount(root, { doc, state, t }) {
   }
 
   function name() {
-    sentence.textContent = story();
-    box.setAttribute("aria-label", t("box"));
+    sentence.textContent = told(facts, t);
+    set(box, { "aria-label": t("box") });
     clear(legend).append(...FATES.map((fate) => el("li", {}, sample(fate), t(fate))));
     legend.firstChild.after(el("li", {}, sample("chosen", true), t("end")));
     follow();
@@ -102,14 +96,14 @@ export function mount(root, { doc, state, t }) {
 
 // What the search did here, from the nodes alone.
 function told(story, t) {
-  const parts = [];
-  const { worst, worstRank: rank } = story;
-  if (story.upset) parts.push(t("upset", { leader: visible(story.leader.text), winner: visible(story.first.text) }));
-  else parts.push(rank > 1 ? t("behind", { step: worst.step, word: visible(worst.text), rank }) : t("led"));
-  parts.push(t(story.greedy ? "greedy" : "detour"));
-  if (story.likeliest !== story.winner) parts.push(t("lengths", { text: story.likeliestText }));
-  parts.push(t(story.ends > 1 ? "counts" : "countsOne", { pruned: story.pruned, ends: story.ends }));
-  return parts.join(" ");
+  const { worst, worstRank: rank, ends, pruned } = story;
+  const lead = rank > 1 ? t("behind", { step: worst.step, word: visible(worst.text), rank }) : t("led");
+  return [
+    story.upset ? t("upset", { leader: visible(story.leader.text), winner: visible(story.first.text) }) : lead,
+    t(story.greedy ? "greedy" : "detour"),
+    story.likeliest !== story.winner && t("lengths", { text: story.likeliestText }),
+    t(ends > 1 ? "counts" : "countsOne", { pruned, ends }),
+  ].filter(Boolean).join(" ");
 }
 
 // The signs of a branch's fate: told apart by shape and line, so that no color is needed.
@@ -145,27 +139,22 @@ function sample(fate, end) {
   return svg("svg", { width: 40, height: 16, "aria-hidden": "true" }, line(fate, "M1 8H23"), sign);
 }
 
-function square(half, look) {
-  return svg("rect", { x: -half, y: -half, width: 2 * half, height: 2 * half, rx: 1, ...look });
-}
+const square = (half, look) => svg("rect", { x: -half, y: -half, width: 2 * half, height: 2 * half, rx: 1, ...look });
 
 // Draws a beam's tree: steps from left to right, in each step the candidates by their score.
 
 const COLUMN = { simple: 122, deep: 156 }; // the narrowest; a short tree takes the width there is
-const WIDEST = 190;
-const LANE = 28;
-const TOP = 40;
+const WIDEST = 190, LANE = 28, TOP = 40;
 const LETTERS = 74; // room for a token's text
 const ALL_AT_ONCE = 1500; // a larger tree is drawn only where it is seen
 
 function treePicture(tree, { choose, watch }) {
   const last = tree.columns.length - 1;
   const height = TOP + Math.max(...tree.columns.slice(1).map((column) => column.length)) * LANE + 4;
-  const picture = svg("svg", { role: "img", height });
+  const picture = svg("svg", { role: "img", height, onpointerleave: () => watch(null) });
   const whole = tree.byId.size <= ALL_AT_ONCE;
   const root = tree.columns[0][0];
-  let column = COLUMN.simple;
-  let places = null;
+  let column = COLUMN.simple, places = null;
   let measured = null; // the level the places were made for
 
   const columnAt = (step) => 58 + (step - 1) * column;
@@ -181,10 +170,7 @@ function treePicture(tree, { choose, watch }) {
     const width = columnAt(last) + column - 24;
     const first = whole ? 1 : Math.max(1, Math.floor(from / column) - 1);
     const end = whole ? last : Math.min(last, Math.ceil(to / column) + 1);
-    clear(picture);
-    picture.setAttribute("aria-label", name);
-    picture.setAttribute("width", width);
-    picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    resize(set(clear(picture), { "aria-label": name }), width, height);
     const band = { fill: "var(--accent)", opacity: 0.09, rx: 8 };
     picture.append(svg("rect", { x: columnAt(now) - 14, y: 4, width: column - 12, height: height - 8, ...band }));
     const lines = Object.fromEntries(FATES.toReversed().map((fate) => [fate, svg("g")]));
@@ -212,20 +198,18 @@ function treePicture(tree, { choose, watch }) {
 
   function sign(node, shown, deep) {
     const { x, y, right } = places.get(node.id);
-    const chosen = node.fate === "chosen";
-    const group = svg("g", { transform: `translate(${x} ${y})`, style: { cursor: "pointer" } });
+    const chosen = node.fate === "chosen", bold = chosen ? { fill: "var(--ink)", weight: 650 } : {};
     const frame = { x: -11, y: -12, width: right - x + 11, height: 24, rx: 7, "stroke-width": 1.4 };
     const look = node.id === shown ? { fill: "var(--paper)", stroke: "var(--ink)" } : { fill: "transparent" };
-    group.append(svg("rect", { ...frame, ...look }));
-    group.append(mark(node.fate, chosen && tree.children.get(node.id).length === 0));
-    group.append(label(marked(shortText(node)), 12, 4.5, { size: 13, ...(chosen ? { fill: "var(--ink)", weight: 650 } : {}) }));
-    if (deep) group.append(label(number(node.score, 2), right - x - 5, 4, { size: 10, anchor: "end" }));
-    group.addEventListener("pointerenter", () => watch(node));
-    group.addEventListener("click", () => choose(node));
-    return group;
+    return svg("g", {
+      transform: `translate(${x} ${y})`, style: { cursor: "pointer" },
+      onpointerenter: () => watch(node), onclick: () => choose(node),
+    },
+    svg("rect", { ...frame, ...look }), mark(node.fate, chosen && tree.children.get(node.id).length === 0),
+    label(marked(shortText(node)), 12, 4.5, { size: 13, ...bold }),
+    deep && label(number(node.score, 2), right - x - 5, 4, { size: 10, anchor: "end" }));
   }
 
-  picture.addEventListener("pointerleave", () => watch(null));
   return { picture, draw, whole, columnAt, height };
 }
 
@@ -236,13 +220,10 @@ function placed(tree, columnAt, deep) {
   const places = new Map();
   const middle = TOP + (tree.columns[1].filter((node) => node.fate !== "pruned").length * LANE) / 2;
   places.set(tree.columns[0][0].id, { right: 20, y: middle });
-  tree.columns.forEach((column, step) => {
-    if (step === 0) return;
-    const x = columnAt(step);
-    column.forEach((node, lane) => {
-      const wide = widthOf(shortText(node), 13, node.fate === "chosen" ? 650 : 400) + (deep ? 36 : 0);
-      places.set(node.id, { x, left: x - 9, right: x + 18 + wide, y: TOP + (lane + 0.5) * LANE });
-    });
-  });
+  tree.columns.slice(1).forEach((column, step) => column.forEach((node, lane) => {
+    const x = columnAt(step + 1);
+    const wide = widthOf(shortText(node), 13, node.fate === "chosen" ? 650 : 400) + (deep ? 36 : 0);
+    places.set(node.id, { x, left: x - 9, right: x + 18 + wide, y: TOP + (lane + 0.5) * LANE });
+  }));
   return places;
 }

@@ -1,4 +1,5 @@
 // What the model takes the input for: the probability of each class.
+import { total } from "../attention/measure.js";
 import { bars } from "../drawing/chart.js";
 import { redrawn } from "../drawing/stage.js";
 import { number, percent } from "../drawing/text.js";
@@ -7,16 +8,13 @@ export const name = "classes";
 
 const SHOWN = 20;
 
-export function fits(doc) {
-  return doc.classes !== null && doc.classes.length > 0;
-}
+export const fits = (doc) => doc.classes !== null && doc.classes.length > 0;
 
 // The most probable, and all that is left as one row.
 function rowsOf(classes, t) {
   const sorted = [...classes].sort((a, b) => b.probability - a.probability);
   if (sorted.length <= SHOWN) return sorted;
-  const rest = sorted.slice(SHOWN);
-  const probability = rest.reduce((sum, one) => sum + one.probability, 0);
+  const rest = sorted.slice(SHOWN), probability = total(rest.map((one) => one.probability));
   return [...sorted.slice(0, SHOWN), { label: t("rest", { n: rest.length }), probability, rest: true }];
 }
 

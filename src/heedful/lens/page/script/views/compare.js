@@ -1,16 +1,12 @@
 // Two heads side by side, and what the first does more or less than the second.
-import { difference, jensenShannon, largest, rowOf } from "../attention/measure.js";
+import { difference, jensenShannon, largest, mean, rowOf } from "../attention/measure.js";
 import { chosen, comparedWith, crossVariant, headName, latest, picker, tokensAt, weightsOf } from "../attention/selection.js";
 import { hue } from "../color.js";
 import { el } from "../dom.js";
 import { createLegend, createMap, SCALES } from "../drawing/map.js";
 
 export const name = "compare";
-
-export function fits(doc) {
-  return doc.attentions.some((attention) => attention.heads.length > 1) || doc.attentions.length > 1;
-}
-
+export const fits = ({ attentions }) => attentions.length > 1 || attentions.some(({ heads }) => heads.length > 1);
 export const variant = crossVariant;
 
 export function mount(root, context) {
@@ -18,17 +14,15 @@ export function mount(root, context) {
   const readout = el("p", { class: "said", "aria-live": "polite" });
   const legend = createLegend(SCALES.difference);
   const between = el("span", {});
-  const other = {
-    get: () => comparedWith(context),
-    set: (attention, head) => state.set({ compare: { attention: attention.id, head } }),
-  };
+  const choose = (attention, head) => state.set({ compare: { attention: attention.id, head } });
   let shown = null;
   const tell = (cell) => {
     if (shown) readout.textContent = cell ? cellSentence(context, shown, cell) : summary(context, shown);
   };
   const map = createMap(root, { onCell: tell, onPick: (cell) => state.set({ pair: cell }) });
   root.classList.add("attention");
-  root.append(el("div", { class: "picks" }, between, picker(context, other)), map.node, readout, legend.node);
+  const lists = picker(context, () => comparedWith(context), choose);
+  root.append(el("div", { class: "picks" }, between, lists), map.node, readout, legend.node);
 
   const draw = latest(([a, b]) => {
     const one = chosen(context), two = comparedWith(context);
@@ -58,10 +52,10 @@ export function mount(root, context) {
 
 function summary({ state, t }, { rows, distances, identical }) {
   if (identical) return t("self");
-  const most = Math.max(...distances), mean = distances.reduce((sum, one) => sum + one, 0) / distances.length;
+  const most = Math.max(...distances), typical = mean(distances);
   const token = rows[distances.indexOf(most)].text;
-  if (state.get("level") === "deep") return t("total", { mean: mean.toFixed(4), most: most.toFixed(4), token });
-  return t(mean < 0.2 ? "same" : mean < 0.45 ? "partly" : "apart", { token });
+  if (state.get("level") === "deep") return t("total", { mean: typical.toFixed(4), most: most.toFixed(4), token });
+  return t(typical < 0.2 ? "same" : typical < 0.45 ? "partly" : "apart", { token });
 }
 
 function cellSentence({ t }, { a, b, rows, columns, causal }, { query, key }) {

@@ -1,17 +1,13 @@
 // Cross-attention while translating: what each written word was mixed from, drawn from the row that predicted it.
-import { rowOf, strongest } from "../attention/measure.js";
+import { entropy, largest, rowOf, strongest, total } from "../attention/measure.js";
 import { crossChoice, latest, picker, weightsOf } from "../attention/selection.js";
 import { ink, shade } from "../color.js";
-import { clear, el, onHover, onWidth, svg } from "../dom.js";
+import { clear, el, onHover, onWidth, set, svg } from "../dom.js";
 import { label, number, percent, resize, visible, wrapWords } from "../drawing/text.js";
 import { currentRow, givenVariant } from "../generation/answer.js";
 
 export const name = "cross";
-
-export function fits(doc) {
-  return Boolean(doc.written) && doc.attentions.some((attention) => attention.kind === "cross");
-}
-
+export const fits = (doc) => Boolean(doc.written) && doc.attentions.some((attention) => attention.kind === "cross");
 export const variant = givenVariant;
 
 export function mount(root, context) {
@@ -23,19 +19,16 @@ export function mount(root, context) {
   const sentence = el("p", { class: "readout", "aria-live": "polite" });
   const numbers = el("p", { class: "readout numbers" });
   const aside = el("p", { class: "readout aside" });
-  root.append(picker(context, { get: choice, set: (attention, head) => state.set({ attention: attention.id, head }) }), picture, sentence, numbers, aside);
-  let width = 0;
-  let weights = null;
-  let drawing = null;
-  let told = "";
+  const lists = picker(context, choice, (attention, head) => state.set({ attention: attention.id, head }));
+  root.append(lists, picture, sentence, numbers, aside);
+  let width = 0, weights = null, drawing = null, told = "";
 
   function draw() {
     if (!width || !weights) return;
     const now = currentRow(doc, state);
     const deep = state.get("level") === "deep";
     drawing = crossLinks({ source, target, weights, now, width, deep, look, go: (row) => state.set({ step: row }) });
-    clear(picture).append(...drawing.nodes);
-    resize(picture, width, drawing.height);
+    resize(clear(picture), width, drawing.height).append(...drawing.nodes);
     aside.hidden = drawing.whole;
     aside.textContent = t("window");
     tell(now, rowOf(weights, now), drawing.drawn);
@@ -47,26 +40,24 @@ export function mount(root, context) {
   // A source word looked at, here or in another view.
   function light() {
     if (!drawing) return;
-    const token = state.get("token");
+    const token = state.get("token"), now = currentRow(doc, state);
     const index = token?.sequence === "source" ? token.index : null;
-    const now = currentRow(doc, state);
     drawing.light(index);
-    const share = () => percent(rowOf(weights, now)[index]);
-    sentence.textContent = index === null ? told : t("pair", { target: target[now], source: source[index], share: share() });
+    if (index === null) sentence.textContent = told;
+    else sentence.textContent = t("pair", { target: target[now], source: source[index], share: percent(rowOf(weights, now)[index]) });
   }
 
   function tell(now, reads, drawn) {
     const best = strongest(reads, 3).filter((index, rank) => rank === 0 || reads[index] >= 0.1);
     const named = best.map((index) => t("one", { word: source[index], share: percent(reads[index]) })).join(", ");
     told = t(doc.given ? "told.given" : "told", { word: target[now], best: named });
-    picture.setAttribute("aria-label", t("label", { step: now + 1, word: target[now], best: named }));
+    set(picture, { "aria-label": t("label", { step: now + 1, word: target[now], best: named }) });
     numbers.hidden = state.get("level") !== "deep";
     const { attention, head } = choice();
-    const sum = drawn.reduce((total, index) => total + reads[index], 0);
-    const entropy = reads.reduce((total, p) => total - (p > 0 ? p * Math.log2(p) : 0), 0);
+    const sum = percent(total(drawn.map((index) => reads[index])));
     const looking = t(head === "mean" ? "meanOf" : "headOf", { layer: attention.layer, head });
-    const facts = { head: looking, row: now, entropy: number(entropy, 2), most: number(Math.log2(reads.length), 2) };
-    numbers.textContent = t("row", { ...facts, least: percent(LEAST), links: drawn.length, all: reads.length, sum: percent(sum) });
+    const facts = { head: looking, row: now, entropy: number(entropy(reads), 2), most: number(Math.log2(reads.length), 2) };
+    numbers.textContent = t("row", { ...facts, least: percent(LEAST), links: drawn.length, all: reads.length, sum });
   }
 
   const show = latest((map) => ((weights = map), draw()));
@@ -95,18 +86,17 @@ function crossLinks({ source, target, weights, now, width, deep, look, go }) {
   const tones = toned(reads);
   const drawn = strongest(reads, MOST).filter((index) => reads[index] >= LEAST);
 
-  const faint = svg("g", { fill: "none", stroke: "var(--soft)", opacity: 0.2, "stroke-linecap": "round" });
-  for (let row = 0; row < now; row += 1) {
+  const earlier = (_, row) => {
     const before = rowOf(weights, row);
     const strong = places.target[row] ? strongest(before, 3).filter((index) => before[index] >= EARLIER) : [];
-    faint.append(...strong.map((index) => link(places, row, index, { "stroke-width": 0.6 + 3 * before[index] })));
-  }
-  const clear = svg("g", { fill: "none", stroke: "var(--accent)", "stroke-linecap": "round" });
-  for (const index of drawn.toReversed()) {
-    const line = link(places, now, index, { "stroke-width": 1 + 8 * tones[index], opacity: 0.35 + 0.6 * tones[index] });
-    line.append(svg("title", {}, `${target[now]} ← ${source[index]}: ${percent(reads[index])}`));
-    clear.append(line);
-  }
+    return strong.map((index) => link(places, row, index, { "stroke-width": 0.6 + 3 * before[index] }));
+  };
+  const lines = { fill: "none", "stroke-linecap": "round" };
+  const faint = svg("g", { ...lines, stroke: "var(--soft)", opacity: 0.2 }, Array.from({ length: now }, earlier));
+  const clear = svg("g", { ...lines, stroke: "var(--accent)" }, drawn.toReversed().map((index) => {
+    const look = { "stroke-width": 1 + 8 * tones[index], opacity: 0.35 + 0.6 * tones[index] };
+    return link(places, now, index, look, svg("title", {}, `${target[now]} ← ${source[index]}: ${percent(reads[index])}`));
+  }));
 
   const valued = deep && size === SIZES.large;
   const above = source.map((text, index) => {
@@ -130,16 +120,16 @@ function crossLinks({ source, target, weights, now, width, deep, look, go }) {
 
 // Weights as strengths from 0 to 1: as they are, but scaled up where even the strongest is weak.
 function toned(reads) {
-  const most = strongest(reads, 1).map((index) => reads[index])[0] ?? 0;
+  const most = largest(reads);
   const scale = most > 0 && most < FULL ? FULL / most : 1;
   return reads.map((weight) => weight * scale);
 }
 
-function link(places, row, index, look) {
+function link(places, row, index, look, title) {
   const [from, to] = [places.target[row], places.source[index]];
   const bend = Math.max(24, (from.top - to.bottom) * 0.5);
   const d = `M${from.x} ${from.top}C${from.x} ${from.top - bend} ${to.x} ${to.bottom + bend} ${to.x} ${to.bottom}`;
-  return svg("path", { d, ...look });
+  return svg("path", { d, ...look }, title);
 }
 
 function word(place, text, size, box, look) {
@@ -160,10 +150,7 @@ function targetWord(place, text, ahead, size, choose) {
   const now = ahead === 0;
   const box = now ? { fill: "var(--accent)" } : { fill: "var(--paper)", stroke: "var(--line)", "stroke-width": 1.5 };
   const node = word(place, text, size, box, { "font-weight": now ? 600 : 400, fill: now ? "var(--paper)" : "var(--ink)" });
-  node.setAttribute("opacity", ahead > 0 ? 0.35 : 1);
-  node.style.cursor = "pointer";
-  node.addEventListener("click", choose);
-  return node;
+  return set(node, { opacity: ahead > 0 ? 0.35 : 1, style: { cursor: "pointer" }, onclick: choose });
 }
 
 // Two blocks of words with their links between them: source lines above, target lines below.

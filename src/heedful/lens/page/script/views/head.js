@@ -1,6 +1,7 @@
 // One head large: who looks at whom, with the weight of every pair.
 import { largest, rankIn, rowOf } from "../attention/measure.js";
-import { chosen, crossVariant, headName, kindName, kindOf, latest, tokensAt, weightsOf, writes } from "../attention/selection.js";
+import { chosen, crossVariant, headName, kindName, latest, tokensAt, weightsOf, writes } from "../attention/selection.js";
+import { kindOf } from "../choice.js";
 import { shadeBytes } from "../color.js";
 import { el, svg } from "../dom.js";
 import { grid, pixels } from "../drawing/matrix.js";
@@ -8,11 +9,7 @@ import { createLegend, createMap, isLarge, SCALES } from "../drawing/map.js";
 import { resize } from "../drawing/text.js";
 
 export const name = "head";
-
-export function fits(doc) {
-  return doc.attentions.length > 0;
-}
-
+export const fits = (doc) => doc.attentions.length > 0;
 export const variant = crossVariant;
 
 export function mount(root, context) {

@@ -1,6 +1,7 @@
 // All heads at a glance: a small map for each, drawn in idle time, so that the page opens at once.
 import { evenly, habit, largest, shrunk } from "../attention/measure.js";
-import { chosen, crossVariant, headName, kindName, kindOf, kindTabs, ofKind } from "../attention/selection.js";
+import { chosen, crossVariant, headName, kindName, kindTabs } from "../attention/selection.js";
+import { kindOf, ofKind } from "../choice.js";
 import { clear, el } from "../dom.js";
 import { createGallery } from "../drawing/gallery.js";
 import { raster, SCALES } from "../drawing/map.js";
@@ -8,11 +9,7 @@ import { raster, SCALES } from "../drawing/map.js";
 const SIDE = 48;
 
 export const name = "heads";
-
-export function fits(doc) {
-  return doc.attentions.flatMap((attention) => attention.heads).length > 1;
-}
-
+export const fits = (doc) => doc.attentions.flatMap((attention) => attention.heads).length > 1;
 export const variant = crossVariant;
 
 export function mount(root, context) {

@@ -8,10 +8,7 @@ import { label, percent, resize } from "../drawing/text.js";
 const STYLES = ["tint", "outline"];
 
 export const name = "image";
-
-export function fits(doc) {
-  return doc.image !== null && doc.attentions.length > 0;
-}
+export const fits = (doc) => doc.image !== null && doc.attentions.length > 0;
 
 function nameOf({ doc, t }, index) {
   const { prefix, columns } = doc.image;

@@ -1,4 +1,5 @@
 // One layer beside its attention: normalization, the residual stream, and the feed-forward's neurons.
+import { mean } from "../attention/measure.js";
 import { hue, shadeBytes } from "../color.js";
 import { onHover, svg } from "../dom.js";
 import { extent, feet, line, rules, scale, ticks } from "../drawing/chart.js";
@@ -7,10 +8,7 @@ import { redrawn, stepFigure } from "../drawing/stage.js";
 import { brief, label, number, percent, visible, widthOf } from "../drawing/text.js";
 
 export const name = "layer";
-
-export function fits(doc) {
-  return doc.layers.length > 0;
-}
+export const fits = (doc) => doc.layers.length > 0;
 
 function layerOf({ doc, state }) {
   const chosen = state.get("layer");
@@ -46,13 +44,13 @@ export function mount(root, context) {
       title: t("norm.title"), draw: (room) => norms(pairs, norm, room, shared),
       text: [`${layer.order}.${level}`, `${norm}.${level}`, "rings"].map((word) => t(word)).join(" "),
     });
-    const mean = (part) => brief(tokens.reduce((sum, _, n) => sum + residual.at(n, part), 0) / tokens.length);
+    const length = (part) => brief(meanLength(residual, part));
     steps.push({
-      title: t("stream.title"), text: t(`stream.${level}`, { from: mean(0), to: mean(residual.shape[1] - 1) }),
+      title: t("stream.title"), text: t(`stream.${level}`, { from: length(0), to: length(residual.shape[1] - 1) }),
       draw: (room) => stream(residual, [t("entry"), ...partsOf(layer).map((part) => `+ ${t(part)}`)], room, shared),
     });
     if (hidden) {
-      const silent = zeros ? percent(zeros.data.reduce((a, b) => a + b, 0) / zeros.data.length) : "–";
+      const silent = zeros ? percent(mean(zeros.data)) : "–";
       steps.push({
         title: t("neurons.title"), text: t(`neurons.${level}`, { zeros: silent, shown: hidden.shape[1] }),
         draw: (room) => neurons(hidden, zeros, room, shared),
@@ -69,14 +67,10 @@ function partsOf(layer) {
 
 // Every token before and after a norm, by what the norm brings to one measure: rings, and dots that have come together.
 
-const HIGH = 170;
-const TOP = 24;
-const SIDE = 34;
+const HIGH = 170, TOP = 24, SIDE = 34;
 
 // Where each kind of norm takes a token before its weights are applied: [mean, spread]; batch norm sees no token alone.
 const GOALS = { layer: [0, 1], rms: [null, 1], batch: [null, null], other: [null, null] };
-
-const meanOf = (values) => values.reduce((a, b) => a + b, 0) / values.length;
 
 // A token's mean, and its deviation or root mean square.
 function pointsOf(array, kind) {
@@ -87,9 +81,7 @@ function pointsOf(array, kind) {
 }
 
 // Many tokens are drawn smaller and fainter, so that the cloud stays a cloud.
-function sizes(count) {
-  return count > 60 ? { ring: 2, dot: 1.8, way: 0.08 } : { ring: 3.5, dot: 3, way: 0.35 };
-}
+const sizes = (count) => (count > 60 ? { ring: 2, dot: 1.8, way: 0.08 } : { ring: 3.5, dot: 3, way: 0.35 });
 
 function goalOf([mean, spread], x, y, wide) {
   const d = (mean === null ? "" : `M${x(mean)} ${TOP}v${HIGH}`) + (spread === null ? "" : `M${SIDE} ${y(spread)}h${wide}`);
@@ -117,7 +109,7 @@ function plot({ name, before, after }, kind, wide, ranges, { note, tokens, look,
     node.append(group);
   });
   if (deep) ["μ", kind === "rms" ? "rms" : "σ"].forEach((sign, axis) => {
-    const told = [before, after].map((points) => number(meanOf(points.map((point) => point[axis])), 2)).join(" → ");
+    const told = [before, after].map((points) => number(mean(points.map((point) => point[axis])), 2)).join(" → ");
     node.append(label(`${sign} ${told}`, SIDE, TOP + HIGH + 36 + 16 * axis, { size: 11.5, fill: "var(--ink)" }));
   });
   return node;
@@ -144,8 +136,8 @@ function norms(pairs, kind, room, shared) {
 
 // How long each token's vector is on its way through a layer.
 
-const STREAM_HEIGHT = 190;
-const STREAM_MARGIN = 36;
+const STREAM_HEIGHT = 190, STREAM_MARGIN = 36;
+const meanLength = (residual, part) => mean(Array.from({ length: residual.shape[0] }, (_, n) => residual.at(n, part)));
 
 export function stream(residual, parts, room, { t, note, tokens, look: told, deep }) {
   const wide = Math.min(560, room - STREAM_MARGIN - 20);
@@ -165,16 +157,16 @@ export function stream(residual, parts, room, { t, note, tokens, look: told, dee
     }, () => (note.hide(), told(null)));
     node.append(way);
   });
-  const mean = (part) => tokens.reduce((sum, _, n) => sum + residual.at(n, part), 0) / tokens.length;
-  node.append(line(points(mean), { stroke: "var(--ink)", "stroke-width": 3, "pointer-events": "none" }));
+  const middle = (part) => meanLength(residual, part);
+  node.append(line(points(middle), { stroke: "var(--ink)", "stroke-width": 3, "pointer-events": "none" }));
   const crowded = parts.some((part) => widthOf(part, 12) > wide / parts.length - 4); // then every second stands lower
   parts.forEach((part, n) => {
     const anchor = n === 0 ? "start" : n === parts.length - 1 ? "end" : "middle";
     const at = n === 0 ? SIDE : n === parts.length - 1 ? STREAM_MARGIN + wide : x(n);
     node.append(label(part, at, STREAM_HEIGHT + 26 + (crowded && n % 2 ? 16 : 0), { anchor }));
-    node.append(svg("circle", { cx: x(n), cy: y(mean(n)), r: 4.5, fill: "var(--ink)", "pointer-events": "none" }));
+    node.append(svg("circle", { cx: x(n), cy: y(middle(n)), r: 4.5, fill: "var(--ink)", "pointer-events": "none" }));
     const bold = { anchor: "middle", weight: 600, fill: "var(--ink)" };
-    if (deep) node.append(label(brief(mean(n)), x(n), y(mean(n)) - 10, bold));
+    if (deep) node.append(label(brief(middle(n)), x(n), y(middle(n)) - 10, bold));
   });
   return { node, height: STREAM_HEIGHT + (crowded ? 48 : 32) };
 }

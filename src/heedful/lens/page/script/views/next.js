@@ -1,28 +1,24 @@
 // What could have come next: the most probable tokens of the current step, and how sure the model was at every step.
+import { entropy, total } from "../attention/measure.js";
 import { shade } from "../color.js";
-import { clear, el, onWidth, svg } from "../dom.js";
+import { cellUnder, clear, el, onWidth, svg } from "../dom.js";
 import { brief, fitted, fittedEnd, joined, label, marked, number, PART, percent, resize, spelled, tail, visible, widthOf } from "../drawing/text.js";
 import { currentRow, firstRow, givenVariant, isGiven, stepAt, textBefore } from "../generation/answer.js";
 import { furthest, instead, textOf, treeOf } from "../generation/beam_tree.js";
 
-export const name = "next";
-
 const ROW = 31;
 const TALL = 46; // where there is no room beside the bars, the meaning stands below them
-const BAR = 16;
-const BESIDE = 660;
+const BAR = 16, BESIDE = 660;
 const FEW = 5; // candidates for a reader who is new
 
-export function fits(doc) {
-  return Boolean(doc.written && doc.generation?.steps.some((step) => step.top.length));
-}
-
+export const name = "next";
+export const fits = (doc) => Boolean(doc.written && doc.generation?.steps.some((step) => step.top.length));
 export const variant = givenVariant;
 
 export function mount(root, context) {
   const { doc, state, t } = context;
   const tree = doc.generation.beam && treeOf(doc.generation.beam);
-  const box = el("input", { type: "checkbox" });
+  const box = el("input", { type: "checkbox", onchange: () => draw() });
   const option = el("label", { class: "option" }, box, el("span", {}));
   const picture = svg("svg", { role: "group", class: "next" });
   const sentence = el("p", { class: "readout", "aria-live": "polite" });
@@ -44,10 +40,7 @@ export function mount(root, context) {
     const bars = svg("g", { role: "img", "aria-label": said ?? t("title") });
     rows.forEach((candidate, place) => bars.append(line(candidate, place * columns.pitch, columns, row, deep && box.checked)));
     const foot = rows.length * columns.pitch + 14;
-    clear(picture);
-    picture.append(bars, strip.draw(width, foot));
-    const height = foot + strip.height;
-    resize(picture, width, height);
+    resize(clear(picture), width, foot + strip.height).append(bars, strip.draw(width, foot));
     option.hidden = !deep;
     option.lastChild.textContent = t("log");
     signs.textContent = t("signs");
@@ -103,12 +96,11 @@ export function mount(root, context) {
     const key = verdict(row, top, written.share, times);
     const about = { word: visible(written.text), other: visible((top.written ? other ?? written : top).text) };
     sentence.textContent = t(key, { ...about, share: percent(top.share), own: percent(written.share), times: brief(times) });
-    const { bits, most } = entropyOf(list);
-    const facts = { count: list.length, bits: number(bits, 2), most: number(most, 2), rest: percent(rest) };
+    const shown = list.map(({ share }) => share / (1 - rest)); // scaled to sum to 1
+    const facts = { count: list.length, bits: number(entropy(shown), 2), most: number(Math.log2(list.length), 2), rest: percent(rest) };
     numbers.textContent = t("entropy", { ...facts, word: about.word, surprise: number(-Math.log2(written.share), 2) });
   }
 
-  box.addEventListener("change", draw);
   onWidth(root, (wide) => ((width = wide), draw()));
   state.on(["step", "level", "language", "theme"], draw);
 }
@@ -126,21 +118,12 @@ function candidatesOf(doc, row) {
   const written = found ?? { text: step.token, share };
   written.written = true;
   if (!found) list.push(written);
-  const rest = 1 - list.reduce((sum, candidate) => sum + candidate.share, 0);
+  const rest = 1 - total(list.map((candidate) => candidate.share));
   return { list, written, rest: rest > 1e-6 ? rest : 0 };
 }
 
-// Bits of the shown shares, scaled to sum to 1, and the most they could have.
-function entropyOf(list) {
-  const sum = list.reduce((total, candidate) => total + candidate.share, 0);
-  const bits = list.reduce((total, { share }) => total - (share > 0 ? (share / sum) * Math.log2(share / sum) : 0), 0);
-  return { bits, most: Math.log2(list.length) };
-}
-
 // A probability from one in a million to 1 on a logarithmic scale from 0 to 1.
-function logShare(share) {
-  return Math.max(0, 1 + Math.log10(Math.max(share, 1e-12)) / 6);
-}
+const logShare = (share) => Math.max(0, 1 + Math.log10(Math.max(share, 1e-12)) / 6);
 
 // The few likeliest, and among them the one that was written.
 function fewest(list, count) {
@@ -160,8 +143,7 @@ function meaningOf(doc, tree, row, { text, share }) {
 
 // A strip of all steps: how probable the written token was at each. A click or a drag goes there.
 
-const HIGH = 44;
-const HEAD = 18;
+const HIGH = 44, HEAD = 18;
 
 function certaintyStrip({ doc, state, t }) {
   const shares = doc.written.map((_, row) => Math.exp(stepAt(doc, row)?.logprob ?? -Infinity));
@@ -174,30 +156,20 @@ function certaintyStrip({ doc, state, t }) {
     const all = wide * shares.length;
     const bars = svg("g", { transform: `translate(0 ${y + HEAD + 6})` });
     bars.append(svg("line", { x1: 0, x2: all, y1: HIGH + 0.5, y2: HIGH + 0.5, stroke: "var(--line)" }));
-    shares.forEach((share, row) => {
-      const high = Math.max(1, HIGH * share);
-      const look = row === now ? "var(--accent)" : shade(0.25 + 0.5 * share);
-      const bar = { x: row * wide, y: HIGH - high, width: Math.max(0.6, wide - gap), height: high, fill: look };
-      bars.append(svg("rect", bar));
-    });
+    bars.append(...shares.map((share, row) => {
+      const height = Math.max(1, HIGH * share), fill = row === now ? "var(--accent)" : shade(0.25 + 0.5 * share);
+      return svg("rect", { x: row * wide, y: HIGH - height, width: Math.max(0.6, wide - gap), height, fill });
+    }));
     const middle = (now + 0.5) * wide - gap / 2;
     bars.append(svg("path", { d: `M${middle} ${HIGH + 3}l5 8h-10z`, fill: "var(--accent)" }));
-    const touch = { fill: "transparent", style: { cursor: "pointer", "touch-action": "pan-y" } };
-    const ground = svg("rect", { x: 0, y: -4, width: all, height: HIGH + 18, ...touch });
+    const go = (event) => state.set({ step: cellUnder(event, ground, 1, shares.length)[1] });
+    const ground = svg("rect", {
+      x: 0, y: -4, width: all, height: HIGH + 18, fill: "transparent", style: { cursor: "pointer", "touch-action": "pan-y" },
+      onpointerdown: go, onpointermove: (event) => event.buttons && go(event),
+    });
     const said = `${now + 1}: ${visible(doc.written[now])} ${percent(shares[now])}`;
     bars.append(ground);
-    listen(ground);
     return svg("g", { role: "img", "aria-label": `${t("strip")}. ${said}` }, label(t("strip"), 0, y + 10), bars);
-  }
-
-  function listen(ground) {
-    const go = (event) => {
-      const box = ground.getBoundingClientRect();
-      const row = Math.floor(((event.clientX - box.left) / box.width) * shares.length);
-      state.set({ step: Math.min(shares.length - 1, Math.max(0, row)) });
-    };
-    ground.addEventListener("pointerdown", go);
-    ground.addEventListener("pointermove", (event) => event.buttons && go(event));
   }
 
   return { draw, height: HEAD + HIGH + 22 };

@@ -1,5 +1,6 @@
 // The way through attention, in numbers: a whole sentence as matrices, then one pair of tokens.
-import { attentionOf, headOf, kindName, kindOf, tokensAt } from "../attention/selection.js";
+import { attentionOf, headOf, kindName, tokensAt } from "../attention/selection.js";
+import { kindOf } from "../choice.js";
 import { ink, shade } from "../color.js";
 import { dropdown, el } from "../dom.js";
 import { grid, plane, usual } from "../drawing/matrix.js";

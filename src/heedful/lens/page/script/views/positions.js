@@ -11,9 +11,7 @@ export const name = "positions";
 const OPENING = [0, 10 / 127, 50 / 127, 100 / 127]; // of the way from the quickest dimension to the slowest
 const MOST = 6; // hues that are told apart
 
-export function fits(doc) {
-  return Boolean(doc.positions?.table ?? doc.positions?.bias);
-}
+export const fits = (doc) => Boolean(doc.positions?.table ?? doc.positions?.bias);
 
 // The dimensions the reader has chosen to see as waves: a click adds one or takes it away.
 function choice(columns, changed) {

@@ -1,4 +1,5 @@
 // The line as the model reads it: patches, what a chosen one looks at, and the forecast, beside the truth where that is known.
+import { mean } from "../attention/measure.js";
 import { chosen, headName, looker, sharesOf, weightsOf } from "../attention/selection.js";
 import { hue, shade } from "../color.js";
 import { dropdown, el, onHover, svg } from "../dom.js";
@@ -8,20 +9,13 @@ import { redrawn } from "../drawing/stage.js";
 import { label, percent, resize, widthOf } from "../drawing/text.js";
 
 export const name = "series";
-
-export function fits(doc) {
-  return doc.series !== null;
-}
-
-export function variant({ series }) {
-  return series.truth ? "truth" : "";
-}
+export const fits = (doc) => doc.series !== null;
+export const variant = ({ series }) => (series.truth ? "truth" : "");
 
 function errorOf({ forecast, truth }, t) {
   if (!truth) return "";
   const pairs = forecast.map((value, n) => [value, truth[n]]).filter(([, real]) => Number.isFinite(real));
   if (!pairs.length) return "";
-  const mean = (values) => values.reduce((a, b) => a + b, 0) / values.length;
   const error = mean(pairs.map(([value, real]) => Math.abs(value - real)));
   const size = mean(pairs.map(([, real]) => Math.abs(real)));
   return t("error", { error: Number(error.toPrecision(3)), part: size ? percent(error / size) : "–" });
@@ -61,9 +55,7 @@ export function mount(root, context) {
 
 // A line with its forecast, its patches below, and arcs from one patch to those it looks at.
 
-const HIGH = 230;
-const LANE = 15;
-const ARCS = 74;
+const HIGH = 230, LANE = 15, ARCS = 74;
 
 // Patches that overlap stand in lanes of their own.
 function lanesOf(patches) {

@@ -7,11 +7,7 @@ import { clear, el } from "../dom.js";
 import { isGiven } from "../generation/answer.js";
 
 export const name = "tokens";
-
-export function fits(doc) {
-  return doc.attentions.length > 0;
-}
-
+export const fits = (doc) => doc.attentions.length > 0;
 export const variant = crossVariant;
 
 export function mount(root, context) {
@@ -81,8 +77,7 @@ function told({ doc, state, t }, { attention, received: sums, weights }, active,
 
 // What the token view shows: everything about one token, or, at rest, where each token looks most.
 
-const DRAWN = 12;
-const ALL_AT_REST = 40;
+const DRAWN = 12, ALL_AT_REST = 40;
 
 /** A token's row as one who looks and column as one looked at; null for a token of another sequence. */
 function lookOf({ weights, attention, doc }, { sequence, index }) {

@@ -1,18 +1,15 @@
 // The answer as it was written: before, now, later, with a slider that all views follow.
-import { clear, el, onWidth, svg } from "../dom.js";
+import { total } from "../attention/measure.js";
+import { clear, el, onWidth, set, svg } from "../dom.js";
 import { label, number, percent, resize, tail, visible, widthOf, wrapWords } from "../drawing/text.js";
 import { currentRow, firstRow, givenVariant, stepAt, textBefore } from "../generation/answer.js";
-
-export const name = "writing";
 
 const LONG = 80; // tokens: more are written smaller
 const LARGE = { font: 19, line: 54, box: 32, foot: 25, gap: 3, padding: 7 };
 const SMALL = { font: 14, line: 44, box: 25, foot: 19, gap: 2, padding: 5 };
 
-export function fits(doc) {
-  return Boolean(doc.written && doc.generation);
-}
-
+export const name = "writing";
+export const fits = (doc) => Boolean(doc.written && doc.generation);
 export const variant = givenVariant;
 
 export function mount(root, context) {
@@ -26,14 +23,12 @@ export function mount(root, context) {
   root.append(controls.node, paper, sentence, numbers);
   const size = texts.length > LONG ? SMALL : LARGE;
   const opening = doc.sequences.target[0].special ? [] : [visible(doc.sequences.target[0].text)]; // read, never written
-  let pieces = [];
-  let width = 0;
+  let pieces = [], width = 0;
 
   function lay() {
     if (!width) return;
     const { boxes, lines } = wrapWords([...opening, ...texts], width, { ...size, size: size.font });
-    const height = lines * size.line + 4;
-    resize(picture, width, height);
+    resize(picture, width, lines * size.line + 4);
     pieces = boxes.slice(opening.length).map((box, row) => piece(box, row));
     clear(picture).append(...opening.map((text) => written(boxes[0], text)), ...pieces.map((made) => made.group));
     paint();
@@ -42,20 +37,17 @@ export function mount(root, context) {
   function piece({ x, width: wide, line }, row) {
     const share = Math.exp(stepAt(doc, row)?.logprob ?? -Infinity);
     const given = row < firstRow(doc);
-    const top = line * size.line + 2;
-    const y = top + size.box + 4;
+    const top = line * size.line + 2, y = top + size.box + 4;
     const ground = svg("rect", { x, y: top, width: wide, height: size.box, rx: 6 });
     const text = written({ x, width: wide, line }, texts[row]);
-    const stroke = { y1: y, y2: y, "stroke-width": 3, "stroke-linecap": "round" };
-    const track = svg("line", { ...stroke, x1: x + 5, x2: x + wide - 5, stroke: "var(--line)" });
-    const bar = svg("line", { ...stroke, x1: x + 5, x2: x + 5 + (wide - 10) * share, stroke: "var(--accent)" });
+    const stroke = { y1: y, y2: y, "stroke-width": 3, "stroke-linecap": "round", x1: x + 5 };
+    const track = svg("line", { ...stroke, x2: x + wide - 5, stroke: "var(--line)", "stroke-dasharray": given && "1 5" });
+    const bar = svg("line", { ...stroke, x2: x + 5 + (wide - 10) * share, stroke: "var(--accent)" });
     const narrow = widthOf("99%", 10) > wide;
     const value = label(narrow ? Math.round(100 * share) : percent(share), x + wide / 2, y + 12, { size: 10, anchor: "middle" });
     const title = svg("title", {}, `${texts[row]} · ${percent(share)}`);
-    const group = svg("g", { style: { cursor: "pointer" } }, title, ground, text, track, bar, value);
-    if (given) track.setAttribute("stroke-dasharray", "1 5");
-    group.addEventListener("click", () => state.set({ step: row }));
-    return { group, ground, text, track, bar, value, given };
+    const look = { style: { cursor: "pointer" }, onclick: () => state.set({ step: row }) };
+    return { group: svg("g", look, title, ground, text, track, bar, value), ground, text, bar, value, given };
   }
 
   function written({ x, width: wide, line }, text) {
@@ -72,15 +64,15 @@ export function mount(root, context) {
     const now = currentRow(doc, state);
     const deep = state.get("level") === "deep";
     pieces.forEach(({ group, ground, text, bar, value, given }, row) => {
-      group.setAttribute("opacity", row > now ? 0.32 : 1);
-      ground.setAttribute("fill", row === now ? "var(--accent)" : "transparent");
-      text.setAttribute("fill", row === now ? "var(--paper)" : given ? "var(--soft)" : "var(--ink)");
-      text.setAttribute("font-weight", row === now ? 600 : 400);
-      bar.setAttribute("visibility", row > now || given ? "hidden" : "visible");
-      value.setAttribute("visibility", row === now || (deep && row < now) ? "visible" : "hidden");
+      const isNow = row === now, fill = isNow ? "var(--paper)" : given ? "var(--soft)" : "var(--ink)";
+      set(group, { opacity: row > now ? 0.32 : 1 });
+      set(ground, { fill: isNow ? "var(--accent)" : "transparent" });
+      set(text, { fill, "font-weight": isNow ? 600 : 400 });
+      set(bar, { visibility: row > now || given ? "hidden" : "visible" });
+      set(value, { visibility: isNow || (deep && row < now) ? "visible" : "hidden" });
     });
-    picture.setAttribute("aria-label", t("label", { step: now + 1, all: texts.length, word: texts[now] }));
-    sentence.setAttribute("aria-live", controls.playing() ? "off" : "polite");
+    set(picture, { "aria-label": t("label", { step: now + 1, all: texts.length, word: texts[now] }) });
+    set(sentence, { "aria-live": controls.playing() ? "off" : "polite" });
     follow(now);
     tell(now, deep);
   }
@@ -98,10 +90,9 @@ export function mount(root, context) {
   }
 
   function sums(row) {
-    let sum = 0;
-    const from = Math.min(firstRow(doc), row);
-    for (let at = from; at <= row; at += 1) sum += stepAt(doc, at)?.logprob ?? 0;
-    return { sum: number(sum), perplexity: number(Math.exp(-sum / (row - from + 1)), 2) };
+    const from = Math.min(firstRow(doc), row), count = row - from + 1;
+    const sum = total(Array.from({ length: count }, (_, n) => stepAt(doc, from + n)?.logprob ?? 0));
+    return { sum: number(sum), perplexity: number(Math.exp(-sum / count), 2) };
   }
 
   onWidth(paper, (wide) => ((width = wide), lay()));
@@ -115,10 +106,13 @@ const LONGEST = 30000;
 
 function player({ doc, state, t }) {
   const last = doc.written.length - 1;
-  const back = el("button", { type: "button" }, "‹");
-  const play = el("button", { type: "button", class: "play" });
-  const on = el("button", { type: "button" }, "›");
-  const slider = el("input", { type: "range", min: "0", max: String(last), step: "1" });
+  const move = (by) => () => (stop(), go(currentRow(doc, state) + by));
+  const back = el("button", { type: "button", onclick: move(-1) }, "‹");
+  const play = el("button", { type: "button", class: "play", onclick: () => (timer === null ? start() : stop()) });
+  const on = el("button", { type: "button", onclick: move(1) }, "›");
+  const slider = el("input", {
+    type: "range", min: "0", max: String(last), step: "1", oninput: () => (stop(), go(Number(slider.value))),
+  });
   const place = el("output", { class: "place" });
   const node = el("div", { class: "player" }, back, play, on, slider, place);
   let timer = null;
@@ -141,25 +135,18 @@ function player({ doc, state, t }) {
     name();
   };
   const name = () => {
-    clear(play);
-    play.append(timer === null ? t("play") : t("pause"));
-    back.setAttribute("aria-label", t("back"));
-    on.setAttribute("aria-label", t("on"));
-    slider.setAttribute("aria-label", t("slider"));
+    play.textContent = t(timer === null ? "play" : "pause");
+    for (const [node, word] of [[back, "back"], [on, "on"], [slider, "slider"]]) set(node, { "aria-label": t(word) });
   };
   const show = () => {
     const row = currentRow(doc, state);
     slider.value = String(row);
-    slider.setAttribute("aria-valuetext", `${row + 1}: ${visible(doc.written[row])}`);
+    set(slider, { "aria-valuetext": `${row + 1}: ${visible(doc.written[row])}` });
     place.textContent = t("place", { step: row + 1, all: last + 1 });
     back.disabled = row === 0;
     on.disabled = row === last;
   };
 
-  back.addEventListener("click", () => (stop(), go(currentRow(doc, state) - 1)));
-  on.addEventListener("click", () => (stop(), go(currentRow(doc, state) + 1)));
-  play.addEventListener("click", () => (timer === null ? start() : stop()));
-  slider.addEventListener("input", () => (stop(), go(Number(slider.value))));
   state.on(["step"], show);
   state.on(["language"], () => (name(), show()));
   name();
