@@ -26,8 +26,8 @@ class Scheduler:
     """All sequences of one engine: those that wait, and each worker's batches.
 
     `budget` is how many input tokens, times the answers that are decoded at once, run together, unless a config has
-    its own `batch_tokens`. It is halved where memory runs out. With `padded`, every sequence costs as much as the longest
-    beside it: batches of one length that are small enough for the caches, where nobody waits for his turn.
+    its own `batch_tokens`. It is halved where memory runs out. With `padded`, every sequence costs as much as the
+    longest beside it, which makes for smaller batches: larger ones only cost more to join.
     """
 
     def __init__(
