@@ -113,13 +113,11 @@ class Languages:
         lowered = [name.strip().lower() for name in names]
         for first, second in (("source", "target"), ("src", "tgt")):
             if first in lowered and second in lowered:
-                lowered[lowered.index(first)], lowered[lowered.index(second)] = self._two_in_order()
+                source, target = self.places(self.order) or (0, 1)
+                both = (self.source, self.target) if source < target else (self.target, self.source)
+                lowered[lowered.index(first)], lowered[lowered.index(second)] = both
                 break
         return self.places(names) or self.places(lowered)
-
-    def _two_in_order(self) -> tuple[str, str]:
-        source, target = self.places(self.order) or (0, 1)
-        return (self.source, self.target) if source < target else (self.target, self.source)
 
 
 def _names(wanted: str, name: str) -> bool:
