@@ -160,18 +160,11 @@ def read_rows(paths: Iterable[str | Path], columns: TextColumns, reading: SplitR
 def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
     """Every label once, sorted; where all are numbers, by what they are worth."""
     names = sorted(set(labels))
-    worth = [_number(name) for name in names]
-    if any(value is None for value in worth):
-        return tuple(names)
-    return tuple(name for _, name in sorted(zip(worth, names, strict=True)))
-
-
-def _number(name: str) -> float | None:
     try:
-        value = float(name)
+        worth = {name: float(name) for name in names}
     except ValueError:
-        return None
-    return value if math.isfinite(value) else None
+        return tuple(names)
+    return tuple(sorted(names, key=worth.__getitem__) if all(map(math.isfinite, worth.values())) else names)
 
 
 def _labeled(rows: Iterable[TextRow], reading: TextReport) -> Iterator[LabeledText]:

@@ -166,22 +166,18 @@ class Scheduler:
         del worker.batches[key]
         cost = sum(map(_cost, batch.unfinished))
         unfinished = batch.release()
-        if failure is None:
-            self._restart(unfinished, budget=max(1, cost // 2))
-            return []
+        if failure is not None:
+            for sequence in unfinished:
+                sequence.fail(failure)
+            return unfinished
+        self._max_budget = max(1, cost // 2)  # they did not fit the memory of a GPU: again, with less at once
         for sequence in unfinished:
-            sequence.fail(failure)
-        return unfinished
-
-    def _restart(self, sequences: list[SequenceState], budget: int) -> None:
-        """Begin these again with less at once, where they did not fit the memory of a GPU."""
-        self._max_budget = budget
-        for sequence in sequences:
             sequence.reset()
         with self._lock:
-            self._waiting.extendleft(reversed(sequences))
+            self._waiting.extendleft(reversed(unfinished))
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
+        return []
 
 
 class _Worker:
