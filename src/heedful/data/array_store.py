@@ -50,7 +50,7 @@ class ArrayFolder:
         try:
             meta = json.loads((folder / META).read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise self._absent(folder, META) from None
+            raise DataError(f"{folder}: {self.missing} (no {META})") from None
         except (OSError, ValueError, RecursionError) as error:
             raise self.unusable(folder, f"{META} cannot be read: {error}") from None
         if not isinstance(meta, dict) or meta.get("format") != FORMAT:
@@ -63,7 +63,7 @@ class ArrayFolder:
             try:
                 same = sha256_of(folder / name) == sums.get(name)
             except FileNotFoundError:
-                raise self._absent(folder, name) from None
+                raise DataError(f"{folder}: {self.missing} (no {name})") from None
             except OSError as error:
                 raise self.unusable(folder, f"{name} cannot be read: {error.strerror}") from None
             if not same:
@@ -73,9 +73,6 @@ class ArrayFolder:
     def unusable(self, folder: Path, why: str) -> DataError:
         """The error for a store that is broken."""
         return DataError(f"{folder}: the {self.name} cannot be used: {why}{self.remedy and f'; {self.remedy}'}")
-
-    def _absent(self, folder: Path, name: str) -> DataError:
-        return DataError(f"{folder}: {self.missing} (no {name})")
 
 
 def mapped(path: Path, dtype: Any) -> NDArray[Any]:

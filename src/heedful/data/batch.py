@@ -224,19 +224,18 @@ def whole_of(tensors: Sequence[Tensor]) -> Tensor | None:
         return None
     memory, (starts, end) = tensors[0].untyped_storage(), _places(tensors)
     base = memory.data_ptr()
-    places = zip(starts, tensors, strict=True)
-    if memory.nbytes() != end or not all(_lies_at(tensor, base, start) for start, tensor in places):
+
+    def lies_at(tensor: Tensor, start: int) -> bool:
+        here = tensor.data_ptr() == base + start or not tensor.numel()  # what is empty has no address
+        return here and tensor.untyped_storage().data_ptr() == base and tensor.is_contiguous()
+
+    if memory.nbytes() != end or not all(map(lies_at, tensors, starts)):
         return None
     return torch.empty(0, dtype=torch.uint8, device=tensors[0].device).set_(memory)
 
 
 def _pinned(size: int) -> Tensor:
     return torch.empty(size, dtype=torch.uint8, pin_memory=True)
-
-
-def _lies_at(tensor: Tensor, base: int, start: int) -> bool:
-    here = tensor.data_ptr() == base + start or not tensor.numel()  # what is empty has no address
-    return here and tensor.untyped_storage().data_ptr() == base and tensor.is_contiguous()
 
 
 def _places(tensors: Sequence[Tensor]) -> tuple[list[int], int]:

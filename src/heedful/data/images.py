@@ -38,9 +38,11 @@ def pixels_of(source: object, n_channels: int) -> Pixels:
             return _with_channels(_of_bytes(_content(Path(source))), n_channels)
         except DataError as error:
             raise DataError(f"{os.fspath(source)}: {error}") from None
+    # Whoever has a Pillow image has imported it; another thread may just be doing so.
+    pillow_image = getattr(sys.modules.get("PIL.Image"), "Image", None)
     if isinstance(source, bytes):
         found = _of_bytes(source)
-    elif _is_pillow(source):
+    elif pillow_image is not None and isinstance(source, pillow_image):
         found = _of_pillow(source)
     elif isinstance(source, np.ndarray | list | tuple):
         found = _of_array(source)
@@ -120,27 +122,17 @@ def _with_channels(pixels: Pixels, n: int) -> Pixels:
     found = pixels.shape[2]
     if found == n:
         return pixels
-    if found == 4 and n in (1, 3):
-        return _with_channels(_over_white(pixels), n)
+    if found == 4 and n in (1, 3):  # over white
+        color, alpha = pixels[..., :3].astype(np.uint16), pixels[..., 3:].astype(np.uint16)
+        return _with_channels(((color * alpha + 255 * (255 - alpha) + 127) // 255).astype(np.uint8), n)
     if (found, n) == (1, 3):
         return pixels.repeat(3, axis=2)
-    if (found, n) == (3, 1):
-        return _grey(pixels)
+    if (found, n) == (3, 1):  # luma of ITU-R 601 in parts of 65,536, rounded as Pillow does
+        luma = (pixels @ np.array([19595, 38470, 7471], np.uint32) + 32768) >> 16
+        return luma[..., None].astype(np.uint8)
     first = pixels.shape[0]
     hint = "; its channels seem to come first: give np.moveaxis(image, 0, -1)" if first in (1, 3, 4, n) else ""
     raise DataError(f"the model reads {n} channels, and an image of shape {pixels.shape} has {found}{hint}")
-
-
-def _over_white(pixels: Pixels) -> Pixels:
-    colour, alpha = pixels[..., :3].astype(np.uint16), pixels[..., 3:].astype(np.uint16)
-    return ((colour * alpha + 255 * (255 - alpha) + 127) // 255).astype(np.uint8)
-
-
-def _grey(pixels: Pixels) -> Pixels:
-    """Luma of ITU-R 601 in parts of 65,536, rounded as Pillow does."""
-    red, green, blue = (channel.astype(np.uint32) for channel in np.moveaxis(pixels, -1, 0))
-    luma = (19595 * red + 38470 * green + 7471 * blue + 32768) >> 16
-    return luma[..., None].astype(np.uint8)
 
 
 def _check_size(height: int, width: int) -> None:
@@ -150,12 +142,6 @@ def _check_size(height: int, width: int) -> None:
 
 def _too_many(size: str) -> DataError:
     return DataError(f"an image of {size} pixels is too large; at most {MOST_PIXELS:,} are read")
-
-
-def _is_pillow(source: object) -> bool:
-    """Without importing Pillow: who has such an image has done so."""
-    kind = getattr(sys.modules.get("PIL.Image"), "Image", None)  # another thread may just be importing it
-    return kind is not None and isinstance(source, kind)
 
 
 def _pillow() -> Any:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import codecs
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from ..errors import ConfigError, DataError
-from .readers.files import InputFile, TableRow, find_files, suffix_of
-from .readers.tables import ARRAY, array_hint, is_jsonl, looks_tabbed
+from ..errors import ConfigError
+from .readers.files import InputFile, find_files, suffix_of
+from .readers.tables import ARRAY, array_hint, is_jsonl, table_rows
 from .report import SplitReport, TextReport
 
 TEXT, LABEL, OTHER = "text", "label", "-"
-TABS, COMMAS, LINES = (".tsv", ".tab", ".txt"), (".csv",), (".jsonl", ".ndjson")
-ENDINGS = (*TABS, *COMMAS, *LINES)
+LINES = (".jsonl", ".ndjson")
+ENDINGS = (".tsv", ".tab", ".txt", ".csv", *LINES)
 
 # What headers usually say, the likeliest first.
 PAIRS = (
@@ -131,10 +131,7 @@ class TextRow(NamedTuple):
 
 def labeled_files(paths: Iterable[str | Path], report: SplitReport | None = None) -> list[Path]:
     """Every file to read for these paths. In a folder, only the known endings count; packed or not."""
-    files = find_files(map(Path, paths), ENDINGS, SplitReport() if report is None else report)
-    if not files:
-        raise DataError(f"no table of texts was given; the endings read are {', '.join(ENDINGS)}")
-    return files
+    return find_files(paths, ENDINGS, report, "table of texts")
 
 
 def read_labeled_texts(
@@ -163,57 +160,52 @@ def read_rows(paths: Iterable[str | Path], columns: TextColumns, reading: SplitR
 def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
     """Every label once, sorted; where all are numbers, by what they are worth."""
     names = sorted(set(labels))
-    worth = [_number(name) for name in names]
-    if any(value is None for value in worth):
-        return tuple(names)
-    return tuple(name for _, name in sorted(zip(worth, names, strict=True)))
-
-
-def _number(name: str) -> float | None:
     try:
-        value = float(name)
+        worth = {name: float(name) for name in names}
     except ValueError:
-        return None
-    return value if math.isfinite(value) else None
+        return tuple(names)
+    return tuple(sorted(names, key=worth.__getitem__) if all(map(math.isfinite, worth.values())) else names)
 
 
 def _labeled(rows: Iterable[TextRow], reading: TextReport) -> Iterator[LabeledText]:
-    for row in rows:
-        for found in _kept(row.file, row.line, row.texts, _label(row.file, row.line, row.label)):
+    for file, number, texts, value in rows:
+        label = _label(file, number, value)
+        try:
+            "".join((*texts, label)).encode()
+        except UnicodeEncodeError:
+            why = "half a surrogate pair stands in it; it was damaged where it was written"
+            raise file.error(why, number) from None
+        if not all(text.strip() for text in texts):
+            file.drop("empty text", number)
+        elif not label.strip():
+            file.drop("no label", number)
+        else:
+            pair = file.pair(texts[0], label.strip(), number)
+            found = LabeledText(pair.source, texts[1] if len(texts) > 1 else None, pair.target, pair.file, pair.line)
             reading.keep("\t".join(found.texts), label=found.label)
             yield found
 
 
 def _stream(files: Sequence[InputFile], columns: TextColumns) -> Iterator[TextRow]:
+    """Their formats are known by content where that is certain, then by name."""
     for file in files:
-        name, read = _recognised(file)
-        file.begin(name)
-        yield from read(file, columns)
+        head = file.head().removeprefix(codecs.BOM_UTF8)
+        if not head.strip():
+            raise file.error("the file is empty")
+        if is_jsonl(head) or suffix_of(file.path) in LINES:
+            file.begin("JSON lines")
+            yield from _of_lines(file, columns)
+        elif ARRAY.match(head):
+            raise file.error(array_hint(file.path))
+        elif rows := table_rows(file, head):
+            yield from _of_table(file, columns, rows)
+        else:
+            raise file.error(f"not a table of texts: its lines have no tabs; the endings read are {', '.join(ENDINGS)}")
 
 
-def _recognised(file: InputFile) -> tuple[str, Callable[[InputFile, TextColumns], Iterator[TextRow]]]:
-    """By content where that is certain, then by name."""
-    head, ending = file.head().removeprefix(codecs.BOM_UTF8), suffix_of(file.path)
-    if not head.strip():
-        raise file.error("the file is empty")
-    if is_jsonl(head) or ending in LINES:
-        return "JSON lines", _of_lines
-    if ARRAY.match(head):
-        raise file.error(array_hint(file.path))
-    tabbed = looks_tabbed(head)
-    if ending in COMMAS and not (tabbed and b"," not in head.lstrip().split(b"\n")[0]):
-        return "comma-separated text", lambda file, columns: _of_table(file, columns, file.quoted_rows())
-    if tabbed or ending in (".tsv", ".tab"):
-        return "tab-separated text", lambda file, columns: _of_table(file, columns, file.tabbed_rows())
-    raise file.error(f"not a table of texts: its lines have no tabs; the endings read are {', '.join(ENDINGS)}")
-
-
-def _of_table(file: InputFile, columns: TextColumns, rows: Iterable[TableRow]) -> Iterator[TextRow]:
+def _of_table(file: InputFile, columns: TextColumns, rows: Iterable[tuple[int, list[str]]]) -> Iterator[TextRow]:
     places, width = None, 0
-    for number, cells, fault in rows:
-        if fault or not any(cell.strip() for cell in cells):
-            file.drop(fault or "empty", number)
-            continue
+    for number, cells in rows:
         if places is None:
             width, header = len(cells), columns.in_header(cells)
             places = _agreed(file, number, cells, header, columns)
@@ -244,22 +236,18 @@ def _of_lines(file: InputFile, columns: TextColumns) -> Iterator[TextRow]:
     """The first object's keys are those of all; what is null or not there is missing."""
     texts: list[str] | None = None
     label = ""
-    for line in file.lines():
-        if line.fault or not line.text.strip():
-            file.drop(line.fault or "empty", line.number)
-            continue
-        row = file.json_object(line)
+    for number, row in file.json_rows():
         if texts is None:
             keys = list(row)
             places = columns.in_header(keys)
             if places is None:
-                raise file.error(columns.missing(keys), line.number)
+                raise file.error(columns.missing(keys), number)
             texts, label = [keys[place] for place in places.texts], keys[places.label]
         values = [row.get(key) for key in texts]
         for key, value in zip(texts, values, strict=True):
             if not isinstance(value, str | None):
-                raise file.error(f"a text was expected under {key!r}, not {type(value).__name__}", line.number)
-        yield TextRow(file, line.number, [value or "" for value in values], row.get(label))
+                raise file.error(f"a text was expected under {key!r}, not {type(value).__name__}", number)
+        yield TextRow(file, number, [value or "" for value in values], row.get(label))
 
 
 def _label(file: InputFile, number: int, value: Any) -> str:
@@ -268,20 +256,6 @@ def _label(file: InputFile, number: int, value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return "" if value is None else str(value)
-
-
-def _kept(file: InputFile, number: int, texts: Sequence[str], label: str) -> Iterator[LabeledText]:
-    try:
-        "".join((*texts, label)).encode()
-    except UnicodeEncodeError:
-        raise file.error("half a surrogate pair stands in it; it was damaged where it was written", number) from None
-    if not all(text.strip() for text in texts):
-        file.drop("empty text", number)
-    elif not label.strip():
-        file.drop("no label", number)
-    else:
-        pair = file.pair(texts[0], label.strip(), number)
-        yield LabeledText(pair.source, texts[1] if len(texts) > 1 else None, pair.target, pair.file, pair.line)
 
 
 def text_digest(*texts: str) -> bytes:

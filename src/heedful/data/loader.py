@@ -130,14 +130,6 @@ class BucketedLoader(ABC, Generic[T]):
     def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[T]:
         """The batches of an epoch in its own order, or a shard of each, from step `start` on; those before are not
         made."""
-        return map(self._batch, self.plan(epoch, start, share))
-
-    def in_order(self) -> Iterator[T]:
-        """Every batch once, from the shortest rows to the longest: for validation."""
-        return map(self._batch, self.plan_in_order())
-
-    def plan(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[BatchPlan]:
-        """What each batch of `epoch` is made of."""
         if not 0 <= start <= len(self._steps):
             raise DataError(
                 f"an epoch has {len(self._steps)} steps and cannot start at step {start}; "
@@ -146,13 +138,14 @@ class BucketedLoader(ABC, Generic[T]):
         random = np.random.default_rng([self.seed, epoch])
         orders = [random.permutation(len(bucket.members)) for bucket in self._buckets]
         steps = random.permutation(self._steps)
-        return self._parts(orders, steps[start:], share)
+        return map(self._batch, self._plans(orders, steps[start:], share))
 
-    def plan_in_order(self) -> Iterator[BatchPlan]:
-        """What each batch of `in_order` is made of."""
-        return self._parts([np.arange(len(bucket.members)) for bucket in self._buckets], self._steps, WHOLE)
+    def in_order(self) -> Iterator[T]:
+        """Every batch once, from the shortest rows to the longest: for validation."""
+        orders = [np.arange(len(bucket.members)) for bucket in self._buckets]
+        return map(self._batch, self._plans(orders, self._steps, WHOLE))
 
-    def _parts(self, orders: list[NDArray[np.intp]], steps: NDArray[Any], share: Shard) -> Iterator[BatchPlan]:
+    def _plans(self, orders: list[NDArray[np.intp]], steps: NDArray[Any], share: Shard) -> Iterator[BatchPlan]:
         for owner, number in steps:
             bucket = self._buckets[owner]
             n_rows, n_source, n_target = bucket.shape
@@ -191,7 +184,10 @@ def _divide(lengths: Array, config: LoaderConfig) -> list[NDArray[np.intp]]:
     """
     widths = lengths.max(axis=1)
     by_width = np.argsort(widths, kind="stable")
-    ends = _group_ends(widths[by_width])
+    rounded = _rounded(widths[by_width])
+    ends = np.append(np.flatnonzero(np.diff(rounded)) + 1, len(rounded))  # a bucket may end behind each rounded length
+    if len(ends) > _CANDIDATES:
+        ends = ends[np.linspace(0, len(ends) - 1, _CANDIDATES).round().astype(np.intp)]
     n_groups, n_buckets = len(ends), min(config.n_shapes, len(ends))
     price = _prices(lengths[by_width], ends, config.batch_tokens)
     cost = np.full((n_buckets + 1, n_groups + 1), np.inf)
@@ -206,15 +202,6 @@ def _divide(lengths: Array, config: LoaderConfig) -> list[NDArray[np.intp]]:
         parts.append(by_width[ends[i - 1] if i else 0 : ends[j - 1]])
         k, j = k - 1, i
     return parts[::-1]
-
-
-def _group_ends(widths: Array) -> NDArray[np.intp]:
-    """Where, among sorted widths, a bucket may end: behind each rounded length, or some if many."""
-    rounded = _rounded(widths)
-    ends = np.append(np.flatnonzero(np.diff(rounded)) + 1, len(rounded))
-    if len(ends) > _CANDIDATES:
-        ends = ends[np.linspace(0, len(ends) - 1, _CANDIDATES).round().astype(np.intp)]
-    return ends
 
 
 def _prices(lengths: Array, ends: NDArray[np.intp], batch_tokens: int) -> NDArray[np.float64]:

@@ -79,7 +79,10 @@ def clean(
     rules = _rules(config, direction)
     kept = False
     for raw in pairs:
-        pair = _tidied(raw, config.max_characters)
+        # What will be dropped for its length anyway is not composed, since that can take very long.
+        collapsed = [" ".join(text.split()) for text in raw.texts]
+        source, target = (nfc(text) if len(text) <= _SHRINKS * config.max_characters else text for text in collapsed)
+        pair = Pair(source, target, raw.file, raw.line)
         if fault := next((reason for reason, broken in rules if broken(pair)), None):
             reading.drop(fault, pair.place)
             continue
@@ -101,13 +104,6 @@ def in_direction(
         direction.is_wrong(pair)
         yield pair
     direction.judge()
-
-
-def _tidied(pair: Pair, max_characters: int) -> Pair:
-    """The pair tidied; what will be dropped for its length anyway is not composed, since that can take very long."""
-    collapsed = [" ".join(text.split()) for text in (pair.source, pair.target)]
-    source, target = (tidy(text) if len(text) <= _SHRINKS * max_characters else text for text in collapsed)
-    return Pair(source, target, pair.file, pair.line)
 
 
 def _rules(config: CleaningConfig, direction: _Direction) -> list[tuple[str, Rule]]:

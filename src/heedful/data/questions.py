@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import ConfigError, DataError
-from .readers.files import InputFile, TableRow, find_files, opened, parse_json, suffix_of
-from .readers.tables import is_jsonl, looks_tabbed
+from ..errors import ConfigError
+from .readers.files import InputFile, find_files, opened, parse_json, suffix_of
+from .readers.tables import is_jsonl, table_rows
 from .report import SplitReport
 
 ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".tab", ".txt")
@@ -56,10 +56,7 @@ class QuestionExample:
 
 def question_files(paths: Iterable[str | Path], report: SplitReport | None = None) -> list[Path]:
     """Every file to read for these paths; in a folder, those with a known ending, packed or not."""
-    files = find_files(map(Path, paths), ENDINGS, SplitReport() if report is None else report)
-    if not files:
-        raise DataError(f"no file of questions was given; the endings read are {', '.join(ENDINGS)}")
-    return files
+    return find_files(paths, ENDINGS, report, "file of questions")
 
 
 def read_questions(
@@ -92,14 +89,9 @@ def _read_file(file: InputFile, columns: Sequence[str] | None) -> Iterator[Quest
         return _of_squad(file)
     if is_jsonl(head) or ending in (".jsonl", ".ndjson"):
         file.begin("JSON lines")
-        return _of_rows(file, _json_rows(file), columns)
-    tabbed = looks_tabbed(head)
-    if ending == ".csv" and not (tabbed and b"," not in head.lstrip().split(b"\n")[0]):
-        file.begin("comma-separated text")
-        return _of_rows(file, _table_rows(file, file.quoted_rows()), columns)
-    if tabbed or ending in (".tsv", ".tab"):
-        file.begin("tab-separated text")
-        return _of_rows(file, _table_rows(file, file.tabbed_rows()), columns)
+        return _of_rows(file, file.json_rows(), columns)
+    if rows := table_rows(file, head):
+        return _of_rows(file, _named_cells(file, rows), columns)
     raise file.error(f"not a file of questions; the endings read are {', '.join(ENDINGS)}")
 
 
@@ -142,25 +134,15 @@ def _passages(file: InputFile) -> Iterator[dict[str, Any]]:
 # Tables and JSON lines: a question a row
 
 
-def _table_rows(file: InputFile, rows: Iterable[TableRow]) -> Iterator[tuple[int, dict[str, Any]]]:
+def _named_cells(file: InputFile, rows: Iterable[tuple[int, list[str]]]) -> Iterator[tuple[int, dict[str, Any]]]:
     header: list[str] | None = None
-    for number, cells, fault in rows:
-        if fault or not any(cell.strip() for cell in cells):
-            file.drop(fault or "empty", number)
-        elif header is None:
+    for number, cells in rows:
+        if header is None:
             header = [cell.strip() for cell in cells]
         elif len(cells) != len(header):
             file.drop("too few columns" if len(cells) < len(header) else "too many columns", number)
         else:
             yield number, dict(zip(header, cells, strict=True))
-
-
-def _json_rows(file: InputFile) -> Iterator[tuple[int, dict[str, Any]]]:
-    for line in file.lines():
-        if line.fault or not line.text.strip():
-            file.drop(line.fault or "empty", line.number)
-            continue
-        yield line.number, file.json_object(line)
 
 
 def _of_rows(

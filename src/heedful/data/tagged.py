@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import ConfigError, DataError
-from .readers.files import InputFile, Line, find_files
+from ..errors import ConfigError
+from .readers.files import InputFile, find_files
 from .readers.tables import is_jsonl
 from .report import SplitReport
 
@@ -62,10 +62,7 @@ def lay_out(words: Sequence[str]) -> tuple[str, tuple[tuple[int, int], ...]]:
 
 def tagged_files(paths: Iterable[str | Path], report: SplitReport | None = None) -> list[Path]:
     """Every file to read for these paths; in a folder, those with a known ending, packed or not."""
-    files = find_files(map(Path, paths), ENDINGS, SplitReport() if report is None else report)
-    if not files:
-        raise DataError(f"no file of tagged words was given; the endings read are {', '.join(ENDINGS)}")
-    return files
+    return find_files(paths, ENDINGS, report, "file of tagged words")
 
 
 def read_tagged(
@@ -156,7 +153,7 @@ def _of_lines(file: InputFile, columns: Sequence[str] | None) -> Iterator[Tagged
     for number, text in _lines(file):
         if not text.strip():
             continue
-        words, tags = _listed(file, number, file.json_object(Line(number, text)), columns)
+        words, tags = _listed(file, number, file.json_object(number, text), columns)
         if len(words) != len(tags):
             raise file.error(f"{len(words)} words and {len(tags)} tags; each word has one", number)
         yield from _sentence(file, number, words, tags)

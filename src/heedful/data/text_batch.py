@@ -156,7 +156,7 @@ class RandomWindows:
         for step in range(start, self.steps_per_epoch(epoch)):
             random = np.random.default_rng([self.seed, epoch, step])
             starts = share.rows(random.integers(len(self.row) - self.context, size=self.batch))
-            keep = None if even else _first_rows(len(starts), (size, self.context))
+            keep = None if even else (torch.arange(size) < len(starts))[:, None].repeat(1, self.context)
             ids = _taken(self.row, np.pad(starts, (0, size - len(starts))), self.context)
             yield TokenWindows(ids, keep, tuple(starts.tolist()))
 
@@ -181,11 +181,6 @@ def every_window(row: Row, *, context: int, stride: int, batch: int) -> Iterator
         keep = np.pad(keep, ((0, fill), (0, 0)))
         ids = _taken(row, np.pad(begin, (0, fill)), context)
         yield TokenWindows(ids, torch.from_numpy(keep), tuple(begin.tolist()))
-
-
-def _first_rows(n: int, shape: tuple[int, int]) -> Tensor:
-    """(B, T) True in the first n rows."""
-    return (torch.arange(shape[0]) < n)[:, None].repeat(1, shape[1])
 
 
 def _taken(row: Row, starts: NDArray[np.int64], context: int) -> Tensor:

@@ -79,7 +79,8 @@ class Tokenizer:
         """`pieces`: the alphabet, then what the merges make, in the order of their ids from 259 on."""
         self._pieces = [*_FIXED, *pieces]
         self._merges = list(merges)
-        self._fast = _pipeline(models.BPE(_numbered(self._pieces), self._merges, byte_fallback=True))
+        vocabulary = {piece: index for index, piece in enumerate(self._pieces)}
+        self._fast = _pipeline(models.BPE(vocabulary, self._merges, byte_fallback=True))
 
     @classmethod
     def train(cls, texts: Iterable[str], *, vocab_size: int = 8000, min_frequency: int = 2) -> Self:
@@ -94,7 +95,13 @@ class Tokenizer:
             vocab_size=vocab_size + _SPARE, min_frequency=min_frequency, show_progress=False, initial_alphabet=[" "]
         )
         learner = _pipeline(models.BPE())
-        learner.train_from_iterator(_counted(texts, seen), trainer)
+
+        def counted() -> Iterator[str]:
+            for text in map(_normalised, texts):
+                seen.update(text)
+                yield text
+
+        learner.train_from_iterator(counted(), trainer)
         merges = [(left, right) for left, right in json.loads(learner.to_str())["model"]["merges"]]
         alphabet = sorted({" "} | {character for character, times in seen.items() if times >= min_frequency})
         return cls(*_fitted(alphabet, merges, config))
@@ -223,12 +230,6 @@ def _normalised(text: str) -> str:
     return nfc(text)
 
 
-def _counted(texts: Iterable[str], seen: Counter[str]) -> Iterator[str]:
-    for text in map(_normalised, texts):
-        seen.update(text)
-        yield text
-
-
 def _fitted(
     alphabet: list[str], merges: list[tuple[str, str]], config: TokenizerConfig
 ) -> tuple[list[str], list[tuple[str, str]]]:
@@ -246,10 +247,6 @@ def _fitted(
         pieces[left + right] = None  # two merges may make the same piece
         kept.append((left, right))
     return list(pieces), kept
-
-
-def _numbered(pieces: Sequence[str]) -> dict[str, int]:
-    return {piece: index for index, piece in enumerate(pieces)}
 
 
 def _character(ids: Sequence[int], start: int) -> tuple[str, int]:

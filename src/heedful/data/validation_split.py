@@ -30,7 +30,10 @@ def held_out(examples: Iterable[tuple[str, bytes]], wanted: int, every: int = EV
     classes: dict[str, Counter[bytes]] = {}
     for label, digest in examples:
         classes.setdefault(label, Counter())[digest] += 1
-    _drop_shared(classes.values())
+    owners = Counter(digest for found in classes.values() for digest in found)
+    for found in classes.values():
+        for digest in [digest for digest in found if owners[digest] > 1]:
+            del found[digest]
     total = sum(found.total() for found in classes.values())
     left = min(wanted, total // every)
     candidates = sorted(one for found in classes.values() for one in _candidates(found, left, total))
@@ -40,18 +43,6 @@ def held_out(examples: Iterable[tuple[str, bytes]], wanted: int, every: int = EV
             chosen.add(one.digest)
             left -= one.copies
     return frozenset(chosen or [one.digest for one in candidates if one.spare][:1])
-
-
-def _drop_shared(classes: Iterable[Counter[bytes]]) -> None:
-    """Leave nothing that is in several."""
-    seen: set[bytes] = set()
-    shared: set[bytes] = set()
-    for found in classes:
-        shared |= seen & found.keys()
-        seen |= found.keys()
-    for found in classes:
-        for digest in shared & found.keys():
-            del found[digest]
 
 
 def _candidates(found: Counter[bytes], wanted: int, total: int) -> Iterator[_Candidate]:

@@ -33,7 +33,10 @@ class Decoding(Protocol):
         """Row i goes on from what row rows[i] held. Of the sequences only these stay; None: all."""
 
     def join(self, other: Any) -> None:
-        """The rows of another batch, which has started, come after these."""
+        """The rows of another batch, which has started, come after these.
+
+        Where rows have fixed places, `vacancies` is how many more sequences have one.
+        """
 
 
 class Starting(Decoding, Protocol):
@@ -140,7 +143,7 @@ class SequenceBatch:
         if not self._admitted:
             return []
         running = self._rows.sequences if self._rows is not None else []
-        vacancies = self._rows.vacancies if self._rows is not None else None
+        vacancies: int | None = None if self._rows is None else getattr(self._rows.decoding, "vacancies", None)
         self._admitted = [sequence for sequence in self._admitted if not sequence.aborted]
         n_new = len(self._admitted)
         longest = max((len(new.prompt) + new.limit + 1 for new in self._admitted), default=0)
@@ -172,34 +175,34 @@ class _Rows:
     ) -> None:
         self.sequences = sequences
         self._starting = starting
-        self._decoding: Decoding = starting
+        self.decoding: Decoding = starting
         self._strategy, self._processors = strategy, processors
         logits = starting.start()
         forced = [token for sequence in sequences for token in sequence.prefix]
-        _check_ids([*processors.token_ids, *forced], logits.shape[-1])
+        for token in (*processors.end, *processors.suppress_tokens, *processors.logit_bias, *forced):
+            if not 0 <= token < logits.shape[-1]:
+                raise GenerationError(
+                    f"the end and suppressed, biased and forced tokens go from 0 to {logits.shape[-1] - 1} here, "
+                    f"but {token} was given"
+                )
         self._totals = torch.zeros(len(sequences), 1, dtype=torch.float32, device=logits.device)  # (B, W)
         self._tokens = torch.zeros(0, device=logits.device)  # (R,) the newest of each row
         self._choose(logits)
 
-    @property
-    def vacancies(self) -> int | None:
-        """How many more sequences have a place here; None for any number."""
-        return getattr(self._decoding, "vacancies", None)
-
     def step(self) -> None:
         """Every row gets its new token, and what comes after it is chosen."""
-        self._choose(self._decoding.step(self._tokens))
+        self._choose(self.decoding.step(self._tokens))
 
     def join(self, other: _Rows) -> None:
         """The rows of others come after these."""
-        self._decoding.join(other._decoding)
+        self.decoding.join(other.decoding)
         self.sequences = [*self.sequences, *other.sequences]
         self._totals = torch.cat([self._totals, other._totals])
         self._tokens = torch.cat([self._tokens, other._tokens])
 
     def settle(self, capacity: int) -> None:
         """Take the place where the rows stay; those that come later join them there."""
-        self._decoding = self._starting.settle(self._totals.shape[1], capacity)
+        self.decoding = self._starting.settle(self._totals.shape[1], capacity)
 
     def _choose(self, logits: Tensor) -> None:
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
@@ -213,7 +216,7 @@ class _Rows:
             self.sequences = []
             return
         if rows != list(range(len(logits))):
-            self._decoding.go_on(rows, None if len(staying) == len(self.sequences) else staying)
+            self.decoding.go_on(rows, None if len(staying) == len(self.sequences) else staying)
         self.sequences = [self.sequences[index] for index in staying]
         totals, self._tokens = choice.totals.flatten(), choice.tokens.flatten()
         if len(places) < len(self._tokens):
@@ -227,12 +230,8 @@ class _Rows:
         width = self._totals.shape[1]
         for index, (sequence, candidates) in enumerate(zip(self.sequences, _read(choice, plain, width), strict=True)):
             if any(isnan(candidate.total) for candidate in candidates):
-                sequence.fail(
-                    GenerationError(
-                        f"the logits for input {sequence.request.index} are not numbers (NaN); "
-                        "the model's weights or this input hold NaN or inf"
-                    )
-                )
+                why = f"the logits for input {sequence.request.index} are not numbers (NaN)"
+                sequence.fail(GenerationError(f"{why}; the model's weights or this input hold NaN or inf"))
                 continue
             selected = sequence.advance(candidates)
             if selected:
@@ -240,12 +239,8 @@ class _Rows:
                 places += [index * len(candidates) + place for place in selected]
                 rows += [index * width + candidates[place].beam for place in selected]
             elif not sequence.hypotheses and not sequence.aborted:
-                sequence.fail(
-                    GenerationError(
-                        f"every next token for input {sequence.request.index} is impossible or suppressed, "
-                        "so there is no answer; suppress fewer tokens"
-                    )
-                )
+                why = f"every next token for input {sequence.request.index} is impossible or suppressed"
+                sequence.fail(GenerationError(f"{why}, so there is no answer; suppress fewer tokens"))
         return staying, places, rows
 
 
@@ -258,12 +253,3 @@ def _read(choice: StepCandidates, plain: Tensor, width: int) -> Iterator[list[Ca
         yield [
             Candidate(total, int(token), int(beam), logprob) for total, token, beam, logprob in zip(*row, strict=True)
         ]
-
-
-def _check_ids(ids: Sequence[int], vocab_size: int) -> None:
-    for token in ids:
-        if not 0 <= token < vocab_size:
-            raise GenerationError(
-                f"the end and suppressed, biased and forced tokens go from 0 to {vocab_size - 1} here, "
-                f"but {token} was given"
-            )

@@ -29,41 +29,15 @@ class LogitsProcessors:
     suppress_tokens: Sequence[int] = ()
     logit_bias: Mapping[int, float] = field(default_factory=dict)
 
-    @property
-    def token_ids(self) -> list[int]:
-        """All tokens that are named here."""
-        return [*self.end, *self.suppress_tokens, *self.logit_bias]
-
     def process(self, logits: Tensor, sequences: Sequence[SequenceState]) -> Tensor | None:
         """The logprobs to choose by, where biases or penalties change the model's logits (R, V); else None."""
-        if not self.logit_bias and self.config.repetition_penalty == 1:
+        penalty = self.config.repetition_penalty
+        if not self.logit_bias and penalty == 1:
             return None
-        return self._processed(logits, sequences).log_softmax(dim=-1)
-
-    def mask(self, scores: Tensor, sequences: Sequence[SequenceState]) -> None:
-        """Make impossible what may not be written, in the logprobs (R, V) that the strategy chooses by.
-
-        It is done in place: nobody needs the logprob of a token that cannot be chosen.
-        """
-        width = len(scores) // len(sequences)
-        masked, forced = self._masked(sequences, width), _forced(sequences, width)
-        if forced:  # read before anything is masked: a forced prefix outranks the other rules
-            places = _places(forced, scores.device)
-            forced_scores = scores[places]
-        if self.suppress_tokens:
-            scores.index_fill_(1, indices(self.suppress_tokens, scores.device), -torch.inf)
-        if masked:
-            scores[_places(masked, scores.device)] = -torch.inf
-        if forced:
-            scores[places[0]] = -torch.inf
-            scores[places] = forced_scores
-
-    def _processed(self, logits: Tensor, sequences: Sequence[SequenceState]) -> Tensor:
         logits = logits.clone()
         if self.logit_bias:
             bias = torch.tensor(list(self.logit_bias.values()), dtype=logits.dtype).to(logits.device, non_blocking=True)
             logits[:, indices(self.logit_bias, logits.device)] += bias
-        penalty = self.config.repetition_penalty
         seen = [
             (row, token)
             for row, (sequence, tokens) in enumerate(_rows(sequences))
@@ -74,7 +48,31 @@ class LogitsProcessors:
             places = _places(seen, logits.device)
             seen_logits = logits[places]
             logits[places] = torch.where(seen_logits > 0, seen_logits / penalty, seen_logits * penalty)
-        return logits
+        return logits.log_softmax(dim=-1)
+
+    def mask(self, scores: Tensor, sequences: Sequence[SequenceState]) -> None:
+        """Make impossible what may not be written, in the logprobs (R, V) that the strategy chooses by.
+
+        It is done in place: nobody needs the logprob of a token that cannot be chosen.
+        """
+        width = len(scores) // len(sequences)
+        masked = self._masked(sequences, width)
+        forced = [  # the next token of each prefix
+            (row, sequence.prefix[sequence.length])
+            for index, sequence in enumerate(sequences)
+            if sequence.length < len(sequence.prefix)
+            for row in range(index * width, (index + 1) * width)
+        ]
+        if forced:  # read before anything is masked: a forced prefix outranks the other rules
+            places = _places(forced, scores.device)
+            forced_scores = scores[places]
+        if self.suppress_tokens:
+            scores.index_fill_(1, indices(self.suppress_tokens, scores.device), -torch.inf)
+        if masked:
+            scores[_places(masked, scores.device)] = -torch.inf
+        if forced:
+            scores[places[0]] = -torch.inf
+            scores[places] = forced_scores
 
     def _masked(self, sequences: Sequence[SequenceState], width: int) -> list[tuple[int, int]]:
         """(row, token) pairs: the end while an answer is too short, and what would repeat an n-gram."""
@@ -99,16 +97,6 @@ def repeating_tokens(tokens: Sequence[int], size: int) -> set[int]:
         return set()
     starts = range(len(tokens) - size + 1)
     return {tokens[start + size - 1] for start in starts if tuple(tokens[start : start + size - 1]) == last}
-
-
-def _forced(sequences: Sequence[SequenceState], width: int) -> list[tuple[int, int]]:
-    """(row, token) pairs: the next token of each prefix."""
-    return [
-        (row, sequence.prefix[sequence.length])
-        for index, sequence in enumerate(sequences)
-        if sequence.length < len(sequence.prefix)
-        for row in range(index * width, (index + 1) * width)
-    ]
 
 
 def _rows(sequences: Sequence[SequenceState]) -> Iterable[tuple[SequenceState, tuple[int, ...]]]:

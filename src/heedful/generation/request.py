@@ -179,7 +179,11 @@ def create_requests(
         raise DataError(f"there are {len(inputs)} inputs and {len(prefixes)} prefixes; give one for each, [] for none")
     ends = (as_int(end),) if hasattr(end, "__index__") else tuple(map(as_int, end))
     from_prompt = runner is DecoderOnlyRunner
-    _check_start(module, start, from_prompt)
+    target_size = _vocab_size(module, "target_embedding")
+    if start is None and not from_prompt:
+        raise DataError("an encoder-decoder begins every answer with a start token: give it as start=…")
+    if start is not None and not 0 <= start < target_size:
+        raise DataError(f"start is one of this model's tokens, which go from 0 to {target_size - 1}, but is {start}")
     if context is not None and not from_prompt:
         raise ConfigError("a context is for decoder-only models; an encoder-decoder has the room of its positions")
     positions = runner.room(module, 1) if from_prompt else None
@@ -254,15 +258,6 @@ def _encoder_input(module: Any, item: Tensor | EncoderMemory, index: int) -> tup
 
 def _digest(tensor: Tensor) -> str:
     return hashlib.sha256(tensor.detach().to("cpu", torch.float64).contiguous().numpy().tobytes()).hexdigest()
-
-
-def _check_start(module: Any, start: int | None, from_prompt: bool) -> None:
-    size = _vocab_size(module, "target_embedding")
-    if start is None:
-        if not from_prompt:
-            raise DataError("an encoder-decoder begins every answer with a start token: give it as start=…")
-    elif not 0 <= start < size:
-        raise DataError(f"start is one of this model's tokens, which go from 0 to {size - 1}, but is {start}")
 
 
 def _check_prefix(request: GenerationRequest) -> None:

@@ -50,6 +50,12 @@ class Runner:
 
     def step(self, tokens: Tensor) -> Tensor:
         """A new token for each row (R,) → logits (R, V) for the one after it."""
+        if self._single_step is None:
+            return self._decode(tokens[:, None])
+        return self._single_step.step(tokens, self._cache, self._real(self._cache.length + 1), self._hides)
+
+    def _decode(self, tokens: Tensor) -> Tensor:
+        """Logits (R, V) for the token after the last of (R, T)."""
         raise NotImplementedError
 
     def go_on(self, rows: Sequence[int], sentences: Sequence[int] | None) -> None:
@@ -126,11 +132,6 @@ class EncoderDecoderRunner(Runner):
     def start(self) -> Tensor:
         return self._decode(self._first)
 
-    def step(self, tokens: Tensor) -> Tensor:
-        if self._single_step is None:
-            return self._decode(tokens[:, None])
-        return self._single_step.step(tokens, self._cache, self._real(self._cache.length + 1), self._hides)
-
     def _decode(self, tokens: Tensor) -> Tensor:
         keep = self._real(self._cache.length + 1)
         logits: Tensor = self._module.decode(tokens, self._memory, self._keep, self._cache, keep=keep)
@@ -153,15 +154,10 @@ class EncoderDecoderRunner(Runner):
     def _remember(self, memory: Tensor, lengths: list[int]) -> None:
         self._memory, self._lengths = memory, lengths
         real = _real(lengths, self._device, memory.shape[1])
-        self._keep = padding(real, lengths=lengths)
-        self._hides = self._hiding()
-
-    def _hiding(self) -> Tensor | None:
-        n_keys = self._memory.shape[1]
-        if min(self._lengths) == n_keys:
-            return None
-        real = _real(self._lengths, self._device, n_keys)
-        return torch.zeros(real.shape, device=self._device).masked_fill(~real, -torch.inf)[:, None, None]
+        self._keep, self._hides = padding(real, lengths=lengths), None
+        if min(lengths) < memory.shape[1]:
+            zeros = torch.zeros(real.shape, device=self._device)
+            self._hides = zeros.masked_fill(~real, -torch.inf)[:, None, None]
 
 
 class DecoderOnlyRunner(Runner):
@@ -183,11 +179,6 @@ class DecoderOnlyRunner(Runner):
 
     def start(self) -> Tensor:
         return self._decode(self._prompts)
-
-    def step(self, tokens: Tensor) -> Tensor:
-        if self._single_step is None:
-            return self._decode(tokens[:, None])
-        return self._single_step.step(tokens, self._cache, self._real(self._cache.length + 1), None)
 
     def _decode(self, tokens: Tensor) -> Tensor:
         """Logits for the token after the last, and for no other: a prompt is long and the vocabulary wide."""

@@ -26,11 +26,19 @@ class Scheduler:
     """All sequences of one engine: those that wait, and each worker's batches.
 
     `budget` is how many input tokens, times the answers that are decoded at once, run together, unless a config has
-    its own `batch_tokens`. It is halved where memory runs out.
+    its own `batch_tokens`. It is halved where memory runs out. With `padded`, every sequence costs as much as the
+    longest beside it, which makes for smaller batches: larger ones only cost more to join.
     """
 
-    def __init__(self, new_batch: Callable[[SequenceState], SequenceBatch], budget: int, n_workers: int = 1) -> None:
-        self._new_batch, self._budget = new_batch, budget
+    def __init__(
+        self,
+        new_batch: Callable[[SequenceState], SequenceBatch],
+        budget: int,
+        n_workers: int = 1,
+        *,
+        padded: bool = False,
+    ) -> None:
+        self._new_batch, self._budget, self._padded = new_batch, budget, padded
         self._max_budget: int | None = None  # what fits the memory, once that has run out
         self._lock = Lock()
         self._waiting: deque[SequenceState] = deque()
@@ -102,6 +110,7 @@ class Scheduler:
                 admitted.append(self._waiting.popleft())
                 worker.n_rows += sequence.config.width
                 worker.cost += _cost(sequence)
+                worker.max_input = max(worker.max_input, sequence.input_length)
         for sequence in admitted:
             try:
                 batch = worker.batches.get(sequence.batch_key) or self._new_batch(sequence)
@@ -132,7 +141,11 @@ class Scheduler:
         rows = worker.n_rows + sequence.config.width
         others_have_less = any(other.n_rows < worker.n_rows for other in self._workers)  # and will take it
         too_many = worker.n_rows >= MIN_ROWS and rows > share and others_have_less
-        too_much = used and used + _cost(sequence) > budget
+        cost = used + _cost(sequence)
+        if self._padded:
+            longest = max(sequence.input_length, MIN_COST, *(other.max_input for other in self._workers))
+            cost = longest * (sum(other.n_rows for other in self._workers) + sequence.config.width)
+        too_much = used and cost > budget
         return None if too_many or too_much else sequence
 
     def _step_batch(self, worker: _Worker, key: Hashable) -> list[SequenceState]:
@@ -153,22 +166,18 @@ class Scheduler:
         del worker.batches[key]
         cost = sum(map(_cost, batch.unfinished))
         unfinished = batch.release()
-        if failure is None:
-            self._restart(unfinished, budget=max(1, cost // 2))
-            return []
+        if failure is not None:
+            for sequence in unfinished:
+                sequence.fail(failure)
+            return unfinished
+        self._max_budget = max(1, cost // 2)  # they did not fit the memory of a GPU: again, with less at once
         for sequence in unfinished:
-            sequence.fail(failure)
-        return unfinished
-
-    def _restart(self, sequences: list[SequenceState], budget: int) -> None:
-        """Begin these again with less at once, where they did not fit the memory of a GPU."""
-        self._max_budget = budget
-        for sequence in sequences:
             sequence.reset()
         with self._lock:
-            self._waiting.extendleft(reversed(sequences))
+            self._waiting.extendleft(reversed(unfinished))
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
+        return []
 
 
 class _Worker:
@@ -176,13 +185,14 @@ class _Worker:
 
     def __init__(self) -> None:
         self.batches: dict[Hashable, SequenceBatch] = {}
-        self.n_rows = self.cost = self.n_running = 0
+        self.n_rows = self.cost = self.n_running = self.max_input = 0
 
     def count(self) -> None:
         """What is left after a step."""
         unfinished = [sequence for batch in self.batches.values() for sequence in batch.unfinished]
         self.n_rows = sum(sequence.config.width for sequence in unfinished)
         self.cost = sum(map(_cost, unfinished))
+        self.max_input = max((sequence.input_length for sequence in unfinished), default=0)
         self.n_running = sum(len(batch.running) for batch in self.batches.values())
 
 

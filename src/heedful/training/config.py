@@ -45,9 +45,7 @@ class TrainingConfig(Config):
     clip: float = 1.0  # the longest a gradient may be
 
     ema: float = 0.999  # how much of the running average of the weights a step leaves
-    average: Literal["none", "best", "last"] = (
-        "none"  # the final weights: the best, or a mean over `keep_…` validations
-    )
+    average: Literal["none", "best", "last"] = "none"  # final weights: the best, or a mean over `keep_…` validations
     keep_best: int = 1
     keep_last: int = 2
 
@@ -66,16 +64,8 @@ class TrainingConfig(Config):
     def check(self) -> None:
         self.require_positive("steps", "epochs", "batch_tokens", "accumulate", "keep_best", "keep_last", "log_every")
         self.require_share("label_smoothing", "ema")
-        for name in (
-            "max_minutes",
-            "patience",
-            "warmup_steps",
-            "weight_decay",
-            "clip",
-            "r_drop",
-            "validate_every",
-            "save_every",
-        ):
+        regular = ("weight_decay", "clip", "r_drop")
+        for name in ("max_minutes", "patience", "warmup_steps", *regular, "validate_every", "save_every"):
             self.require(getattr(self, name) >= 0, f"{name} must be 0 (off) or more, not {getattr(self, name)}")
         for name in ("learning_rate", "muon_rate", "epsilon"):
             self.require(getattr(self, name) > 0, f"{name} must be above 0, not {getattr(self, name)}")

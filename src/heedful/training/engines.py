@@ -100,7 +100,10 @@ class Engine:
             if first:
                 self.sums.copy_(sums)
                 self._put(have, given)
-                self._forget(fresh)
+                # What an earlier step left with weights that have no part in this one.
+                pairs = zip(self.weights, fresh, strict=True)
+                if stale := [weight.grad for weight, new in pairs if new is None and weight.grad is not None]:
+                    torch._foreach_zero_(stale)
             else:
                 self.sums.add_(sums)
                 torch._foreach_add_(have, given)
@@ -120,13 +123,6 @@ class Engine:
                 weight.grad = torch.zeros_like(weight)
             self.grown()
         return [weight.grad for weight, _ in pairs if weight.grad is not None]
-
-    def _forget(self, fresh: Sequence[Tensor | None]) -> None:
-        """The gradients that an earlier step left with weights which have no part in this one."""
-        pairs = zip(self.weights, fresh, strict=True)
-        stale = [weight.grad for weight, given in pairs if given is None and weight.grad is not None]
-        if stale:
-            torch._foreach_zero_(stale)
 
     def grown(self) -> None:
         """A weight has a gradient for the first time."""
@@ -158,7 +154,10 @@ class CudaGraphEngine(Engine):
     def add(self, batch: Any, *, first: bool) -> None:
         key = (_shapes(batch), first)
         if key not in self.graphs:
-            fixed = self._own(batch).fixed()
+            # On the device, and not where the task may have it: a graph writes other batches there.
+            is_there = any(tensor.device == self.device for tensor in tensors_of(batch).values())
+            moved = batch.to(self.device)
+            fixed = (copied(moved) if is_there else moved).fixed()
             with _attention_for(fixed):
                 if not self._worth(key):
                     self._add(fixed, first=first)
@@ -189,11 +188,6 @@ class CudaGraphEngine(Engine):
         """How many shapes of batches were recorded."""
         return len({key[0] for key in self.graphs if key != "take"})
 
-    def _own(self, batch: Any) -> Any:
-        """On the device, and not where the task may have it: a graph writes other batches there."""
-        is_there = any(tensor.device == self.device for tensor in tensors_of(batch).values())
-        return copied(batch.to(self.device)) if is_there else batch.to(self.device)
-
     def _worth(self, key: Any) -> bool:
         again = key in self.seen
         self.seen.add(key)
@@ -220,19 +214,15 @@ class RecordedStep:
             raise EngineError("a step cannot be recorded as a CUDA graph", error) from error
 
     def run(self, batch: Any = None) -> None:
-        """Do it for this batch."""
-        if batch is not None:
-            self._put(list(tensors_of(batch).values()))
-        self.graph.replay()
-
-    def _put(self, given: list[Tensor]) -> None:
-        """Where the graph reads; in one copy, if what is given lies in one piece."""
-        whole = None if self.whole is None else whole_of(given)
+        """Do it for this batch, copied to where the graph reads: in one copy, if it lies in one piece."""
+        tensors = [] if batch is None else list(tensors_of(batch).values())
+        whole = None if self.whole is None else whole_of(tensors)
         if self.whole is not None and whole is not None:
             self.whole.copy_(whole, non_blocking=True)
-            return
-        for mine, other in zip(self.inputs, given, strict=True):
-            mine.copy_(other, non_blocking=True)
+        else:
+            for mine, other in zip(self.inputs, tensors, strict=True):
+                mine.copy_(other, non_blocking=True)
+        self.graph.replay()
 
 
 def _attention_for(batch: Any) -> AbstractContextManager[None]:
@@ -259,7 +249,9 @@ class Widening:
         recording = torch.cuda.is_current_stream_capturing()
         if not given or recording != (self._aligned is not None):
             return False
-        if not all(map(_is_bf16, given)) or not all(map(over_tables, have)):
+        if not all(gradient.dtype == torch.bfloat16 and gradient.is_contiguous() for gradient in given):
+            return False
+        if not all(map(over_tables, have)):
             return False
         from ..backends.triton.foreach import PointerTable, widen_to_float32
 
@@ -269,10 +261,6 @@ class Widening:
         self._aligned = table.aligned
         widen_to_float32(table)
         return True
-
-
-def _is_bf16(gradient: Tensor) -> bool:
-    return gradient.dtype == torch.bfloat16 and gradient.is_contiguous()
 
 
 # ---- compiled steps ----
@@ -291,9 +279,8 @@ class _Compiling(Engine):
         from torch._inductor.exc import InductorError  # here: it takes a second to import
 
         try:
-            with torch._dynamo.config.patch(
-                recompile_limit=MAX_GRAPHS
-            ):  # beyond it, nothing would be compiled, silently
+            # Beyond the limit, nothing would be compiled, silently.
+            with torch._dynamo.config.patch(recompile_limit=MAX_GRAPHS):
                 found: Loss = self._compiled(batch.fixed())
         except (torch._dynamo.exc.TorchDynamoException, InductorError) as error:
             raise EngineError("a step cannot be compiled", error) from error
@@ -368,16 +355,13 @@ class AutoEngine:
             return
         gaps = [after - before for before, after in zip(self.begun[PACED:], self.begun[PACED + 1 :], strict=False)]
         pace, self.begun = median(gaps), []
-        if self.to_beat is None and pace * left * SAVED > COMPILING * self._shapes:
+        shapes = self.engine.shapes if isinstance(self.engine, CudaGraphEngine) else 1
+        if self.to_beat is None and pace * left * SAVED > COMPILING * shapes:
             self.to_beat, self.engine = pace, CompiledEngine(*self.parts)  # the graphs are let go, and their memory
         elif self.to_beat is not None and pace >= self.to_beat:
             self._settle(CudaGraphEngine)
         else:
             self.settled = True
-
-    @property
-    def _shapes(self) -> int:
-        return self.engine.shapes if isinstance(self.engine, CudaGraphEngine) else 1
 
     def _settle(self, kind: type[Engine]) -> None:
         self.engine, self.settled = kind(*self.parts), True

@@ -187,19 +187,6 @@ class Log:
         return FolderError(f"the log {self.path} cannot be written: {error.strerror}")
 
 
-class NoLog(Log):
-    """Of a process that leaves it to the first to keep one."""
-
-    def __init__(self) -> None:
-        self.rows = 0
-
-    def __call__(self, event: Event) -> None:
-        """Nothing is kept."""
-
-    def close(self) -> None:
-        """There was nothing."""
-
-
 def row_of(event: Event) -> dict[str, Any] | None:
     """The event as a row of the log, where it has one. What is no number is null: JSON knows no NaN."""
     row: dict[str, Any]

@@ -96,17 +96,13 @@ def groups(batches: Batches[Any], epoch: int, start: int, size: int, share: Shar
         coming = batches.epoch(epoch, start, share)
         for first in range(start, n, size):
             end = min(first + size, n)
-            yield Group(_next(coming, end - first), epoch, first, (epoch, end) if end < n else (epoch + 1, 0))
+            taken = list(islice(coming, end - first))
+            if len(taken) < end - first:
+                raise DataError("the training data ended before its epoch did; steps_per_epoch promised more batches")
+            yield Group(taken, epoch, first, (epoch, end) if end < n else (epoch + 1, 0))
         epoch, start = epoch + 1, 0
 
 
 def whole(group: Group, batches: Batches[Any]) -> Iterator[Any]:
     """A group's batches with the rows of all processes; made when they are looked at, which is seldom."""
     yield from islice(batches.epoch(group.epoch, group.start), len(group.batches))
-
-
-def _next(coming: Iterator[Any], n: int) -> list[Any]:
-    taken = list(islice(coming, n))
-    if len(taken) < n:
-        raise DataError("the training data ended before its epoch did; steps_per_epoch promised more batches")
-    return taken

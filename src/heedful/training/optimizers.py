@@ -272,12 +272,7 @@ def put_state(
     """Give optimizers the state that `state_of` took."""
     for paced in optimizers:
         paced.optimizer.state.clear()
-    owner = {
-        weight: paced.optimizer
-        for paced in optimizers
-        for group in paced.optimizer.param_groups
-        for weight in group["params"]
-    }
+    owner: dict[Tensor, Optimizer] = {weight: paced.optimizer for paced in optimizers for weight in paced.weights}
     for path, value in tensors.items():
         key, _, name = path.partition("/")
         weight = weights[name]

@@ -42,10 +42,16 @@ def pack(
     held: ReplicatedModel, update: Update, progress: Progress, identity: dict[str, str], world: SingleProcess
 ) -> Checkpoint:
     """Everything a run consists of, whoever holds it: all processes bring it together for the first."""
+    states = random_state(update.share.device)
+    all_states = world.gather_objects({name: state.tolist() for name, state in states.items()})
     tensors = {
         "model": held.state(held.weights),
         "optimiser": held.whole(state_of(update.optimizers, held.weights)),
-        "random": random_states(update.share.device, world),
+        "random": {  # cpu.0, cuda.0, cpu.1, …
+            f"{name}.{rank}": torch.tensor(state, dtype=torch.uint8)
+            for rank, states in enumerate(all_states)
+            for name, state in states.items()
+        },
     }
     if update.ema is not None:
         tensors["ema"] = held.state(update.ema.means)
@@ -61,7 +67,13 @@ def unpack(found: Checkpoint, held: ReplicatedModel, update: Update, world: Sing
         for name, mean in update.ema.means.items():
             mean.copy_(before[name])
     progress = Progress.from_dict(found.state["progress"])
-    put_random_states(found.tensors["random"], update.share.device, world, seed, progress.step)
+    names = [name.partition(".") for name in found.tensors["random"]]
+    states = {kind: found.tensors["random"][f"{kind}.{rank}"] for kind, _, rank in names if int(rank) == world.rank}
+    if states:
+        put_random_state(states, update.share.device)
+    else:  # a process that was not there then draws anew
+        seeds = np.random.SeedSequence([seed, progress.step, world.rank])
+        torch.manual_seed(int(seeds.generate_state(1, np.uint64)[0]))
     return progress
 
 
@@ -69,22 +81,15 @@ def find(
     folder: RunFolder, identity: dict[str, str], world: SingleProcess, *, resume: bool, allow_changes: bool
 ) -> Checkpoint | None:
     """Where to go on from: the newest whole checkpoint, or None for the start. The first process decides for all."""
-    if world.rank == 0:
-        found = _newest(folder, identity, resume=resume, allow_changes=allow_changes)
-        world.broadcast_object(None if found is None else found.state["progress"]["step"])
-        return found
-    step = world.broadcast_object(None)
-    return None if step is None else checkpoint.load(checkpoint.path_of(folder.checkpoints, step))
-
-
-def _newest(folder: RunFolder, identity: dict[str, str], *, resume: bool, allow_changes: bool) -> Checkpoint | None:
-    if not resume:
-        if checkpoint.steps_in(folder.checkpoints):
-            raise ResumeError(f"{folder.path} holds a run already; resume it, or choose another folder")
-        return None
-    found = checkpoint.newest(folder.checkpoints)
+    if world.rank > 0:
+        step = world.broadcast_object(None)
+        return None if step is None else checkpoint.load(checkpoint.path_of(folder.checkpoints, step))
+    if not resume and checkpoint.steps_in(folder.checkpoints):
+        raise ResumeError(f"{folder.path} holds a run already; resume it, or choose another folder")
+    found = checkpoint.newest(folder.checkpoints) if resume else None
     if found is not None:
         _compare(found.state["identity"], identity, allow_changes=allow_changes)
+    world.broadcast_object(None if found is None else found.state["progress"]["step"])
     return found
 
 
@@ -98,7 +103,7 @@ def _compare(before: dict[str, str], now: dict[str, str], *, allow_changes: bool
     changes = "; ".join(f"{name} was {before.get(name, 'absent')}, is {now.get(name, 'absent')}" for name in names)
     if not allow_changes:
         raise ResumeError(f"this run cannot simply go on: {changes}. Change it back, allow changes, or start anew")
-    warnings.warn(f"the run goes on with changes: {changes}", ResumeWarning, stacklevel=5)
+    warnings.warn(f"the run goes on with changes: {changes}", ResumeWarning, stacklevel=4)
 
 
 def random_state(device: torch.device) -> dict[str, Tensor]:
@@ -114,30 +119,6 @@ def put_random_state(state: Mapping[str, Tensor], device: torch.device) -> None:
     torch.set_rng_state(state["cpu"])
     if device.type == "cuda" and "cuda" in state:
         torch.cuda.set_rng_state(state["cuda"], device)
-
-
-def random_states(device: torch.device, world: SingleProcess) -> dict[str, Tensor]:
-    """Of all processes, for the first: cpu.0, cuda.0, cpu.1, …"""
-    said = world.gather_objects({name: state.tolist() for name, state in random_state(device).items()})
-    return {
-        f"{name}.{rank}": torch.tensor(state, dtype=torch.uint8)
-        for rank, states in enumerate(said)
-        for name, state in states.items()
-    }
-
-
-def put_random_states(states: Mapping[str, Tensor], device: torch.device, world: SingleProcess, *seeds: int) -> None:
-    """Go on from what `random_states` gave. A process that was not there then draws anew, from `seeds` and its rank."""
-    own = {name.partition(".")[0]: state for name, state in states.items() if _rank(name) == world.rank}
-    if "cpu" in own:
-        put_random_state(own, device)
-    else:
-        torch.manual_seed(int(np.random.SeedSequence([*seeds, world.rank]).generate_state(1, np.uint64)[0]))
-
-
-def _rank(name: str) -> int:
-    """Without a number, of a run of one process, as they were once written."""
-    return int(name.partition(".")[2] or 0)
 
 
 @contextmanager

@@ -31,7 +31,6 @@ from .metrics import (
     Finished,
     Log,
     Meter,
-    NoLog,
     Observer,
     Outcome,
     Saved,
@@ -117,8 +116,8 @@ class Trainer:
         coming = groups(objective.batches, self.progress.epoch, self.progress.batch, config.accumulate, share)
         self.groups = prefetched(map(ready, coming), AHEAD) if self.device.type == "cuda" else coming
         self.metrics = AsyncMetrics()
-        self.log = Log(folder.log, self.progress.rows) if self.world.rank == 0 else NoLog()
-        self.observers: list[Observer] = [self.log]
+        self.log = Log(folder.log, self.progress.rows) if self.world.rank == 0 else None
+        self.observers: list[Observer] = [] if self.log is None else [self.log]
         self.clock = Clock(self.progress.seconds, self.progress.step, limit=60 * config.max_minutes)
         self.caught: Signal | None = None
         self.listen()
@@ -169,8 +168,21 @@ class Trainer:
     def report(self) -> None:
         """Log what was read since the last time."""
         if self.progress.meter.n:
-            self.tell(trained(self.progress.meter, self.update, self.clock))
-            self.progress.meter = Meter()
+            meter, self.progress.meter = self.progress.meter, Meter()
+            self.tell(
+                Trained(
+                    step=meter.step,
+                    total_steps=self.total_steps,
+                    epoch=meter.epoch,
+                    loss=meter.total / meter.n,
+                    nll=meter.plain / meter.n,
+                    learning_rate=self.update.schedule(meter.step),
+                    grad_norm=meter.norm,
+                    tokens_per_second=self.clock.lap(),
+                    seconds=self.clock.now,
+                    seconds_left=self.clock.left(meter.step, self.total_steps),
+                )
+            )
 
     @property
     def average(self) -> dict[str, Tensor] | None:
@@ -220,7 +232,7 @@ class Trainer:
         """Write a checkpoint, once all steps behind it are known to be finite."""
         self.read(wait=True)
         progress = self.progress
-        progress.seconds, progress.rows = self.clock.now, self.log.rows
+        progress.seconds, progress.rows = self.clock.now, 0 if self.log is None else self.log.rows
         progress.saves = [*progress.saves, progress.step][-self.config.keep_last :]
         whole = pack(self.held, self.update, progress, self.identity, self.world)
         if self.world.rank == 0:
@@ -276,7 +288,8 @@ class Trainer:
     def close(self) -> None:
         """End what runs beside it."""
         self.groups.close()
-        self.log.close()
+        if self.log is not None:
+            self.log.close()
 
     def tell(self, event: Event) -> None:
         """Let everyone know who watches; the log is one of them."""
@@ -292,22 +305,6 @@ def ready(group: Group) -> Group:
 def every(n: int, step: int) -> bool:
     """Whether a step is a multiple of n; 0 means never."""
     return n > 0 and step > 0 and step % n == 0
-
-
-def trained(meter: Meter, update: Update, clock: Clock) -> Trained:
-    """The steps since the last event of this kind."""
-    return Trained(
-        step=meter.step,
-        total_steps=update.total_steps,
-        epoch=meter.epoch,
-        loss=meter.total / meter.n,
-        nll=meter.plain / meter.n,
-        learning_rate=update.schedule(meter.step),
-        grad_norm=meter.norm,
-        tokens_per_second=clock.lap(),
-        seconds=clock.now,
-        seconds_left=clock.left(meter.step, update.total_steps),
-    )
 
 
 def non_finite(values: StepValues, objective: Objective[Any], progress: Progress) -> NonFiniteError:

@@ -205,18 +205,16 @@ def resized_images(
             try:
                 pixels, grey = _seen(labelled.image)
             except DataError as error:
-                reading.drop(BROKEN, _why(labelled, error))
+                why = str(error).removeprefix(f"{labelled.image}: ")
+                reading.drop(BROKEN, f"{labelled.place} ({why})")
                 continue
             if grey != (n_channels == 1):
                 reading.change("grey made colour" if grey else "colour made grey", labelled.place)
             if pixels.shape[:2] != (size, size):
                 reading.change(f"resized to {size} x {size}", labelled.place)
             reading.keep(labelled.label)
-            yield (
-                resized(pixels_of(pixels, n_channels), size, size, RESAMPLE),
-                labelled.label,
-                labelled.place,
-            )
+            square = resized(pixels_of(pixels, n_channels), size, size, RESAMPLE)
+            yield square, labelled.label, labelled.place
 
 
 def _seen(image: object) -> tuple[Pixels, bool]:
@@ -225,8 +223,3 @@ def _seen(image: object) -> tuple[Pixels, bool]:
         return pixels_of(image, 1), True
     pixels = pixels_of(image, 3)
     return pixels, bool((pixels == pixels[..., :1]).all())
-
-
-def _why(labelled: LabeledImage, error: DataError) -> str:
-    """The place, and what is wrong there."""
-    return f"{labelled.place} ({str(error).removeprefix(f'{labelled.image}: ')})"

@@ -15,6 +15,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import IO, BinaryIO, Literal, NamedTuple
 
@@ -67,7 +68,10 @@ class ArrayHeader(NamedTuple):
 def is_idx(path: Path) -> bool:
     """By its first bytes, unpacked."""
     with opened(path) as stream:
-        head = stream.read(4)
+        return _is_idx(stream.read(4))
+
+
+def _is_idx(head: bytes) -> bool:
     return len(head) == 4 and head.startswith(MAGIC) and head[2] in TYPES and 1 <= head[3] <= 4
 
 
@@ -133,7 +137,7 @@ def _idx_classes(path: Path) -> NDArray[np.integer]:
 
 def _idx_header(stream: BinaryIO, path: Path) -> ArrayHeader:
     head = _exactly(stream, 4, path)
-    if not head.startswith(MAGIC) or head[2] not in TYPES or not 1 <= head[3] <= 4:
+    if not _is_idx(head):
         raise DataError(f"{path} is not an idx file: it begins with {head.hex(' ')}")
     shape = struct.unpack(f">{head[3]}I", _exactly(stream, 4 * head[3], path))
     return ArrayHeader(shape, np.dtype(TYPES[head[2]]))
@@ -167,19 +171,16 @@ def npz_source(path: Path, part: Part) -> ImageSource:
 def _chosen(path: Path, names: set[str], part: Part) -> tuple[str, str]:
     """Of those there are: x_train and y_train (or train_x and train_y) for training, x and y for either."""
     other: Part = "test" if part == "train" else "train"
-    forms = [*_forms(part), "{}", *_forms(other)]
-    named = [(form.format(x), form.format(y)) for form in forms for x, y in NAMES]
-    for images, labels in named:
-        if {images, labels} <= names:
-            return images, labels
+    own_forms, other_forms = (
+        [form for word in PARTS[which] for form in (f"{{}}_{word}", f"{word}_{{}}")] for which in (part, other)
+    )
+    for form, (x, y) in product([*own_forms, "{}", *other_forms], NAMES):
+        if {form.format(x), form.format(y)} <= names:
+            return form.format(x), form.format(y)
     raise DataError(
         f"{path}: the arrays are called {', '.join(sorted(names)) or 'nothing at all'}; "
         "images and their classes are looked for as x and y, images and labels, or x_train and y_train"
     )
-
-
-def _forms(part: Part) -> list[str]:
-    return [form for word in PARTS[part] for form in (f"{{}}_{word}", f"{word}_{{}}")]
 
 
 def _npz_images(path: Path, images: str, labels: str) -> Iterator[LabeledImage]:

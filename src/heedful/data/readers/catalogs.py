@@ -10,6 +10,7 @@ import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 from ..languages import CODE, Languages
@@ -55,31 +56,25 @@ def _pairs(file: InputFile, messages: Iterator[_Message], languages: Languages) 
         raise file.error("the catalogue holds no message")
     header = first.translations[0] if first.is_header else ""
     reverse = _is_reverse(file, header, languages)
-    if not first.is_header:
-        yield from _pairs_of(file, first, reverse)
-    for message in messages:
-        yield from _pairs_of(file, message, reverse)
-
-
-def _pairs_of(file: InputFile, message: _Message, reverse: bool) -> Iterator[Pair]:
-    forms = message.translations
-    if message.fault or not all(forms) or not forms:
-        file.drop(message.fault or "untranslated", message.line)
-        return
-    yield _pair(file, message.singular, forms[0], message.line, reverse)
-    if message.plural:  # the last form is the general one; a language without plurals has but one
-        yield _pair(file, message.plural, forms[-1], message.line, reverse)
-
-
-def _pair(file: InputFile, original: str, translation: str, line: int, reverse: bool) -> Pair:
-    return file.pair(*((translation, original) if reverse else (original, translation)), line)
+    for line, singular, plural, forms, fault in messages if first.is_header else chain([first], messages):
+        if fault or not all(forms) or not forms:
+            file.drop(fault or "untranslated", line)
+            continue
+        # The last form is the general one; a language without plurals has but one.
+        for original, translation in ((singular, forms[0]), (plural, forms[-1]))[: 2 if plural else 1]:
+            source, target = (translation, original) if reverse else (original, translation)
+            yield file.pair(source, target, line)
 
 
 def _is_reverse(file: InputFile, header: str, languages: Languages) -> bool:
     """False where originals are the source and translations the target, True the other way round."""
     original = _field(header, "X-Source-Language") or "en"
     original = original if CODE.fullmatch(original) else "en"  # some write C
-    translation = _field(header, "Language") or _language_by_name(file, languages)
+    translation = _field(header, "Language")
+    if not translation:  # ko in ko.po, app.ko.po, app-ko_KR.po.gz and ko/LC_MESSAGES/app.mo: nearest to the name's end
+        stem = re.sub(r"(\.(po|pot|mo|gmo))?(\.gz)?$", "", file.path.name)
+        names = [*file.path.absolute().parts[-3:-1], *re.split(r"[.-]", stem)]
+        translation = next((name for name in reversed(names) if languages.knows(name)), None)
     if translation is None:
         raise OtherLanguageError(
             f"{file.name}: cannot tell its language; name the file like {languages.target}.po, put it in a folder "
@@ -112,13 +107,6 @@ def _field(header: str, name: str) -> str | None:
     return found[1] if found else None
 
 
-def _language_by_name(file: InputFile, languages: Languages) -> str | None:
-    """ko in ko.po, app.ko.po, app-ko_KR.po.gz and ko/LC_MESSAGES/app.mo: the code nearest to the name's end."""
-    stem = re.sub(r"(\.(po|pot|mo|gmo))?(\.gz)?$", "", file.path.name)
-    words = [*file.path.absolute().parts[-3:-1], *re.split(r"[.-]", stem)]
-    return next((word for word in reversed(words) if languages.knows(word)), None)
-
-
 @dataclass
 class _Entry:
     line: int = 0
@@ -126,11 +114,6 @@ class _Entry:
     obsolete: bool = False
     size: int = 0
     texts: dict[str, list[str]] = field(default_factory=dict)  # by keyword, in the order of the file
-
-    def begin(self, keyword: str, line: int, obsolete: bool) -> None:
-        self.texts[keyword] = []
-        if keyword == "msgid":
-            self.line, self.obsolete = line, obsolete
 
     def allows(self, keyword: str) -> bool:
         """Each keyword once, and nothing but a context before msgid."""
@@ -152,7 +135,11 @@ def _po_messages(file: InputFile) -> Iterator[_Message]:
     for line in file.lines(_encoding(file, file.head())):
         if line.fault:
             raise file.error("the line is over 1 MiB long", line.number)
-        text, obsolete = _without_mark(line.text.strip())
+        text = line.text.strip()
+        obsolete = text.startswith("#~")
+        if obsolete:
+            text = text.removeprefix("#~").strip()
+            text = "" if text.startswith("|") else text  # a former original is a comment
         starts = text.startswith(("#", "msgctxt")) or re.match(r"msgid\b", text)
         if starts and entry.is_complete:
             yield entry.message()
@@ -168,10 +155,12 @@ def _po_messages(file: InputFile) -> Iterator[_Message]:
             keyword = found[1]
             if not entry.allows(keyword):
                 raise file.error(f"{keyword} is out of place; a message is a msgid and then its msgstr", line.number)
-            entry.begin(keyword, line.number, obsolete)
+            entry.texts[keyword] = []
+            if keyword == "msgid":
+                entry.line, entry.obsolete = line.number, obsolete
         if not keyword:
             raise file.error("a text without msgid or msgstr before it", line.number)
-        entry.texts[keyword].append(_unescaped(found[2]))
+        entry.texts[keyword].append(re.sub(r"\\(.)", lambda one: _ESCAPES.get(one[1], one[0]), found[2]))
         entry.size += len(text)
         if entry.size > MAX_BYTES:
             raise file.error("the message is over 1 MiB long", line.number)
@@ -179,18 +168,6 @@ def _po_messages(file: InputFile) -> Iterator[_Message]:
         yield entry.message()
     elif entry.texts:
         raise file.error("the file ends before the msgstr of its last message", entry.line)
-
-
-def _without_mark(text: str) -> tuple[str, bool]:
-    """The line of an obsolete message without its mark, and whether it had one. Former originals are comments."""
-    if not text.startswith("#~"):
-        return text, False
-    text = text.removeprefix("#~").strip()
-    return ("" if text.startswith("|") else text), True
-
-
-def _unescaped(text: str) -> str:
-    return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[0]), text)
 
 
 def _mo_messages(file: InputFile) -> Iterator[_Message]:

@@ -13,7 +13,7 @@ import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
@@ -109,17 +109,32 @@ class InputFile:
         """As spreadsheets write them: commas, and quotes around what holds commas, quotes or line ends."""
         return csv_rows(self.lines(), self.name)
 
-    def json_object(self, line: Line) -> dict[str, Any]:
+    def filled_rows(self, rows: Iterable[TableRow]) -> Iterator[tuple[int, list[str]]]:
+        """The rows that hold something; the others are dropped."""
+        for number, cells, fault in rows:
+            if fault or not any(cell.strip() for cell in cells):
+                self.drop(fault or "empty", number)
+            else:
+                yield number, cells
+
+    def json_object(self, number: int, text: str) -> dict[str, Any]:
         """The JSON object of a line; anything else is an error."""
-        row = parse_json(line.text, f"{self.name}:{line.number}")
+        row = parse_json(text, f"{self.name}:{number}")
         if not isinstance(row, dict):
-            raise self.error(f"a JSON object was expected, not {type(row).__name__}", line.number)
+            raise self.error(f"a JSON object was expected, not {type(row).__name__}", number)
         return row
+
+    def json_rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The JSON object of every line; empty lines, and those that are too long, are dropped."""
+        for number, text, fault in self.lines():
+            if fault or not text.strip():
+                self.drop(fault or "empty", number)
+            else:
+                yield number, self.json_object(number, text)
 
     def chunks(self, size: int = 1 << 16) -> Iterator[bytes]:
         with opened(self.path) as stream:
-            while chunk := stream.read(size):
-                yield chunk
+            yield from iter(lambda: stream.read(size), b"")
 
 
 @contextmanager
@@ -146,11 +161,14 @@ def split_lines(stream: BinaryIO, name: str, encoding: str = "utf-8", *, strict:
     while raw := stream.readline(MAX_BYTES):
         number += 1
         if len(raw) == MAX_BYTES and not raw.endswith(b"\n"):
-            _skip_line(stream)
+            while (rest := stream.readline(MAX_BYTES)) and not rest.endswith(b"\n"):
+                pass
             yield Line(number, "", "too long")
             continue
         if number == 1:
-            raw = _without_bom(raw, name)
+            if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                raise DataError(f"{name}: the text is UTF-16; convert it: iconv -f UTF-16 -t UTF-8 {name}")
+            raw = raw.removeprefix(codecs.BOM_UTF8)
         raw = raw.removesuffix(b"\n").removesuffix(b"\r")
         try:
             yield Line(number, raw.decode(encoding))
@@ -216,10 +234,15 @@ def walk(folder: Path, pass_over: Callable[[Path], object] = lambda _: None) -> 
                 pass_over(path)
 
 
-def find_files(paths: Iterable[Path], endings: Container[str], report: SplitReport) -> list[Path]:
-    """Every file once. In a folder only those with these endings count; a file that is named is taken as it is."""
+def find_files(
+    paths: Iterable[str | Path], endings: Sequence[str], report: SplitReport | None, what: str = ""
+) -> list[Path]:
+    """Every file once. In a folder only those with these endings count, packed or not; a file that is named is taken
+    as it is. None at all is an error where `what` says what is missing.
+    """
+    report = SplitReport() if report is None else report
     files: dict[Path, Path] = {}  # by where they really are
-    for path in paths:
+    for path in map(Path, paths):
         for file in walk(path) if path.is_dir() else [path]:
             if path.is_dir() and suffix_of(file) not in endings:
                 report.skip("not recognised", str(file))
@@ -229,6 +252,8 @@ def find_files(paths: Iterable[Path], endings: Container[str], report: SplitRepo
                 files[file.resolve()] = file
             elif not path.is_dir():
                 raise DataError(f"{file}: the file is given twice")
+    if what and not files:
+        raise DataError(f"no {what} was given; the endings read are {', '.join(endings)}")
     return list(files.values())
 
 
@@ -253,17 +278,6 @@ def lines_of(source: str | Path | BinaryIO) -> Iterator[str]:
 def name_of(source: str | Path | BinaryIO) -> str:
     """What to call it in a message."""
     return str(source) if isinstance(source, str | Path) else getattr(source, "name", "input")
-
-
-def _skip_line(stream: BinaryIO) -> None:
-    while (rest := stream.readline(MAX_BYTES)) and not rest.endswith(b"\n"):
-        pass
-
-
-def _without_bom(raw: bytes, name: str) -> bytes:
-    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise DataError(f"{name}: the text is UTF-16; convert it: iconv -f UTF-16 -t UTF-8 {name}")
-    return raw.removeprefix(codecs.BOM_UTF8)
 
 
 def _not_text(raw: bytes, error: UnicodeDecodeError) -> str:

@@ -6,7 +6,7 @@ Everything is looked at before anything is read.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,10 +18,6 @@ from . import catalogs, markup, tables
 from .files import InputFile, suffix_of, walk
 
 
-def _never(head: bytes) -> bool:
-    return False
-
-
 @dataclass(frozen=True)
 class Format:
     """One format: its name, the endings it is known by, whether a file's beginning proves it, and its reader."""
@@ -29,7 +25,7 @@ class Format:
     name: str
     endings: tuple[str, ...]
     read: Callable[[InputFile, Languages], Iterator[Pair]]
-    proves: Callable[[bytes], object] = _never
+    proves: Callable[[bytes], object] = lambda head: False
 
 
 TSV = Format("tab-separated text", (".tsv", ".tab"), tables.read_tabs)
@@ -50,39 +46,28 @@ ENDINGS = ", ".join(ending for known in FORMATS for ending in known.endings)
 
 def recognise(file: InputFile, languages: Languages) -> Format | None:
     """The format of a file, or None for one that is nothing of ours."""
-    head = _plain(file.head())
-    named, tabbed = _by_name(file.path, languages), tables.looks_tabbed(head) and _may_be_table(file)
+    head, ending = file.head(), suffix_of(file.path)
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        head = head.decode("utf-16", errors="ignore").encode()
+    head = head.removeprefix(codecs.BOM_UTF8)
+    named = next((known for known in FORMATS if ending in known.endings), None)
+    named = named or (TEXT if tables.code_in(file.path, languages) else None)
+    # In a folder, tabs alone do not make a table: programs have them too.
+    tabbed = tables.looks_tabbed(head) and (file.folder is None or ending in (*TSV.endings, ".txt", ""))
     if proven := next((known for known in FORMATS if known.proves(head)), None):
         return proven
     if not head and (named or file.folder is None):
         raise file.error("the file is empty")
     if named is CSV:
         return TSV if tabbed and b"," not in head.lstrip().split(b"\n")[0] else CSV
-    if tabbed and named not in (None, TSV) and not (named is TEXT and suffix_of(file.path) == ".txt"):
+    if tabbed and named not in (None, TSV) and not (named is TEXT and ending == ".txt"):
         raise file.error(
             f"by its name this is {named.name}, by its content {TSV.name}; give it the ending .tsv, or put it right"
         )
     return TSV if tabbed else named
 
 
-def _by_name(path: Path, languages: Languages) -> Format | None:
-    named = next((known for known in FORMATS if suffix_of(path) in known.endings), None)
-    return named or (TEXT if tables.code_in(path, languages) else None)
-
-
-def _may_be_table(file: InputFile) -> bool:
-    """In a folder, tabs alone do not make a table: programs have them too."""
-    return file.folder is None or suffix_of(file.path) in (*TSV.endings, ".txt", "")
-
-
-def _plain(head: bytes) -> bytes:
-    """A file's beginning without byte order mark, UTF-16 as UTF-8."""
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return head.decode("utf-16", errors="ignore").encode()
-    return head.removeprefix(codecs.BOM_UTF8)
-
-
-def find(paths: Iterable[Path], languages: Languages, reading: SplitReport) -> list[tuple[InputFile, Format]]:
+def find(paths: Sequence[Path], languages: Languages, reading: SplitReport) -> list[tuple[InputFile, Format]]:
     """Every file once; of parallel text, one side stands for both."""
     found: list[tuple[InputFile, Format]] = []
     seen: set[Path] = set()
@@ -94,7 +79,9 @@ def find(paths: Iterable[Path], languages: Languages, reading: SplitReport) -> l
             continue
         real = file.path.resolve()
         if real in seen:
-            _already_read(file, reading)
+            if file.folder is None:
+                raise file.error("the file is given twice")
+            reading.skip("read already", file.name)
             continue
         seen.add(real)
         if real in partners:
@@ -105,27 +92,19 @@ def find(paths: Iterable[Path], languages: Languages, reading: SplitReport) -> l
     return found
 
 
-def _files(paths: Iterable[Path], reading: SplitReport) -> Iterator[InputFile]:
+def _files(paths: Sequence[Path], reading: SplitReport) -> Iterator[InputFile]:
     def skip(path: Path) -> None:
         reading.skip("neither a file nor a folder", str(path))
 
-    given = False
+    if not paths:
+        raise DataError("no file was given to read pairs from")
     for path in paths:
-        given = True
         if path.is_dir():
             yield from (InputFile(inner, reading, folder=path) for inner in walk(path, skip))
         elif path.exists() and not path.is_file():
             raise DataError(f"{path}: neither a file nor a folder")
         else:
             yield InputFile(path, reading)  # one that is missing says so when it is opened
-    if not given:
-        raise DataError("no file was given to read pairs from")
-
-
-def _already_read(file: InputFile, reading: SplitReport) -> None:
-    if file.folder is None:
-        raise file.error("the file is given twice")
-    reading.skip("read already", file.name)
 
 
 def _pass_over(file: InputFile, reading: SplitReport) -> None:

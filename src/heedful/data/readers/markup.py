@@ -39,7 +39,12 @@ class Document:
         self.languages_found: list[str] = []
         self._depth = self._inside_code = self._length = 0
         self._words: list[str] | None = None
-        self._parser = self._strict_parser()
+        self._parser = expat.ParserCreate()
+        self._parser.buffer_text = True
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._text
+        self._parser.EntityDeclHandler = self._parser.SkippedEntityHandler = self._refuse_entity
 
     def opened(self, name: str, attributes: dict[str, str]) -> None:
         raise NotImplementedError
@@ -99,16 +104,6 @@ class Document:
             if isinstance(error, HeedfulError):
                 raise
             raise self.file.error(f"broken XML: {error}", self.line) from None
-
-    def _strict_parser(self) -> expat.XMLParserType:
-        parser = expat.ParserCreate()
-        parser.buffer_text = True
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._text
-        parser.EntityDeclHandler = self._refuse_entity
-        parser.SkippedEntityHandler = self._refuse_entity
-        return parser
 
     def _refuse_entity(self, name: str, *_: object) -> NoReturn:
         raise self.file.error(f"the entity {name!r}: entities of a file's own are not allowed", self.line)
@@ -200,8 +195,10 @@ class _XLIFF(Document):
         elif name == "alt-trans":
             self.suggestions += 1
         elif name in ("source", "target") and not self.suggestions:
-            if name == "target":
-                self.fault = _fault_of(attributes.get("state", ""))
+            if name == "target":  # a translation that waits for someone is like gettext's fuzzy one
+                state = attributes.get("state", "")
+                waits = "fuzzy" if state.startswith("needs-") else ""
+                self.fault = "untranslated" if state in ("new", "needs-translation") else waits
             self.collect()
 
     def closed(self, name: str) -> None:
@@ -214,13 +211,6 @@ class _XLIFF(Document):
                 self.file.drop(fault, self.start)
             else:
                 self.found(self.texts[self.places[0]], self.texts[self.places[1]], self.start)
-
-
-def _fault_of(state: str) -> str:
-    """A translation that waits for someone is like gettext's fuzzy one."""
-    if state in ("new", "needs-translation"):
-        return "untranslated"
-    return "fuzzy" if state.startswith("needs-") else ""
 
 
 def _local(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 import shlex
@@ -13,7 +14,7 @@ from typing import Any
 from ...errors import DataError
 from ..languages import Languages
 from ..pairs import Pair
-from .files import InputFile, OtherLanguageError, TableRow
+from .files import InputFile, OtherLanguageError, TableRow, suffix_of
 
 ARRAY = re.compile(rb"\s*\[\s*\{")
 
@@ -43,9 +44,8 @@ def _pairs(
     """Which columns: the header says it, or `columns`, or else the source comes first."""
     source, target = languages.places(languages.order) or (0, 1)
     started = False
-    for number, columns, fault in rows:
-        blank = not any(cell.strip() for cell in columns)
-        if not started and not blank:
+    for number, columns in file.filled_rows(rows):
+        if not started:
             started = True
             if header := languages.keys(columns):
                 if languages.columns and header != (source, target):
@@ -60,12 +60,22 @@ def _pairs(
                     f"{file.name}:{number}: {len(columns)} columns, {','.join(columns)[:100]}, and none is named "
                     f"{languages}; say which they are: --columns {languages.source},{languages.target},…"
                 )
-        if fault or blank:
-            file.drop(fault or "empty", number)
-        elif len(columns) <= max(source, target):
+        if len(columns) <= max(source, target):
             file.drop("too few columns", number)
         else:
             yield file.pair(columns[source], columns[target], number)
+
+
+def table_rows(file: InputFile, head: bytes) -> Iterator[tuple[int, list[str]]] | None:
+    """Begin to read a comma- or tab-separated table, which content and name tell apart; None for another file."""
+    ending, tabbed = suffix_of(file.path), looks_tabbed(head)
+    if ending == ".csv" and not (tabbed and b"," not in head.lstrip().split(b"\n")[0]):
+        file.begin("comma-separated text")
+        return file.filled_rows(file.quoted_rows())
+    if tabbed or ending in (".tsv", ".tab"):
+        file.begin("tab-separated text")
+        return file.filled_rows(file.tabbed_rows())
+    return None
 
 
 def is_jsonl(head: bytes) -> bool:
@@ -87,19 +97,15 @@ def array_hint(path: Path) -> str:
 
 def read_jsonl(file: InputFile, languages: Languages) -> Iterator[Pair]:
     """Null stands for a missing translation; a line that is not such an object is an error."""
-    for line in file.lines():
-        if line.fault or not line.text.strip():
-            file.drop(line.fault or "empty", line.number)
-            continue
-        if line.number == 1 and line.text.startswith("["):
-            raise file.error(array_hint(file.path))
-        row = file.json_object(line)
+    if file.head(4).removeprefix(codecs.BOM_UTF8).startswith(b"["):
+        raise file.error(array_hint(file.path))
+    for number, row in file.json_rows():
         inner = row.get("translation")
-        source, target = _texts(file, line.number, inner if isinstance(inner, dict) else row, languages)
+        source, target = _texts(file, number, inner if isinstance(inner, dict) else row, languages)
         if source is None or target is None:
-            file.drop("untranslated", line.number)
+            file.drop("untranslated", number)
         else:
-            yield file.pair(source, target, line.number)
+            yield file.pair(source, target, number)
 
 
 def _texts(file: InputFile, number: int, row: dict[str, Any], languages: Languages) -> list[str | None]:

@@ -119,13 +119,14 @@ def spacing(times: Times) -> Spacing:
     if times.dtype.kind != "M":
         usual = float(np.median(np.diff(times)))
         return Spacing(f"{usual:g}", None, tuple(_gaps(times, np.diff(times), usual, f"{usual:g}")))
-    months = _in_months(times)
-    if months is not None:
+    if (months := _in_months(times)) is not None:
         usual = float(np.median(np.diff(months)))
-        return _monthly(times, np.diff(months), usual)
+        step = {1.0: "month", 3.0: "quarter", 12.0: "year"}.get(usual, f"{usual:g} months")
+        season = round(12 / usual) if usual < 12 and 12 % usual == 0 else None
+        return Spacing(step, season, tuple(_gaps(times, np.diff(months).astype(np.float64), usual, step)))
     seconds = np.diff(times) / _US / 1e6
     usual = float(np.median(seconds))
-    if usual == _DAY and not _at_weekends(times):
+    if usual == _DAY and np.is_busday(times.astype("datetime64[D]")).all():
         return Spacing("business day", 5, tuple(_without_trading(times)))
     day = _DAY / usual
     season = {_DAY: 7, 7 * _DAY: 52}.get(usual, round(day) if usual < _DAY and day == round(day) else None)
@@ -140,17 +141,6 @@ def _in_months(times: Times) -> NDArray[np.int64] | None:
     left = (months + 1).astype(times.dtype) - times
     same = (within == within[0]).all() or (left == left[0]).all()
     return months.astype(np.int64) if same and (np.diff(months.astype(np.int64)) > 0).all() else None
-
-
-def _monthly(times: Times, steps: NDArray[np.int64], usual: float) -> Spacing:
-    words = {1.0: "month", 3.0: "quarter", 12.0: "year"}
-    step = words.get(usual, f"{usual:g} months")
-    season = round(12 / usual) if usual < 12 and 12 % usual == 0 else None
-    return Spacing(step, season, tuple(_gaps(times, steps.astype(np.float64), usual, step)))
-
-
-def _at_weekends(times: Times) -> bool:
-    return not bool(np.is_busday(times.astype("datetime64[D]")).all())
 
 
 def _without_trading(times: Times) -> list[str]:

@@ -133,19 +133,21 @@ class SeriesStore:
             meta |= {
                 "columns": series[0].columns,
                 "scale": scale.to_dict(),
-                "step": _commonest([one.spacing.step for one in series]),
-                "season": _commonest([one.spacing.season for one in series]),
+                "step": Counter(one.spacing.step for one in series).most_common(1)[0][0],
+                "season": Counter(one.spacing.season for one in series).most_common(1)[0][0],
                 "whole": whole,
-                "series": [vars(_stored(one, start)) for one, start in zip(series, starts, strict=False)],
+                "series": [
+                    {
+                        "name": one.name,
+                        "file": one.file,
+                        "start": start,
+                        "steps": len(one),
+                        "times": None if one.times is None else "date" if one.times.dtype.kind == "M" else "step",
+                    }
+                    for one, start in zip(series, starts, strict=False)
+                ],
             }
         return cls(folder)
-
-
-def _stored(series: Series, start: int) -> Stored:
-    times: Literal["date", "step"] | None = None
-    if series.times is not None:
-        times = "date" if series.times.dtype.kind == "M" else "step"
-    return Stored(series.name, series.file, start, len(series), times)
 
 
 def _write_arrays(paths: Sequence[Path], series: Sequence[Series], scale: ColumnScale) -> bool:
@@ -166,7 +168,3 @@ def _write_arrays(paths: Sequence[Path], series: Sequence[Series], scale: Column
             times.write((np.zeros(len(one), np.int64) if one.times is None else one.times).tobytes())
             lines.write(one.lines.tobytes())
     return whole
-
-
-def _commonest(found: Sequence[Any]) -> Any:
-    return Counter(found).most_common(1)[0][0]

@@ -111,16 +111,12 @@ def read_series(
                     "give each series a name of its own, or each file one"
                 )
             found[series.name] = series
-    chosen = list(found.values()) if names is None else [_named(name, found) for name in names]
+    if missing := [name for name in names or () if name not in found]:
+        raise DataError(unknown("series", missing[0], found))
+    chosen = list(found.values()) if names is None else [found[name] for name in names]
     for series in chosen:
         report_series(series, reading)
     return chosen
-
-
-def _named(name: str, found: dict[str, Series]) -> Series:
-    if name not in found:
-        raise DataError(unknown("series", name, found))
-    return found[name]
 
 
 class _Rows:
@@ -144,16 +140,21 @@ class _Table:
             raise DataError(f"{path}: the file is empty; a table with a header is needed, such as date,close")
         self._check_header(line)
         known = [name.casefold() for name in self.header]
-        self._time = [known.index(name) for name in _time_columns(known)]
+        both = "date" in known and "time" in known  # the two make up the times
+        times = ["date", "time"] if both else [name for name in TIMES if name in known][:1]
+        self._time = [known.index(name) for name in times]
         self._name = next((known.index(name) for name in NAMES if name in known), None)
         self._channels = self._chosen(columns)
         self.columns = tuple(self.header[place] for place in self._channels)
 
     def _check_header(self, line: int) -> None:
-        numbers = [name for name in self.header if _is_number(name)]
-        if numbers:
+        for name in self.header:
+            try:
+                float(name)
+            except ValueError:
+                continue
             raise DataError(
-                f"{self.path}:{line}: the first line holds the number {numbers[0]}, so it is no header; "
+                f"{self.path}:{line}: the first line holds the number {name}, so it is no header; "
                 "write the names of the columns above it, such as date,close"
             )
         twice = {name for name in self.header if self.header.count(name) > 1}
@@ -221,13 +222,6 @@ class _Table:
         return Series(name, self.columns, values, times, lines, str(self.path), spacing(times), turned)
 
 
-def _time_columns(known: Sequence[str]) -> list[str]:
-    """The names of the column of times, or of the two that make it up."""
-    if "date" in known and "time" in known:
-        return ["date", "time"]
-    return [name for name in TIMES if name in known][:1]
-
-
 def parse_number(cell: str) -> float:
     """A cell's number, NaN where it holds none. A ValueError says in words what it holds otherwise."""
     text = cell.strip()
@@ -244,14 +238,6 @@ def parse_number(cell: str) -> float:
     if math.isinf(value):
         raise ValueError(f"{text!r:.100}, which is infinite; leave a cell empty where nothing was observed")
     return value
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _rows(path: Path) -> Iterator[TableRow]:

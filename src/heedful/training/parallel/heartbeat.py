@@ -117,8 +117,9 @@ class Heartbeat:
         if self.store.check(["failed"]):
             self._follow(json.loads(self.store.get("failed")))
             return
-        neighbour = self._neighbour()
-        if neighbour is None:
+        others = [(self.rank + step) % self.size for step in range(1, self.size)]
+        neighbour = next((other for other in others if not self.store.check([f"ended/{other}"])), None)
+        if neighbour is None:  # all others have ended in order
             return
         beat, now = self.store.get(f"beat/{neighbour}"), self._clock()
         before, since = self._heard.get(neighbour, (b"", now))
@@ -131,11 +132,6 @@ class Heartbeat:
         self._count += 1
         self.store.set(f"beat/{self.rank}", str(self._count))
         self._last = self._clock()
-
-    def _neighbour(self) -> int | None:
-        """The next process that has not ended in order."""
-        others = [(self.rank + step) % self.size for step in range(1, self.size)]
-        return next((other for other in others if not self.store.check([f"ended/{other}"])), None)
 
     def _tell(self, rank: int, why: str) -> None:
         with suppress(RuntimeError):  # without a store, that is what the others will miss

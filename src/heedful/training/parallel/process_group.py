@@ -159,7 +159,8 @@ class ProcessGroup(SingleProcess):
         except Interrupted:  # all were asked to end, and do so in order
             raise
         except BaseException as error:
-            if _is_lost_connection(error):
+            # Where a connection is lost, another process is the reason.
+            if isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo" in str(error)):
                 self.heart.end_with_another(str(error).splitlines()[0])
             self.heart.fail("" if self.rank == 0 else f"failed: {str(error) or type(error).__name__}")
             raise
@@ -181,16 +182,12 @@ def world() -> SingleProcess:
             f"WORLD_SIZE={size} says that {size} processes work together, but {', '.join(missing)} is not set; "
             "start them with torchrun, or unset WORLD_SIZE"
         )
-    _share_the_cores()
-    return ProcessGroup(_number("RANK", 0), size)
-
-
-def _share_the_cores() -> None:
-    """The processes of a machine divide its cores. torchrun gives each a single one unless it is told otherwise."""
+    # The processes of a machine divide its cores. torchrun gives each a single one unless it is told otherwise.
     chosen = os.environ.get("OMP_NUM_THREADS")
     if chosen is None or (chosen == "1" and "TORCHELASTIC_RUN_ID" in os.environ):
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         torch.set_num_threads(max(1, cores // _number("LOCAL_WORLD_SIZE", 1)))
+    return ProcessGroup(_number("RANK", 0), size)
 
 
 def _number(name: str, usual: int) -> int:
@@ -221,11 +218,6 @@ def _as_bytes(value: Any) -> Tensor:
 
 def _from_bytes(data: Tensor) -> Any:
     return json.loads(data.numpy().tobytes())
-
-
-def _is_lost_connection(error: BaseException) -> bool:
-    """Whether another process is the reason."""
-    return isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo" in str(error))
 
 
 def start(count: int, command: Sequence[str]) -> int:
@@ -259,7 +251,9 @@ def start(count: int, command: Sequence[str]) -> int:
             gone = next((rank for rank, child in enumerate(children) if child.returncode), None)
             if gone is not None and not asked_to_end and not failed:
                 failed = time.monotonic()
-                announce(store, gone, socket.gethostname(), _words(children[gone].returncode))
+                code = children[gone].returncode
+                why = f"was ended by {signal.Signals(-code).name}" if code < 0 else ""  # else it has said why itself
+                announce(store, gone, socket.gethostname(), why)
             if failed and time.monotonic() - failed > LIMIT:  # they have not even met
                 for child in children:
                     child.kill()
@@ -270,7 +264,7 @@ def start(count: int, command: Sequence[str]) -> int:
                 child.kill()
         for number, handler in before.items():
             signal.signal(number, handler)
-    codes = [_exit_code(child.returncode) for child in children]
+    codes = [128 - child.returncode if child.returncode < 0 else child.returncode for child in children]
     return codes[0] or max(codes)
 
 
@@ -281,11 +275,3 @@ def _store() -> TCPStore:
     door.listen()
     port = door.getsockname()[1]
     return TCPStore(HERE, port, is_master=True, wait_for_workers=False, master_listen_fd=door.detach())
-
-
-def _words(code: int) -> str:
-    return f"was ended by {signal.Signals(-code).name}" if code < 0 else ""  # else it has said why itself
-
-
-def _exit_code(code: int) -> int:
-    return 128 - code if code < 0 else code
