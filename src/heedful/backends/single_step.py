@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..core import Decoder, DecoderOnly, EncoderDecoder, MultiHeadAttention
+from .. import core
 from ..core.attention import Rotate
 from ..core.cache import KeysValues
 from .description import Reason, joined_projection, only, stack_refusals, sublayers, within
@@ -48,7 +48,7 @@ class Step:
 class SelfAttention:
     """Queries, keys and values come from one product."""
 
-    def __init__(self, part: MultiHeadAttention, index: int, inward: Linear) -> None:
+    def __init__(self, part: core.MultiHeadAttention, index: int, inward: Linear) -> None:
         self._inward, self._out, self._index = inward, part.out, index
         self._heads = part.n_heads, part.n_kv_heads, part.n_kv_heads
         self._width = part.d_head
@@ -70,7 +70,7 @@ class SelfAttention:
 class CrossAttention:
     """The beams of a sentence are folded into the query."""
 
-    def __init__(self, part: MultiHeadAttention, index: int) -> None:
+    def __init__(self, part: core.MultiHeadAttention, index: int) -> None:
         self._query, self._out, self._index = part.query, part.out, index
         self._shape = part.n_heads, part.d_head
         self._scale = part.attention.scale
@@ -93,15 +93,15 @@ def _not_computed() -> tuple[Tensor, Tensor]:
     raise RuntimeError("the memory's keys and values are computed by the first step, through the model itself")
 
 
-@register("single_step", EncoderDecoder, DecoderOnly)
+@register("single_step", core.EncoderDecoder, core.DecoderOnly)
 class SingleStepDecoder(Implementation):
     """A model's embedding, decoder and head, taken apart. `inward` is each layer's one matrix into self-attention."""
 
     @classmethod
     def refusals(cls, part: Any) -> Iterator[Reason]:
         """Why a model's decoder cannot be run part by part."""
-        yield from only(part, EncoderDecoder, DecoderOnly)
-        yield from within("decoder", stack_refusals(part.decoder, Decoder))
+        yield from only(part, core.EncoderDecoder, core.DecoderOnly)
+        yield from within("decoder", stack_refusals(part.decoder, core.Decoder))
 
     def __init__(self, module: Any, inward: Sequence[Linear]) -> None:
         self._embedding = module.target_embedding if hasattr(module, "target_embedding") else module.embedding

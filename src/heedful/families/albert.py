@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from torch import nn
 
-from ..core import Encoder, EncoderOnly, Learned, TokenEmbedding
+from .. import core
 from ..core.init import linear
 from .bert import FIXED, SETTINGS, BertConfig, embedding_links
 from .hf_config import Published, setting
@@ -48,16 +48,16 @@ class AlbertConfig(BertConfig):
         return [index * self.n_groups // self.n_layers for index in range(self.n_layers)]
 
 
-def build(config: AlbertConfig) -> EncoderOnly:
+def build(config: AlbertConfig) -> core.EncoderOnly:
     """A layer stands in the stack as often as it runs."""
     width = config.d_embedding
     layers = [layer(config) for _ in range(config.n_groups)]
-    encoder = Encoder(
+    encoder = core.Encoder(
         [layers[group] for group in config.groups],
-        positions=Learned(config.max_length, width),
+        positions=core.Learned(config.max_length, width),
         entry=nn.Sequential(norm(config, width), nn.Dropout(config.dropout), linear(width, config.d_model)),
     )
-    embedding = TokenEmbedding(config.vocab_size, width, scale=False, n_segments=config.n_segments)
+    embedding = core.TokenEmbedding(config.vocab_size, width, scale=False, n_segments=config.n_segments)
     return finish(config, embedding, encoder)
 
 
