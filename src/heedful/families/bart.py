@@ -5,17 +5,15 @@ Marian, the translators of OPUS-MT: BART's layers over sinusoidal positions, wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from torch import nn
-
-from ..core import EncoderDecoder, FeedForward, LayerNorm, Learned, MultiHeadAttention, Positions, PostNorm, Sinusoidal
+from ..core import EncoderDecoder, LayerNorm, Learned, Sinusoidal
 from ..errors import ConfigError
 from .hf_config import ACTIVATIONS, Given, Published, Setting, derived, enum, setting
 from .registry import initialize_normal, register
-from .translator import AttentionConfig, Part, embeddings, stacks
+from .translator import AttentionConfig, assemble
 from .weight_map import ONE_ROW, Formula, Link, WeightMap, link, zeros
 
 
@@ -45,39 +43,14 @@ class BartConfig(AttentionConfig):
         self.require(self.tied == "all", f'{self.family} has one matrix for all tokens: tied="all", not {self.tied!r}')
 
 
-def assemble(config: BartConfig, positions: Callable[[], Positions], entry: Part | None = None) -> EncoderDecoder:
-    """Put the parts together, over these positions."""
-
-    def residual(part: nn.Module) -> nn.Module:
-        return PostNorm(part, LayerNorm(config.d_model), config.dropout)
-
-    def attention() -> nn.Module:
-        return residual(MultiHeadAttention(config.d_model, config.n_heads, dropout=config.attention_dropout))
-
-    def feed_forward() -> nn.Module:
-        return residual(
-            FeedForward(config.d_model, config.d_ff, activation=config.activation, dropout=config.activation_dropout)
-        )
-
-    encoder, decoder = stacks(
-        config.n_encoder_layers,
-        config.n_decoder_layers,
-        attention=attention,
-        feed_forward=feed_forward,
-        positions=lambda causal: positions(),
-        entry=entry,
-        dropout=config.dropout,
-    )
-    source, target, head = embeddings(config, scale=config.scale_embedding, bias=True)
-    return EncoderDecoder(source_embedding=source, encoder=encoder, target_embedding=target, decoder=decoder, head=head)
-
-
 def build(config: BartConfig) -> EncoderDecoder:
     """Two rows stand unused before the first position, as they do in every published BART."""
     model = assemble(
         config,
-        positions=lambda: Learned(config.max_length, config.d_model, offset=2),
+        positions=lambda causal: Learned(config.max_length, config.d_model, offset=2),
         entry=lambda: LayerNorm(config.d_model),
+        scale_embedding=config.scale_embedding,
+        head_bias=True,
     )
     return initialize_normal(model, 0.02)
 
@@ -171,7 +144,12 @@ class MarianConfig(BartConfig):
 
 def build_marian(config: MarianConfig) -> EncoderDecoder:
     """The sines stand before the cosines."""
-    return assemble(config, positions=lambda: _marian_positions(config))
+    return assemble(
+        config,
+        positions=lambda causal: _marian_positions(config),
+        scale_embedding=config.scale_embedding,
+        head_bias=True,
+    )
 
 
 def _marian_positions(config: MarianConfig) -> Sinusoidal:
