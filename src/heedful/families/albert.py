@@ -106,14 +106,6 @@ def names(config: AlbertConfig) -> WeightMap:
     )
 
 
-PUBLISHED = Published(
-    model_type="albert",
-    architectures=(*architectures("Albert"), ("AlbertForPreTraining", {"head": "words"})),
-    settings=SETTINGS | {"d_embedding": setting("embedding_size"), "n_groups": setting("num_hidden_groups")},
-    fixed=FIXED | {"inner_group_num": 1},
-    names=names,
-)
-
 XXLARGE = AlbertConfig()
 albert = register(
     AlbertConfig,
@@ -125,5 +117,11 @@ albert = register(
         "albert-xlarge": XXLARGE.changed(d_model=2048, n_heads=16, d_ff=8192, n_layers=24),
         "albert-xxlarge": XXLARGE,
     },
-    published=PUBLISHED,
+    published=Published(
+        model_type="albert",
+        architectures=(*architectures("Albert"), ("AlbertForPreTraining", {"head": "words"})),
+        settings=SETTINGS | {"d_embedding": setting("embedding_size"), "n_groups": setting("num_hidden_groups")},
+        fixed=FIXED | {"inner_group_num": 1},
+        names=names,
+    ),
 )

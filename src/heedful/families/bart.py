@@ -106,15 +106,6 @@ SETTINGS = {
 # Older files say in so many words what this architecture is.
 FIXED = {"is_encoder_decoder": True, "normalize_before": False, "add_final_layer_norm": False}
 
-PUBLISHED = Published(
-    model_type="bart",
-    architectures=(("BartForConditionalGeneration", {}), ("BartModel", {})),
-    settings=SETTINGS,
-    fixed=FIXED | {"tie_word_embeddings": True, "normalize_embedding": True, "static_position_embeddings": False},
-    names=lambda config: NAMES,
-    start="decoder_start_token_id",
-)
-
 BASE = BartConfig(d_model=768, n_heads=12, d_ff=3072, n_encoder_layers=6, n_decoder_layers=6)
 bart = register(
     BartConfig,
@@ -126,7 +117,14 @@ bart = register(
         "bart-base": BASE,
         "bart-large": BartConfig(),
     },
-    published=PUBLISHED,
+    published=Published(
+        model_type="bart",
+        architectures=(("BartForConditionalGeneration", {}), ("BartModel", {})),
+        settings=SETTINGS,
+        fixed=FIXED | {"tie_word_embeddings": True, "normalize_embedding": True, "static_position_embeddings": False},
+        names=lambda config: NAMES,
+        start="decoder_start_token_id",
+    ),
 )
 
 
@@ -178,19 +176,6 @@ def _read_tied(given: Given) -> str:
     raise ConfigError(f"{TIED_KEYS[0]}={said[0]!r} with {TIED_KEYS[1]}={said[1]!r} is not supported")
 
 
-MARIAN_PUBLISHED = Published(
-    model_type="marian",
-    architectures=(("MarianMTModel", {}), ("MarianModel", {})),
-    settings=SETTINGS
-    | {
-        "target_vocab_size": derived("decoder_vocab_size", lambda given: given.get("vocab_size")),
-        "tied": Setting(TIED_KEYS, _read_tied, lambda tied: dict(zip(TIED_KEYS, TIED[tied], strict=True))),
-    },
-    fixed=FIXED | {"normalize_embedding": False, "static_position_embeddings": True},
-    names=marian_names,
-    start="decoder_start_token_id",
-)
-
 MARIAN_BASE = MarianConfig(
     d_model=512,
     n_heads=8,
@@ -211,5 +196,16 @@ marian = register(
         "marian-base": MARIAN_BASE,
         "marian-big": MARIAN_BASE.changed(d_model=1024, n_heads=16, d_ff=4096, activation="relu"),
     },
-    published=MARIAN_PUBLISHED,
+    published=Published(
+        model_type="marian",
+        architectures=(("MarianMTModel", {}), ("MarianModel", {})),
+        settings=SETTINGS
+        | {
+            "target_vocab_size": derived("decoder_vocab_size", lambda given: given.get("vocab_size")),
+            "tied": Setting(TIED_KEYS, _read_tied, lambda tied: dict(zip(TIED_KEYS, TIED[tied], strict=True))),
+        },
+        fixed=FIXED | {"normalize_embedding": False, "static_position_embeddings": True},
+        names=marian_names,
+        start="decoder_start_token_id",
+    ),
 )

@@ -112,14 +112,6 @@ FIXED = {
     "tie_word_embeddings": True,
 }
 
-PUBLISHED = Published(
-    model_type="bert",
-    architectures=(*architectures("Bert"), ("BertForPreTraining", {"head": "words"})),
-    settings=SETTINGS,
-    fixed=FIXED,
-    names=names,
-)
-
 
 def _size(n_layers: int, d_model: int) -> BertConfig:
     """The published ones have heads of width 64."""
@@ -137,5 +129,11 @@ bert = register(
         "bert-base": BertConfig(),
         "bert-large": _size(24, 1024),
     },
-    published=PUBLISHED,
+    published=Published(
+        model_type="bert",
+        architectures=(*architectures("Bert"), ("BertForPreTraining", {"head": "words"})),
+        settings=SETTINGS,
+        fixed=FIXED,
+        names=names,
+    ),
 )

@@ -72,26 +72,6 @@ def _write_eps(eps: float) -> dict[str, Any]:
     return {}
 
 
-PUBLISHED = Published(
-    model_type="distilbert",
-    architectures=architectures("DistilBert"),
-    settings={
-        "vocab_size": setting("vocab_size"),
-        "d_model": setting("dim"),
-        "n_heads": setting("n_heads"),
-        "d_ff": setting("hidden_dim"),
-        "n_layers": setting("n_layers"),
-        "max_length": setting("max_position_embeddings"),
-        "activation": enum("activation", ACTIVATIONS),
-        "n_classes": CLASSES,
-        "norm_eps": Setting((), lambda given: None, _write_eps),
-        "dropout": setting("dropout"),
-        "attention_dropout": setting("attention_dropout"),
-    },
-    fixed={"sinusoidal_pos_embds": False, "is_encoder_decoder": False, "tie_word_embeddings": True},
-    names=names,
-)
-
 distilbert = register(
     DistilBertConfig,
     build,
@@ -99,5 +79,23 @@ distilbert = register(
         "distilbert-tiny": DistilBertConfig(n_layers=2, d_model=128, n_heads=2, d_ff=512),
         "distilbert-base": DistilBertConfig(),
     },
-    published=PUBLISHED,
+    published=Published(
+        model_type="distilbert",
+        architectures=architectures("DistilBert"),
+        settings={
+            "vocab_size": setting("vocab_size"),
+            "d_model": setting("dim"),
+            "n_heads": setting("n_heads"),
+            "d_ff": setting("hidden_dim"),
+            "n_layers": setting("n_layers"),
+            "max_length": setting("max_position_embeddings"),
+            "activation": enum("activation", ACTIVATIONS),
+            "n_classes": CLASSES,
+            "norm_eps": Setting((), lambda given: None, _write_eps),
+            "dropout": setting("dropout"),
+            "attention_dropout": setting("attention_dropout"),
+        },
+        fixed={"sinusoidal_pos_embds": False, "is_encoder_decoder": False, "tie_word_embeddings": True},
+        names=names,
+    ),
 )

@@ -102,32 +102,6 @@ def _read_d_ff(given: Given) -> Any:
     return 4 * d_model if inner is None and isinstance(d_model, int) else inner
 
 
-PUBLISHED = Published(
-    model_type="gpt2",
-    architectures=(("GPT2LMHeadModel", {}), ("GPT2Model", {})),
-    settings={
-        "vocab_size": setting("vocab_size"),
-        "d_model": setting("n_embd"),
-        "n_heads": setting("n_head"),
-        "d_ff": Setting(("n_inner",), _read_d_ff, lambda width: {"n_inner": width}),
-        "n_layers": setting("n_layer"),
-        "max_length": setting("n_positions"),
-        "activation": enum("activation_function", ACTIVATIONS),
-        "tied": setting("tie_word_embeddings"),
-        "norm_eps": setting("layer_norm_epsilon"),
-        "dropout": setting("resid_pdrop"),
-        "embedding_dropout": setting("embd_pdrop"),
-        "attention_dropout": setting("attn_pdrop"),
-    },
-    fixed={
-        "scale_attn_weights": True,
-        "scale_attn_by_inverse_layer_idx": False,
-        "add_cross_attention": False,
-        "is_encoder_decoder": False,
-    },
-    names=lambda config: NAMES,
-)
-
 gpt2 = register(
     GPT2Config,
     build,
@@ -138,5 +112,29 @@ gpt2 = register(
         "gpt2-large": GPT2Config(d_model=1280, n_heads=20, d_ff=5120, n_layers=36),
         "gpt2-xl": GPT2Config(d_model=1600, n_heads=25, d_ff=6400, n_layers=48),
     },
-    published=PUBLISHED,
+    published=Published(
+        model_type="gpt2",
+        architectures=(("GPT2LMHeadModel", {}), ("GPT2Model", {})),
+        settings={
+            "vocab_size": setting("vocab_size"),
+            "d_model": setting("n_embd"),
+            "n_heads": setting("n_head"),
+            "d_ff": Setting(("n_inner",), _read_d_ff, lambda width: {"n_inner": width}),
+            "n_layers": setting("n_layer"),
+            "max_length": setting("n_positions"),
+            "activation": enum("activation_function", ACTIVATIONS),
+            "tied": setting("tie_word_embeddings"),
+            "norm_eps": setting("layer_norm_epsilon"),
+            "dropout": setting("resid_pdrop"),
+            "embedding_dropout": setting("embd_pdrop"),
+            "attention_dropout": setting("attn_pdrop"),
+        },
+        fixed={
+            "scale_attn_weights": True,
+            "scale_attn_by_inverse_layer_idx": False,
+            "add_cross_attention": False,
+            "is_encoder_decoder": False,
+        },
+        names=lambda config: NAMES,
+    ),
 )

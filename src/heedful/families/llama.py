@@ -214,19 +214,6 @@ SETTINGS = {
 }
 FIXED = {"is_encoder_decoder": False}
 
-PUBLISHED = Published(
-    model_type="llama",
-    architectures=(("LlamaForCausalLM", {}), ("LlamaModel", {})),
-    settings=SETTINGS
-    | {
-        "n_kv_heads": derived("num_key_value_heads", lambda given: given.get("num_attention_heads")),
-        "bias": setting("attention_bias"),
-        "feed_forward_bias": setting("mlp_bias"),
-    },
-    fixed=FIXED,
-    names=lambda config: NAMES,
-)
-
 SEVEN = LlamaConfig()
 TWO = SEVEN.changed(max_length=4096, norm_eps=1e-5)
 THREE = TWO.changed(vocab_size=128256, n_kv_heads=8, d_ff=14336, max_length=8192, rotary_base=500000.0)
@@ -254,7 +241,18 @@ llama = register(
         "llama-3.2-1b": SMALLER,
         "llama-3.2-3b": SMALLER.changed(d_model=3072, n_heads=24, n_layers=28),
     },
-    published=PUBLISHED,
+    published=Published(
+        model_type="llama",
+        architectures=(("LlamaForCausalLM", {}), ("LlamaModel", {})),
+        settings=SETTINGS
+        | {
+            "n_kv_heads": derived("num_key_value_heads", lambda given: given.get("num_attention_heads")),
+            "bias": setting("attention_bias"),
+            "feed_forward_bias": setting("mlp_bias"),
+        },
+        fixed=FIXED,
+        names=lambda config: NAMES,
+    ),
 )
 
 
@@ -282,14 +280,6 @@ def build_mistral(config: MistralConfig) -> core.DecoderOnly:
     return assemble(config, None if config.window is None else core.causal() & window(config.window))
 
 
-MISTRAL_PUBLISHED = Published(
-    model_type="mistral",
-    architectures=(("MistralForCausalLM", {}), ("MistralModel", {})),
-    settings=SETTINGS | {"n_kv_heads": optional("num_key_value_heads"), "window": optional("sliding_window")},
-    fixed=FIXED,
-    names=lambda config: NAMES,
-)
-
 MISTRAL_7B = MistralConfig(max_length=32768, norm_eps=1e-5)
 mistral = register(
     MistralConfig,
@@ -302,5 +292,11 @@ mistral = register(
         "mistral-7b-v0.2": MISTRAL_7B.changed(rotary_base=1e6, window=None),
         "mistral-7b-v0.3": MISTRAL_7B.changed(vocab_size=32768, rotary_base=1e6, window=None),
     },
-    published=MISTRAL_PUBLISHED,
+    published=Published(
+        model_type="mistral",
+        architectures=(("MistralForCausalLM", {}), ("MistralModel", {})),
+        settings=SETTINGS | {"n_kv_heads": optional("num_key_value_heads"), "window": optional("sliding_window")},
+        fixed=FIXED,
+        names=lambda config: NAMES,
+    ),
 )

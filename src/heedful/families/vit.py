@@ -179,19 +179,6 @@ SETTINGS = {
 }
 FIXED = {"is_encoder_decoder": False, "pooler_act": "tanh"}
 
-PUBLISHED = Published(
-    model_type="vit",
-    architectures=(
-        ("ViTForImageClassification", {"head": "classes"}),
-        ("ViTModel", {"head": "hidden"}),
-        ("ViTModel", {"head": "mean"}),
-        ("ViTModel", {"head": "pooled"}),
-    ),
-    settings=SETTINGS,
-    fixed=FIXED,
-    names=lambda config: table(config, config.head, model="vit", tokens=("cls_token",), tops=TOPS),
-)
-
 BASE = ViTConfig(n_classes=1000)
 LARGE = BASE.changed(d_model=1024, n_heads=16, d_ff=4096, n_layers=24)
 vit = register(
@@ -214,7 +201,18 @@ vit = register(
         "vit-large-16": LARGE,
         "vit-huge-14": LARGE.changed(patch_size=14, d_model=1280, d_ff=5120, n_layers=32),
     },
-    published=PUBLISHED,
+    published=Published(
+        model_type="vit",
+        architectures=(
+            ("ViTForImageClassification", {"head": "classes"}),
+            ("ViTModel", {"head": "hidden"}),
+            ("ViTModel", {"head": "mean"}),
+            ("ViTModel", {"head": "pooled"}),
+        ),
+        settings=SETTINGS,
+        fixed=FIXED,
+        names=lambda config: table(config, config.head, model="vit", tokens=("cls_token",), tops=TOPS),
+    ),
 )
 
 
@@ -249,20 +247,6 @@ DISTILLED = (
     link("head.heads.1.out.*", "distillation_classifier.*"),
 )
 
-DEIT_PUBLISHED = Published(
-    model_type="deit",
-    architectures=(
-        ("DeiTForImageClassificationWithTeacher", {"head": "distilled"}),
-        ("DeiTForImageClassification", {"head": "classes"}),
-        ("DeiTModel", {"head": "hidden"}),
-        ("DeiTModel", {"head": "mean"}),
-        ("DeiTModel", {"head": "pooled"}),
-    ),
-    settings=SETTINGS,
-    fixed=FIXED,
-    names=lambda config: table(config, config.head, model="deit", tokens=TOKENS, tops=TOPS | {"distilled": DISTILLED}),
-)
-
 DEIT_BASE = DeiTConfig(n_classes=1000)
 deit = register(
     DeiTConfig,
@@ -272,5 +256,19 @@ deit = register(
         "deit-small": DEIT_BASE.changed(d_model=384, n_heads=6, d_ff=1536),
         "deit-base": DEIT_BASE,
     },
-    published=DEIT_PUBLISHED,
+    published=Published(
+        model_type="deit",
+        architectures=(
+            ("DeiTForImageClassificationWithTeacher", {"head": "distilled"}),
+            ("DeiTForImageClassification", {"head": "classes"}),
+            ("DeiTModel", {"head": "hidden"}),
+            ("DeiTModel", {"head": "mean"}),
+            ("DeiTModel", {"head": "pooled"}),
+        ),
+        settings=SETTINGS,
+        fixed=FIXED,
+        names=lambda config: table(
+            config, config.head, model="deit", tokens=TOKENS, tops=TOPS | {"distilled": DISTILLED}
+        ),
+    ),
 )
