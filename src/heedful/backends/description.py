@@ -7,14 +7,12 @@ and no attribute beyond those that the type had when the backends were written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from .. import core
-from ..core.feedforward import Activation
 from ..core.masks import Causal
 
 STACK = ("mask", "masks", "positions", "entry", "dropout", "layers", "norm", "recompute")
@@ -97,15 +95,6 @@ def first_projection(part: Any) -> nn.Linear:
     """Of a feed-forward part: from the model's width to its own."""
     linear: nn.Linear = part.gate_up if hasattr(part, "gate_up") else part.wide
     return linear
-
-
-def activation_name(activation: Activation) -> str | None:
-    """Its name in the core; None for a function that the core does not name."""
-
-    def comparable(function: Any) -> Any:  # a partial is not equal to its copy
-        return (function.func, function.args, function.keywords) if isinstance(function, partial) else function
-
-    return next((name for name, each in core.ACTIVATIONS.items() if comparable(each) == comparable(activation)), None)
 
 
 # ---- checks ----

@@ -38,8 +38,7 @@ def encoder_links(bert: str) -> tuple[Link, ...]:
         link("encoder.entry.*", f"{bert}embeddings.LayerNorm.*"),
         link(f"{ours}.attention.part.query.*", f"{theirs}.attention.self.query.*"),
         link(
-            f"{ours}.attention.part.key_value.*",
-            (f"{theirs}.attention.self.key.*", f"{theirs}.attention.self.value.*"),
+            f"{ours}.attention.part.key_value.*", (f"{theirs}.attention.self.key.*", f"{theirs}.attention.self.value.*")
         ),
         link(f"{ours}.attention.part.out.*", f"{theirs}.attention.output.dense.*"),
         link(f"{ours}.attention.norm.*", f"{theirs}.attention.output.LayerNorm.*"),

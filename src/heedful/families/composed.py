@@ -29,10 +29,7 @@ RESIDUALS = {
     "pre": Kind(core.PreNorm, ("part", "norm", "dropout")),
     "post": Kind(core.PostNorm, ("part", "norm", "dropout")),
 }
-NORMS = {
-    "layer": Kind(core.LayerNorm, ("d_model", "eps", "bias")),
-    "rms": Kind(core.RMSNorm, ("d_model", "eps")),
-}
+NORMS = {"layer": Kind(core.LayerNorm, ("d_model", "eps", "bias")), "rms": Kind(core.RMSNorm, ("d_model", "eps"))}
 FEED_FORWARDS = {
     "plain": Kind(core.FeedForward, ("d_model", "d_ff", "activation", "bias", "dropout")),
     "gated": Kind(core.GatedFeedForward, ("d_model", "d_ff", "activation", "bias", "dropout")),

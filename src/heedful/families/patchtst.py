@@ -93,11 +93,7 @@ def build(config: PatchTSTConfig) -> core.Forecaster:
     def layer() -> nn.Module:
         attention = core.MultiHeadAttention(d_model, config.n_heads, dropout=config.attention_dropout)
         feed_forward = core.FeedForward(
-            d_model,
-            config.d_ff,
-            activation=config.activation,
-            bias=config.bias,
-            dropout=config.activation_dropout,
+            d_model, config.d_ff, activation=config.activation, bias=config.bias, dropout=config.activation_dropout
         )
         return core.EncoderLayer(wrap(attention), wrap(feed_forward))
 

@@ -155,12 +155,7 @@ def _read_decoder_layers(given: Given) -> int | None:
 
 def _size(d_model: int, n_heads: int, d_ff: int, n_layers: int, d_head: int = 64) -> T5Config:
     return T5Config(
-        d_model=d_model,
-        n_heads=n_heads,
-        d_head=d_head,
-        d_ff=d_ff,
-        n_encoder_layers=n_layers,
-        n_decoder_layers=n_layers,
+        d_model=d_model, n_heads=n_heads, d_head=d_head, d_ff=d_ff, n_encoder_layers=n_layers, n_decoder_layers=n_layers
     )
 
 

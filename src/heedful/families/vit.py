@@ -186,14 +186,7 @@ vit = register(
     build,
     presets={
         "vit-tiny": ViTConfig(
-            image_size=28,
-            patch_size=7,
-            n_channels=1,
-            d_model=64,
-            n_heads=4,
-            d_ff=256,
-            n_layers=4,
-            n_classes=10,
+            image_size=28, patch_size=7, n_channels=1, d_model=64, n_heads=4, d_ff=256, n_layers=4, n_classes=10
         ),
         "vit-small-16": BASE.changed(d_model=384, n_heads=6, d_ff=1536),
         "vit-base-16": BASE,
@@ -242,10 +235,7 @@ def build_deit(config: DeiTConfig) -> core.EncoderOnly:
 
 
 TOKENS = ("cls_token", "distillation_token")
-DISTILLED = (
-    link("head.heads.0.out.*", "cls_classifier.*"),
-    link("head.heads.1.out.*", "distillation_classifier.*"),
-)
+DISTILLED = (link("head.heads.0.out.*", "cls_classifier.*"), link("head.heads.1.out.*", "distillation_classifier.*"))
 
 DEIT_BASE = DeiTConfig(n_classes=1000)
 deit = register(

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from ... import core
+from ...families.description import activation_name
 from ..description import (
     Reason,
-    activation_name,
     first_projection,
     joined_projection,
     only,

@@ -22,7 +22,8 @@ from ... import core
 from ...core.heads import Table
 from ...core.mask_preparation import PreparedMask
 from ...core.masks import Grid
-from ..description import Reason, activation_name, only, within
+from ...families.description import activation_name
+from ..description import Reason, only, within
 from ..registry import IMPLEMENTATIONS, ModuleImplementation, machine_check, register, use_backend
 from . import HAVE_TRITON, SIDES, available, block_of
 from .deferred import AddressTables, BackwardPass

@@ -108,11 +108,7 @@ def _position_options(specs: Any, positions: nn.Module, where: str, *, causal: b
         return {"alibi": True}
     if not isinstance(positions, core.Rotary):
         return {}
-    options = {
-        "rotary_dim": positions.width,
-        "rotary_interleave": positions.interleaved,
-        "rotary_base": positions.base,
-    }
+    options = {"rotary_dim": positions.width, "rotary_interleave": positions.interleaved, "rotary_base": positions.base}
     kinds = specs.attention_spec.RotaryScalingType
     if isinstance(positions.scaling, core.LinearScaling):
         options |= {"rotary_scaling_type": kinds.Linear, "rotary_scaling_factor": positions.scaling.factor}
