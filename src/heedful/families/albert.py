@@ -12,8 +12,8 @@ from .. import core
 from ..core.init import linear
 from .bert import FIXED, SETTINGS, BertConfig, embedding_links
 from .hf_config import Published, setting
-from .reader import architectures, finish, layer, norm, output_name, prefix, unused
-from .registry import register
+from .reader import architectures, finish, norm, output_name, prefix, unused
+from .registry import register, residual_layer
 from .weight_map import Link, WeightMap, link
 
 
@@ -51,7 +51,7 @@ class AlbertConfig(BertConfig):
 def build(config: AlbertConfig) -> core.EncoderOnly:
     """A layer stands in the stack as often as it runs."""
     width = config.d_embedding
-    layers = [layer(config) for _ in range(config.n_groups)]
+    layers = [residual_layer(config, core.PostNorm) for _ in range(config.n_groups)]
     encoder = core.Encoder(
         [layers[group] for group in config.groups],
         positions=core.Learned(config.max_length, width),

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import torch
-from torch import nn
 
 from .. import core
 from ..config import FamilyConfig
 from .hf_config import ACTIVATIONS, Given, Published, Setting, enum, setting
-from .registry import initialize_normal, register
+from .registry import initialize_normal, register, residual_layer
 from .weight_map import TRANSPOSED, WeightMap, link
 
 
@@ -43,22 +42,11 @@ class GPT2Config(FamilyConfig):
 def build(config: GPT2Config) -> core.DecoderOnly:
     """Put the parts together. What is added to the residual stream starts smaller the more layers add to it."""
     d_model = config.d_model
-
-    def norm() -> nn.Module:
-        return core.LayerNorm(d_model, eps=config.norm_eps)
-
-    def layer() -> nn.Module:
-        attention = core.MultiHeadAttention(d_model, config.n_heads, dropout=config.attention_dropout)
-        feed_forward = core.FeedForward(d_model, config.d_ff, activation=config.activation)
-        return core.EncoderLayer(
-            core.PreNorm(attention, norm(), config.dropout), core.PreNorm(feed_forward, norm(), config.dropout)
-        )
-
     embedding = core.TokenEmbedding(config.vocab_size, d_model, scale=False)
     decoder = core.Decoder(
-        [layer() for _ in range(config.n_layers)],
+        [residual_layer(config, core.PreNorm) for _ in range(config.n_layers)],
         positions=core.Learned(config.max_length, d_model),
-        norm=norm(),
+        norm=core.LayerNorm(d_model, eps=config.norm_eps),
         dropout=config.embedding_dropout,
     )
     head = core.VocabularyHead(d_model, config.vocab_size, table=embedding if config.tied else None)

@@ -143,7 +143,8 @@ def _layer_in(kind: Callable[..., nn.Module], theirs: Any) -> nn.Module:
 
 def _layer_out(ours: Any) -> nn.Module:
     """An encoder's or a decoder's layer; torch numbers the norms in the order of the attentions."""
-    kind, attentions = nn.TransformerEncoderLayer, {"self_attn": ours.attention}
+    kind: type[nn.Module] = nn.TransformerEncoderLayer
+    attentions = {"self_attn": ours.attention}
     if isinstance(ours, core.DecoderLayer):
         kind, attentions = nn.TransformerDecoderLayer, attentions | {"multihead_attn": ours.cross_attention}
     if isinstance(ours, core.ParallelLayer):

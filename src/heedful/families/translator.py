@@ -120,8 +120,10 @@ def assemble(
         return residual(part, norm(d_model), config.dropout)
 
     def attention() -> nn.Module:
-        sizes = {"n_kv_heads": n_kv_heads, "d_head": d_head}
-        return core.MultiHeadAttention(d_model, config.n_heads, **sizes, bias=bias, dropout=config.attention_dropout)
+        dropout = config.attention_dropout
+        return core.MultiHeadAttention(
+            d_model, config.n_heads, n_kv_heads=n_kv_heads, d_head=d_head, bias=bias, dropout=dropout
+        )
 
     def transform() -> nn.Module:
         dropout = config.activation_dropout

@@ -13,7 +13,7 @@ from ..config import FamilyConfig
 from ..core.init import linear
 from ..errors import ConfigError
 from .hf_config import ACTIVATIONS, CLASSES, Given, Published, Setting, enum, setting
-from .registry import initialize_normal, register
+from .registry import initialize_normal, register, residual_layer
 from .weight_map import ONE_ROW, Layout, Link, WeightMap, link
 
 
@@ -70,20 +70,7 @@ HEADS: dict[str, Callable[[ImageConfig], nn.Module]] = {
 
 def assemble(config: ImageConfig, head: nn.Module, *, n_prefix: int) -> core.EncoderOnly:
     """Put the parts together, under this head; so many learned tokens stand before the patches."""
-    d_model = config.d_model
-
-    def norm() -> core.LayerNorm:
-        return core.LayerNorm(d_model, eps=config.norm_eps)
-
-    def layer() -> nn.Module:
-        attention = core.MultiHeadAttention(
-            d_model, config.n_heads, bias=config.qkv_bias, out_bias=True, dropout=config.attention_dropout
-        )
-        feed_forward = core.FeedForward(d_model, config.d_ff, activation=config.activation)
-        return core.EncoderLayer(
-            core.PreNorm(attention, norm(), config.dropout), core.PreNorm(feed_forward, norm(), config.dropout)
-        )
-
+    d_model, biases = config.d_model, {"bias": config.qkv_bias, "out_bias": True}
     embedding = core.PatchEmbedding(
         d_model,
         image_size=config.image_size,
@@ -92,9 +79,9 @@ def assemble(config: ImageConfig, head: nn.Module, *, n_prefix: int) -> core.Enc
         n_prefix=n_prefix,
     )
     encoder = core.Encoder(
-        [layer() for _ in range(config.n_layers)],
+        [residual_layer(config, core.PreNorm, **biases) for _ in range(config.n_layers)],
         positions=core.Learned(n_prefix + embedding.n_patches, d_model),
-        norm=norm(),
+        norm=core.LayerNorm(d_model, eps=config.norm_eps),
         dropout=config.dropout,
     )
     return initialize_normal(core.EncoderOnly(embedding=embedding, encoder=encoder, head=head), 0.02)

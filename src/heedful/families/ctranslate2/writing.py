@@ -219,7 +219,7 @@ def _finish(spec: Any, stack: Any) -> None:
         wrapped = {"self_attention": ours.attention, "ffn": ours.feed_forward}
         if isinstance(ours, core.DecoderLayer):
             wrapped["attention"] = ours.cross_attention
-            part = ours.cross_attention.part
+            part: Any = ours.cross_attention.part
             weight, bias = _for_every_head(part, part.key_value.weight, part.key_value.bias)
             theirs.attention.linear[1].weight = _array(weight)
             if bias is not None:
