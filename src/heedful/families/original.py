@@ -57,7 +57,7 @@ POSITIONS: dict[str, Callable[[OriginalConfig, bool], core.Positions]] = {
     "alibi": lambda config, causal: core.ALiBi(config.n_heads),
 }
 RESIDUALS: dict[str, type[core.PreNorm | core.PostNorm]] = {"post": core.PostNorm, "pre": core.PreNorm}
-NORMS: dict[str, Callable[[int], nn.Module]] = {"layer": core.LayerNorm, "rms": core.RMSNorm}
+NORMS: dict[str, type[core.LayerNorm | core.RMSNorm]] = {"layer": core.LayerNorm, "rms": core.RMSNorm}
 FEED_FORWARDS: dict[str, type[nn.Module]] = {"plain": core.FeedForward, "gated": core.GatedFeedForward}
 
 
