@@ -7,7 +7,7 @@ and no attribute beyond those that the type had when the backends were written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -54,19 +54,13 @@ class Reason(NamedTuple):
         return Reason(".".join(filter(None, (path, self.part))), self.what)
 
 
-Kind = Literal["self_attention", "cross_attention", "feed_forward"]
-KINDS: dict[str, Kind] = {
-    "attention": "self_attention",
-    "cross_attention": "cross_attention",
-    "feed_forward": "feed_forward",
-}
+SUBLAYERS = ("attention", "cross_attention", "feed_forward")  # the attributes that hold them, in order
 
 
 class Sublayer(NamedTuple):
     """A residual of a layer: what it computes, and where its norm stands."""
 
-    name: str  # of the attribute that holds it
-    kind: Kind
+    name: str  # one of SUBLAYERS
     norm_first: bool
     norm: nn.Module
     part: Any
@@ -74,14 +68,12 @@ class Sublayer(NamedTuple):
 
 def sublayers(layer: nn.Module) -> list[Sublayer]:
     """Of a layer, in the order in which they run."""
-    return [
-        Sublayer(name, KINDS[name], isinstance(wrap, core.PreNorm), wrap.norm, wrap.part)
-        for name, wrap in _residuals(layer).items()
-    ]
+    wraps = _residuals(layer).items()
+    return [Sublayer(name, isinstance(wrap, core.PreNorm), wrap.norm, wrap.part) for name, wrap in wraps]
 
 
 def _residuals(layer: nn.Module) -> dict[str, Any]:
-    return {name: wrap for name in KINDS if (wrap := getattr(layer, name, None)) is not None}
+    return {name: wrap for name in SUBLAYERS if (wrap := getattr(layer, name, None)) is not None}
 
 
 def joined_projection(part: core.MultiHeadAttention) -> tuple[Tensor, Tensor | None]:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from ... import core
 from ...families.description import activation_name
 from ..description import (
+    SUBLAYERS,
     Reason,
     first_projection,
     joined_projection,
@@ -142,7 +143,7 @@ class NativeStack:
         self.n_layers = len(stack.layers)
         self._layers = (CLayer * self.n_layers)(*map(self._layer, stack.layers))
         first, *_ = described = sublayers(stack.layers[0])
-        parts = {sublayer.kind: sublayer.part for sublayer in described}
+        parts = {sublayer.name: sublayer.part for sublayer in described}
         attention, cross, feed_forward = first.part, parts.get("cross_attention"), parts["feed_forward"]
         self.n_kv_heads, self.d_head = attention.n_kv_heads, attention.d_head
         rotary = isinstance(self.positions, core.Rotary)
@@ -173,16 +174,14 @@ class NativeStack:
 
     def _layer(self, layer: nn.Module) -> CLayer:
         packer, made = self._packer, CLayer()
-        for _, kind, _, norm, part in sublayers(layer):
-            if kind == "self_attention":
+        for name, _, norm, part in sublayers(layer):
+            made.norms[SUBLAYERS.index(name)] = packer.norm(norm)
+            if name == "attention":
                 made.inward, made.out = packer.matrix(*joined_projection(part)), packer.linear(part.out)
-                made.norms[0] = packer.norm(norm)
-            elif kind == "cross_attention":
+            elif name == "cross_attention":
                 made.cross_query, made.cross_out = packer.linear(part.query), packer.linear(part.out)
-                made.norms[1] = packer.norm(norm)
             else:
                 made.wide, made.narrow = packer.linear(first_projection(part)), packer.linear(part.narrow)
-                made.norms[2] = packer.norm(norm)
         return made
 
 
@@ -290,17 +289,17 @@ def _native_stack_refusals(stack: Any) -> Iterator[Reason]:
     for name in ("entry", "norm"):
         yield from within(name, only(getattr(stack, name), nn.Identity, core.LayerNorm, core.RMSNorm))
     for index, layer in enumerate(stack.layers):
-        for name, kind, _, norm, part in sublayers(layer):
+        for name, _, norm, part in sublayers(layer):
             path = f"layers.{index}.{name}"
             yield from within(f"{path}.norm", only(norm, core.LayerNorm, core.RMSNorm))
-            if kind == "feed_forward":
+            if name == "feed_forward":
                 for linear in ("narrow", "gate_up" if hasattr(part, "gate_up") else "wide"):
                     yield from within(f"{path}.part.{linear}", only(getattr(part, linear), nn.Linear))
                 if activation_name(part.activation) not in ACTIVATION_KINDS:
                     yield Reason(f"{path}.part", f"its activation is none of {', '.join(ACTIVATION_KINDS)}")
         if _common(layer) != _common(stack.layers[0]):
             yield Reason(f"layers.{index}", "it differs from the first layer in more than its weights")
-    attentions = [part for _, kind, _, _, part in sublayers(stack.layers[0]) if kind != "feed_forward"]
+    attentions = [part for name, _, _, part in sublayers(stack.layers[0]) if name != "feed_forward"]
     if len({(part.n_heads, part.n_kv_heads, part.d_head) for part in attentions}) > 1:
         yield Reason("layers.0", "its two attentions have other heads")
     yield from within("positions", _positions_refusals(stack.positions, attentions[0]))
@@ -309,11 +308,10 @@ def _native_stack_refusals(stack: Any) -> Iterator[Reason]:
 def _common(layer: Any) -> list[tuple[object, ...]]:
     """What all layers of a stack must share."""
     return [
-        (sublayer.kind, sublayer.norm_first, type(part), activation_name(part.activation))
-        if sublayer.kind == "feed_forward"
-        else (sublayer.kind, sublayer.norm_first, part.n_heads, part.n_kv_heads, part.d_head, part.attention.scale)
-        for sublayer in sublayers(layer)
-        for part in [sublayer.part]
+        (name, norm_first, type(part), activation_name(part.activation))
+        if name == "feed_forward"
+        else (name, norm_first, part.n_heads, part.n_kv_heads, part.d_head, part.attention.scale)
+        for name, norm_first, _, part in sublayers(layer)
     ]
 
 
