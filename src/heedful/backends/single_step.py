@@ -52,7 +52,7 @@ class SelfAttention:
         self._inward, self._out, self._index = inward, part.out, index
         self._heads = part.n_heads, part.n_kv_heads, part.n_kv_heads
         self._width = part.d_head
-        self._options = {"scale": part.attention.scale, "enable_gqa": part.n_heads != part.n_kv_heads}
+        self._options: dict[str, Any] = {"scale": part.attention.scale, "enable_gqa": part.n_heads != part.n_kv_heads}
 
     def _mix(self, query: Tensor, key: Tensor, value: Tensor, keep: Tensor | None) -> Tensor:
         keep = keep if keep is None or keep.dtype == query.dtype else keep.to(query.dtype)

@@ -15,7 +15,7 @@ from torch import nn
 from .. import core
 from ..config import Config, FamilyConfig
 from ..core import window
-from .llama import SCALINGS, ScalingConfig
+from .llama import ScalingConfig
 from .original import FEED_FORWARDS, NORMS, RESIDUALS
 from .registry import register
 
@@ -285,7 +285,7 @@ def _stack(stack: StackPart, kind: type[core.Encoder | core.Decoder], *, d_memor
             n_heads=stack.attention.n_heads,
             d_head=stack.head_width,
             causal=kind is core.Decoder,
-            scaling=None if scaling is None else SCALINGS[scaling.kind](scaling),
+            scaling=None if scaling is None else scaling.made(),
         ),
         "entry": None if stack.entry_norm is None else stack.entry_norm.made(d_model=d_model),
         "norm": None if stack.final_norm is None else stack.final_norm.made(d_model=d_model),

@@ -29,10 +29,9 @@ from .composed import (
     StackPart,
     build,
 )
-from .llama import ScalingConfig
+from .llama import SCALINGS, ScalingConfig
 from .original import FEED_FORWARDS, NORMS, RESIDUALS
 
-SCALINGS: dict[type, Any] = {core.LinearScaling: "linear", core.Llama3Scaling: "llama3"}
 TIED: dict[tuple[bool, bool], Any] = {
     (True, True): "all",
     (False, True): "output",
@@ -178,9 +177,10 @@ def _window(stack: Any, place: str) -> int | None:
 
 
 def _scaling(scaling: Any, place: str) -> ScalingConfig:
-    if type(scaling) not in SCALINGS:
-        raise _refusal(place, repr(scaling), " or ".join(kind.__name__ for kind in SCALINGS))
-    return ScalingConfig(kind=SCALINGS[type(scaling)], **asdict(scaling))
+    name: Any = next((name for name, kind in SCALINGS.items() if kind is type(scaling)), None)
+    if name is None:
+        raise _refusal(place, repr(scaling), " or ".join(kind.__name__ for kind in SCALINGS.values()))
+    return ScalingConfig(kind=name, **asdict(scaling))
 
 
 def activation_name(function: Callable[[Tensor], Tensor]) -> str | None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
 from torch import nn
@@ -15,6 +14,8 @@ from ..errors import ConfigError, unknown
 from .hf_config import ACTIVATIONS, Given, Published, Setting, derived, enum, optional, setting
 from .registry import initialize_normal, register
 from .weight_map import WeightMap, link
+
+SCALINGS: dict[str, type] = {"linear": core.LinearScaling, "llama3": core.Llama3Scaling}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,11 @@ class ScalingConfig(Config):
         self.require(self.factor > 0, f"factor must be above 0, not {self.factor}")
         self.require(self.high > self.low, f"high={self.high} must be above low={self.low}")
         self.require_positive("original_length")
+
+    def made(self) -> Any:
+        """The scaling of the core, given those of its fields that it has."""
+        kind = SCALINGS[self.kind]
+        return kind(**{field.name: getattr(self, field.name) for field in fields(kind)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,14 +85,6 @@ class LlamaConfig(RotaryConfig):
     feed_forward_bias: bool = False
 
 
-SCALINGS: dict[str, Callable[[ScalingConfig], Any]] = {
-    "linear": lambda scaling: core.LinearScaling(factor=scaling.factor),
-    "llama3": lambda scaling: core.Llama3Scaling(
-        factor=scaling.factor, low=scaling.low, high=scaling.high, original_length=scaling.original_length
-    ),
-}
-
-
 def assemble(
     config: RotaryConfig, mask: core.Mask | None = None, *, bias: bool = False, feed_forward_bias: bool = False
 ) -> core.DecoderOnly:
@@ -115,7 +113,7 @@ def assemble(
         positions=core.Rotary(
             config.head_width,
             base=config.rotary_base,
-            scaling=None if scaling is None else SCALINGS[scaling.kind](scaling),
+            scaling=None if scaling is None else scaling.made(),
         ),
         norm=core.RMSNorm(d_model, eps=config.norm_eps),
     )
