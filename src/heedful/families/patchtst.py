@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import nn
@@ -12,7 +12,7 @@ from torch import nn
 from .. import core
 from ..config import FamilyConfig
 from ..errors import ConfigError, unknown
-from .hf_config import ACTIVATIONS, Given, Published, Setting, enum, setting
+from .hf_config import ACTIVATIONS, Given, Published, Setting, enum, setting, unpublished
 from .registry import register
 from .weight_map import WeightMap, link
 
@@ -178,18 +178,6 @@ def _read_pool(given: Given) -> str:
     return found[0]
 
 
-def _write_direct(direct: bool) -> dict[str, Any]:
-    if direct:
-        raise ConfigError("patchtst: direct=True has no published form")
-    return {}
-
-
-def _write_channels(channels: str) -> dict[str, Any]:
-    if channels != "independent":
-        raise ConfigError(f"patchtst: channels={channels!r} has no published form; only 'independent' has one")
-    return {}
-
-
 USUAL = {
     "context_length": 32,
     "prediction_length": 24,
@@ -228,7 +216,9 @@ patchtst = register(
             "n_channels": setting("num_input_channels"),
             "patch_length": setting("patch_length"),
             "stride": setting("patch_stride"),
-            "channels": Setting((), lambda given: None, _write_channels),
+            "channels": unpublished(
+                "independent", "patchtst: channels={value!r} has no published form; only 'independent' has one"
+            ),
             "scale": Setting(("scaling",), _read_scale, lambda scale: {"scaling": None if scale == "none" else scale}),
             "d_model": setting("d_model"),
             "n_heads": setting("num_attention_heads"),
@@ -240,7 +230,7 @@ patchtst = register(
             "activation": enum("activation_function", ACTIVATIONS),
             "bias": setting("bias"),
             "pool": Setting(("pooling_type",), _read_pool, lambda pool: {"pooling_type": PUBLISHED_POOLS[pool]}),
-            "direct": Setting((), lambda given: None, _write_direct),
+            "direct": unpublished(False, "patchtst: direct=True has no published form"),
             "norm_eps": setting("norm_eps"),
             "dropout": setting("path_dropout"),
             "embedding_dropout": setting("positional_dropout"),
