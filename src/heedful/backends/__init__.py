@@ -13,13 +13,4 @@ from .triton import modules  # noqa: F401
 
 BACKENDS = tuple(sorted({backend for _, backend in IMPLEMENTATIONS}))
 
-__all__ = [
-    "BACKENDS",
-    "IMPLEMENTATIONS",
-    "Reason",
-    "RuntimeModel",
-    "prepare",
-    "refusals",
-    "supports",
-    "use_backend",
-]
+__all__ = ["BACKENDS", "IMPLEMENTATIONS", "Reason", "RuntimeModel", "prepare", "refusals", "supports", "use_backend"]

@@ -17,20 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..core import (
-    DecoderLayer,
-    DotProduct,
-    EncoderLayer,
-    FeedForward,
-    GatedFeedForward,
-    LayerNorm,
-    Mask,
-    MultiHeadAttention,
-    PostNorm,
-    PreNorm,
-    RMSNorm,
-    VocabularyHead,
-)
+from .. import core
 from ..core.mask_preparation import PreparedMask
 from .description import Reason, only, within
 from .pending_logits import PendingLogits, linear
@@ -41,7 +28,17 @@ FEW = 2**13  # numbers that torch draws as fast
 SHORT = 128  # keys: above, the fused attention is faster
 LEVELS = 2**16  # a draw has two bytes
 PACKED_BELOW = 0.95  # with more real tokens than this, packing them costs as much as it saves
-TOKENWISE = (FeedForward, GatedFeedForward, LayerNorm, RMSNorm, PreNorm, PostNorm, nn.Linear, nn.Dropout, nn.Identity)
+TOKENWISE = (
+    core.FeedForward,
+    core.GatedFeedForward,
+    core.LayerNorm,
+    core.RMSNorm,
+    core.PreNorm,
+    core.PostNorm,
+    nn.Linear,
+    nn.Dropout,
+    nn.Identity,
+)
 
 
 @machine_check("cpu")
@@ -75,8 +72,8 @@ class CpuFusedDropout(ModuleImplementation, nn.Dropout):
         return input * factors.mul_(LEVELS / (LEVELS - dropped))
 
 
-@register("cpu", DotProduct)
-class CpuFusedDotProduct(ModuleImplementation, DotProduct):
+@register("cpu", core.DotProduct)
+class CpuFusedDotProduct(ModuleImplementation, core.DotProduct):
     """Over short rows, written out."""
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, keep: PreparedMask) -> Tensor:
@@ -165,11 +162,11 @@ class _Linear(torch.autograd.Function):
         return by_x, by_weight, slope.sum(dim=0) if ctx.needs_input_grad[2] else None
 
 
-@register("cpu", VocabularyHead)
-class CpuFusedVocabularyHead(ModuleImplementation, VocabularyHead):
+@register("cpu", core.VocabularyHead)
+class CpuFusedVocabularyHead(ModuleImplementation, core.VocabularyHead):
     """Its logits wait for the loss."""
 
-    def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
+    def forward(self, x: Tensor, keep: core.Mask | None = None) -> Tensor:
         if not _is_training(x, self.weight) or x.dtype != self.weight.dtype or torch.is_autocast_enabled("cpu"):
             return super().forward(x, keep)
         x = self.transform(x)
@@ -236,11 +233,11 @@ class _PackedLayer(ModuleImplementation):
         yield from super().refusals(part)
         for path, inner in part.named_modules():
             if inner is not part:
-                yield from within(path, only(inner, MultiHeadAttention, DotProduct, *TOKENWISE))
+                yield from within(path, only(inner, core.MultiHeadAttention, core.DotProduct, *TOKENWISE))
 
 
-@register("cpu", EncoderLayer)
-class PackedEncoderLayer(_PackedLayer, EncoderLayer):
+@register("cpu", core.EncoderLayer)
+class PackedEncoderLayer(_PackedLayer, core.EncoderLayer):
     """Packs what comes in, and unpacks what goes out."""
 
     def forward(self, x: Tensor, *, keep: Any = None, cache: Any = None, **context: Any) -> Tensor:
@@ -251,8 +248,8 @@ class PackedEncoderLayer(_PackedLayer, EncoderLayer):
         return at.unpack(self.feed_forward(x))
 
 
-@register("cpu", DecoderLayer)
-class PackedDecoderLayer(_PackedLayer, DecoderLayer):
+@register("cpu", core.DecoderLayer)
+class PackedDecoderLayer(_PackedLayer, core.DecoderLayer):
     """The same beside a memory, which is packed too."""
 
     def forward(
@@ -266,8 +263,8 @@ class PackedDecoderLayer(_PackedLayer, DecoderLayer):
         return at.unpack(self.feed_forward(x))
 
 
-@register("cpu", MultiHeadAttention)
-class PackedMultiHeadAttention(ModuleImplementation, MultiHeadAttention):
+@register("cpu", core.MultiHeadAttention)
+class PackedMultiHeadAttention(ModuleImplementation, core.MultiHeadAttention):
     """Between the maps, which take tokens without padding, attention has them in their rows."""
 
     def forward(

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from ..core import DecoderOnly, EncoderDecoder, KVCache
 from ..core.cache import KeysValues
-from .registry import machine_check, register
+from .registry import device_type, machine_check, register
 from .single_step import SingleStepDecoder, indices
 
 
@@ -199,6 +199,6 @@ register("cuda_graph", EncoderDecoder, DecoderOnly)(SingleStepDecoder)  # the st
 
 @machine_check("cuda_graph")
 def _machine(module: nn.Module) -> Iterator[str]:
-    where = next((tensor.device.type for tensor in module.parameters()), "cpu")
+    where = device_type(module) or "cpu"
     if where != "cuda":
         yield f"CUDA graphs need a CUDA device, and this model is on a {where} device"

@@ -7,63 +7,36 @@ and no attribute beyond those that the type had when the backends were written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from ..core import (
-    ACTIVATIONS,
-    ALiBi,
-    Decoder,
-    DecoderLayer,
-    DecoderOnly,
-    DotProduct,
-    Encoder,
-    EncoderDecoder,
-    EncoderLayer,
-    FeedForward,
-    GatedFeedForward,
-    LayerNorm,
-    Learned,
-    MultiHeadAttention,
-    Positions,
-    PostNorm,
-    PreNorm,
-    Relative,
-    RMSNorm,
-    Rotary,
-    Sinusoidal,
-    Stack,
-    TokenEmbedding,
-    VocabularyHead,
-)
-from ..core.feedforward import Activation
+from .. import core
 from ..core.masks import Causal
 
 STACK = ("mask", "masks", "positions", "entry", "dropout", "layers", "norm", "recompute")
 RESIDUAL = ("norm", "part", "dropout")
 ATTRIBUTES: dict[type[nn.Module], tuple[str, ...]] = {
-    EncoderDecoder: ("source_embedding", "encoder", "target_embedding", "decoder", "head"),
-    DecoderOnly: ("embedding", "decoder", "head"),
-    Encoder: STACK,
-    Decoder: STACK,
-    EncoderLayer: ("attention", "feed_forward"),
-    DecoderLayer: ("attention", "cross_attention", "feed_forward"),
-    PreNorm: RESIDUAL,
-    PostNorm: RESIDUAL,
-    MultiHeadAttention: ("n_heads", "n_kv_heads", "d_head", "query", "key_value", "attention", "out"),
-    DotProduct: ("scale", "dropout"),
-    FeedForward: ("activation", "wide", "dropout", "narrow"),
-    GatedFeedForward: ("activation", "gate_up", "dropout", "narrow"),
-    LayerNorm: ("eps", "weight", "bias"),
-    RMSNorm: ("eps", "weight"),
-    Rotary: ("d_head", "width", "base", "interleaved", "scaling"),
-    TokenEmbedding: ("scale", "weight", "segments"),
-    VocabularyHead: ("transform", "scale", "table", "bias"),
+    core.EncoderDecoder: ("source_embedding", "encoder", "target_embedding", "decoder", "head"),
+    core.DecoderOnly: ("embedding", "decoder", "head"),
+    core.Encoder: STACK,
+    core.Decoder: STACK,
+    core.EncoderLayer: ("attention", "feed_forward"),
+    core.DecoderLayer: ("attention", "cross_attention", "feed_forward"),
+    core.PreNorm: RESIDUAL,
+    core.PostNorm: RESIDUAL,
+    core.MultiHeadAttention: ("n_heads", "n_kv_heads", "d_head", "query", "key_value", "attention", "out"),
+    core.DotProduct: ("scale", "dropout"),
+    core.FeedForward: ("activation", "wide", "dropout", "narrow"),
+    core.GatedFeedForward: ("activation", "gate_up", "dropout", "narrow"),
+    core.LayerNorm: ("eps", "weight", "bias"),
+    core.RMSNorm: ("eps", "weight"),
+    core.Rotary: ("d_head", "width", "base", "interleaved", "scaling"),
+    core.TokenEmbedding: ("scale", "weight", "segments"),
+    core.VocabularyHead: ("transform", "scale", "table", "bias"),
 }
-POSITIONS = (Positions, Sinusoidal, Learned, Relative, ALiBi, Rotary)
+POSITIONS = (core.Positions, core.Sinusoidal, core.Learned, core.Relative, core.ALiBi, core.Rotary)
 EVERY_MODULE = frozenset(vars(nn.Module()))
 
 
@@ -81,19 +54,13 @@ class Reason(NamedTuple):
         return Reason(".".join(filter(None, (path, self.part))), self.what)
 
 
-Kind = Literal["self_attention", "cross_attention", "feed_forward"]
-KINDS: dict[str, Kind] = {
-    "attention": "self_attention",
-    "cross_attention": "cross_attention",
-    "feed_forward": "feed_forward",
-}
+SUBLAYERS = ("attention", "cross_attention", "feed_forward")  # the attributes that hold them, in order
 
 
 class Sublayer(NamedTuple):
     """A residual of a layer: what it computes, and where its norm stands."""
 
-    name: str  # of the attribute that holds it
-    kind: Kind
+    name: str  # one of SUBLAYERS
     norm_first: bool
     norm: nn.Module
     part: Any
@@ -101,17 +68,15 @@ class Sublayer(NamedTuple):
 
 def sublayers(layer: nn.Module) -> list[Sublayer]:
     """Of a layer, in the order in which they run."""
-    return [
-        Sublayer(name, KINDS[name], isinstance(wrap, PreNorm), wrap.norm, wrap.part)
-        for name, wrap in _residuals(layer).items()
-    ]
+    wraps = _residuals(layer).items()
+    return [Sublayer(name, isinstance(wrap, core.PreNorm), wrap.norm, wrap.part) for name, wrap in wraps]
 
 
 def _residuals(layer: nn.Module) -> dict[str, Any]:
-    return {name: wrap for name in KINDS if (wrap := getattr(layer, name, None)) is not None}
+    return {name: wrap for name in SUBLAYERS if (wrap := getattr(layer, name, None)) is not None}
 
 
-def joined_projection(part: MultiHeadAttention) -> tuple[Tensor, Tensor | None]:
+def joined_projection(part: core.MultiHeadAttention) -> tuple[Tensor, Tensor | None]:
     """Queries, keys and values as one matrix, ((H + 2 G) · K, D), and its bias."""
     both = part.query, part.key_value
     bias = None if part.query.bias is None else torch.cat([linear.bias.detach() for linear in both])
@@ -122,15 +87,6 @@ def first_projection(part: Any) -> nn.Linear:
     """Of a feed-forward part: from the model's width to its own."""
     linear: nn.Linear = part.gate_up if hasattr(part, "gate_up") else part.wide
     return linear
-
-
-def activation_name(activation: Activation) -> str | None:
-    """Its name in the core; None for a function that the core does not name."""
-
-    def comparable(function: Any) -> Any:  # a partial is not equal to its copy
-        return (function.func, function.args, function.keywords) if isinstance(function, partial) else function
-
-    return next((name for name, each in ACTIVATIONS.items() if comparable(each) == comparable(activation)), None)
 
 
 # ---- checks ----
@@ -161,10 +117,10 @@ def within(path: str, reasons: Iterable[Reason]) -> Iterator[Reason]:
 
 def attention_refusals(part: Any) -> Iterator[Reason]:
     """Of what is not multi-head attention as the paper has it, with matrices that can be read."""
-    yield from (found := list(only(part, MultiHeadAttention)))
+    yield from (found := list(only(part, core.MultiHeadAttention)))
     if found:
         return
-    yield from within("attention", only(part.attention, DotProduct))
+    yield from within("attention", only(part.attention, core.DotProduct))
     for name in ("query", "key_value", "out"):
         yield from within(name, only(getattr(part, name), nn.Linear))
     if (part.query.bias is None) != (part.key_value.bias is None):
@@ -173,22 +129,22 @@ def attention_refusals(part: Any) -> Iterator[Reason]:
 
 def layer_refusals(layer: Any) -> Iterator[Reason]:
     """Of what is not a layer of residuals, all of one kind, around attention and a feed-forward part."""
-    yield from (found := list(only(layer, EncoderLayer, DecoderLayer)))
+    yield from (found := list(only(layer, core.EncoderLayer, core.DecoderLayer)))
     if found:
         return
     for name, wrap in _residuals(layer).items():
-        yield from within(name, (found := list(only(wrap, PreNorm, PostNorm))))
+        yield from within(name, (found := list(only(wrap, core.PreNorm, core.PostNorm))))
         if found:
             continue
         if name == "feed_forward":
-            yield from within(f"{name}.part", only(wrap.part, FeedForward, GatedFeedForward))
+            yield from within(f"{name}.part", only(wrap.part, core.FeedForward, core.GatedFeedForward))
         else:
             yield from within(f"{name}.part", attention_refusals(wrap.part))
     if len(kinds := {type(wrap) for wrap in _residuals(layer).values()}) > 1:
         yield Reason("", f"its residuals differ: {_listed(kinds)}")
 
 
-def stack_refusals(stack: Any, kind: type[Stack]) -> Iterator[Reason]:
+def stack_refusals(stack: Any, kind: type[core.Stack]) -> Iterator[Reason]:
     """Of what is not a stack of such layers, with its usual mask for all of them."""
     yield from (found := list(only(stack, kind)))
     if found:
@@ -196,9 +152,9 @@ def stack_refusals(stack: Any, kind: type[Stack]) -> Iterator[Reason]:
     masks = getattr(stack, "masks", None) or (stack.mask,)  # one for all layers, or one for each
     for index, mask in enumerate(masks):
         rules = [type(rule) for rule in mask.parts]
-        if rules != ([Causal] if kind is Decoder else []):
+        if rules != ([Causal] if kind is core.Decoder else []):
             names = ", ".join(rule.__name__ for rule in rules) or "nothing"
-            usual = "causal()" if kind is Decoder else "everything()"
+            usual = "causal()" if kind is core.Decoder else "everything()"
             yield Reason(f"layers.{index}" if len(masks) > 1 else "", f"its mask ({names}) is another than {usual}")
     yield from within("positions", only(stack.positions, *POSITIONS))
     if not len(stack.layers):

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from ..core import MultiHeadAttention, VocabularyHead
 from ..core.masks import Mask
-from .registry import ModuleImplementation, machine_check, register
+from .registry import ModuleImplementation, device_type, machine_check, register
 
 
 @register("int8", nn.Linear)
@@ -82,7 +82,7 @@ def _levels() -> int:
 
 @machine_check("int8")
 def _machine(module: nn.Module) -> Iterator[str]:
-    where = next((tensor.device.type for tensor in module.parameters()), "cpu")
+    where = device_type(module) or "cpu"
     if where != "cpu":
         yield f'precision "int8" is for CPUs, and this model is on a {where} device; use "bf16" there'
     elif not int8_works():

@@ -65,6 +65,11 @@ def register(backend: str, *parts: type[nn.Module]) -> Callable[[I], I]:
     return add
 
 
+def device_type(module: nn.Module) -> str | None:
+    """Where a model is, "cpu" or "cuda"; None where it has no parameters."""
+    return next((tensor.device.type for tensor in module.parameters()), None)
+
+
 def machine_check(backend: str) -> Callable[[Check], Check]:
     """A decorator: the function says why this machine, or where the model is on it, rules a backend out."""
 

@@ -17,7 +17,7 @@ from .cuda_graph import GraphProgram, GraphShape
 from .int8 import Int8Linear, int8_works
 from .native.library import library, unavailable_reason
 from .native.model import NativeModel
-from .registry import refusals, shared_copy, use_backend
+from .registry import device_type, refusals, shared_copy, use_backend
 from .single_step import SingleStepDecoder
 
 MAX_IDLE = 4  # programs that are kept for the next batch
@@ -54,7 +54,7 @@ def prepare(module: Any, precision: str = "float32") -> RuntimeModel:
     What was made is kept as long as the module lives and its weights do not change (changes through `.data` are
     not seen). Where someone watches the module (`record`), it runs as it is, so that they see everything.
     """
-    if not isinstance(module, nn.Module) or not _device(module) or _watched(module):
+    if not isinstance(module, nn.Module) or not device_type(module) or _watched(module):
         return RuntimeModel(module)
     with _lock:  # several threads may ask for the first time
         now = _fingerprint(module)
@@ -84,15 +84,11 @@ def _fingerprint(module: nn.Module) -> object:
     return parts, tuple((tensor.data_ptr(), tensor.dtype, tensor._version) for tensor in tensors)
 
 
-def _device(module: nn.Module) -> str | None:
-    return next((tensor.device.type for tensor in module.parameters()), None)
-
-
 def _make(module: nn.Module, precision: str) -> RuntimeModel:
     """On a CPU the layers in C where they are there and know the model; else torch's own, the decoder taken apart."""
-    if precision == "int8" and _device(module) != "cpu":
+    if precision == "int8" and device_type(module) != "cpu":
         raise GenerationError(
-            f'precision "int8" is for CPUs, and this model is on a {_device(module)} device; use "bf16" there'
+            f'precision "int8" is for CPUs, and this model is on a {device_type(module)} device; use "bf16" there'
         )
     compiled = library() if precision != "bf16" and not refusals(module, "native") else None
     if compiled is not None:

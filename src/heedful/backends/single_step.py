@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..core import Decoder, DecoderOnly, EncoderDecoder, MultiHeadAttention
+from .. import core
 from ..core.attention import Rotate
 from ..core.cache import KeysValues
 from .description import Reason, joined_projection, only, stack_refusals, sublayers, within
@@ -46,14 +46,17 @@ class Step:
 
 
 class SelfAttention:
-    """Queries, keys and values come from one product."""
+    """Queries, keys and values come from one product, `inward`; in cross-attention, that has queries alone."""
 
-    def __init__(self, part: MultiHeadAttention, index: int, inward: Linear) -> None:
+    def __init__(self, part: core.MultiHeadAttention, index: int, inward: Linear) -> None:
         self._inward, self._out, self._index = inward, part.out, index
         self._heads = part.n_heads, part.n_kv_heads, part.n_kv_heads
         self._width = part.d_head
-        self._scale = part.attention.scale
-        self._grouped = part.n_heads != part.n_kv_heads
+        self._options: dict[str, Any] = {"scale": part.attention.scale, "enable_gqa": part.n_heads != part.n_kv_heads}
+
+    def _mix(self, query: Tensor, key: Tensor, value: Tensor, keep: Tensor | None) -> Tensor:
+        keep = keep if keep is None or keep.dtype == query.dtype else keep.to(query.dtype)
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=keep, **self._options)
 
     def __call__(self, x: Tensor, step: Step) -> Tensor:
         heads = self._inward(x).view(x.shape[0], -1, 1, self._width)  # (R, H + 2 G, 1, K)
@@ -61,59 +64,44 @@ class SelfAttention:
         if step.rotate is not None:
             query, key = step.rotate(query, key)
         key, value = step.cache.append(self._index, key, value)
-        mixed = F.scaled_dot_product_attention(
-            query, key, value, attn_mask=_like(step.keep, query), scale=self._scale, enable_gqa=self._grouped
-        )
-        return self._out(mixed.view(x.shape[0], -1))
+        return self._out(self._mix(query, key, value, step.keep).view(x.shape[0], -1))
 
 
-class CrossAttention:
+class CrossAttention(SelfAttention):
     """The beams of a sentence are folded into the query."""
-
-    def __init__(self, part: MultiHeadAttention, index: int) -> None:
-        self._query, self._out, self._index = part.query, part.out, index
-        self._shape = part.n_heads, part.d_head
-        self._scale = part.attention.scale
-        self._grouped = part.n_heads != part.n_kv_heads
 
     def __call__(self, x: Tensor, step: Step) -> Tensor:
         key, value = step.cache.memory(self._index, _not_computed)
-        query = self._query(x).view(key.shape[0], -1, *self._shape).transpose(1, 2)  # (B, H, W, K)
-        mixed = F.scaled_dot_product_attention(
-            query, key, value, attn_mask=_like(step.memory_keep, query), scale=self._scale, enable_gqa=self._grouped
-        )
+        query = self._inward(x).view(key.shape[0], -1, self._heads[0], self._width).transpose(1, 2)  # (B, H, W, K)
+        mixed = self._mix(query, key, value, step.memory_keep)
         return self._out(mixed.transpose(1, 2).reshape(x.shape[0], -1))
-
-
-def _like(keep: Tensor | None, query: Tensor) -> Tensor | None:
-    return keep if keep is None or keep.dtype == query.dtype else keep.to(query.dtype)
 
 
 def _not_computed() -> tuple[Tensor, Tensor]:
     raise RuntimeError("the memory's keys and values are computed by the first step, through the model itself")
 
 
-@register("single_step", EncoderDecoder, DecoderOnly)
+@register("single_step", core.EncoderDecoder, core.DecoderOnly)
 class SingleStepDecoder(Implementation):
     """A model's embedding, decoder and head, taken apart. `inward` is each layer's one matrix into self-attention."""
 
     @classmethod
     def refusals(cls, part: Any) -> Iterator[Reason]:
         """Why a model's decoder cannot be run part by part."""
-        yield from only(part, EncoderDecoder, DecoderOnly)
-        yield from within("decoder", stack_refusals(part.decoder, Decoder))
+        yield from only(part, core.EncoderDecoder, core.DecoderOnly)
+        yield from within("decoder", stack_refusals(part.decoder, core.Decoder))
 
     def __init__(self, module: Any, inward: Sequence[Linear]) -> None:
         self._embedding = module.target_embedding if hasattr(module, "target_embedding") else module.embedding
         self._stack, self._head = module.decoder, module.head
         self._parts: list[tuple[bool, nn.Module, Callable[..., Tensor], bool]] = []
         for index, (layer, joined) in enumerate(zip(module.decoder.layers, inward, strict=True)):
-            for _, kind, norm_first, norm, part in sublayers(layer):
-                if kind == "self_attention":
+            for name, norm_first, norm, part in sublayers(layer):
+                if name == "attention":
                     part = SelfAttention(part, index, joined)
-                elif kind == "cross_attention":
-                    part = CrossAttention(part, index)
-                self._parts.append((norm_first, norm, part, kind != "feed_forward"))
+                elif name == "cross_attention":
+                    part = CrossAttention(part, index, part.query)
+                self._parts.append((norm_first, norm, part, name != "feed_forward"))
 
     @staticmethod
     def joined_projections(module: Any) -> list[nn.Linear]:

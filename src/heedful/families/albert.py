@@ -8,12 +8,12 @@ from typing import ClassVar, Literal
 
 from torch import nn
 
-from ..core import Encoder, EncoderOnly, Learned, TokenEmbedding
+from .. import core
 from ..core.init import linear
 from .bert import FIXED, SETTINGS, BertConfig, embedding_links
 from .hf_config import Published, setting
-from .reader import architectures, finish, layer, norm, output_name, prefix, unused
-from .registry import register
+from .reader import architectures, finish, norm, output_name, prefix, unused
+from .registry import register, residual_layer
 from .weight_map import Link, WeightMap, link
 
 
@@ -48,16 +48,16 @@ class AlbertConfig(BertConfig):
         return [index * self.n_groups // self.n_layers for index in range(self.n_layers)]
 
 
-def build(config: AlbertConfig) -> EncoderOnly:
+def build(config: AlbertConfig) -> core.EncoderOnly:
     """A layer stands in the stack as often as it runs."""
     width = config.d_embedding
-    layers = [layer(config) for _ in range(config.n_groups)]
-    encoder = Encoder(
+    layers = [residual_layer(config, core.PostNorm) for _ in range(config.n_groups)]
+    encoder = core.Encoder(
         [layers[group] for group in config.groups],
-        positions=Learned(config.max_length, width),
+        positions=core.Learned(config.max_length, width),
         entry=nn.Sequential(norm(config, width), nn.Dropout(config.dropout), linear(width, config.d_model)),
     )
-    embedding = TokenEmbedding(config.vocab_size, width, scale=False, n_segments=config.n_segments)
+    embedding = core.TokenEmbedding(config.vocab_size, width, scale=False, n_segments=config.n_segments)
     return finish(config, embedding, encoder)
 
 
@@ -106,14 +106,6 @@ def names(config: AlbertConfig) -> WeightMap:
     )
 
 
-PUBLISHED = Published(
-    model_type="albert",
-    architectures=(*architectures("Albert"), ("AlbertForPreTraining", {"head": "words"})),
-    settings=SETTINGS | {"d_embedding": setting("embedding_size"), "n_groups": setting("num_hidden_groups")},
-    fixed=FIXED | {"inner_group_num": 1},
-    names=names,
-)
-
 XXLARGE = AlbertConfig()
 albert = register(
     AlbertConfig,
@@ -125,5 +117,11 @@ albert = register(
         "albert-xlarge": XXLARGE.changed(d_model=2048, n_heads=16, d_ff=8192, n_layers=24),
         "albert-xxlarge": XXLARGE,
     },
-    published=PUBLISHED,
+    published=Published(
+        model_type="albert",
+        architectures=(*architectures("Albert"), ("AlbertForPreTraining", {"head": "words"})),
+        settings=SETTINGS | {"d_embedding": setting("embedding_size"), "n_groups": setting("num_hidden_groups")},
+        fixed=FIXED | {"inner_group_num": 1},
+        names=names,
+    ),
 )

@@ -5,17 +5,15 @@ Marian, the translators of OPUS-MT: BART's layers over sinusoidal positions, wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from torch import nn
-
-from ..core import EncoderDecoder, FeedForward, LayerNorm, Learned, MultiHeadAttention, Positions, PostNorm, Sinusoidal
+from ..core import EncoderDecoder, LayerNorm, Learned, Sinusoidal
 from ..errors import ConfigError
 from .hf_config import ACTIVATIONS, Given, Published, Setting, derived, enum, setting
 from .registry import initialize_normal, register
-from .translator import AttentionConfig, Part, embeddings, stacks
+from .translator import AttentionConfig, assemble
 from .weight_map import ONE_ROW, Formula, Link, WeightMap, link, zeros
 
 
@@ -45,39 +43,14 @@ class BartConfig(AttentionConfig):
         self.require(self.tied == "all", f'{self.family} has one matrix for all tokens: tied="all", not {self.tied!r}')
 
 
-def assemble(config: BartConfig, positions: Callable[[], Positions], entry: Part | None = None) -> EncoderDecoder:
-    """Put the parts together, over these positions."""
-
-    def residual(part: nn.Module) -> nn.Module:
-        return PostNorm(part, LayerNorm(config.d_model), config.dropout)
-
-    def attention() -> nn.Module:
-        return residual(MultiHeadAttention(config.d_model, config.n_heads, dropout=config.attention_dropout))
-
-    def feed_forward() -> nn.Module:
-        return residual(
-            FeedForward(config.d_model, config.d_ff, activation=config.activation, dropout=config.activation_dropout)
-        )
-
-    encoder, decoder = stacks(
-        config.n_encoder_layers,
-        config.n_decoder_layers,
-        attention=attention,
-        feed_forward=feed_forward,
-        positions=lambda causal: positions(),
-        entry=entry,
-        dropout=config.dropout,
-    )
-    source, target, head = embeddings(config, scale=config.scale_embedding, bias=True)
-    return EncoderDecoder(source_embedding=source, encoder=encoder, target_embedding=target, decoder=decoder, head=head)
-
-
 def build(config: BartConfig) -> EncoderDecoder:
     """Two rows stand unused before the first position, as they do in every published BART."""
     model = assemble(
         config,
-        positions=lambda: Learned(config.max_length, config.d_model, offset=2),
+        positions=lambda causal: Learned(config.max_length, config.d_model, offset=2),
         entry=lambda: LayerNorm(config.d_model),
+        scale_embedding=config.scale_embedding,
+        head_bias=True,
     )
     return initialize_normal(model, 0.02)
 
@@ -133,15 +106,6 @@ SETTINGS = {
 # Older files say in so many words what this architecture is.
 FIXED = {"is_encoder_decoder": True, "normalize_before": False, "add_final_layer_norm": False}
 
-PUBLISHED = Published(
-    model_type="bart",
-    architectures=(("BartForConditionalGeneration", {}), ("BartModel", {})),
-    settings=SETTINGS,
-    fixed=FIXED | {"tie_word_embeddings": True, "normalize_embedding": True, "static_position_embeddings": False},
-    names=lambda config: NAMES,
-    start="decoder_start_token_id",
-)
-
 BASE = BartConfig(d_model=768, n_heads=12, d_ff=3072, n_encoder_layers=6, n_decoder_layers=6)
 bart = register(
     BartConfig,
@@ -153,7 +117,14 @@ bart = register(
         "bart-base": BASE,
         "bart-large": BartConfig(),
     },
-    published=PUBLISHED,
+    published=Published(
+        model_type="bart",
+        architectures=(("BartForConditionalGeneration", {}), ("BartModel", {})),
+        settings=SETTINGS,
+        fixed=FIXED | {"tie_word_embeddings": True, "normalize_embedding": True, "static_position_embeddings": False},
+        names=lambda config: NAMES,
+        start="decoder_start_token_id",
+    ),
 )
 
 
@@ -171,7 +142,12 @@ class MarianConfig(BartConfig):
 
 def build_marian(config: MarianConfig) -> EncoderDecoder:
     """The sines stand before the cosines."""
-    return assemble(config, positions=lambda: _marian_positions(config))
+    return assemble(
+        config,
+        positions=lambda causal: _marian_positions(config),
+        scale_embedding=config.scale_embedding,
+        head_bias=True,
+    )
 
 
 def _marian_positions(config: MarianConfig) -> Sinusoidal:
@@ -200,19 +176,6 @@ def _read_tied(given: Given) -> str:
     raise ConfigError(f"{TIED_KEYS[0]}={said[0]!r} with {TIED_KEYS[1]}={said[1]!r} is not supported")
 
 
-MARIAN_PUBLISHED = Published(
-    model_type="marian",
-    architectures=(("MarianMTModel", {}), ("MarianModel", {})),
-    settings=SETTINGS
-    | {
-        "target_vocab_size": derived("decoder_vocab_size", lambda given: given.get("vocab_size")),
-        "tied": Setting(TIED_KEYS, _read_tied, lambda tied: dict(zip(TIED_KEYS, TIED[tied], strict=True))),
-    },
-    fixed=FIXED | {"normalize_embedding": False, "static_position_embeddings": True},
-    names=marian_names,
-    start="decoder_start_token_id",
-)
-
 MARIAN_BASE = MarianConfig(
     d_model=512,
     n_heads=8,
@@ -233,5 +196,16 @@ marian = register(
         "marian-base": MARIAN_BASE,
         "marian-big": MARIAN_BASE.changed(d_model=1024, n_heads=16, d_ff=4096, activation="relu"),
     },
-    published=MARIAN_PUBLISHED,
+    published=Published(
+        model_type="marian",
+        architectures=(("MarianMTModel", {}), ("MarianModel", {})),
+        settings=SETTINGS
+        | {
+            "target_vocab_size": derived("decoder_vocab_size", lambda given: given.get("vocab_size")),
+            "tied": Setting(TIED_KEYS, _read_tied, lambda tied: dict(zip(TIED_KEYS, TIED[tied], strict=True))),
+        },
+        fixed=FIXED | {"normalize_embedding": False, "static_position_embeddings": True},
+        names=marian_names,
+        start="decoder_start_token_id",
+    ),
 )

@@ -38,8 +38,7 @@ def encoder_links(bert: str) -> tuple[Link, ...]:
         link("encoder.entry.*", f"{bert}embeddings.LayerNorm.*"),
         link(f"{ours}.attention.part.query.*", f"{theirs}.attention.self.query.*"),
         link(
-            f"{ours}.attention.part.key_value.*",
-            (f"{theirs}.attention.self.key.*", f"{theirs}.attention.self.value.*"),
+            f"{ours}.attention.part.key_value.*", (f"{theirs}.attention.self.key.*", f"{theirs}.attention.self.value.*")
         ),
         link(f"{ours}.attention.part.out.*", f"{theirs}.attention.output.dense.*"),
         link(f"{ours}.attention.norm.*", f"{theirs}.attention.output.LayerNorm.*"),
@@ -112,14 +111,6 @@ FIXED = {
     "tie_word_embeddings": True,
 }
 
-PUBLISHED = Published(
-    model_type="bert",
-    architectures=(*architectures("Bert"), ("BertForPreTraining", {"head": "words"})),
-    settings=SETTINGS,
-    fixed=FIXED,
-    names=names,
-)
-
 
 def _size(n_layers: int, d_model: int) -> BertConfig:
     """The published ones have heads of width 64."""
@@ -137,5 +128,11 @@ bert = register(
         "bert-base": BertConfig(),
         "bert-large": _size(24, 1024),
     },
-    published=PUBLISHED,
+    published=Published(
+        model_type="bert",
+        architectures=(*architectures("Bert"), ("BertForPreTraining", {"head": "words"})),
+        settings=SETTINGS,
+        fixed=FIXED,
+        names=names,
+    ),
 )

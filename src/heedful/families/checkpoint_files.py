@@ -296,10 +296,6 @@ class Form:
     def index(self) -> str:
         return f"{self.whole}.index.json"
 
-    @property
-    def ending(self) -> str:
-        return Path(self.whole).suffix
-
 
 SAFETENSORS = Form("model.safetensors", read_mapped)
 FORMS = (SAFETENSORS, Form("pytorch_model.bin", read_pickled))  # the first that is there is read
@@ -324,7 +320,7 @@ def _read_parts(folder: Path, form: Form) -> dict[str, Tensor]:
     for name, part in places.items():
         parts.setdefault(_plain(part, form, index), set()).add(name)
     if absent := [part for part in parts if not (folder / part).is_file()]:
-        raise LayoutError(f"{folder} lacks {len(absent)} of the {len(parts)} files of its weights: {_some(absent)}")
+        raise LayoutError(f"{folder} lacks {len(absent)} of the {len(parts)} files of its weights: {some_of(absent)}")
     tensors: dict[str, Tensor] = {}
     for part, names in parts.items():
         found = form.read(folder / part)
@@ -332,7 +328,7 @@ def _read_parts(folder: Path, form: Form) -> dict[str, Tensor]:
             lacks, has = sorted(names - found.keys()), sorted(found.keys() - names)
             raise WeightsError(
                 f"{folder / part} does not hold what {index.name} says: "
-                + (f"it lacks {_some(lacks)}" if lacks else f"it also holds {_some(has)}")
+                + (f"it lacks {some_of(lacks)}" if lacks else f"it also holds {some_of(has)}")
             )
         tensors |= found
     return tensors
@@ -340,23 +336,21 @@ def _read_parts(folder: Path, form: Form) -> dict[str, Tensor]:
 
 def _plain(part: object, form: Form, index: Path) -> str:
     """The name of a file in the same folder, and of nothing else."""
-    if not isinstance(part, str) or not part.endswith(form.ending) or any(mark in part for mark in "/\\:\0"):
+    ending = Path(form.whole).suffix
+    if not isinstance(part, str) or not part.endswith(ending) or any(mark in part for mark in "/\\:\0"):
         raise LayoutError(
-            f"{index} names {quoted(part)}; parts are files of the same folder, such as {_part(form.whole, 1, 2)}"
+            f"{index} names {quoted(part)}; parts are files of the same folder, such as {part_name(form.whole, 1, 2)}"
         )
     return part
 
 
-def part_name(place: int, count: int) -> str:
-    """The name of one of several files."""
-    return _part(SAFETENSORS.whole, place, count)
-
-
-def _part(whole: str, place: int, count: int) -> str:
+def part_name(whole: str, place: int, count: int) -> str:
+    """The name of one of several files that together are what this one would be."""
     stem, _, ending = whole.rpartition(".")
     return f"{stem}-{place:05}-of-{count:05}.{ending}"
 
 
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(quoted(name) for name in names[:NAMED]) + more
+def some_of(names: list[str], most: int = NAMED, show: Callable[[str], str] = quoted) -> str:
+    """The first few names for a message, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(show, names[:most])) + more

@@ -7,57 +7,42 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, NamedTuple
+from inspect import signature
+from typing import Any, ClassVar, Literal
 
 from torch import nn
 
 from .. import core
 from ..config import Config, FamilyConfig
 from ..core import window
-from .llama import SCALINGS, ScalingConfig
+from .llama import ScalingConfig
+from .original import FEED_FORWARDS, NORMS, RESIDUALS
 from .registry import register
 
-
-class Kind(NamedTuple):
-    """A part, and what its constructor is told: by the config, or by the stack in which it stands."""
-
-    part: type[nn.Module]
-    takes: tuple[str, ...]
-
-
-RESIDUALS = {
-    "pre": Kind(core.PreNorm, ("part", "norm", "dropout")),
-    "post": Kind(core.PostNorm, ("part", "norm", "dropout")),
-}
-NORMS = {
-    "layer": Kind(core.LayerNorm, ("d_model", "eps", "bias")),
-    "rms": Kind(core.RMSNorm, ("d_model", "eps")),
-}
-FEED_FORWARDS = {
-    "plain": Kind(core.FeedForward, ("d_model", "d_ff", "activation", "bias", "dropout")),
-    "gated": Kind(core.GatedFeedForward, ("d_model", "d_ff", "activation", "bias", "dropout")),
-}
-POSITIONS = {
-    "none": Kind(core.Positions, ()),
-    "sinusoidal": Kind(core.Sinusoidal, ("d_model", "max_length", "layout")),
-    "learned": Kind(core.Learned, ("d_model", "max_length", "offset")),
-    "relative": Kind(core.Relative, ("n_heads", "causal", "n_buckets", "max_distance")),
-    "rotary": Kind(core.Rotary, ("d_head", "base", "width", "interleaved", "scaling")),
-    "alibi": Kind(core.ALiBi, ("n_heads",)),
+POSITIONS: dict[str, type[nn.Module]] = {
+    "none": core.Positions,
+    "sinusoidal": core.Sinusoidal,
+    "learned": core.Learned,
+    "relative": core.Relative,
+    "rotary": core.Rotary,
+    "alibi": core.ALiBi,
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class KindPart(Config):
-    """One of several kinds of a part. What a kind takes must be said, and what it does not take must not."""
+    """One of several kinds of a part. What its constructor takes must be said, and what it does not take must not.
 
-    kinds: ClassVar[Mapping[str, Kind]]
+    What a constructor takes and no field says is known by the stack in which the part stands.
+    """
+
+    kinds: ClassVar[Mapping[str, type[nn.Module]]]
     optional: ClassVar[tuple[str, ...]] = ()
 
     kind: str
 
     def check(self) -> None:
-        takes = self.kinds[self.kind].takes
+        takes = signature(self.kinds[self.kind]).parameters
         for field in fields(self):
             said = getattr(self, field.name) is not None
             if field.name in takes:
@@ -67,9 +52,9 @@ class KindPart(Config):
 
     def made(self, **known: Any) -> Any:
         """The part, of what the config says and what else is known."""
-        part, takes = self.kinds[self.kind]
+        part = self.kinds[self.kind]
         given = {field.name: getattr(self, field.name) for field in fields(self)} | known
-        return part(**{name: given[name] for name in takes})
+        return part(**{name: given[name] for name in signature(part).parameters if name in given})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,7 +266,7 @@ def _stack(stack: StackPart, kind: type[core.Encoder | core.Decoder], *, d_memor
     d_model, scaling = stack.d_model, stack.positions.scaling
 
     def residual(part: nn.Module) -> nn.Module:
-        return RESIDUALS[stack.order].part(part, stack.norm.made(d_model=d_model), stack.dropout)
+        return RESIDUALS[stack.order](part, stack.norm.made(d_model=d_model), stack.dropout)
 
     def attention(part: AttentionPart, d_memory: int | None = None) -> nn.Module:
         return residual(core.MultiHeadAttention(d_model, d_memory=d_memory, **part.to_dict()))
@@ -300,7 +285,7 @@ def _stack(stack: StackPart, kind: type[core.Encoder | core.Decoder], *, d_memor
             n_heads=stack.attention.n_heads,
             d_head=stack.head_width,
             causal=kind is core.Decoder,
-            scaling=None if scaling is None else SCALINGS[scaling.kind](scaling),
+            scaling=None if scaling is None else scaling.made(),
         ),
         "entry": None if stack.entry_norm is None else stack.entry_norm.made(d_model=d_model),
         "norm": None if stack.final_norm is None else stack.final_norm.made(d_model=d_model),

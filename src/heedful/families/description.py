@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import torch
@@ -19,22 +20,18 @@ from ..core.heads import Table
 from ..core.masks import Window
 from ..errors import HeedfulError
 from .composed import (
-    FEED_FORWARDS,
-    NORMS,
     POSITIONS,
-    RESIDUALS,
     AttentionPart,
     ComposedConfig,
     FeedForwardPart,
-    Kind,
     NormPart,
     PositionsPart,
     StackPart,
     build,
 )
-from .llama import ScalingConfig
+from .llama import SCALINGS, ScalingConfig
+from .original import FEED_FORWARDS, NORMS, RESIDUALS
 
-SCALINGS: dict[type, Any] = {core.LinearScaling: "linear", core.Llama3Scaling: "llama3"}
 TIED: dict[tuple[bool, bool], Any] = {
     (True, True): "all",
     (False, True): "output",
@@ -89,10 +86,10 @@ class _Model:
             raise _refusal(place, _shown(part), " or ".join(kind.__name__ for kind in kinds))
         return part
 
-    def kind(self, place: str, kinds: Mapping[str, Kind]) -> tuple[Any, Any]:
+    def kind(self, place: str, kinds: Mapping[str, type[nn.Module]]) -> tuple[Any, Any]:
         """The word for what stands at a place, and the part itself."""
-        part = self.at(place, *(kind.part for kind in kinds.values()))
-        return next(name for name, kind in kinds.items() if kind.part is type(part)), part
+        part = self.at(place, *kinds.values())
+        return next(name for name, kind in kinds.items() if kind is type(part)), part
 
     def stack(self, place: str, kind: type[nn.Module], embedding: core.TokenEmbedding) -> StackPart:
         stack, first = self.at(place, kind), f"{place}.layers.0"
@@ -156,7 +153,7 @@ class _Model:
 
     def positions(self, place: str) -> PositionsPart:
         kind, part = self.kind(place, POSITIONS)
-        own = {field.name for field in fields(PositionsPart)} & {*POSITIONS[kind].takes}
+        own = {field.name for field in fields(PositionsPart)} & signature(POSITIONS[kind]).parameters.keys()
         said = {name: getattr(part, name) for name in own}
         if said.get("scaling") is not None:
             said["scaling"] = _scaling(said["scaling"], f"{place}.scaling")
@@ -180,9 +177,10 @@ def _window(stack: Any, place: str) -> int | None:
 
 
 def _scaling(scaling: Any, place: str) -> ScalingConfig:
-    if type(scaling) not in SCALINGS:
-        raise _refusal(place, repr(scaling), " or ".join(kind.__name__ for kind in SCALINGS))
-    return ScalingConfig(kind=SCALINGS[type(scaling)], **asdict(scaling))
+    name: Any = next((name for name, kind in SCALINGS.items() if kind is type(scaling)), None)
+    if name is None:
+        raise _refusal(place, repr(scaling), " or ".join(kind.__name__ for kind in SCALINGS.values()))
+    return ScalingConfig(kind=name, **asdict(scaling))
 
 
 def activation_name(function: Callable[[Tensor], Tensor]) -> str | None:

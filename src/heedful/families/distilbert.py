@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from ..core import EncoderOnly
-from ..errors import ConfigError
-from .hf_config import ACTIVATIONS, CLASSES, Published, Setting, enum, setting
+from .hf_config import ACTIVATIONS, CLASSES, Published, enum, setting, unpublished
 from .reader import HEADS, Heads, ReaderConfig, architectures, assemble, classes, output_name, prefix, span, unused
 from .registry import register
 from .weight_map import WeightMap, link
@@ -66,32 +65,6 @@ def names(config: DistilBertConfig) -> WeightMap:
     )
 
 
-def _write_eps(eps: float) -> dict[str, Any]:
-    if eps != NORM_EPS:
-        raise ConfigError(f"a published distilbert has norm_eps={NORM_EPS}, and no key to say {eps}")
-    return {}
-
-
-PUBLISHED = Published(
-    model_type="distilbert",
-    architectures=architectures("DistilBert"),
-    settings={
-        "vocab_size": setting("vocab_size"),
-        "d_model": setting("dim"),
-        "n_heads": setting("n_heads"),
-        "d_ff": setting("hidden_dim"),
-        "n_layers": setting("n_layers"),
-        "max_length": setting("max_position_embeddings"),
-        "activation": enum("activation", ACTIVATIONS),
-        "n_classes": CLASSES,
-        "norm_eps": Setting((), lambda given: None, _write_eps),
-        "dropout": setting("dropout"),
-        "attention_dropout": setting("attention_dropout"),
-    },
-    fixed={"sinusoidal_pos_embds": False, "is_encoder_decoder": False, "tie_word_embeddings": True},
-    names=names,
-)
-
 distilbert = register(
     DistilBertConfig,
     build,
@@ -99,5 +72,25 @@ distilbert = register(
         "distilbert-tiny": DistilBertConfig(n_layers=2, d_model=128, n_heads=2, d_ff=512),
         "distilbert-base": DistilBertConfig(),
     },
-    published=PUBLISHED,
+    published=Published(
+        model_type="distilbert",
+        architectures=architectures("DistilBert"),
+        settings={
+            "vocab_size": setting("vocab_size"),
+            "d_model": setting("dim"),
+            "n_heads": setting("n_heads"),
+            "d_ff": setting("hidden_dim"),
+            "n_layers": setting("n_layers"),
+            "max_length": setting("max_position_embeddings"),
+            "activation": enum("activation", ACTIVATIONS),
+            "n_classes": CLASSES,
+            "norm_eps": unpublished(
+                NORM_EPS, f"a published distilbert has norm_eps={NORM_EPS}, and no key to say {{value}}"
+            ),
+            "dropout": setting("dropout"),
+            "attention_dropout": setting("attention_dropout"),
+        },
+        fixed={"sinusoidal_pos_embds": False, "is_encoder_decoder": False, "tie_word_embeddings": True},
+        names=names,
+    ),
 )

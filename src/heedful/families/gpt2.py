@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import torch
-from torch import nn
 
 from .. import core
 from ..config import FamilyConfig
 from .hf_config import ACTIVATIONS, Given, Published, Setting, enum, setting
-from .registry import initialize_normal, register
+from .registry import initialize_normal, register, residual_layer
 from .weight_map import TRANSPOSED, WeightMap, link
 
 
@@ -43,22 +42,11 @@ class GPT2Config(FamilyConfig):
 def build(config: GPT2Config) -> core.DecoderOnly:
     """Put the parts together. What is added to the residual stream starts smaller the more layers add to it."""
     d_model = config.d_model
-
-    def norm() -> nn.Module:
-        return core.LayerNorm(d_model, eps=config.norm_eps)
-
-    def layer() -> nn.Module:
-        attention = core.MultiHeadAttention(d_model, config.n_heads, dropout=config.attention_dropout)
-        feed_forward = core.FeedForward(d_model, config.d_ff, activation=config.activation)
-        return core.EncoderLayer(
-            core.PreNorm(attention, norm(), config.dropout), core.PreNorm(feed_forward, norm(), config.dropout)
-        )
-
     embedding = core.TokenEmbedding(config.vocab_size, d_model, scale=False)
     decoder = core.Decoder(
-        [layer() for _ in range(config.n_layers)],
+        [residual_layer(config, core.PreNorm) for _ in range(config.n_layers)],
         positions=core.Learned(config.max_length, d_model),
-        norm=norm(),
+        norm=core.LayerNorm(d_model, eps=config.norm_eps),
         dropout=config.embedding_dropout,
     )
     head = core.VocabularyHead(d_model, config.vocab_size, table=embedding if config.tied else None)
@@ -102,32 +90,6 @@ def _read_d_ff(given: Given) -> Any:
     return 4 * d_model if inner is None and isinstance(d_model, int) else inner
 
 
-PUBLISHED = Published(
-    model_type="gpt2",
-    architectures=(("GPT2LMHeadModel", {}), ("GPT2Model", {})),
-    settings={
-        "vocab_size": setting("vocab_size"),
-        "d_model": setting("n_embd"),
-        "n_heads": setting("n_head"),
-        "d_ff": Setting(("n_inner",), _read_d_ff, lambda width: {"n_inner": width}),
-        "n_layers": setting("n_layer"),
-        "max_length": setting("n_positions"),
-        "activation": enum("activation_function", ACTIVATIONS),
-        "tied": setting("tie_word_embeddings"),
-        "norm_eps": setting("layer_norm_epsilon"),
-        "dropout": setting("resid_pdrop"),
-        "embedding_dropout": setting("embd_pdrop"),
-        "attention_dropout": setting("attn_pdrop"),
-    },
-    fixed={
-        "scale_attn_weights": True,
-        "scale_attn_by_inverse_layer_idx": False,
-        "add_cross_attention": False,
-        "is_encoder_decoder": False,
-    },
-    names=lambda config: NAMES,
-)
-
 gpt2 = register(
     GPT2Config,
     build,
@@ -138,5 +100,29 @@ gpt2 = register(
         "gpt2-large": GPT2Config(d_model=1280, n_heads=20, d_ff=5120, n_layers=36),
         "gpt2-xl": GPT2Config(d_model=1600, n_heads=25, d_ff=6400, n_layers=48),
     },
-    published=PUBLISHED,
+    published=Published(
+        model_type="gpt2",
+        architectures=(("GPT2LMHeadModel", {}), ("GPT2Model", {})),
+        settings={
+            "vocab_size": setting("vocab_size"),
+            "d_model": setting("n_embd"),
+            "n_heads": setting("n_head"),
+            "d_ff": Setting(("n_inner",), _read_d_ff, lambda width: {"n_inner": width}),
+            "n_layers": setting("n_layer"),
+            "max_length": setting("n_positions"),
+            "activation": enum("activation_function", ACTIVATIONS),
+            "tied": setting("tie_word_embeddings"),
+            "norm_eps": setting("layer_norm_epsilon"),
+            "dropout": setting("resid_pdrop"),
+            "embedding_dropout": setting("embd_pdrop"),
+            "attention_dropout": setting("attn_pdrop"),
+        },
+        fixed={
+            "scale_attn_weights": True,
+            "scale_attn_by_inverse_layer_idx": False,
+            "add_cross_attention": False,
+            "is_encoder_decoder": False,
+        },
+        names=lambda config: NAMES,
+    ),
 )

@@ -75,6 +75,17 @@ def enum(key: str, table: Mapping[str, str]) -> Setting:
     return Setting((key,), read, lambda value: {key: next(word for word, ours in table.items() if ours == value)})
 
 
+def unpublished(usual: Any, refusal: str) -> Setting:
+    """A field that no key says: only its usual value can be written. `refusal` may name the `{value}`."""
+
+    def write(value: Any) -> dict[str, Any]:
+        if value != usual:
+            raise ConfigError(refusal.format(value=value))
+        return {}
+
+    return Setting((), lambda given: None, write)
+
+
 ACTIVATIONS = {
     "relu": "relu",
     "gelu": "gelu",

@@ -19,7 +19,7 @@ from ..config import FamilyConfig, write_mapping
 from ..core import ClassHead, DecoderOnly, EncoderDecoder
 from ..errors import ConfigError, HeedfulError, unknown
 from ..files import new_folder
-from .checkpoint_files import FORMS, SAFETENSORS, LayoutError, part_name, read_object, read_tensors
+from .checkpoint_files import FORMS, SAFETENSORS, LayoutError, part_name, read_object, read_tensors, some_of
 from .hf_config import GenerationDefaults, Published
 from .registry import FAMILIES, Family, family_of
 from .weight_map import from_hf, to_hf
@@ -76,11 +76,7 @@ def read_published(
 
 
 def write_published(
-    module: nn.Module,
-    config: FamilyConfig,
-    generation: GenerationDefaults | None = None,
-    *,
-    labels: Sequence[str] = (),
+    module: nn.Module, config: FamilyConfig, generation: GenerationDefaults | None = None, *, labels: Sequence[str] = ()
 ) -> Exported:
     """What `read_published` reads. The tensors are the module's own where their layout allows."""
     family = family_of(config.family)
@@ -210,11 +206,9 @@ KINDS = {
 }
 WITHOUT_CONFIG = {
     "config_sentence_transformers.json": "a model of sentence-transformers whose Transformer has a folder of its own "
-    "(often 0_Transformer); give that one",
+    "(often 0_Transformer); give that one"
 }
-WITHOUT_WEIGHTS = {
-    "model.bin": "a model of CTranslate2; read it with heedful.families.ctranslate2.from_ctranslate2",
-}
+WITHOUT_WEIGHTS = {"model.bin": "a model of CTranslate2; read it with heedful.families.ctranslate2.from_ctranslate2"}
 NOT_READ = (".h5", ".msgpack", ".gguf", ".onnx", ".ckpt", ".pt", ".pth", ".safetensors", ".bin")
 
 
@@ -240,7 +234,7 @@ def without_weights(folder: Path) -> LayoutError:
     _refuse(folder, WITHOUT_WEIGHTS)
     names = _names(folder)
     found = [name for name in names if Path(name).suffix in NOT_READ]
-    what = f"what is there is not read: {_some(found)}" if found else _listed(folder)
+    what = f"what is there is not read: {some_of(found, LISTED, str)}" if found else _listed(folder)
     return LayoutError(f"{folder} holds no weights that are read here ({ALLOWED}); {what}")
 
 
@@ -252,16 +246,11 @@ def _refuse(folder: Path, kinds: Mapping[str, str]) -> None:
 
 def _listed(folder: Path) -> str:
     names = _names(folder)
-    return f"it holds {_some(names)}" if names else "it is empty"
+    return f"it holds {some_of(names, LISTED, str)}" if names else "it is empty"
 
 
 def _names(folder: Path) -> list[str]:
     return sorted(f"{path.name} (a broken link)" if not path.exists() else path.name for path in folder.iterdir())
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return ", ".join(names[:LISTED]) + more
 
 
 SHARD_BYTES = 5 * 10**9
@@ -300,7 +289,7 @@ def write_checkpoint(
 
 def _write_tensors(folder: Path, tensors: Mapping[str, Tensor], shard_bytes: int) -> None:
     shards = list(_shards(tensors, shard_bytes))
-    names = [part_name(place, len(shards)) for place in range(1, len(shards) + 1)]
+    names = [part_name(SAFETENSORS.whole, place, len(shards)) for place in range(1, len(shards) + 1)]
     if len(shards) == 1:
         names = [SAFETENSORS.whole]
     else:

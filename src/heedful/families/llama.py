@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
 from torch import nn
@@ -15,6 +14,8 @@ from ..errors import ConfigError, unknown
 from .hf_config import ACTIVATIONS, Given, Published, Setting, derived, enum, optional, setting
 from .registry import initialize_normal, register
 from .weight_map import WeightMap, link
+
+SCALINGS: dict[str, type] = {"linear": core.LinearScaling, "llama3": core.Llama3Scaling}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,11 @@ class ScalingConfig(Config):
         self.require(self.factor > 0, f"factor must be above 0, not {self.factor}")
         self.require(self.high > self.low, f"high={self.high} must be above low={self.low}")
         self.require_positive("original_length")
+
+    def made(self) -> Any:
+        """The scaling of the core, given those of its fields that it has."""
+        kind = SCALINGS[self.kind]
+        return kind(**{field.name: getattr(self, field.name) for field in fields(kind)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,14 +85,6 @@ class LlamaConfig(RotaryConfig):
     feed_forward_bias: bool = False
 
 
-SCALINGS: dict[str, Callable[[ScalingConfig], Any]] = {
-    "linear": lambda scaling: core.LinearScaling(factor=scaling.factor),
-    "llama3": lambda scaling: core.Llama3Scaling(
-        factor=scaling.factor, low=scaling.low, high=scaling.high, original_length=scaling.original_length
-    ),
-}
-
-
 def assemble(
     config: RotaryConfig, mask: core.Mask | None = None, *, bias: bool = False, feed_forward_bias: bool = False
 ) -> core.DecoderOnly:
@@ -115,7 +113,7 @@ def assemble(
         positions=core.Rotary(
             config.head_width,
             base=config.rotary_base,
-            scaling=None if scaling is None else SCALINGS[scaling.kind](scaling),
+            scaling=None if scaling is None else scaling.made(),
         ),
         norm=core.RMSNorm(d_model, eps=config.norm_eps),
     )
@@ -214,19 +212,6 @@ SETTINGS = {
 }
 FIXED = {"is_encoder_decoder": False}
 
-PUBLISHED = Published(
-    model_type="llama",
-    architectures=(("LlamaForCausalLM", {}), ("LlamaModel", {})),
-    settings=SETTINGS
-    | {
-        "n_kv_heads": derived("num_key_value_heads", lambda given: given.get("num_attention_heads")),
-        "bias": setting("attention_bias"),
-        "feed_forward_bias": setting("mlp_bias"),
-    },
-    fixed=FIXED,
-    names=lambda config: NAMES,
-)
-
 SEVEN = LlamaConfig()
 TWO = SEVEN.changed(max_length=4096, norm_eps=1e-5)
 THREE = TWO.changed(vocab_size=128256, n_kv_heads=8, d_ff=14336, max_length=8192, rotary_base=500000.0)
@@ -254,7 +239,18 @@ llama = register(
         "llama-3.2-1b": SMALLER,
         "llama-3.2-3b": SMALLER.changed(d_model=3072, n_heads=24, n_layers=28),
     },
-    published=PUBLISHED,
+    published=Published(
+        model_type="llama",
+        architectures=(("LlamaForCausalLM", {}), ("LlamaModel", {})),
+        settings=SETTINGS
+        | {
+            "n_kv_heads": derived("num_key_value_heads", lambda given: given.get("num_attention_heads")),
+            "bias": setting("attention_bias"),
+            "feed_forward_bias": setting("mlp_bias"),
+        },
+        fixed=FIXED,
+        names=lambda config: NAMES,
+    ),
 )
 
 
@@ -282,14 +278,6 @@ def build_mistral(config: MistralConfig) -> core.DecoderOnly:
     return assemble(config, None if config.window is None else core.causal() & window(config.window))
 
 
-MISTRAL_PUBLISHED = Published(
-    model_type="mistral",
-    architectures=(("MistralForCausalLM", {}), ("MistralModel", {})),
-    settings=SETTINGS | {"n_kv_heads": optional("num_key_value_heads"), "window": optional("sliding_window")},
-    fixed=FIXED,
-    names=lambda config: NAMES,
-)
-
 MISTRAL_7B = MistralConfig(max_length=32768, norm_eps=1e-5)
 mistral = register(
     MistralConfig,
@@ -302,5 +290,11 @@ mistral = register(
         "mistral-7b-v0.2": MISTRAL_7B.changed(rotary_base=1e6, window=None),
         "mistral-7b-v0.3": MISTRAL_7B.changed(vocab_size=32768, rotary_base=1e6, window=None),
     },
-    published=MISTRAL_PUBLISHED,
+    published=Published(
+        model_type="mistral",
+        architectures=(("MistralForCausalLM", {}), ("MistralModel", {})),
+        settings=SETTINGS | {"n_kv_heads": optional("num_key_value_heads"), "window": optional("sliding_window")},
+        fixed=FIXED,
+        names=lambda config: NAMES,
+    ),
 )

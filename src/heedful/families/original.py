@@ -14,7 +14,7 @@ from torch import nn
 from .. import core
 from ..core import AdditiveAttention, EncoderDecoder, NoAttention, RecurrentDecoder, RecurrentEncoder
 from .registry import register
-from .translator import AttentionConfig, TranslatorConfig, embeddings, stacks
+from .translator import AttentionConfig, TranslatorConfig, assemble, embeddings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,55 +56,22 @@ POSITIONS: dict[str, Callable[[OriginalConfig, bool], core.Positions]] = {
     "rotary": lambda config, causal: core.Rotary(config.head_width),
     "alibi": lambda config, causal: core.ALiBi(config.n_heads),
 }
-RESIDUALS = {"post": core.PostNorm, "pre": core.PreNorm}
-NORMS: dict[str, Callable[[int], nn.Module]] = {"layer": core.LayerNorm, "rms": core.RMSNorm}
-FEED_FORWARDS = {"plain": core.FeedForward, "gated": core.GatedFeedForward}
+RESIDUALS: dict[str, type[core.PreNorm | core.PostNorm]] = {"post": core.PostNorm, "pre": core.PreNorm}
+NORMS: dict[str, type[core.LayerNorm | core.RMSNorm]] = {"layer": core.LayerNorm, "rms": core.RMSNorm}
+FEED_FORWARDS: dict[str, type[nn.Module]] = {"plain": core.FeedForward, "gated": core.GatedFeedForward}
 
 
 def build(config: OriginalConfig) -> core.EncoderDecoder:
     """Put the parts together."""
-
-    def norm() -> nn.Module:
-        return NORMS[config.norm_kind](config.d_model)
-
-    def residual(part: nn.Module) -> nn.Module:
-        return RESIDUALS[config.norm](part, norm(), config.dropout)
-
-    def attention() -> nn.Module:
-        return residual(
-            core.MultiHeadAttention(
-                config.d_model,
-                config.n_heads,
-                n_kv_heads=config.n_kv_heads,
-                d_head=config.d_head,
-                bias=config.bias,
-                dropout=config.attention_dropout,
-            )
-        )
-
-    def feed_forward() -> nn.Module:
-        return residual(
-            FEED_FORWARDS[config.feed_forward](
-                config.d_model,
-                config.d_ff,
-                activation=config.activation,
-                bias=config.bias,
-                dropout=config.activation_dropout,
-            )
-        )
-
-    encoder, decoder = stacks(
-        config.n_encoder_layers,
-        config.n_decoder_layers,
-        attention=attention,
-        feed_forward=feed_forward,
+    return assemble(
+        config,
         positions=lambda causal: POSITIONS[config.positions](config, causal),
-        norm=norm if config.norm == "pre" else None,
-        dropout=config.dropout,
-    )
-    source, target, head = embeddings(config)
-    return core.EncoderDecoder(
-        source_embedding=source, encoder=encoder, target_embedding=target, decoder=decoder, head=head
+        residual=RESIDUALS[config.norm],
+        norm=NORMS[config.norm_kind],
+        feed_forward=FEED_FORWARDS[config.feed_forward],
+        n_kv_heads=config.n_kv_heads,
+        d_head=config.d_head,
+        bias=config.bias,
     )
 
 

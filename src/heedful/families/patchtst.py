@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import nn
@@ -12,7 +12,7 @@ from torch import nn
 from .. import core
 from ..config import FamilyConfig
 from ..errors import ConfigError, unknown
-from .hf_config import ACTIVATIONS, Given, Published, Setting, enum, setting
+from .hf_config import ACTIVATIONS, Given, Published, Setting, enum, setting, unpublished
 from .registry import register
 from .weight_map import WeightMap, link
 
@@ -93,11 +93,7 @@ def build(config: PatchTSTConfig) -> core.Forecaster:
     def layer() -> nn.Module:
         attention = core.MultiHeadAttention(d_model, config.n_heads, dropout=config.attention_dropout)
         feed_forward = core.FeedForward(
-            d_model,
-            config.d_ff,
-            activation=config.activation,
-            bias=config.bias,
-            dropout=config.activation_dropout,
+            d_model, config.d_ff, activation=config.activation, bias=config.bias, dropout=config.activation_dropout
         )
         return core.EncoderLayer(wrap(attention), wrap(feed_forward))
 
@@ -182,18 +178,6 @@ def _read_pool(given: Given) -> str:
     return found[0]
 
 
-def _write_direct(direct: bool) -> dict[str, Any]:
-    if direct:
-        raise ConfigError("patchtst: direct=True has no published form")
-    return {}
-
-
-def _write_channels(channels: str) -> dict[str, Any]:
-    if channels != "independent":
-        raise ConfigError(f"patchtst: channels={channels!r} has no published form; only 'independent' has one")
-    return {}
-
-
 USUAL = {
     "context_length": 32,
     "prediction_length": 24,
@@ -208,46 +192,6 @@ USUAL = {
     "positional_dropout": 0.0,
     "ff_dropout": 0.0,
 }
-PUBLISHED = Published(
-    model_type="patchtst",
-    architectures=(("PatchTSTForPrediction", {}),),
-    settings={
-        "context_length": setting("context_length"),
-        "horizon": setting("prediction_length"),
-        "n_channels": setting("num_input_channels"),
-        "patch_length": setting("patch_length"),
-        "stride": setting("patch_stride"),
-        "channels": Setting((), lambda given: None, _write_channels),
-        "scale": Setting(("scaling",), _read_scale, lambda scale: {"scaling": None if scale == "none" else scale}),
-        "d_model": setting("d_model"),
-        "n_heads": setting("num_attention_heads"),
-        "d_ff": setting("ffn_dim"),
-        "n_layers": setting("num_hidden_layers"),
-        "norm": enum("norm_type", {"batchnorm": "batch", "layernorm": "layer"}),
-        "pre_norm": setting("pre_norm"),
-        "positions": enum("positional_encoding_type", {"random": "learned", "sincos": "sinusoidal"}),
-        "activation": enum("activation_function", ACTIVATIONS),
-        "bias": setting("bias"),
-        "pool": Setting(("pooling_type",), _read_pool, lambda pool: {"pooling_type": PUBLISHED_POOLS[pool]}),
-        "direct": Setting((), lambda given: None, _write_direct),
-        "norm_eps": setting("norm_eps"),
-        "dropout": setting("path_dropout"),
-        "embedding_dropout": setting("positional_dropout"),
-        "attention_dropout": setting("attention_dropout"),
-        "activation_dropout": setting("ff_dropout"),
-        "head_dropout": setting("head_dropout"),
-    },
-    fixed={
-        "share_embedding": True,
-        "share_projection": True,
-        "channel_attention": False,
-        "use_cls_token": False,
-        "is_encoder_decoder": False,
-        "loss": "mse",
-    },
-    names=names,
-    usual=USUAL,
-)
 
 
 def _paper(context_length: int) -> PatchTSTConfig:
@@ -263,5 +207,46 @@ patchtst = register(
         "patchtst-42": _paper(336),
         "patchtst-64": _paper(512),
     },
-    published=PUBLISHED,
+    published=Published(
+        model_type="patchtst",
+        architectures=(("PatchTSTForPrediction", {}),),
+        settings={
+            "context_length": setting("context_length"),
+            "horizon": setting("prediction_length"),
+            "n_channels": setting("num_input_channels"),
+            "patch_length": setting("patch_length"),
+            "stride": setting("patch_stride"),
+            "channels": unpublished(
+                "independent", "patchtst: channels={value!r} has no published form; only 'independent' has one"
+            ),
+            "scale": Setting(("scaling",), _read_scale, lambda scale: {"scaling": None if scale == "none" else scale}),
+            "d_model": setting("d_model"),
+            "n_heads": setting("num_attention_heads"),
+            "d_ff": setting("ffn_dim"),
+            "n_layers": setting("num_hidden_layers"),
+            "norm": enum("norm_type", {"batchnorm": "batch", "layernorm": "layer"}),
+            "pre_norm": setting("pre_norm"),
+            "positions": enum("positional_encoding_type", {"random": "learned", "sincos": "sinusoidal"}),
+            "activation": enum("activation_function", ACTIVATIONS),
+            "bias": setting("bias"),
+            "pool": Setting(("pooling_type",), _read_pool, lambda pool: {"pooling_type": PUBLISHED_POOLS[pool]}),
+            "direct": unpublished(False, "patchtst: direct=True has no published form"),
+            "norm_eps": setting("norm_eps"),
+            "dropout": setting("path_dropout"),
+            "embedding_dropout": setting("positional_dropout"),
+            "attention_dropout": setting("attention_dropout"),
+            "activation_dropout": setting("ff_dropout"),
+            "head_dropout": setting("head_dropout"),
+        },
+        fixed={
+            "share_embedding": True,
+            "share_projection": True,
+            "channel_attention": False,
+            "use_cls_token": False,
+            "is_encoder_decoder": False,
+            "loss": "mse",
+        },
+        names=names,
+        usual=USUAL,
+    ),
 )

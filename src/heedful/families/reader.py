@@ -11,7 +11,7 @@ from torch import nn
 from .. import core
 from ..config import FamilyConfig
 from ..core.init import linear
-from .registry import initialize_normal
+from .registry import initialize_normal, residual_layer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,16 +43,6 @@ class ReaderConfig(FamilyConfig):
 def norm(config: ReaderConfig, width: int | None = None) -> core.LayerNorm:
     """Over the model's width unless another is given."""
     return core.LayerNorm(config.d_model if width is None else width, eps=config.norm_eps)
-
-
-def layer(config: ReaderConfig) -> core.EncoderLayer:
-    """Attention and feed-forward, each with its norm after it."""
-    attention = core.MultiHeadAttention(config.d_model, config.n_heads, dropout=config.attention_dropout)
-    feed_forward = core.FeedForward(config.d_model, config.d_ff, activation=config.activation)
-    return core.EncoderLayer(
-        core.PostNorm(attention, norm(config), config.dropout),
-        core.PostNorm(feed_forward, norm(config), config.dropout),
-    )
 
 
 def words(config: ReaderConfig, embedding: core.TokenEmbedding, *, activation: str | None = None) -> nn.Module:
@@ -100,7 +90,7 @@ HEADS: Heads = {
 def assemble(config: ReaderConfig, *, n_segments: int = 0, offset: int = 0, heads: Heads = HEADS) -> core.EncoderOnly:
     """The parts put together, over learned positions that begin after `offset` unused rows."""
     encoder = core.Encoder(
-        [layer(config) for _ in range(config.n_layers)],
+        [residual_layer(config, core.PostNorm) for _ in range(config.n_layers)],
         positions=core.Learned(config.max_length, config.d_model, offset=offset),
         entry=norm(config),
         dropout=config.dropout,

@@ -138,6 +138,17 @@ def build(spec: Spec, **changes: Any) -> Any:
     return family_of(config.family).build(config)
 
 
+def residual_layer(config: Any, residual: type[core.PreNorm | core.PostNorm], **options: Any) -> core.EncoderLayer:
+    """Attention and a plain feed-forward part of the config's sizes, each in its residual with a LayerNorm.
+
+    `options` are those of the attention.
+    """
+    attention = core.MultiHeadAttention(config.d_model, config.n_heads, dropout=config.attention_dropout, **options)
+    feed_forward = core.FeedForward(config.d_model, config.d_ff, activation=config.activation)
+    norms = (core.LayerNorm(config.d_model, eps=config.norm_eps) for _ in range(2))
+    return core.EncoderLayer(*(residual(part, next(norms), config.dropout) for part in (attention, feed_forward)))
+
+
 def initialize_normal(module: M, std: float) -> M:
     """Draw every matrix and table of a module anew, normal with one deviation (GPT-2, BERT, BART, LLaMA: 0.02)."""
     for parameter in module.parameters():

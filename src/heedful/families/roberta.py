@@ -64,10 +64,7 @@ def names(config: RobertaConfig) -> WeightMap:
             link("head.out.*", output_name(config, "classifier.out_proj.*")),
         ),
         ignored={f"{roberta}embeddings.position_ids": "counts the positions"}
-        | unused(
-            config,
-            {"lm_head.*": ("words",), "lm_head.*.*": ("words",), f"{roberta}pooler.dense.*": ("pooled",)},
-        ),
+        | unused(config, {"lm_head.*": ("words",), "lm_head.*.*": ("words",), f"{roberta}pooler.dense.*": ("pooled",)}),
         prefix="roberta.",
     )
 

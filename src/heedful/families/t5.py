@@ -153,40 +153,9 @@ def _read_decoder_layers(given: Given) -> int | None:
     return given.get("num_layers") if given.get("num_decoder_layers") is None else given["num_decoder_layers"]
 
 
-PUBLISHED = Published(
-    model_type="t5",
-    architectures=(("T5ForConditionalGeneration", {}), ("T5WithLMHeadModel", {}), ("T5Model", {})),
-    settings={
-        "vocab_size": setting("vocab_size"),
-        "d_model": setting("d_model"),
-        "n_heads": setting("num_heads"),
-        "d_head": setting("d_kv"),
-        "d_ff": setting("d_ff"),
-        "n_encoder_layers": setting("num_layers"),
-        "n_decoder_layers": Setting(("num_decoder_layers",), _read_decoder_layers, lambda n: {"num_decoder_layers": n}),
-        "n_buckets": setting("relative_attention_num_buckets"),
-        "max_distance": setting("relative_attention_max_distance"),
-        "feed_forward": setting("feed_forward_proj"),
-        "tied": Setting(
-            ("tie_word_embeddings", "scale_decoder_outputs"), _read_tied, lambda tied: {"tie_word_embeddings": tied}
-        ),
-        "norm_eps": setting("layer_norm_epsilon"),
-        "dropout": setting("dropout_rate"),
-    },
-    fixed={"is_encoder_decoder": True},
-    names=lambda config: NAMES,
-    start="decoder_start_token_id",
-)
-
-
 def _size(d_model: int, n_heads: int, d_ff: int, n_layers: int, d_head: int = 64) -> T5Config:
     return T5Config(
-        d_model=d_model,
-        n_heads=n_heads,
-        d_head=d_head,
-        d_ff=d_ff,
-        n_encoder_layers=n_layers,
-        n_decoder_layers=n_layers,
+        d_model=d_model, n_heads=n_heads, d_head=d_head, d_ff=d_ff, n_encoder_layers=n_layers, n_decoder_layers=n_layers
     )
 
 
@@ -207,5 +176,30 @@ t5 = register(
         "t5-v1.1-xl": _size(2048, 32, 5120, 24).changed(**GATED),
         "t5-v1.1-xxl": _size(4096, 64, 10240, 24).changed(**GATED),
     },
-    published=PUBLISHED,
+    published=Published(
+        model_type="t5",
+        architectures=(("T5ForConditionalGeneration", {}), ("T5WithLMHeadModel", {}), ("T5Model", {})),
+        settings={
+            "vocab_size": setting("vocab_size"),
+            "d_model": setting("d_model"),
+            "n_heads": setting("num_heads"),
+            "d_head": setting("d_kv"),
+            "d_ff": setting("d_ff"),
+            "n_encoder_layers": setting("num_layers"),
+            "n_decoder_layers": Setting(
+                ("num_decoder_layers",), _read_decoder_layers, lambda n: {"num_decoder_layers": n}
+            ),
+            "n_buckets": setting("relative_attention_num_buckets"),
+            "max_distance": setting("relative_attention_max_distance"),
+            "feed_forward": setting("feed_forward_proj"),
+            "tied": Setting(
+                ("tie_word_embeddings", "scale_decoder_outputs"), _read_tied, lambda tied: {"tie_word_embeddings": tied}
+            ),
+            "norm_eps": setting("layer_norm_epsilon"),
+            "dropout": setting("dropout_rate"),
+        },
+        fixed={"is_encoder_decoder": True},
+        names=lambda config: NAMES,
+        start="decoder_start_token_id",
+    ),
 )

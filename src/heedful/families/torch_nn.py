@@ -9,12 +9,12 @@ Masks are said the other way round there. torch.nn's boolean masks are True wher
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypeVar, cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from .. import core
 
@@ -52,6 +52,16 @@ def _copy(target: Any, source: Any) -> Any:
     return target
 
 
+def _projections(ours: core.MultiHeadAttention, theirs: Any) -> Iterator[tuple[Tensor, Tensor]]:
+    """The weights of queries, keys and values, then their biases: views of ours, each with that of theirs."""
+    apart = theirs.q_proj_weight, theirs.k_proj_weight, theirs.v_proj_weight
+    weights = apart if theirs.in_proj_weight is None else theirs.in_proj_weight.chunk(3)
+    yield from zip((ours.query.weight, *ours.key_value.weight.chunk(2)), weights, strict=True)
+    if theirs.in_proj_bias is not None:
+        biases = ours.query.bias, *ours.key_value.bias.chunk(2)
+        yield from zip(biases, theirs.in_proj_bias.chunk(3), strict=True)
+
+
 def _attention_in(theirs: Any) -> core.MultiHeadAttention:
     if theirs.bias_k is not None or theirs.add_zero_attn:
         raise ValueError("add_bias_kv and add_zero_attn have no counterpart; only plain attention can be converted")
@@ -64,16 +74,8 @@ def _attention_in(theirs: Any) -> core.MultiHeadAttention:
         bias=theirs.in_proj_bias is not None,
         dropout=theirs.dropout,
     ).to(theirs.out_proj.weight.device, theirs.out_proj.weight.dtype)
-    if theirs.in_proj_weight is None:
-        query, key, value = theirs.q_proj_weight, theirs.k_proj_weight, theirs.v_proj_weight
-    else:
-        query, key, value = theirs.in_proj_weight.chunk(3)
-    ours.query.weight.copy_(query)
-    ours.key_value.weight.copy_(torch.cat([key, value]))
-    if theirs.in_proj_bias is not None:
-        width = theirs.embed_dim
-        ours.query.bias.copy_(theirs.in_proj_bias[:width])
-        ours.key_value.bias.copy_(theirs.in_proj_bias[width:])
+    for here, there in _projections(ours, theirs):
+        here.copy_(there)
     _copy(ours.out, theirs.out_proj)
     return ours
 
@@ -95,15 +97,8 @@ def _attention_out(ours: core.MultiHeadAttention) -> nn.MultiheadAttention:
         vdim=d_memory,
         batch_first=True,
     ).to(ours.query.weight.device, ours.query.weight.dtype)
-    key, value = ours.key_value.weight.chunk(2)
-    if theirs.in_proj_weight is None:
-        for target, source in ((theirs.q_proj_weight, ours.query.weight), (theirs.k_proj_weight, key)):
-            target.copy_(source)
-        theirs.v_proj_weight.copy_(value)
-    else:
-        theirs.in_proj_weight.copy_(torch.cat([ours.query.weight, key, value]))
-    if theirs.in_proj_bias is not None:
-        theirs.in_proj_bias.copy_(torch.cat([ours.query.bias, ours.key_value.bias]))
+    for here, there in _projections(ours, theirs):
+        there.copy_(here)
     _copy(theirs.out_proj, ours.out)
     return theirs
 
@@ -137,17 +132,21 @@ def _feed_forward_in(theirs: Any) -> core.FeedForward:
     return ours
 
 
-def _residuals_in(theirs: Any, parts: list[nn.Module]) -> list[nn.Module]:
+def _layer_in(kind: Callable[..., nn.Module], theirs: Any) -> nn.Module:
     """torch numbers norms and dropouts by part: norm1 and dropout1 belong to the first."""
     wrap = core.PreNorm if theirs.norm_first else core.PostNorm
+    attentions = [theirs.self_attn, *([theirs.multihead_attn] if kind is core.DecoderLayer else [])]
+    parts = [*map(_attention_in, attentions), _feed_forward_in(theirs)]
     numbered = [(part, getattr(theirs, f"norm{n}"), getattr(theirs, f"dropout{n}")) for n, part in enumerate(parts, 1)]
-    return [wrap(part, _norm_in(norm) or nn.Identity(), dropout.p) for part, norm, dropout in numbered]
+    return kind(*(wrap(part, _norm_in(norm) or nn.Identity(), dropout.p) for part, norm, dropout in numbered))
 
 
-def _layer_out(
-    ours: core.EncoderLayer | core.DecoderLayer, kind: type[nn.Module], attentions: dict[str, Any]
-) -> nn.Module:
-    """A layer of torch's `kind`, whose attentions stand under these names, in the order of its norms."""
+def _layer_out(ours: Any) -> nn.Module:
+    """An encoder's or a decoder's layer; torch numbers the norms in the order of the attentions."""
+    kind: type[nn.Module] = nn.TransformerEncoderLayer
+    attentions = {"self_attn": ours.attention}
+    if isinstance(ours, core.DecoderLayer):
+        kind, attentions = nn.TransformerDecoderLayer, attentions | {"multihead_attn": ours.cross_attention}
     if isinstance(ours, core.ParallelLayer):
         raise ValueError("torch.nn's layers run their parts one after the other, and not side by side")
     wraps: list[Any] = [*attentions.values(), ours.feed_forward]
@@ -178,20 +177,6 @@ def _layer_out(
         setattr(theirs, f"norm{n}", norm)
         getattr(theirs, f"dropout{n}").p = wrap.dropout.p
     return theirs
-
-
-def _encoder_layer_in(theirs: nn.TransformerEncoderLayer) -> core.EncoderLayer:
-    return core.EncoderLayer(*_residuals_in(theirs, [_attention_in(theirs.self_attn), _feed_forward_in(theirs)]))
-
-
-def _decoder_layer_in(theirs: nn.TransformerDecoderLayer) -> core.DecoderLayer:
-    attentions = [_attention_in(theirs.self_attn), _attention_in(theirs.multihead_attn)]
-    return core.DecoderLayer(*_residuals_in(theirs, [*attentions, _feed_forward_in(theirs)]))
-
-
-def _decoder_layer_out(ours: core.DecoderLayer) -> nn.Module:
-    attentions = {"self_attn": ours.attention, "multihead_attn": ours.cross_attention}
-    return _layer_out(ours, nn.TransformerDecoderLayer, attentions)
 
 
 def _stack_in(kind: type[S], theirs: Any) -> S:
@@ -243,16 +228,16 @@ def _transformer_out(ours: core.EncoderDecoder) -> nn.Transformer:
 
 _FROM: dict[type[nn.Module], Callable[[Any], nn.Module]] = {
     nn.MultiheadAttention: _attention_in,
-    nn.TransformerEncoderLayer: _encoder_layer_in,
-    nn.TransformerDecoderLayer: _decoder_layer_in,
+    nn.TransformerEncoderLayer: partial(_layer_in, core.EncoderLayer),
+    nn.TransformerDecoderLayer: partial(_layer_in, core.DecoderLayer),
     nn.TransformerEncoder: partial(_stack_in, core.Encoder),
     nn.TransformerDecoder: partial(_stack_in, core.Decoder),
     nn.Transformer: _transformer_in,
 }
 _TO: dict[type[nn.Module], Callable[[Any], nn.Module]] = {
     core.MultiHeadAttention: _attention_out,
-    core.EncoderLayer: lambda ours: _layer_out(ours, nn.TransformerEncoderLayer, {"self_attn": ours.attention}),
-    core.DecoderLayer: _decoder_layer_out,
+    core.EncoderLayer: _layer_out,
+    core.DecoderLayer: _layer_out,
     core.Encoder: lambda ours: _stack_out(ours, partial(nn.TransformerEncoder, enable_nested_tensor=False)),
     core.Decoder: lambda ours: _stack_out(ours, nn.TransformerDecoder),
     core.EncoderDecoder: _transformer_out,

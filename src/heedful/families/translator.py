@@ -8,10 +8,10 @@ from typing import Literal, TypeVar
 
 from torch import nn
 
+from .. import core
 from ..config import FamilyConfig
-from ..core import Decoder, DecoderLayer, Encoder, EncoderLayer, Positions, TokenEmbedding, VocabularyHead
 
-S = TypeVar("S", Encoder, Decoder)
+S = TypeVar("S", core.Encoder, core.Decoder)
 Part = Callable[[], nn.Module]  # makes a new one each time
 
 
@@ -60,13 +60,13 @@ class AttentionConfig(TranslatorConfig):
 
 def embeddings(
     config: TranslatorConfig, *, scale: bool = True, bias: bool = False
-) -> tuple[TokenEmbedding, TokenEmbedding, VocabularyHead]:
+) -> tuple[core.TokenEmbedding, core.TokenEmbedding, core.VocabularyHead]:
     """Source, target and output, sharing one matrix as far as the config says."""
     target_size = config.vocab_size if config.target_vocab_size is None else config.target_vocab_size
-    source = TokenEmbedding(config.vocab_size, config.d_model, scale=scale)
-    target = source if config.tied == "all" else TokenEmbedding(target_size, config.d_model, scale=scale)
+    source = core.TokenEmbedding(config.vocab_size, config.d_model, scale=scale)
+    target = source if config.tied == "all" else core.TokenEmbedding(target_size, config.d_model, scale=scale)
     table = None if config.tied == "none" else target
-    return source, target, VocabularyHead(config.d_model, target_size, table=table, bias=bias)
+    return source, target, core.VocabularyHead(config.d_model, target_size, table=table, bias=bias)
 
 
 def stacks(
@@ -75,11 +75,11 @@ def stacks(
     *,
     attention: Part,
     feed_forward: Part,
-    positions: Callable[[bool], Positions],
+    positions: Callable[[bool], core.Positions],
     entry: Part | None = None,
     norm: Part | None = None,
     dropout: float = 0.0,
-) -> tuple[Encoder, Decoder]:
+) -> tuple[core.Encoder, core.Decoder]:
     """Encoder and decoder of the same parts, which come in their residuals; `positions` is told what is causal."""
 
     def stack(kind: type[S], layers: Sequence[nn.Module], causal: bool) -> S:
@@ -91,6 +91,55 @@ def stacks(
             dropout=dropout,
         )
 
-    encoder_layers = [EncoderLayer(attention(), feed_forward()) for _ in range(n_encoder_layers)]
-    decoder_layers = [DecoderLayer(attention(), attention(), feed_forward()) for _ in range(n_decoder_layers)]
-    return stack(Encoder, encoder_layers, False), stack(Decoder, decoder_layers, True)
+    encoder_layers = [core.EncoderLayer(attention(), feed_forward()) for _ in range(n_encoder_layers)]
+    decoder_layers = [core.DecoderLayer(attention(), attention(), feed_forward()) for _ in range(n_decoder_layers)]
+    return stack(core.Encoder, encoder_layers, False), stack(core.Decoder, decoder_layers, True)
+
+
+def assemble(
+    config: AttentionConfig,
+    *,
+    positions: Callable[[bool], core.Positions],
+    residual: type[core.PreNorm | core.PostNorm] = core.PostNorm,
+    norm: Callable[[int], nn.Module] = core.LayerNorm,
+    feed_forward: Callable[..., nn.Module] = core.FeedForward,
+    entry: Part | None = None,
+    n_kv_heads: int | None = None,
+    d_head: int | None = None,
+    bias: bool = True,
+    scale_embedding: bool = True,
+    head_bias: bool = False,
+) -> core.EncoderDecoder:
+    """A model whose layers are alike: multi-head attention and feed-forward parts, each in its residual.
+
+    Pre-norm stacks end in a norm. `entry` stands before the layers of both stacks.
+    """
+    d_model = config.d_model
+
+    def wrapped(part: nn.Module) -> nn.Module:
+        return residual(part, norm(d_model), config.dropout)
+
+    def attention() -> nn.Module:
+        dropout = config.attention_dropout
+        return core.MultiHeadAttention(
+            d_model, config.n_heads, n_kv_heads=n_kv_heads, d_head=d_head, bias=bias, dropout=dropout
+        )
+
+    def transform() -> nn.Module:
+        dropout = config.activation_dropout
+        return feed_forward(d_model, config.d_ff, activation=config.activation, bias=bias, dropout=dropout)
+
+    encoder, decoder = stacks(
+        config.n_encoder_layers,
+        config.n_decoder_layers,
+        attention=lambda: wrapped(attention()),
+        feed_forward=lambda: wrapped(transform()),
+        positions=positions,
+        entry=entry,
+        norm=(lambda: norm(d_model)) if residual is core.PreNorm else None,
+        dropout=config.dropout,
+    )
+    source, target, head = embeddings(config, scale=scale_embedding, bias=head_bias)
+    return core.EncoderDecoder(
+        source_embedding=source, encoder=encoder, target_embedding=target, decoder=decoder, head=head
+    )

@@ -13,7 +13,7 @@ from ..config import FamilyConfig
 from ..core.init import linear
 from ..errors import ConfigError
 from .hf_config import ACTIVATIONS, CLASSES, Given, Published, Setting, enum, setting
-from .registry import initialize_normal, register
+from .registry import initialize_normal, register, residual_layer
 from .weight_map import ONE_ROW, Layout, Link, WeightMap, link
 
 
@@ -70,20 +70,7 @@ HEADS: dict[str, Callable[[ImageConfig], nn.Module]] = {
 
 def assemble(config: ImageConfig, head: nn.Module, *, n_prefix: int) -> core.EncoderOnly:
     """Put the parts together, under this head; so many learned tokens stand before the patches."""
-    d_model = config.d_model
-
-    def norm() -> core.LayerNorm:
-        return core.LayerNorm(d_model, eps=config.norm_eps)
-
-    def layer() -> nn.Module:
-        attention = core.MultiHeadAttention(
-            d_model, config.n_heads, bias=config.qkv_bias, out_bias=True, dropout=config.attention_dropout
-        )
-        feed_forward = core.FeedForward(d_model, config.d_ff, activation=config.activation)
-        return core.EncoderLayer(
-            core.PreNorm(attention, norm(), config.dropout), core.PreNorm(feed_forward, norm(), config.dropout)
-        )
-
+    d_model, biases = config.d_model, {"bias": config.qkv_bias, "out_bias": True}
     embedding = core.PatchEmbedding(
         d_model,
         image_size=config.image_size,
@@ -92,9 +79,9 @@ def assemble(config: ImageConfig, head: nn.Module, *, n_prefix: int) -> core.Enc
         n_prefix=n_prefix,
     )
     encoder = core.Encoder(
-        [layer() for _ in range(config.n_layers)],
+        [residual_layer(config, core.PreNorm, **biases) for _ in range(config.n_layers)],
         positions=core.Learned(n_prefix + embedding.n_patches, d_model),
-        norm=norm(),
+        norm=core.LayerNorm(d_model, eps=config.norm_eps),
         dropout=config.dropout,
     )
     return initialize_normal(core.EncoderOnly(embedding=embedding, encoder=encoder, head=head), 0.02)
@@ -179,19 +166,6 @@ SETTINGS = {
 }
 FIXED = {"is_encoder_decoder": False, "pooler_act": "tanh"}
 
-PUBLISHED = Published(
-    model_type="vit",
-    architectures=(
-        ("ViTForImageClassification", {"head": "classes"}),
-        ("ViTModel", {"head": "hidden"}),
-        ("ViTModel", {"head": "mean"}),
-        ("ViTModel", {"head": "pooled"}),
-    ),
-    settings=SETTINGS,
-    fixed=FIXED,
-    names=lambda config: table(config, config.head, model="vit", tokens=("cls_token",), tops=TOPS),
-)
-
 BASE = ViTConfig(n_classes=1000)
 LARGE = BASE.changed(d_model=1024, n_heads=16, d_ff=4096, n_layers=24)
 vit = register(
@@ -199,14 +173,7 @@ vit = register(
     build,
     presets={
         "vit-tiny": ViTConfig(
-            image_size=28,
-            patch_size=7,
-            n_channels=1,
-            d_model=64,
-            n_heads=4,
-            d_ff=256,
-            n_layers=4,
-            n_classes=10,
+            image_size=28, patch_size=7, n_channels=1, d_model=64, n_heads=4, d_ff=256, n_layers=4, n_classes=10
         ),
         "vit-small-16": BASE.changed(d_model=384, n_heads=6, d_ff=1536),
         "vit-base-16": BASE,
@@ -214,7 +181,18 @@ vit = register(
         "vit-large-16": LARGE,
         "vit-huge-14": LARGE.changed(patch_size=14, d_model=1280, d_ff=5120, n_layers=32),
     },
-    published=PUBLISHED,
+    published=Published(
+        model_type="vit",
+        architectures=(
+            ("ViTForImageClassification", {"head": "classes"}),
+            ("ViTModel", {"head": "hidden"}),
+            ("ViTModel", {"head": "mean"}),
+            ("ViTModel", {"head": "pooled"}),
+        ),
+        settings=SETTINGS,
+        fixed=FIXED,
+        names=lambda config: table(config, config.head, model="vit", tokens=("cls_token",), tops=TOPS),
+    ),
 )
 
 
@@ -244,24 +222,7 @@ def build_deit(config: DeiTConfig) -> core.EncoderOnly:
 
 
 TOKENS = ("cls_token", "distillation_token")
-DISTILLED = (
-    link("head.heads.0.out.*", "cls_classifier.*"),
-    link("head.heads.1.out.*", "distillation_classifier.*"),
-)
-
-DEIT_PUBLISHED = Published(
-    model_type="deit",
-    architectures=(
-        ("DeiTForImageClassificationWithTeacher", {"head": "distilled"}),
-        ("DeiTForImageClassification", {"head": "classes"}),
-        ("DeiTModel", {"head": "hidden"}),
-        ("DeiTModel", {"head": "mean"}),
-        ("DeiTModel", {"head": "pooled"}),
-    ),
-    settings=SETTINGS,
-    fixed=FIXED,
-    names=lambda config: table(config, config.head, model="deit", tokens=TOKENS, tops=TOPS | {"distilled": DISTILLED}),
-)
+DISTILLED = (link("head.heads.0.out.*", "cls_classifier.*"), link("head.heads.1.out.*", "distillation_classifier.*"))
 
 DEIT_BASE = DeiTConfig(n_classes=1000)
 deit = register(
@@ -272,5 +233,19 @@ deit = register(
         "deit-small": DEIT_BASE.changed(d_model=384, n_heads=6, d_ff=1536),
         "deit-base": DEIT_BASE,
     },
-    published=DEIT_PUBLISHED,
+    published=Published(
+        model_type="deit",
+        architectures=(
+            ("DeiTForImageClassificationWithTeacher", {"head": "distilled"}),
+            ("DeiTForImageClassification", {"head": "classes"}),
+            ("DeiTModel", {"head": "hidden"}),
+            ("DeiTModel", {"head": "mean"}),
+            ("DeiTModel", {"head": "pooled"}),
+        ),
+        settings=SETTINGS,
+        fixed=FIXED,
+        names=lambda config: table(
+            config, config.head, model="deit", tokens=TOKENS, tops=TOPS | {"distilled": DISTILLED}
+        ),
+    ),
 )

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .weights import NAMED, WeightsError
+from .weights import NAMED, refuse
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
@@ -100,7 +100,7 @@ def from_hf(published: Mapping[str, Tensor], names: WeightMap, state: Mapping[st
     links = list(_links(names, state))
     first: dict[int, str] = {}
     place = {name: first.setdefault(id(tensor), name) for name, tensor in state.items()}  # shared tensors have one
-    _refuse([*_missing(given, links, place), *_unfit(given, names, wanted)])
+    refuse([*_missing(given, links, place), *_unfit(given, names, wanted)])
 
     used = [tensor for name, tensor in given.items() if name in wanted]
     dtype, device = reduce(torch.promote_types, {tensor.dtype for tensor in used}), used[0].device
@@ -120,7 +120,7 @@ def from_hf(published: Mapping[str, Tensor], names: WeightMap, state: Mapping[st
             before = source.setdefault(place[name], theirs[0])
             if before != theirs[0] and not torch.equal(known, tensor):
                 problems.append(f"{theirs[0]} differs from {before}, with which it is one here")
-    _refuse(problems)
+    refuse(problems)
     return {name: carried[place[name]] for name in state}
 
 
@@ -210,9 +210,3 @@ def _as_named_here(
         new = renamed(name)
         given[name if new in given else new] = tensor  # what comes twice has no place the second time
     return {name: tensor for name, tensor in given.items() if not ignored(name)}
-
-
-def _refuse(problems: list[str]) -> None:
-    if problems:
-        more = f"; and {len(problems) - NAMED} more" if len(problems) > NAMED else ""
-        raise WeightsError(f"the weights are of another model: {'; '.join(problems[:NAMED])}{more}")

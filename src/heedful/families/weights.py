@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -42,11 +42,16 @@ def put_weights(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
             problems.append(f"{name} is {tuple(tensor.shape)} and should be {tuple(place.shape)}")
         elif first[name] in weights and not torch.equal(tensor, weights[first[name]]):
             problems.append(f"{name} differs from {first[name]}, with which it is one here")
+    refuse(problems)
+    for name, tensor in own.items():
+        tensor.copy_(weights[name])
+
+
+def refuse(problems: Sequence[str]) -> None:
+    """Raise if there are problems, naming the first few."""
     if problems:
         more = f"; and {len(problems) - NAMED} more" if len(problems) > NAMED else ""
         raise WeightsError(f"the weights are of another model: {'; '.join(problems[:NAMED])}{more}")
-    for name, tensor in own.items():
-        tensor.copy_(weights[name])
 
 
 def write_weights(module: nn.Module, path: str | Path) -> None:

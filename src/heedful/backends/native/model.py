@@ -15,25 +15,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ...core import (
-    ALiBi,
-    Decoder,
-    DecoderOnly,
-    Encoder,
-    EncoderDecoder,
-    GatedFeedForward,
-    LayerNorm,
-    MultiHeadAttention,
-    Relative,
-    RMSNorm,
-    Rotary,
-    Stack,
-    TokenEmbedding,
-    VocabularyHead,
-)
+from ... import core
+from ...families.description import activation_name
 from ..description import (
+    SUBLAYERS,
     Reason,
-    activation_name,
     first_projection,
     joined_projection,
     only,
@@ -136,7 +122,7 @@ class Packer:
 
     def norm(self, norm: nn.Module) -> CNorm:
         """Of one of the three kinds."""
-        kind = {nn.Identity: 0, LayerNorm: 1, RMSNorm: 2}[type(norm)]
+        kind = {nn.Identity: 0, core.LayerNorm: 1, core.RMSNorm: 2}[type(norm)]
         weight, bias = getattr(norm, "weight", None), getattr(norm, "bias", None)
         return CNorm(kind, self._keep(weight), self._keep(bias), getattr(norm, "eps", 0.0))
 
@@ -151,16 +137,16 @@ class Packer:
 class NativeStack:
     """An encoder's or a decoder's layers."""
 
-    def __init__(self, stack: Stack, packer: Packer, library: ctypes.CDLL) -> None:
+    def __init__(self, stack: core.Stack, packer: Packer, library: ctypes.CDLL) -> None:
         self._library, self._packer = library, packer
         self.positions = stack.positions
         self.n_layers = len(stack.layers)
         self._layers = (CLayer * self.n_layers)(*map(self._layer, stack.layers))
         first, *_ = described = sublayers(stack.layers[0])
-        parts = {sublayer.kind: sublayer.part for sublayer in described}
+        parts = {sublayer.name: sublayer.part for sublayer in described}
         attention, cross, feed_forward = first.part, parts.get("cross_attention"), parts["feed_forward"]
         self.n_kv_heads, self.d_head = attention.n_kv_heads, attention.d_head
-        rotary = isinstance(self.positions, Rotary)
+        rotary = isinstance(self.positions, core.Rotary)
         self._stack = CStack(
             n_layers=self.n_layers,
             d_model=attention.query.in_features,
@@ -169,7 +155,7 @@ class NativeStack:
             d_head=attention.d_head,
             norm_first=first.norm_first,
             activation=ACTIVATION_KINDS[activation_name(feed_forward.activation) or ""],
-            gated=isinstance(feed_forward, GatedFeedForward),
+            gated=isinstance(feed_forward, core.GatedFeedForward),
             n_turned=self.positions.width if rotary else 0,
             paired=self.positions.interleaved if rotary else 0,
             scale=_scale(attention),
@@ -188,20 +174,18 @@ class NativeStack:
 
     def _layer(self, layer: nn.Module) -> CLayer:
         packer, made = self._packer, CLayer()
-        for _, kind, _, norm, part in sublayers(layer):
-            if kind == "self_attention":
+        for name, _, norm, part in sublayers(layer):
+            made.norms[SUBLAYERS.index(name)] = packer.norm(norm)
+            if name == "attention":
                 made.inward, made.out = packer.matrix(*joined_projection(part)), packer.linear(part.out)
-                made.norms[0] = packer.norm(norm)
-            elif kind == "cross_attention":
+            elif name == "cross_attention":
                 made.cross_query, made.cross_out = packer.linear(part.query), packer.linear(part.out)
-                made.norms[1] = packer.norm(norm)
             else:
                 made.wide, made.narrow = packer.linear(first_projection(part)), packer.linear(part.narrow)
-                made.norms[2] = packer.norm(norm)
         return made
 
 
-@register("native", EncoderDecoder, DecoderOnly)
+@register("native", core.EncoderDecoder, core.DecoderOnly)
 class NativeModel(Implementation):
     """A model whose stacks run in C; its embeddings and positions stay torch's."""
 
@@ -214,13 +198,17 @@ class NativeModel(Implementation):
             yield Reason("", f"the layers in C take float32 on a CPU, not {seen}")
         for name, child in part.named_children():
             if name.endswith("embedding"):
-                yield from within(name, only(child, TokenEmbedding))
+                yield from within(name, only(child, core.TokenEmbedding))
                 if getattr(child, "segments", None) is not None:
                     yield Reason(name, "it adds segments")
-        yield from within("head", (found := list(only(part.head, VocabularyHead))))
+        yield from within("head", (found := list(only(part.head, core.VocabularyHead))))
         if not found:
             yield from within("head.transform", only(part.head.transform, nn.Identity))
-        stacks = {"encoder": Encoder, "decoder": Decoder} if type(part) is EncoderDecoder else {"decoder": Decoder}
+        stacks = (
+            {"encoder": core.Encoder, "decoder": core.Decoder}
+            if type(part) is core.EncoderDecoder
+            else {"decoder": core.Decoder}
+        )
         for name, kind in stacks.items():
             stack = getattr(part, name)
             unreadable = list(stack_refusals(stack, kind))
@@ -285,7 +273,7 @@ def empty(*shape: int) -> Tensor:
     return torch.empty(shape, dtype=torch.float32, device="cpu")
 
 
-def _scale(part: MultiHeadAttention) -> float:
+def _scale(part: core.MultiHeadAttention) -> float:
     return 1 / math.sqrt(part.d_head) if part.attention.scale is None else part.attention.scale
 
 
@@ -299,19 +287,19 @@ def _machine(module: nn.Module) -> Iterator[str]:
 def _native_stack_refusals(stack: Any) -> Iterator[Reason]:
     """What layers.c does not know of a stack whose layers can be read: it says once what all layers share."""
     for name in ("entry", "norm"):
-        yield from within(name, only(getattr(stack, name), nn.Identity, LayerNorm, RMSNorm))
+        yield from within(name, only(getattr(stack, name), nn.Identity, core.LayerNorm, core.RMSNorm))
     for index, layer in enumerate(stack.layers):
-        for name, kind, _, norm, part in sublayers(layer):
+        for name, _, norm, part in sublayers(layer):
             path = f"layers.{index}.{name}"
-            yield from within(f"{path}.norm", only(norm, LayerNorm, RMSNorm))
-            if kind == "feed_forward":
+            yield from within(f"{path}.norm", only(norm, core.LayerNorm, core.RMSNorm))
+            if name == "feed_forward":
                 for linear in ("narrow", "gate_up" if hasattr(part, "gate_up") else "wide"):
                     yield from within(f"{path}.part.{linear}", only(getattr(part, linear), nn.Linear))
                 if activation_name(part.activation) not in ACTIVATION_KINDS:
                     yield Reason(f"{path}.part", f"its activation is none of {', '.join(ACTIVATION_KINDS)}")
         if _common(layer) != _common(stack.layers[0]):
             yield Reason(f"layers.{index}", "it differs from the first layer in more than its weights")
-    attentions = [part for _, kind, _, _, part in sublayers(stack.layers[0]) if kind != "feed_forward"]
+    attentions = [part for name, _, _, part in sublayers(stack.layers[0]) if name != "feed_forward"]
     if len({(part.n_heads, part.n_kv_heads, part.d_head) for part in attentions}) > 1:
         yield Reason("layers.0", "its two attentions have other heads")
     yield from within("positions", _positions_refusals(stack.positions, attentions[0]))
@@ -320,17 +308,16 @@ def _native_stack_refusals(stack: Any) -> Iterator[Reason]:
 def _common(layer: Any) -> list[tuple[object, ...]]:
     """What all layers of a stack must share."""
     return [
-        (sublayer.kind, sublayer.norm_first, type(part), activation_name(part.activation))
-        if sublayer.kind == "feed_forward"
-        else (sublayer.kind, sublayer.norm_first, part.n_heads, part.n_kv_heads, part.d_head, part.attention.scale)
-        for sublayer in sublayers(layer)
-        for part in [sublayer.part]
+        (name, norm_first, type(part), activation_name(part.activation))
+        if name == "feed_forward"
+        else (name, norm_first, part.n_heads, part.n_kv_heads, part.d_head, part.attention.scale)
+        for name, norm_first, _, part in sublayers(layer)
     ]
 
 
-def _positions_refusals(positions: Any, attention: MultiHeadAttention) -> Iterator[Reason]:
-    sizes = {Relative: "n_heads", ALiBi: "n_heads", Rotary: "d_head"}
+def _positions_refusals(positions: Any, attention: core.MultiHeadAttention) -> Iterator[Reason]:
+    sizes = {core.Relative: "n_heads", core.ALiBi: "n_heads", core.Rotary: "d_head"}
     if (size := sizes.get(type(positions))) is not None:
-        own = positions.weight.shape[1] if type(positions) is Relative else getattr(positions, size)
+        own = positions.weight.shape[1] if type(positions) is core.Relative else getattr(positions, size)
         if own != getattr(attention, size):
             yield Reason("", f"its {size} is {own}, and that of attention {getattr(attention, size)}")

@@ -18,26 +18,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from ...core import (
-    Decoder,
-    DotProduct,
-    Encoder,
-    FeedForward,
-    LayerNorm,
-    Mask,
-    MultiHeadAttention,
-    Positions,
-    PostNorm,
-    PreNorm,
-    Sinusoidal,
-    Stack,
-    TokenEmbedding,
-    VocabularyHead,
-)
+from ... import core
 from ...core.heads import Table
 from ...core.mask_preparation import PreparedMask
 from ...core.masks import Grid
-from ..description import Reason, activation_name, only, within
+from ...families.description import activation_name
+from ..description import Reason, only, within
 from ..registry import IMPLEMENTATIONS, ModuleImplementation, machine_check, register, use_backend
 from . import HAVE_TRITON, SIDES, available, block_of
 from .deferred import AddressTables, BackwardPass
@@ -104,8 +90,8 @@ class FusedLinear(TritonModule, nn.Linear):
         return Map.of(self)(self.shared, input)[0]
 
 
-@register("triton", LayerNorm)
-class FusedLayerNorm(TritonModule, LayerNorm):
+@register("triton", core.LayerNorm)
+class FusedLayerNorm(TritonModule, core.LayerNorm):
     """Both directions in one kernel each."""
 
     @classmethod
@@ -128,8 +114,8 @@ class FusedLayerNorm(TritonModule, LayerNorm):
         return y.view(x.shape), kept.view(x.shape)
 
 
-@register("triton", TokenEmbedding)
-class FusedTokenEmbedding(TritonModule, TokenEmbedding):
+@register("triton", core.TokenEmbedding)
+class FusedTokenEmbedding(TritonModule, core.TokenEmbedding):
     """With its scale in one kernel. The gradient is added up without sorting the ids: in another order each time, by a
     rounding. An id that the table does not have gives NaN."""
 
@@ -149,11 +135,11 @@ class FusedTokenEmbedding(TritonModule, TokenEmbedding):
         return out.view(*ids.shape, self.weight.shape[1])
 
 
-@register("triton", VocabularyHead)
-class FusedVocabularyHead(TritonModule, VocabularyHead):
+@register("triton", core.VocabularyHead)
+class FusedVocabularyHead(TritonModule, core.VocabularyHead):
     """The gradient of its bias, a sum over all logits, comes from the product that its table's needs."""
 
-    def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
+    def forward(self, x: Tensor, keep: core.Mask | None = None) -> Tensor:
         if not is_fused(x) or x.dtype != self.weight.dtype:
             return super().forward(x, keep)
         x = self.transform(x)
@@ -163,8 +149,8 @@ class FusedVocabularyHead(TritonModule, VocabularyHead):
         return own(self.shared, x if self.scale == 1.0 else x * self.scale)[0]
 
 
-@register("triton", DotProduct)
-class FusedDotProduct(TritonModule, DotProduct):
+@register("triton", core.DotProduct)
+class FusedDotProduct(TritonModule, core.DotProduct):
     """Over rows as short as sentences, a kernel that holds a whole head."""
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, keep: PreparedMask) -> Tensor:
@@ -204,8 +190,8 @@ class FusedDotProduct(TritonModule, DotProduct):
 # ---- layers ----
 
 
-@register("triton", FeedForward)
-class FusedFeedForward(TritonModule, FeedForward):
+@register("triton", core.FeedForward)
+class FusedFeedForward(TritonModule, core.FeedForward):
     """Two products and a kernel between."""
 
     @classmethod
@@ -238,8 +224,8 @@ def _linear_refusals(part: nn.Module, *names: str) -> Iterator[Reason]:
             yield Reason(name, "it has no bias")
 
 
-@register("triton", MultiHeadAttention)
-class FusedMultiHeadAttention(TritonModule, MultiHeadAttention):
+@register("triton", core.MultiHeadAttention)
+class FusedMultiHeadAttention(TritonModule, core.MultiHeadAttention):
     """Queries, keys and values of self-attention come from one product, and their gradients go back in one piece."""
 
     attention: FusedDotProduct
@@ -247,7 +233,7 @@ class FusedMultiHeadAttention(TritonModule, MultiHeadAttention):
     @classmethod
     def refusals(cls, part: Any) -> Iterator[Reason]:
         yield from super().refusals(part)
-        yield from within("attention", only(part.attention, DotProduct))
+        yield from within("attention", only(part.attention, core.DotProduct))
         yield from _linear_refusals(part, "query", "key_value", "out")
 
     def finish(self, context: Any) -> None:
@@ -299,7 +285,7 @@ class _FusedResidual(TritonModule):
     @classmethod
     def refusals(cls, part: Any) -> Iterator[Reason]:
         yield from super().refusals(part)
-        for name, *kinds in (("norm", LayerNorm), ("part", FeedForward, MultiHeadAttention)):
+        for name, *kinds in (("norm", core.LayerNorm), ("part", core.FeedForward, core.MultiHeadAttention)):
             inner = getattr(part, name)
             yield from within(name, only(inner, *kinds))
             if type(inner) in kinds:
@@ -308,8 +294,8 @@ class _FusedResidual(TritonModule):
             yield Reason("", "it drops everything")
 
 
-@register("triton", PreNorm)
-class FusedPreNorm(_FusedResidual, PreNorm):
+@register("triton", core.PreNorm)
+class FusedPreNorm(_FusedResidual, core.PreNorm):
     """A kernel before the part, and one after it."""
 
     def forward(self, x: Tensor, *args: Any, **context: Any) -> Tensor:
@@ -324,8 +310,8 @@ class FusedPreNorm(_FusedResidual, PreNorm):
         return out.view(x.shape)
 
 
-@register("triton", PostNorm)
-class FusedPostNorm(_FusedResidual, PostNorm):
+@register("triton", core.PostNorm)
+class FusedPostNorm(_FusedResidual, core.PostNorm):
     """A kernel after the part."""
 
     def forward(self, x: Tensor, *args: Any, **context: Any) -> Tensor:
@@ -343,13 +329,13 @@ class FusedPostNorm(_FusedResidual, PostNorm):
 # ---- stacks ----
 
 
-class _FusedStack(TritonModule, Stack):
+class _FusedStack(TritonModule, core.Stack):
     """Where positions are computed from a formula, or do nothing to the input."""
 
     @classmethod
     def refusals(cls, part: Any) -> Iterator[Reason]:
         yield from super().refusals(part)
-        if type(part.positions) is not Sinusoidal and type(part.positions).embed is not Positions.embed:
+        if type(part.positions) is not core.Sinusoidal and type(part.positions).embed is not core.Positions.embed:
             yield Reason("positions", f"{type(part.positions).__name__} adds something that is no formula")
         yield from within("entry", only(part.entry, nn.Identity))
         if part.dropout.p >= 1:
@@ -363,7 +349,7 @@ class _FusedStack(TritonModule, Stack):
         if not is_fused(x) or x.shape[2] > WIDEST:
             return super().enter(x, real, grid)
         encodings = None
-        if isinstance(self.positions, Sinusoidal):
+        if isinstance(self.positions, core.Sinusoidal):
             encodings = self._in_slots(grid, x, self.positions)
             if encodings is None:
                 return super().enter(x, real, grid)
@@ -373,7 +359,7 @@ class _FusedStack(TritonModule, Stack):
         out: Tensor = made(x, real, encodings, self.dropping(self.dropout))
         return out
 
-    def _in_slots(self, grid: Grid, x: Tensor, positions: Sinusoidal) -> Tensor | None:
+    def _in_slots(self, grid: Grid, x: Tensor, positions: core.Sinusoidal) -> Tensor | None:
         """The encodings of tokens that stand in their slots, (at least T, D); None where they stand elsewhere."""
         if grid.query_positions is not None or not grid.square or x.shape[2] != positions.d_model:
             return None
@@ -383,11 +369,11 @@ class _FusedStack(TritonModule, Stack):
         return self.encodings.get(n)
 
 
-@register("triton", Encoder)
-class FusedEncoder(_FusedStack, Encoder):
+@register("triton", core.Encoder)
+class FusedEncoder(_FusedStack, core.Encoder):
     """An encoder that is entered in one kernel."""
 
 
-@register("triton", Decoder)
-class FusedDecoder(_FusedStack, Decoder):
+@register("triton", core.Decoder)
+class FusedDecoder(_FusedStack, core.Decoder):
     """The same of a decoder."""

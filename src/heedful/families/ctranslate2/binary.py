@@ -143,21 +143,14 @@ class Variables:
             raise WeightsError(f"{name} is {tuple(found.shape)}, but its scales are {tuple(scale.shape)}")
         return found.float() / scale.float().reshape(-1, *[1] * (found.dim() - 1))
 
-    def matrix(self, name: str) -> Tensor:
-        """A weight of two dimensions."""
-        found = self.weight(name)
-        if found.dim() != 2 or not found.numel():
-            raise WeightsError(f"{name} is {tuple(found.shape)} and should be a matrix")
-        return found
-
-    def vector(self, name: str) -> Tensor | None:
-        """A weight of one dimension; None where it is left out."""
+    def sizes(self, name: str) -> tuple[int, int]:
+        """The rows and columns of a matrix."""
         if name not in self:
-            return None
-        found = self.weight(name)
-        if found.dim() != 1:
-            raise WeightsError(f"{name} is {tuple(found.shape)} and should be a vector")
-        return found
+            raise WeightsError(f"the model lacks {name}")
+        stored = self._stored[name]
+        if stored.dim() != 2 or not stored.numel():
+            raise WeightsError(f"{name} is {tuple(stored.shape)} and should be a matrix")
+        return stored.shape[0], stored.shape[1]
 
     def number(self, name: str, default: float) -> float:
         """A setting, or what it is where it is left out."""

@@ -71,7 +71,7 @@ def from_ctranslate2(folder: str | Path) -> Model:
     if binary.spec not in (*HEADS, LANGUAGE_MODEL):
         raise CTranslate2Error(f"{folder}: {unknown('specification', binary.spec, [*HEADS, LANGUAGE_MODEL])}")
     variables = Variables(binary.variables)
-    said = _Said.of(config, variables)
+    flags = {name: bool(variables.number(f"with_{name}", default)) for name, default in FLAGS.items()}
     epsilon = config.get("layer_norm_epsilon")
     try:
         if binary.spec == LANGUAGE_MODEL:
@@ -80,42 +80,27 @@ def from_ctranslate2(folder: str | Path) -> Model:
             module = encoder_decoder(variables, Usual(n_heads=HEADS[binary.spec], epsilon=epsilon))
     except (WeightsError, ValueError) as error:
         raise WeightsError(f"{folder}: {error}") from None
-    source, target = _vocabularies(folder, module, said.unknown)
-    return Model(module, *said.ids(source, target))
+    source, target = _vocabularies(folder, module, config.get("unk_token", "<unk>"))
+    return Model(module, *_special_tokens(config, flags, source, target))
 
 
-@dataclass(frozen=True)
-class _Said:
-    """The special tokens, by name, and which of them stand around a source."""
+def _special_tokens(
+    config: dict[str, Any], flags: dict[str, bool], source: tuple[str, ...], target: tuple[str, ...]
+) -> tuple[Vocabularies, GenerationDefaults]:
+    """Their ids, and which of them stand around a source: from config.json, or the flags of models without one."""
 
-    unknown: str
-    end: str
-    start: str | None
-    before: tuple[str, ...]
-    after: tuple[str, ...]
+    def place(token: str, tokens: tuple[str, ...]) -> int:
+        if token not in tokens:
+            raise CTranslate2Error(f"the special token {token!r} is not in the vocabulary")
+        return tokens.index(token)
 
-    @classmethod
-    def of(cls, config: dict[str, Any], variables: Variables) -> _Said:
-        """From config.json, or from the flags of models that have none."""
-        begin, end = config.get("bos_token", "<s>"), config.get("eos_token", "</s>")
-        flags = {name: bool(variables.number(f"with_{name}", default)) for name, default in FLAGS.items()}
-        start = config.get("decoder_start_token", begin if flags["target_bos"] else end)
-        before = (begin,) if config.get("add_source_bos", flags["source_bos"]) else ()
-        after = (end,) if config.get("add_source_eos", flags["source_eos"]) else ()
-        return cls(config.get("unk_token", "<unk>"), end, start, before, after)
-
-    def ids(self, source: tuple[str, ...], target: tuple[str, ...]) -> tuple[Vocabularies, GenerationDefaults]:
-        """The same by their ids."""
-
-        def place(token: str, tokens: tuple[str, ...]) -> int:
-            if token not in tokens:
-                raise CTranslate2Error(f"the special token {token!r} is not in the vocabulary")
-            return tokens.index(token)
-
-        before, after = (tuple(place(token, source) for token in tokens) for tokens in (self.before, self.after))
-        start = None if self.start is None else place(self.start, target)
-        defaults = GenerationDefaults(start=start, end=(place(self.end, target),))
-        return Vocabularies(source, target, before, after, self.unknown), defaults
+    begin, end = config.get("bos_token", "<s>"), config.get("eos_token", "</s>")
+    before = (place(begin, source),) if config.get("add_source_bos", flags["source_bos"]) else ()
+    after = (place(end, source),) if config.get("add_source_eos", flags["source_eos"]) else ()
+    start = config.get("decoder_start_token", begin if flags["target_bos"] else end)
+    start = None if start is None else place(start, target)
+    defaults = GenerationDefaults(start=start, end=(place(end, target),))
+    return Vocabularies(source, target, before, after, config.get("unk_token", "<unk>")), defaults
 
 
 def _config(path: Path) -> dict[str, Any]:
@@ -186,17 +171,16 @@ def write_folder(model: Model, folder: str | Path, *, quantization: str | None =
     spec = spec_of(model.module)
     source, target = model.vocabularies.source, model.vocabularies.target
     if isinstance(model.module, DecoderOnly):
-        sides = {"vocabulary": (target, spec.get_vocabulary_size())}
+        sides = {"vocabulary": (target, spec.get_vocabulary_size(), spec.register_vocabulary)}
     else:
         rows = spec.get_source_vocabulary_size()[0]
-        sides = {"source": (source, rows), "target": (target, spec.get_target_vocabulary_size())}
-    for side, (tokens, size) in sides.items():
+        sides = {
+            "source": (source, rows, spec.register_source_vocabulary),
+            "target": (target, spec.get_target_vocabulary_size(), spec.register_target_vocabulary),
+        }
+    for side, (tokens, size, register) in sides.items():
         _check_tokens(side, tokens, size)
-    if isinstance(model.module, DecoderOnly):
-        spec.register_vocabulary(list(target))
-    else:
-        spec.register_source_vocabulary(list(source))
-        spec.register_target_vocabulary(list(target))
+        register(list(tokens))
     _say(spec.config, model)
     spec.validate()
     spec.optimize(quantization=quantization)

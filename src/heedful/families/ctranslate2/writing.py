@@ -16,6 +16,8 @@ from torch import Tensor, nn
 from ... import core
 from ...errors import HeedfulError, MissingDependencyError
 from ..description import activation_name
+from ..weight_map import to_hf
+from .reading import WEIGHTS
 
 NORMS: tuple[type[nn.Module], ...] = (core.LayerNorm, core.RMSNorm)
 RESIDUALS: tuple[type[nn.Module], ...] = (core.PreNorm, core.PostNorm)
@@ -108,11 +110,7 @@ def _position_options(specs: Any, positions: nn.Module, where: str, *, causal: b
         return {"alibi": True}
     if not isinstance(positions, core.Rotary):
         return {}
-    options = {
-        "rotary_dim": positions.width,
-        "rotary_interleave": positions.interleaved,
-        "rotary_base": positions.base,
-    }
+    options = {"rotary_dim": positions.width, "rotary_interleave": positions.interleaved, "rotary_base": positions.base}
     kinds = specs.attention_spec.RotaryScalingType
     if isinstance(positions.scaling, core.LinearScaling):
         options |= {"rotary_scaling_type": kinds.Linear, "rotary_scaling_factor": positions.scaling.factor}
@@ -165,83 +163,83 @@ def spec_of(module: nn.Module) -> Any:
         encoder = _encoder(specs, module.encoder, module.source_embedding)
         decoder = _decoder(specs, module.decoder, module.target_embedding, module.head, core.DecoderLayer)
         spec = specs.TransformerSpec(encoder, decoder)
-        _embedding(encoder.embeddings[0], encoder, module.source_embedding)
-        _embedding(decoder.embeddings, decoder, module.target_embedding)
     elif type(module) is core.DecoderOnly:
         decoder = _decoder(specs, module.decoder, module.embedding, module.head, core.EncoderLayer)
         spec = specs.TransformerDecoderModelSpec(decoder)
-        _embedding(decoder.embeddings, decoder, module.embedding)
     else:
         raise ExportError(
             f"CTranslate2 runs an EncoderDecoder or a DecoderOnly that Heedful writes, not a {type(module).__name__}"
         )
     norms = {name: part for name, part in module.named_modules() if isinstance(part, NORMS)}
     spec.config.layer_norm_epsilon = same(norms, lambda norm: float(norm.eps))
+    for name, tensor in to_hf(module.state_dict(), WEIGHTS).items():
+        if not name.endswith(("/encodings", "/relative_attention_bias")):  # positions have other rows, and places
+            _assign(spec, name, tensor)
+    for stack in ("encoder", "decoder")[type(module) is core.DecoderOnly :]:
+        _finish(getattr(spec, stack), getattr(module, stack))
     return spec
 
 
 def _encoder(specs: Any, stack: Any, embedding: nn.Module) -> Any:
     expect(stack, (core.Encoder,), "encoder")
-    _check_embedding(embedding, "source_embedding")
     options = options_of(specs, stack, "encoder", core.EncoderLayer)
     if "alibi" in options:
         raise refusal(stack.positions, "encoder.positions", "its encoders have no ALiBi")
     spec = specs.TransformerEncoderSpec(len(stack.layers), **options)
-    _fill(spec, stack)
+    spec.scale_embeddings = _scale_of(embedding, "source_embedding")
     return spec
 
 
 def _decoder(specs: Any, stack: Any, embedding: nn.Module, head: Any, kind: type[nn.Module]) -> Any:
     expect(stack, (core.Decoder,), "decoder")
-    _check_embedding(embedding, "target_embedding" if kind is core.DecoderLayer else "embedding")
+    scale = _scale_of(embedding, "target_embedding" if kind is core.DecoderLayer else "embedding")
     expect(head, (core.VocabularyHead,), "head")
     expect(head.transform, (nn.Identity,), "head.transform")
     options = options_of(specs, stack, "decoder", kind)
     spec = specs.TransformerDecoderSpec(len(stack.layers), with_encoder_attention=kind is core.DecoderLayer, **options)
-    _fill(spec, stack)
-    spec.projection.weight = _array(head.weight)
-    if head.bias is not None:
-        spec.projection.bias = _array(head.bias)
+    spec.scale_embeddings = scale
     if head.scale != 1.0:
         spec.scale_outputs = np.float32(head.scale)
     return spec
 
 
-def _fill(spec: Any, stack: Any) -> None:
+def _assign(spec: Any, name: str, tensor: Tensor) -> None:
+    """A variable by its name, in which the numbers of lists stand behind an underscore."""
+    *scopes, last = name.split("/")
+    for scope in scopes:
+        stem, _, index = scope.rpartition("_")
+        spec = getattr(spec, scope) if hasattr(spec, scope) else getattr(spec, stem)[int(index)]
+    setattr(spec, last, _array(tensor))
+
+
+def _finish(spec: Any, stack: Any) -> None:
+    """What is no weight as it is."""
     for theirs, ours in zip(spec.layer, stack.layers, strict=True):
-        _attention(theirs.self_attention, ours.attention)
         _place(theirs.self_attention, stack.positions)
+        wrapped = {"self_attention": ours.attention, "ffn": ours.feed_forward}
         if isinstance(ours, core.DecoderLayer):
-            _attention(theirs.attention, ours.cross_attention, cross=True)
-        _norm(theirs.ffn.layer_norm, ours.feed_forward.norm)
-        part = ours.feed_forward.part
-        if isinstance(part, core.GatedFeedForward):
-            for name, rows in (("linear_0", 0), ("linear_0_noact", 1)):
-                bias = None if part.gate_up.bias is None else part.gate_up.bias.chunk(2)[rows]
-                _linear(getattr(theirs.ffn, name), (part.gate_up.weight.chunk(2)[rows], bias))
-        else:
-            _linear(theirs.ffn.linear_0, (part.wide.weight, part.wide.bias))
-        _linear(theirs.ffn.linear_1, (part.narrow.weight, part.narrow.bias))
+            wrapped["attention"] = ours.cross_attention
+            part: Any = ours.cross_attention.part
+            weight, bias = _for_every_head(part, part.key_value.weight, part.key_value.bias)
+            theirs.attention.linear[1].weight = _array(weight)
+            if bias is not None:
+                theirs.attention.linear[1].bias = _array(bias)
+            vars(theirs.attention).pop("num_heads_kv", None)
+        for name, wrapper in wrapped.items():
+            _offset(getattr(theirs, name).layer_norm, wrapper.norm)
+            if name != "ffn" and wrapper.part.attention.scale is not None:
+                getattr(theirs, name).queries_scale = np.float32(wrapper.part.attention.scale)
     if isinstance(stack.positions, core.Sinusoidal | core.Learned):
         spec.position_encodings.encodings = _array(stack.positions.table())
     for name, norm in (("layer_norm", stack.norm), ("layernorm_embedding", stack.entry)):
         if isinstance(norm, NORMS):
-            _norm(getattr(spec, name), norm)
+            _offset(getattr(spec, name), norm)
 
 
-def _attention(spec: Any, wrapper: Any, *, cross: bool = False) -> None:
-    part = wrapper.part
-    _norm(spec.layer_norm, wrapper.norm)
-    query, key_value = (part.query.weight, part.query.bias), (part.key_value.weight, part.key_value.bias)
-    if cross:
-        _linear(spec.linear[0], query)
-        _linear(spec.linear[1], _for_every_head(part, *key_value))
-        vars(spec).pop("num_heads_kv", None)
-    else:
-        _linear(spec.linear[0], query, key_value)
-    _linear(spec.linear[-1], (part.out.weight, part.out.bias))
-    if part.attention.scale is not None:
-        spec.queries_scale = np.float32(part.attention.scale)
+def _offset(spec: Any, norm: Any) -> None:
+    """Its layer norms have a bias."""
+    if isinstance(norm, core.LayerNorm) and norm.bias is None:
+        spec.beta = _array(torch.zeros_like(norm.weight))
 
 
 def _for_every_head(part: core.MultiHeadAttention, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -268,29 +266,11 @@ def _place(spec: Any, positions: nn.Module) -> None:
         vars(spec)["original_max_position_embeddings"] = np.int32(scaling.original_length)
 
 
-def _embedding(table: Any, stack: Any, ours: Any) -> None:
-    table.weight = _array(ours.weight)
-    stack.scale_embeddings = np.float32(ours.scale)
-
-
-def _check_embedding(ours: Any, where: str) -> None:
-    expect(ours, (core.TokenEmbedding,), where)
-    if ours.segments is not None:
-        raise refusal(ours.segments, f"{where}.segments", "its models of this kind have no segments")
-
-
-def _norm(spec: Any, ours: Any) -> None:
-    spec.gamma = _array(ours.weight)
-    if isinstance(ours, core.LayerNorm):
-        spec.beta = _array(torch.zeros_like(ours.weight) if ours.bias is None else ours.bias)
-
-
-def _linear(spec: Any, *maps: tuple[Tensor, Tensor | None]) -> None:
-    """Several maps of one input, one below the other."""
-    spec.weight = _array(torch.cat([weight for weight, _ in maps]))
-    if any(bias is not None for _, bias in maps):
-        biases = [weight.new_zeros(len(weight)) if bias is None else bias for weight, bias in maps]
-        spec.bias = _array(torch.cat(biases))
+def _scale_of(embedding: Any, where: str) -> np.float32:
+    expect(embedding, (core.TokenEmbedding,), where)
+    if embedding.segments is not None:
+        raise refusal(embedding.segments, f"{where}.segments", "its models of this kind have no segments")
+    return np.float32(embedding.scale)
 
 
 def _array(tensor: Tensor) -> NDArray[np.float32]:
