@@ -22,19 +22,10 @@ OPTIONS = {"text": "TEXT", "image": "--image", "series": "--series"}  # by what 
 DEVICES = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 
 
-@with_generation(
-    *(
-        "beam",
-        "length_penalty",
-        "length_penalty_kind",
-        "max_new_tokens",
-        "sample",
-        "temperature",
-        "top_k",
-        "top_p",
-        "seed",
-    )
-)
+LOOK_OPTIONS = "beam length_penalty length_penalty_kind max_new_tokens sample temperature top_k top_p seed"
+
+
+@with_generation(*LOOK_OPTIONS.split())
 def look(
     context: typer.Context,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a trained model.")],

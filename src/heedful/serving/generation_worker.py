@@ -9,8 +9,8 @@ from functools import partial
 from threading import Lock
 from typing import Any
 
+from ..backends.runtime import prepare
 from ..generation import GenerationConfig, GenerationEngine, GenerationRequest, Hypothesis, RequestState
-from ..generation.prepare import prepare
 from ..tasks.text_generator import Answer, EncodedTexts, IncrementalDetokenizer, TextGenerator, joined
 from .settings import Settings
 from .worker import CORE_BUDGET, AnswerStream, DeadlineExceeded, ModelWorker, Token, run_in_thread

@@ -25,12 +25,12 @@ class Served:
 
     name: str
     predictor: Any
-    desk: ModelWorker
+    worker: ModelWorker
     created: int
 
     @classmethod
     def of(cls, name: str, predictor: Any, settings: Settings) -> Served:
-        """Open a desk for a model."""
+        """Start a worker for a model."""
         kind = GenerationWorker if predictor.generates_text else BatchWorker
         return cls(name, predictor, kind(predictor, settings), int(time.time()))
 
@@ -61,7 +61,7 @@ class Models(Mapping[str, Served]):
     def close(self) -> None:
         """End the threads."""
         for entry in self.values():
-            entry.desk.close()
+            entry.worker.close()
 
     def __getitem__(self, name: str) -> Served:
         return self._served[name]

@@ -137,21 +137,21 @@ async def merged(sources: Sequence[AsyncGenerator[T, None]]) -> AsyncGenerator[t
 async def gathered(source: AsyncIterator[T]) -> AsyncGenerator[list[T], None]:
     """All that came while the last ones were being dealt with, together."""
     came: list[T] = []
-    bell = asyncio.Event()
+    arrival = asyncio.Event()
 
     async def carry() -> None:
         try:
             async for item in source:
                 came.append(item)
-                bell.set()
+                arrival.set()
         finally:
-            bell.set()
+            arrival.set()
 
     carrier = asyncio.create_task(carry())
     try:
         while came or not carrier.done():
-            await bell.wait()
-            bell.clear()
+            await arrival.wait()
+            arrival.clear()
             batch, came[:] = came[:], []
             if batch:
                 yield batch
@@ -192,13 +192,13 @@ class CompletionWriter:
     async def _at_once(self) -> TextDelta:
         """The same text for half the effort."""
         overrides = self._parameters.generation_overrides(self._seed)
-        ((answer,),) = await self._model.desk.candidates([self._prompt.text], **overrides)
+        ((answer,),) = await self._model.worker.candidates([self._prompt.text], **overrides)
         self.n_tokens, self.logprob = answer.n_tokens, answer.logprob
         return TextDelta(answer.text, (), finish_of(answer))
 
     async def _written(self, offset: int) -> AsyncGenerator[TextDelta, None]:
         shaping = TextShaper(self._parameters.stops, offset)
-        stream = self._model.desk.stream(self._prompt.text, **self._parameters.generation_overrides(self._seed))
+        stream = self._model.worker.stream(self._prompt.text, **self._parameters.generation_overrides(self._seed))
         async with aclosing(stream), aclosing(gathered(stream)) as batches:
             async for tokens in batches:
                 for token, mark in zip(tokens, await self._marks(tokens), strict=True):

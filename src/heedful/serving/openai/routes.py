@@ -35,7 +35,7 @@ async def embedded(request: EmbeddingRequest, model: Served, state: ServerState)
     inputs = listed(request.input, state.settings, "input")
     texts = await asyncio.to_thread(_texts, inputs, model.predictor)
     try:
-        vectors = await model.desk.predict(texts)
+        vectors = await model.worker.predict(texts)
     except ItemError as error:
         raise APIError(400, f"input {error.index + 1}: {error.reason}", param="input") from None
     size = len(vectors[0])
