@@ -15,7 +15,17 @@ from .options import option
 if TYPE_CHECKING:
     from ..tasks.agreement import Agreement
 
-ImportTask = Literal["text-to-text", "language_model", "masked", "classification", "embedding", "images", "forecasting"]
+ImportTask = Literal[
+    "text-to-text",
+    "language_model",
+    "masked",
+    "classification",
+    "question-answering",
+    "tagging",
+    "embedding",
+    "images",
+    "forecasting",
+]
 Quantization = Literal["int8", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
 
 

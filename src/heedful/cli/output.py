@@ -121,7 +121,7 @@ def output_format(model: Any, form: Form, overrides: dict[str, Any]) -> OutputFo
         return GeneratedOutput(model, form, overrides)
     if model.input_kind != "text":
         raise ConfigError(f'a model for {model.task} is used from Python: heedful.load("…").predict([…])')
-    if form == "scores" and model.output_kind != "labels":
+    if form == "scores" and model.output_kind not in ("labels", "answer"):
         raise ConfigError(
             f"--scores is for answers with probabilities; a model for {model.task} gives none so; use --json"
         )
@@ -184,10 +184,27 @@ def _gaps(model: Any, texts: Sequence[Text], form: Form) -> Iterator[str | dict[
         yield {"text": filled, "gaps": gaps} if form == "json" else filled
 
 
+def _answers(model: Any, items: Sequence[Text], form: Form) -> Iterator[str | dict[str, Any]]:
+    """Plain is the best answer, an empty line where the context has none; JSON has others too."""
+    for best, *others in model.candidates(items):
+        if form == "json":
+            yield {**best, "alternatives": others}
+        else:
+            yield f"{best['answer']}\t{best['probability']:.4f}" if form == "scores" else best["answer"]
+
+
+def _spans(model: Any, texts: Sequence[Text], form: Form) -> Iterator[str | dict[str, Any]]:
+    """Plain is each span with its label: Anna/PER, with tabs between them."""
+    for spans in model.predict(texts):
+        yield {"spans": spans} if form == "json" else "\t".join(f"{span['text']}/{span['label']}" for span in spans)
+
+
 READERS: dict[str, Callable[[Any, Sequence[Text], Form], Iterator[str | dict[str, Any]]]] = {  # by `output_kind`
     "labels": _labels,
     "vector": _vectors,
     "gaps": _gaps,
+    "answer": _answers,
+    "spans": _spans,
 }
 
 

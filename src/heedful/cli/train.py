@@ -246,6 +246,49 @@ def classification(
 
 
 @_train_command(
+    "question-answering",
+    data="Questions with their contexts and answers: SQuAD or KorQuAD .json, .jsonl, .csv, .tsv, or folders.",
+    example="heedful train question-answering --data train-v2.0.json --valid dev-v2.0.json --out runs/answers",
+)
+def question_answering(
+    *,
+    base: Base = None,
+    columns: Annotated[
+        str | None, option("The columns of a table: question,context,answer, and the answer start's if there is one.")
+    ] = None,
+    preset: Preset = None,
+) -> Overrides:
+    """Train a model that finds the answer to a question in a text.
+
+    An answer is a span of the context. Questions without an answer (SQuAD 2.0, an empty answer in a table) teach the
+    model to refuse. With --from, the tokenizer and all weights below the head are the model's.
+    Settings come from --config, then from the options, then from --set.
+    """
+    return {"base": base, COLUMNS: columns, "model": preset}
+
+
+@_train_command(
+    "tagging",
+    data="Words with a tag each: CoNLL columns (.conll, .txt, .tsv), CoNLL-U, .jsonl, or folders.",
+    example="heedful train tagging --data train.conll --valid dev.conll --out runs/entities",
+)
+def tagging(
+    *,
+    base: Base = None,
+    columns: Annotated[
+        str | None, option("What the columns hold: word,-,-,tag. The first and the last unless given.")
+    ] = None,
+    preset: Preset = None,
+) -> Overrides:
+    """Train a tagger: a tag for every word, such as the entities of a text (B-PER, I-PER, O) or parts of speech.
+
+    With --from, the tokenizer and all weights below the head are the model's.
+    Settings come from --config, then from the options, then from --set.
+    """
+    return {"base": base, COLUMNS: columns, "model": preset}
+
+
+@_train_command(
     "masked",
     data="Text: one a line (.txt), or .jsonl with a key text, or folders of these.",
     example="heedful train masked --data texts.txt --out runs/reader --preset bert-mini",

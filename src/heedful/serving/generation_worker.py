@@ -9,7 +9,7 @@ from functools import partial
 from threading import Lock
 from typing import Any
 
-from ..backends.runtime import prepare
+from ..backends import prepare
 from ..generation import GenerationConfig, GenerationEngine, GenerationRequest, Hypothesis, RequestState
 from ..tasks.text_generator import Answer, EncodedTexts, IncrementalDetokenizer, TextGenerator, joined
 from .settings import Settings

@@ -113,12 +113,45 @@ class Forecast(BaseModel):
     forecast: list[float] | list[list[float]]
 
 
+class AnswerFound(BaseModel):
+    """The answer to a question: the characters `start` to `end` of its context; empty where the context has none."""
+
+    answer: str
+    start: int | None
+    end: int | None
+    probability: float
+
+
+class LabeledSpan(BaseModel):
+    """A part of a text, the characters `start` to `end`, with its label."""
+
+    text: str
+    label: str
+    start: int
+    end: int
+    probability: float
+
+
+class Tagged(BaseModel):
+    """The entities of a text, or its words with their tags."""
+
+    spans: list[LabeledSpan]
+
+
 class Predicted(BaseModel):
     """An output for each input, in order."""
 
     model: str
     task: str
-    outputs: list[Written] | list[Classified] | list[Embedded] | list[Filled] | list[Forecast]
+    outputs: (
+        list[Written]
+        | list[Classified]
+        | list[Embedded]
+        | list[Filled]
+        | list[Forecast]
+        | list[AnswerFound]
+        | list[Tagged]
+    )
 
 
 @router.post("/v1/predict/{model}", response_model=Predicted, responses=V1_ERRORS)
@@ -185,6 +218,8 @@ SHAPES: dict[str, Callable[[Any, Any], dict[str, Any]]] = {  # by `output_kind`
     "labels": _classified,
     "vector": lambda model, vector: {"vector": vector},
     "forecast": lambda model, steps: {"forecast": steps},
+    "answer": lambda model, answer: answer,
+    "spans": lambda model, spans: {"spans": spans},
 }
 
 

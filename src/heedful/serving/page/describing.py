@@ -35,6 +35,10 @@ def examples_for(predictor: Any) -> list[list[str]]:
             examples = EXAMPLES["beginnings"]
         case "classification":
             examples = EXAMPLES["pairs" if settings.texts == 2 else "opinions"]
+        case "question-answering":
+            examples = EXAMPLES["questions"]
+        case "tagging":
+            examples = EXAMPLES["entities"]
         case "masked":
             examples = [text.format(settings.mask) for text in EXAMPLES["gaps"]]
         case "embedding":

@@ -7,6 +7,7 @@ import { classifyImage } from "./image.js";
 import { el, svg } from "./look/dom.js";
 import { createState } from "./look/state.js";
 import { classify, compare, fillGaps } from "./reading.js";
+import { answerQuestion, tagText } from "./spans.js";
 import { complaint, createSpeech } from "./speech.js";
 
 // What outlives the page: language and theme in this browser, as on the pages that `heedful look` writes; the tool in
@@ -109,7 +110,7 @@ function bar(context) {
 // Which tool serves which task. All translators share one: the languages choose among them.
 const TOOLS = {
   translation: translate, language_model: continueText, "text-to-text": rewrite, classification: classify,
-  masked: fillGaps, embedding: compare, images: classifyImage, forecasting: forecast,
+  "question-answering": answerQuestion, tagging: tagText, masked: fillGaps, embedding: compare, images: classifyImage, forecasting: forecast,
 };
 
 function toolsOf(models) {
