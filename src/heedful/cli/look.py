@@ -21,7 +21,6 @@ picture = panel("Picture")
 OPTIONS = {"text": "TEXT", "image": "--image", "series": "--series"}  # by what a model reads
 DEVICES = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 
-
 LOOK_OPTIONS = "beam length_penalty length_penalty_kind max_new_tokens sample temperature top_k top_p seed"
 
 
