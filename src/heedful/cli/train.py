@@ -103,7 +103,7 @@ class TrainCommand:
         return result
 
     def settings(self, values: Mapping[str, Any]) -> Overrides:
-        """The settings that the options change, a whole section before its parts; a flag that is off changes nothing."""
+        """The settings that the options change, sections before their parts; a flag that is off changes nothing."""
         changes = {self.options[name]["setting"]: None if value is False else value for name, value in values.items()}
         return dict(sorted(changes.items(), key=lambda change: "." in change[0]))
 

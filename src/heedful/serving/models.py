@@ -11,10 +11,9 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..tasks import load
-from .batch_worker import BatchWorker
 from .generation_worker import GenerationWorker
 from .settings import Settings
-from .worker import ModelWorker
+from .worker import BatchWorker, ModelWorker
 
 NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
