@@ -16,7 +16,7 @@ from ...tasks.predictor import ItemError
 from ..errors import V1_ERRORS, APIError, Json
 from ..models import Served
 from ..state import ServerState, cancel_on_disconnect, requested_model, server_state
-from .completions import Completions, Events, events
+from .completion import Completions, Events, events
 from .parameters import CompletionParameters, listed
 from .schemas import (
     Completion,
