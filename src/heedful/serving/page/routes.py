@@ -138,7 +138,7 @@ def _check_tokens(predictor: Any, item: Any, overrides: dict[str, Any]) -> None:
 
 HERE, LOOK = Path(__file__).parent, Path(look_page.__file__).parent
 KINDS = {".js": "text/javascript", ".css": "text/css"}
-SHARED = ("script/dom.js", "script/state.js", "script/i18n.js", "script/color.js")
+SHARED = ("script/shell.js", "script/dom.js", "script/state.js", "script/i18n.js", "script/color.js")
 GROUND = ("style/1-ground.css", "style/2-bar.css")
 CATALOGS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(HERE.glob("locales/*.json"))}
 # Every file that is given out, by the name it has in the address; no other name leads anywhere.
