@@ -69,8 +69,7 @@ def predict(
     """
     from ..tasks import load
     from .distributed import joined_processes, share_work
-    from .output import output_format, search
-    from .predict_media import PREDICTORS
+    from .output import PREDICTORS, output_format, search
 
     with joined_processes() as group:
         form: Form = "json" if as_json else "scores" if scores else "plain"
