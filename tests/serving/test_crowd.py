@@ -49,10 +49,10 @@ def test_an_answer_is_the_same_alone_and_in_a_crowd(
     server: Running, model: str, path: str, questions: list[dict[str, Any]]
 ) -> None:
     alone = [said(server.ask(path, question)) for question in questions]
-    desk = server.state.models[model].desk
-    with held(desk):
+    worker = server.state.models[model].worker
+    with held(worker):
         crowd = [later(server.ask, path, question) for question in questions]
-        until(server, lambda: desk.waiting >= MANY)
+        until(server, lambda: worker.waiting >= MANY)
     assert [said(answer.result(ENOUGH)) for answer in crowd] == alone
     assert len({str(answer) for answer in alone}) > MANY / 2  # or it says nothing that they are the same
 
@@ -62,12 +62,12 @@ def test_who_comes_too_many_is_refused_at_once_and_nothing_is_left_of_it(
     serving: Callable[..., Running], limit: str
 ) -> None:
     running = serving("en-ko", **{limit: 3})
-    desk = running.state.models["en-ko"].desk
+    worker = running.state.models["en-ko"].worker
     questions = [{"q": text, "source": "en", "target": "ko"} for text in texts(3)]
     alone = [said(running.ask("/translate", question)) for question in questions]
-    with held(desk):
+    with held(worker):
         inside = [later(running.ask, "/translate", question) for question in questions]
-        until(running, lambda: desk.waiting >= 3)
+        until(running, lambda: worker.waiting >= 3)
         for _ in range(10):  # each is answered while the model stands still
             refused = running.ask("/translate", questions[0])
             assert refused.status in (429, 503), refused.body
@@ -76,11 +76,11 @@ def test_who_comes_too_many_is_refused_at_once_and_nothing_is_left_of_it(
             assert running.ask("/health").json == {"status": "ok"}
     assert [said(answer.result(ENOUGH)) for answer in inside] == alone
     assert [said(running.ask("/translate", question)) for question in questions] == alone
-    assert (desk.waiting, desk.running, running.state.metrics.running) == (0, 0, 0)
+    assert (worker.waiting, worker.running, running.state.metrics.running) == (0, 0, 0)
 
 
 @contextmanager
-def held(desk: ModelWorker) -> Iterator[None]:
+def held(worker: ModelWorker) -> Iterator[None]:
     """The model's thread stands still within."""
     entered, released = threading.Event(), threading.Event()
 
@@ -88,7 +88,7 @@ def held(desk: ModelWorker) -> Iterator[None]:
         entered.set()
         return released.wait(ENOUGH)
 
-    standing = later(lambda: asyncio.run(desk.call(stand_still)))
+    standing = later(lambda: asyncio.run(worker.call(stand_still)))
     assert entered.wait(ENOUGH)
     try:
         yield

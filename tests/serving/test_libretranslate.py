@@ -87,14 +87,14 @@ def test_however_it_is_sent_the_answer_is_the_same(server: Running) -> None:
 def test_an_array_is_answered_in_order_by_one_call(
     server: Running, ask: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk, calls = server.state.models["en-ko"].desk, []
-    candidates = desk.candidates
+    worker, calls = server.state.models["en-ko"].worker, []
+    candidates = worker.candidates
 
     async def noted(texts: list[str], **generation: Any) -> Any:
         calls.append(texts)
         return await candidates(texts, **generation)
 
-    monkeypatch.setattr(desk, "candidates", noted)
+    monkeypatch.setattr(worker, "candidates", noted)
     cat, sea = predicted(server, HELLO)[0], predicted(server, SEA)[0]
     assert ask(q=[SEA, "", HELLO, " 7 ", SEA]) == {"translatedText": [sea, "", cat, " 7 ", sea]}
     assert ask(q=[HELLO]) == {"translatedText": [cat]}

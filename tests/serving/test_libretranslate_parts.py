@@ -1,4 +1,4 @@
-"""Which model translates what, and how long texts come to its desk."""
+"""Which model translates what, and how long texts come to its worker."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from heedful.tasks.predictor import ItemError
 from heedful.tasks.text_generator import Answer
 
 
-class ShoutingDesk:
+class ShoutingWorker:
     """Answers in capitals, then with marks behind them; refuses "no"."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class ShoutingDesk:
 
 def served(name: str, *languages: str) -> Any:
     settings = SimpleNamespace(**dict(zip(("source", "target"), languages, strict=False)))
-    return SimpleNamespace(name=name, predictor=SimpleNamespace(settings=settings), desk=ShoutingDesk())
+    return SimpleNamespace(name=name, predictor=SimpleNamespace(settings=settings), worker=ShoutingWorker())
 
 
 def translators(*models: Any) -> Translators:
@@ -79,7 +79,7 @@ def test_a_long_text_comes_in_parts_and_the_same_line_once() -> None:
     lines = [f"line {chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(2 * TOGETHER + 3)]
     (found,) = shouted(model, "\n".join(lines + lines))
     assert found.text == "\n".join(lines + lines).upper()
-    assert model.desk.calls == [TOGETHER, TOGETHER, 3]
+    assert model.worker.calls == [TOGETHER, TOGETHER, 3]
 
 
 def test_the_text_that_is_refused_is_named() -> None:

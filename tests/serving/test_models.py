@@ -21,7 +21,7 @@ def test_models_go_by_their_folders_names_or_by_others_in_the_order_given(bundle
         assert [one.name for one in models.of_task("classification", "translation")] == ["Korean.1", "feelings"]
         assert all(before <= one.created <= time.time() for one in models.values())
         assert str(bundles / "en-ko") not in models
-        threads = [thread for one in models.values() for thread in one.desk._threads]
+        threads = [thread for one in models.values() for thread in one.worker._threads]
         assert all(thread.is_alive() for thread in threads)
     finally:
         models.close()

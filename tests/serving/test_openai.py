@@ -350,7 +350,7 @@ def test_a_key_opens_and_others_do_not(serving: Callable[..., Running]) -> None:
 
 def test_a_client_that_leaves_frees_its_place(server: Running) -> None:
     """Straight to the app, whose client is gone once it has seen the first event."""
-    desk = server.state.models["writer"].desk
+    worker = server.state.models["writer"].worker
     sent: list[bytes] = []
 
     async def leave() -> None:
@@ -375,9 +375,9 @@ def test_a_client_that_leaves_frees_its_place(server: Running) -> None:
         scope |= {"scheme": "http", "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 2)}
         await server.app(scope, receive, send)
         for _ in range(2):  # a step between them
-            await desk.call(lambda: None)
+            await worker.call(lambda: None)
 
     asyncio.run(leave())
     assert any(sent)
     assert not any(b"[DONE]" in body for body in sent)
-    assert (desk.running, desk.waiting) == (0, 0)
+    assert (worker.running, worker.waiting) == (0, 0)

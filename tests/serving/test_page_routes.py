@@ -76,13 +76,12 @@ def test_pages_run_no_script_but_ours(server: Running) -> None:
 
 
 def test_every_sentence_is_in_both_languages() -> None:
-    text = (HERE / "words.js").read_text(encoding="utf-8")
-    english, korean = text.split("\n  ko: {")
-    keys = [re.findall(r'(?:^|[{,]\s*|\s)"?([\w.-]+)"?: "', part) for part in (english, korean)]
-    assert sorted(keys[0]) == sorted(keys[1])
-    assert len(keys[0]) == len(set(keys[0])) > 100
-    shown = re.findall(r'"[\w.-]+": "([^"]*)"|\w: "([^"]*)"', korean)
-    assert all(re.search("[가-힣]", "".join(one)) for one in shown)
+    english, korean = (
+        json.loads((HERE / "locales" / f"{code}.json").read_text(encoding="utf-8")) for code in ("en", "ko")
+    )
+    assert english.keys() == korean.keys()
+    assert len(english) > 100
+    assert all(re.search("[가-힣]", text) for text in korean.values())
 
 
 def test_the_page_is_told_what_each_model_takes(server: Running) -> None:

@@ -38,7 +38,7 @@ WAYS: list[dict[str, Any]] = [
 
 @contextmanager
 def opened(predictor: Any, **limits: Any) -> Iterator[ModelWorker]:
-    worker = Served.of("model", predictor, Settings(**limits)).desk
+    worker = Served.of("model", predictor, Settings(**limits)).worker
     try:
         yield worker
     finally:

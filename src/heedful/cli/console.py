@@ -28,14 +28,14 @@ def say(text: str, style: str = "") -> None:
     console.print(plain(text, style), soft_wrap=True)
 
 
-def warn(text: str) -> None:
+def warn(text: str, style: str = "yellow") -> None:
     """Print one line about something to know, beside the output."""
-    errors.print(plain(" ".join(text.split("\n")), "yellow"), soft_wrap=True)
+    errors.print(plain(" ".join(text.split("\n")), style), soft_wrap=True)
 
 
 def complain(text: str) -> None:
     """Print one line about something wrong, beside the output."""
-    errors.print(plain(" ".join(text.split("\n")), "red"), soft_wrap=True)
+    warn(text, "red")
 
 
 def seconds(count: float) -> str:

@@ -15,17 +15,8 @@ from .options import option
 if TYPE_CHECKING:
     from ..tasks.agreement import Agreement
 
-ImportTask = Literal[
-    "text-to-text",
-    "language_model",
-    "masked",
-    "classification",
-    "question-answering",
-    "tagging",
-    "embedding",
-    "images",
-    "forecasting",
-]
+TextTask = Literal["text-to-text", "language_model", "masked", "classification", "question-answering", "tagging"]
+ImportTask = Literal[TextTask, "embedding", "images", "forecasting"]
 Quantization = Literal["int8", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
 
 

@@ -21,20 +21,10 @@ picture = panel("Picture")
 OPTIONS = {"text": "TEXT", "image": "--image", "series": "--series"}  # by what a model reads
 DEVICES = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 
+LOOK_OPTIONS = "beam length_penalty length_penalty_kind max_new_tokens sample temperature top_k top_p seed"
 
-@with_generation(
-    *(
-        "beam",
-        "length_penalty",
-        "length_penalty_kind",
-        "max_new_tokens",
-        "sample",
-        "temperature",
-        "top_k",
-        "top_p",
-        "seed",
-    )
-)
+
+@with_generation(*LOOK_OPTIONS.split())
 def look(
     context: typer.Context,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a trained model.")],

@@ -46,9 +46,11 @@ class GenerationOptions:
 
 
 def with_generation(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add these options of generation behind a command's own; it takes those that were given as `overrides`."""
+    """Add these options of generation (all unless named) behind a command's own; it takes those that were given as
+    `overrides`.
+    """
     every = {option.name: option for option in parameters_of(GenerationOptions)}
-    options = [every[name] for name in names]
+    options = [every[name] for name in names or every]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(command, eval_str=True).parameters

@@ -33,21 +33,7 @@ NAMED = 5  # lines that a warning names
 _FILE_NAME = re.compile(r"\S*\.[A-Za-z]\w{0,4}|\.{0,2}/\S+|\S+/\S+/\S+")
 
 
-@with_generation(
-    *(
-        "beam",
-        "n_best",
-        "length_penalty",
-        "length_penalty_kind",
-        "precision",
-        "sample",
-        "temperature",
-        "top_k",
-        "top_p",
-        "min_p",
-    ),
-    *("seed", "min_new_tokens", "max_new_tokens", "repetition_penalty", "no_repeat_ngram_size"),
-)
+@with_generation()
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a trained model.")],
     text: Annotated[
@@ -83,8 +69,7 @@ def predict(
     """
     from ..tasks import load
     from .distributed import joined_processes, share_work
-    from .output import output_format, search
-    from .predict_media import PREDICTORS
+    from .output import PREDICTORS, output_format, search
 
     with joined_processes() as group:
         form: Form = "json" if as_json else "scores" if scores else "plain"

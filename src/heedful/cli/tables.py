@@ -33,8 +33,7 @@ def _show_reading(title: str, read: Mapping[str, Any], held_out: int = 0) -> Non
     """Files, what was not read or dropped and where, then every single figure."""
     files = read.get("files", [])
     root = _root(file["path"] for file in files)
-    table = _table(f"{title}, in {root}" if root else title, "", "", "")
-    table.columns[1].justify = "right"
+    table = _table(f"{title}, in {root}" if root else title, "", "", "", right=[1])
     for file in files[:FILES]:
         table.add_row(plain(file["path"].removeprefix(root)), f"{_count(file):,}", plain(str(file.get("format", ""))))
     if rest := files[FILES:]:
@@ -61,8 +60,12 @@ def _count(file: Mapping[str, Any]) -> int:
     return next((value for value in file.values() if isinstance(value, int)), 0)
 
 
-def _table(title: str, *headers: str) -> Table:
-    columns = [Column(header, overflow="fold") for header in headers]  # nothing is cut off, however narrow the screen
+def _table(title: str, *headers: str, right: Sequence[int] = ()) -> Table:
+    """A table with some columns to the right; nothing is cut off, however narrow the screen."""
+    columns = [
+        Column(header, overflow="fold", justify="right" if place in right else "left")
+        for place, header in enumerate(headers)
+    ]
     return Table(*columns, title=plain(title), title_justify="left", box=box.SIMPLE)
 
 
@@ -89,16 +92,13 @@ def show_scores(title: str, sets: Mapping[str, Sequence[Score]]) -> None:
     """Scores of several sets, each with its signature once below; many scores stand one below the other."""
     metrics = [score.metric for score in next(iter(sets.values()))]
     signatures = {score.metric: score.signature for scores in sets.values() for score in scores if score.signature}
-    if len(metrics) <= MOST_ACROSS:
-        table = _table(title, "", *metrics)
-        for name, scores in sets.items():
-            table.add_row(plain(name), *map(_figure, scores))
-    else:
-        table = _table(title, "", *sets)
-        for metric, row in zip(metrics, zip(*sets.values(), strict=True), strict=True):
-            table.add_row(plain(metric), *map(_figure, row))
-    for column in table.columns[1:]:
-        column.justify = "right"
+    rows: dict[str, Sequence[Score]] = dict(sets)
+    headers = metrics
+    if len(metrics) > MOST_ACROSS:
+        headers, rows = list(sets), dict(zip(metrics, zip(*sets.values(), strict=True), strict=True))
+    table = _table(title, "", *headers, right=range(1, 1 + len(headers)))
+    for name, row in rows.items():
+        table.add_row(plain(name), *map(_figure, row))
     console.print(table)
     for metric, signature in signatures.items():
         say(f"{metric}: {signature}", "dim")
@@ -111,11 +111,9 @@ def _figure(score: Score) -> str:
 
 def _show_by_length(groups: Sequence[LengthScore], metric: str) -> None:
     """The score by the length of the source."""
-    table = _table("By length of the source", "words", "pairs", metric)
+    table = _table("By length of the source", "words", "pairs", metric, right=range(3))
     for group in groups:
         table.add_row(group.label, f"{group.count:,}", f"{group.score:.2f}")
-    for column in table.columns:
-        column.justify = "right"
     console.print(table)
 
 
@@ -141,9 +139,8 @@ def show_evaluation(result: Evaluation, count: int, language: str) -> None:
     )
     if result.unfinished:
         warn(f"warning: {result.unfinished:,} outputs had not come to an end when their room did")
-    ranked = result.best
-    best = ranked[:count]
-    worst = ranked[len(best) :][-count:][::-1] if count else []
+    best = result.best[:count]
+    worst = result.best[len(best) :][-count:][::-1] if count else []
     for title, some in (("Best", best), ("Worst", worst)):
         if some:
             show_samples(title, some)

@@ -19,7 +19,6 @@ from contextlib import asynccontextmanager, contextmanager
 from hashlib import sha256
 from ipaddress import ip_address
 from socket import getaddrinfo
-from typing import Self
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -30,15 +29,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .errors import APIError, as_api_error, error_response
 from .inputs import FORMS, MOST, content_type, form_fields
-from .metrics import Metrics
 from .settings import Settings
 from .state import CLIENT_CLOSED, ServerState
+from .worker import DeadlineExceeded
 
 log = logging.getLogger("heedful.serving")
 
 # These touch no model: they need no key and are answered however much the models have to do.
 OPEN = ("/", "/health", "/metrics", "/docs", "/openapi.json", "/languages", "/frontend/settings")
 OPEN_BELOW = "/page/"  # what the page at / is made of
+BUSY, STOPPING = "the server has too much to do; try again soon", "the server is stopping"
 STRANGERS = 8  # bodies of the largest size, of those whose key, if they have one, is in the body
 
 
@@ -66,11 +66,11 @@ class AdmissionMiddleware:
             async with asyncio.timeout(self._state.settings.seconds) as time:
                 return await self._let_in(scope, receive, sending)
         except Exception as error:
-            refusal = _too_late() if time.expired() else as_api_error(error) or _unforeseen(scope, error)
+            refusal = as_api_error(DeadlineExceeded() if time.expired() else error) or _unforeseen(scope, error)
         except asyncio.CancelledError:
             if not self._state.draining.is_set():
                 raise
-            refusal = _stopping()
+            refusal = APIError(503, STOPPING, code="stopping")
         if begun:  # too late for words: the server closes a connection whose answer does not end
             return log.warning(f"broken off, request {scope['state']['request_id']}: {refusal.message}")
         return await error_response(scope["path"], refusal)(scope, receive, send)
@@ -91,8 +91,23 @@ class AdmissionMiddleware:
 
     async def _answered(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
         self._check_room()
-        with Place(self._state.metrics) as place:
-            return await self._app(scope, again(body, receive), place.left_before_the_end_of(send))
+        metrics, taken = self._state.metrics, 1
+
+        def leave() -> None:
+            nonlocal taken
+            metrics.running, taken = metrics.running - taken, 0
+
+        async def sending(message: Message) -> None:
+            # A client that has its answer asks again at once, and must find the place free that it has had.
+            if message["type"] == "http.response.body" and not message.get("more_body", False):
+                leave()
+            await send(message)
+
+        metrics.running += 1
+        try:
+            return await self._app(scope, again(body, receive), sending)
+        finally:
+            leave()
 
     def _check_name(self, scope: Scope) -> None:
         """Another site's name may be made to lead here, and its pages would then read what is said here."""
@@ -106,38 +121,9 @@ class AdmissionMiddleware:
 
     def _check_room(self) -> None:
         if self._state.draining.is_set():
-            raise _stopping()
+            raise APIError(503, STOPPING, code="stopping")
         if self._state.metrics.running >= self._state.settings.max_concurrency:
-            raise _busy()
-
-
-class Place:
-    """One of the places for requests that are being answered."""
-
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics, self._taken = metrics, False
-
-    def __enter__(self) -> Self:
-        self._metrics.running += 1
-        self._taken = True
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.leave()
-
-    def leave(self) -> None:
-        self._metrics.running -= self._taken
-        self._taken = False
-
-    def left_before_the_end_of(self, send: Send) -> Send:
-        """A client that has its answer asks again at once, and must find the place free that it has had."""
-
-        async def sending(message: Message) -> None:
-            if message["type"] == "http.response.body" and not message.get("more_body", False):
-                self.leave()
-            await send(message)
-
-        return sending
+            raise APIError(503, BUSY, code="busy")
 
 
 class Bodies:
@@ -169,8 +155,9 @@ class Bodies:
 
     async def _fill(self, body: bytearray, scope: Scope, receive: Receive) -> None:
         most, seconds = self._settings.max_body, self._settings.receive_seconds
+        too_large = f"the request is too large: a body has at most {most:,} bytes"
         if int(Headers(scope=scope).get("content-length", 0)) > most:
-            raise _too_large(most)
+            raise APIError(413, too_large, code="too_large")
         try:
             async with asyncio.timeout(seconds):
                 more = True
@@ -182,9 +169,9 @@ class Bodies:
                     body += part
                     self._held += len(part)
                     if len(body) > most:
-                        raise _too_large(most)
+                        raise APIError(413, too_large, code="too_large")
                     if self._held > self._most:
-                        raise _busy()
+                        raise APIError(503, BUSY, code="busy")
         except TimeoutError:
             raise APIError(408, f"the request did not arrive within {seconds:g} seconds") from None
 
@@ -225,22 +212,6 @@ def again(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return receiving
-
-
-def _busy() -> APIError:
-    return APIError(503, "the server has too much to do; try again soon", code="busy")
-
-
-def _stopping() -> APIError:
-    return APIError(503, "the server is stopping", code="stopping")
-
-
-def _too_late() -> APIError:
-    return APIError(503, "the answer took too long; ask for less, or try again", code="timeout")
-
-
-def _too_large(most: int) -> APIError:
-    return APIError(413, f"the request is too large: a body has at most {most:,} bytes", code="too_large")
 
 
 def _unforeseen(scope: Scope, error: Exception) -> APIError:

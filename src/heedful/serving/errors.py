@@ -69,15 +69,15 @@ STATUSES = {
     501: "The server lacks a package for this.",
     503: "The server is busy or stopping, or the time was over; try again after the seconds in Retry-After.",
 }
+
+
 # For `responses=` of a route, so that the schema tells the truth.
-PLAIN_ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": PlainError, "description": text}
-    for status, text in {**STATUSES, 403: "The API key is missing or wrong."}.items()
-}
-V1_ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": V1Error, "description": text}
-    for status, text in {**STATUSES, 401: "The API key is missing or wrong."}.items()
-}
+def _responses(model: type[BaseModel], key_status: int) -> dict[int | str, dict[str, Any]]:
+    statuses = {**STATUSES, key_status: "The API key is missing or wrong."}
+    return {status: {"model": model, "description": text} for status, text in statuses.items()}
+
+
+PLAIN_ERRORS, V1_ERRORS = _responses(PlainError, 403), _responses(V1Error, 401)
 
 
 class Json(JSONResponse):

@@ -48,8 +48,8 @@ class Metrics:
             "heedful_answered_tokens", "Tokens that a model has written.", ["model"], registry=registry
         )
         for model in (models or {}).values():
-            waiting.labels(model.name).set_function(partial(getattr, model.desk, "waiting"))
-            running.labels(model.name).set_function(partial(getattr, model.desk, "running"))
+            waiting.labels(model.name).set_function(partial(getattr, model.worker, "waiting"))
+            running.labels(model.name).set_function(partial(getattr, model.worker, "running"))
             self.answered(model.name)  # 0, rather than nothing
         requests = Gauge("heedful_running_requests", "Requests that models are working on.", registry=registry)
         requests.set_function(lambda: self.running)

@@ -11,10 +11,9 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..tasks import load
-from .batch_worker import BatchWorker
 from .generation_worker import GenerationWorker
 from .settings import Settings
-from .worker import ModelWorker
+from .worker import BatchWorker, ModelWorker
 
 NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -25,12 +24,12 @@ class Served:
 
     name: str
     predictor: Any
-    desk: ModelWorker
+    worker: ModelWorker
     created: int
 
     @classmethod
     def of(cls, name: str, predictor: Any, settings: Settings) -> Served:
-        """Open a desk for a model."""
+        """Start a worker for a model."""
         kind = GenerationWorker if predictor.generates_text else BatchWorker
         return cls(name, predictor, kind(predictor, settings), int(time.time()))
 
@@ -61,7 +60,7 @@ class Models(Mapping[str, Served]):
     def close(self) -> None:
         """End the threads."""
         for entry in self.values():
-            entry.desk.close()
+            entry.worker.close()
 
     def __getitem__(self, name: str) -> Served:
         return self._served[name]

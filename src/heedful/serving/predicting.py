@@ -176,19 +176,19 @@ async def _answers(
     request: Request, served: Served, inputs: list[Any], overrides: dict[str, Any]
 ) -> tuple[list[Any], int]:
     """The outputs, and how many tokens were written."""
-    model, desk = served.predictor, served.desk
+    model, worker = served.predictor, served.worker
     if model.generates_text:
         _check(request, overrides)
-        candidates = await desk.candidates(inputs, **overrides)
+        candidates = await worker.candidates(inputs, **overrides)
         return [_written(*answers) for answers in candidates], sum(
             item.n_tokens for answers in candidates for item in answers
         )
     for name in overrides:
         raise APIError(400, f"{name}: this model, for {served.task}, writes nothing", param=name)
     if model.output_kind == "gaps":
-        guesses = await desk.call(lambda: model.guesses(inputs, GUESSES))
+        guesses = await worker.call(lambda: model.guesses(inputs, GUESSES))
         return [_filled(model, text, gaps) for text, gaps in zip(inputs, guesses, strict=True)], 0
-    return [SHAPES[model.output_kind](model, output) for output in await desk.predict(inputs)], 0
+    return [SHAPES[model.output_kind](model, output) for output in await worker.predict(inputs)], 0
 
 
 def _check(request: Request, overrides: dict[str, Any]) -> None:

@@ -9,13 +9,13 @@ import secrets
 import sys
 import time
 from datetime import UTC, datetime
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import quote
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from .settings import is_network
 from .state import CLIENT_CLOSED, ServerState
 
 log = logging.getLogger("heedful.serving")
@@ -109,10 +109,7 @@ class RequestLogMiddleware:
         peer: str = (scope.get("client") or ("-", 0))[0]
         trusts = self._state.settings.trusts
         named = ",".join(Headers(scope=scope).getlist("x-forwarded-for")).split(",")
-        while named and trusts(peer):
-            before = named.pop().strip()
-            if not _is_address(before):
-                break
+        while named and trusts(peer) and is_network(before := named.pop().strip()) and "/" not in before:
             peer = before
         return peer
 
@@ -137,11 +134,3 @@ def route_of(scope: Scope) -> str:
 def escaped(text: str) -> str:
     """Without a character that does anything."""
     return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True

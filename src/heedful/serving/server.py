@@ -15,8 +15,9 @@ import socket
 import sys
 import threading
 from functools import partial
+from http import HTTPStatus
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import h11
 import uvicorn
@@ -39,11 +40,6 @@ class TimeoutProtocol(H11Protocol):
         super().__init__(*args, **kwargs)
         self._settings = settings
         self._limit: asyncio.TimerHandle | None = None
-
-    @classmethod
-    def of(cls, settings: Settings) -> Any:
-        """The class, as uvicorn takes it."""
-        return partial(cls, settings=settings)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
@@ -112,9 +108,8 @@ class TimeoutProtocol(H11Protocol):
 def answer(status: int, message: str, *headers: str) -> bytes:
     """One to a connection that has no request yet."""
     body = json.dumps({"error": message})
-    phrases = {408: "Request Timeout", 503: "Service Unavailable"}
     lines = [
-        f"HTTP/1.1 {status} {phrases[status]}",
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
         "Content-Type: application/json",
         f"Content-Length: {len(body)}",
         "Connection: close",
@@ -172,7 +167,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http=TimeoutProtocol.of(settings),
+                http=cast("Any", partial(TimeoutProtocol, settings=settings)),
                 ws="none",
                 loop="asyncio",
                 lifespan="off",

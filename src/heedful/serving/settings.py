@@ -63,18 +63,16 @@ class Settings(Config):
             self.require(getattr(self, name) > 0, f"{name} must be more than 0, not {getattr(self, name)}")
         self.require(all(key.strip() for key in self.api_keys), "an API key is empty")
         for proxy in self.trusted_proxies:
-            self.require(_is_network(proxy), f"a trusted proxy is an address such as 10.0.0.1 or 10.0.0.0/8: {proxy!r}")
+            self.require(is_network(proxy), f"a trusted proxy is an address such as 10.0.0.1 or 10.0.0.0/8: {proxy!r}")
 
     def trusts(self, peer: str) -> bool:
         """Whether a peer may say for whom it asks."""
-        try:
-            address = ip_address(peer)
-        except ValueError:
-            return False
-        return any(address in ip_network(proxy, strict=False) for proxy in self.trusted_proxies)
+        known = is_network(peer) and "/" not in peer
+        return known and any(ip_address(peer) in ip_network(proxy, strict=False) for proxy in self.trusted_proxies)
 
 
-def _is_network(text: str) -> bool:
+def is_network(text: str) -> bool:
+    """Whether a text is an address, or a network of them."""
     try:
         ip_network(text, strict=False)
     except ValueError:

@@ -12,12 +12,16 @@ from collections import Counter, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
 from threading import Condition, Lock, Thread, get_native_id
 from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
 import torch
 
 from ..errors import HeedfulError
+from ..tasks.predictor import ItemError, listed
 from ..tasks.text_generator import Answer
 from .settings import Settings
 
@@ -28,6 +32,7 @@ log = logging.getLogger("heedful.serving")
 
 SECONDS_TO_END = 5.0  # for the threads; what takes longer ends with the process
 NICENESS = 10  # of a model's threads beside the event loop's
+MAX_BATCH = 64  # items that are read at once, from requests with fewer
 SHORT_WORK = 1000  # characters, which take less time than the way to another thread and back
 
 
@@ -90,14 +95,11 @@ class Job(NamedTuple):
 
     def run(self) -> None:
         """Run it, unless nobody waits for it any more."""
-        if not self.future.set_running_or_notify_cancel():
-            return
-        try:
-            result = self.function()
-        except Exception as error:  # it belongs to whoever asked
-            self.future.set_exception(error)
-        else:
-            self.future.set_result(result)
+        if self.future.set_running_or_notify_cancel():
+            try:
+                self.future.set_result(self.function())
+            except Exception as error:  # it belongs to whoever asked
+                self.future.set_exception(error)
 
 
 class ReadWriteLock:
@@ -207,11 +209,8 @@ class ModelWorker(ABC):
         job = Job(function, Future())
         async with self._deadline():
             with self._admission(1):
-                self._enqueue(lambda: self._jobs.append(job))
-            try:
-                result: T = await asyncio.wrap_future(job.future)
-            finally:
-                self._drop(job)
+                self._enqueue(partial(self._jobs.append, job))
+            result: T = await self._result(self._jobs, job)
         return result
 
     @property
@@ -226,9 +225,7 @@ class ModelWorker(ABC):
 
     def close(self) -> None:
         """End the threads. Who still waits gets an error."""
-        with self._condition:
-            self._closed = True
-            self._condition.notify_all()
+        self._stop()
         until = time.monotonic() + SECONDS_TO_END
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
@@ -275,6 +272,15 @@ class ModelWorker(ABC):
             put()
             self._condition.notify_all()
 
+    async def _result(self, queue: deque[Any], entry: Any) -> Any:
+        """What the future of an entry gives; who stops waiting for it takes it out of its queue."""
+        try:
+            return await asyncio.wrap_future(entry.future)
+        finally:
+            with self._condition:
+                if entry in queue:
+                    queue.remove(entry)
+
     @asynccontextmanager
     async def _deadline(self) -> AsyncIterator[None]:
         """What is done within takes no longer than a request may."""
@@ -305,13 +311,14 @@ class ModelWorker(ABC):
                             with self._module_lock.shared():
                                 CORE_BUDGET.take(self)
                                 self._step_or_fail(thread)
-                            self._notify()
+                            if self._n_threads > 1 and self._n_queued():  # what is left may be another thread's now
+                                with self._condition:
+                                    self._condition.notify_all()
         finally:
-            with self._condition:
-                self._closed = True
-                self._condition.notify_all()
+            self._stop()
             while job := self._next_job():
-                job._replace(function=_raise_closed).run()
+                if job.future.set_running_or_notify_cancel():
+                    job.future.set_exception(Closed())
             self._fail_all(Closed(), thread)
 
     def _step_or_fail(self, thread: int) -> None:
@@ -328,24 +335,14 @@ class ModelWorker(ABC):
             self._condition.wait_for(lambda: self._closed or self._jobs or self._has_work(thread))
             return not self._closed
 
-    def _notify(self) -> None:
-        """What this thread has left may be another's now."""
-        if self._n_threads > 1 and self._n_queued():
-            with self._condition:
-                self._condition.notify_all()
+    def _stop(self) -> None:
+        with self._condition:
+            self._closed = True
+            self._condition.notify_all()
 
     def _next_job(self) -> Job | None:
         with self._condition:
             return self._jobs.popleft() if self._jobs else None
-
-    def _drop(self, job: Job) -> None:
-        with self._condition:
-            if job in self._jobs:
-                self._jobs.remove(job)
-
-
-def _raise_closed() -> None:
-    raise Closed
 
 
 def _lower_priority() -> None:
@@ -354,3 +351,80 @@ def _lower_priority() -> None:
     if sys.platform == "linux":
         thread = get_native_id()
         os.setpriority(os.PRIO_PROCESS, thread, min(19, os.getpriority(os.PRIO_PROCESS, thread) + NICENESS))
+
+
+@dataclass(frozen=True, eq=False)
+class _BatchRequest:
+    items: Sequence[Any]
+    future: Future[list[Any]] = field(default_factory=Future)
+
+
+class BatchWorker(ModelWorker):
+    """For models that read: the thread takes what waits, asks the model once, and gives everyone their own."""
+
+    def __init__(self, predictor: Any, settings: Settings) -> None:
+        self._queue: deque[_BatchRequest] = deque()
+        self._running = 0
+        super().__init__(predictor, settings)
+
+    async def predict(self, items: Sequence[Any]) -> list[Any]:
+        """What the model's `predict` gives. What it would refuse is refused before it can disturb anyone."""
+        request = _BatchRequest(listed(items, self._predictor.item_name))
+        async with self._deadline():
+            with self._admission(len(items)):
+                await asyncio.to_thread(self._check, items)
+                self._enqueue(partial(self._queue.append, request))
+            outputs: list[Any] = await self._result(self._queue, request)
+        return outputs
+
+    @property
+    def running(self) -> int:
+        """Items that are being read."""
+        return self._running
+
+    def _check(self, items: Sequence[Any]) -> None:
+        for index, item in enumerate(items):
+            if reason := self._predictor.validation_error(item):
+                raise ItemError(self._predictor.item_name, index, reason)
+
+    def _n_queued(self) -> int:
+        return sum(len(request.items) for request in [*self._queue])
+
+    def _has_work(self, thread: int) -> bool:
+        return bool(self._queue)
+
+    def _step(self, thread: int) -> None:
+        requests = self._take()
+        self._running = sum(len(request.items) for request in requests)
+        deliveries = self._predict(requests)
+        self._running = 0
+        for deliver in deliveries:
+            deliver()
+
+    def _predict(self, requests: Sequence[_BatchRequest]) -> list[Callable[[], None]]:
+        """Functions that give every request its outputs."""
+        try:
+            outputs = iter(self._predictor.predict([item for request in requests for item in request.items]))
+        except Exception as error:
+            if len(requests) == 1:
+                return [partial(requests[0].future.set_exception, error)]
+            # The error belongs to one of them, and no other must have it.
+            return [deliver for request in requests for deliver in self._predict([request])]
+        return [partial(request.future.set_result, [*islice(outputs, len(request.items))]) for request in requests]
+
+    def _take(self) -> list[_BatchRequest]:
+        """The next ones, for whom somebody still waits: several small ones, or a large one."""
+        taken: list[_BatchRequest] = []
+        count = 0
+        with self._condition:
+            while self._queue and (not count or count + len(self._queue[0].items) <= MAX_BATCH):
+                request = self._queue.popleft()
+                if request.future.set_running_or_notify_cancel():
+                    taken.append(request)
+                    count += len(request.items)
+        return taken
+
+    def _fail_all(self, error: Exception, thread: int) -> None:
+        while requests := self._take():
+            for request in requests:
+                request.future.set_exception(error)

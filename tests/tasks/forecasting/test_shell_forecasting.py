@@ -13,7 +13,7 @@ from series_files import TINY, table, walks
 from typer.testing import CliRunner, Result
 
 import heedful
-from heedful.cli.train import ManyFiles, forecasting
+from heedful.cli.train import COMMANDS, ManyFiles
 from heedful.errors import ConfigError, DataError
 from heedful.families import build
 from heedful.tasks.forecasting import ForecastSettings, SeriesForecaster
@@ -25,7 +25,7 @@ QUICK = ("training.steps=4", "training.validate_every=2", "training.device=cpu",
 @pytest.fixture
 def run() -> Callable[..., Result]:
     app = typer.Typer()
-    app.command(cls=ManyFiles)(forecasting)
+    app.command(cls=ManyFiles)(COMMANDS["forecasting"])
 
     def run(*words: object, settings: Sequence[str] = QUICK) -> Result:
         sets = [word for setting in settings for word in ("--set", setting)]

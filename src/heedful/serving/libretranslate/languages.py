@@ -7,36 +7,29 @@ other is thought of.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import exp
+from pathlib import Path
 
 from ...data.languages import CODE, SCRIPTS, matches, script_of
 from ..errors import APIError
 from ..models import Models, Served
 
-_ALL = (
-    "af:Afrikaans am:Amharic ar:Arabic az:Azerbaijani be:Belarusian bg:Bulgarian bn:Bengali bs:Bosnian ca:Catalan "
-    "cs:Czech cy:Welsh da:Danish de:German el:Greek en:English eo:Esperanto es:Spanish et:Estonian eu:Basque "
-    "fa:Persian fi:Finnish fr:French ga:Irish gl:Galician gu:Gujarati he:Hebrew hi:Hindi hr:Croatian hu:Hungarian "
-    "hy:Armenian id:Indonesian is:Icelandic it:Italian ja:Japanese ka:Georgian kk:Kazakh km:Khmer kn:Kannada "
-    "ko:Korean ky:Kyrgyz la:Latin lo:Lao lt:Lithuanian lv:Latvian mk:Macedonian ml:Malayalam mn:Mongolian "
-    "mr:Marathi ms:Malay mt:Maltese my:Burmese nb:Norwegian ne:Nepali nl:Dutch nn:Nynorsk no:Norwegian pa:Punjabi "
-    "pl:Polish ps:Pashto pt:Portuguese ro:Romanian ru:Russian sa:Sanskrit si:Sinhala sk:Slovak sl:Slovenian "
-    "so:Somali sq:Albanian sr:Serbian sv:Swedish sw:Swahili ta:Tamil te:Telugu tg:Tajik th:Thai tl:Tagalog "
-    "tr:Turkish uk:Ukrainian ur:Urdu uz:Uzbek vi:Vietnamese xh:Xhosa yi:Yiddish yo:Yoruba zh:Chinese zu:Zulu"
-)
-_NAMES = dict(pair.split(":") for pair in _ALL.split())
+# By code: the name, and where several languages share a script, common words, and letters that others do not have.
+LANGUAGES: dict[str, dict[str, str]] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 
 
 def name_of(code: str) -> str:
     """Korean for ko, Portuguese (BR) for pt-BR; the code itself where the language has no name here."""
     language, *more = re.split("[-_]", code)
-    name = _NAMES.get(language.lower())
-    return code if name is None else f"{name} ({'-'.join(more)})" if more else name
+    if (entry := LANGUAGES.get(language.lower())) is None:
+        return code
+    return f"{entry['name']} ({'-'.join(more)})" if more else entry["name"]
 
 
 TASKS = ("translation", "text-to-text")
@@ -102,71 +95,6 @@ def _languages(model: Served) -> tuple[str, str] | None:
     source, target = getattr(settings, "source", None), getattr(settings, "target", None)
     codes = [code for code in (source, target) if isinstance(code, str) and CODE.fullmatch(code)]
     return (codes[0], codes[1]) if len(codes) == 2 else None
-
-
-WORDS = {
-    code: frozenset(words.split())
-    for code, words in {
-        "ar": "في من على إلى عن هذا هذه التي الذي أن كان لا ما مع هو هي",
-        "be": "і ў не на што з як я гэта але ён яна мы для да",
-        "bg": "и на да не се за от е с че ще той тя това са ли",
-        "cs": "a v na je se že to s z do jsem ale jak ve pro by jsou není",
-        "da": "og i er det at en af til på for den ikke jeg med som har et de var",
-        "de": "der die das und ist ich nicht ein eine zu den mit von auf für es sie wir im dem hat war auch",
-        "en": "the of and to in a is it that was for on i you with he she as are not this be have at we they his my",
-        "es": "el la de que y en un una los las es por con no se para su lo como más está yo del",
-        "fa": "و در به از که این را با است آن برای یک من می ما",
-        "fi": "ja on ei se että hän en oli minä mutta ovat niin kun joka mitä tämä",
-        "fr": "le la les de des et est un une que je il elle dans pour pas en du au ne qui sur ce avec nous vous",
-        "hi": "के है में की और का से को यह पर नहीं हैं मैं कि ने वह",
-        "hu": "a az és hogy nem is egy van meg de ez volt én mint csak el",
-        "id": "yang dan di itu dengan untuk tidak ini dari dalam saya akan ada kami pada",
-        "it": "il la di che e è un una non per in sono con del le i lo si mi ho della gli come",
-        "mr": "आहे आणि मी हे ते या नाही की तो ती होते आहेत मला",
-        "nb": "og i er det at en av til på for den ikke jeg med som har et de var",
-        "ne": "छ र मा को लाई यो म पनि हो गर्न छन् तर",
-        "nl": "de het een en van ik is dat in niet te zijn op met voor maar er aan ze hij wij",
-        "nn": "og i er det at ein av til på for den ikkje eg med som har eit dei var",
-        "pl": "i w na z nie się jest do że to jak ale o co po za ten są ja",
-        "pt": "o a de que e do da em um uma não os as se para com por é eu no na mais está",
-        "ro": "și de la în un o este nu cu pe că mai din să sunt ce am pentru",
-        "ru": "и в не на я что он с как это она мы но по у из за был так",
-        "sk": "a v na je sa že to s z do som ale ako vo pre by sú nie",
-        "sv": "och i är det att en av till på för den inte jag med som har ett de var om",
-        "tr": "ve bir bu da de için ben ne çok var değil mi o gibi ile daha",
-        "uk": "і в не на що я з як це але він вона ми у та до за є",
-        "ur": "کے ہے میں کی اور کا سے کو یہ پر نہیں ہیں کہ نے وہ",
-        "vi": "là và của tôi không có một những cho được này các người trong",
-    }.items()
-}
-WORDS["no"] = WORDS["nb"]
-
-LETTERS = {
-    "be": "ўіы",
-    "bg": "ъщ",
-    "cs": "ěřů",
-    "da": "æøå",
-    "de": "äöüß",
-    "es": "ñ",
-    "fa": "پچژگ",
-    "fi": "äö",
-    "fr": "éèêàçœû",
-    "hu": "őűáé",
-    "it": "èòàù",
-    "nb": "æøå",
-    "nn": "æøå",
-    "no": "æøå",
-    "pl": "łąężśćń",
-    "pt": "ãõçáê",
-    "ro": "șțăâ",
-    "ru": "ыэё",
-    "sk": "ľĺŕô",
-    "sv": "åäö",
-    "tr": "ışğç",
-    "uk": "іїєґ",
-    "ur": "ٹڈںےہ",
-    "vi": "đơưạảấầậ",
-}
 
 
 ENOUGH = 4000  # characters of a text that are looked at
@@ -235,8 +163,8 @@ def _shared(text: str, languages: Sequence[str]) -> dict[str, float]:
 
 
 def _hits(words: Sequence[str], language: str) -> float:
-    code = re.split("[-_]", language.lower())[0]
-    if code not in WORDS:
+    entry = LANGUAGES.get(re.split("[-_]", language.lower())[0], {})
+    if "words" not in entry:
         return USUAL * len(words)
-    common, letters = WORDS[code], set(LETTERS.get(code, ""))
+    common, letters = set(entry["words"].split()), set(entry.get("letters", ""))
     return sum((word in common) + (not letters.isdisjoint(word)) for word in words)

@@ -100,7 +100,7 @@ def trimmed(text: str, span: Span, source: str) -> Span:
 
 
 AUTO = "auto"
-TOGETHER = 128  # runs that one request has at a desk at once: a long page leaves room for others
+TOGETHER = 128  # runs that one request has at a worker at once: a long page leaves room for others
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ async def translated(part: TextGroup, alternatives: int, metrics: Metrics) -> li
     """Its texts; an ItemError says which text of the request cannot be translated."""
     if part.model is None:
         return [Translated(text, []) for text in part.texts]
-    answers = Answers(part.model.desk, {"n_best": alternatives + 1} if alternatives else {})
+    answers = Answers(part.model.worker, {"n_best": alternatives + 1} if alternatives else {})
     await answers.ask(part.documents, part.places)
     places = TagPlacer(part.model)
     placed_documents = [await _with_tags_placed(document, places, answers) for document in part.documents]
@@ -177,11 +177,11 @@ async def translated(part: TextGroup, alternatives: int, metrics: Metrics) -> li
 
 
 class Answers:
-    """What a desk answered, by text: the same text is asked once."""
+    """What a worker answered, by text: the same text is asked once."""
 
-    def __init__(self, desk: ModelWorker, overrides: dict[str, int]) -> None:
+    def __init__(self, worker: ModelWorker, overrides: dict[str, int]) -> None:
         self.to: dict[str, list[Answer]] = {}
-        self._desk, self._overrides = desk, overrides
+        self._worker, self._overrides = worker, overrides
 
     async def ask(self, documents: Sequence[Document], places: Sequence[int]) -> None:
         """All runs of documents that have these places in the request."""
@@ -192,7 +192,7 @@ class Answers:
         for begin in range(0, len(texts), TOGETHER):
             some = texts[begin : begin + TOGETHER]
             try:
-                self.to |= zip(some, await self._desk.candidates(some, **self._overrides), strict=True)
+                self.to |= zip(some, await self._worker.candidates(some, **self._overrides), strict=True)
             except ItemError as error:
                 raise ItemError("text", owners[some[error.index]], error.reason) from None
 
@@ -209,7 +209,7 @@ class TagPlacer:
         key = part.text, part.spans
         if key not in self._known:
             place = partial(placed, self._model.predictor, part.text, translation, part.spans)
-            self._known[key] = await self._model.desk.call(place)
+            self._known[key] = await self._model.worker.call(place)
         return self._known[key]
 
 

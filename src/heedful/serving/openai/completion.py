@@ -1,21 +1,32 @@
-"""One completion while it is written: text that is certain, in whole characters, up to its stop.
+"""Completions while they are written: text that is certain, in whole characters, up to its stop.
 
-Beside the text stand the tokens it is made of; several completions can be written side by side.
+Beside the text stand the tokens it is made of. Those of a request are written side by side, and given whole or as
+server-sent events.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import time
+import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, nullcontext
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
+from fastapi import Request
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
 from ...tasks.text_generator import Answer
+from ..errors import APIError, Json, as_api_error, error_response
 from ..models import Served
+from ..state import CLIENT_CLOSED, ServerState, cancel_on_disconnect
 from ..worker import Token
 from .logprobs import LogprobTracker, TokenLogprob
 from .parameters import CompletionParameters, Prompt
+from .schemas import Completion, CompletionChoice, Logprobs, Usage
 
 
 class StopSequences:
@@ -137,21 +148,21 @@ async def merged(sources: Sequence[AsyncGenerator[T, None]]) -> AsyncGenerator[t
 async def gathered(source: AsyncIterator[T]) -> AsyncGenerator[list[T], None]:
     """All that came while the last ones were being dealt with, together."""
     came: list[T] = []
-    bell = asyncio.Event()
+    arrival = asyncio.Event()
 
     async def carry() -> None:
         try:
             async for item in source:
                 came.append(item)
-                bell.set()
+                arrival.set()
         finally:
-            bell.set()
+            arrival.set()
 
     carrier = asyncio.create_task(carry())
     try:
         while came or not carrier.done():
-            await bell.wait()
-            bell.clear()
+            await arrival.wait()
+            arrival.clear()
             batch, came[:] = came[:], []
             if batch:
                 yield batch
@@ -192,13 +203,13 @@ class CompletionWriter:
     async def _at_once(self) -> TextDelta:
         """The same text for half the effort."""
         overrides = self._parameters.generation_overrides(self._seed)
-        ((answer,),) = await self._model.desk.candidates([self._prompt.text], **overrides)
+        ((answer,),) = await self._model.worker.candidates([self._prompt.text], **overrides)
         self.n_tokens, self.logprob = answer.n_tokens, answer.logprob
         return TextDelta(answer.text, (), finish_of(answer))
 
     async def _written(self, offset: int) -> AsyncGenerator[TextDelta, None]:
         shaping = TextShaper(self._parameters.stops, offset)
-        stream = self._model.desk.stream(self._prompt.text, **self._parameters.generation_overrides(self._seed))
+        stream = self._model.worker.stream(self._prompt.text, **self._parameters.generation_overrides(self._seed))
         async with aclosing(stream), aclosing(gathered(stream)) as batches:
             async for tokens in batches:
                 for token, mark in zip(tokens, await self._marks(tokens), strict=True):
@@ -223,3 +234,139 @@ class CompletionWriter:
 def finish_of(answer: Answer) -> Finish:
     """An answer that did not come to its end had no more room."""
     return "stop" if answer.finished else "length"
+
+
+class Completions:
+    """All that one request asks for."""
+
+    def __init__(self, model: Served, parameters: CompletionParameters, state: ServerState) -> None:
+        self._model, self._parameters, self._metrics = model, parameters, state.metrics
+        self._writings = [CompletionWriter(model, prompt, parameters, seed) for prompt, seed in parameters.draws()]
+        identity = f"{model.name} {model.created} {state.settings.precision}"
+        self._shell = Completion(
+            id=f"cmpl-{uuid.uuid4().hex}",
+            created=int(time.time()),
+            model=model.name,
+            system_fingerprint=f"fp_{hashlib.sha256(identity.encode()).hexdigest()[:12]}",
+            choices=[],
+        )
+
+    async def response(self) -> Completion:
+        """Everything at once; of more than were asked for, the most likely a token."""
+        deltas: list[list[TextDelta]] = [[] for _ in self._writings]
+        async with aclosing(self._bits()) as bits:
+            async for index, bit in bits:
+                deltas[index].append(bit)
+        choices = [self._choice(index, deltas[place]) for index, place in enumerate(self._best())]
+        return self._shell.model_copy(update={"choices": choices, "usage": self.usage})
+
+    async def events(self) -> AsyncGenerator[Completion, None]:
+        """TextDelta by bit, those of several choices mixed."""
+        async with aclosing(self._bits()) as bits:
+            async for index, bit in bits:
+                yield self._shell.model_copy(update={"choices": [self._choice(index, [bit])]})
+
+    def last(self) -> Completion:
+        """The event that only tells the usage."""
+        return self._shell.model_copy(update={"usage": self.usage})
+
+    @property
+    def usage(self) -> Usage:
+        """So far. A prompt counts once, however many completions it has."""
+        read = sum(len(prompt.ids) for prompt in self._parameters.prompts)
+        written = sum(writing.n_tokens for writing in self._writings)
+        return Usage(prompt_tokens=read, completion_tokens=written, total_tokens=read + written)
+
+    async def _bits(self) -> AsyncGenerator[tuple[int, TextDelta], None]:
+        async with aclosing(merged([writing.bits() for writing in self._writings])) as bits:
+            async for item in bits:
+                yield item
+        self._metrics.answered(self._model.name, items=len(self._writings), tokens=self.usage.completion_tokens)
+
+    def _best(self) -> list[int]:
+        """Of each prompt's completions, the places of the n to give."""
+        n, drawn = self._parameters.n, self._parameters.best_of
+        groups: list[Sequence[int]] = [range(first, first + drawn) for first in range(0, len(self._writings), drawn)]
+        if drawn > n:
+            mean = [writing.mean_logprob for writing in self._writings]
+            groups = [sorted(group, key=lambda place: -mean[place])[:n] for group in groups]
+        return [place for group in groups for place in group]
+
+    def _choice(self, index: int, bits: Sequence[TextDelta]) -> CompletionChoice:
+        marks, logprobs = [mark for bit in bits for mark in bit.marks], None
+        if self._parameters.logprobs is not None:
+            logprobs = Logprobs(
+                tokens=[mark.token for mark in marks],
+                token_logprobs=[mark.logprob for mark in marks],
+                top_logprobs=[mark.top for mark in marks] if self._parameters.logprobs else None,
+                text_offset=[mark.offset for mark in marks],
+            )
+        text = "".join(bit.text for bit in bits)
+        return CompletionChoice(index=index, text=text, logprobs=logprobs, finish_reason=bits[-1].finish)
+
+
+INTERNAL = APIError(500, "internal error")
+
+
+class Events(StreamingResponse):
+    """The first event, which is there, and the rest. It lets go of the model as soon as its client leaves."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, first: bytes, rest: AsyncGenerator[bytes, None]) -> None:
+        super().__init__(_chain(first, rest), headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
+        self._rest = rest
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await cancel_on_disconnect(Request(scope, receive), self.stream_response(send))
+        except APIError as refusal:
+            if refusal.status != CLIENT_CLOSED:
+                raise
+        finally:
+            await self._rest.aclose()
+
+
+async def events(request: Request, completions: Completions, *, usage: bool) -> Events:
+    """The response; what is refused before the first event is refused by its status."""
+    lines = _lines(request.url.path, completions, usage=usage)
+    try:
+        return Events(await cancel_on_disconnect(request, anext(lines)), lines)
+    except BaseException:
+        await lines.aclose()
+        raise
+
+
+async def _lines(path: str, completions: Completions, *, usage: bool) -> AsyncGenerator[bytes, None]:
+    begun = False
+    try:
+        async with aclosing(completions.events()) as item:
+            async for event in item:
+                yield _line(event, usage=usage)
+                begun = True
+    except Exception as error:
+        if not begun:
+            raise
+        refusal = as_api_error(error)
+        yield _data(bytes(error_response(path, refusal or INTERNAL).body))
+        if refusal is None:
+            raise
+        return
+    if usage:
+        yield _line(completions.last(), usage=True)
+    yield _data(b"[DONE]")
+
+
+def _line(event: Completion, *, usage: bool) -> bytes:
+    """Where the usage is asked for, every event has the field, and all but the last have null."""
+    return _data(bytes(Json(event.model_dump(exclude=None if usage else {"usage"})).body))
+
+
+def _data(content: bytes) -> bytes:
+    return b"data: " + content + b"\n\n"
+
+
+async def _chain(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for event in rest:
+        yield event

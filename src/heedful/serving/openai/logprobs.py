@@ -107,7 +107,7 @@ class LogprobTracker:
 
     def room(self) -> AbstractAsyncContextManager[None]:
         """Be within it from beginning to end: it waits while too many others are."""
-        return _replays.setdefault(self._model.desk, asyncio.Semaphore(REPLAYS)) if self._replays else nullcontext()
+        return _replays.setdefault(self._model.worker, asyncio.Semaphore(REPLAYS)) if self._replays else nullcontext()
 
     async def of_prompt(self) -> list[TokenLogprob]:
         """Its tokens, where they are echoed; others' answers go on while it is read."""
@@ -118,14 +118,14 @@ class LogprobTracker:
         places: list[TokenScores] = []
         for begin in range(1, len(ids), AT_ONCE):
             part = ids[begin : begin + AT_ONCE]
-            places += await self._model.desk.call(partial(self._replay.follow, part))
+            places += await self._model.worker.call(partial(self._replay.follow, part))
         return await asyncio.to_thread(self._named, places) if self._parameters.echo else []
 
     async def of(self, tokens: Sequence[Token]) -> list[TokenLogprob]:
         """Those that have just been written; where they stand is known to whoever shapes the text."""
         *before, self._last = self._last, *(token.id for token in tokens)
         if self._parameters.logprobs:
-            return await self._model.desk.call(partial(self._replayed, before, tokens))
+            return await self._model.worker.call(partial(self._replayed, before, tokens))
         pairs = zip(before, tokens, strict=True)
         return [TokenLogprob(self._name(last, token.id), token.logprob) for last, token in pairs]
 

@@ -16,7 +16,7 @@ from ...tasks.predictor import ItemError
 from ..errors import V1_ERRORS, APIError, Json
 from ..models import Served
 from ..state import ServerState, cancel_on_disconnect, requested_model, server_state
-from .completions import Completions, Events, events
+from .completion import Completions, Events, events
 from .parameters import CompletionParameters, listed
 from .schemas import (
     Completion,
@@ -35,7 +35,7 @@ async def embedded(request: EmbeddingRequest, model: Served, state: ServerState)
     inputs = listed(request.input, state.settings, "input")
     texts = await asyncio.to_thread(_texts, inputs, model.predictor)
     try:
-        vectors = await model.desk.predict(texts)
+        vectors = await model.worker.predict(texts)
     except ItemError as error:
         raise APIError(400, f"input {error.index + 1}: {error.reason}", param="input") from None
     size = len(vectors[0])

@@ -1,4 +1,4 @@
-// The server's public routes. What it refuses comes as a Refused, with a kind that words.js has a sentence for.
+// The server's public routes. What it refuses comes as a Refused, with a kind that the catalogs have a sentence for.
 // The server's key, where it wants one, is asked for in a box, kept until the tab closes, and nowhere else.
 
 import { el } from "./look/dom.js";

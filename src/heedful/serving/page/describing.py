@@ -5,8 +5,10 @@ The examples are texts that a model can read, in a language it seems to know.
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
@@ -17,77 +19,34 @@ from ...lens.parts import n_parameters
 from ..models import Served
 from ..settings import Settings
 
-SENTENCES = {
-    "en": (
-        "I am a student.",
-        "The cat is sleeping in the garden.",
-        "My friend bought a book yesterday.",
-        "Where did you learn to cook so well?",
-    ),
-    "ko": (
-        "나는 학생이다.",
-        "고양이가 정원에서 자고 있다.",
-        "친구가 어제 책을 샀다.",
-        "오늘은 날씨가 참 좋네요.",
-    ),
-    "de": ("Ich lese gern am Abend.", "Wo ist der Bahnhof?"),
-    "fr": ("J'aime lire le soir.", "Où est la gare ?"),
-    "es": ("Me gusta leer por la tarde.", "¿Dónde está la estación?"),
-    "ja": ("私は学生です。", "駅はどこですか。"),
-    "zh": ("我是学生。", "车站在哪里?"),
-}
-BEGINNINGS = ("Once upon a time", "The little door at the end of the garden", "옛날 옛적에", "오늘 아침")
-OPINIONS = (
-    "I enjoyed every minute of it.",
-    "It broke after two days, and nobody answered my letters.",
-    "기대했던 것보다 훨씬 좋았어요.",
-    "너무 실망스러워서 다시는 사지 않겠어요.",
-)
-PAIRS = (
-    ("A man is playing the guitar.", "Someone makes music."),
-    ("한 남자가 기타를 친다.", "누군가 음악을 연주한다."),
-)
-QUESTIONS = (
-    ("When did they leave?", "The family packed on Sunday. They left on Monday morning and came back a week later."),
-    ("훈민정음은 언제 반포되었나?", "세종대왕은 1443년에 훈민정음을 만들었고, 1446년에 반포했다."),
-)
-ENTITIES = ("Marie Curie was born in Warsaw and worked in Paris.", "세종대왕은 서울에서 태어났다.")
-GAPS = ("The cat sleeps on the {}.", "She drinks a cup of {} every morning.", "나는 {}에 간다.")
-MEANINGS = (
-    ("A cat is sleeping on the sofa.", "The kitten takes a nap.", "The train leaves at nine.", "When do we depart?"),
-    ("고양이가 소파에서 자고 있다.", "새끼 고양이가 낮잠을 잔다.", "기차는 아홉 시에 떠난다.", "언제 출발하나요?"),
-)
+EXAMPLES: dict[str, Any] = json.loads(Path(__file__).with_name("examples.json").read_text(encoding="utf-8"))
 
 
 def examples_for(predictor: Any) -> list[list[str]]:
     """Each a list of the texts it takes: one, two, or several to compare. None for what is not text."""
     settings = predictor.settings
+    sentences: dict[str, list[str]] = EXAMPLES["sentences"]
     match predictor.task:
         case "translation":
-            return _each(SENTENCES.get(settings.source.partition("-")[0], ()))
+            return [[text] for text in sentences.get(settings.source.partition("-")[0], ())]
         case "text-to-text":
-            return _read(predictor, _each(SENTENCES["en"] + SENTENCES["ko"]))
+            examples = sentences["en"] + sentences["ko"]
         case "language_model":
-            return _read(predictor, _each(BEGINNINGS))
+            examples = EXAMPLES["beginnings"]
         case "classification":
-            return _read(predictor, [list(pair) for pair in PAIRS] if settings.texts == 2 else _each(OPINIONS))
+            examples = EXAMPLES["pairs" if settings.texts == 2 else "opinions"]
         case "question-answering":
-            return _read(predictor, [list(pair) for pair in QUESTIONS])
+            examples = EXAMPLES["questions"]
         case "tagging":
-            return _read(predictor, _each(ENTITIES))
+            examples = EXAMPLES["entities"]
         case "masked":
-            return _read(predictor, _each(tuple(text.format(settings.mask) for text in GAPS)))
+            examples = [text.format(settings.mask) for text in EXAMPLES["gaps"]]
         case "embedding":
-            return _read(predictor, [list(texts) for texts in MEANINGS])
-    return []
-
-
-def _each(texts: tuple[str, ...]) -> list[list[str]]:
-    return [[text] for text in texts]
-
-
-def _read(predictor: Any, offered: list[list[str]]) -> list[list[str]]:
-    return [texts for texts in offered if all(_knows(predictor.tokenizer, text) for text in texts)]
+            examples = EXAMPLES["meanings"]
+        case _:
+            return []
+    each = [[texts] if isinstance(texts, str) else texts for texts in examples]
+    return [texts for texts in each if all(_knows(predictor.tokenizer, text) for text in texts)]
 
 
 def _knows(tokenizer: Any, text: str) -> bool:

@@ -70,22 +70,15 @@ export function examples({ speech }, list, choose, named = (one) => one) {
   return { root, offer };
 }
 
-// Below an answer, once there is one: a button that copies it.
-export const copyRow = (context, text) => el("div", { class: "acts", hidden: true }, copyButton(context, text));
-
-// A button that copies a text and says so.
-function copyButton({ speech }, text) {
+// Below an answer, once there is one: a button that copies it and says so.
+export function copyRow({ speech }, text) {
   const button = speech.say("button", "copy", {}, { type: "button", class: "small" });
+  const say = (key) => (button.textContent = speech.t((button.dataset.say = key)));
   button.addEventListener("click", async () => {
-    const done = await copied(text());
-    button.dataset.say = done ? "copied" : "copyFailed";
-    button.textContent = speech.t(button.dataset.say);
-    setTimeout(() => {
-      button.dataset.say = "copy";
-      button.textContent = speech.t("copy");
-    }, 1600);
+    say((await copied(text())) ? "copied" : "copyFailed");
+    setTimeout(() => say("copy"), 1600);
   });
-  return button;
+  return el("div", { class: "acts", hidden: true }, button);
 }
 
 // Browsers give the clipboard to secure pages only; a server in the house is often none.
@@ -249,4 +242,25 @@ export function inside(context) {
   }
 
   return { root, offer };
+}
+
+// A tool that asks a model about the texts in its boxes. `show(answer, input)` puts what the model says on the page;
+// `label(texts)` names an example, and what can be looked into.
+export function textTool(root, context, { task, verb, boxes, show, answers, foot, label = (texts) => texts.join(" · ") }) {
+  const { api, model } = context;
+  const look = inside(context);
+
+  async function ask(signal) {
+    const empty = boxes.find((box) => !box.input.value.trim());
+    if (empty) return empty.input.focus();
+    const texts = boxes.map((box) => box.input.value);
+    const input = texts.length > 1 ? texts : texts[0];
+    show(await api.predict(model.name, input, signal), input);
+    look.offer([{ label: label(texts), name: model.name, body: { input } }]);
+  }
+
+  const form = asking(context, verb, ask);
+  const fill = (texts) => boxes.forEach((box, place) => box.put(texts[place] ?? ""));
+  const tries = examples(context, model.examples, (one) => (fill(one), form.run()), label);
+  layout(root, context, task, form, { question: boxes.map((box) => box.root), foot, answers, below: [tries, look] });
 }

@@ -1,6 +1,6 @@
 // Tools for models that write: translate a text, continue it, or answer it with another.
 
-import { asking, copyRow, examples, icon, inside, layout, newId, slider, textBox } from "./form.js";
+import { asking, copyRow, examples, icon, inside, layout, newId, slider, textBox, textTool } from "./form.js";
 import { clear, el } from "./look/dom.js";
 
 const AUTO = "auto";
@@ -165,21 +165,13 @@ export function continueText(root, context) {
 
 // Rewrite: a text is answered with another, whatever the model was taught to do.
 export function rewrite(root, context) {
-  const { api, model } = context;
-  const text = textBox(context, "text-to-text");
   const answer = el("p", { class: "answer", dir: "auto", "aria-live": "polite" });
   const tools = copyRow(context, () => answer.textContent);
-  const look = inside(context);
-
-  async function ask(signal) {
-    const input = text.input.value;
-    if (!input.trim()) return text.input.focus();
-    answer.textContent = (await api.predict(model.name, input, signal)).text;
-    tools.hidden = false;
-    look.offer([{ label: input, name: model.name, body: { input } }]);
-  }
-
-  const form = asking(context, "rewrite", ask);
-  const tries = examples(context, model.examples.map(([first]) => first), (one) => (text.put(one), form.run()));
-  layout(root, context, "text-to-text", form, { question: text.root, answers: [answer, tools], below: [tries, look] });
+  textTool(root, context, {
+    task: "text-to-text", verb: "rewrite", boxes: [textBox(context, "text-to-text")], answers: [answer, tools],
+    show: ({ text }) => {
+      answer.textContent = text;
+      tools.hidden = false;
+    },
+  });
 }

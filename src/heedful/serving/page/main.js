@@ -4,7 +4,8 @@ import { createApi, Refused } from "./api.js";
 import { forecast } from "./forecast.js";
 import { continueText, rewrite, translate } from "./generation.js";
 import { classifyImage } from "./image.js";
-import { el, svg } from "./look/dom.js";
+import { el } from "./look/dom.js";
+import { brand, store, stored, themeIcon } from "./look/shell.js";
 import { createState } from "./look/state.js";
 import { classify, compare, fillGaps } from "./reading.js";
 import { answerQuestion, tagText } from "./spans.js";
@@ -14,24 +15,7 @@ import { complaint, createSpeech } from "./speech.js";
 // the address.
 const ALLOWED = { language: ["en", "ko"], theme: ["light", "dark"] };
 
-// A browser may be told to keep nothing.
-function stored(key) {
-  try {
-    const value = localStorage.getItem(`heedful.${key}`);
-    return ALLOWED[key].includes(value) ? value : null;
-  } catch {
-    return null;
-  }
-}
-
-function store(key, value) {
-  try {
-    localStorage.setItem(`heedful.${key}`, value);
-  } catch {
-    // Not remembered: the page works all the same.
-  }
-}
-
+const remembered = (key) => (ALLOWED[key].includes(stored(key)) ? stored(key) : null);
 const spoken = () => navigator.languages.map((tag) => tag.slice(0, 2)).find((tag) => ALLOWED.language.includes(tag));
 const darkness = matchMedia("(prefers-color-scheme: dark)");
 
@@ -46,8 +30,8 @@ function named() {
 
 function firstChoice() {
   return {
-    language: stored("language") ?? spoken() ?? "en",
-    theme: stored("theme") ?? (darkness.matches ? "dark" : "light"),
+    language: remembered("language") ?? spoken() ?? "en",
+    theme: remembered("theme") ?? (darkness.matches ? "dark" : "light"),
     tool: named(),
   };
 }
@@ -64,29 +48,15 @@ function remember(state) {
     if (location.hash !== "#tool") state.set({ tool: named() }); // that one is the way past the bar
   });
   darkness.addEventListener("change", () => {
-    if (!stored("theme")) state.set({ theme: darkness.matches ? "dark" : "light" });
+    if (!remembered("theme")) state.set({ theme: darkness.matches ? "dark" : "light" });
   });
 }
 
 // The bar: whose page this is, its language, its light.
-
-// Many lines that meet in one: what attention does.
-function brand() {
-  const lines = [3, 7.5, 12, 16.5, 21].map((y, row) => svg("path", {
-    d: `M2 ${y}C12 ${y} 12 12 20 12`, fill: "none", stroke: "currentColor", "stroke-linecap": "round",
-    "stroke-width": row === 1 ? 2.4 : 1, opacity: row === 1 ? 1 : 0.55,
-  }));
-  const dot = svg("circle", { cx: 20, cy: 12, r: 2.6, fill: "currentColor" });
-  return el("span", { class: "brand" },
-    svg("svg", { viewBox: "0 0 24 24", width: 22, height: 22, "aria-hidden": "true" }, lines, dot), "Heedful");
-}
-
 function themeButton({ state, speech }) {
   const button = el("button", {
     type: "button", class: "icon", onclick: () => state.set({ theme: state.get("theme") === "dark" ? "light" : "dark" }),
-  }, svg("svg", { viewBox: "0 0 20 20", width: 18, height: 18, "aria-hidden": "true" },
-    svg("circle", { cx: 10, cy: 10, r: 7.25, fill: "none", stroke: "currentColor", "stroke-width": 1.5 }),
-    svg("path", { d: "M10 4.5a5.5 5.5 0 0 1 0 11z", fill: "currentColor" })));
+  }, themeIcon());
   const name = () => speech.named(button, state.get("theme") === "dark" ? "toLight" : "toDark");
   name();
   state.on(["theme", "language"], name);

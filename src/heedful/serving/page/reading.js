@@ -1,32 +1,20 @@
 // Tools for models that read: classify a text, fill its gaps, or compare sentences.
 
-import { asking, bars, copyRow, examples, icon, inside, layout, textBox } from "./form.js";
+import { asking, bars, copyRow, icon, inside, layout, textBox, textTool } from "./form.js";
 import { ink, shade } from "./look/color.js";
 import { clear, el } from "./look/dom.js";
 
 // Classify a text, or two that belong together.
 export function classify(root, context) {
-  const { api, model } = context;
-  const boxes = model.texts === 2
-    ? [textBox(context, "first", { rows: 2 }), textBox(context, "second", { rows: 2 })]
-    : [textBox(context, "classification")];
-  const answer = el("div", { class: "answer", "aria-live": "polite" });
-  const look = inside(context);
-
-  async function ask(signal) {
-    const texts = boxes.map((box) => box.input.value);
-    const empty = boxes.find((box) => !box.input.value.trim());
-    if (empty) return empty.input.focus();
-    const input = texts.length === 2 ? texts : texts[0];
-    const { labels } = await api.predict(model.name, input, signal);
-    bars(context, answer, labels, { scores: model.scores });
-    look.offer([{ label: texts.join(" · "), name: model.name, body: { input } }]);
-  }
-
-  const form = asking(context, "classify", ask);
-  const fill = (texts) => boxes.forEach((box, place) => box.put(texts[place] ?? ""));
-  const tries = examples(context, model.examples, (one) => (fill(one), form.run()), (one) => one.join(" · "));
-  layout(root, context, "classification", form, { question: boxes.map((box) => box.root), answers: answer, below: [tries, look] });
+  const { model } = context;
+  const answers = el("div", { class: "answer", "aria-live": "polite" });
+  textTool(root, context, {
+    task: "classification", verb: "classify", answers,
+    boxes: model.texts === 2
+      ? [textBox(context, "first", { rows: 2 }), textBox(context, "second", { rows: 2 })]
+      : [textBox(context, "classification")],
+    show: ({ labels }) => bars(context, answers, labels, { scores: model.scores }),
+  });
 }
 
 // The text with the first guess in each gap, marked. A guess that begins with no space goes on with the word before it.
@@ -43,12 +31,11 @@ function filled(text, mask, gaps) {
 
 // Fill gaps: the model guesses the words that are missing.
 export function fillGaps(root, context) {
-  const { api, model, speech } = context;
+  const { model, speech } = context;
   const text = textBox(context, "masked");
   const answer = el("p", { class: "answer", dir: "auto", "aria-live": "polite" });
   const guesses = el("div", { class: "guesses" });
   const tools = copyRow(context, () => answer.textContent);
-  const look = inside(context);
   const insert = speech.say("button", "insertGap", { mask: model.mask }, { type: "button", class: "small" });
   insert.addEventListener("click", () => {
     const { selectionStart, selectionEnd } = text.input;
@@ -57,10 +44,7 @@ export function fillGaps(root, context) {
     text.input.focus();
   });
 
-  async function ask(signal) {
-    const input = text.input.value;
-    if (!input.trim()) return text.input.focus();
-    const { gaps } = await api.predict(model.name, input, signal);
+  function show({ gaps }, input) {
     clear(answer).append(...filled(input, model.mask, gaps));
     clear(guesses).append(...gaps.map((gap) => {
       const list = el("div", {});
@@ -68,14 +52,8 @@ export function fillGaps(root, context) {
       return list;
     }));
     tools.hidden = false;
-    look.offer([{ label: input, name: model.name, body: { input } }]);
   }
-
-  const form = asking(context, "fill", ask);
-  const tries = examples(context, model.examples.map(([first]) => first), (one) => (text.put(one), form.run()));
-  layout(root, context, "masked", form, {
-    question: text.root, foot: insert, answers: [answer, guesses, tools], below: [tries, look],
-  });
+  textTool(root, context, { task: "masked", verb: "fill", boxes: [text], show, foot: insert, answers: [answer, guesses, tools] });
 }
 
 const MOST = 8;

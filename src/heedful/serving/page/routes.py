@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import json
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -83,7 +84,7 @@ class LookAt(BaseModel):
 
 
 async def look(served: Served, body: LookAt, settings: Settings) -> str:
-    """The page. The model does it at its desk, between other people's answers."""
+    """The page. The model's worker does it, between other people's answers."""
     if not settings.look:
         raise APIError(403, "this server does not let clients look inside its models")
     predictor = served.predictor
@@ -92,7 +93,7 @@ async def look(served: Served, body: LookAt, settings: Settings) -> str:
         (item,) = await asyncio.to_thread(as_inputs, predictor, [body.input], settings)
     except ItemError as error:
         raise APIError(400, error.reason, param="input") from None
-    return await served.desk.call(lambda: _page(served, item, body.language, overrides))
+    return await served.worker.call(lambda: _page(served, item, body.language, overrides))
 
 
 def _page(served: Served, item: Any, language: Language, overrides: dict[str, Any]) -> str:
@@ -137,11 +138,14 @@ def _check_tokens(predictor: Any, item: Any, overrides: dict[str, Any]) -> None:
 
 HERE, LOOK = Path(__file__).parent, Path(look_page.__file__).parent
 KINDS = {".js": "text/javascript", ".css": "text/css"}
-SHARED = ("script/dom.js", "script/state.js", "script/i18n.js", "script/color.js")
+SHARED = ("script/shell.js", "script/dom.js", "script/state.js", "script/i18n.js", "script/color.js")
 GROUND = ("style/1-ground.css", "style/2-bar.css")
+CATALOGS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(HERE.glob("locales/*.json"))}
 # Every file that is given out, by the name it has in the address; no other name leads anywhere.
-FILES = {path.name: path for path in sorted(HERE.iterdir()) if path.suffix in KINDS} | {
-    f"look/{path.name}": path for path in (LOOK / name for name in SHARED + GROUND)
+FILES = {
+    **{path.name: path.read_bytes() for path in sorted(HERE.iterdir()) if path.suffix in KINDS},
+    **{f"look/{path.name}": path.read_bytes() for path in (LOOK / name for name in SHARED + GROUND)},
+    "messages.js": f"export const messages = {json.dumps(CATALOGS, ensure_ascii=False)};\n".encode(),
 }
 
 router = APIRouter(tags=["page"])
@@ -165,8 +169,7 @@ def file(name: str) -> Response:
     """A script or a style sheet of the page."""
     if name not in FILES:
         raise APIError(404, "there is no such file")
-    path = FILES[name]
-    return Response(path.read_bytes(), media_type=KINDS[path.suffix], headers=page_headers())
+    return Response(FILES[name], media_type=KINDS[Path(name).suffix], headers=page_headers())
 
 
 @router.get("/look/{model}", response_class=HTMLResponse, responses=PLAIN_ERRORS)

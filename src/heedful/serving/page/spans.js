@@ -1,6 +1,6 @@
 // Tools for models that mark parts of a text: the answer to a question, or the entities of a text.
 
-import { asking, examples, inside, layout, textBox } from "./form.js";
+import { textBox, textTool } from "./form.js";
 import { clear, el } from "./look/dom.js";
 
 const percent = (speech, value) => speech.number(value, { style: "percent", maximumFractionDigits: 1 });
@@ -19,46 +19,27 @@ function marked(text, spans, note) {
 
 // Find the answer to a question in a text.
 export function answerQuestion(root, context) {
-  const { api, model, speech } = context;
-  const boxes = [textBox(context, "question", { rows: 1 }), textBox(context, "passage", { rows: 5 })];
-  const answer = el("p", { class: "answer", dir: "auto", "aria-live": "polite" });
-  const look = inside(context);
-
-  async function ask(signal) {
-    const empty = boxes.find((box) => !box.input.value.trim());
-    if (empty) return empty.input.focus();
-    const input = boxes.map((box) => box.input.value);
-    const found = await api.predict(model.name, input, signal);
-    const note = () => el("small", {}, ` ${percent(speech, found.probability)} `);
-    clear(answer).append(...(found.start === null ? [speech.say("em", "noAnswer")] : marked(input[1], [found], note)));
-    look.offer([{ label: input[0], name: model.name, body: { input } }]);
-  }
-
-  const form = asking(context, "find", ask);
-  const fill = (texts) => boxes.forEach((box, place) => box.put(texts[place] ?? ""));
-  const tries = examples(context, model.examples, (one) => (fill(one), form.run()), (one) => one[0]);
-  layout(root, context, "question-answering", form, {
-    question: boxes.map((box) => box.root), answers: answer, below: [tries, look],
+  const { speech } = context;
+  const answers = el("p", { class: "answer", dir: "auto", "aria-live": "polite" });
+  textTool(root, context, {
+    task: "question-answering", verb: "find", answers, label: ([question]) => question,
+    boxes: [textBox(context, "question", { rows: 1 }), textBox(context, "passage", { rows: 5 })],
+    show: (found, [, passage]) => {
+      const note = () => el("small", {}, ` ${percent(speech, found.probability)} `);
+      clear(answers).append(...(found.start === null ? [speech.say("em", "noAnswer")] : marked(passage, [found], note)));
+    },
   });
 }
 
 // Mark the entities of a text, or the tag of each of its words.
 export function tagText(root, context) {
-  const { api, model, speech } = context;
-  const text = textBox(context, "tagging");
-  const answer = el("p", { class: "answer", dir: "auto", "aria-live": "polite" });
-  const look = inside(context);
-
-  async function ask(signal) {
-    const input = text.input.value;
-    if (!input.trim()) return text.input.focus();
-    const { spans } = await api.predict(model.name, input, signal);
-    const note = (span) => el("small", { title: percent(speech, span.probability) }, ` ${span.label} `);
-    clear(answer).append(...(spans.length ? marked(input, spans, note) : [speech.say("em", "noSpans")]));
-    look.offer([{ label: input, name: model.name, body: { input } }]);
-  }
-
-  const form = asking(context, "tag", ask);
-  const tries = examples(context, model.examples.map(([first]) => first), (one) => (text.put(one), form.run()));
-  layout(root, context, "tagging", form, { question: text.root, answers: answer, below: [tries, look] });
+  const { speech } = context;
+  const answers = el("p", { class: "answer", dir: "auto", "aria-live": "polite" });
+  textTool(root, context, {
+    task: "tagging", verb: "tag", boxes: [textBox(context, "tagging")], answers,
+    show: ({ spans }, input) => {
+      const note = (span) => el("small", { title: percent(speech, span.probability) }, ` ${span.label} `);
+      clear(answers).append(...(spans.length ? marked(input, spans, note) : [speech.say("em", "noSpans")]));
+    },
+  });
 }

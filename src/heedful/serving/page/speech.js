@@ -2,13 +2,13 @@
 
 import { el } from "./look/dom.js";
 import { translator } from "./look/i18n.js";
-import { words } from "./words.js";
+import { messages } from "./messages.js";
 
 const ATTRIBUTES = ["alt", "aria-label", "placeholder", "title"];
 const LARGE = 100_000; // from here on 1.2M is said
 
 export function createSpeech(state) {
-  const t = translator([words], state);
+  const t = translator([messages], state);
   const number = (value, options = {}) => new Intl.NumberFormat(state.get("language"), options).format(value);
   const written = (value) => typeof value !== "number" ? value
     : number(value, value < LARGE ? {} : { notation: "compact", maximumSignificantDigits: 3 });
@@ -25,7 +25,7 @@ export function createSpeech(state) {
     }
   }
 
-  // An element that says a sentence of words.js; {n} in it comes from the values.
+  // An element that says a sentence of the catalogs; {n} in it comes from the values.
   function say(tag, key, values = {}, attributes = {}) {
     return el(tag, { "data-say": key, "data-say-with": JSON.stringify(values), ...attributes }, told(key, values));
   }

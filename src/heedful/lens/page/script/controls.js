@@ -1,6 +1,7 @@
 // The bar that stays in reach: which attention, layer and head; how it is told; how it looks.
 import { attentionOf, headsOf, kindOf, ofKind, sameLayer } from "./choice.js";
-import { clear, dropdown, el, set, showLists, svg } from "./dom.js";
+import { clear, dropdown, el, set, showLists } from "./dom.js";
+import { store, stored, themeIcon } from "./shell.js";
 
 export function pickers({ doc, state, t }) {
   const root = el("div", { class: "pickers", role: "group" });
@@ -28,12 +29,6 @@ function pair(state, key, label, options) {
     type: "button", "aria-pressed": String(state.get(key) === value), lang: key === "language" ? value : null,
     "data-set": `${key}:${value}`, onclick: () => state.set({ [key]: value }),
   }, text)));
-}
-
-function themeIcon() {
-  return svg("svg", { viewBox: "0 0 20 20", width: 18, height: 18, "aria-hidden": "true" },
-    svg("circle", { cx: 10, cy: 10, r: 7.25, fill: "none", stroke: "currentColor", "stroke-width": 1.5 }),
-    svg("path", { d: "M10 4.5a5.5 5.5 0 0 1 0 11z", fill: "currentColor" }));
 }
 
 export function switches({ state, t, levels }, openHelp) {
@@ -112,23 +107,6 @@ export function listen({ doc, state, levels }, openHelp) {
 const KEPT = ["level", "language", "theme"];
 const SHARED = [...KEPT, "attention", "head", "step", "view"];
 const ALLOWED = { language: ["en", "ko"], theme: ["light", "dark"] };
-
-// A page from a file, or a browser that keeps nothing, may refuse.
-function stored(key) {
-  try {
-    return localStorage.getItem(`heedful.${key}`);
-  } catch {
-    return null;
-  }
-}
-
-function store(key, value) {
-  try {
-    localStorage.setItem(`heedful.${key}`, value);
-  } catch {
-    // Not remembered: the page works all the same.
-  }
-}
 
 function readable(key, text, doc, levels) {
   if (text === null) return undefined;

@@ -1,9 +1,10 @@
 // The page around the views: the bar, the header, the list of views, the help; the same for a look and for a report.
 import { createArrays } from "./arrays.js";
 import { fromAddress, listen, remember, remembered, switches } from "./controls.js";
-import { clear, el, svg } from "./dom.js";
+import { clear, el } from "./dom.js";
 import { section, translator } from "./i18n.js";
 import { arriveWhenNear, panel } from "./panels.js";
+import { brand } from "./shell.js";
 import { createState } from "./state.js";
 
 const HELD = 1500;
@@ -111,17 +112,6 @@ function dress(state) {
   put();
   state.on(["theme", "language", "level"], put);
   paper.addEventListener("change", () => state.tell("theme"));
-}
-
-// Many lines that meet in one: what attention does.
-function brand() {
-  const lines = [3, 7.5, 12, 16.5, 21].map((y, row) => svg("path", {
-    d: `M2 ${y}C12 ${y} 12 12 20 12`, fill: "none", stroke: "currentColor", "stroke-linecap": "round",
-    "stroke-width": row === 1 ? 2.4 : 1, opacity: row === 1 ? 1 : 0.55,
-  }));
-  const dot = svg("circle", { cx: 20, cy: 12, r: 2.6, fill: "currentColor" });
-  return el("span", { class: "brand" },
-    svg("svg", { viewBox: "0 0 24 24", width: 22, height: 22, "aria-hidden": "true" }, lines, dot), "Heedful");
 }
 
 // A sentence of the shell that follows the language.
