@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
@@ -28,6 +29,8 @@ SMALL = {  # settings after those of a page, which they overrule
     "text-to-text": (*BOTH_SIDES, "tokenizer.vocab_size=300", "generation.max_new_tokens=4"),
     "language_model": (*ONE_LAYER, "max_length=16", "tokenizer.vocab_size=300", "generation.max_new_tokens=8"),
     "classification": (*ONE_LAYER, "max_length=32", "tokenizer.vocab_size=300"),
+    "question-answering": (*ONE_LAYER, "max_length=64", "tokenizer.vocab_size=300"),
+    "tagging": (*ONE_LAYER, "max_length=64", "tokenizer.vocab_size=300"),
     "masked": (*ONE_LAYER, "max_length=32", "tokenizer.vocab_size=300"),
     "images": (*ONE_LAYER, "patch_size=4"),
     "forecasting": (*ONE_LAYER, "data.split=[0.7, 0.1, 0.2]"),
@@ -69,7 +72,7 @@ def run(words: list[str]) -> None:
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file that the pages name."""
     monkeypatch.chdir(tmp_path)
-    for make in (texts, series, images, bert):
+    for make in (texts, questions, series, images, bert):
         make(tmp_path)
 
 
@@ -102,6 +105,24 @@ def texts(folder: Path) -> None:
         shutil.copy(folder / same, folder / name)
     (settings,) = blocks(page("language-models"), "yaml")
     write(folder / "nanogpt.yaml", settings)
+
+
+def questions(folder: Path) -> None:
+    """Questions about sentences, and words with tags: every dog of a sentence is an answer and an entity."""
+    for seed, (squad, conll) in enumerate((("squad", "train"), ("test-squad", "test"))):
+        contexts = [f"{line} and a dog" for line in sentences(60, seed)]
+        entries = [
+            {"question": f"Who is number {n}?", "answers": [{"text": "dog", "answer_start": context.index("dog")}]}
+            for n, context in enumerate(contexts)
+        ]
+        passages = [{"context": context, "qas": [entry]} for context, entry in zip(contexts, entries, strict=True)]
+        (folder / f"{squad}.json").write_text(json.dumps({"data": [{"paragraphs": passages}]}), encoding="utf-8")
+        tags = {"dog": "B-ANIMAL"}
+        write(
+            folder / f"{conll}.conll",
+            *(f"{word} {tags.get(word, 'O')}" if word else "" for line in contexts for word in [*line.split(), ""]),
+        )
+    write(folder / "questions.tsv", "Who is it?\tthe story of a dog", "Who was there?\tone man and his dog")
 
 
 def series(folder: Path) -> None:
