@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
+from heedful import tasks
 from heedful.families import build, config_of, write_checkpoint
 from heedful.tasks.images.predictor import png
 from heedful.tasks.registry import TRAINED
@@ -188,3 +189,20 @@ def test_every_task_has_its_row_and_its_commands() -> None:
     trained = [words[2] for words in commands(shown) if words[1] == "train"]
     assert set(trained) == TRAINED.keys()
     assert {words[1] for words in commands(shown)} == {"train", "predict", "evaluate", "import"}
+
+
+@pytest.mark.parametrize("block", blocks(page("add-a-task"), "python"))
+def test_the_code_of_a_task_shown_is_the_code_there_is(block: str) -> None:
+    first, _, code = block.partition("\n")
+    source = (Path(tasks.__file__).parents[1] / first.removeprefix("# ")).read_text(encoding="utf-8")
+    place = 0
+    for part in re.split(r"^ *# …\n", code, flags=re.M):
+        place = source.find(part, place)
+        assert place >= 0, f"{first} does not have, in this order:\n{part}"
+
+
+def test_every_file_that_a_new_task_needs_exists() -> None:
+    paths = re.findall(r"`((?:tasks|cli|serving|core|data|families|tests)/[\w./]+)`", page("add-a-task"))
+    roots = DOCS.parent, Path(tasks.__file__).parents[1]
+    assert len(paths) > 10
+    assert [path for path in paths if not any((root / path).exists() for root in roots)] == []
