@@ -96,8 +96,6 @@ def tasks() -> dict[tuple[str, str], str]:
     for tag, family in FAMILIES.items():
         known = dict(reversed(family.published.architectures)) if family.published else {}  # the first of a name counts
         for name, implied in known.items():
-            if implied.get("head") in ("span", "token-classes"):
-                continue  # they have weights and heads here; a task is not among those of `heedful import`
             config = family.config(**implied)
             with torch.device("meta"):
                 found[tag, name] = _own_task(Imported(family.build(config), config, GenerationDefaults()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
+from heedful import tasks
 from heedful.families import build, config_of, write_checkpoint
 from heedful.tasks.images.predictor import png
 from heedful.tasks.registry import TRAINED
@@ -28,6 +30,8 @@ SMALL = {  # settings after those of a page, which they overrule
     "text-to-text": (*BOTH_SIDES, "tokenizer.vocab_size=300", "generation.max_new_tokens=4"),
     "language_model": (*ONE_LAYER, "max_length=16", "tokenizer.vocab_size=300", "generation.max_new_tokens=8"),
     "classification": (*ONE_LAYER, "max_length=32", "tokenizer.vocab_size=300"),
+    "question-answering": (*ONE_LAYER, "max_length=64", "tokenizer.vocab_size=300"),
+    "tagging": (*ONE_LAYER, "max_length=64", "tokenizer.vocab_size=300"),
     "masked": (*ONE_LAYER, "max_length=32", "tokenizer.vocab_size=300"),
     "images": (*ONE_LAYER, "patch_size=4"),
     "forecasting": (*ONE_LAYER, "data.split=[0.7, 0.1, 0.2]"),
@@ -69,7 +73,7 @@ def run(words: list[str]) -> None:
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file that the pages name."""
     monkeypatch.chdir(tmp_path)
-    for make in (texts, series, images, bert):
+    for make in (texts, questions, series, images, bert):
         make(tmp_path)
 
 
@@ -102,6 +106,24 @@ def texts(folder: Path) -> None:
         shutil.copy(folder / same, folder / name)
     (settings,) = blocks(page("language-models"), "yaml")
     write(folder / "nanogpt.yaml", settings)
+
+
+def questions(folder: Path) -> None:
+    """Questions about sentences, and words with tags: every dog of a sentence is an answer and an entity."""
+    for seed, (squad, conll) in enumerate((("squad", "train"), ("test-squad", "test"))):
+        contexts = [f"{line} and a dog" for line in sentences(60, seed)]
+        entries = [
+            {"question": f"Who is number {n}?", "answers": [{"text": "dog", "answer_start": context.index("dog")}]}
+            for n, context in enumerate(contexts)
+        ]
+        passages = [{"context": context, "qas": [entry]} for context, entry in zip(contexts, entries, strict=True)]
+        (folder / f"{squad}.json").write_text(json.dumps({"data": [{"paragraphs": passages}]}), encoding="utf-8")
+        tags = {"dog": "B-ANIMAL"}
+        write(
+            folder / f"{conll}.conll",
+            *(f"{word} {tags.get(word, 'O')}" if word else "" for line in contexts for word in [*line.split(), ""]),
+        )
+    write(folder / "questions.tsv", "Who is it?\tthe story of a dog", "Who was there?\tone man and his dog")
 
 
 def series(folder: Path) -> None:
@@ -167,3 +189,20 @@ def test_every_task_has_its_row_and_its_commands() -> None:
     trained = [words[2] for words in commands(shown) if words[1] == "train"]
     assert set(trained) == TRAINED.keys()
     assert {words[1] for words in commands(shown)} == {"train", "predict", "evaluate", "import"}
+
+
+@pytest.mark.parametrize("block", blocks(page("add-a-task"), "python"))
+def test_the_code_of_a_task_shown_is_the_code_there_is(block: str) -> None:
+    first, _, code = block.partition("\n")
+    source = (Path(tasks.__file__).parents[1] / first.removeprefix("# ")).read_text(encoding="utf-8")
+    place = 0
+    for part in re.split(r"^ *# …\n", code, flags=re.M):
+        place = source.find(part, place)
+        assert place >= 0, f"{first} does not have, in this order:\n{part}"
+
+
+def test_every_file_that_a_new_task_needs_exists() -> None:
+    paths = re.findall(r"`((?:tasks|cli|serving|core|data|families|tests)/[\w./]+)`", page("add-a-task"))
+    roots = DOCS.parent, Path(tasks.__file__).parents[1]
+    assert len(paths) > 10
+    assert [path for path in paths if not any((root / path).exists() for root in roots)] == []
