@@ -5,19 +5,23 @@ Shapes: N lines, U different texts among them, D d_model.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import ClassVar, NamedTuple
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from ..config import Config
+from ..data.published_tokenizer import NAME, PublishedTokenizer
 from ..data.readers.files import Line
 from ..errors import ConfigError, DataError
+from ..families import Imported
 from .predictor import OutputKind
+from .sentence_transformers import Pooling, lowers_case, pooling_files, pooling_of
 from .text_encoder import Text, TextEncoderPredictor
 
 CHUNK = 1024  # texts that are read together
@@ -36,6 +40,7 @@ class Embedder(TextEncoderPredictor[list[float]]):
     """What `heedful.load` gives for an embedder's bundle; its model's head says how tokens become one vector."""
 
     task: ClassVar[str] = "embedding"
+    head: ClassVar[str] = "mean"
     settings_class: ClassVar[type[Config]] = EmbedderSettings
     output_kind: ClassVar[OutputKind] = "vector"
     accepts_pairs: ClassVar[bool] = True
@@ -46,6 +51,18 @@ class Embedder(TextEncoderPredictor[list[float]]):
             (F.normalize(output, dim=-1) if self.settings.normalised else output).tolist()
             for output in self.outputs(texts)
         ]
+
+    @classmethod
+    def checkpoint_settings(cls, checkpoint: Imported, folder: Path, tokenizer: PublishedTokenizer) -> EmbedderSettings:
+        """Whether vectors have length one, as sentence-transformers says it."""
+        if lowers_case(folder) and tokenizer.encode("A") != tokenizer.encode("a"):
+            raise ConfigError(f"{folder}: do_lower_case is set, which its {NAME} does not do; that is not supported")
+        return EmbedderSettings(normalised=pooling_of(folder).normalised)
+
+    def hf_files(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of sentence-transformers."""
+        ours: Any = self.config
+        return pooling_files(Pooling(ours.head, self.settings.normalised), ours.d_model)
 
 
 class Match(NamedTuple):

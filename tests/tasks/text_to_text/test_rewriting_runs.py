@@ -15,7 +15,7 @@ import heedful
 from heedful.config import read_mapping
 from heedful.data.tokenizer import END, PAD, START
 from heedful.errors import ConfigError, DataError
-from heedful.tasks.publishing import export_huggingface
+from heedful.tasks.hf_export import export_huggingface
 from heedful.tasks.rouge import rouge
 from heedful.tasks.run import Files, TooLittleDataError, train
 from heedful.tasks.text_to_text import CutWarning, TextToTextSettings

@@ -35,9 +35,9 @@ from ..predictor import ItemError
 from ..run import DataReport, Files, TrainingData
 from ..run.task import DATA, Split
 from ..scoring import Score
-from ..text_encoder import LABELS, Text, TextEncoderConfig, TextEncoderTask, read_labels, uses_segments
+from ..text_encoder import LABELS, Text, TextEncoderConfig, TextEncoderTask, display_text, read_labels, uses_segments
 from .data import encoded, labels_of, number_of, split_labelled, targets
-from .predictor import Classifier, ClassifierSettings, attention_map, display_text
+from .predictor import Classifier, ClassifierSettings, attention_map
 
 SAMPLES = 200  # validation texts that metrics.json shows
 MAX_TITLE_LABELS = 12
