@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -20,7 +19,7 @@ from ..data.published_tokenizer import NAME, PublishedTokenizer
 from ..data.readers.files import Line
 from ..errors import ConfigError, DataError
 from ..families import Imported
-from .predictor import OutputKind
+from .predictor import OutputKind, in_chunks
 from .sentence_transformers import Pooling, lowers_case, pooling_files, pooling_of
 from .text_encoder import Text, TextEncoderPredictor
 
@@ -85,7 +84,7 @@ class Index:
         self.lines: list[Line] = []
         self.refused: list[Line] = []
         texts: dict[str, int] = {}
-        vectors = [self._unit(chunk) for chunk in _chunks(self._read(lines, texts))]
+        vectors = [self._unit(chunk) for chunk in in_chunks(self._read(lines, texts), CHUNK)]
         self.vectors = torch.cat(vectors) if vectors else torch.zeros(0, 1)  # (U, D), each of length one
         self.owners = torch.tensor([texts[line.text] for line in self.lines], dtype=torch.long)  # (N,)
 
@@ -121,8 +120,3 @@ class Index:
 
     def _unit(self, texts: Sequence[str]) -> Tensor:
         return F.normalize(torch.stack(self.embedder.outputs(texts)), dim=-1)
-
-
-def _chunks(texts: Iterator[str]) -> Iterator[list[str]]:
-    while several := list(islice(texts, CHUNK)):
-        yield several

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
 
@@ -158,6 +160,22 @@ def listed(items: object, what: str) -> list[Any] | tuple[Any, ...]:
             f"predict takes a list, not {type(items).__name__}; put one {what} in brackets: predict([{what}])"
         )
     return items
+
+
+@contextmanager
+def located(places: Sequence[str]) -> Iterator[None]:
+    """Where one of several items cannot be answered, the error names its place in a file."""
+    try:
+        yield
+    except ItemError as error:
+        raise DataError(f"{places[error.index]}: {error.reason}") from None
+
+
+def in_chunks(items: Iterable[Input], size: int) -> Iterator[list[Input]]:
+    """Some items at a time, so that not all are held at once."""
+    coming = iter(items)
+    while chunk := list(islice(coming, size)):
+        yield chunk
 
 
 def plain(text: object) -> str:

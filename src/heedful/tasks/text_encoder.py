@@ -45,6 +45,17 @@ LABELS = "labels.json"
 SEPARATOR = " | "  # between two texts that are shown as one
 TOKENIZER, BASE = "the tokeniser settings", "the base"
 
+FROM_SCRATCH = TrainingConfig(
+    epochs=10,
+    label_smoothing=0.0,
+    learning_rate=5e-4,
+    schedule="cosine",
+    warmup_steps=200,
+    weight_decay=0.01,
+    validate_every=250,
+)
+FINE_TUNING = FROM_SCRATCH.changed(epochs=3, learning_rate=5e-5, warmup_steps=50, betas=(0.9, 0.999), epsilon=1e-8)
+
 Text = str | tuple[str, str]  # two texts where a model compares them
 Output = TypeVar("Output")
 
@@ -254,13 +265,14 @@ class TextEncoderConfig(RunConfig):
 
     preset: ClassVar[str] = PRESET
     head: ClassVar[str]
-    from_scratch: ClassVar[TrainingConfig]  # the training settings without a base
-    fine_tuning: ClassVar[TrainingConfig]  # and those with one
+    from_scratch: ClassVar[TrainingConfig] = FROM_SCRATCH  # the training settings without a base
+    fine_tuning: ClassVar[TrainingConfig] = FINE_TUNING  # and those with one
 
     base: str | None = None
     data: TextConfig = field(default_factory=TextConfig)
     tokenizer: PiecesConfig = field(default_factory=PiecesConfig)
     model: FamilyConfig = field(default_factory=lambda: config_of(PRESET))
+    training: TrainingConfig = field(default_factory=lambda: FROM_SCRATCH)
 
     def check(self) -> None:
         self.require(

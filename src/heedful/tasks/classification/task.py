@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -27,11 +27,10 @@ from ...data.store import Encoded, TokenStore
 from ...data.text_batch import TextBatch, TextLoader
 from ...errors import ConfigError, DataError
 from ...lens.report import Confusion, Sample
-from ...training.config import TrainingConfig
 from ...training.loss import Loss, loss_of
 from ...training.objective import Monitor
 from ..class_scores import ClassScores, class_scores
-from ..predictor import ItemError
+from ..predictor import in_chunks, located
 from ..run import DataReport, Files, TrainingData
 from ..run.task import DATA, Split
 from ..scoring import Score
@@ -45,17 +44,6 @@ MAX_ATTENTION_MAPS = 2  # texts whose attention is drawn
 MAX_MAP_TOKENS = 30
 CHUNK = 1024  # texts evaluated at once
 
-FROM_SCRATCH = TrainingConfig(
-    epochs=10,
-    label_smoothing=0.0,
-    learning_rate=5e-4,
-    schedule="cosine",
-    warmup_steps=200,
-    weight_decay=0.01,
-    validate_every=250,
-)
-FINE_TUNING = FROM_SCRATCH.changed(epochs=3, learning_rate=5e-5, warmup_steps=50, betas=(0.9, 0.999), epsilon=1e-8)
-
 
 @dataclass(frozen=True, kw_only=True)
 class ClassificationConfig(TextEncoderConfig):
@@ -63,10 +51,6 @@ class ClassificationConfig(TextEncoderConfig):
 
     head: ClassVar[str] = "classes"
     supports_r_drop: ClassVar[bool] = True
-    from_scratch: ClassVar[TrainingConfig] = FROM_SCRATCH
-    fine_tuning: ClassVar[TrainingConfig] = FINE_TUNING
-
-    training: TrainingConfig = field(default_factory=lambda: FROM_SCRATCH)
 
 
 LabelledData = TrainingData[TokenStore, PublishedTokenizer, tuple[str, ...]]
@@ -293,25 +277,15 @@ def evaluate_classifier(classifier: Classifier, examples: Iterable[LabeledText])
         raise ConfigError("this classifier's classes do not exclude each other; it is not scored by the likeliest one")
     numbers = {label: number for number, label in enumerate(labels)}
     true, shares = list[int](), list[list[float]]()
-    for several in _chunks(iter(examples)):
+    for several in in_chunks(examples, CHUNK):
         true += [number_of(one, numbers) for one in several]
-        shares += [[answer[label] for label in labels] for answer in _answers(classifier, several)]
+        texts = [one.text if one.second is None else (one.text, one.second) for one in several]
+        with located([one.place for one in several]):
+            answers = classifier.predict(texts)
+        shares += [[answer[label] for label in labels] for answer in answers]
     if not true:
         raise DataError("there is no labelled text to evaluate on")
     return class_scores(true, np.array(shares), labels)
-
-
-def _answers(classifier: Classifier, several: Sequence[LabeledText]) -> list[dict[str, float]]:
-    asked = [one.text if one.second is None else (one.text, one.second) for one in several]
-    try:
-        return classifier.predict(asked)
-    except ItemError as error:
-        raise DataError(f"{several[error.index].place}: {error.reason}") from None
-
-
-def _chunks(examples: Iterator[LabeledText]) -> Iterator[list[LabeledText]]:
-    while several := list(islice(examples, CHUNK)):
-        yield several
 
 
 def _input_notes(predictor: Classifier) -> Iterator[str]:

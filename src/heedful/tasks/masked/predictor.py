@@ -21,6 +21,11 @@ SIGNS = (*MASKS, "<extra_id_0>")  # of gaps, in one model or another
 GUESSES, GUESSES_OF_SEVERAL = 10, 5  # that are shown for a gap alone, and for each of several
 
 
+def mask_of(tokenizer: PublishedTokenizer) -> str | None:
+    """The name of the token that stands for a gap, if there is one."""
+    return tokenizer.role("mask_token") or next((name for name in MASKS if tokenizer.id_of(name) is not None), None)
+
+
 class Guess(NamedTuple):
     """A token that may stand in a gap, as text, and how likely it is."""
 
@@ -115,8 +120,7 @@ class MaskedLanguageModel(TextEncoderPredictor[str]):
         cls, checkpoint: Imported, folder: Path, tokenizer: PublishedTokenizer
     ) -> MaskedLanguageModelSettings:
         """The token that stands for a gap."""
-        usual = (name for name in MASKS if tokenizer.id_of(name) is not None)
-        name = tokenizer.role("mask_token") or next(usual, None)
+        name = mask_of(tokenizer)
         if name is None:
             raise DataError(f"{folder}: no token of the tokeniser stands for a gap ({', '.join(MASKS)})")
         return MaskedLanguageModelSettings(mask=name)

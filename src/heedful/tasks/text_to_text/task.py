@@ -21,11 +21,10 @@ from ...files import sha256_of
 from ...lens.report import Sample
 from ...training.objective import Monitor
 from ..class_scores import share_interval
-from ..predictor import ItemError
-from ..rouge import mostly_hangul, rouge, rouge_scores
+from ..predictor import located
 from ..run import DataReport, Files
 from ..run.task import DATA, START, TRAIN, VALID, settings_json
-from ..scoring import Score, corpus_scores, exact_share
+from ..scoring import Score, corpus_scores, exact_share, mostly_hangul, rouge, rouge_scores
 from ..seq2seq import FINAL_TEXTS, VALIDATION_TEXTS, Drafts, Seq2SeqTask, spread_evenly
 from ..text_generator import Answer
 from .config import TextToTextConfig
@@ -227,10 +226,8 @@ def evaluate_files(
 
 def answers_to(rewriter: TextToTextGenerator, examples: Sequence[TextToTextExample], **search: Any) -> list[Answer]:
     """To the texts as they stand before the model puts its own prefix there; what it cannot read is named."""
-    try:
+    with located([one.pair.place for one in examples]):
         return rewriter.answers([one.text.removeprefix(rewriter.settings.prefix) for one in examples], **search)
-    except ItemError as error:
-        raise DataError(f"{examples[error.index].pair.place}: {error.reason}") from None
 
 
 def quiet_answers(rewriter: TextToTextGenerator, examples: Sequence[TextToTextExample], **search: Any) -> list[Answer]:
