@@ -13,7 +13,6 @@ from typing import Any, ClassVar, NamedTuple, TypedDict, Unpack
 
 from ..data.published_tokenizer import NAME
 from ..data.tokenizer import Piece
-from ..errors import DataError
 from ..families import GenerationDefaults
 from ..generation import (
     GenerationConfig,
@@ -28,7 +27,7 @@ from ..generation import (
 from .bundle import join_defaults
 from .inspection import Inspection
 from .inspection.generation import inspect_seq2seq
-from .predictor import ItemError, OutputKind, Predictor, listed, plain
+from .predictor import OutputKind, Predictor, plain
 
 SOURCE, TARGET = NAME, "target_tokenizer.json"  # the second only where the sides share none
 LONGEST = 512  # tokens of an answer that a published model allows, where its positions have no end
@@ -190,7 +189,7 @@ class TextGenerator(Predictor[str, str]):
 
     def stream(self, text: str, **options: Unpack[GenerationOptions]) -> Stream[str, Answer]:
         """The answer bit by bit, each as soon as it is certain, in whole characters."""
-        config, parts = self.generation_config(options), self.parts(text)
+        config, parts = self.generation_config(options), self._numbered(text, 0)
         return Stream(self._stream(parts, config))
 
     def prepared(self, item: Any) -> list[list[int]]:
@@ -207,7 +206,7 @@ class TextGenerator(Predictor[str, str]):
 
     def encode(self, texts: Sequence[str]) -> EncodedTexts:
         """The texts in ids, part by part. ItemError names the text that cannot be answered."""
-        parts = [(n, ids) for n, text in enumerate(listed(texts, "text")) for ids in self.parts(text, n)]
+        parts = [(n, ids) for n, text in enumerate(self._listed(texts)) for ids in self._numbered(text, n)]
         return EncodedTexts(len(texts), [ids for _, ids in parts], [owner for owner, _ in parts])
 
     def decode(
@@ -244,13 +243,6 @@ class TextGenerator(Predictor[str, str]):
         """The tokens of the answer to one input, as they become certain."""
         (request,) = self.requests([ids], config)
         return GenerationEngine(self.module).stream(request)
-
-    def parts(self, text: object, index: int = 0) -> list[list[int]]:
-        """`inputs`, where the error of a text that cannot be answered says which of several it is."""
-        try:
-            return self.inputs(plain(text))
-        except DataError as error:
-            raise ItemError("text", index, str(error)) from None
 
     def tokenizer_files(self) -> dict[str, Any]:
         """That of the target too, where it is another one."""

@@ -32,7 +32,7 @@ from ...training.objective import Monitor
 from ..class_scores import ClassScores, class_scores
 from ..predictor import in_chunks, located
 from ..run import DataReport, Files, TrainingData
-from ..run.task import DATA, Split
+from ..run.task import DATA, Split, left_out
 from ..scoring import Score
 from ..text_encoder import LABELS, Text, TextEncoderConfig, TextEncoderTask, display_text, read_labels, uses_segments
 from .data import encoded, labels_of, number_of, split_labelled, targets
@@ -209,8 +209,10 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, tupl
         }
 
     def evaluate(self, predictor: Classifier, files: Files) -> dict[str, Any]:
-        """Every score of all texts."""
-        return evaluate_files(predictor, files.train, files.columns)
+        """Every score of all texts, as a user would ask; what is left out is said."""
+        reading = TextReport()
+        examples = read_labeled_texts(files.train, columns=files.columns, reading=reading)
+        return evaluate_classifier(predictor, examples).to_dict() | left_out(reading)
 
     def _forward(self, module: nn.Module, batch: TextBatch) -> Tensor:
         segments = batch.segments if self.uses_segments else None
@@ -258,16 +260,6 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, tupl
         decode = self.data.tokenizer.decode
         found = {"source": decode(ids[:second].tolist())}
         return found | {"second": decode(ids[second:].tolist())} if second < len(ids) else found
-
-
-def evaluate_files(
-    classifier: Classifier, paths: Sequence[str], columns: Sequence[str] | None = None
-) -> dict[str, Any]:
-    """On every text of the files, as a user would ask; what is left out is said."""
-    reading = TextReport()
-    scores = evaluate_classifier(classifier, read_labeled_texts(paths, columns=columns, reading=reading))
-    left_out = [f"left out: {reason}: {tally}" for reason, tally in reading.dropped.items()]
-    return {**scores.to_dict(), **({"verdict": left_out} if left_out else {})}
 
 
 def evaluate_classifier(classifier: Classifier, examples: Iterable[LabeledText]) -> ClassScores:

@@ -82,10 +82,12 @@ class CausalLanguageModel(TextGenerator):
         first token is only read.
         """
         stride = usual_stride(self.context) if stride is None else stride
-        return [
-            self._scored(self._ids(text, index), plain(text), stride)
-            for index, text in enumerate(listed(texts, "text"))
-        ]
+        scores, size = [], self.module.head.weight.shape[0]
+        for index, text in enumerate(listed(texts, "text")):
+            row = np.array(self._ids(text, index), dtype=np.int64)
+            nats = nats_of(self.module, row, context=self.context, stride=stride, vocab_size=size)
+            scores.append(TextScore(nats, max(0, len(row) - 1), len(text), len(text.encode("utf-8"))))
+        return scores
 
     @property
     def limit(self) -> int | None:
@@ -106,11 +108,6 @@ class CausalLanguageModel(TextGenerator):
             raise ItemError("text", index, str(error)) from None
         start = self.settings.tokens.start
         return ids if start is None or start in self.tokenizer.encode("") else [start, *ids]  # it may do so itself
-
-    def _scored(self, ids: Sequence[int], text: str, stride: int) -> TextScore:
-        row, size = np.array(ids, dtype=np.int64), self.module.head.weight.shape[0]
-        nats = nats_of(self.module, row, context=self.context, stride=stride, vocab_size=size)
-        return TextScore(nats, max(0, len(row) - 1), len(text), len(text.encode("utf-8")))
 
     @classmethod
     def from_bundle(cls, folder: Path, bundle: Bundle) -> Self:
