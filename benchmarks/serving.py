@@ -32,7 +32,7 @@ from _serving_model import sentences, with_beam, write_model
 from _serving_speed import Work, speeds
 from _serving_stress import memory, overload
 from generation import CONFIG
-from heedful.tasks.exporting import export_ctranslate2
+from heedful.tasks.ctranslate2_export import export_ctranslate2
 
 RESULT = Path(__file__).parent / "results" / "serving.json"
 SMALL = {**CONFIG, "vocab_size": 2_000, "d_model": 64, "d_ff": 128, "n_heads": 2}

@@ -25,9 +25,9 @@ from heedful.tasks.classification.predictor import Classifier, ClassifierSetting
 from heedful.tasks.forecasting import ForecastSettings, SeriesForecaster
 from heedful.tasks.images import ImageClassifier
 from heedful.tasks.images.predictor import ImageSettings
+from heedful.tasks.inspection import inspect
 from heedful.tasks.language_model import CausalLanguageModel
 from heedful.tasks.language_model.predictor import LanguageModelSettings
-from heedful.tasks.looking import look_at
 from heedful.tasks.translation.data import Tokenizers
 from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 
@@ -90,11 +90,11 @@ def taught(model: Translator, source: str, target: str, steps: int = 40) -> Tran
 
 def translation() -> Document:
     model = taught(translator((ENGLISH, KOREAN), ("ko", "en")), KOREAN, ENGLISH)
-    return look_at(model, KOREAN, beam=4, length_penalty=0.6, length_penalty_kind="google")
+    return inspect(model, KOREAN, beam=4, length_penalty=0.6, length_penalty_kind="google")
 
 
 def into_korean() -> Document:
-    return look_at(translator((ENGLISH, KOREAN), ("en", "ko")), ENGLISH, target=KOREAN)
+    return inspect(translator((ENGLISH, KOREAN), ("en", "ko")), ENGLISH, target=KOREAN)
 
 
 def recurrent() -> Document:
@@ -103,18 +103,18 @@ def recurrent() -> Document:
     config = config_of(tiny).changed(vocab_size=tokenizer.vocab_size)
     settings = TranslatorSettings(source="en", target="ko")
     model = Translator(config, built(config), Tokenizers(tokenizer, tokenizer), settings)
-    return look_at(model, ENGLISH, target=KOREAN)
+    return inspect(model, ENGLISH, target=KOREAN)
 
 
 def long() -> Document:
     """300 tokens: every map is 300 × 300, and there are many."""
     model = translator((ENGLISH,), ("en", "ko"))
-    return look_at(model, " ".join(["The cat reads"] * 100), target=" ".join(["a book"] * 20))
+    return inspect(model, " ".join(["The cat reads"] * 100), target=" ".join(["a book"] * 20))
 
 
 def breaking() -> Document:
     """Text that would be a script if it were ever more than text."""
-    return look_at(translator((BREAKING, ENGLISH), ("en", "ko")), BREAKING, target=BREAKING, name=BREAKING)
+    return inspect(translator((BREAKING, ENGLISH), ("en", "ko")), BREAKING, target=BREAKING, name=BREAKING)
 
 
 def writing() -> Document:
@@ -124,7 +124,7 @@ def writing() -> Document:
     settings = LanguageModelSettings(
         tokens=GenerationDefaults(end=(Tokenizer.end,)), generation=GenerationConfig(max_new_tokens=8)
     )
-    return look_at(CausalLanguageModel(config, built(config), tokenizer, settings), "고양이는 바다에서")
+    return inspect(CausalLanguageModel(config, built(config), tokenizer, settings), "고양이는 바다에서")
 
 
 def reading() -> Document:
@@ -133,7 +133,7 @@ def reading() -> Document:
         vocab_size=tokenizer.vocab_size, d_model=32, n_heads=4, d_ff=48, n_layers=2, max_length=64, head="classes"
     )
     settings = ClassifierSettings(labels=("glad", "sad"))
-    return look_at(Classifier(config, built(config), settings, tokenizer), ENGLISH)
+    return inspect(Classifier(config, built(config), settings, tokenizer), ENGLISH)
 
 
 def wordpiece() -> PublishedTokenizer:
@@ -158,13 +158,13 @@ def image() -> Document:
     settings = ImageSettings(labels=("cat", "dog", BREAKING), resize=(16, 16), mean=(0.4,), std=(0.3,))
     pixels = np.zeros((16, 16, 1), dtype=np.uint8)
     pixels[:8, 8:] = 220
-    return look_at(ImageClassifier(config, built(config), settings), pixels)
+    return inspect(ImageClassifier(config, built(config), settings), pixels)
 
 
 def series() -> Document:
     config = PatchTSTConfig(d_model=32, n_heads=4, d_ff=48, n_layers=2, horizon=7)
     numbers = np.random.default_rng(0).normal(size=60).cumsum() + 50
-    return look_at(SeriesForecaster(config, built(config), ForecastSettings()), numbers.tolist())
+    return inspect(SeriesForecaster(config, built(config), ForecastSettings()), numbers.tolist())
 
 
 LOOKS: dict[str, Callable[[], Document]] = {

@@ -17,8 +17,8 @@ from heedful.errors import ConfigError
 from heedful.families import GenerationDefaults, config_of
 from heedful.families.ctranslate2 import ExportError, Model, Vocabularies, from_ctranslate2, read_binary, write_folder
 from heedful.families.original import OriginalConfig
-from heedful.tasks import agreement, exporting
-from heedful.tasks.exporting import write_ctranslate2
+from heedful.tasks import ctranslate2_export
+from heedful.tasks.ctranslate2_export import write_ctranslate2
 from heedful.tasks.translation.data import Tokenizers
 from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 from shell import heedful
@@ -120,7 +120,7 @@ def test_engines_that_do_not_agree_stop_the_export_and_nothing_is_left(
         place = raw.index(b"decoder/layer_1/attention/linear_2/weight") + 200
         (folder / "model.bin").write_bytes(raw[:place] + b"\x3f\x80\x3f\x40" + raw[place + 4 :])
 
-    monkeypatch.setattr(exporting, "write_folder", damaged)
+    monkeypatch.setattr(ctranslate2_export, "write_folder", damaged)
     done = heedful("export", model, "--to", "ctranslate2", "--out", tmp_path / "out")
     assert done.code == 1
     assert "does not compute what the model does, so nothing was written" in done.err
@@ -178,7 +178,7 @@ def test_a_different_answer_is_told_from_a_tie_that_rounding_decided(
     tokens = tuple(f"t{index}" for index in range(40))
     model = Model(module, Vocabularies(tokens, tokens, after=(2,)), GenerationDefaults(start=1, end=(2,)))
     write_ctranslate2(model, tmp_path / "out")
-    pairs, answer = list(agreement.made_up(model)), agreement._answer
+    pairs, answer = list(ctranslate2_export.random_pairs(model)), ctranslate2_export.search_answer
 
     def other(model: Model, ids: list[int], beam: int) -> tuple[list[int], float]:
         """Another first token: the least likely one, the last of them where several are."""
@@ -187,8 +187,8 @@ def test_a_different_answer_is_told_from_a_tie_that_rounding_decided(
             logits = module(torch.tensor([ids]), torch.tensor([[1]]))[0, 0]
         return [int((logits == logits.min()).nonzero()[-1]), *tokens[1:]], score - 3
 
-    monkeypatch.setattr(agreement, "_answer", other)
-    assert len(agreement.compare(model, tmp_path / "out", pairs).different) == 2 * len(pairs)
+    monkeypatch.setattr(ctranslate2_export, "search_answer", other)
+    assert len(ctranslate2_export.compare(model, tmp_path / "out", pairs).different) == 2 * len(pairs)
     with torch.no_grad():  # all tokens alike: any answer is as good as any other
         module.head.weight.zero_()
     done = write_ctranslate2(model, tmp_path / "alike")

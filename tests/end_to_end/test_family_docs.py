@@ -18,7 +18,7 @@ from heedful.errors import ConfigError
 from heedful.families import FAMILIES, GenerationDefaults, Imported, build, hf_config, write_checkpoint
 from heedful.families.ctranslate2 import Model, Vocabularies, write_folder
 from heedful.families.weight_map import Link, WeightMap
-from heedful.tasks.importing import MAKERS, _own_task
+from heedful.tasks.model_import import IMPORTED_TASKS, published_task
 from published_pairs import pair
 from shell import heedful
 
@@ -98,7 +98,7 @@ def tasks() -> dict[tuple[str, str], str]:
         for name, implied in known.items():
             config = family.config(**implied)
             with torch.device("meta"):
-                found[tag, name] = _own_task(Imported(family.build(config), config, GenerationDefaults()))
+                found[tag, name] = published_task(Imported(family.build(config), config, GenerationDefaults()))
     return found
 
 
@@ -112,7 +112,7 @@ def test_every_class_that_is_read_stands_beside_its_task() -> None:
         if family in families.split(", ") and any(fnmatchcase(name, shown) for shown in classes.split(", "))
     }
     assert stated == {(*key, task) for key, task in tasks().items() if key[1] not in ("ViTModel", "DeiTModel")}
-    assert {row[0].strip("`") for row in rows} == MAKERS.keys()
+    assert {row[0].strip("`") for row in rows} == set(IMPORTED_TASKS)
 
 
 @pytest.mark.parametrize("name", ["README.md", "README.ko.md"])

@@ -17,7 +17,7 @@ from heedful.data.tokenizer import Tokenizer
 from heedful.families import GenerationDefaults, PublishedWarning
 from heedful.families.ctranslate2 import Model, Vocabularies, write_folder
 from heedful.families.original import OriginalConfig
-from heedful.tasks.importing import import_model
+from heedful.tasks.model_import import import_model
 from heedful.tasks.translation.data import Tokenizers
 from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 from shell import heedful as shell

@@ -16,7 +16,7 @@ from every_model import MODELS, V, build
 from heedful import core
 from heedful.core import attention_weights, causal
 from heedful.errors import RecordingError
-from heedful.lens.trace import Trace, trace, twin
+from heedful.lens.trace import Trace, hookable_copy, trace
 
 TRACED = [name for name in MODELS if name != "one vector"]
 SMALL = {"vocab_size": V, "d_model": 24, "n_heads": 4, "d_ff": 40, "n_layers": 3, "max_length": 16}
@@ -209,7 +209,7 @@ def test_a_norm_of_another_make_has_no_name_and_a_batch_norm_has() -> None:
 @pytest.mark.parametrize("name", [*TRACED, *PUBLISHED])
 def test_a_twin_is_looked_into_while_others_use_the_model(name: str) -> None:
     model = made(name)
-    other, wanted = twin(model), run(model)
+    other, wanted = hookable_copy(model), run(model)
     with trace(other) as seen:
         assert not any(part._forward_hooks or part._forward_pre_hooks for part in model.modules())
         assert torch.equal(run(other), wanted)

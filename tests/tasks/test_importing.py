@@ -12,8 +12,8 @@ from tokenizers import Tokenizer
 
 import heedful
 import published_folders as published
-from heedful.tasks import importing
-from heedful.tasks.importing import import_model
+from heedful.tasks import model_import
+from heedful.tasks.model_import import import_model
 from published_folders import publish, write
 from shell import heedful as shell
 
@@ -127,13 +127,13 @@ def test_authors_words_go_along_and_nothing_that_runs(tmp_path: Path, monkeypatc
     assert (tmp_path / "ours" / "THEIRS.md").read_bytes() == (folder / "README.md").read_bytes()
     assert "in THEIRS.md" in (tmp_path / "ours" / "README.md").read_text()
     assert not [path for path in (tmp_path / "ours").iterdir() if b"auto_map" in path.read_bytes()]
-    monkeypatch.setattr(importing, "LARGEST_CARD", 5)
+    monkeypatch.setattr(model_import, "LARGEST_CARD", 5)
     import_model(folder, tmp_path / "other")
     assert not (tmp_path / "other" / "THEIRS.md").exists()
     assert "THEIRS" not in (tmp_path / "other" / "README.md").read_text()
-    assert importing.LARGEST_CARD == 5
+    assert model_import.LARGEST_CARD == 5
     monkeypatch.undo()
-    assert importing.LARGEST_CARD == 2**20
+    assert model_import.LARGEST_CARD == 2**20
 
 
 def test_two_labels_of_one_name_and_an_unknown_problem_are_refused(tmp_path: Path) -> None:

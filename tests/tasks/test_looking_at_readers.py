@@ -21,8 +21,8 @@ from heedful.families import PatchTSTConfig, ViTConfig
 from heedful.tasks.forecasting import ForecastSettings, SeriesForecaster
 from heedful.tasks.images import ImageClassifier
 from heedful.tasks.images.predictor import ImageSettings
-from heedful.tasks.importing import import_model
-from heedful.tasks.looking import look_at
+from heedful.tasks.inspection import inspect
+from heedful.tasks.model_import import import_model
 
 TEXT = "The cat drinks 물."
 CHANNELS = {1: "independent", 2: "mixed"}  # read together
@@ -98,7 +98,7 @@ def recorded(model: Any, document: dict[str, Any], *inputs: torch.Tensor) -> Non
 def test_classes_have_the_probabilities_of_predict(name: str, readers: dict[str, Any]) -> None:
     model = readers[name]
     (wanted,) = model.predict([TEXT])
-    document = look_at(model, TEXT)
+    document = inspect(model, TEXT)
     check(document, model.module)
     assert {one["label"]: one["probability"] for one in document["classes"]} == wanted == model.predict([TEXT])[0]
     assert document["answer"] == document["classes"][0]["label"] == next(iter(wanted))
@@ -106,7 +106,7 @@ def test_classes_have_the_probabilities_of_predict(name: str, readers: dict[str,
 
 
 def test_a_score_is_no_probability(readers: dict[str, Any]) -> None:
-    document = look_at(readers["score"], TEXT)
+    document = inspect(readers["score"], TEXT)
     ((label, score),) = readers["score"].predict([TEXT])[0].items()
     assert (document["classes"], document["answer"]) == (None, f"{label}: {score:.6g}")
 
@@ -114,7 +114,7 @@ def test_a_score_is_no_probability(readers: dict[str, Any]) -> None:
 def test_an_embedder_is_seen_reading(readers: dict[str, Any]) -> None:
     model = readers["embedding"]
     wanted = model.predict([TEXT])
-    document = look_at(model, TEXT)
+    document = inspect(model, TEXT)
     check(document, model.module)
     assert model.predict([TEXT]) == wanted
     tokens = document["sequences"]["source"]
@@ -125,7 +125,7 @@ def test_an_embedder_is_seen_reading(readers: dict[str, Any]) -> None:
 
 
 def test_two_texts_are_shown_as_one(readers: dict[str, Any]) -> None:
-    document = look_at(readers["several"], ("a cat", "the dog"))
+    document = inspect(readers["several"], ("a cat", "the dog"))
     assert document["question"] == "a cat | the dog"
     assert [token["text"] for token in document["sequences"]["source"]].count("[SEP]") == 2
     assert {one["label"]: one["probability"] for one in document["classes"]} == readers["several"].predict(
@@ -135,7 +135,7 @@ def test_two_texts_are_shown_as_one(readers: dict[str, Any]) -> None:
 
 def test_a_gap_has_its_likeliest_words_as_classes(readers: dict[str, Any]) -> None:
     model, text = readers["masked"], "the [MASK] reads"
-    document = look_at(model, text)
+    document = inspect(model, text)
     check(document, model.module)
     assert document["answer"] == model.predict([text])[0]
     ((wanted,),) = model.guesses([text], 10)
@@ -147,7 +147,7 @@ def test_a_gap_has_its_likeliest_words_as_classes(readers: dict[str, Any]) -> No
 
 def test_of_several_gaps_each_has_its_own(readers: dict[str, Any]) -> None:
     model, text = readers["masked"], "the [MASK] [MASK]"
-    document = look_at(model, text)
+    document = inspect(model, text)
     assert document["answer"] == model.predict([text])[0]
     gaps = model.guesses([text], 5)[0]
     wanted: dict[str, float] = {}  # of two that look alike, the likelier
@@ -159,12 +159,12 @@ def test_of_several_gaps_each_has_its_own(readers: dict[str, Any]) -> None:
 
 def test_another_model_s_sign_for_a_gap_is_no_word(readers: dict[str, Any]) -> None:
     with pytest.raises(DataError, match=r"<mask> is another model's sign for a gap; write \[MASK\]"):
-        look_at(readers["masked"], "the <mask> reads")
+        inspect(readers["masked"], "the <mask> reads")
 
 
 def test_a_text_without_a_gap_is_read_all_the_same(readers: dict[str, Any]) -> None:
     model = readers["masked"]
-    document = look_at(model, TEXT)
+    document = inspect(model, TEXT)
     assert (document["answer"], document["classes"]) == (None, None)
     recorded(model, document, torch.tensor([model.tokenizer.encode(TEXT)]))
 
@@ -172,19 +172,19 @@ def test_a_text_without_a_gap_is_read_all_the_same(readers: dict[str, Any]) -> N
 @pytest.mark.parametrize("name", ["classification", "embedding", "masked"])
 def test_what_cannot_be_read_is_refused(name: str, readers: dict[str, Any]) -> None:
     with pytest.raises(DataError, match=f"this model reads at most {published.LIMIT}"):
-        look_at(readers[name], "cat " * 80)
+        inspect(readers[name], "cat " * 80)
     with pytest.raises(DataError, match="a text is a str, not int"):
-        look_at(readers[name], 7)
+        inspect(readers[name], 7)
     for empty in ("", " \n", ("", " ")):
         with pytest.raises(DataError, match="the text is empty"):
-            look_at(readers[name], empty)
+            inspect(readers[name], empty)
     with pytest.raises(ConfigError, match=f"a model for {name} is looked at without 'beam'"):
-        look_at(readers[name], TEXT, beam=2)
+        inspect(readers[name], TEXT, beam=2)
 
 
 def test_others_may_use_a_model_that_is_looked_at(readers: dict[str, Any]) -> None:
     model, found, over = readers["classification"], [], threading.Event()
-    wanted, alone = model.predict([TEXT, "a cat"]), look_at(model, TEXT)
+    wanted, alone = model.predict([TEXT, "a cat"]), inspect(model, TEXT)
 
     def use() -> None:
         found.append(model.predict([TEXT, "a cat"]))
@@ -194,7 +194,7 @@ def test_others_may_use_a_model_that_is_looked_at(readers: dict[str, Any]) -> No
     with ThreadPoolExecutor(1) as pool:
         using = pool.submit(use)
         try:
-            documents = [look_at(model, TEXT) for _ in range(4)]
+            documents = [inspect(model, TEXT) for _ in range(4)]
         finally:
             over.set()
         using.result()
@@ -220,7 +220,7 @@ def test_an_image_and_its_patches(n_channels: int, tmp_path: Path) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (8, 8, n_channels), dtype=np.uint8)
     path = tmp_path / "image.png"
     pillow.fromarray(pixels.squeeze()).save(path)
-    document = look_at(model, path)
+    document = inspect(model, path)
     check(document, model.module)
     assert {one["label"]: one["probability"] for one in document["classes"]} == model.predict([path])[0]
     assert document["answer"] == document["classes"][0]["label"]
@@ -236,7 +236,7 @@ def test_an_image_and_its_patches(n_channels: int, tmp_path: Path) -> None:
 def test_what_was_cut_off_an_image_is_not_shown() -> None:
     model = classifier(resize=(10, 12), crop=(8, 8))
     pixels = np.random.default_rng(0).integers(0, 256, (10, 12, 3), dtype=np.uint8)
-    assert np.array_equal(image(look_at(model, pixels)), pixels[1:9, 2:10])
+    assert np.array_equal(image(inspect(model, pixels)), pixels[1:9, 2:10])
 
 
 # Series
@@ -249,7 +249,7 @@ def test_the_last_window_of_a_table(together: int, tmp_path: Path) -> None:
     path = table(tmp_path / "AAPL.csv", rows)
     (wanted,) = model.predict([rows])
     for place, column in enumerate(("open", "close")):
-        document = look_at(model, path, column=column)
+        document = inspect(model, path, column=column)
         check(document, model.module)
         shown = document["series"]
         assert (shown["name"], shown["column"], shown["truth"]) == ("AAPL", column, None)
@@ -262,28 +262,28 @@ def test_the_last_window_of_a_table(together: int, tmp_path: Path) -> None:
         keep = torch.from_numpy(~np.isnan(own).any(axis=2))
         recorded(model, document, torch.from_numpy(own), keep)
     with pytest.warns(UserWarning, match=r"AAPL.csv: of 2 columns 'open' is shown"):
-        assert look_at(model, path)["series"]["column"] == "open"
+        assert inspect(model, path)["series"]["column"] == "open"
 
 
 def test_a_series_of_several_is_chosen_by_its_name(tmp_path: Path) -> None:
     path = tmp_path / "prices.csv"
     rows = [f"{name},{n if name == 'AAPL' else -n}" for name in ("AAPL", "MSFT") for n in range(30)]
     path.write_text("\n".join(["symbol,close", *rows]), encoding="utf-8")
-    assert look_at(forecaster(("close",)), path, series="MSFT")["series"]["context"][-1] == -29
+    assert inspect(forecaster(("close",)), path, series="MSFT")["series"]["context"][-1] == -29
     with pytest.warns(UserWarning, match="of 2 series 'AAPL' is shown"):
-        assert look_at(forecaster(("close",)), path)["series"]["name"] == "AAPL"
+        assert inspect(forecaster(("close",)), path)["series"]["name"] == "AAPL"
 
 
 def test_a_list_of_numbers_has_no_name_and_no_times() -> None:
     model, numbers = forecaster(), [None, *prices(channels=1)[:, 0].tolist()]
-    document = look_at(model, numbers)
+    document = inspect(model, numbers)
     assert document["series"]["forecast"] == model.predict([numbers])[0]
     assert (document["series"]["name"], document["series"]["times"], document["question"]) == ("", None, None)
 
 
 def test_steps_that_fill_no_patch_are_the_oldest() -> None:
     model = forecaster(context_length=32)
-    assert look_at(model, prices(channels=1))["series"]["patches"][0] == [2, 8]
+    assert inspect(model, prices(channels=1))["series"]["patches"][0] == [2, 8]
 
 
 def test_what_cannot_be_forecast_is_refused(tmp_path: Path) -> None:
@@ -297,6 +297,6 @@ def test_what_cannot_be_forecast_is_refused(tmp_path: Path) -> None:
     ]
     for item, words, said in refused:
         with pytest.raises(DataError, match=said):
-            look_at(model, item, **words)
+            inspect(model, item, **words)
     with pytest.raises(ConfigError, match="without 'beam'"):
-        look_at(model, good, beam=2)
+        inspect(model, good, beam=2)

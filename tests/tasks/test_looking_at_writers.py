@@ -20,12 +20,13 @@ from heedful.families import GenerationDefaults, config_of
 from heedful.generation import GenerationConfig, generate
 from heedful.lens.alignment import Head
 from heedful.lens.tokens import PART, visible
-from heedful.tasks.importing import import_model
+from heedful.tasks.inspection import document as inspection_document
+from heedful.tasks.inspection import inspect
+from heedful.tasks.inspection.alignment import agreement
+from heedful.tasks.inspection.generation import beam_tree, end_of
 from heedful.tasks.language_model import CausalLanguageModel
 from heedful.tasks.language_model.predictor import LanguageModelSettings
-from heedful.tasks.looking import assembling, look_at
-from heedful.tasks.looking.alignment import agreement
-from heedful.tasks.looking.beams import beam_tree, end_of
+from heedful.tasks.model_import import import_model
 from heedful.tasks.translation.data import Tokenizers
 from heedful.tasks.translation.inspection import look
 from heedful.tasks.translation.predictor import Translator, TranslatorSettings
@@ -100,7 +101,7 @@ def test_the_answer_is_that_of_predict_and_looking_changes_nothing(
     text = "bad egg" if name == "characters" else "나는 책"
     before = {key: tensor.clone() for key, tensor in model.module.state_dict().items()}
     (wanted,) = model.answers([text], **words)
-    document = look_at(model, text, **words)
+    document = inspect(model, text, **words)
     assert document["answer"] == wanted.text == model.predict([text], **words)[0]
     check(document, model.module)
     assert all(torch.equal(tensor, before[key]) for key, tensor in model.module.state_dict().items())
@@ -133,7 +134,7 @@ def test_the_answer_is_that_of_predict_and_looking_changes_nothing(
 def test_the_weights_are_those_of_the_recorder(name: str, writers: dict[str, Any]) -> None:
     model = writers[name]
     text = "bad egg" if name == "characters" else "나는 책"
-    document = look_at(model, text)
+    document = inspect(model, text)
     (source,), (found,) = model.inputs(text), model.generate(model.inputs(text), model.generation)[0][:1]
     end = [] if not found.finished else [0]  # read by nobody
     tokens = [*found.tokens, *end]
@@ -179,23 +180,23 @@ def test_every_beam_is_worth_what_the_model_gives_its_tokens() -> None:
 
 def test_what_might_have_come_and_every_beam_keep_their_spaces() -> None:
     """Put together, the texts on the way to an answer are the answer."""
-    document = look_at(continuer(), "bad egg", beam=2)
+    document = inspect(continuer(), "bad egg", beam=2)
     chosen = [node["text"] for node in document["generation"]["beam"]["nodes"] if node["fate"] == "chosen"]
     assert "".join(chosen).removesuffix("■") == document["answer"]
     assert {" ", "\n"} & set(document["answer"])
     for step in document["generation"]["steps"]:
         own = [text for text, share in step["top"] if share == pytest.approx(math.exp(step["logprob"]))]
         assert not own or step["token"] in own
-    told = look_at(translator(), SOURCE, target=TARGET)["generation"]["steps"]
+    told = inspect(translator(), SOURCE, target=TARGET)["generation"]["steps"]
     assert "".join(step["token"] for step in told) == f" {TARGET}■"
     assert any(text.startswith(" ") and len(text) > 1 for step in told for text, _ in step["top"])
 
 
 def test_a_given_target_is_seen_as_if_it_had_been_written() -> None:
     model = translator()
-    document = look_at(model, SOURCE, target=TARGET)
+    document = inspect(model, SOURCE, target=TARGET)
     assert (document["answer"], document["written"][-1]) == (TARGET, "■")
-    assert (document["given"], look_at(model, SOURCE)["given"]) == (True, False)
+    assert (document["given"], inspect(model, SOURCE)["given"]) == (True, False)
     assert "".join(token["piece"] for token in document["sequences"]["target"][1:]) == "▁I▁read▁books."
     assert document["generation"]["beam"] is None
     wanted, found = look(model, SOURCE, TARGET), document["alignment"]
@@ -210,7 +211,7 @@ def test_a_given_target_is_seen_as_if_it_had_been_written() -> None:
 
 def test_a_model_of_others_reads_a_target_as_it_was_trained(writers: dict[str, Any]) -> None:
     for name in ("bart", "t5"):
-        document = look_at(writers[name], "나는 물을", target="나는 책을")
+        document = inspect(writers[name], "나는 물을", target="나는 책을")
         assert document["written"][-1] == "■"
         assert document["alignment"]["target"] == ["나는", "책을"]
         assert document["alignment"]["source"] == ["나는", "물을"]
@@ -218,7 +219,7 @@ def test_a_model_of_others_reads_a_target_as_it_was_trained(writers: dict[str, A
 
 
 def test_letters_spelt_in_bytes_are_whole_words() -> None:
-    found = look_at(translator(texts=(TARGET,)), SOURCE, target="책 I")["alignment"]
+    found = inspect(translator(texts=(TARGET,)), SOURCE, target="책 I")["alignment"]
     assert (found["source"], found["target"]) == (["저는", "책을", "읽어요."], ["책", "I"])
 
 
@@ -229,7 +230,7 @@ def test_agreement_favours_the_map_that_tells_words_apart() -> None:
 
 
 def test_the_recurrent_model_shows_its_alignment_and_nothing_it_does_not_have(writers: dict[str, Any]) -> None:
-    document = look_at(writers["recurrent"], SOURCE, target=TARGET)
+    document = inspect(writers["recurrent"], SOURCE, target=TARGET)
     assert [one["id"] for one in document["attentions"]] == ["decoder.cross.0"]
     assert document["attentions"][0]["numbers"] is document["positions"] is None
     assert document["layers"] == []
@@ -238,15 +239,15 @@ def test_the_recurrent_model_shows_its_alignment_and_nothing_it_does_not_have(wr
 
 def test_numbers_that_found_no_room_come_for_a_layer_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     model = translator()
-    monkeypatch.setattr(assembling, "ROOM", 0)
-    assert not any(one["numbers"] for one in look_at(model, SOURCE)["attentions"])
-    assert all(one["numbers"] for one in look_at(model, SOURCE, layers=[0])["attentions"])
+    monkeypatch.setattr(inspection_document, "ROOM", 0)
+    assert not any(one["numbers"] for one in inspect(model, SOURCE)["attentions"])
+    assert all(one["numbers"] for one in inspect(model, SOURCE, layers=[0])["attentions"])
 
 
 def test_only_the_layers_asked_for() -> None:
-    document = look_at(translator(), SOURCE, layers=[1])
+    document = inspect(translator(), SOURCE, layers=[1])
     assert {one["layer"] for one in (*document["attentions"], *document["layers"])} == {1}
-    assert torch.equal(weights(document, "decoder.cross.1"), weights(look_at(translator(), SOURCE), "decoder.cross.1"))
+    assert torch.equal(weights(document, "decoder.cross.1"), weights(inspect(translator(), SOURCE), "decoder.cross.1"))
 
 
 @pytest.mark.parametrize(
@@ -265,41 +266,41 @@ def test_what_cannot_be_looked_at_is_refused_in_words(
     item: Any, words: dict[str, Any], error: type[HeedfulError], said: str
 ) -> None:
     with pytest.raises(error, match=said):
-        look_at(translator(), item, **words)
+        inspect(translator(), item, **words)
 
 
 def test_a_text_of_several_parts_is_not_cut() -> None:
     with pytest.raises(DataError, match="answered in 2 parts"):
-        look_at(translator(one_sentence=True), f"{SOURCE} {SOURCE}")
+        inspect(translator(one_sentence=True), f"{SOURCE} {SOURCE}")
 
 
 def test_a_model_without_attention_says_so() -> None:
     with pytest.raises(HeedfulError, match="this recurrent model has no attention"):
-        look_at(translator({"preset": "recurrent-plain", "d_model": 16}), SOURCE)
+        inspect(translator({"preset": "recurrent-plain", "d_model": 16}), SOURCE)
 
 
 def test_an_answer_that_outgrows_the_context_is_refused_and_one_that_just_fits_is_not() -> None:
     model = continuer(context=12)
     model.settings = model.settings.changed(tokens=GenerationDefaults())  # it knows no end
     with pytest.raises(DataError, match=r"have 17 tokens together, and this model sees 12 .* at most 6 new"):
-        look_at(model, "bad egg", max_new_tokens=11)
-    document = look_at(model, "bad egg", max_new_tokens=6)
+        inspect(model, "bad egg", max_new_tokens=11)
+    document = inspect(model, "bad egg", max_new_tokens=6)
     assert len(document["sequences"]["target"]) == 12
     assert document["answer"] == model.predict(["bad egg"], max_new_tokens=6)[0]
     with pytest.warns(UserWarning, match="sees 12 tokens at once, and the text has 7 .* cut after 6 new ones"):
-        assert look_at(model, "bad egg") == document  # its own number, 8, is more than fits
+        assert inspect(model, "bad egg") == document  # its own number, 8, is more than fits
     with pytest.raises(ConfigError, match="without 'target'"):
-        look_at(model, "bad egg", target="a")
+        inspect(model, "bad egg", target="a")
 
 
 def test_what_is_no_model_is_refused() -> None:
     with pytest.raises(ConfigError, match="a Linear cannot be looked at"):
-        look_at(torch.nn.Linear(2, 2), SOURCE)
+        inspect(torch.nn.Linear(2, 2), SOURCE)
 
 
 def test_the_document_names_the_model(tmp_path: Path) -> None:
     model = translator()
-    document = look_at(model, SOURCE, name="runs/ko-en", language="ko")
+    document = inspect(model, SOURCE, name="runs/ko-en", language="ko")
     assert (document["format"], document["kind"], document["language"]) == (1, "translation", "ko")
     assert document["question"] == SOURCE
     said = document["model"]

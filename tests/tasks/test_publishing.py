@@ -18,9 +18,9 @@ from heedful.config import read_mapping
 from heedful.data.tokenizer import Tokenizer
 from heedful.families import config_of, write_checkpoint
 from heedful.families.ctranslate2 import ExportError
-from heedful.tasks import publishing
-from heedful.tasks.importing import import_model
-from heedful.tasks.publishing import export_huggingface
+from heedful.tasks import hf_export
+from heedful.tasks.hf_export import export_huggingface
+from heedful.tasks.model_import import import_model
 from heedful.tasks.sentence_transformers import Pooling, pooling_of
 from heedful.tasks.translation.data import Tokenizers
 from heedful.tasks.translation.predictor import Translator, TranslatorSettings
@@ -254,7 +254,7 @@ def test_what_cannot_be_asked_for_is_refused(tmp_path: Path, monkeypatch: pytest
         with torch.no_grad():
             module.embedding.weight[5, 5] -= 1
 
-    monkeypatch.setattr(publishing, "write_checkpoint", lossy)
+    monkeypatch.setattr(hf_export, "write_checkpoint", lossy)
     with pytest.raises(ExportError, match=r"embedding\.weight did not come back"):
         export_huggingface(tmp_path / "ours", tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ours", "theirs"]

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 import heedful
 import published_folders as published
 from heedful.errors import ConfigError, DataError
-from heedful.tasks.importing import import_model
+from heedful.tasks.model_import import import_model
 from heedful.tasks.text_encoder import BATCH_TOKENS, _batches
 from published_folders import TEXTS, publish, theirs, write
 from shell import heedful as shell

@@ -13,8 +13,8 @@ import heedful
 import published_folders as published
 from heedful.data.published_tokenizer import PublishedTokenizer
 from heedful.errors import ConfigError, DataError
-from heedful.tasks.importing import import_model
 from heedful.tasks.language_model import LENGTH
+from heedful.tasks.model_import import import_model
 from published_folders import TEXTS, publish, theirs
 from shell import heedful as shell
 

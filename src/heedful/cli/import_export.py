@@ -13,7 +13,7 @@ from .console import say
 from .options import option
 
 if TYPE_CHECKING:
-    from ..tasks.agreement import Agreement
+    from ..tasks.ctranslate2_export import Agreement
 
 TextTask = Literal["text-to-text", "language_model", "masked", "classification", "question-answering", "tagging"]
 ImportTask = Literal[TextTask, "embedding", "images", "forecasting"]
@@ -35,7 +35,7 @@ def import_(
     ] = None,
 ) -> None:
     """Take over a published model, with exactly the weights it has. Every tensor is used, or the model refused."""
-    from ..tasks.importing import import_model
+    from ..tasks.model_import import import_model
 
     model = import_model(folder, out, task=task, unit=unit)
     parameters = sum(parameter.numel() for parameter in model.module.parameters())
@@ -54,8 +54,8 @@ def export(
     quantization: Annotated[Quantization | None, option("For ctranslate2: smaller and less exact weights.")] = None,
 ) -> None:
     """Write a trained model for another program, and check what was written before it takes its place."""
-    from ..tasks.exporting import export_ctranslate2
-    from ..tasks.publishing import export_huggingface
+    from ..tasks.ctranslate2_export import export_ctranslate2
+    from ..tasks.hf_export import export_huggingface
 
     if to == "hf":
         if quantization is not None:
@@ -67,8 +67,8 @@ def export(
     done = export_ctranslate2(model, out, quantization=quantization)
     _say_written(done.folder, done.files)
     say(_comparison("float32", done.exact), "green")
-    if done.quantised is not None:
-        say(_comparison(str(quantization), done.quantised))
+    if done.quantized is not None:
+        say(_comparison(str(quantization), done.quantized))
 
 
 def _say_written(folder: Path, files: Sequence[str]) -> None:
@@ -77,7 +77,7 @@ def _say_written(folder: Path, files: Sequence[str]) -> None:
 
 
 def _comparison(precision: str, agreement: Agreement) -> str:
-    from ..tasks.agreement import BEAMS
+    from ..tasks.ctranslate2_export import BEAMS
 
     same = agreement.answers - len(agreement.different)
     beams = " and ".join(map(str, BEAMS))

@@ -56,7 +56,7 @@ def look(
     """
     from ..lens.page import write_page
     from ..tasks import load
-    from ..tasks.looking import draw, look_at
+    from ..tasks.inspection import draw, inspect
 
     if png is None and (layer is not None or head is not None):
         raise ConfigError("--layer and --head choose what --png draws; give that too, or choose on the page")
@@ -74,7 +74,7 @@ def look(
     overrides |= {name: value for name, value in chosen.items() if value is not None}
     about: dict[str, Any] = {"name": model.resolve().name, "language": language}
     try:
-        document = look_at(predictor, item, target=target, layers=_numbers(layers), **about, **overrides)
+        document = inspect(predictor, item, target=target, layers=_numbers(layers), **about, **overrides)
     except (ConfigError, DataError) as error:
         raise _with_flag_names(error, context) from None
     if png is not None:  # first, since more can be wrong with it
@@ -123,7 +123,7 @@ def _with_flag_names(error: HeedfulError, context: typer.Context) -> HeedfulErro
     """The same with the names that Python has for options as they are written here."""
     options = [option for option in context.command.params if option.opts[0].startswith("-")]
     flags = {str(option.name): max(option.opts, key=len) for option in options}
-    flags |= {"series": "--series-name"}  # a word of `look_at`; the file has no name there
+    flags |= {"series": "--series-name"}  # an option of `inspect`; the file has no name there
     pattern = "|".join(f"'{name}'" + (rf"|\b{name}\b" if "_" in name else "") for name in flags)
     message = re.sub(pattern, lambda name: flags[name[0].strip("'")], str(error))
     return (ConfigError if isinstance(error, ConfigError) else DataError)(message)

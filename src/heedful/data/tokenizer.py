@@ -158,9 +158,10 @@ class Tokenizer:
         """As the `tokenizers` and `transformers` libraries read it too."""
         return self._fast.to_str(pretty=True)
 
-    def save(self, path: str | Path) -> None:
-        """Write a tokenizer.json."""
+    def save(self, path: str | Path) -> list[str]:
+        """Write a tokenizer.json; the names of the files written, as `PublishedTokenizer.save` gives them."""
         write_text(path, self.to_json())
+        return [Path(path).name]
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

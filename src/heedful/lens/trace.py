@@ -83,7 +83,7 @@ class Trace:
         return self.recording.looks
 
 
-def twin(module: M) -> M:
+def hookable_copy(module: M) -> M:
     """The same weights in modules of their own: whoever uses the model meanwhile, in another thread, has no hooks."""
     return copy.deepcopy(module, {id(tensor): tensor for tensor in (*module.parameters(), *module.buffers())})
 

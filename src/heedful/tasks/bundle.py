@@ -11,7 +11,8 @@ from safetensors import SafetensorError
 from torch import nn
 
 from ..config import Config, FamilyConfig, read_mapping, write_mapping
-from ..errors import ConfigError, HeedfulError, unknown
+from ..data.published_tokenizer import NAME, PublishedTokenizer
+from ..errors import ConfigError, DataError, HeedfulError, unknown
 from ..families import GenerationDefaults, build, config_of
 from ..families.weights import read_weights, write_weights
 from ..files import sha256_of
@@ -108,6 +109,27 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
 def is_bundle(folder: Path) -> bool:
     """Whether a folder holds a bundle, and not a published model."""
     return (folder / CONFIG).is_file() and set(KEYS) <= read_mapping(folder / CONFIG).keys()
+
+
+def sized_tokenizer(path: Path, vocab_size: int) -> PublishedTokenizer:
+    """The tokenizer in a file, which must have no more tokens than its model."""
+    tokenizer = PublishedTokenizer.load(path)
+    if tokenizer.largest >= vocab_size:
+        sizes = f"has ids up to {tokenizer.largest:,}, but the model has {vocab_size:,} tokens"
+        raise DataError(f"{path} {sizes}; they are not of one model")
+    return tokenizer
+
+
+def hf_tokenizer(folder: Path, vocab_size: int) -> PublishedTokenizer:
+    """The tokenizer of a published folder, or how to get one."""
+    if not (folder / NAME).is_file():
+        others = sorted(path.name for path in folder.iterdir() if path.suffix in (".model", ".spm", ".txt", ".vocab"))
+        there = f"; {', '.join(others)} is read by other programs" if others else ""
+        raise DataError(
+            f"{folder} has no {NAME}{there}. transformers writes one: "
+            f"AutoTokenizer.from_pretrained(folder).save_pretrained(folder)"
+        )
+    return sized_tokenizer(folder / NAME, vocab_size)
 
 
 def split_defaults(defaults: GenerationDefaults) -> tuple[GenerationDefaults, GenerationConfig]:

@@ -52,10 +52,17 @@ def examine(folder: Path = Path(".")) -> Iterator[Finding]:
     yield Finding("Python", platform.python_version())
     yield Finding("system", f"{platform.system()} {platform.machine()}")
     yield from _packages()
-    yield Finding("processor", f"{os.cpu_count()} cores, {torch.get_num_threads()} threads used, {_vector_units()}")
-    yield _layers_in_c()
+    yield Finding(
+        "processor",
+        f"{os.cpu_count()} cores, {torch.get_num_threads()} threads used, {torch.backends.cpu.get_cpu_capability()}",
+    )
+    missing = unavailable_reason()
+    said = "compiled; generation on this processor uses them" if missing is None else f"not used: {missing}"
+    yield Finding("layers in C", said, _note(missing is None))
     yield _memory()
-    yield _disk(folder)
+    free = shutil.disk_usage(folder).free
+    enough = free > SMALLEST_FREE
+    yield Finding("disk", f"{free / 1024**3:.1f} GiB free" + ("" if enough else "; runs may fill it"), _note(enough))
     yield from _devices()
     yield _smoke(torch_device())
 
@@ -87,28 +94,12 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _vector_units() -> str:
-    return torch.backends.cpu.get_cpu_capability()
-
-
-def _layers_in_c() -> Finding:
-    missing = unavailable_reason()
-    said = "compiled; generation on this processor uses them" if missing is None else f"not used: {missing}"
-    return Finding("layers in C", said, _note(missing is None))
-
-
 def _memory() -> Finding:
     try:
         total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return Finding("memory", "unknown", "note")
     return Finding("memory", f"{total / 1024**3:.1f} GiB", "good" if total > SMALLEST_FREE else "note")
-
-
-def _disk(folder: Path) -> Finding:
-    free = shutil.disk_usage(folder).free
-    enough = free > SMALLEST_FREE
-    return Finding("disk", f"{free / 1024**3:.1f} GiB free" + ("" if enough else "; runs may fill it"), _note(enough))
 
 
 def _devices() -> Iterator[Finding]:

@@ -5,19 +5,22 @@ Shapes: N lines, U different texts among them, D d_model.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import ClassVar, NamedTuple
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from ..config import Config
+from ..data.published_tokenizer import NAME, PublishedTokenizer
 from ..data.readers.files import Line
 from ..errors import ConfigError, DataError
-from .predictor import OutputKind
+from ..families import Imported
+from .predictor import OutputKind, in_chunks
+from .sentence_transformers import Pooling, lowers_case, pooling_files, pooling_of
 from .text_encoder import Text, TextEncoderPredictor
 
 CHUNK = 1024  # texts that are read together
@@ -36,6 +39,7 @@ class Embedder(TextEncoderPredictor[list[float]]):
     """What `heedful.load` gives for an embedder's bundle; its model's head says how tokens become one vector."""
 
     task: ClassVar[str] = "embedding"
+    head: ClassVar[str] = "mean"
     settings_class: ClassVar[type[Config]] = EmbedderSettings
     output_kind: ClassVar[OutputKind] = "vector"
     accepts_pairs: ClassVar[bool] = True
@@ -46,6 +50,18 @@ class Embedder(TextEncoderPredictor[list[float]]):
             (F.normalize(output, dim=-1) if self.settings.normalised else output).tolist()
             for output in self.outputs(texts)
         ]
+
+    @classmethod
+    def checkpoint_settings(cls, checkpoint: Imported, folder: Path, tokenizer: PublishedTokenizer) -> EmbedderSettings:
+        """Whether vectors have length one, as sentence-transformers says it."""
+        if lowers_case(folder) and tokenizer.encode("A") != tokenizer.encode("a"):
+            raise ConfigError(f"{folder}: do_lower_case is set, which its {NAME} does not do; that is not supported")
+        return EmbedderSettings(normalised=pooling_of(folder).normalised)
+
+    def hf_files(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of sentence-transformers."""
+        ours: Any = self.config
+        return pooling_files(Pooling(ours.head, self.settings.normalised), ours.d_model)
 
 
 class Match(NamedTuple):
@@ -68,7 +84,7 @@ class Index:
         self.lines: list[Line] = []
         self.refused: list[Line] = []
         texts: dict[str, int] = {}
-        vectors = [self._unit(chunk) for chunk in _chunks(self._read(lines, texts))]
+        vectors = [self._unit(chunk) for chunk in in_chunks(self._read(lines, texts), CHUNK)]
         self.vectors = torch.cat(vectors) if vectors else torch.zeros(0, 1)  # (U, D), each of length one
         self.owners = torch.tensor([texts[line.text] for line in self.lines], dtype=torch.long)  # (N,)
 
@@ -104,8 +120,3 @@ class Index:
 
     def _unit(self, texts: Sequence[str]) -> Tensor:
         return F.normalize(torch.stack(self.embedder.outputs(texts)), dim=-1)
-
-
-def _chunks(texts: Iterator[str]) -> Iterator[list[str]]:
-    while several := list(islice(texts, CHUNK)):
-        yield several

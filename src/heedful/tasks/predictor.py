@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from torch import nn
 
 from ..config import Config, FamilyConfig
+from ..data.published_tokenizer import NAME
 from ..errors import DataError
+from ..families import GenerationDefaults, Imported
+from ..lens.trace import hookable_copy
 from .bundle import Bundle
+
+if TYPE_CHECKING:
+    from .inspection import Inspection
 
 InputKind = Literal["text", "image", "series"]
 OutputKind = Literal["translation", "continuation", "text", "labels", "vector", "gaps", "forecast", "answer", "spans"]
@@ -86,13 +95,52 @@ class Predictor(ABC, Generic[Input, Output]):
         Bundle(self.task, self.config, self.settings.to_dict()).write(folder, self.module, beside=names)
 
     def save_files(self, folder: Path) -> Sequence[str]:
-        """Write what the bundle holds beside its config and weights, and name it."""
-        return ()
+        """Write what the bundle holds beside its config and weights, its tokenizers, and name the files."""
+        files = self.tokenizer_files().items()
+        return [written for name, tokenizer in files for written in tokenizer.save(folder / name)]
+
+    def tokenizer_files(self) -> dict[str, Any]:
+        """The tokenizers by the names of their files."""
+        return {} if self.tokenizer is None else {NAME: self.tokenizer}
 
     @classmethod
     def from_bundle(cls, folder: Path, bundle: Bundle) -> Self:
         """The model in a folder."""
         return cls(bundle.model, bundle.module(folder), bundle.settings_as(cls.settings_class, folder))
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: Imported, folder: Path) -> Self:
+        """A published model, from its module and what else its folder says."""
+        raise NotImplementedError(f"a published model is not read as a {cls.__name__}")
+
+    def generation_defaults(self) -> GenerationDefaults | None:
+        """How a model that writes is published: its special tokens, and how to generate; None for others."""
+        return None
+
+    def hf_files(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """What the settings say that neither weights nor tokenizer do, by the JSON file of a published folder that says
+        it; `config` is that of config.json."""
+        return {}
+
+    def hf_roles(self) -> dict[str, str]:
+        """Tokens with a role that only this task knows, as tokenizer_config.json names it."""
+        return {}
+
+    @abstractmethod
+    def inspect(self, item: Any, inspection: Inspection, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer an item and look into the model meanwhile: what `heedful.tasks.inspection.inspect` shows of it.
+
+        Args:
+            item: What `predict` takes; images and series may be files.
+            inspection: Holds the document's arrays, and writes down what happened within the model.
+            options: Those of generation, or what else a task offers; unknown ones are refused.
+        """
+
+    def hookable_copy(self) -> Self:
+        """The same on a module of its own that shares the weights: inspected while others use this one."""
+        other = copy.copy(self)
+        other.module = hookable_copy(self.module)
+        return other
 
     def _listed(self, items: object) -> list[Any] | tuple[Any, ...]:
         return listed(items, self.item_name)
@@ -112,6 +160,22 @@ def listed(items: object, what: str) -> list[Any] | tuple[Any, ...]:
             f"predict takes a list, not {type(items).__name__}; put one {what} in brackets: predict([{what}])"
         )
     return items
+
+
+@contextmanager
+def located(places: Sequence[str]) -> Iterator[None]:
+    """Where one of several items cannot be answered, the error names its place in a file."""
+    try:
+        yield
+    except ItemError as error:
+        raise DataError(f"{places[error.index]}: {error.reason}") from None
+
+
+def in_chunks(items: Iterable[Input], size: int) -> Iterator[list[Input]]:
+    """Some items at a time, so that not all are held at once."""
+    coming = iter(items)
+    while chunk := list(islice(coming, size)):
+        yield chunk
 
 
 def plain(text: object) -> str:

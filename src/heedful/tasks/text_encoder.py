@@ -24,14 +24,17 @@ from ..data.report import DataReport
 from ..data.store import Encoded, TokenStore
 from ..data.text_tokenizers import PiecesConfig, learn_tokenizer
 from ..errors import ConfigError, DataError
-from ..families import build, config_of
+from ..families import Imported, build, config_of
 from ..families.hf_io import read_checkpoint
 from ..families.reader import ReaderConfig
 from ..families.weights import put_weights, weights_of
 from ..files import write_text
+from ..lens.tokens import tokens_of
+from ..lens.trace import trace
 from ..training.config import TrainingConfig
 from ..training.objective import B
-from .bundle import Bundle, is_bundle
+from .bundle import Bundle, hf_tokenizer, is_bundle, sized_tokenizer
+from .inspection.document import EMPTY, Inspection, check_options, ranked_classes
 from .predictor import Predictor, plain, within
 from .run import Files, RunConfig, Task, TrainingData
 from .run.task import DATA, START, TRAIN, VALID, Split, settings_json, write_start_weights
@@ -41,6 +44,9 @@ SEGMENTS = "token_type_ids"  # as transformers calls them
 HEAD = "head."  # before the names of a head's weights
 PRESET = "bert-mini"
 LABELS = "labels.json"
+SEPARATOR = " | "  # between two texts that are shown as one
+TOKENIZER, BASE = "the tokeniser settings", "the base"
+
 FROM_SCRATCH = TrainingConfig(
     epochs=10,
     label_smoothing=0.0,
@@ -51,7 +57,6 @@ FROM_SCRATCH = TrainingConfig(
     validate_every=250,
 )
 FINE_TUNING = FROM_SCRATCH.changed(epochs=3, learning_rate=5e-5, warmup_steps=50, betas=(0.9, 0.999), epsilon=1e-8)
-TOKENIZER, BASE = "the tokeniser settings", "the base"
 
 Text = str | tuple[str, str]  # two texts where a model compares them
 Output = TypeVar("Output")
@@ -64,9 +69,21 @@ class Row(NamedTuple):
     segments: list[int] | None
 
 
-class TextEncoderPredictor(Predictor[Text, Output], Generic[Output]):
-    """An encoder over a tokenizer of any make; a task says what its output means."""
+class InspectedText(NamedTuple):
+    """What was read of a text, the answer as a person reads it, and probabilities to show, where there are any."""
 
+    row: Row
+    answer: str | None = None
+    probabilities: Mapping[str, float] | None = None
+
+
+class TextEncoderPredictor(Predictor[Text, Output], Generic[Output]):
+    """An encoder over a tokenizer of any make; a task says what its output means.
+
+    A published model is read with the `head` of a task, and `checkpoint_settings` says what the task's settings are.
+    """
+
+    head: ClassVar[str]
     batch_method: ClassVar[str | None] = "outputs"
     tokenizer: PublishedTokenizer
 
@@ -121,15 +138,51 @@ class TextEncoderPredictor(Predictor[Text, Output], Generic[Output]):
         """No more ids than the model reads, of a text `alone` or of two: what is too long is refused."""
         return within(ids, self.module.encoder.positions.limit)
 
-    def save_files(self, folder: Path) -> Sequence[str]:
-        """The tokenizer."""
-        return self.tokenizer.save(folder / NAME)
+    def inspect(self, item: Any, inspection: Inspection, options: Mapping[str, Any]) -> dict[str, Any]:
+        """What was read of a text, and what the model makes of it: see `run_inspected`."""
+        check_options(options, self)
+        predictor = self.hookable_copy()
+        with trace(predictor.module) as seen:
+            row, answer, probabilities = predictor.run_inspected(item)
+        if not any(text.strip() for text in (item if isinstance(item, tuple) else (item,))):
+            raise DataError(EMPTY)
+        return {
+            "kind": "reading",
+            "question": display_text(item),
+            "answer": answer,
+            "sequences": {"source": tokens_of(self.tokenizer, row.ids)},
+            "classes": None if probabilities is None else ranked_classes(probabilities),
+            **inspection.internals(self.module, seen),
+        }
+
+    def run_inspected(self, item: Any) -> InspectedText:
+        """Run one item through the module, once, as one row; a task says what of its answer is shown."""
+        row = self.prepared(item)
+        self.read_rows([row])
+        return InspectedText(row)
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: Imported, folder: Path) -> Self:
+        """A published model that was read with this task's head."""
+        tokenizer = hf_tokenizer(folder, len(checkpoint.module.embedding.weight))
+        settings = cls.checkpoint_settings(checkpoint, folder, tokenizer)
+        return cls(checkpoint.config, checkpoint.module, settings, tokenizer)
+
+    @classmethod
+    def checkpoint_settings(cls, checkpoint: Imported, folder: Path, tokenizer: PublishedTokenizer) -> Any:
+        """The task's settings, as a published folder says them; the usual ones unless a task reads more."""
+        return cls.settings_class()
 
     @classmethod
     def from_bundle(cls, folder: Path, bundle: Bundle) -> Self:
         """The model in a folder."""
         tokenizer = PublishedTokenizer.load(folder / NAME)
         return cls(bundle.model, bundle.module(folder), bundle.settings_as(cls.settings_class, folder), tokenizer)
+
+
+def display_text(text: Text) -> str:
+    """One text, or two as one, for a page."""
+    return text if isinstance(text, str) else SEPARATOR.join(text)
 
 
 def uses_segments(module: Any, tokenizer: PublishedTokenizer) -> bool:
@@ -172,11 +225,7 @@ class PretrainedEncoder:
             raise ConfigError(f"{folder} is of the family {config.family}, which does not read as BERT and its kin do")
         if not (folder / NAME).is_file():
             raise DataError(f"{folder} has no {NAME}; the weights mean nothing without their tokeniser")
-        tokenizer = PublishedTokenizer.load(folder / NAME)
-        if tokenizer.largest >= config.vocab_size:
-            sizes = f"has ids up to {tokenizer.largest:,}, but the model has {config.vocab_size:,} tokens"
-            raise DataError(f"{folder / NAME} {sizes}; they are not of one model")
-        return cls(config, module, tokenizer)
+        return cls(config, module, sized_tokenizer(folder / NAME, config.vocab_size))
 
     def weights(self, head: str) -> dict[str, Tensor]:
         """All of them where the head is the same and has no classes, otherwise those below it."""
@@ -218,13 +267,14 @@ class TextEncoderConfig(RunConfig):
 
     preset: ClassVar[str] = PRESET
     head: ClassVar[str]
-    from_scratch: ClassVar[TrainingConfig]  # the training settings without a base
-    fine_tuning: ClassVar[TrainingConfig]  # and those with one
+    from_scratch: ClassVar[TrainingConfig] = FROM_SCRATCH  # the training settings without a base
+    fine_tuning: ClassVar[TrainingConfig] = FINE_TUNING  # and those with one
 
     base: str | None = None
     data: TextConfig = field(default_factory=TextConfig)
     tokenizer: PiecesConfig = field(default_factory=PiecesConfig)
     model: FamilyConfig = field(default_factory=lambda: config_of(PRESET))
+    training: TrainingConfig = field(default_factory=lambda: FROM_SCRATCH)
 
     def check(self) -> None:
         self.require(

@@ -11,8 +11,9 @@ from itertools import product
 from math import prod
 from typing import Any, ClassVar, NamedTuple, TypedDict, Unpack
 
+from ..data.published_tokenizer import NAME
 from ..data.tokenizer import Piece
-from ..errors import DataError
+from ..families import GenerationDefaults
 from ..generation import (
     GenerationConfig,
     GenerationEngine,
@@ -23,8 +24,13 @@ from ..generation import (
     Stream,
     create_requests,
 )
-from .predictor import ItemError, OutputKind, Predictor, listed, plain
+from .bundle import join_defaults
+from .inspection import Inspection
+from .inspection.generation import inspect_seq2seq
+from .predictor import OutputKind, Predictor, plain
 
+SOURCE, TARGET = NAME, "target_tokenizer.json"  # the second only where the sides share none
+LONGEST = 512  # tokens of an answer that a published model allows, where its positions have no end
 SEARCHING = {"temperature": 1.0, "top_k": None, "top_p": None, "min_p": None}  # what only sampling changes
 
 
@@ -114,11 +120,19 @@ class TextGenerator(Predictor[str, str]):
     generates_text: ClassVar[bool] = True
     batch_method: ClassVar[str | None] = "generate"
     comes_to_an_end: ClassVar[bool] = True  # an answer that does not was cut short
+    target_tokenizer: Any  # of answers; the same object where both sides share it
 
     @property
-    @abstractmethod
     def generation(self) -> GenerationConfig:
-        """How it generates unless a call says otherwise."""
+        """How it generates unless a call says otherwise: as the bundle says."""
+        generation: GenerationConfig = self.settings.generation
+        return generation
+
+    @property
+    def tokens(self) -> GenerationDefaults:
+        """The special tokens, as the model was published."""
+        tokens: GenerationDefaults = self.settings.tokens
+        return tokens
 
     @property
     def rolling_context(self) -> int | None:
@@ -129,17 +143,27 @@ class TextGenerator(Predictor[str, str]):
     def inputs(self, text: str) -> list[list[int]]:
         """The parts of a text in ids, as the model reads them; none of an empty one. DataError for what it cannot."""
 
-    @abstractmethod
     def text(self, ids: Sequence[int], tokens: Sequence[int]) -> str:
         """What the tokens say that were written as an answer to the ids."""
+        text: str = self.target_tokenizer.decode(tokens)
+        return text
 
-    @abstractmethod
     def answer(self, ids: Sequence[int], hypothesis: Hypothesis) -> Answer:
-        """The same of a whole answer, with what it is worth."""
+        """The same of a whole answer, its end included where it came to one, with what it is worth."""
+        tokens = hypothesis.tokens
+        written = (*tokens, self.tokens.end[0]) if hypothesis.finished else tokens
+        confidence = self.confidence(hypothesis)
+        text, pieces = self.text(ids, tokens), self.target_tokenizer.readable(written)
+        return Answer.of(hypothesis, text, pieces, confidence=confidence)
 
-    @abstractmethod
+    def confidence(self, hypothesis: Hypothesis) -> float | None:
+        """The probability that an answer is right; None where the model was not taught to tell."""
+        return None
+
     def special_tokens(self) -> GenerationTokens:
         """The start and end of an answer, and what never stands in one."""
+        tokens = self.tokens
+        return {"start": tokens.start, "end": tokens.end, "suppress_tokens": tokens.suppress_tokens}
 
     def forced(self) -> list[int]:
         """What every answer begins with."""
@@ -165,7 +189,7 @@ class TextGenerator(Predictor[str, str]):
 
     def stream(self, text: str, **options: Unpack[GenerationOptions]) -> Stream[str, Answer]:
         """The answer bit by bit, each as soon as it is certain, in whole characters."""
-        config, parts = self.generation_config(options), self.parts(text)
+        config, parts = self.generation_config(options), self._numbered(text, 0)
         return Stream(self._stream(parts, config))
 
     def prepared(self, item: Any) -> list[list[int]]:
@@ -182,7 +206,7 @@ class TextGenerator(Predictor[str, str]):
 
     def encode(self, texts: Sequence[str]) -> EncodedTexts:
         """The texts in ids, part by part. ItemError names the text that cannot be answered."""
-        parts = [(n, ids) for n, text in enumerate(listed(texts, "text")) for ids in self.parts(text, n)]
+        parts = [(n, ids) for n, text in enumerate(self._listed(texts)) for ids in self._numbered(text, n)]
         return EncodedTexts(len(texts), [ids for _, ids in parts], [owner for owner, _ in parts])
 
     def decode(
@@ -220,12 +244,22 @@ class TextGenerator(Predictor[str, str]):
         (request,) = self.requests([ids], config)
         return GenerationEngine(self.module).stream(request)
 
-    def parts(self, text: object, index: int = 0) -> list[list[int]]:
-        """`inputs`, where the error of a text that cannot be answered says which of several it is."""
-        try:
-            return self.inputs(plain(text))
-        except DataError as error:
-            raise ItemError("text", index, str(error)) from None
+    def tokenizer_files(self) -> dict[str, Any]:
+        """That of the target too, where it is another one."""
+        other = {} if self.target_tokenizer is self.tokenizer else {TARGET: self.target_tokenizer}
+        return {SOURCE: self.tokenizer, **other}
+
+    def generation_defaults(self) -> GenerationDefaults:
+        """Where a model says no length, as much as it has room for: transformers would stop after twenty tokens."""
+        generation = self.generation
+        if generation.max_new_tokens is None:
+            room = getattr(self.config, "max_length", LONGEST)  # of transformers' tables, even where ours have no end
+            generation = generation.changed(max_new_tokens=max(room, generation.min_new_tokens + 1))
+        return join_defaults(self.tokens, generation)
+
+    def inspect(self, item: Any, inspection: Inspection, options: Mapping[str, Any]) -> dict[str, Any]:
+        """How the answer was found, or a given `target` would be written, and where each word of it came from."""
+        return inspect_seq2seq(self, item, inspection, options)
 
     def detokenizer(self, ids: Sequence[int]) -> IncrementalDetokenizer:
         """How an answer to the ids is spelled while it is written."""

@@ -14,7 +14,7 @@ from heedful.cli.output import search
 from heedful.data.readers.files import every_line
 from heedful.errors import ConfigError, DataError
 from heedful.tasks.embedding import Index
-from heedful.tasks.importing import import_model
+from heedful.tasks.model_import import import_model
 from published_folders import LIMIT, PAGE, bert, publish
 
 

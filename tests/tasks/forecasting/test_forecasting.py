@@ -45,7 +45,7 @@ def close(mine: Any, wanted: Any, tolerance: float = 1e-6) -> None:
 def test_a_published_forecaster_says_what_transformers_says(name: str, tmp_path: Path) -> None:
     model = reference(name)
     found = read_published(files(model)[0], {key: tensor.clone() for key, tensor in model.state_dict().items()})
-    ours = SeriesForecaster.of_checkpoint(found, tmp_path)
+    ours = SeriesForecaster.from_checkpoint(found, tmp_path)
     length, channels = model.config.context_length, model.config.num_input_channels
     series = [prices(length, channels, seed) for seed in range(3)]
     with torch.no_grad():

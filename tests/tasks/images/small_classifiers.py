@@ -44,4 +44,4 @@ def classifier(folder: Path, family: str = "vit", **changes: Any) -> ImageClassi
     """From a folder without a word on how images are prepared: they are resized to 12 x 12."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PublishedWarning)
-        return ImageClassifier.of_checkpoint(found(theirs(family, **changes)), folder)
+        return ImageClassifier.from_checkpoint(found(theirs(family, **changes)), folder)

@@ -133,7 +133,7 @@ def test_heads_of_vectors_are_not_for_this_task(head: str, tmp_path: Path) -> No
     known = found(theirs("vit"))
     config = known.config.changed(head=head)
     with pytest.raises(ConfigError, match=f"head '{head}' does not tell classes"):
-        ImageClassifier.of_checkpoint(known._replace(config=config, module=heedful.build(config)), tmp_path)
+        ImageClassifier.from_checkpoint(known._replace(config=config, module=heedful.build(config)), tmp_path)
 
 
 def test_a_model_of_lower_precision_answers(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_pixels_and_probabilities_are_those_of_transformers(name: str, tmp_path:
     family, make = PROCESSORS[name]
     processor, model = make(), theirs(family, id2label=dict(enumerate("abcde")))
     processor.save_pretrained(tmp_path)
-    ours = ImageClassifier.of_checkpoint(found(model), tmp_path)
+    ours = ImageClassifier.from_checkpoint(found(model), tmp_path)
     pictures = [drawn(*shape, 3, seed=sum(shape)) for shape in SHAPES]
     pixels = [processor(Image.fromarray(picture), return_tensors="pt")["pixel_values"][0] for picture in pictures]
     for picture, wanted in zip(pictures, pixels, strict=True):
@@ -51,7 +51,7 @@ def test_a_grey_model_sees_grey_as_transformers_does(tmp_path: Path) -> None:
         theirs("vit", num_channels=1),
     )
     processor.save_pretrained(tmp_path)
-    ours = ImageClassifier.of_checkpoint(found(model), tmp_path)
+    ours = ImageClassifier.from_checkpoint(found(model), tmp_path)
     colour = Image.fromarray(drawn(30, 19, 3))
     wanted = processor(colour.convert("L"), return_tensors="pt")["pixel_values"][0]
     torch.testing.assert_close(ours.prepared(colour), wanted, rtol=0, atol=1e-6)

@@ -109,5 +109,5 @@ def test_labels_are_the_models_and_two_of_one_name_are_told_apart(tmp_path: Path
     (tmp_path / "preprocessor_config.json").write_text('{"size": 12}', encoding="utf-8")
     names = {0: "crane", 1: "dog", 2: "crane"}
     known = found(theirs("vit", num_labels=3, id2label=names, label2id={"crane": 2, "dog": 1}))
-    assert ImageClassifier.of_checkpoint(known, tmp_path).settings.labels == ("crane (0)", "dog", "crane (2)")
-    assert ImageClassifier.of_checkpoint(known._replace(labels=()), tmp_path).settings.labels == ("0", "1", "2")
+    assert ImageClassifier.from_checkpoint(known, tmp_path).settings.labels == ("crane (0)", "dog", "crane (2)")
+    assert ImageClassifier.from_checkpoint(known._replace(labels=()), tmp_path).settings.labels == ("0", "1", "2")

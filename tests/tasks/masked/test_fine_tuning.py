@@ -14,8 +14,8 @@ from heedful.config import read_mapping
 from heedful.errors import ConfigError, DataError
 from heedful.families.weights import WeightsError, weights_of
 from heedful.tasks.classification.task import ClassificationConfig, ClassificationTask
-from heedful.tasks.importing import import_model
 from heedful.tasks.masked.task import MaskedConfig, MaskedTask
+from heedful.tasks.model_import import import_model
 from heedful.tasks.run import Files, train
 from heedful.tasks.text_encoder import PretrainedEncoder, load_start_weights
 from heedful.training.errors import ResumeWarning

@@ -17,8 +17,8 @@ import published_folders as published
 from heedful.data.published_tokenizer import EncodedWindow
 from heedful.data.questions import AnswerSpan, QuestionExample
 from heedful.errors import ConfigError, DataError
-from heedful.tasks.importing import import_model
-from heedful.tasks.publishing import export_huggingface
+from heedful.tasks.hf_export import export_huggingface
+from heedful.tasks.model_import import import_model
 from heedful.tasks.question_answering import QuestionAnswerer
 from heedful.tasks.question_answering.predictor import SpanScores, score_spans
 from heedful.tasks.question_answering.task import QuestionAnsweringConfig, best_threshold

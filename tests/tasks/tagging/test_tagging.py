@@ -13,8 +13,8 @@ import heedful
 import published_folders as published
 from heedful.data.published_tokenizer import EncodedWindow
 from heedful.errors import DataError
-from heedful.tasks.importing import import_model
-from heedful.tasks.publishing import export_huggingface
+from heedful.tasks.hf_export import export_huggingface
+from heedful.tasks.model_import import import_model
 from heedful.tasks.tagging import Tagger
 from heedful.tasks.tagging.predictor import continue_within_tokens, first_tokens, word_probabilities
 from published_folders import publish, theirs

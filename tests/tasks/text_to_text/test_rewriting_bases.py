@@ -13,7 +13,7 @@ from toy_rewriting import small_config, write_jsonl
 import heedful
 from heedful.config import read_mapping
 from heedful.errors import ConfigError, DataError
-from heedful.tasks.importing import import_model
+from heedful.tasks.model_import import import_model
 from heedful.tasks.run import Files, train
 from heedful.tasks.text_to_text.config import read_base
 from heedful.tasks.text_to_text.task import TextToTextTask

@@ -15,9 +15,9 @@ import heedful
 from heedful.config import read_mapping
 from heedful.data.tokenizer import END, PAD, START
 from heedful.errors import ConfigError, DataError
-from heedful.tasks.publishing import export_huggingface
-from heedful.tasks.rouge import rouge
+from heedful.tasks.hf_export import export_huggingface
 from heedful.tasks.run import Files, TooLittleDataError, train
+from heedful.tasks.scoring import rouge
 from heedful.tasks.text_to_text import CutWarning, TextToTextSettings
 from heedful.tasks.text_to_text.data import OWN_TOKENS, TextToTextExample
 from heedful.tasks.text_to_text.task import TextToTextTask, answers_to

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from heedful.tasks.rouge import common, mostly_hangul, rouge, rouge_scores, tokens
+from heedful.tasks.scoring import longest_common_subsequence, mostly_hangul, rouge, rouge_scores, rouge_tokens
 
 
 def slow_common(first: list[str], second: list[str]) -> int:
@@ -49,18 +49,18 @@ def test_the_longest_common_subsequence_is_that_of_the_recursion() -> None:
     draw = random.Random(0)
     for _ in range(300):
         first, second = ([draw.choice("abcd") for _ in range(draw.randint(0, 12))] for _ in range(2))
-        assert common(first, second) == slow_common(first, second)
+        assert longest_common_subsequence(first, second) == slow_common(first, second)
     long = [str(draw.randint(0, 20)) for _ in range(400)]
-    assert common(long, long) == 400  # wider than a machine's word
+    assert longest_common_subsequence(long, long) == 400  # wider than a machine's word
 
 
 def test_what_a_token_is() -> None:
-    assert tokens("Don't STOP_it: café №5!") == ["don", "t", "stop", "it", "café", "5"]
-    assert tokens("cafe\u0301") == tokens("caf\u00e9")
-    assert tokens("나는 학교에 갔다.") == ["나는", "학교에", "갔다"]
-    assert tokens("我爱北京 2024") == ["我", "爱", "北", "京", "2024"]
-    assert tokens("हिन्दी भाषा") == ["हिन्दी", "भाषा"]  # the signs of its vowels belong to the word
-    assert tokens("학교에 a1", "characters") == ["학", "교", "에", "a", "1"]
+    assert rouge_tokens("Don't STOP_it: café №5!") == ["don", "t", "stop", "it", "café", "5"]
+    assert rouge_tokens("cafe\u0301") == rouge_tokens("caf\u00e9")
+    assert rouge_tokens("나는 학교에 갔다.") == ["나는", "학교에", "갔다"]
+    assert rouge_tokens("我爱北京 2024") == ["我", "爱", "北", "京", "2024"]
+    assert rouge_tokens("हिन्दी भाषा") == ["हिन्दी", "भाषा"]  # the signs of its vowels belong to the word
+    assert rouge_tokens("학교에 a1", "characters") == ["학", "교", "에", "a", "1"]
 
 
 def test_no_script_is_left_out() -> None:

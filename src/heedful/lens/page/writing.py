@@ -29,7 +29,7 @@ def write_page(path: str | Path, document: Mapping[str, Any], *, language: str |
 
     Args:
         path: the HTML file.
-        document: what `heedful.tasks.looking` gives.
+        document: what `heedful.tasks.inspection` gives.
         language: "en" or "ko"; the document's own if None.
     """
     files.write_text(path, render(document, language=language))

@@ -21,7 +21,7 @@ from ...data.text_tokenizers import encode
 from ...lens import page as look_page
 from ...lens.page import render
 from ...lens.page.writing import script, style
-from ...tasks.looking import look_at
+from ...tasks.inspection import inspect
 from ...tasks.predictor import ItemError
 from ..errors import PLAIN_ERRORS, APIError
 from ..inputs import as_inputs
@@ -98,7 +98,7 @@ async def look(served: Served, body: LookAt, settings: Settings) -> str:
 
 def _page(served: Served, item: Any, language: Language, overrides: dict[str, Any]) -> str:
     _check_tokens(served.predictor, item, overrides)
-    document = look_at(served.predictor, item, name=served.name, language=language, **overrides)
+    document = inspect(served.predictor, item, name=served.name, language=language, **overrides)
     return render(document)
 
 

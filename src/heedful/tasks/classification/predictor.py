@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from ...config import Config
-from ...data.published_tokenizer import truncate
-from ...errors import DataError
+from ...config import Config, read_mapping
+from ...data.published_tokenizer import PublishedTokenizer, truncate
+from ...errors import ConfigError, DataError, unknown
+from ...families import Imported
 from ...lens.recorder import record
 from ...lens.report import AttentionMap
+from ..bundle import CONFIG
 from ..predictor import OutputKind, within
-from ..text_encoder import Row, Text, TextEncoderPredictor
+from ..text_encoder import InspectedText, Row, Text, TextEncoderPredictor, display_text
 
-SEPARATOR = " | "  # between two texts that are shown as one
+Meaning = Literal["one", "several", "score"]
+USUAL_PROBLEM = "single_label_classification"
+PROBLEMS: dict[str, Meaning] = {  # as transformers names what the numbers mean
+    USUAL_PROBLEM: "one",
+    "multi_label_classification": "several",
+    "regression": "score",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +44,7 @@ class ClassifierSettings(Config):
     title: ClassVar[str] = "classification"
 
     labels: tuple[str, ...]
-    means: Literal["one", "several", "score"] = "one"
+    means: Meaning = "one"
     max_tokens: int | None = None
     cut: bool = False
     texts: Literal[1, 2] | None = None
@@ -57,6 +66,7 @@ class Classifier(TextEncoderPredictor[dict[str, float]]):
     """What `heedful.load` gives for a classifier's bundle."""
 
     task: ClassVar[str] = "classification"
+    head: ClassVar[str] = "classes"
     settings_class: ClassVar[type[Config]] = ClassifierSettings
     output_kind: ClassVar[OutputKind] = "labels"
     accepts_pairs: ClassVar[bool] = True
@@ -105,6 +115,33 @@ class Classifier(TextEncoderPredictor[dict[str, float]]):
             return False
         return len(self.tokenizer.encode(text)) > self.limit
 
+    def run_inspected(self, item: Any) -> InspectedText:
+        """The probability of every class; a model of scores has none, and its answer is its first number."""
+        (shares,) = self.predict([item])
+        label, share = next(iter(shares.items()))
+        if self.settings.means == "score":
+            return InspectedText(self.prepared(item), f"{label}: {share:.6g}")
+        return InspectedText(self.prepared(item), label, shares)
+
+    @classmethod
+    def checkpoint_settings(
+        cls, checkpoint: Imported, folder: Path, tokenizer: PublishedTokenizer
+    ) -> ClassifierSettings:
+        """The classes, and what their numbers mean."""
+        n_classes: int = checkpoint.module.head.out.out_features
+        problem = read_mapping(folder / CONFIG).get("problem_type") or (
+            "regression" if n_classes == 1 else USUAL_PROBLEM
+        )
+        if problem not in PROBLEMS:
+            raise ConfigError(f"{folder}: {unknown('problem_type', problem, PROBLEMS)}")
+        labels = checkpoint.labels or tuple(map(str, range(n_classes)))
+        return ClassifierSettings(labels=labels, means=PROBLEMS[problem])
+
+    def hf_files(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """What the numbers mean, in the model's config."""
+        problem = next(name for name, meaning in PROBLEMS.items() if meaning == self.settings.means)
+        return {CONFIG: {**config, "problem_type": problem}}
+
 
 @torch.inference_mode()
 def attention_map(classifier: Classifier, text: Text) -> AttentionMap:
@@ -118,8 +155,3 @@ def attention_map(classifier: Classifier, text: Text) -> AttentionMap:
     layers = recording.encoder
     tokens = [classifier.tokenizer.token_of(index) for index in row.ids]
     return AttentionMap(display_text(text), tokens, tokens, layers[max(layers)][0].tolist())
-
-
-def display_text(text: Text) -> str:
-    """One text, or two as one, for a page."""
-    return text if isinstance(text, str) else SEPARATOR.join(text)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -27,26 +27,16 @@ from ...data.store import Encoded, TokenStore
 from ...data.text_batch import TextBatch, TextLoader
 from ...errors import ConfigError, DataError
 from ...lens.report import Confusion, Sample
-from ...training.config import TrainingConfig
 from ...training.loss import Loss, loss_of
 from ...training.objective import Monitor
 from ..class_scores import ClassScores, class_scores
-from ..predictor import ItemError
+from ..predictor import in_chunks, located
 from ..run import DataReport, Files, TrainingData
-from ..run.task import DATA, Split
+from ..run.task import DATA, Split, left_out
 from ..scoring import Score
-from ..text_encoder import (
-    FINE_TUNING,
-    FROM_SCRATCH,
-    LABELS,
-    Text,
-    TextEncoderConfig,
-    TextEncoderTask,
-    read_labels,
-    uses_segments,
-)
+from ..text_encoder import LABELS, Text, TextEncoderConfig, TextEncoderTask, display_text, read_labels, uses_segments
 from .data import encoded, labels_of, number_of, split_labelled, targets
-from .predictor import Classifier, ClassifierSettings, attention_map, display_text
+from .predictor import Classifier, ClassifierSettings, attention_map
 
 SAMPLES = 200  # validation texts that metrics.json shows
 MAX_TITLE_LABELS = 12
@@ -61,10 +51,6 @@ class ClassificationConfig(TextEncoderConfig):
 
     head: ClassVar[str] = "classes"
     supports_r_drop: ClassVar[bool] = True
-    from_scratch: ClassVar[TrainingConfig] = FROM_SCRATCH
-    fine_tuning: ClassVar[TrainingConfig] = FINE_TUNING
-
-    training: TrainingConfig = field(default_factory=lambda: FROM_SCRATCH)
 
 
 LabelledData = TrainingData[TokenStore, PublishedTokenizer, tuple[str, ...]]
@@ -223,8 +209,10 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, tupl
         }
 
     def evaluate(self, predictor: Classifier, files: Files) -> dict[str, Any]:
-        """Every score of all texts."""
-        return evaluate_files(predictor, files.train, files.columns)
+        """Every score of all texts, as a user would ask; what is left out is said."""
+        reading = TextReport()
+        examples = read_labeled_texts(files.train, columns=files.columns, reading=reading)
+        return evaluate_classifier(predictor, examples).to_dict() | left_out(reading)
 
     def _forward(self, module: nn.Module, batch: TextBatch) -> Tensor:
         segments = batch.segments if self.uses_segments else None
@@ -274,16 +262,6 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, tupl
         return found | {"second": decode(ids[second:].tolist())} if second < len(ids) else found
 
 
-def evaluate_files(
-    classifier: Classifier, paths: Sequence[str], columns: Sequence[str] | None = None
-) -> dict[str, Any]:
-    """On every text of the files, as a user would ask; what is left out is said."""
-    reading = TextReport()
-    scores = evaluate_classifier(classifier, read_labeled_texts(paths, columns=columns, reading=reading))
-    left_out = [f"left out: {reason}: {tally}" for reason, tally in reading.dropped.items()]
-    return {**scores.to_dict(), **({"verdict": left_out} if left_out else {})}
-
-
 def evaluate_classifier(classifier: Classifier, examples: Iterable[LabeledText]) -> ClassScores:
     """One that cannot be read is refused, as is a class that was not learned: the score would be of another set."""
     labels = classifier.settings.labels
@@ -291,25 +269,15 @@ def evaluate_classifier(classifier: Classifier, examples: Iterable[LabeledText])
         raise ConfigError("this classifier's classes do not exclude each other; it is not scored by the likeliest one")
     numbers = {label: number for number, label in enumerate(labels)}
     true, shares = list[int](), list[list[float]]()
-    for several in _chunks(iter(examples)):
+    for several in in_chunks(examples, CHUNK):
         true += [number_of(one, numbers) for one in several]
-        shares += [[answer[label] for label in labels] for answer in _answers(classifier, several)]
+        texts = [one.text if one.second is None else (one.text, one.second) for one in several]
+        with located([one.place for one in several]):
+            answers = classifier.predict(texts)
+        shares += [[answer[label] for label in labels] for answer in answers]
     if not true:
         raise DataError("there is no labelled text to evaluate on")
     return class_scores(true, np.array(shares), labels)
-
-
-def _answers(classifier: Classifier, several: Sequence[LabeledText]) -> list[dict[str, float]]:
-    asked = [one.text if one.second is None else (one.text, one.second) for one in several]
-    try:
-        return classifier.predict(asked)
-    except ItemError as error:
-        raise DataError(f"{several[error.index].place}: {error.reason}") from None
-
-
-def _chunks(examples: Iterator[LabeledText]) -> Iterator[list[LabeledText]]:
-    while several := list(islice(examples, CHUNK)):
-        yield several
 
 
 def _input_notes(predictor: Classifier) -> Iterator[str]:

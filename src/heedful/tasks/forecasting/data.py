@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...data.batch import moved
-from ...data.loader import WHOLE, Shard
 from ...data.report import SeriesReport
 from ...data.series import ColumnScale, Series, SeriesStore, read_series
 from ...errors import DataError
 from ...families import PatchTSTConfig
 from ..run import DataReport, Files, TooLittleDataError, TrainingData
+from ..run.batches import EvenBatches
 from .config import ForecastingConfig, SeriesConfig
 
 SERIES = "series"  # the store, in a run's data
@@ -145,25 +145,16 @@ class SeriesWindows:
             yield np.arange(start, min(start + size, len(self)))
 
 
-class WindowBatches:
-    """Training windows in batches of one size, in an order that (seed, epoch) alone decides."""
+class WindowBatches(EvenBatches[WindowBatch]):
+    """Training windows in batches of one size."""
 
     def __init__(self, windows: SeriesWindows, batch_tokens: int, seed: int) -> None:
-        self.windows, self.seed = windows, seed
-        most = windows_within(batch_tokens, windows)
-        self._n_batches = -(-len(windows) // most)
-        self.size = -(-len(windows) // max(1, self._n_batches))
+        super().__init__(np.arange(len(windows)), windows_within(batch_tokens, windows), seed)
+        self.windows = windows
 
-    def steps_per_epoch(self, epoch: int = 0) -> int:
-        """How many batches an epoch has; here the same for each."""
-        return self._n_batches
-
-    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[WindowBatch]:
-        """Every window once, or a share of each batch. They are spread evenly: a batch lacks one at most."""
-        order = np.random.default_rng([self.seed, epoch]).permutation(len(self.windows))
-        edges = np.arange(self._n_batches + 1) * len(order) // max(1, self._n_batches)
-        for first, end in zip(edges[start:], edges[start + 1 :], strict=False):
-            yield self.windows.batch(share.rows(order[first:end]), size=share.size(self.size))
+    def batch(self, rows: Indexes, size: int) -> WindowBatch:
+        """Those windows."""
+        return self.windows.batch(rows, size=size)
 
 
 def windows_within(tokens: int, windows: SeriesWindows) -> int:

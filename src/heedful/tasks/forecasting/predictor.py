@@ -5,7 +5,9 @@ Shapes: L steps, C channels, R rows: what the module reads as one, with c channe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -17,10 +19,13 @@ from torch import Tensor, nn
 
 from ...config import Config, FamilyConfig
 from ...core import Forecaster
-from ...data.series import ColumnScale
-from ...errors import ConfigError, DataError
+from ...data.series import ColumnScale, Series, read_series
+from ...data.series.dates import shown
+from ...errors import ConfigError, DataError, unknown
 from ...families import Imported
+from ...lens.trace import Trace, hookable_copy, trace
 from ..bundle import Bundle
+from ..inspection.document import Inspection, check_options, patch_token
 from ..predictor import InputKind, ItemError, OutputKind, Predictor
 from ..text_encoder import BATCH_TOKENS
 from .data import sees_a_patch
@@ -164,9 +169,72 @@ class SeriesForecaster(Predictor[Any, Any]):
         return found
 
     @classmethod
-    def of_checkpoint(cls, found: Imported, folder: Path) -> Self:
+    def from_checkpoint(cls, checkpoint: Imported, folder: Path) -> Self:
         """A published model; its channels have no names."""
-        return cls(found.config, found.module, ForecastSettings())
+        return cls(checkpoint.config, checkpoint.module, ForecastSettings())
+
+    def inspect(self, item: Any, inspection: Inspection, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Of a table in a file, or whatever else `predict` takes for a series: its last window, by one column.
+
+        The first `series` of a file and the first `column` are shown, unless others are named.
+        """
+        check_options(options, self, "series", "column")
+        length = self.module.context_length
+        table = self._read_table(Path(item), options) if isinstance(item, str | os.PathLike) else None
+        values = item if table is None else table.values
+        names = self.settings.columns if table is None else table.columns
+        name = options.get("column")
+        if name is not None and name not in names:
+            raise DataError(
+                unknown("column", name, names) if names else f"there is no column {name!r}: none has a name"
+            )
+        column = 0 if name is None else names.index(name)
+        try:
+            (forecast,) = self.predict([values])
+        except ItemError as error:
+            raise DataError(f"{item}: {error.reason}" if table else error.reason) from None
+        context = newest(values, length).reshape(length, -1)[:, column].tolist()
+        times = None if table is None else table.times
+        embedding = self.module.embedding
+        first, size = length - embedding.filling(length), embedding.patch_length  # the oldest steps may be in no patch
+        patches = [[begin, begin + size] for begin in range(first, length - size + 1, embedding.stride)]
+        return {
+            "kind": "series",
+            "question": None if table is None else str(item),
+            "sequences": {"source": [patch_token(f"{begin + 1}–{end}") for begin, end in patches]},
+            "series": {
+                "name": "" if table is None else table.name,
+                "column": names[column] if names else "",
+                "times": None if times is None else [shown(time) for time in times[-length:]],
+                "context": [None if value != value else value for value in context],  # a gap is NaN, unlike itself
+                "forecast": [row[column] if isinstance(row, list) else row for row in forecast],
+                "truth": None,
+                "patches": patches,
+            },
+            **inspection.internals(self.module, self._trace(values, column)),
+        }
+
+    def _read_table(self, path: Path, options: Mapping[str, Any]) -> Series:
+        """The series that is asked for, or the first; that there are others is said."""
+        name = options.get("series")
+        tables = read_series([path], columns=self.settings.columns or None, names=None if name is None else [name])
+        first = tables[0]
+        if len(tables) > 1:
+            warnings.warn(f"{path}: of {len(tables):,} series {first.name!r} is shown", stacklevel=2)
+        if len(first.columns) > 1 and "column" not in options:
+            warnings.warn(f"{path}: of {len(first.columns):,} columns {first.columns[0]!r} is shown", stacklevel=2)
+        return first
+
+    @torch.inference_mode()
+    def _trace(self, values: Any, column: int) -> Trace:
+        """What happened to the row that a column is read in: alone, or with the others."""
+        module = hookable_copy(self.module)
+        rows = torch.from_numpy(self.prepared(values).rows)
+        row = rows[column // module.embedding.n_channels][None].to(next(module.parameters()).device)
+        observed = ~row.isnan().any(dim=2)
+        with trace(module) as seen:
+            module(row, None if observed.all() else observed)
+        return seen
 
 
 def newest(series: object, length: int) -> NDArray[np.float64]:

@@ -26,7 +26,7 @@ from ...lens.recorder import record
 from ...lens.report import ForecastPlot
 from ...training.loss import Loss
 from ...training.objective import Monitor
-from ..predictor import ItemError
+from ..predictor import located
 from ..run import DataReport, Files, Task
 from ..run.task import DATA, settings_json
 from .config import ForecastingConfig
@@ -250,11 +250,8 @@ def forecast_files(
 ) -> list[dict[str, Any]]:
     """For each series of the files, the steps that follow it: {"series": …, "forecast": {column: […]}}."""
     series = _read(predictor, paths, columns, reading)
-    try:
+    with located([f"{one.file}: {one.name}" for one in series]):
         forecasts = predictor.predict([one.values for one in series])
-    except ItemError as error:
-        one = series[error.index]
-        raise DataError(f"{one.file}: {one.name}: {error.reason}") from None
     return [
         {
             "series": one.name,

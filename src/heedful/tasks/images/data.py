@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -22,7 +22,6 @@ from ...data.batch import moved
 from ...data.image_sets import RESAMPLE, ImageSource, common_shape, image_sources, resized_images
 from ...data.image_sets.store import TRAIN, UNUSED, VALID, ImageStore, write_images
 from ...data.images import Pixels
-from ...data.loader import WHOLE, Shard
 from ...data.report import ImageReport
 from ...data.validation_split import held_out
 from ...errors import ConfigError, DataError
@@ -30,6 +29,7 @@ from ...families import config_of
 from ...families.vit import ImageConfig
 from ...training.config import TrainingConfig
 from ..run import DataReport, Files, RunConfig, TooLittleDataError, TrainingData
+from ..run.batches import EvenBatches
 from .predictor import ImageSettings
 
 PRESET = "vit-tiny"
@@ -321,41 +321,15 @@ class ImageBatch:
         return replace(self, rows=())
 
 
-class ImageLoader:
-    """The images of a subset as batches of at most `batch_size`. Every image comes exactly once in an epoch.
-
-    The images are spread over the batches as evenly as can be: a batch lacks one row at most.
-    """
+class ImageLoader(EvenBatches[ImageBatch]):
+    """The images of a subset as batches of at most `batch_size`."""
 
     def __init__(self, images: ImageSubset, batch_size: int, seed: int = 0) -> None:
-        self.store, self.members, self.seed = images.store, images.rows, seed
-        self.n_batches = -(-len(images) // max(1, batch_size))
-        self.batch_size = -(-len(images) // max(1, self.n_batches))
+        super().__init__(images.rows, batch_size, seed)
+        self.store = images.store
 
-    def steps_per_epoch(self, epoch: int = 0) -> int:
-        """How many batches an epoch has; here the same for each."""
-        return self.n_batches
-
-    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[ImageBatch]:
-        """The batches of an epoch in its own order, or a share of each, from step `start` on; those before are not
-        made."""
-        if not 0 <= start <= self.n_batches:
-            raise DataError(
-                f"an epoch has {self.n_batches} steps and cannot start at step {start}; "
-                "have the data or batch_tokens changed since the run began?"
-            )
-        return self._batches(np.random.default_rng([self.seed, epoch]).permutation(self.members), start, share)
-
-    def in_order(self) -> Iterator[ImageBatch]:
-        """Every image once, as stored: for validation."""
-        return self._batches(self.members, 0, WHOLE)
-
-    def _batches(self, order: NDArray[np.intp], start: int, share: Shard) -> Iterator[ImageBatch]:
-        for step in range(start, self.n_batches):
-            first, last = (len(order) * edge // self.n_batches for edge in (step, step + 1))
-            yield self._batch(share.rows(order[first:last]), share.size(self.batch_size))
-
-    def _batch(self, rows: NDArray[np.intp], size: int) -> ImageBatch:
+    def batch(self, rows: NDArray[np.intp], size: int) -> ImageBatch:
+        """Rows that are not there are black."""
         pixels = np.zeros((size, *self.store.pixels.shape[1:]), np.uint8)
         labels = np.zeros(size, np.int64)
         n = len(rows)

@@ -6,6 +6,8 @@ Shapes: B batch, H height, W width, C channels.
 
 from __future__ import annotations
 
+import base64
+import os
 import re
 import struct
 import warnings
@@ -29,10 +31,13 @@ from ...families import Imported, PublishedWarning
 from ...families.vit import ImageConfig
 from ...lens.recorder import record
 from ...lens.report import SeenImage
+from ...lens.trace import trace
+from ..inspection.document import Inspection, check_options, patch_token, ranked_classes
 from ..predictor import InputKind, OutputKind, Predictor
 from ..text_encoder import BATCH_TOKENS
 
 PREPROCESSOR = "preprocessor_config.json"
+PREFIX = ("class", "distillation")  # what stands before the patches, by its place
 
 PROCESSOR_DEFAULTS: dict[str, Any] = {
     "do_resize": True,
@@ -165,12 +170,65 @@ class ImageClassifier(Predictor[Any, dict[str, float]]):
         ]
 
     @classmethod
-    def of_checkpoint(cls, found: Imported, folder: Path) -> Self:
+    def from_checkpoint(cls, checkpoint: Imported, folder: Path) -> Self:
         """A published model, its images prepared as its authors say."""
-        config: Any = found.config
-        n_classes = _n_classes(config, found.module)
-        labels = _told_apart(found.labels) or tuple(map(str, range(n_classes)))
-        return cls(config, found.module, published_settings(folder, config, labels))
+        config: Any = checkpoint.config
+        n_classes = _n_classes(config, checkpoint.module)
+        labels = _told_apart(checkpoint.labels) or tuple(map(str, range(n_classes)))
+        return cls(config, checkpoint.module, published_settings(folder, config, labels))
+
+    def hf_files(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """How images become what the model reads, as transformers' processors say it."""
+        settings, sizes = self.settings, {1: ("shortest_edge",), 2: ("height", "width")}
+        processor: dict[str, Any] = {
+            "image_processor_type": f"{'DeiT' if settings.crop else 'ViT'}ImageProcessor",
+            "do_resize": bool(settings.resize),
+            "do_center_crop": bool(settings.crop),
+            "do_rescale": True,
+            "rescale_factor": settings.rescale,
+            "resample": RESAMPLING.index(settings.resample),
+            "do_normalize": True,
+            "image_mean": list(settings.mean),
+            "image_std": list(settings.std),
+        }
+        for key, size in (("size", settings.resize), ("crop_size", settings.crop)):
+            if size:
+                processor[key] = dict(zip(sizes[len(size)], size, strict=True))
+        return {PREPROCESSOR: processor}
+
+    def inspect(self, item: Any, inspection: Inspection, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The image as it was read, its patches, and what each class got."""
+        check_options(options, self)
+        classifier, prepared = self.hookable_copy(), self.prepared(item)
+        with trace(classifier.module) as seen:
+            (shares,) = classifier.look([prepared])
+        embedding, (_, height, width) = self.module.embedding, self.shape
+        rows, columns = height // embedding.patch_size, width // embedding.patch_size
+        prefix = [patch_token(name, special=True) for name in PREFIX[: len(embedding.prefix)]]
+        patches = [patch_token(f"{row + 1},{column + 1}") for row in range(rows) for column in range(columns)]
+        return {
+            "kind": "image",
+            "question": os.fspath(item) if isinstance(item, str | os.PathLike) else None,
+            "answer": next(iter(shares)),
+            "sequences": {"source": [*prefix, *patches]},
+            "classes": ranked_classes(shares),
+            "image": {
+                "png": "data:image/png;base64," + base64.b64encode(png(self._pixels(prepared))).decode("ascii"),
+                "size": height,
+                "patch": embedding.patch_size,
+                "rows": rows,
+                "columns": columns,
+                "prefix": len(prefix),
+            },
+            **inspection.internals(self.module, seen),
+        }
+
+    def _pixels(self, prepared: Tensor) -> Pixels:
+        """(C, H, W) as the model read it → (H, W, C) in the levels of a file; grey where no file could hold it."""
+        settings = self.settings
+        values = np.moveaxis(prepared.numpy(), 0, -1) * np.float64(settings.std) + np.float64(settings.mean)
+        pixels: Pixels = np.rint(values / settings.rescale).clip(0, 255).astype(np.uint8)
+        return pixels if pixels.shape[2] in (1, 3) else pixels.mean(axis=2, keepdims=True).astype(np.uint8)
 
 
 def _n_classes(config: FamilyConfig, module: nn.Module) -> int:

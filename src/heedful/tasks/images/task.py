@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -30,7 +30,7 @@ from ...lens.report import Confusion, SeenImage
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
 from ..class_scores import ClassScores, accuracy, class_scores, confusion_matrix, macro_f1
-from ..predictor import ItemError
+from ..predictor import in_chunks, located
 from ..run import DataReport, Files, Task
 from ..run.task import DATA, VALIDATION, settings_json
 from .data import (
@@ -289,13 +289,14 @@ def evaluate_images(classifier: ImageClassifier, images: Iterable[LabeledImage])
     """Ask about every image, as a user would. One that cannot be read is refused: the score would be of another set."""
     labels = classifier.settings.labels
     ids = {label: number for number, label in enumerate(labels)}
-    coming = iter(images)
     true: list[int] = []
     shares: list[list[float]] = []
     guesses: list[ImageGuess] = []
-    while several := list(islice(coming, CHUNK)):
+    for several in in_chunks(images, CHUNK):
         check_labels(Counter(one.label for one in several), labels, "given")
-        for one, answer in zip(several, _answers(classifier, several), strict=True):
+        with located([one.place for one in several]):
+            answers = classifier.predict([one.image for one in several])
+        for one, answer in zip(several, answers, strict=True):
             best = next(iter(answer))
             true.append(ids[one.label])
             shares.append([answer[label] for label in labels])
@@ -321,13 +322,6 @@ def _by_turns(guesses: Iterable[ImageGuess]) -> list[ImageGuess]:
         turns.append((seen[guess.label], guess))
         seen[guess.label] += 1
     return [guess for _, guess in sorted(turns, key=lambda turn: turn[0])]
-
-
-def _answers(classifier: ImageClassifier, several: Sequence[LabeledImage]) -> list[dict[str, float]]:
-    try:
-        return classifier.predict([one.image for one in several])
-    except ItemError as error:
-        raise DataError(f"{several[error.index].place}: {error.reason}") from None
 
 
 def see_samples(

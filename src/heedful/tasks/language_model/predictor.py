@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -14,11 +14,13 @@ from ...config import Config, FamilyConfig
 from ...data.published_tokenizer import NAME, PublishedTokenizer
 from ...data.text_tokenizers import encode
 from ...errors import DataError
-from ...families import GenerationDefaults
-from ...generation import GenerationConfig, Hypothesis
-from ..bundle import Bundle
+from ...families import GenerationDefaults, Imported
+from ...generation import GenerationConfig
+from ..bundle import Bundle, hf_tokenizer, split_defaults
+from ..inspection import Inspection
+from ..inspection.generation import inspect_continuation
 from ..predictor import ItemError, OutputKind, listed, plain, within
-from ..text_generator import Answer, GenerationTokens, TextGenerator
+from ..text_generator import TextGenerator
 from .scoring import TextScore, nats_of, usual_stride
 
 LENGTH = 100  # tokens of an answer, unless told otherwise
@@ -52,15 +54,8 @@ class CausalLanguageModel(TextGenerator):
     def __init__(
         self, config: FamilyConfig, module: nn.Module, tokenizer: PublishedTokenizer, settings: LanguageModelSettings
     ) -> None:
-        self.config = config
-        self.module: Any = module.eval()
-        self.tokenizer = tokenizer
-        self.settings = settings
-
-    @property
-    def generation(self) -> GenerationConfig:
-        """The bundle's."""
-        return self.settings.generation
+        super().__init__(config, module, settings)
+        self.tokenizer = self.target_tokenizer = tokenizer
 
     def inputs(self, text: str) -> list[list[int]]:
         """An empty text is the start of any; white space is text."""
@@ -80,17 +75,6 @@ class CausalLanguageModel(TextGenerator):
         """What follows, with the space that separates it."""
         return self.tokenizer.continuation(ids[-NEAR:], tokens)
 
-    def answer(self, ids: Sequence[int], hypothesis: Hypothesis) -> Answer:
-        """With its end, where it came to one."""
-        tokens = hypothesis.tokens
-        written = (*tokens, self.settings.tokens.end[0]) if hypothesis.finished else tokens
-        return Answer.of(hypothesis, self.text(ids, tokens), self.tokenizer.readable(written))
-
-    def special_tokens(self) -> GenerationTokens:
-        """As the model was published."""
-        tokens = self.settings.tokens
-        return {"start": tokens.start, "end": tokens.end, "suppress_tokens": tokens.suppress_tokens}
-
     def score(self, texts: Sequence[str], *, stride: int | None = None) -> list[TextScore]:
         """How probable each text is, whole, however long: as the beginning of a document, without its end.
 
@@ -98,10 +82,12 @@ class CausalLanguageModel(TextGenerator):
         first token is only read.
         """
         stride = usual_stride(self.context) if stride is None else stride
-        return [
-            self._scored(self._ids(text, index), plain(text), stride)
-            for index, text in enumerate(listed(texts, "text"))
-        ]
+        scores, size = [], self.module.head.weight.shape[0]
+        for index, text in enumerate(listed(texts, "text")):
+            row = np.array(self._ids(text, index), dtype=np.int64)
+            nats = nats_of(self.module, row, context=self.context, stride=stride, vocab_size=size)
+            scores.append(TextScore(nats, max(0, len(row) - 1), len(text), len(text.encode("utf-8"))))
+        return scores
 
     @property
     def limit(self) -> int | None:
@@ -123,18 +109,26 @@ class CausalLanguageModel(TextGenerator):
         start = self.settings.tokens.start
         return ids if start is None or start in self.tokenizer.encode("") else [start, *ids]  # it may do so itself
 
-    def _scored(self, ids: Sequence[int], text: str, stride: int) -> TextScore:
-        row, size = np.array(ids, dtype=np.int64), self.module.head.weight.shape[0]
-        nats = nats_of(self.module, row, context=self.context, stride=stride, vocab_size=size)
-        return TextScore(nats, max(0, len(row) - 1), len(text), len(text.encode("utf-8")))
-
-    def save(self, folder: str | Path) -> None:
-        """Write the bundle."""
-        names = self.tokenizer.save(Path(folder) / NAME)
-        Bundle(self.task, self.config, self.settings.to_dict()).write(folder, self.module, beside=names)
-
     @classmethod
     def from_bundle(cls, folder: Path, bundle: Bundle) -> Self:
         """The one in a folder."""
         settings = bundle.settings_as(LanguageModelSettings, folder)
         return cls(bundle.model, bundle.module(folder), PublishedTokenizer.load(folder / NAME), settings)
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: Imported, folder: Path) -> Self:
+        """A published model."""
+        return cls.with_tokenizer(checkpoint, hf_tokenizer(folder, len(checkpoint.module.embedding.weight)))
+
+    @classmethod
+    def with_tokenizer(cls, checkpoint: Imported, tokenizer: PublishedTokenizer) -> Self:
+        """A published model and its tokenizer."""
+        tokens, generation = split_defaults(checkpoint.generation)
+        if generation.max_new_tokens is None:
+            generation = generation.changed(max_new_tokens=LENGTH + generation.min_new_tokens)
+        settings = LanguageModelSettings(tokens=tokens, generation=generation)
+        return cls(checkpoint.config, checkpoint.module, tokenizer, settings)
+
+    def inspect(self, item: Any, inspection: Inspection, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The text, what follows it, and how that was found."""
+        return inspect_continuation(self, item, inspection, options)

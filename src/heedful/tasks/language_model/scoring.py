@@ -11,7 +11,7 @@ With T the context, a text is laid out in windows of T tokens, one beginning eve
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import torch
@@ -36,12 +36,7 @@ class TextScore:
 
     def __add__(self, other: TextScore) -> TextScore:
         """Of both texts."""
-        return TextScore(
-            self.nats + other.nats,
-            self.tokens + other.tokens,
-            self.characters + other.characters,
-            self.bytes + other.bytes,
-        )
+        return TextScore(*(ours + theirs for ours, theirs in zip(astuple(self), astuple(other), strict=True)))
 
     @property
     def loss(self) -> float:

@@ -22,7 +22,7 @@ from ...lens.recorder import record
 from ...lens.report import AttentionMap, Continuation
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
-from ..predictor import ItemError
+from ..predictor import located
 from ..run import DataReport, Files, Task
 from ..run.task import DATA, TRAIN, VALID, settings_json
 from ..scoring import Score
@@ -193,10 +193,8 @@ def evaluate_files(
     corpus = Corpus(tuple(text_files(paths)))
     total = TextScore()
     for place, text in corpus.documents():
-        try:
+        with located([str(place)]):
             total += continuer.score([text], stride=stride)[0]
-        except ItemError as error:
-            raise DataError(f"{place}: {error.reason}") from None
     if not total.characters:
         raise DataError(f"{', '.join(map(str, corpus.files[:3]))}: there is no text to evaluate on")
     return total

@@ -26,8 +26,8 @@ from ...data.text_batch import TextBatch, TextLoader
 from ...errors import DataError
 from ..run import DataReport, Files, TooLittleDataError
 from ..run.task import Split, split_examples
+from .predictor import MASKS, mask_of
 
-MASKS = ("[MASK]", "<mask>")
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "<pad>", "<unk>", "<s>", "</s>", *MASKS)
 STEP = 64  # P is a multiple of this, so that there are few shapes
 
@@ -225,9 +225,7 @@ def gap_of(tokenizer: PublishedTokenizer) -> int:
 
 def gap_name(tokenizer: PublishedTokenizer) -> str:
     """The name of the token that stands for a gap; DataError where there is none."""
-    usual = (name for name in MASKS if tokenizer.id_of(name) is not None)
-    name = tokenizer.role("mask_token") or next(usual, None)
-    if name is None:
+    if (name := mask_of(tokenizer)) is None:
         raise DataError(f"no token of the tokeniser stands for a gap ({', '.join(MASKS)}); words cannot be masked")
     return name
 

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from torch import Tensor
 
 from ...config import Config
+from ...data.published_tokenizer import PublishedTokenizer
 from ...errors import DataError
+from ...families import Imported
 from ..predictor import OutputKind
-from ..text_encoder import Row, Text, TextEncoderPredictor
+from ..text_encoder import InspectedText, Row, Text, TextEncoderPredictor
+
+MASKS = ("[MASK]", "<mask>")  # the tokens for a gap, where a tokenizer does not say which it has
+SIGNS = (*MASKS, "<extra_id_0>")  # of gaps, in one model or another
+GUESSES, GUESSES_OF_SEVERAL = 10, 5  # that are shown for a gap alone, and for each of several
+
+
+def mask_of(tokenizer: PublishedTokenizer) -> str | None:
+    """The name of the token that stands for a gap, if there is one."""
+    return tokenizer.role("mask_token") or next((name for name in MASKS if tokenizer.id_of(name) is not None), None)
 
 
 class Guess(NamedTuple):
@@ -34,6 +46,7 @@ class MaskedLanguageModel(TextEncoderPredictor[str]):
     """What `heedful.load` gives for a bundle of masked words. An empty text has no gap, and no other may lack one."""
 
     task: ClassVar[str] = "masked"
+    head: ClassVar[str] = "words"
     output_kind: ClassVar[OutputKind] = "gaps"
     settings_class: ClassVar[type[Config]] = MaskedLanguageModelSettings
 
@@ -82,3 +95,36 @@ class MaskedLanguageModel(TextEncoderPredictor[str]):
     def _gaps(self, row: Row) -> list[int]:
         mask = self.tokenizer.id_of(self.settings.mask)
         return [place for place, index in enumerate(row.ids) if index == mask]
+
+    def run_inspected(self, item: Any) -> InspectedText:
+        """What may stand in the gaps. A text without one is read all the same: what looks at what can be seen."""
+        mask = self.settings.mask
+        if not isinstance(item, str) or mask not in item:
+            for sign in SIGNS:
+                if isinstance(item, str) and sign in item:
+                    raise DataError(f"{sign} is another model's sign for a gap; write {mask} where a word is missing")
+            row = super().prepared(item)
+            self.read_rows([row])
+            return InspectedText(row)
+        several = item.count(mask) > 1
+        (gaps,) = self.guesses([item], GUESSES_OF_SEVERAL if several else GUESSES)
+        probabilities = {
+            f"{place}: {guess.text.strip()}" if several else guess.text.strip(): guess.probability
+            for place, gap in enumerate(gaps, 1)
+            for guess in reversed(gap)  # of two that look alike, the likelier stays
+        }
+        return InspectedText(self.prepared(item), self.filled(item, gaps), probabilities)
+
+    @classmethod
+    def checkpoint_settings(
+        cls, checkpoint: Imported, folder: Path, tokenizer: PublishedTokenizer
+    ) -> MaskedLanguageModelSettings:
+        """The token that stands for a gap."""
+        name = mask_of(tokenizer)
+        if name is None:
+            raise DataError(f"{folder}: no token of the tokeniser stands for a gap ({', '.join(MASKS)})")
+        return MaskedLanguageModelSettings(mask=name)
+
+    def hf_roles(self) -> dict[str, str]:
+        """The mask."""
+        return {"mask_token": self.settings.mask}

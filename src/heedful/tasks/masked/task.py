@@ -159,8 +159,19 @@ class MaskedTask(TextEncoderTask[MaskedConfig, PlainText, None, MaskedBatch]):
         ]
 
     def evaluate(self, predictor: MaskedLanguageModel, files: Files) -> dict[str, Any]:
-        """Loss and accuracy over all lines of the files, with the usual share of gaps."""
-        return evaluate_files(predictor, files.train)
+        """Loss and accuracy over all lines of the files, with the usual share of gaps, the same every time."""
+        tokenizer, limit = predictor.tokenizer, predictor.module.encoder.positions.limit
+        texts = (one for one in texts_of(text_files(files.train), "line") if one.text.strip())
+        with TemporaryDirectory() as folder:
+            try:
+                rows = encoded(texts, tokenizer, limit)
+                store = TokenStore.write(Path(folder) / "texts", rows, vocab_size=tokenizer.largest + 1)
+            except DataError as error:
+                raise DataError(f"{', '.join(files.train)}: there is no text to evaluate on ({error})") from None
+            masked = MaskedLoader(TextLoader(store, BATCH_TOKENS), Masking(MaskingConfig(), tokenizer))
+            loss, right, n = score(predictor.module, masked)
+            scores = {name: one.to_dict() for name, one in scores_of(loss, right, n).items()}
+            return {"n": len(store), "masked": n, "scores": scores}
 
     def _by_frequency(self) -> tuple[float, float]:
         """Each token's share of the training words, one added to every count."""
@@ -181,22 +192,6 @@ def encoded(texts: Iterable[PlainText], tokenizer: PublishedTokenizer, limit: in
     for one in texts:
         for ids in chunks(tokenizer, tokenizer.encode(one.text), limit):
             yield ids, (), (one.file, one.line)
-
-
-def evaluate_files(model: MaskedLanguageModel, paths: Sequence[str]) -> dict[str, Any]:
-    """Over every line of the files; the gaps are the same every time."""
-    tokenizer, limit = model.tokenizer, model.module.encoder.positions.limit
-    texts = (one for one in texts_of(text_files(paths), "line") if one.text.strip())
-    with TemporaryDirectory() as folder:
-        try:
-            rows = encoded(texts, tokenizer, limit)
-            store = TokenStore.write(Path(folder) / "texts", rows, vocab_size=tokenizer.largest + 1)
-        except DataError as error:
-            raise DataError(f"{', '.join(paths)}: there is no text to evaluate on ({error})") from None
-        masked = MaskedLoader(TextLoader(store, BATCH_TOKENS), Masking(MaskingConfig(), tokenizer))
-        loss, right, n = score(model.module, masked)
-        said = {name: found.to_dict() for name, found in scores_of(loss, right, n).items()}
-        return {"n": len(store), "masked": n, "scores": said}
 
 
 @torch.inference_mode()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypedDict
 
 import numpy as np
@@ -14,10 +15,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...config import Config
-from ...data.published_tokenizer import EncodedWindow
+from ...data.published_tokenizer import EncodedWindow, PublishedTokenizer
 from ...errors import DataError
+from ...families import Imported
 from ..predictor import OutputKind, plain
-from ..text_encoder import Row, Text, TextEncoderPredictor, uses_segments
+from ..text_encoder import InspectedText, Row, Text, TextEncoderPredictor, uses_segments
 
 MAX_TOKENS = 384  # of a window, as in BERT's paper, where the model reads as many
 STRIDE = 128  # tokens that neighboring windows share
@@ -77,6 +79,7 @@ class QuestionAnswerer(TextEncoderPredictor[ExtractedAnswer]):
     task: ClassVar[str] = "question-answering"
     output_kind: ClassVar[OutputKind] = "answer"
     accepts_pairs: ClassVar[bool] = True
+    head: ClassVar[str] = "span"
     settings_class: ClassVar[type[Config]] = QuestionAnswererSettings
 
     @property
@@ -153,6 +156,23 @@ class QuestionAnswerer(TextEncoderPredictor[ExtractedAnswer]):
         """The first window of an item."""
         first, *_ = self.windows(item)
         return Row(first.ids, first.segments if uses_segments(self.module, self.tokenizer) else None)
+
+    def run_inspected(self, item: Any) -> InspectedText:
+        """The best answer, and how likely it and the next ones are; a page shows one window."""
+        if len(self.windows(item)) > 1:
+            raise DataError("the context is read in several windows, and a page shows one; give a shorter context")
+        best, *others = self.candidates([item])[0]
+        probabilities = {answer["answer"] or "–": answer["probability"] for answer in (best, *others)}
+        return InspectedText(self.prepared(item), best["answer"] or "–", probabilities)
+
+    @classmethod
+    def checkpoint_settings(
+        cls, checkpoint: Imported, folder: Path, tokenizer: PublishedTokenizer
+    ) -> QuestionAnswererSettings:
+        """Windows that the model can read. Whether it has learned to refuse, a published folder does not say."""
+        limit = checkpoint.module.encoder.positions.limit
+        max_tokens = MAX_TOKENS if limit is None else min(limit, MAX_TOKENS)
+        return QuestionAnswererSettings(max_tokens=max_tokens, stride=min(STRIDE, max_tokens // 2))
 
     def _numbered_windows(self, item: Any, index: int) -> list[EncodedWindow]:
         self._numbered(item, index)

@@ -301,6 +301,12 @@ class Task(ABC, Generic[C, D, B]):
 AnyTask = Task[Any, Any, Any]
 
 
+def left_out(report: SplitReport) -> dict[str, list[str]]:
+    """For `Task.evaluate`: a verdict that says what was not scored, where something was not."""
+    verdict = [f"left out: {reason}: {tally}" for reason, tally in report.dropped.items()]
+    return {"verdict": verdict} if verdict else {}
+
+
 def settings_json(config: Config, **changes: Any) -> str:
     """Settings as one line of text that is the same wherever they are the same."""
     return json.dumps({**config.to_dict(), **changes}, sort_keys=True)

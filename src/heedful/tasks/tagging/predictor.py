@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypedDict
 
 import numpy as np
@@ -16,12 +17,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...config import Config
-from ...data.published_tokenizer import EncodedWindow
+from ...data.published_tokenizer import EncodedWindow, PublishedTokenizer
 from ...data.tagged import lay_out
 from ...errors import DataError
+from ...families import Imported
 from ..predictor import OutputKind, plain
 from ..span_scores import entity_spans, marks_entities
-from ..text_encoder import Row, Text, TextEncoderPredictor, uses_segments
+from ..text_encoder import InspectedText, Row, Text, TextEncoderPredictor, uses_segments
 
 STRIDE = 32  # tokens that neighboring windows share
 WORD = re.compile(r"\S+")
@@ -74,6 +76,7 @@ class Tagger(TextEncoderPredictor[list[TaggedSpan]]):
 
     task: ClassVar[str] = "tagging"
     output_kind: ClassVar[OutputKind] = "spans"
+    head: ClassVar[str] = "token-classes"
     settings_class: ClassVar[type[Config]] = TaggerSettings
 
     def predict(self, items: Sequence[Text | Sequence[str]]) -> list[list[TaggedSpan]]:
@@ -129,6 +132,20 @@ class Tagger(TextEncoderPredictor[list[TaggedSpan]]):
             raise DataError("it is empty, so there is no word to tag")
         first, *_ = self.windows(text)
         return Row(first.ids, first.segments if uses_segments(self.module, self.tokenizer) else None)
+
+    def run_inspected(self, item: Any) -> InspectedText:
+        """The spans that are marked, each with its label and its probability; a page shows one window."""
+        if len(self.windows(self.words(item)[0])) > 1:
+            raise DataError("the text is read in several windows, and a page shows one; give a shorter text")
+        (spans,) = self.predict([item])
+        probabilities = {f"{span['text']}: {span['label']}": span["probability"] for span in spans}
+        return InspectedText(self.prepared(item), ", ".join(probabilities) or "–", probabilities or None)
+
+    @classmethod
+    def checkpoint_settings(cls, checkpoint: Imported, folder: Path, tokenizer: PublishedTokenizer) -> TaggerSettings:
+        """The names of the tags."""
+        n_classes: int = checkpoint.module.head.out.out_features
+        return TaggerSettings(labels=checkpoint.labels or tuple(map(str, range(n_classes))))
 
     def _numbered_text(self, item: Any, index: int) -> tuple[str, Spans]:
         self._numbered(item, index)

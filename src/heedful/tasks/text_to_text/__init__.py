@@ -1,5 +1,5 @@
 """Text to text: summaries, translations, rewriting, by an encoder and a decoder."""
 
-from .predictor import SOURCE, TARGET, CutWarning, TextToTextGenerator, TextToTextSettings
+from .predictor import CutWarning, TextToTextGenerator, TextToTextSettings
 
-__all__ = ["SOURCE", "TARGET", "CutWarning", "TextToTextGenerator", "TextToTextSettings"]
+__all__ = ["CutWarning", "TextToTextGenerator", "TextToTextSettings"]

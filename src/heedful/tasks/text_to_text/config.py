@@ -17,7 +17,6 @@ from ...families.translator import AttentionConfig
 from ...generation import GenerationConfig
 from ...training.config import TrainingConfig
 from ..bundle import Bundle, is_bundle
-from ..importing import MAKERS
 from ..run import RunConfig
 from .predictor import TextToTextGenerator
 
@@ -138,7 +137,16 @@ def _on_base(given: dict[str, Any]) -> dict[str, Any]:
 def read_base(folder: str | Path) -> TextToTextGenerator:
     """A bundle of this task, or a published model in Hugging Face's layout, that training can go on from."""
     folder = Path(folder)
-    base = _bundled(folder) if is_bundle(folder) else _published(folder)
+    if is_bundle(folder):
+        bundle = Bundle.read(folder)
+        if bundle.task != TextToTextGenerator.task:
+            raise ConfigError(f"{folder} is a model for {bundle.task}, and not for {TextToTextGenerator.task}")
+        base = TextToTextGenerator.from_bundle(folder, bundle)
+    else:
+        checkpoint = read_checkpoint(folder)
+        if not isinstance(checkpoint.module, EncoderDecoder):
+            raise ConfigError(f"{folder} is of the family {checkpoint.config.family}, which has no encoder and decoder")
+        base = TextToTextGenerator.from_checkpoint(checkpoint, folder)
     tokens = base.settings.tokens
     if not base.settings.joint:
         raise ConfigError(f"{folder} reads with one tokeniser and writes with another; training goes on with one only")
@@ -149,18 +157,3 @@ def read_base(folder: str | Path) -> TextToTextGenerator:
         name = base.tokenizer.token_of(tokens.end[0])
         raise DataError(f"{folder}: the tokeniser does not put the model's end, {name!r}, behind a text")
     return base
-
-
-def _bundled(folder: Path) -> TextToTextGenerator:
-    bundle = Bundle.read(folder)
-    if bundle.task != TextToTextGenerator.task:
-        raise ConfigError(f"{folder} is a model for {bundle.task}, and not for {TextToTextGenerator.task}")
-    return TextToTextGenerator.from_bundle(folder, bundle)
-
-
-def _published(folder: Path) -> TextToTextGenerator:
-    found = read_checkpoint(folder)
-    if not isinstance(found.module, EncoderDecoder):
-        raise ConfigError(f"{folder} is of the family {found.config.family}, which has no encoder and decoder")
-    rewriter: TextToTextGenerator = MAKERS[TextToTextGenerator.task](found, folder)
-    return rewriter

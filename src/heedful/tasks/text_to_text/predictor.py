@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from torch import nn
 
 from ...config import Config, FamilyConfig
-from ...data.published_tokenizer import NAME, PublishedTokenizer, truncate
-from ...families import GenerationDefaults
-from ...generation import GenerationConfig, Hypothesis
-from ..bundle import Bundle
+from ...data.published_tokenizer import PublishedTokenizer, truncate
+from ...errors import DataError
+from ...families import GenerationDefaults, Imported
+from ...generation import GenerationConfig
+from ..bundle import Bundle, hf_tokenizer, sized_tokenizer, split_defaults
 from ..predictor import within
-from ..text_generator import Answer, GenerationTokens, TextGenerator
-
-SOURCE, TARGET = NAME, "target_tokenizer.json"  # the second only where the sides share none
+from ..text_generator import SOURCE, TARGET, TextGenerator
 
 
 class CutWarning(UserWarning):
@@ -60,16 +58,9 @@ class TextToTextGenerator(TextGenerator):
         settings: TextToTextSettings,
         target_tokenizer: PublishedTokenizer | None = None,
     ) -> None:
-        self.config = config
-        self.module: Any = module.eval()
+        super().__init__(config, module, settings)
         self.tokenizer = tokenizer
         self.target_tokenizer = target_tokenizer or tokenizer
-        self.settings = settings
-
-    @property
-    def generation(self) -> GenerationConfig:
-        """The bundle's."""
-        return self.settings.generation
 
     @property
     def limit(self) -> int | None:
@@ -87,32 +78,10 @@ class TextToTextGenerator(TextGenerator):
             ids = truncate(self.tokenizer, ids, limit)
         return [within(ids, limit)]
 
-    def text(self, ids: Sequence[int], tokens: Sequence[int]) -> str:
-        """As the target's tokeniser reads them."""
-        return self.target_tokenizer.decode(tokens)
-
-    def answer(self, ids: Sequence[int], hypothesis: Hypothesis) -> Answer:
-        """With its end, where it came to one."""
-        tokens = hypothesis.tokens
-        written = (*tokens, self.settings.tokens.end[0]) if hypothesis.finished else tokens
-        return Answer.of(hypothesis, self.text(ids, tokens), self.target_tokenizer.readable(written))
-
-    def special_tokens(self) -> GenerationTokens:
-        """As the model was published."""
-        tokens = self.settings.tokens
-        return {"start": tokens.start, "end": tokens.end, "suppress_tokens": tokens.suppress_tokens}
-
     def forced(self) -> list[int]:
         """The language that a model with several writes, or the start of a text."""
         first = self.settings.tokens.forced_first
         return [] if first is None else [first]
-
-    def save(self, folder: str | Path) -> None:
-        """Write the bundle."""
-        folder = Path(folder)
-        files = {SOURCE: self.tokenizer} | ({} if self.settings.joint else {TARGET: self.target_tokenizer})
-        names = [written for name, tokenizer in files.items() for written in tokenizer.save(folder / name)]
-        Bundle(self.task, self.config, self.settings.to_dict()).write(folder, self.module, beside=names)
 
     @classmethod
     def from_bundle(cls, folder: Path, bundle: Bundle) -> Self:
@@ -121,3 +90,25 @@ class TextToTextGenerator(TextGenerator):
         target = None if settings.joint else PublishedTokenizer.load(folder / TARGET)
         source = PublishedTokenizer.load(folder / SOURCE)
         return cls(bundle.model, bundle.module(folder), source, settings, target)
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: Imported, folder: Path) -> Self:
+        """A published model; its target has a tokenizer of its own where the folder holds one."""
+        module, path = checkpoint.module, folder / TARGET
+        source, target = (len(table.weight) for table in (module.source_embedding, module.target_embedding))
+        if not path.is_file() and source != target:
+            raise DataError(
+                f"{folder}: the model reads {source:,} tokens and writes {target:,}, so that it needs a tokeniser for "
+                f"each side; there is no {TARGET}"
+            )
+        other = sized_tokenizer(path, target) if path.is_file() else None
+        return cls.with_tokenizers(checkpoint, hf_tokenizer(folder, source), other)
+
+    @classmethod
+    def with_tokenizers(
+        cls, checkpoint: Imported, source: PublishedTokenizer, target: PublishedTokenizer | None
+    ) -> Self:
+        """A published model and its tokenizers; no `target` where both sides share one."""
+        tokens, generation = split_defaults(checkpoint.generation)
+        settings = TextToTextSettings(joint=target is None, tokens=tokens, generation=generation)
+        return cls(checkpoint.config, checkpoint.module, source, settings, target)

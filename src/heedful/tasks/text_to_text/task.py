@@ -21,11 +21,10 @@ from ...files import sha256_of
 from ...lens.report import Sample
 from ...training.objective import Monitor
 from ..class_scores import share_interval
-from ..predictor import ItemError
-from ..rouge import mostly_hangul, rouge, rouge_scores
+from ..predictor import located
 from ..run import DataReport, Files
-from ..run.task import DATA, START, TRAIN, VALID, settings_json
-from ..scoring import Score, corpus_scores, exact_share
+from ..run.task import DATA, START, TRAIN, VALID, left_out, settings_json
+from ..scoring import Score, corpus_scores, exact_share, mostly_hangul, rouge, rouge_scores
 from ..seq2seq import FINAL_TEXTS, VALIDATION_TEXTS, Drafts, Seq2SeqTask, spread_evenly
 from ..text_generator import Answer
 from .config import TextToTextConfig
@@ -169,8 +168,13 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
         }
 
     def evaluate(self, predictor: TextToTextGenerator, files: Files) -> dict[str, Any]:
-        """With its own search."""
-        return evaluate_files(predictor, files.train, files.columns)
+        """On every pair of the files, with the model's own search; what is left out is said."""
+        reading = ExampleReading()
+        prefix = predictor.settings.prefix
+        examples = list(read_examples(files.train, columns=files.columns, prefix=prefix, reading=reading))
+        if not examples:
+            raise DataError(f"{', '.join(files.train)}: there is no pair to evaluate on")
+        return evaluate_answers(answers_to(predictor, examples), examples) | left_out(reading)
 
     def title(self, predictor: TextToTextGenerator) -> str:
         """What it is told to do, where it always is."""
@@ -211,26 +215,10 @@ def _cell(prefix: str) -> str:
     return "`{}`".format(" ".join(prefix.replace("|", "\\|").split())) if prefix.strip() else ""
 
 
-def evaluate_files(
-    rewriter: TextToTextGenerator, paths: Sequence[str], columns: Sequence[str] | None = None
-) -> dict[str, Any]:
-    """On every pair of the files, as a user would ask; what is left out is said."""
-    reading = ExampleReading()
-    prefix = rewriter.settings.prefix
-    examples = list(read_examples(paths, columns=columns, prefix=prefix, reading=reading))
-    if not examples:
-        raise DataError(f"{', '.join(paths)}: there is no pair to evaluate on")
-    left_out = [f"left out: {reason}: {tally}" for reason, tally in reading.dropped.items()]
-    answers = answers_to(rewriter, examples)
-    return evaluate_answers(answers, examples) | ({"verdict": left_out} if left_out else {})
-
-
 def answers_to(rewriter: TextToTextGenerator, examples: Sequence[TextToTextExample], **search: Any) -> list[Answer]:
     """To the texts as they stand before the model puts its own prefix there; what it cannot read is named."""
-    try:
+    with located([one.pair.place for one in examples]):
         return rewriter.answers([one.text.removeprefix(rewriter.settings.prefix) for one in examples], **search)
-    except ItemError as error:
-        raise DataError(f"{examples[error.index].pair.place}: {error.reason}") from None
 
 
 def quiet_answers(rewriter: TextToTextGenerator, examples: Sequence[TextToTextExample], **search: Any) -> list[Answer]:
@@ -271,14 +259,10 @@ def all_scores(outputs: Sequence[str], examples: Sequence[TextToTextExample]) ->
         syllables = rouge_scores(outputs, references, unit="characters", bootstrap=BOOTSTRAP)
         scores["rougeL_characters"] = syllables["rougeL"]
     scores["chrf"] = corpus_scores(outputs, references, "en", bootstrap=BOOTSTRAP)["chrf"]  # the same in any language
-    first = rouge_scores([first_words(one.source, lead) for one in examples], references)["rougeL"]
+    beginnings = [" ".join(one.source.split()[:lead]) for one in examples]
+    first = rouge_scores(beginnings, references)["rougeL"]
     scores["lead"] = Score(f"ROUGE-L, first {lead} words", first.value, None, first.signature)
     return scores
-
-
-def first_words(text: str, count: int) -> str:
-    """The beginning of a text."""
-    return " ".join(text.split()[:count])
 
 
 def by_prefix(outputs: Sequence[str], examples: Sequence[TextToTextExample]) -> list[dict[str, Any]]:

@@ -20,11 +20,11 @@ from ...errors import DataError
 from ..run import DataReport, Files, TooLittleDataError, TrainingData
 from ..run.task import SCRATCH, TRAIN, VALID
 from ..seq2seq import spread_evenly
+from ..text_generator import SOURCE, TARGET
 
 if TYPE_CHECKING:
     from .task import TranslationConfig
 
-SOURCE, TARGET = "tokenizer.json", "target_tokenizer.json"  # the second only where the languages share none
 SAMPLED = 1000  # sources looked at
 SMALLEST_SHARE = 20  # at most every twentieth pair is held out
 
@@ -57,12 +57,11 @@ class Tokenizers:
         source = Tokenizer.load(folder / SOURCE)
         return cls(source, source if joint else Tokenizer.load(folder / TARGET))
 
-    def save(self, folder: Path) -> list[str]:
-        """Write them, and name the files written."""
-        files = {SOURCE: self.source} if self.source is self.target else {SOURCE: self.source, TARGET: self.target}
-        for name, tokenizer in files.items():
-            tokenizer.save(folder / name)
-        return list(files)
+    def save(self, folder: Path) -> None:
+        """Write them, one file where they are the same."""
+        self.source.save(folder / SOURCE)
+        if self.target is not self.source:
+            self.target.save(folder / TARGET)
 
     @property
     def sizes(self) -> tuple[int, int]:

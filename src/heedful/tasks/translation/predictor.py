@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Self
@@ -13,10 +12,11 @@ from torch import Tensor, nn
 from ...config import Config, FamilyConfig
 from ...data.pairs import tidy
 from ...data.tokenizer import Tokenizer
+from ...families import GenerationDefaults
 from ...generation import GenerationConfig, Hypothesis
 from ..bundle import Bundle
 from ..predictor import OutputKind
-from ..text_generator import Answer, GenerationTokens, TextGenerator
+from ..text_generator import TextGenerator
 from .confidence import Confidence
 from .data import Tokenizers, parts_within, sentences
 
@@ -53,12 +53,9 @@ class Translator(TextGenerator):
         tokenizers: Tokenizers,
         settings: TranslatorSettings,
     ) -> None:
-        self.config = config
-        self.module = module.eval()
-        self.tokenizers = tokenizers
+        super().__init__(config, module, settings)
         self.tokenizer: Tokenizer = tokenizers.source
         self.target_tokenizer: Tokenizer = tokenizers.target  # the same one where the languages share it
-        self.settings = settings
 
     @property
     def lacks_confidence(self) -> bool:
@@ -66,9 +63,13 @@ class Translator(TextGenerator):
         return bool(self.settings.confidence is None)
 
     @property
-    def generation(self) -> GenerationConfig:
-        """The bundle's."""
-        return self.settings.generation
+    def tokens(self) -> GenerationDefaults:
+        """The target's."""
+        tokenizer = self.target_tokenizer
+        suppressed = (tokenizer.pad, tokenizer.start)
+        return GenerationDefaults(
+            start=tokenizer.start, end=(tokenizer.end,), pad=tokenizer.pad, suppress_tokens=suppressed
+        )
 
     def inputs(self, text: str) -> list[list[int]]:
         """Sentence by sentence where the model learned so; what is too long is cut at sentence ends."""
@@ -80,23 +81,12 @@ class Translator(TextGenerator):
             for part in parts_within(piece, self.settings.max_tokens, self._n_tokens)
         ]
 
-    def text(self, ids: Sequence[int], tokens: Sequence[int]) -> str:
-        """In the target language."""
-        return self.target_tokenizer.decode(tokens)
-
-    def answer(self, ids: Sequence[int], hypothesis: Hypothesis) -> Answer:
-        """With the confidence that the model was taught."""
-        tokenizer, model = self.target_tokenizer, self.settings.confidence
-        tokens, finished = hypothesis.tokens, hypothesis.finished
-        written = (*tokens, tokenizer.end) if finished else tokens
-        confidence = None if model is None else model.of(hypothesis.logprob, len(written)) if finished else 0.0
-        return Answer.of(hypothesis, self.text(ids, tokens), tokenizer.readable(written), confidence=confidence)
-
-    def special_tokens(self) -> GenerationTokens:
-        """The target's."""
-        tokenizer = self.target_tokenizer
-        suppressed = (tokenizer.pad, tokenizer.start)
-        return {"start": tokenizer.start, "end": tokenizer.end, "suppress_tokens": suppressed}
+    def confidence(self, hypothesis: Hypothesis) -> float | None:
+        """As the model was taught; an answer that has not come to its end is not right."""
+        confidence: Confidence | None = self.settings.confidence
+        if confidence is None:
+            return None
+        return confidence.of(hypothesis.logprob, len(hypothesis.tokens) + 1) if hypothesis.finished else 0.0
 
     def _ids(self, part: str) -> list[int]:
         return [*self.tokenizer.encode(part), self.tokenizer.end]
@@ -110,12 +100,6 @@ class Translator(TextGenerator):
         source_ids = self._ids(source)
         target_ids = [self.target_tokenizer.start, *self.target_tokenizer.encode(target)]
         return torch.tensor([source_ids], device=device), torch.tensor([target_ids], device=device)
-
-    def save(self, folder: str | Path) -> None:
-        """Write the bundle."""
-        folder = Path(folder)
-        names = self.tokenizers.save(folder)
-        Bundle(self.task, self.config, self.settings.to_dict()).write(folder, self.module, beside=names)
 
     @classmethod
     def from_bundle(cls, folder: Path, bundle: Bundle) -> Self:

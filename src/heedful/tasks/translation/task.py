@@ -36,11 +36,9 @@ from ..scoring import (
     sentence_score,
 )
 from ..seq2seq import FINAL_TEXTS, VALIDATION_TEXTS, Drafts, Seq2SeqTask
-from ..text_generator import Answer
+from ..text_generator import SOURCE, TARGET, Answer
 from . import confidence
 from .data import (
-    SOURCE,
-    TARGET,
     PairData,
     Tokenizers,
     has_single_sentences,

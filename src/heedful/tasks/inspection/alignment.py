@@ -21,14 +21,16 @@ from ...lens.tokens import TokenDict
 
 
 @dataclass(frozen=True)
-class Side:
+class WordSequence:
     """The words of a sentence, and for each of its tokens the number of its word, None for one of no word."""
 
     words: list[str]
     places: list[int | None]
 
     @classmethod
-    def of(cls, tokenizer: Tokenizer | PublishedTokenizer, ids: Sequence[int], tokens: Sequence[TokenDict]) -> Side:
+    def of(
+        cls, tokenizer: Tokenizer | PublishedTokenizer, ids: Sequence[int], tokens: Sequence[TokenDict]
+    ) -> WordSequence:
         """Of ids and the tokens that were made of them; a letter that several of them spell is there once."""
         places = [token["word"] for token in tokens]
         words: dict[int, str] = {}
@@ -39,7 +41,7 @@ class Side:
 
 
 def alignment(
-    rows: Mapping[Head, Tensor], source: Side, target: Side, arrays: Arrays, kind: Kind
+    rows: Mapping[Head, Tensor], source: WordSequence, target: WordSequence, arrays: Arrays, kind: Kind
 ) -> dict[str, Any] | None:
     """Of weights (T, S) by head, row i being the one that predicted token i of the target. None without words.
 

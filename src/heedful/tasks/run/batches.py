@@ -1,0 +1,52 @@
+"""Batches of one size, for examples that need no padding: images, windows of series."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, Generic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...data.loader import WHOLE, Shard
+from ...errors import DataError
+from ...training.objective import B
+
+
+class EvenBatches(ABC, Generic[B]):
+    """Rows in batches of at most `batch_size`, in an order that (seed, epoch) alone decides.
+
+    Every row comes exactly once in an epoch. They are spread as evenly as can be: a batch lacks one row at most.
+    """
+
+    def __init__(self, rows: NDArray[Any], batch_size: int, seed: int = 0) -> None:
+        self.rows, self.seed = rows, seed
+        self.n_batches = -(-len(rows) // max(1, batch_size))
+        self.batch_size = -(-len(rows) // max(1, self.n_batches))
+
+    @abstractmethod
+    def batch(self, rows: NDArray[Any], size: int) -> B:
+        """These rows, which may be fewer than `size`, as a batch of that size."""
+
+    def steps_per_epoch(self, epoch: int = 0) -> int:
+        """How many batches an epoch has; here the same for each."""
+        return self.n_batches
+
+    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[B]:
+        """The batches of an epoch, or a share of each, from step `start` on; those before are not made."""
+        if not 0 <= start <= self.n_batches:
+            raise DataError(
+                f"an epoch has {self.n_batches} steps and cannot start at step {start}; "
+                "have the data or batch_tokens changed since the run began?"
+            )
+        return self._batches(np.random.default_rng([self.seed, epoch]).permutation(self.rows), start, share)
+
+    def in_order(self) -> Iterator[B]:
+        """Every row once, as stored: for validation."""
+        return self._batches(self.rows, 0, WHOLE)
+
+    def _batches(self, order: NDArray[Any], start: int, share: Shard) -> Iterator[B]:
+        for step in range(start, self.n_batches):
+            first, last = (len(order) * edge // self.n_batches for edge in (step, step + 1))
+            yield self.batch(share.rows(order[first:last]), share.size(self.batch_size))
