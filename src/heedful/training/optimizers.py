@@ -117,12 +117,7 @@ class Muon(torch.optim.Optimizer):
     found_inf: Tensor | None = None
 
     def __init__(
-        self,
-        groups: Iterable[dict[str, Any]],
-        lr: Tensor,
-        *,
-        momentum: float = 0.95,
-        weight_decay: float = 0.0,
+        self, groups: Iterable[dict[str, Any]], lr: Tensor, *, momentum: float = 0.95, weight_decay: float = 0.0
     ) -> None:
         super().__init__(groups, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "pieces": 1})
         for group in self.param_groups:
