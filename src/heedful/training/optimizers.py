@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from inspect import unwrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -299,9 +300,6 @@ def constant(step: int, *, peak: float, warmup: int) -> float:
 def schedule(config: TrainingConfig, total: int) -> Schedule:
     """The learning rate as a pure function of the step, over `total` steps, which count from 1 as the paper's do."""
     peak, warmup = config.learning_rate, config.warmup_steps
-    if config.schedule == "inverse_sqrt":
-        return lambda step: inverse_sqrt(step, peak=peak, warmup=warmup)
-    if config.schedule == "constant":
-        return lambda step: constant(step, peak=peak, warmup=warmup)
-    share = config.final_share
-    return lambda step: cosine(step, peak=peak, warmup=warmup, total=total, final_share=share)
+    if config.schedule == "cosine":
+        return partial(cosine, peak=peak, warmup=warmup, total=total, final_share=config.final_share)
+    return partial(inverse_sqrt if config.schedule == "inverse_sqrt" else constant, peak=peak, warmup=warmup)
