@@ -151,9 +151,7 @@ def _not_text(path: Path, error: UnicodeDecodeError) -> DataError:
 
 def _json_lines(stream: BinaryIO, path: Path) -> Iterator[Passage]:
     """Objects with a text, one a line; empty lines are none."""
-    number = 0
-    while raw := stream.readline(LONGEST_LINE):
-        number += 1
+    for number, raw in enumerate(iter(lambda: stream.readline(LONGEST_LINE), b""), start=1):
         if len(raw) == LONGEST_LINE:
             raise DataError(
                 f"{path}:{number}: the line has more than {LONGEST_LINE:,} bytes; cut the document in parts"

@@ -108,36 +108,30 @@ def in_direction(
 
 def _rules(config: CleaningConfig, direction: _Direction) -> list[tuple[str, Rule]]:
     """What a pair is dropped for, the first that holds."""
+    seen: set[int] = set()  # by 8 bytes each: that any two of a million are mistaken has a chance of 3e-8
+
+    def is_uneven(pair: Pair) -> bool:
+        shorter, longer = sorted((len(pair.source), len(pair.target)))
+        return longer > config.max_ratio * shorter + _SLACK
+
+    def is_duplicate(pair: Pair) -> bool:
+        digest = blake2b(f"{pair.source}\0{pair.target}".encode(), digest_size=8).digest()
+        before = len(seen)
+        seen.add(int.from_bytes(digest, "big"))
+        return len(seen) == before
+
     rules: list[tuple[str, Rule]] = [
         ("lone surrogate", lambda pair: bool(_SURROGATE.search(pair.source) or _SURROGATE.search(pair.target))),
         ("control character", lambda pair: bool(_CONTROL.search(pair.source) or _CONTROL.search(pair.target))),
         ("empty", lambda pair: not pair.source or not pair.target),
         ("too long", lambda pair: max(len(pair.source), len(pair.target)) > config.max_characters),
-        ("too uneven", lambda pair: _uneven(pair, config.max_ratio)),
+        ("too uneven", is_uneven),
     ]
     if config.check_script:
         rules.append(("wrong script", direction.is_wrong))
     if config.drop_duplicates:
-        rules.append(("duplicate", _Seen().again))
+        rules.append(("duplicate", is_duplicate))
     return rules
-
-
-def _uneven(pair: Pair, max_ratio: float) -> bool:
-    shorter, longer = sorted((len(pair.source), len(pair.target)))
-    return longer > max_ratio * shorter + _SLACK
-
-
-class _Seen:
-    """Pairs seen before, known by 8 bytes each. That any two of a million are mistaken has a chance of 3e-8."""
-
-    def __init__(self) -> None:
-        self._hashes: set[int] = set()
-
-    def again(self, pair: Pair) -> bool:
-        digest = blake2b(f"{pair.source}\0{pair.target}".encode(), digest_size=8).digest()
-        before = len(self._hashes)
-        self._hashes.add(int.from_bytes(digest, "big"))
-        return len(self._hashes) == before
 
 
 class _Direction:

@@ -44,16 +44,12 @@ class TokenStore:
         self.folder = Path(folder)
         meta, self.fingerprint = _FILES.read(self.folder)
         self._files: list[str] = meta["files"]
-        self._tokens = mapped(self.folder / "tokens.bin", _TOKEN[meta["bits"]])
+        # The ids of all rows, one after the other, source before target.
+        self.flat: NDArray[np.integer[Any]] = mapped(self.folder / "tokens.bin", _TOKEN[meta["bits"]])
         self.lengths: NDArray[np.int32] = mapped(self.folder / "lengths.bin", np.int32).reshape(-1, 2)
         self._places: NDArray[np.int32] = mapped(self.folder / "places.bin", np.int32).reshape(-1, 2)
         # Where each row begins in tokens.bin, and where the last one ends.
         self._starts = np.concatenate([[0], np.cumsum(self.lengths.sum(axis=1, dtype=np.int64))])
-
-    @property
-    def flat(self) -> NDArray[np.integer[Any]]:
-        """The ids of all rows, one after the other, source before target."""
-        return self._tokens
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -63,13 +59,13 @@ class TokenStore:
             raise IndexError(f"the store has the rows 0 to {len(self) - 1}, not {row}")
         start, stop = self._starts[row], self._starts[row + 1]
         middle = start + self.lengths[row, 0]
-        return self._tokens[start:middle], self._tokens[middle:stop]
+        return self.flat[start:middle], self.flat[middle:stop]
 
     def sides(self, rows: NDArray[np.intp]) -> tuple[Sequences, Sequences]:
         """The sources and the targets of several rows."""
         starts, lengths = self._starts[rows], self.lengths[rows].astype(np.int64)
         source, target = lengths[:, 0], lengths[:, 1]
-        return Sequences(self._tokens, starts, source), Sequences(self._tokens, starts + source, target)
+        return Sequences(self.flat, starts, source), Sequences(self.flat, starts + source, target)
 
     def place(self, row: int) -> str:
         """Where a row comes from, as "file:line"."""

@@ -167,11 +167,7 @@ class _Rows:
     """Sequences that take every step together, and the model's rows for them."""
 
     def __init__(
-        self,
-        starting: Starting,
-        sequences: list[SequenceState],
-        strategy: Strategy,
-        processors: LogitsProcessors,
+        self, starting: Starting, sequences: list[SequenceState], strategy: Strategy, processors: LogitsProcessors
     ) -> None:
         self.sequences = sequences
         self._starting = starting

@@ -89,11 +89,12 @@ class RequestState:
         if sequence.error is not None:
             self.error, self.finished = sequence.error, True
             return []
-        written = [self._joined(branch.written, answer) for answer in sequence.hypotheses]
-        branches = [
-            _Branch(whole, None if self._has_ended(whole, answer) else self._search(whole, self._single, place=n))
-            for n, (whole, answer) in enumerate(zip(written, sequence.hypotheses, strict=True), place)
-        ]
+        branches = []
+        for n, answer in enumerate(sequence.hypotheses, place):
+            whole = self._joined(branch.written, answer)
+            at_limit = not answer.tokens or len(whole.tokens) >= self.request.limit
+            ended = self.request.context is None or answer.finished or at_limit  # else it only had no more room
+            branches.append(_Branch(whole, None if ended else self._search(whole, self._single, place=n)))
         self._branches[place : place + 1] = branches
         self.finished = not self.sequences
         if self.finished:
@@ -150,11 +151,6 @@ class RequestState:
         logprob = written.logprob + more.logprob
         score = logprob / self.request.config.length_normalizer(len(logprobs))
         return Hypothesis((*written.tokens, *more.tokens), logprob, score, more.finished, logprobs)
-
-    def _has_ended(self, whole: Hypothesis, last: Hypothesis) -> bool:
-        """Whether an answer came to its end or limit; one that only had no more room goes on."""
-        at_limit = len(whole.tokens) >= self.request.limit
-        return self.request.context is None or last.finished or not last.tokens or at_limit
 
 
 def create_requests(

@@ -41,18 +41,14 @@ def strategy_of(config: GenerationConfig, n_ends: int = 1) -> Strategy:
     return Greedy() if config.beam == 1 else Beam(config.beam, n_ends)
 
 
-def _best(scores: Tensor) -> Tensor:
-    """The place of the largest in each row, (R, 1)."""
-    if scores.device.type == "cpu":  # where numpy takes a tenth of torch's time
-        return torch.from_numpy(scores.numpy().argmax(axis=-1))[:, None]
-    return scores.argmax(dim=-1, keepdim=True)
-
-
 class Greedy:
     """The most likely token, and nothing beside it."""
 
     def choose(self, scores: Tensor, totals: Tensor, sequences: Sequence[SequenceState]) -> StepCandidates:
-        tokens = _best(scores)
+        if scores.device.type == "cpu":  # where numpy takes a tenth of torch's time
+            tokens = torch.from_numpy(scores.numpy().argmax(axis=-1))[:, None]  # (R, 1)
+        else:
+            tokens = scores.argmax(dim=-1, keepdim=True)
         return StepCandidates(totals + scores.gather(1, tokens), tokens, tokens.new_zeros(1, 1).expand_as(tokens))
 
 
@@ -112,7 +108,11 @@ def truncated_probabilities(
 
     The temperature comes first; then each rule looks at what the one before it has left.
     """
-    best, tokens = _sorted(logprobs / temperature, top_k)
+    scaled = logprobs / temperature
+    if top_k is not None and top_k < logprobs.shape[-1]:
+        best, tokens = scaled.topk(top_k)
+    else:
+        best, tokens = scaled.sort(dim=-1, descending=True, stable=True)
     left = best.softmax(dim=-1)
     if top_p is not None:  # the token that reaches top_p belongs to them
         left = _renormalized(left, left.cumsum(dim=-1) - left >= top_p)
@@ -134,11 +134,3 @@ def _renormalized(probabilities: Tensor, removed: Tensor) -> Tensor:
     removed[..., 0] = False
     left = probabilities.masked_fill(removed, 0.0)
     return left / left.sum(dim=-1, keepdim=True)
-
-
-def _sorted(logprobs: Tensor, top_k: int | None) -> tuple[Tensor, Tensor]:
-    if top_k is not None and top_k < logprobs.shape[-1]:
-        best, tokens = logprobs.topk(top_k)
-        return best, tokens
-    best, tokens = logprobs.sort(dim=-1, descending=True, stable=True)
-    return best, tokens

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from statistics import median
 from typing import Any
 
@@ -152,13 +152,17 @@ class CudaGraphEngine(Engine):
         self.stream = torch.cuda.Stream(self.device)
 
     def add(self, batch: Any, *, first: bool) -> None:
-        key = (_shapes(batch), first)
+        named = tensors_of(batch).items()
+        shapes = (type(batch), *((name, tuple(tensor.shape), tensor.dtype) for name, tensor in named))
+        key = (shapes, first)
         if key not in self.graphs:
             # On the device, and not where the task may have it: a graph writes other batches there.
             is_there = any(tensor.device == self.device for tensor in tensors_of(batch).values())
             moved = batch.to(self.device)
             fixed = (copied(moved) if is_there else moved).fixed()
-            with _attention_for(fixed):
+            # CuDNN's attention is the fastest over long rows without a mask, but takes long to plan for each new shape.
+            widths = [tensor.shape[1] for _, tensor in named if tensor.dim() == 2]
+            with sdpa_kernel(WITHOUT_CUDNN) if widths and max(widths) <= SHORT else nullcontext():
                 if not self._worth(key):
                     self._add(fixed, first=first)
                     return
@@ -223,17 +227,6 @@ class RecordedStep:
             for mine, other in zip(self.inputs, tensors, strict=True):
                 mine.copy_(other, non_blocking=True)
         self.graph.replay()
-
-
-def _attention_for(batch: Any) -> AbstractContextManager[None]:
-    """CuDNN's attention is the fastest over long rows without a mask, but it takes long to plan for each new shape."""
-    widths = [tensor.shape[1] for tensor in tensors_of(batch).values() if tensor.dim() == 2]
-    return sdpa_kernel(WITHOUT_CUDNN) if widths and max(widths) <= SHORT else nullcontext()
-
-
-def _shapes(batch: Any) -> tuple[Any, ...]:
-    named = tensors_of(batch).items()
-    return (type(batch), *((name, tuple(tensor.shape), tensor.dtype) for name, tensor in named))
 
 
 class Widening:

@@ -10,6 +10,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -156,35 +157,33 @@ class Log:
 
     def __init__(self, path: Path, rows: int = 0) -> None:
         self.path = path
-        try:
+        with self._writing():
             kept = path.read_bytes().splitlines(keepends=True)[:rows] if path.exists() else []
             with replacing(path) as shorter:
                 shorter.write_bytes(b"".join(kept))
             self._stream = path.open("a", encoding="utf-8")
-        except OSError as error:
-            raise self._unwritable(error) from None
         self.rows = len(kept)
 
     def __call__(self, event: Event) -> None:
         row = row_of(event)
         if row is None:
             return
-        try:
+        with self._writing():
             self._stream.write(json.dumps(row) + "\n")
             self._stream.flush()
-        except OSError as error:
-            raise self._unwritable(error) from None
         self.rows += 1
 
     def close(self) -> None:
         """No more rows."""
-        try:
+        with self._writing():
             self._stream.close()
-        except OSError as error:
-            raise self._unwritable(error) from None
 
-    def _unwritable(self, error: OSError) -> FolderError:
-        return FolderError(f"the log {self.path} cannot be written: {error.strerror}")
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise FolderError(f"the log {self.path} cannot be written: {error.strerror}") from None
 
 
 def row_of(event: Event) -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from inspect import unwrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -117,12 +118,7 @@ class Muon(torch.optim.Optimizer):
     found_inf: Tensor | None = None
 
     def __init__(
-        self,
-        groups: Iterable[dict[str, Any]],
-        lr: Tensor,
-        *,
-        momentum: float = 0.95,
-        weight_decay: float = 0.0,
+        self, groups: Iterable[dict[str, Any]], lr: Tensor, *, momentum: float = 0.95, weight_decay: float = 0.0
     ) -> None:
         super().__init__(groups, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "pieces": 1})
         for group in self.param_groups:
@@ -304,9 +300,6 @@ def constant(step: int, *, peak: float, warmup: int) -> float:
 def schedule(config: TrainingConfig, total: int) -> Schedule:
     """The learning rate as a pure function of the step, over `total` steps, which count from 1 as the paper's do."""
     peak, warmup = config.learning_rate, config.warmup_steps
-    if config.schedule == "inverse_sqrt":
-        return lambda step: inverse_sqrt(step, peak=peak, warmup=warmup)
-    if config.schedule == "constant":
-        return lambda step: constant(step, peak=peak, warmup=warmup)
-    share = config.final_share
-    return lambda step: cosine(step, peak=peak, warmup=warmup, total=total, final_share=share)
+    if config.schedule == "cosine":
+        return partial(cosine, peak=peak, warmup=warmup, total=total, final_share=config.final_share)
+    return partial(inverse_sqrt if config.schedule == "inverse_sqrt" else constant, peak=peak, warmup=warmup)

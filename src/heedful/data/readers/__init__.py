@@ -1,26 +1,57 @@
-"""From files of many formats to sentence pairs, one by one."""
+"""From files of many formats to sentence pairs, one by one.
+
+A file's format is known by content where that is certain, then by name. Everything is looked at before anything is
+read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import codecs
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import DataError
 from ..languages import Languages
 from ..pairs import Pair
-from ..report import PairReport
-from .files import InputFile, OtherLanguageError, lines_of
-from .formats import TEXT, Format, find
-from .tables import partner_of
+from ..report import PairReport, SplitReport
+from . import catalogs, markup, tables
+from .files import InputFile, OtherLanguageError, lines_of, suffix_of, walk
 
 __all__ = ["files_of", "lines_of", "read_pairs"]
+
+
+@dataclass(frozen=True)
+class Format:
+    """One format: its name, the endings it is known by, whether a file's beginning proves it, and its reader."""
+
+    name: str
+    endings: tuple[str, ...]
+    read: Callable[[InputFile, Languages], Iterable[Pair]]
+    proves: Callable[[bytes], object] = lambda head: False
+
+
+TSV = Format("tab-separated text", (".tsv", ".tab"), tables.read_tabs)
+CSV = Format("comma-separated text", (".csv",), tables.read_commas)
+TEXT = Format("parallel text", (), tables.read_parallel)
+FORMATS = (
+    Format("compiled gettext catalogue", (".mo", ".gmo"), catalogs.read_mo, catalogs.MO_SIGNATURE.match),
+    Format("TMX", (".tmx",), markup.TMX, markup.TMX_SIGNATURE.match),
+    Format("XLIFF", (".xlf", ".xliff"), markup.XLIFF, markup.XLIFF_SIGNATURE.match),
+    Format("JSON lines", (".jsonl", ".ndjson"), tables.read_jsonl, tables.is_jsonl),
+    Format("gettext catalogue", (".po", ".pot"), catalogs.read_po, catalogs.PO_SIGNATURE.search),
+    TSV,
+    CSV,
+    TEXT,
+)
+ENDINGS = ", ".join(ending for known in FORMATS for ending in known.endings)
 
 
 def files_of(paths: Iterable[str | Path], source_language: str, target_language: str) -> list[Path]:
     """Every file that `read_pairs` would open for these paths, both sides of parallel text among them."""
     languages = Languages(source_language, target_language)
     found = find([Path(path) for path in paths], languages, PairReport())
-    partners = [partner_of(file, languages) for file, known in found if known is TEXT]
+    partners = [tables.partner_of(file, languages) for file, known in found if known is TEXT]
     return [*(file.path for file, _ in found), *partners]
 
 
@@ -55,3 +86,77 @@ def _stream(found: list[tuple[InputFile, Format]], languages: Languages, reading
             file.withdraw("other languages")
     if not reading.files:
         raise DataError(f"no file of {languages} among those given ({reading.explain_skipped()})")
+
+
+def recognise(file: InputFile, languages: Languages) -> Format | None:
+    """The format of a file, or None for one that is nothing of ours."""
+    head, ending = file.head(), suffix_of(file.path)
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        head = head.decode("utf-16", errors="ignore").encode()
+    head = head.removeprefix(codecs.BOM_UTF8)
+    named = next((known for known in FORMATS if ending in known.endings), None)
+    named = named or (TEXT if tables.code_in(file.path, languages) else None)
+    # In a folder, tabs alone do not make a table: programs have them too.
+    tabbed = tables.looks_tabbed(head) and (file.folder is None or ending in (*TSV.endings, ".txt", ""))
+    if proven := next((known for known in FORMATS if known.proves(head)), None):
+        return proven
+    if not head and (named or file.folder is None):
+        raise file.error("the file is empty")
+    if named is CSV:
+        return TSV if tabbed and b"," not in head.lstrip().split(b"\n")[0] else CSV
+    if tabbed and named not in (None, TSV) and not (named is TEXT and ending == ".txt"):
+        raise file.error(
+            f"by its name this is {named.name}, by its content {TSV.name}; give it the ending .tsv, or put it right"
+        )
+    return TSV if tabbed else named
+
+
+def find(paths: Sequence[Path], languages: Languages, reading: SplitReport) -> list[tuple[InputFile, Format]]:
+    """Every file once; of parallel text, one side stands for both."""
+    found: list[tuple[InputFile, Format]] = []
+    seen: set[Path] = set()
+    partners: set[Path] = set()
+    for file in _files(paths, reading):
+        known = recognise(file, languages)
+        if known is None:
+            _pass_over(file, reading)
+            continue
+        real = file.path.resolve()
+        if real in seen:
+            if file.folder is None:
+                raise file.error("the file is given twice")
+            reading.skip("read already", file.name)
+            continue
+        seen.add(real)
+        if real in partners:
+            continue
+        if known is TEXT:
+            partners.add(tables.partner_of(file, languages).resolve())
+        found.append((file, known))
+    return found
+
+
+def _files(paths: Sequence[Path], reading: SplitReport) -> Iterator[InputFile]:
+    def skip(path: Path) -> None:
+        reading.skip("neither a file nor a folder", str(path))
+
+    if not paths:
+        raise DataError("no file was given to read pairs from")
+    for path in paths:
+        if path.is_dir():
+            yield from (InputFile(inner, reading, folder=path) for inner in walk(path, skip))
+        elif path.exists() and not path.is_file():
+            raise DataError(f"{path}: neither a file nor a folder")
+        else:
+            yield InputFile(path, reading)  # one that is missing says so when it is opened
+
+
+def _pass_over(file: InputFile, reading: SplitReport) -> None:
+    if file.folder is None:
+        if tables.ARRAY.match(file.head()):
+            raise file.error(tables.array_hint(file.path))
+        raise file.error(
+            f"not a file of sentence pairs: nothing proves its format and the name does not say it; known endings are "
+            f"{ENDINGS}, or a language code as in train.en and train.ko"
+        )
+    reading.skip("not recognised", file.name)

@@ -71,7 +71,7 @@ class Document:
         else:
             self.pairs.append(self.file.pair(source, target, line))
 
-    def read(self) -> Iterator[Pair]:
+    def __iter__(self) -> Iterator[Pair]:
         """All pairs; an error where no part of the document holds both languages."""
         fed = 0
         for chunk in self.file.chunks():
@@ -134,15 +134,12 @@ class Document:
 TMX_SIGNATURE, XLIFF_SIGNATURE = _signature("tmx"), _signature("xliff")
 
 
-def read_tmx(file: InputFile, languages: Languages) -> Iterator[Pair]:
+class TMX(Document):
     """A pair from each unit of a translation memory that holds both languages; ko-KR will do for ko.
 
     The first segment of a language counts.
     """
-    return _TMX(file, languages).read()
 
-
-class _TMX(Document):
     def __init__(self, file: InputFile, languages: Languages) -> None:
         super().__init__(file, languages)
         self.start, self.language = 0, ""
@@ -169,12 +166,9 @@ class _TMX(Document):
                 self.found(segments[places[0]], segments[places[1]], self.start)
 
 
-def read_xliff(file: InputFile, languages: Languages) -> Iterator[Pair]:
+class XLIFF(Document):
     """A pair from each translated unit of XLIFF 1.2; suggestions (alt-trans) are left alone."""
-    return _XLIFF(file, languages).read()
 
-
-class _XLIFF(Document):
     def __init__(self, file: InputFile, languages: Languages) -> None:
         super().__init__(file, languages)
         self.start, self.fault, self.suggestions = 0, "", 0

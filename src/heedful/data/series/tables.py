@@ -138,7 +138,18 @@ class _Table:
         self.header = [name.strip() for name in header]
         if not any(self.header):
             raise DataError(f"{path}: the file is empty; a table with a header is needed, such as date,close")
-        self._check_header(line)
+        for name in self.header:
+            try:
+                float(name)
+            except ValueError:
+                continue
+            raise DataError(
+                f"{path}:{line}: the first line holds the number {name}, so it is no header; "
+                "write the names of the columns above it, such as date,close"
+            )
+        twice = {name for name in self.header if self.header.count(name) > 1}
+        if twice:
+            raise DataError(f"{path}:{line}: the column {min(twice)!r} is there twice; give each its own name")
         known = [name.casefold() for name in self.header]
         both = "date" in known and "time" in known  # the two make up the times
         times = ["date", "time"] if both else [name for name in TIMES if name in known][:1]
@@ -146,20 +157,6 @@ class _Table:
         self._name = next((known.index(name) for name in NAMES if name in known), None)
         self._channels = self._chosen(columns)
         self.columns = tuple(self.header[place] for place in self._channels)
-
-    def _check_header(self, line: int) -> None:
-        for name in self.header:
-            try:
-                float(name)
-            except ValueError:
-                continue
-            raise DataError(
-                f"{self.path}:{line}: the first line holds the number {name}, so it is no header; "
-                "write the names of the columns above it, such as date,close"
-            )
-        twice = {name for name in self.header if self.header.count(name) > 1}
-        if twice:
-            raise DataError(f"{self.path}:{line}: the column {min(twice)!r} is there twice; give each its own name")
 
     def _chosen(self, columns: Sequence[str] | None) -> list[int]:
         others = [place for place in range(len(self.header)) if place not in self._time and place != self._name]
