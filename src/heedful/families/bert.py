@@ -33,13 +33,12 @@ def build(config: BertConfig) -> EncoderOnly:
 def encoder_links(bert: str) -> tuple[Link, ...]:
     """All below the head, and the dense layer that pools, whose names begin with this."""
     ours, theirs = "encoder.layers.*", f"{bert}encoder.layer.*"
+    heads = f"{theirs}.attention.self"
     return (
         *embedding_links(bert),
         link("encoder.entry.*", f"{bert}embeddings.LayerNorm.*"),
-        link(f"{ours}.attention.part.query.*", f"{theirs}.attention.self.query.*"),
-        link(
-            f"{ours}.attention.part.key_value.*", (f"{theirs}.attention.self.key.*", f"{theirs}.attention.self.value.*")
-        ),
+        link(f"{ours}.attention.part.query.*", f"{heads}.query.*"),
+        link(f"{ours}.attention.part.key_value.*", (f"{heads}.key.*", f"{heads}.value.*")),
         link(f"{ours}.attention.part.out.*", f"{theirs}.attention.output.dense.*"),
         link(f"{ours}.attention.norm.*", f"{theirs}.attention.output.LayerNorm.*"),
         link(f"{ours}.feed_forward.part.wide.*", f"{theirs}.intermediate.dense.*"),

@@ -59,17 +59,14 @@ def build(config: GPT2Config) -> core.DecoderOnly:
 
 
 OURS, THEIRS = "decoder.layers.*", "transformer.h.*"
+HEADS = f"{OURS}.attention.part"
 NAMES = WeightMap(
     (
         link("embedding.weight", "transformer.wte.weight"),
         link("decoder.positions.weight", "transformer.wpe.weight"),
         link(f"{OURS}.attention.norm.*", f"{THEIRS}.ln_1.*"),
-        link(
-            (f"{OURS}.attention.part.query.*", f"{OURS}.attention.part.key_value.*"),
-            f"{THEIRS}.attn.c_attn.*",
-            TRANSPOSED,
-        ),
-        link(f"{OURS}.attention.part.out.*", f"{THEIRS}.attn.c_proj.*", TRANSPOSED),
+        link((f"{HEADS}.query.*", f"{HEADS}.key_value.*"), f"{THEIRS}.attn.c_attn.*", TRANSPOSED),
+        link(f"{HEADS}.out.*", f"{THEIRS}.attn.c_proj.*", TRANSPOSED),
         link(f"{OURS}.feed_forward.norm.*", f"{THEIRS}.ln_2.*"),
         link(f"{OURS}.feed_forward.part.wide.*", f"{THEIRS}.mlp.c_fc.*", TRANSPOSED),
         link(f"{OURS}.feed_forward.part.narrow.*", f"{THEIRS}.mlp.c_proj.*", TRANSPOSED),

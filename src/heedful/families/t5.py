@@ -126,11 +126,10 @@ def _links() -> Iterator[Link]:
             yield link(f"{ours}.{part}.part.out.*", f"{name}.o.*")
             yield link(f"{ours}.{part}.norm.*", f"{theirs}.{index}.layer_norm.*")
         last = f"{theirs}.{len(parts)}"
-        yield link(f"{ours}.feed_forward.part.wide.*", f"{last}.DenseReluDense.wi.*")
-        yield link(
-            f"{ours}.feed_forward.part.gate_up.*", (f"{last}.DenseReluDense.wi_0.*", f"{last}.DenseReluDense.wi_1.*")
-        )
-        yield link(f"{ours}.feed_forward.part.narrow.*", f"{last}.DenseReluDense.wo.*")
+        dense = f"{last}.DenseReluDense"
+        yield link(f"{ours}.feed_forward.part.wide.*", f"{dense}.wi.*")
+        yield link(f"{ours}.feed_forward.part.gate_up.*", (f"{dense}.wi_0.*", f"{dense}.wi_1.*"))
+        yield link(f"{ours}.feed_forward.part.narrow.*", f"{dense}.wo.*")
         yield link(f"{ours}.feed_forward.norm.*", f"{last}.layer_norm.*")
         yield link(f"{stack}.positions.weight", f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight")
         yield link(f"{stack}.norm.*", f"{stack}.final_layer_norm.*")

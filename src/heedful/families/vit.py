@@ -108,6 +108,7 @@ def table(
     """
     base = "" if head in ("pooled", "mean", "hidden") else f"{model}."
     ours, theirs = "encoder.layers.*", f"{base}encoder.layer.*"
+    heads = f"{theirs}.attention.attention"
     shape = config.n_channels, config.patch_size, config.patch_size
     convolution = Layout(lambda weight: weight.unflatten(1, shape), lambda weight: weight.flatten(1))
     others = [line for name, lines in tops.items() if name != head for line in lines]
@@ -118,11 +119,8 @@ def table(
             link("embedding.project.bias", f"{base}embeddings.patch_embeddings.projection.bias"),
             link("encoder.positions.weight", f"{base}embeddings.position_embeddings", ONE_ROW),
             link(f"{ours}.attention.norm.*", f"{theirs}.layernorm_before.*"),
-            link(f"{ours}.attention.part.query.*", f"{theirs}.attention.attention.query.*"),
-            link(
-                f"{ours}.attention.part.key_value.*",
-                (f"{theirs}.attention.attention.key.*", f"{theirs}.attention.attention.value.*"),
-            ),
+            link(f"{ours}.attention.part.query.*", f"{heads}.query.*"),
+            link(f"{ours}.attention.part.key_value.*", (f"{heads}.key.*", f"{heads}.value.*")),
             link(f"{ours}.attention.part.out.*", f"{theirs}.attention.output.dense.*"),
             link(f"{ours}.feed_forward.norm.*", f"{theirs}.layernorm_after.*"),
             link(f"{ours}.feed_forward.part.wide.*", f"{theirs}.intermediate.dense.*"),
