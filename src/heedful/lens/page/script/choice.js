@@ -1,10 +1,8 @@
 // Which attention, head, layer and pair are chosen when the page opens, and how they stay together afterwards.
 
 export const attentionOf = (doc, id) => doc.attentions.find((attention) => attention.id === id);
-
 // What can be chosen of a layer: the mean, then each head; of one head there is no mean.
 export const headsOf = ({ heads }) => (heads.length > 1 ? ["mean", ...heads.keys()] : [0]);
-
 export const kindOf = (attention) => `${attention.stack}.${attention.kind}`;
 
 // Attentions of one kind, from the first layer to the last.

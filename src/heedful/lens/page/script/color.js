@@ -64,16 +64,12 @@ function table(stops) {
 
 const theme = () => (document.documentElement.dataset.theme === "dark" ? "dark" : "light");
 const place = (share) => Math.round(Math.min(1, Math.max(0, share || 0)) * (STEPS - 1));
-
 // 0 … 1: from the paper to deep ink, in a dark page from the ground to light.
 export const shade = (value) => table(RAMPS[theme()]).texts[place(value)];
-
 // The same as [red, green, blue], for pixels.
 export const shadeBytes = (value) => table(RAMPS[theme()]).rows[place(value)];
-
 // −1 … 1: orange below, blue above, the paper at nothing.
 export const diverging = (value) => table(OPPOSED[theme()]).texts[place((value + 1) / 2)];
-
 export const divergingBytes = (value) => table(OPPOSED[theme()]).rows[place((value + 1) / 2)];
 
 // Hues that are told apart, for lines and bars.

@@ -22,7 +22,6 @@ function fill(node, attributes, children) {
 
 // el("button", { class: "quiet", onclick: go, "aria-label": "Next" }, "›"): null and false leave out.
 export const el = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
-
 // The same for SVG.
 export const svg = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
 

@@ -26,7 +26,6 @@ export function columnSums(map) {
 
 export const total = (values) => values.reduce((sum, value) => sum + value, 0);
 export const mean = (values) => total(values) / values.length;
-
 /** Entropy in bits of shares that sum to 1. */
 export const entropy = (shares) => total([...shares].map((share) => (share > 0 ? -share * Math.log2(share) : 0)));
 

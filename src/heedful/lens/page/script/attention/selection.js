@@ -7,9 +7,7 @@ const KINDS = ["encoder.self", "decoder.self", "decoder.cross"];
 
 /** The kinds this model has, in the order in which a sentence passes them. */
 const kindsOf = (doc) => KINDS.filter((kind) => doc.attentions.some((attention) => kindOf(attention) === kind));
-
 export const attentionOf = ({ doc, state }) => byId(doc, state.get("attention"));
-
 /** The head asked for, or the last there is: layers of one model may differ in heads. */
 export const headOf = (attention, head) => head === "mean" ? head : Math.min(head, attention.heads.length - 1);
 

@@ -78,6 +78,11 @@ function numbered(index, y) {
   return [svg("circle", ring), label(index + 1, 11, y - 0.8, { anchor: "middle", weight: 600, fill: "var(--ink)" })];
 }
 
+// Gives a function for the words of a step: its title, and its sentence for the reading level with `more` behind it.
+export const stepText = ({ t, state }, facts) => (key, ...more) => ({
+  title: t(`${key}.title`, facts), text: [`${key}.${state.get("level")}`, ...more].map((word) => t(word, facts)).join(" "),
+});
+
 // `steps`: { title, text, draw(width) → { node, height } }.
 export function stepFigure(width, steps, name) {
   const beside = width >= 760;

@@ -59,7 +59,6 @@ export function number(value, digits = 3) {
 
 // Three digits that count, whatever the size.
 export const brief = (value) => String(Number(value.toPrecision(3))).replace("-", "−");
-
 // A probability as a number: what is not nothing does not look like it.
 export const small = (share) => share > 0 && share < 0.0005 ? "<0.001" : number(share);
 

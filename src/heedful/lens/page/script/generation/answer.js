@@ -6,7 +6,6 @@ export function firstRow(doc) {
 
 // Whether what this row predicted was there already: a text to go on from, or a person's answer.
 export const isGiven = (doc, row) => Boolean(doc.given) || row < firstRow(doc);
-
 // For the words above a view: "given" where a person wrote the answer.
 export const givenVariant = (doc) => (doc.given ? "given" : "");
 

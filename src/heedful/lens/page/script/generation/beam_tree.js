@@ -42,7 +42,6 @@ export function instead(tree, step, text, share) {
 
 // 1 for the most probable of its step.
 const rankOf = (tree, node) => 1 + tree.columns[node.step].filter((other) => other.logprob > node.logprob).length;
-
 const greedier = (tree) => (node) => tree.children.get(node.parent).some((sibling) => sibling.logprob > node.logprob);
 
 // What the search did, as facts that the page puts into a sentence.

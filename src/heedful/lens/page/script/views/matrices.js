@@ -1,6 +1,6 @@
 // The whole sentence through one head: every matrix, in its true proportions.
 import { equation, grid, matrix, shares, signed } from "../drawing/matrix.js";
-import { stepFigure } from "../drawing/stage.js";
+import { stepFigure, stepText } from "../drawing/stage.js";
 import { number } from "../drawing/text.js";
 
 // Divided by the root of K, as the paper does, or multiplied by whatever this model takes.
@@ -18,7 +18,6 @@ const lowered = (value) => String(value).replace(/\d/g, (digit) => "₀₁₂₃
 
 export function headMatrices({ context, width, attention, head, path, pair, note, tokens }) {
   const { t, state } = context;
-  const level = state.get("level");
   const [T, D, K, S] = [path.x.rows, path.x.columns, path.query.columns, path.key.rows];
   const [H, J] = [attention.heads.length, path.joined.columns];
   const scaled = scaling(attention.numbers, K);
@@ -53,14 +52,8 @@ export function headMatrices({ context, width, attention, head, path, pair, note
     const watch = watched(turned, (r) => r, (c) => offering[c]);
     return matrix({ name, source: turned, color: signed(source), unit: [unit.token, unit.number], watch });
   };
-  const say = (key, ...more) => ({
-    title: t(`${key}.title`, facts),
-    text: [`${key}.${level}`, ...more].map((word) => t(word, facts)).join(" "),
-  });
-  const step = (key, parts, more = []) => ({
-    ...say(key, ...more),
-    draw: (room) => equation(parts(units(room)), room),
-  });
+  const say = stepText(context, facts);
+  const step = (key, parts, more = []) => ({ ...say(key, ...more), draw: (room) => equation(parts(units(room)), room) });
   const becomes = (sign, [before, from], [after, to, color = signed(to)]) => (unit) => [
     [null, square(before, from, unit, from === path.masked ? asBefore : signed(from))],
     [sign, square(after, to, unit, color, { rows: undefined })],

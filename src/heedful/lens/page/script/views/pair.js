@@ -2,7 +2,7 @@
 import { diverging, divergingBytes, shade } from "../color.js";
 import { el, svg } from "../dom.js";
 import { cells, grid, pixels, row } from "../drawing/matrix.js";
-import { stepFigure, table } from "../drawing/stage.js";
+import { stepFigure, stepText, table } from "../drawing/stage.js";
 import { fitted, label, number, percent, small } from "../drawing/text.js";
 import { scaling } from "./matrices.js";
 
@@ -87,10 +87,7 @@ export function pairOf({ context, width, attention, path, pair, note, tokens }) 
     sum: number(book.total), ...scaled,
   };
   facts.by = t(`by.${scaled.name}`, scaled);
-  const say = (key, ...more) => ({
-    title: t(`${key}.title`, facts),
-    text: [`${key}.${state.get("level")}`, ...more].map((word) => t(word, facts)).join(" "),
-  });
+  const say = stepText(context, facts);
   const added = [path.bias && "sum.bias", path.hidden(pair.query, pair.key) && "sum.masked"].filter(Boolean);
   const mixed = row(path.mixed, pair.query);
   const taken = book.strongest.map((place) => ({

@@ -3,7 +3,7 @@ import { divergingBytes, hue } from "../color.js";
 import { el, svg } from "../dom.js";
 import { extent, lineChart, ticks } from "../drawing/chart.js";
 import { matrix, plane, row, signed, usual } from "../drawing/matrix.js";
-import { redrawn, stepFigure } from "../drawing/stage.js";
+import { redrawn, stepFigure, stepText } from "../drawing/stage.js";
 import { label, number } from "../drawing/text.js";
 
 export const name = "positions";
@@ -32,9 +32,7 @@ export async function mount(root, { doc, arrays, state, t }) {
   const read = async (id) => (id ? arrays.get(id) : null);
   const [values, alike, bias] = await Promise.all([read(ids.table), read(ids.similarity), read(ids.bias)]);
   const dimensions = values && choice(values.shape[1], () => again());
-  const said = (part, ...more) => ({
-    title: t(`${part}.title`), text: [`${part}.${state.get("level")}`, ...more].map((word) => t(word, { table: "PE" })).join(" "),
-  });
+  const said = stepText({ t, state }, { table: "PE" });
   const course = { learned: "courses", rotary: "turns" }[scheme] ?? "waves";
 
   const again = redrawn(root, state, ["head"], (width, note) => {
