@@ -193,8 +193,10 @@ def _by_place(adjuncts: Placed) -> tuple[Placed, Placed, Placed]:
     places: tuple[Placed, Placed, Placed] = ([], [], [])
     for key, adjunct in adjuncts:
         thing = adjunct.constituent
-        before_object = not isinstance(thing, Adverb) or thing.korean in _BEFORE_PLACES
-        places[1 if before_object else 0 if thing.slot == "when" else 2].append((key, adjunct))
+        if isinstance(thing, Adverb) and thing.korean not in _BEFORE_PLACES:
+            places[0 if thing.slot == "when" else 2].append((key, adjunct))
+        else:
+            places[1].append((key, adjunct))
     places[1].sort(key=lambda placed: _ORDER.get(placed[1].role, 0))
     return places
 
