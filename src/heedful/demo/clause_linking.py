@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from random import Random
 from typing import cast
@@ -24,10 +24,7 @@ class LinkedClauseSampler(ClauseSampler):
 
     def __init__(self, inventory: Inventory, random: Random) -> None:
         super().__init__(inventory, random)
-        words, tables = self.lexicon, read_yaml("clause_linking.yaml")
-        self.by_lemma: dict[str, Predicate] = {}
-        for predicate in (*words.verbs, *words.motion, *words.adjectives, *words.weather):
-            self.by_lemma.setdefault(predicate.lemma, predicate)
+        tables, self.by_lemma = read_yaml("clause_linking.yaml"), self.lexicon.by_lemma
         self.first, self.next = self._predicates(tables["first"]), self._predicates(tables["next"])
         self.causes, self.despite = self._effects(tables["causes"]), self._effects(tables["despite"])
         self.contrasts = list(self._contrasts(tables))
@@ -126,17 +123,15 @@ class LinkedClauseSampler(ClauseSampler):
 
     def since(self) -> Draft:
         """Since it is cold, close the window."""
-        first, second = draw_until(
-            lambda pair: "weather" in pair[0].predicate.marks and not pair[1].negation,
-            lambda: self.cause_and_effect(self.causes),
-            "weather to act on",
+        first, second = self.cause_and_effect(
+            self.causes, lambda pair: "weather" in pair[0].predicate.marks and not pair[1].negation
         )
         second.person, second.subject = "you", None
         return "command", _link(first, "-(으)니까", second), None
 
     def condition(self) -> Draft:
         """If you are hungry, eat some bread; if it rains, I will buy an umbrella."""
-        first, second = draw_until(_is_possible, lambda: self.cause_and_effect(self.causes), "condition")
+        first, second = self.cause_and_effect(self.causes, _is_possible)
         if self.chance(0.25):
             first = Clause(HAVE, object=Phrase(self.lexicon.nouns["시간"]), person="I")
             second = self.next_action(first, [])
@@ -152,13 +147,11 @@ class LinkedClauseSampler(ClauseSampler):
 
     def because_then(self) -> Draft:
         """I was hungry, so I ate some bread and drank some milk."""
-        return self._add_third(
-            draw_until(
-                lambda draft: not draft[1][1].negation and draft[1][1].tense != "present",
-                self.because,
-                "reason to act",
-            )
-        )
+
+        def leads_on(draft: Draft) -> bool:
+            return not draft[1][1].negation and draft[1][1].tense != "present"
+
+        return self._add_third(draw_until(leads_on, self.because, "reason to act"))
 
     def three_in_a_row(self) -> Draft:
         """I ate, and read, and slept."""
@@ -166,9 +159,7 @@ class LinkedClauseSampler(ClauseSampler):
 
     def but_then(self) -> Draft:
         """I was tired but ate and studied."""
-        first, second = draw_until(
-            lambda pair: not pair[1].negation, lambda: self.cause_and_effect(self.despite), "action nevertheless"
-        )
+        first, second = self.cause_and_effect(self.despite, lambda pair: not pair[1].negation)
         first.tense = second.tense = "past"
         return self._add_third(("statement", _link(first, "-지만", second), None))
 
@@ -195,16 +186,21 @@ class LinkedClauseSampler(ClauseSampler):
 
         return draw_until(lambda clause: clause.predicate not in used, draw, "next action")
 
-    def cause_and_effect(self, table: dict[Predicate, list[Effect]]) -> tuple[Clause, Clause]:
-        """A state of the weather or of somebody, and what follows from it for them."""
+    def cause_and_effect(
+        self, table: dict[Predicate, list[Effect]], fits: Callable[[tuple[Clause, Clause]], bool] = lambda _: True
+    ) -> tuple[Clause, Clause]:
+        """A state of the weather or of somebody, and what follows from it for them: the first pair that fits."""
+        return draw_until(fits, lambda: self._cause_and_effect(table), "cause with such an effect")
+
+    def _cause_and_effect(self, table: dict[Predicate, list[Effect]]) -> tuple[Clause, Clause]:
         cause = self.pick(list(table))
-        first = Clause(cause) if "weather" in cause.marks else self.quality(cause)
-        if first.subject and not first.subject.noun.pronoun:
-            first.subject = Phrase(self.pick(self.inventory.names))  # somebody of whom English says he or she
-        actor = first
         if "weather" in cause.marks:
-            actor = Clause(cause)
+            first, actor = Clause(cause), Clause(cause)
             self.set_subject(actor, dropped=0.4)
+        else:
+            first = actor = self.quality(cause)
+            if first.subject and not first.subject.noun.pronoun:
+                first.subject = Phrase(self.pick(self.inventory.names))  # somebody of whom English says he or she
         negation, verb, noun = self.pick(table[cause])
         if "motion" in verb.marks:
             second = self.go(verb, noun)
@@ -240,7 +236,5 @@ def _is_possible(pair: tuple[Clause, Clause]) -> bool:
 
 
 def _have_common_noun(first: Clause, second: Clause) -> bool:
-    def nouns(clause: Clause) -> tuple[Noun | None, Noun | None]:
-        return clause.subject.noun if clause.subject else None, clause.object.noun if clause.object else None
-
-    return any(mine is other for mine, other in zip(nouns(first), nouns(second), strict=True))
+    parts = (first.subject, second.subject), (first.object, second.object)
+    return any((mine.noun if mine else None) is (other.noun if other else None) for mine, other in parts)

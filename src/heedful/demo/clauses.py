@@ -308,5 +308,5 @@ class ClauseSampler:
         """Somebody to do it with; kin only for the speaker."""
         actor = clause.subject.noun if clause.subject else None
         friend = self.pick(self.inventory.companions if clause.person == "I" else self.inventory.names)
-        if friend is not actor and not (clause.object and clause.object.noun is friend):
+        if friend not in (actor, clause.object and clause.object.noun):
             clause.adjuncts.append(Adjunct("with", Phrase(friend)))

@@ -33,13 +33,9 @@ class ConstructionSampler(ClauseSampler):
         super().__init__(inventory, random)
         words = self.lexicon
         self.software = [verb for verb in words.verbs if "software" in verb.marks]
-        self.comparable = [
-            adjective
-            for adjective in words.adjectives
-            if len(adjective.subjects) > 3
-            and adjective.quality not in ADJECTIVES.not_compared
-            and not adjective.subjects[0].animate
-        ]
+        several = [adjective for adjective in words.adjectives if len(adjective.subjects) > 3]
+        of_things = [adjective for adjective in several if not adjective.subjects[0].animate]
+        self.comparable = [adjective for adjective in of_things if adjective.quality not in ADJECTIVES.not_compared]
         self.of_people = [adjective for adjective in words.adjectives if adjective.quality in ADJECTIVES.of_people]
         self.meeting = self.verbs_in(VERBS.meeting)
         self.described = [
@@ -143,10 +139,8 @@ class ConstructionSampler(ClauseSampler):
         """이 가방이 가장 비싸요."""
         adjective = self.pick(self.comparable)
         noun = self.pick(adjective.subjects)
-        determiner: Determiner = "this" if noun.kind in ("count", "mass") and self.chance(0.6) else ""
-        clause = Clause(adjective, Phrase(noun, determiner), degree="most")
-        clause.tense = "past" if self.chance(0.2) else "present"
-        return _statement(clause)
+        subject = Phrase(noun, "this" if noun.kind in ("count", "mass") and self.chance(0.6) else "")
+        return _statement(Clause(adjective, subject, degree="most", tense="past" if self.chance(0.2) else "present"))
 
     def attempt(self) -> Draft:
         """김치를 먹어 봤어요."""
@@ -234,7 +228,7 @@ class QuantitySampler(ClauseSampler):
     def journey(self) -> Draft:
         """서울에서 부산까지 기차로 갔어요."""
         start, end = self.random.sample(self.in_town if self.chance(0.6) else self.far_cities, 2)
-        go = self.lexicon.motion_verb("가다")
+        go = self.lexicon.by_lemma["가다"]
         on_foot = [v for v in self.lexicon.verbs if v.lemma in ("걷다", "달리다") and start not in self.far_cities]
         clause = Clause(self.pick([go, *on_foot]))
         self.set_subject(clause)
@@ -258,7 +252,7 @@ class QuantitySampler(ClauseSampler):
 
     def by_vehicle(self) -> Draft:
         """버스로 학교에 가요."""
-        clause = self.go(self.lexicon.motion_verb("가다"))
+        clause = self.go(self.lexicon.by_lemma["가다"])
         *_, goal = clause.phrases()
         clause.adjuncts.append(Adjunct("by", Phrase(self.vehicle_to(goal.noun))))
         return self._in_mode(clause, ("past", "habit", "future"))
@@ -342,9 +336,8 @@ class QuantitySampler(ClauseSampler):
 
 def _tells_people_apart(clause: Clause) -> bool:
     """Not 옷을 입은 사람, nor one's own hands: of whom would that not be true?"""
-    noun = clause.object.noun if clause.object else None
-    once = "once" in clause.predicate.marks
-    return not once and noun is not None and noun.kind not in ("own", "kin") and noun.korean != "옷"
+    shared = clause.object is None or clause.object.noun.kind in ("own", "kin") or clause.object_noun == "옷"
+    return not shared and "once" not in clause.predicate.marks
 
 
 def _can_be_described(verb: Predicate, noun: Noun, interesting: tuple[Noun, ...]) -> bool:

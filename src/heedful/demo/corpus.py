@@ -130,16 +130,9 @@ class Grammar:
         text = english.text()
         if trained_parts and split != "T5" and splits.split_of(text) != split:
             return None
-        return ParallelExample(
-            korean.text(),
-            text,
-            _align(korean.words, english.words),
-            constructions,
-            frozenset((*pairs, *korean.forms, *quantities)),
-            tuple(kinds.get(split, ())),
-            sentence.level,
-            sentence,
-        )
+        alignment, features = _align(korean.words, english.words), frozenset((*pairs, *korean.forms, *quantities))
+        source, held_out = korean.text(), tuple(kinds.get(split, ()))
+        return ParallelExample(source, text, alignment, constructions, features, held_out, sentence.level, sentence)
 
 
 def _align(korean: list[Word], english: list[Word]) -> tuple[tuple[int, int], ...]:
@@ -198,15 +191,9 @@ def _contract(text: str) -> str:
 def _progressive_reading(sentence: SentenceFrame) -> list[SentenceFrame]:
     """책을 읽어요 is read as a habit; it may also be going on now."""
     clause = sentence.clauses[0]
-    marks, roles = clause.predicate.marks, [adjunct.role for adjunct in clause.adjuncts]
-    lasting = marks & {"state", "moment"} or clause.predicate.verb.adjective
-    if (
-        len(sentence.clauses) > 1
-        or not clause.habit
-        or lasting
-        or clause.negation == "못"
-        or {"when", "often"} & {*roles}
-    ):
+    lasting = clause.predicate.marks & {"state", "moment"} or clause.predicate.verb.adjective
+    fixed = lasting or clause.negation == "못" or clause.has_role("when", "often")
+    if len(sentence.clauses) > 1 or not clause.habit or fixed:
         return []
     return [replace(sentence, clauses=[replace(clause, habit=False, now=True)])]
 

@@ -17,9 +17,8 @@ _PREPOSITIONS = {"with": "with", "give": "to", "than": "than"}
 _ORDER = {
     "than": 0, "to": 0, "give": 0, "from": 1, "until": 2, "how": 3, "with": 4, "by": 5, "at": 6, "in": 6, "when": 9,
 }  # fmt: skip
-_COORDINATING = ("-고", "-지만")
+_COORDINATING, _SUBORDINATORS = ("-고", "-지만"), {"-(으)니까": "since", "-(으)면": "if"}
 _COORDINATORS = {"-고": "and", "-지만": "but", "-아서/어서": "so"}
-_SUBORDINATORS = {"-(으)니까": "since", "-(으)면": "if"}
 _IMPERATIVES: dict[str, tuple[Word, ...]] = {
     "command": (),
     "prohibition": (("don't", NEGATION),),
@@ -83,7 +82,7 @@ class EnglishRealizer:
         auxiliary, main = self.group(clause, actor, inverted)
         if mood in _IMPERATIVES:
             self.words += _IMPERATIVES[mood] if before is None or link != "-고" else ()
-            auxiliary, main = (), self.bare(clause)
+            auxiliary, main = (), tuple(_keyed(clause.predicate.english, VERB))
         elif clause.shares_subject and link in _COORDINATING:
             if before is not None and self.group(before, actor, False)[0] == auxiliary:
                 auxiliary = ()  # is small but clean; will eat and sleep
@@ -110,17 +109,12 @@ class EnglishRealizer:
             modal = "can"
         elif clause.now:
             modal = "progressive"
-        negated = clause.negation != ""
-        auxiliary, main = verb_words(
-            predicate.english, actor, clause.tense, modal, negated, inverted, self.style.contracted
-        )
+        form = clause.tense, modal, clause.negation != "", inverted, self.style.contracted
+        auxiliary, main = verb_words(predicate.english, actor, *form)
         if clause.degree:
             words = comparative(predicate.quality) if clause.degree == "more" else superlative(predicate.quality)
             main = tuple((word, MODAL if word in ("more", "most", "the") else VERB) for word in words)
         return auxiliary, main
-
-    def bare(self, clause: Clause) -> tuple[Word, ...]:
-        return tuple((word, VERB) for word in clause.predicate.english.split(" "))
 
     def there(self, clause: Clause, at: int, inverted: bool) -> None:
         """There is a book on the desk; there is no book; are there three books?"""
@@ -131,7 +125,7 @@ class EnglishRealizer:
         self.words += [form, ("there", at + VERB)] if inverted else [("there", at + VERB), form]
         if clause.negation:
             self.words.append(("no", at + VERB))
-            self.words += [(word, at + f.SUBJECT) for word in thing.noun.english.split(" ")]
+            self.words += _keyed(thing.noun.english, at + f.SUBJECT)
         else:
             self.words += self.phrase(thing, at + f.SUBJECT, "any" if inverted else "event", "it")
         self.adjuncts(clause, at, "it")
@@ -164,21 +158,19 @@ class EnglishRealizer:
         """The question word comes first in English, wherever it stands in Korean."""
         if clause.wh_role == "object" and clause.object:
             return self.phrase(clause.object, at + f.OBJECT, "event", actor)
-        for place, adjunct in enumerate(clause.adjuncts):
+        for key, adjunct in clause.keyed_adjuncts(at):
             if adjunct.role == clause.wh_role:
-                key = at + f.ADJUNCTS + 10 * place
-                if isinstance(adjunct.constituent, Adverb):
-                    return [(word, key) for word in adjunct.constituent.english.split(" ")]
-                return [(adjunct.constituent.noun.english, key)]
+                thing = adjunct.constituent
+                return _keyed(thing.english if isinstance(thing, Adverb) else thing.noun.english, key)
         return []
 
     def rest(self, clause: Clause, at: int, auxiliary: tuple[Word, ...], main: tuple[Word, ...], actor: str) -> None:
         """Everything after the subject."""
         words = self.words
         words += _moved(auxiliary, at)
-        for place, adjunct in enumerate(clause.adjuncts):
+        for key, adjunct in clause.keyed_adjuncts(at):
             if adjunct.role == "often" and isinstance(adjunct.constituent, Adverb):
-                words.append((adjunct.constituent.english, at + f.ADJUNCTS + 10 * place))
+                words.append((adjunct.constituent.english, key))
         words += _moved(main, at)
         if clause.object and clause.wh_role != "object":
             words += self.phrase(clause.object, at + f.OBJECT, self.use(clause), actor)
@@ -193,55 +185,44 @@ class EnglishRealizer:
             return "have"
         if clause.object and (marks & {"software", "at-hand"} or (clause.object.noun.at and "creates" not in marks)):
             return "at hand"  # places, files and lights: clean the room
-        if (
-            clause.habit
-            or self.mood == "prohibition"
-            or clause.predicate.english in ("like", "love")
-            or "many" in marks
-        ):
+        in_general = clause.predicate.english in ("like", "love") or "many" in marks
+        if clause.habit or self.mood == "prohibition" or in_general:
             return "general"
         unreal = clause.negation or clause.now or clause.modal in ("progressive", "can", "try")
         return "any" if unreal or (self.mood == "question" and not clause.link) else "event"
 
     def adjuncts(self, clause: Clause, at: int, actor: str) -> None:
-        if not clause.adjuncts:
-            return
-        order = sorted(range(len(clause.adjuncts)), key=lambda place: _ORDER.get(clause.adjuncts[place].role, 6))
-        for place in order:
-            adjunct = clause.adjuncts[place]
+        for key, adjunct in sorted(clause.keyed_adjuncts(at), key=lambda keyed: _ORDER.get(keyed[1].role, 6)):
             front = adjunct.role == "when" and self.style.time_first and not self.asking
-            if adjunct.role != "often" and adjunct.role != clause.wh_role and not front:
-                self.adjunct(clause, adjunct, at + f.ADJUNCTS + 10 * place, actor)
+            if adjunct.role not in ("often", clause.wh_role) and not front:
+                self.adjunct(clause, adjunct, key, actor)
 
     def time(self, clause: Clause, at: int) -> None:
-        for place, adjunct in enumerate(clause.adjuncts):
+        for key, adjunct in clause.keyed_adjuncts(at):
             if adjunct.role == "when" and isinstance(adjunct.constituent, Adverb):
-                self.words += [(word, at + f.ADJUNCTS + 10 * place) for word in adjunct.constituent.english.split(" ")]
-                self.words[-1] = (self.words[-1][0] + ",", self.words[-1][1])
+                self.words += _keyed(adjunct.constituent.english + ",", key)
 
     def adjunct(self, clause: Clause, adjunct: Adjunct, key: int, actor: str) -> None:
         thing, role = adjunct.constituent, adjunct.role
         if isinstance(thing, Adverb):
             words = thing.english
             if clause.link == "-고" and role == "when":  # one time for both: I ate and slept yesterday
-                self.late = [(word, key) for word in words.split(" ")]
+                self.late = _keyed(words, key)
                 return
         elif role in ("at", "in") or (role == "to" and "at" in clause.predicate.marks):
             words = thing.noun.at
         elif role == "to":
             words = thing.noun.to
-        elif role == "until":
-            words = "to " + thing.noun.to.removeprefix("to ")
-        elif role == "from":
-            words = "from " + thing.noun.to.removeprefix("to ")
+        elif role in ("from", "until"):
+            words = f"{'from' if role == 'from' else 'to'} {thing.noun.to.removeprefix('to ')}"
         elif role == "by":
             words = "by " + thing.noun.english
         else:
             where = key + f.POSITION if role in _POSITIONS else key
-            self.words += [(word, where) for word in _POSITIONS.get(role, _PREPOSITIONS.get(role, "")).split(" ")]
+            self.words += _keyed(_POSITIONS.get(role) or _PREPOSITIONS.get(role, ""), where)
             self.words += self.phrase(thing, key, "subject", actor)
             return
-        self.words += [(word, key) for word in words.split(" ")]
+        self.words += _keyed(words, key)
 
     def phrase(self, phrase: Phrase, key: int, use: str, actor: str) -> list[Word]:
         """Determiner, adjective, noun, and its relative clause."""
@@ -273,6 +254,10 @@ def _actor(clause: Clause) -> str:
         return "it" if "weather" in clause.predicate.marks else "you" if clause.person == "you" else "I"
     noun = clause.subject.noun
     return noun.english if noun.kind == "pronoun" else noun.pronoun or "he"
+
+
+def _keyed(text: str, key: int) -> list[Word]:
+    return [(word, key) for word in text.split(" ")]
 
 
 def _moved(words: tuple[Word, ...], at: int) -> list[Word] | tuple[Word, ...]:
@@ -311,21 +296,18 @@ def noun_words(phrase: Phrase, key: int, use: str, actor: str, *, asking: bool, 
         before_noun = _determiner(phrase, use, actor, asking, the, adjective or english)
         if use == "general" and noun.kind == "count":
             english = plural(english)
-    words = [(word, key + part) for word in before_noun.split(" ")] if before_noun else []
+    words = _keyed(before_noun, key + part) if before_noun else []
     if adjective:
         words.append((adjective, key + f.ADJECTIVE))
     if " of " in english:
         measure, _, english = english.partition(" of ")
-        words += [(measure, key + f.COUNTER), ("of", key + f.COUNTER)]
-    return words + [(word, key + f.HEAD) for word in english.split(" ")]
+        words += _keyed(f"{measure} of", key + f.COUNTER)
+    return words + _keyed(english, key + f.HEAD)
 
 
 def _counted(phrase: Phrase) -> str:
-    noun, many = phrase.noun, phrase.number > 1
-    if noun.kind == "mass":
-        cup = _MEASURES[noun.counter]
-        return f"{plural(cup) if many else cup} of {noun.english}"
-    return plural(noun.english) if many else noun.english
+    noun, form = phrase.noun, plural if phrase.number > 1 else str
+    return f"{form(_MEASURES[noun.counter])} of {noun.english}" if noun.kind == "mass" else form(noun.english)
 
 
 def _determiner(phrase: Phrase, use: str, actor: str, asking: bool, the: bool, following: str) -> str:

@@ -154,8 +154,9 @@ def run_demo(
     examples["valid"] = list(grammar.sample(min(n_test, 300), split="valid"))
     training = list(grammar.sample(n_train, split="train"))
     with RunFolder(out).held():  # while no other demo writes there
-        for name, members in {"train": training, **examples}.items():
-            write_pairs(out / "corpus" / f"{name}.tsv", adapter, members)
+        for name, members in {"train": training, **examples}.items():  # tab-separated, as a user would bring them
+            rows = (f"{adapter.source(example)}\t{adapter.target(example)}\n" for example in members)
+            write_text(out / "corpus" / f"{name}.tsv", "".join(rows))
     accepted = dict(adapter.row(example) for example in examples["valid"])
     translator = train(config, files, out, overwrite=True, accepted=accepted, on_read=on_read, watch=watch)
     say("Translating the held-out sets …")
@@ -164,15 +165,9 @@ def run_demo(
         lookup.learn((example.korean, example.english) for example in training)
     sets = [_result(translator, lookup, name, [adapter.row(example) for example in examples[name]]) for name in SETS]
     by_hand = handwritten_sentences()
-    rows = by_hand if adapter.to_english else [(answers[0], (korean,)) for korean, answers in by_hand]
-    sets.append(_result(translator, lookup, HANDWRITTEN_SET, rows))
+    reversed_pairs = [(answers[0], (korean,)) for korean, answers in by_hand]
+    sets.append(_result(translator, lookup, HANDWRITTEN_SET, by_hand if adapter.to_english else reversed_pairs))
     return _finish(translator, adapter, sets, examples, out, language)
-
-
-def write_pairs(path: Path, adapter: DirectionAdapter, examples: Iterable[ParallelExample]) -> None:
-    """A tab-separated file, as a user would bring one."""
-    rows = (f"{adapter.source(example)}\t{adapter.target(example)}\n" for example in examples)
-    write_text(path, "".join(rows))
 
 
 def _result(
@@ -206,11 +201,8 @@ def _finish(
         metrics["alignment"] = {**asdict(alignment), "head": str(alignment.head)}
     metrics["samples"] = [asdict(sample) for result in sets for sample in result.evaluation.samples[:40]]
     if adapter.to_english:
-        unknown_words, guess = (
-            ", ".join(out_of_vocabulary(OUT_OF_VOCABULARY)),
-            translator.predict([OUT_OF_VOCABULARY])[0],
-        )
-        why = f"{unknown_words}: not among the demo's words, so this is a guess"
+        guess = translator.predict([OUT_OF_VOCABULARY])[0]
+        why = f"{', '.join(out_of_vocabulary(OUT_OF_VOCABULARY))}: not among the demo's words, so this is a guess"
         metrics["notes"] = [f"{OUT_OF_VOCABULARY} → {guess} ({why})"]
     write_mapping(out / METRICS, metrics)
     page = write_report(TranslationTask(), [out], language=language)

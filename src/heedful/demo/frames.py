@@ -75,13 +75,13 @@ class Clause:
 
     def phrases(self) -> Iterator[Phrase]:
         """The subject, the object, and the phrases among the adjuncts."""
-        if self.subject:
-            yield self.subject
-        if self.object:
-            yield self.object
-        for adjunct in self.adjuncts:
-            if isinstance(adjunct.constituent, Phrase):
-                yield adjunct.constituent
+        for part in (self.subject, self.object, *[adjunct.constituent for adjunct in self.adjuncts]):
+            if isinstance(part, Phrase):
+                yield part
+
+    def keyed_adjuncts(self, at: int) -> list[tuple[int, Adjunct]]:
+        """The adjuncts with their keys, in a clause whose keys begin at `at`."""
+        return [(at + ADJUNCTS + 10 * place, adjunct) for place, adjunct in enumerate(self.adjuncts)]
 
     def has_role(self, *roles: str) -> bool:
         """Whether an adjunct has one of these roles."""

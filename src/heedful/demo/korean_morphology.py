@@ -206,19 +206,6 @@ def join(base: str, tail: str) -> str:
     return with_final(base, first) + tail[1:] if fuses else base + tail
 
 
-def bases_of(stem: str, conjugation: str) -> Bases:
-    """The bases of a verb or adjective of this conjugation (see `Conjugation`)."""
-    return Bases(stem, _linked(stem, conjugation), _infinitive(stem, conjugation))
-
-
-def bases_of_copula(noun: str, *, keep_i: bool) -> Bases:
-    """The bases of 이다 after a noun: 학생이-, 학생이어-; after a vowel 이 may fall: 의사(이)-, 의사여-."""
-    if not noun or final_sound(noun):
-        return Bases(noun + "이", noun + "이", noun + "이어")
-    stem = noun + "이" if keep_i else noun
-    return Bases(stem, stem, noun + "여")
-
-
 def _linked(stem: str, conjugation: str) -> str:
     if conjugation in _CHANGED_FINALS:
         final, link = _CHANGED_FINALS[conjugation]
@@ -310,11 +297,6 @@ class Verb:
         return self.stem + "다"
 
     @property
-    def word(self) -> str:
-        """The stem without the words before it: 안 듣 → 듣."""
-        return self.stem.rpartition(" ")[2]
-
-    @property
     def is_copula(self) -> bool:
         """Whether this is 이다 (after a noun or alone)."""
         return self.conjugation == "이다" or self.stem == "이"
@@ -322,7 +304,7 @@ class Verb:
     @property
     def is_negative_copula(self) -> bool:
         """Whether this is 아니다."""
-        return self.word == "아니"
+        return _word(self.stem) == "아니"
 
     @property
     def describes(self) -> bool:
@@ -361,11 +343,15 @@ def copula(noun: str, ending: str, *, honorific: bool = False, past: bool = Fals
 
 
 def _bases(verb: Verb, ending: str, honorific: bool) -> Bases:
+    stem, conjugation = verb.stem, verb.conjugation
     if not verb.is_copula:
-        return bases_of(verb.stem, verb.conjugation)
+        return Bases(stem, _linked(stem, conjugation), _infinitive(stem, conjugation))
+    noun = stem[:-1]  # 학생이-, 학생이어-; after a vowel 이 may fall: 의사(이)-, 의사여-
+    if not noun or final_sound(noun):
+        return Bases(stem, stem, stem + "어")
     fuses = not is_syllable(ending.removeprefix("-").removeprefix("(으)")[0])
-    keep_i = not honorific and (fuses or ending == "-기")  # 의사인, 의사이기, but 의사고, 의사셔
-    return bases_of_copula(verb.stem[:-1], keep_i=keep_i)
+    keeps_i = not honorific and (fuses or ending == "-기")  # 의사인, 의사이기, but 의사고, 의사셔
+    return Bases(stem if keeps_i else noun, stem if keeps_i else noun, noun + "여")
 
 
 def _worn_form(verb: Verb, bases: Bases, ending: str, honorific: bool) -> str | None:
@@ -375,7 +361,7 @@ def _worn_form(verb: Verb, bases: Bases, ending: str, honorific: bool) -> str | 
     if (verb.is_copula or verb.is_negative_copula) and ending in _OF_COPULA:
         i_fell = bases.plain != verb.stem
         return bases.plain + ("예요" if i_fell and ending == "-아요/어요" else _OF_COPULA[ending])
-    if verb.word == "말" and ending in _OF_PROHIBITION:
+    if _word(verb.stem) == "말" and ending in _OF_PROHIBITION:
         return verb.stem.removesuffix("말") + _OF_PROHIBITION[ending]
     return None
 

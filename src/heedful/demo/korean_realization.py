@@ -45,20 +45,20 @@ class KoreanRealizer:
         return " ".join([word for word, _ in self.words]) + end
 
     def clause(self, clause: Clause, at: int, ending: str, elder: bool) -> None:
-        front, middle, close = _by_place(clause.adjuncts)
+        front, middle, close = _by_place(clause.keyed_adjuncts(at))
         subject, thing = clause.subject, clause.object
         if subject and clause.topic:
             self.subject(subject, at + f.SUBJECT, True)
             subject = None
-        for place, adjunct in front:
-            self.adjunct(adjunct, at + f.ADJUNCTS + 10 * place)
+        for key, adjunct in front:
+            self.adjunct(adjunct, key)
         if clause.scrambled and thing:
             self.phrase(thing, at + f.OBJECT, clause.predicate.particle)
         if subject and "exist" not in clause.predicate.marks:
             self.subject(subject, at + f.SUBJECT, clause.topic)
             subject = None
-        for place, adjunct in middle:
-            self.adjunct(adjunct, at + f.ADJUNCTS + 10 * place)
+        for key, adjunct in middle:
+            self.adjunct(adjunct, key)
         if subject:
             self.subject(subject, at + f.SUBJECT, clause.topic)
         if "copula" in clause.predicate.marks:
@@ -67,21 +67,20 @@ class KoreanRealizer:
         if thing and not clause.scrambled:
             self.phrase(thing, at + f.OBJECT, "" if clause.drops_particle else clause.predicate.particle)
         start = len(self.words)
-        well = next((place for place, adjunct in close if _is_done_well(adjunct, clause)), None)
-        for place, adjunct in close:
-            if place != well:
-                self.adjunct(adjunct, at + f.ADJUNCTS + 10 * place)
+        well = next((key for key, adjunct in close if _is_done_well(adjunct, clause)), None)
+        for key, adjunct in close:
+            if key != well:
+                self.adjunct(adjunct, key)
         end = len(self.words)
         if well is None:
             self.predicate(clause, at, ending, elder)
         else:
-            self.do_well(clause, at, ending, elder, f.ADJUNCTS + 10 * well)
+            self.do_well(clause, at, ending, elder, well)
         if close and " " in clause.predicate.lemma:  # 비가 많이 와요
             self.words[start : end + 1] = [self.words[end], *self.words[start:end]]
 
     def predicate(self, clause: Clause, at: int, ending: str, elder: bool) -> None:
-        honorific = elder or (self.level == "합쇼" and ending == "question" and clause.person == "you")
-        past = clause.tense == "past" and ending not in _UNTENSED
+        honorific, past = self.honorific_and_past(clause, ending, elder)
         future = clause.tense == "future" and ending in ("statement", "question")
         modal = "wants" if clause.modal == "want" and clause.person == "other" else clause.modal
         predicate, negation = clause.predicate, str(clause.negation)
@@ -95,6 +94,10 @@ class KoreanRealizer:
         self.words += [(word, at + key) for word, key in words] if at else words
         self.forms.append(form)
 
+    def honorific_and_past(self, clause: Clause, ending: str, elder: bool) -> tuple[bool, bool]:
+        asked_politely = self.level == "합쇼" and ending == "question" and clause.person == "you"
+        return elder or asked_politely, clause.tense == "past" and ending not in _UNTENSED
+
     def do_well(self, clause: Clause, at: int, ending: str, elder: bool, adverb: int) -> None:
         """축구를 잘해요, 수영을 잘해요: 잘 and 하다 are one word, which says *well* where a noun says the verb."""
         predicate = clause.predicate
@@ -103,13 +106,12 @@ class KoreanRealizer:
         start = len(self.words)
         self.predicate(replace(clause, predicate=_done_well(predicate)), at, ending, elder)
         if predicate.light:
-            self.words[start] = (self.words[start][0], at + adverb)
+            self.words[start] = (self.words[start][0], adverb)
 
     def copula(self, clause: Clause, at: int, ending: str, elder: bool) -> None:
         assert clause.object is not None
         final = final_ending(ending, self.level)
-        past = clause.tense == "past" and ending not in _UNTENSED
-        honorific = elder or (self.level == "합쇼" and ending == "question" and clause.person == "you")
+        honorific, past = self.honorific_and_past(clause, ending, elder)
         if clause.negation:
             self.phrase(clause.object, at + f.OBJECT, "이/가")
             self.words.append((conjugate(_NOT_BE, final, honorific=honorific, past=past), at + VERB))
@@ -119,14 +121,11 @@ class KoreanRealizer:
         self.words[-1] = (copula(noun, final, honorific=honorific, past=past), key)
 
     def subject(self, phrase: Phrase, key: int, topic: bool) -> None:
-        noun = phrase.noun
-        if noun.elder:
-            self.phrase(phrase, key, "께서는" if topic else "께서")
-        elif noun.kind == "pronoun":
-            word = self.me if noun.english == "I" else noun.korean
-            self.words.append((attach(word, "은/는" if topic else "이/가"), key))
+        noun, particle = phrase.noun, "은/는" if topic else "이/가"
+        if noun.kind == "pronoun":
+            self.words.append((attach(self.me if noun.english == "I" else noun.korean, particle), key))
         else:
-            self.phrase(phrase, key, "은/는" if topic else "이/가")
+            self.phrase(phrase, key, ("께서는" if topic else "께서") if noun.elder else particle)
 
     def adjunct(self, adjunct: Adjunct, key: int) -> None:
         thing = adjunct.constituent
@@ -156,14 +155,13 @@ class KoreanRealizer:
         korean = "뭐" if noun.korean == "무엇" and self.level != "합쇼" else noun.korean
         if phrase.number or phrase.determiner == "how many":
             words += [(word, key + f.HEAD) for word in korean.split(" ")]
-            number = _number(phrase.number, noun.counter)
-            words.append((number, key + f.NUMBER))
+            words.append((_number(phrase.number, noun.counter), key + f.NUMBER))
             words.append((attach(noun.counter, particle) if particle else noun.counter, key + f.COUNTER))
             return
         if korean == "뭐" and particle == "을/를":
             particle = ""
         text = attach(korean, particle) if particle else korean
-        words += [(word, key + f.HEAD) for word in text.split(" ")] if " " in text else [(text, key + f.HEAD)]
+        words += [(word, key + f.HEAD) for word in text.split(" ")]
 
 
 @lru_cache(1000)
@@ -190,39 +188,35 @@ def _attributive(verb: Verb) -> str:
 Placed = list[tuple[int, Adjunct]]
 
 
-def _by_place(adjuncts: list[Adjunct]) -> tuple[Placed, Placed, Placed]:
+def _by_place(adjuncts: Placed) -> tuple[Placed, Placed, Placed]:
     """The adjuncts that open the clause (times), those before the object, and those before the verb."""
-    front: Placed = []
-    middle: Placed = []
-    close: Placed = []
-    for place, adjunct in enumerate(adjuncts):
+    places: tuple[Placed, Placed, Placed] = ([], [], [])
+    for key, adjunct in adjuncts:
         thing = adjunct.constituent
-        if not isinstance(thing, Adverb) or thing.korean in _BEFORE_PLACES:
-            middle.append((place, adjunct))
-        elif thing.slot == "when":
-            front.append((place, adjunct))
+        if isinstance(thing, Adverb) and thing.korean not in _BEFORE_PLACES:
+            places[0 if thing.slot == "when" else 2].append((key, adjunct))
         else:
-            close.append((place, adjunct))
-    if len(middle) > 1:
-        middle.sort(key=lambda placed: _ORDER.get(placed[1].role, 0))
-    return front, middle, close
+            places[1].append((key, adjunct))
+    places[1].sort(key=lambda placed: _ORDER.get(placed[1].role, 0))
+    return places
 
 
 # Predicates: a stem, the auxiliaries after it, and the ending that the level and the mood ask for
 
-FINAL = {"해요": "-아요/어요", "합쇼": "-ㅂ니다/습니다", "해": "-아/어"}
+_FINAL = {"해요": "-아요/어요", "합쇼": "-ㅂ니다/습니다", "해": "-아/어"}
 _COMMAND = {"해요": "-(으)세요", "합쇼": "-(으)십시오", "해": "-아/어"}
 _WILL = {"해요": "거예요", "합쇼": "겁니다", "해": "거야"}
 _LACK, _DO, _EXIST, _ELDER_EXIST, _SEE = (Verb(stem) for stem in ("없", "하", "있", "계시", "보"))
 _WISH, _GIVE, _NEGATE, _STOP = Verb("싶", adjective=True), Verb("주"), Verb("않"), Verb("말")
 _NEGATE_STATE, _FAIL = Verb("않", adjective=True), Verb("못하")
+_AUXILIARIES = {"want": [("-고", _WISH)], "wants": [("-고", _WISH), ("-아/어", _DO)], "try": [("-아/어", _SEE)]}
 
 
 def final_ending(ending: str, level: SpeechLevel) -> str:
     """The ending of a statement or a question on this level; other endings stay as they are."""
-    if ending == "question" and level == "합쇼":
+    if (ending, level) == ("question", "합쇼"):
         return "-ㅂ니까/습니까"
-    return FINAL[level] if ending in ("statement", "question") else ending
+    return _FINAL[level] if ending in ("statement", "question") else ending
 
 
 @lru_cache(200_000)
@@ -249,17 +243,11 @@ def predicate_words(
     elif modal == "can":
         chain.link("-(으)ㄹ", _LACK if negation else _EXIST, MODAL, honorific=honorific)
         chain.words.append(("수", MODAL))
-    elif modal == "want":
-        chain.link("-고", _WISH, MODAL)
-    elif modal == "wants":
-        chain.link("-고", _WISH, MODAL)
-        chain.link("-아/어", _DO, MODAL)
-    elif modal == "try":
-        chain.link("-아/어", _SEE, MODAL)
     elif modal == "must":
         chain.link("-아야/어야", _DO, MODAL, honorific=honorific)
-    if modal in ("can", "must"):
-        chain.honorific = False
+    for connective, auxiliary in _AUXILIARIES.get(modal, ()):
+        chain.link(connective, auxiliary, MODAL)
+    chain.honorific = honorific and modal not in ("can", "must")
     if negation == "지":
         chain.link("-지", _NEGATE_STATE if chain.verb.adjective else _NEGATE, NEGATION)
     elif negation == "지 못":

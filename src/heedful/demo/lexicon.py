@@ -113,9 +113,11 @@ class Lexicon:
         """The nouns of these classes, each once."""
         return tuple(dict.fromkeys(noun for name in names for noun in self.classes.get(name, ())))
 
-    def motion_verb(self, lemma: str) -> Predicate:
-        """A verb of motion by its lemma."""
-        return next(verb for verb in self.motion if verb.lemma == lemma)
+    @cached_property
+    def by_lemma(self) -> dict[str, Predicate]:
+        """What people do and what is how, by lemma; of several senses the first."""
+        predicates = (*self.verbs, *self.motion, *self.adjectives, *self.weather)
+        return {predicate.lemma: predicate for predicate in reversed(predicates)}
 
 
 class _LexiconReader:
@@ -123,9 +125,8 @@ class _LexiconReader:
 
     def __init__(self, level: Level) -> None:
         self.level = level
-        rows = read_rows(
-            "nouns.tsv", "korean", "english", "level", "group", "kind", "pronoun", "counter", "at", "to"
-        )  # fmt: skip
+        columns = "korean", "english", "level", "group", "kind", "pronoun", "counter", "at", "to"
+        rows = read_rows("nouns.tsv", *columns)
         self.all_nouns = {row["korean"] for row in rows}
         self.nouns: dict[str, Noun] = {}
         groups: dict[str, dict[str, Noun]] = {group: {} for group in _PEOPLE}
@@ -165,11 +166,9 @@ class _LexiconReader:
     def predicate(self, row: Row) -> Predicate:
         adverbs = self._words(row.listed("adverbs"), self.all_adverbs, row.place)
         conjugation = cast("Conjugation", row.checked("conjugation", get_args(Conjugation)))
-        predicate = _predicate(
-            row["lemma"], row["english"], row.listed("marks"), conjugation, row.checked("pos", ("verb", "adjective"))
-        )
+        pos = row.checked("pos", ("verb", "adjective"))
         return replace(
-            predicate,
+            _predicate(row["lemma"], row["english"], row.listed("marks"), conjugation, pos),
             objects=self.members(row.listed("objects"), row.place),
             subjects=self.members(row.listed("subjects"), row.place),
             places=self.nouns_of(row.listed("places"), row.place),
@@ -190,10 +189,8 @@ class _LexiconReader:
 
 
 def _noun(row: Row) -> Noun:
-    group = row["group"]
-    pronoun = row.checked("pronoun", ("", "it", "he", "she", "they"))
-    kind = row.checked("kind", _NOUN_KINDS)
-    names = row["korean"], row["english"], kind, pronoun
+    group, kind = row["group"], row.checked("kind", _NOUN_KINDS)
+    names = row["korean"], row["english"], kind, row.checked("pronoun", ("", "it", "he", "she", "they"))
     return Noun(*names, "elder" in group, group in _PEOPLE, row["counter"], row["at"], row["to"])
 
 

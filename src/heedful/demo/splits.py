@@ -67,9 +67,7 @@ def word_pairs(sentence: SentenceFrame) -> Iterator[str]:
         for adjunct in clause.adjuncts:
             if isinstance(adjunct.constituent, Phrase) and adjunct.role in ("to", "at"):
                 yield f"{lemma}+{adjunct.constituent.noun.korean}"
-        for phrase in clause.phrases():
-            if phrase.adjective:
-                yield f"{phrase.adjective.lemma}+{phrase.noun.korean}"
+        yield from (f"{part.adjective.lemma}+{part.noun.korean}" for part in clause.phrases() if part.adjective)
 
 
 def quantities(sentence: SentenceFrame) -> Iterator[str]:

@@ -36,9 +36,8 @@ class TemplateLookup:
 
     def __init__(self, level: Level = "demo") -> None:
         self._entries = _entries(level)
-        self._names = {
-            noun.english.split()[0] for noun in lexicon(level).nouns.values() if noun.english[0].isupper()
-        } | {"I"}
+        nouns = [noun.english for noun in lexicon(level).nouns.values()]
+        self._names = {"I", *(english.split()[0] for english in nouns if english[0].isupper())}
         self._templates: dict[tuple[str, ...], str] = {}
 
     def learn(self, pairs: Iterable[tuple[str, str]]) -> None:
@@ -102,10 +101,9 @@ def _entries(level: Level) -> dict[str, _Entry]:
 
 def _of_noun(noun: Noun) -> Iterator[tuple[str, _Entry]]:
     english = noun.english
-    before = {"a": forms.article(english), "the": "the", "some": "some"}
-    shapes = {"bare": english, **{form: f"{word} {english}" for form, word in before.items()}}
-    shapes |= {"many": forms.plural(english), "my": f"my {english}", "your": f"your {english}"}
-    shapes |= {"at": noun.at, "to": noun.to}
+    shapes = {"bare": english, "a": f"{forms.article(english)} {english}", "the": f"the {english}"}
+    shapes |= {"some": f"some {english}", "many": forms.plural(english), "my": f"my {english}"}
+    shapes |= {"your": f"your {english}", "at": noun.at, "to": noun.to}
     kind = f"{noun.kind}{'!' if noun.elder else ''}{'@' if noun.at else ''}"
     for particle in _PARTICLES:
         korean = attach(noun.korean, particle) if particle else noun.korean
