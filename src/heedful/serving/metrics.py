@@ -29,16 +29,10 @@ class Metrics:
     def __init__(self, models: Models | None = None) -> None:
         self.running = 0  # requests that models are working on; for the event loop alone
         self._registry = registry = _Registry(auto_describe=False)
-        self._requests = Counter(
-            "heedful_requests", "Requests answered or refused.", ["route", "method", "status"], registry=registry
-        )
-        self._seconds = Histogram(
-            "heedful_request_seconds",
-            "From a request's head to its answer's end.",
-            ["route"],
-            buckets=BUCKETS,
-            registry=registry,
-        )
+        labels = ["route", "method", "status"]
+        self._requests = Counter("heedful_requests", "Requests answered or refused.", labels, registry=registry)
+        name, text = "heedful_request_seconds", "From a request's head to its answer's end."
+        self._seconds = Histogram(name, text, ["route"], buckets=BUCKETS, registry=registry)
         waiting = Gauge("heedful_waiting_items", "Items that wait for a model.", ["model"], registry=registry)
         running = Gauge("heedful_running_items", "Items that a model is working on.", ["model"], registry=registry)
         self._items = Counter(

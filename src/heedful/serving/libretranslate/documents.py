@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from html import unescape
 from itertools import pairwise
 
@@ -163,11 +162,8 @@ def _run(token: HtmlToken, page: str) -> str | Run:
     inner = text.strip()
     begin = text.index(inner)
     speller = EntityWriter(spelt, page[token.end : token.end + REACH])
-    return Run(inner, partial(_around, speller, text[:begin], text[begin + len(inner) :]))
-
-
-def _around(speller: EntityWriter, before: str, trailing: str, translation: str) -> str:
-    return speller.write(before + translation + trailing)
+    before, trailing = text[:begin], text[begin + len(inner) :]
+    return Run(inner, lambda translation: speller.write(before + translation + trailing))
 
 
 def _elements(group: Sequence[HtmlToken], page: str) -> list[_Element] | None:
@@ -211,7 +207,14 @@ def _marked(elements: Sequence[_Element], page: str, pieces: tuple[str | Run, ..
     end = elements[-1].end + len(elements[-1].closing)
     speller = EntityWriter((item for spelt in texts for item in spelt), page[end : end + REACH])
     tags = [(item.opening, item.closing) for item in elements if item.opening]
-    spell = partial(_with_tags, speller, text[:begin], text[begin + len(inner) :], tags)
+    before, trailing = text[:begin], text[begin + len(inner) :]
+
+    def spell(translation: str, spans: Sequence[Span]) -> str:
+        markup: list[tuple[int, str]] = []
+        for (opening, closing), (first, last) in sorted(zip(tags, spans, strict=True), key=lambda item: item[1]):
+            markup += [(begin + first, opening), (begin + last, closing)]
+        return speller.write(before + translation + trailing, markup)
+
     return Marked(inner, tuple(spans), spell, pieces)
 
 
@@ -225,20 +228,6 @@ def _whole_words(text: str, span: Span) -> bool:
         and not (begin and text[begin - 1].isalnum() and inner[0].isalnum())
         and not (end < len(text) and text[end].isalnum() and inner[-1].isalnum())
     )
-
-
-def _with_tags(
-    speller: EntityWriter,
-    before: str,
-    trailing: str,
-    tags: Sequence[tuple[str, str]],
-    translation: str,
-    spans: Sequence[Span],
-) -> str:
-    markup: list[tuple[int, str]] = []
-    for (opening, closing), (begin, end) in sorted(zip(tags, spans, strict=True), key=lambda item: item[1]):
-        markup += [(len(before) + begin, opening), (len(before) + end, closing)]
-    return speller.write(before + translation + trailing, markup)
 
 
 _SPACE = r"\t\n\f\r "
@@ -278,7 +267,7 @@ def _tokens(text: str) -> Iterator[HtmlToken]:
     exclusions = _Exclusions()
     place = 0
     while opening := _OPENS.search(text, place):
-        yield _text_token(text, place, opening.start(), exclusions)
+        yield HtmlToken(place, opening.start(), is_text=not exclusions.now)
         markup = _MARKUP.match(text, opening.start())
         if markup is None:
             yield HtmlToken(opening.start(), len(text))
@@ -291,11 +280,7 @@ def _tokens(text: str) -> Iterator[HtmlToken]:
             yield HtmlToken(markup.start(), place, name, closes=markup["close"] == "/")
             continue
         yield HtmlToken(markup.start(), place)
-    yield _text_token(text, place, len(text), exclusions)
-
-
-def _text_token(text: str, begin: int, end: int, exclusions: _Exclusions) -> HtmlToken:
-    return HtmlToken(begin, end, is_text=not exclusions.now)
+    yield HtmlToken(place, len(text), is_text=not exclusions.now)
 
 
 class _Exclusions:

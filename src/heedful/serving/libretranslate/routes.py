@@ -41,19 +41,17 @@ class Translation(_Shown):
     alternatives: list[str] | list[list[str]] = Field(default_factory=list, description="Only where asked for.")
 
 
-class Language(BaseModel):
-    """A language, and those it is translated into."""
-
-    code: str
-    name: str
-    targets: list[str]
-
-
 class NamedLanguage(BaseModel):
     """A language to begin with."""
 
     code: str
     name: str
+
+
+class Language(NamedLanguage):
+    """A language, and those it is translated into."""
+
+    targets: list[str]
 
 
 class FrontendLanguages(BaseModel):
@@ -187,4 +185,4 @@ async def _translation(request: Request, translate: TranslateRequest) -> Transla
 
 
 def _detected_language(result: Detected) -> DetectedLanguage:
-    return DetectedLanguage(confidence=result.confidence, language=result.language)
+    return DetectedLanguage(**vars(result))

@@ -25,11 +25,8 @@ from .parameters import TranslateRequest
 
 def can_place(translator: Any, text: str) -> bool:
     """Whether a model can be asked: it is a translator with attention, and takes the whole sentence."""
-    return (
-        translator.output_kind == "translation"
-        and has_attention(translator)
-        and translator.validation_error(text) is None
-    )
+    attends = translator.output_kind == "translation" and has_attention(translator)
+    return attends and translator.validation_error(text) is None
 
 
 def placed(translator: Any, source: str, target: str, spans: Sequence[Span]) -> list[Span] | None:
@@ -42,7 +39,9 @@ def placed(translator: Any, source: str, target: str, spans: Sequence[Span]) -> 
     widest = max(maps, key=lambda head: (head.layer is None, head.head is None))  # the mean of as much as there is
     weights: list[list[float]] = maps[widest].tolist()  # (target words, source words)
     words = _word_spans(source)
-    inside = [[index for index, word in enumerate(words) if _meet(word, span)] for span in spans]
+    inside = [
+        [index for index, (start, stop) in enumerate(words) if start < end and begin < stop] for begin, end in spans
+    ]
     if len({index for indices in inside for index in indices}) < sum(map(len, inside)):
         return None  # a word that two tags share
     chosen_words = made_from(inside, weights)
@@ -64,7 +63,8 @@ def made_from(inside: Sequence[Sequence[int]], weights: Sequence[Sequence[float]
     for group in inside:
         if not free:
             return None
-        first = last = max(sorted(free), key=partial(_looks, weights, group))
+        look_at_group = {word: sum(weights[word][source] for source in group) for word in sorted(free)}
+        first = last = max(look_at_group, key=look_at_group.__getitem__)
         both = (
             free & {back[source] for source in group} & {word for word, source in enumerate(forth) if source in group}
         )
@@ -77,16 +77,8 @@ def made_from(inside: Sequence[Sequence[int]], weights: Sequence[Sequence[float]
     return result
 
 
-def _looks(weights: Sequence[Sequence[float]], sources: Sequence[int], word: int) -> float:
-    return sum(weights[word][source] for source in sources)
-
-
 def _word_spans(text: str) -> list[Span]:
     return [word.span() for word in re.finditer(r"\S+", text)]
-
-
-def _meet(item: Span, other: Span) -> bool:
-    return item[0] < other[1] and other[0] < item[1]
 
 
 def trimmed(text: str, span: Span, source: str) -> Span:
@@ -165,8 +157,8 @@ async def translated(part: TextGroup, alternatives: int, metrics: Metrics) -> li
         return [Translated(text, []) for text in part.texts]
     answers = Answers(part.model.worker, {"n_best": alternatives + 1} if alternatives else {})
     await answers.ask(part.documents, part.places)
-    places = TagPlacer(part.model)
-    placed_documents = [await _with_tags_placed(document, places, answers) for document in part.documents]
+    placements: dict[tuple[str, tuple[Span, ...]], Any] = {}
+    placed_documents = [await _with_tags_placed(each, part.model, answers, placements) for each in part.documents]
     await answers.ask(placed_documents, part.places)
     written = sum(answer.n_tokens for result in answers.to.values() for answer in result)
     metrics.answered(part.model.name, items=len(part.places), tokens=written)
@@ -197,32 +189,24 @@ class Answers:
                 raise ItemError("text", owners[some[error.index]], error.reason) from None
 
 
-class TagPlacer:
-    """Where tags belong in translations: the same sentence is looked into once."""
+async def _with_tags_placed(
+    document: Document, model: Served, answers: Answers, placements: dict[tuple[str, tuple[Span, ...]], Any]
+) -> tuple[str | Run, ...]:
+    """With tags where they belong in the translation; a sentence where that cannot be told is in pieces again.
 
-    def __init__(self, model: Served) -> None:
-        self._model = model
-        self._known: dict[tuple[str, tuple[Span, ...]], list[Span] | None] = {}
-
-    async def of(self, part: Marked, translation: str) -> list[Span] | None:
-        """Those of one sentence; None where that cannot be told."""
-        key = part.text, part.spans
-        if key not in self._known:
-            place = partial(placed, self._model.predictor, part.text, translation, part.spans)
-            self._known[key] = await self._model.worker.call(place)
-        return self._known[key]
-
-
-async def _with_tags_placed(document: Document, places: TagPlacer, answers: Answers) -> tuple[str | Run, ...]:
-    """With tags where they belong in the translation; a sentence where that cannot be told is in pieces again."""
+    `placements` remembers: the same sentence is looked into once.
+    """
     result: list[str | Run] = []
     for part in document:
-        if isinstance(part, Marked):
-            translation = answers.to[part.text][0].text
-            spans = await places.of(part, translation)
-            result += part.pieces if spans is None else [part.spell(translation, spans)]
-        else:
+        if not isinstance(part, Marked):
             result.append(part)
+            continue
+        translation, key = answers.to[part.text][0].text, (part.text, part.spans)
+        if key not in placements:
+            place = partial(placed, model.predictor, part.text, translation, part.spans)
+            placements[key] = await model.worker.call(place)
+        spans = placements[key]
+        result += part.pieces if spans is None else [part.spell(translation, spans)]
     return tuple(result)
 
 

@@ -62,7 +62,8 @@ class CompletionParameters:
         _check_supported(request)
         n = request.n or 1
         best_of = n if request.best_of is None else request.best_of
-        prompts = await asyncio.to_thread(_prompts, request.prompt, model, settings)
+        texts = listed("" if request.prompt is None else request.prompt, settings, "prompt")
+        prompts = await asyncio.to_thread(lambda: [_prompt(text, index, model) for index, text in enumerate(texts)])
         max_tokens = 16 if request.max_tokens is None else request.max_tokens
         if best_of < n:
             raise APIError(400, f"best_of is {best_of}, which is less than n, {n}", param="best_of")
@@ -133,11 +134,6 @@ def _search(request: CompletionRequest) -> dict[str, Any]:
     if temperature < COLD or top_p == 0:
         return {"sample": False, "temperature": 1.0, "top_p": None}
     return {"sample": True, "temperature": temperature, "top_p": None if top_p == 1 else top_p}
-
-
-def _prompts(value: Any, model: CausalLanguageModel, settings: Settings) -> list[Prompt]:
-    texts = listed("" if value is None else value, settings, "prompt")
-    return [_prompt(item, index, model) for index, item in enumerate(texts)]
 
 
 def _prompt(value: str | list[int], index: int, model: CausalLanguageModel) -> Prompt:

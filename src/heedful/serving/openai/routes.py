@@ -33,7 +33,10 @@ from .schemas import (
 async def embedded(request: EmbeddingRequest, model: Served, state: ServerState) -> EmbeddingList:
     """A vector for each input, in order."""
     inputs = listed(request.input, state.settings, "input")
-    texts = await asyncio.to_thread(_texts, inputs, model.predictor)
+    predictor = model.predictor
+    texts = await asyncio.to_thread(
+        lambda: [each if isinstance(each, str) else _text(each, n, predictor) for n, each in enumerate(inputs)]
+    )
     try:
         vectors = await model.worker.predict(texts)
     except ItemError as error:
@@ -43,7 +46,7 @@ async def embedded(request: EmbeddingRequest, model: Served, state: ServerState)
         why = f"this model's vectors have {size} dimensions, and fewer would not mean the same; leave it out"
         raise APIError(400, why, param="dimensions")
     state.metrics.answered(model.name, items=len(texts))
-    tokens = await asyncio.to_thread(_count, texts, model.predictor)
+    tokens = await asyncio.to_thread(lambda: sum(len(predictor.prepared(text).ids) for text in texts))
     shape = _base64 if request.encoding_format == "base64" else list
     return EmbeddingList(
         data=[Embedding(index=index, embedding=shape(vector)) for index, vector in enumerate(vectors)],
@@ -54,10 +57,6 @@ async def embedded(request: EmbeddingRequest, model: Served, state: ServerState)
 
 def _base64(vector: Any) -> str:
     return base64.b64encode(np.asarray(vector, dtype="<f4").tobytes()).decode("ascii")
-
-
-def _texts(inputs: list[str | list[int]], model: Embedder) -> list[str]:
-    return [item if isinstance(item, str) else _text(item, index, model) for index, item in enumerate(inputs)]
 
 
 def _text(ids: list[int], index: int, model: Embedder) -> str:
@@ -74,10 +73,6 @@ def _text(ids: list[int], index: int, model: Embedder) -> str:
         why = "these token ids are not how this model writes their text; send the text itself"
         raise APIError(400, f"input {index + 1}: {why}", param="input")
     return text
-
-
-def _count(texts: list[str], model: Embedder) -> int:
-    return sum(len(model.prepared(text).ids) for text in texts)
 
 
 router = APIRouter(prefix="/v1", tags=["OpenAI"], responses=V1_ERRORS)

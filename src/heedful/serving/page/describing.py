@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -115,14 +114,8 @@ class Offer(BaseModel):
 
 def offer(models: list[Served], settings: Settings) -> Offer:
     """What the server has."""
-    return Offer(
-        models=[describe(model) for model in models],
-        look=settings.look,
-        max_characters=settings.max_characters,
-        max_items=settings.max_items,
-        max_alternatives=settings.max_alternatives,
-        max_new_tokens=settings.max_new_tokens,
-    )
+    limits = {name: getattr(settings, name) for name in Offer.model_fields if name != "models"}
+    return Offer(models=[describe(model) for model in models], **limits)
 
 
 def describe(served: Served) -> Shown:
@@ -134,40 +127,30 @@ def describe(served: Served) -> Shown:
         family=predictor.config.family,
         parameters=n_parameters(predictor.module),
         examples=examples_for(predictor),
-        **TASKS[served.task](predictor) if served.task in TASKS else {},
+        **_task_fields(predictor),
     )
 
 
-def _image_fields(predictor: Any) -> dict[str, Any]:
-    channels, height, width = predictor.shape
-    bright = sum(predictor.settings.mean) / channels > 0.5
-    picture = Picture(height=height, width=width, channels=channels, bright=bright)
-    return {"labels": list(predictor.settings.labels), "image": picture}
-
-
-def _series_fields(predictor: Any) -> dict[str, Any]:
-    module, columns = predictor.module, list(predictor.settings.columns)
-    return {"series": Steps(context=module.context_length, horizon=module.head.horizon, columns=columns)}
-
-
-def _sampling_fields(predictor: Any) -> dict[str, Any]:
-    generation = predictor.generation
-    return {
-        "temperature": generation.temperature if generation.sample else DEFAULT_TEMPERATURE,
-        "context": predictor.limit,
-    }
-
-
-def _label_fields(predictor: Any) -> dict[str, Any]:
+def _task_fields(predictor: Any) -> dict[str, Any]:
+    """What only models of a task have."""
     settings = predictor.settings
-    return {"labels": list(settings.labels), "scores": settings.means == "score", "texts": settings.texts}
-
-
-TASKS: dict[str, Callable[[Any], dict[str, Any]]] = {  # what only models of a task have
-    "translation": lambda predictor: {"source": predictor.settings.source, "target": predictor.settings.target},
-    "language_model": _sampling_fields,
-    "classification": _label_fields,
-    "masked": lambda predictor: {"mask": predictor.settings.mask},
-    "images": _image_fields,
-    "forecasting": _series_fields,
-}
+    match predictor.task:
+        case "translation":
+            return {"source": settings.source, "target": settings.target}
+        case "language_model":
+            generation = predictor.generation
+            temperature = generation.temperature if generation.sample else DEFAULT_TEMPERATURE
+            return {"temperature": temperature, "context": predictor.limit}
+        case "classification":
+            return {"labels": list(settings.labels), "scores": settings.means == "score", "texts": settings.texts}
+        case "masked":
+            return {"mask": settings.mask}
+        case "images":
+            channels, height, width = predictor.shape
+            bright = sum(settings.mean) / channels > 0.5
+            picture = Picture(height=height, width=width, channels=channels, bright=bright)
+            return {"labels": list(settings.labels), "image": picture}
+        case "forecasting":
+            context, horizon = predictor.module.context_length, predictor.module.head.horizon
+            return {"series": Steps(context=context, horizon=horizon, columns=list(settings.columns))}
+    return {}

@@ -25,7 +25,6 @@ from ...tasks.inspection import inspect
 from ...tasks.predictor import ItemError
 from ..errors import PLAIN_ERRORS, APIError
 from ..inputs import as_inputs
-from ..models import Served
 from ..settings import Settings
 from ..state import cancel_on_disconnect, requested_model, server_state
 from .describing import Offer, offer
@@ -83,23 +82,26 @@ class LookAt(BaseModel):
     max_new_tokens: int | None = Field(default=None, ge=1)
 
 
-async def look(served: Served, body: LookAt, settings: Settings) -> str:
-    """The page. The model's worker does it, between other people's answers."""
+async def _look(request: Request, name: str, body: LookAt) -> HTMLResponse:
+    """The page. The model's worker writes it, between other people's answers."""
+    served, settings = requested_model(request, name), server_state(request).settings
     if not settings.look:
         raise APIError(403, "this server does not let clients look inside its models")
     predictor = served.predictor
     overrides = _generation_overrides(predictor, body, settings)
-    try:
-        (item,) = await asyncio.to_thread(as_inputs, predictor, [body.input], settings)
-    except ItemError as error:
-        raise APIError(400, error.reason, param="input") from None
-    return await served.worker.call(lambda: _page(served, item, body.language, overrides))
 
+    def write(item: Any) -> str:
+        _check_tokens(predictor, item, overrides)
+        return render(inspect(predictor, item, name=served.name, language=body.language, **overrides))
 
-def _page(served: Served, item: Any, language: Language, overrides: dict[str, Any]) -> str:
-    _check_tokens(served.predictor, item, overrides)
-    document = inspect(served.predictor, item, name=served.name, language=language, **overrides)
-    return render(document)
+    async def look() -> str:
+        try:
+            (item,) = await asyncio.to_thread(as_inputs, predictor, [body.input], settings)
+        except ItemError as error:
+            raise APIError(400, error.reason, param="input") from None
+        return await served.worker.call(lambda: write(item))
+
+    return HTMLResponse(await cancel_on_disconnect(request, look()), headers=look_headers())
 
 
 def _generation_overrides(predictor: Any, body: LookAt, settings: Settings) -> dict[str, Any]:
@@ -184,9 +186,3 @@ async def look_by_address(
 async def look_inside(request: Request, model: str, body: LookAt) -> HTMLResponse:
     """Look inside a model while it answers a text, an image or a series."""
     return await _look(request, model, body)
-
-
-async def _look(request: Request, model: str, body: LookAt) -> HTMLResponse:
-    target = requested_model(request, model)
-    page = await cancel_on_disconnect(request, look(target, body, server_state(request).settings))
-    return HTMLResponse(page, headers=look_headers())
