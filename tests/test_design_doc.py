@@ -1,4 +1,4 @@
-"""docs/design.md names modules, functions, files and layers: each of them exists."""
+"""docs/design.md names modules, functions, files and layers, and other pages names of the package: each exists."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from test_layering import ORDER
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(heedful.__file__).parent
 PAGE = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+PAGES = [*sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("*.md"))]
 LAYERS = [name for name in ORDER if name.isalpha()]
 NAME = re.compile(rf"(?:heedful\.)?(?:{'|'.join(LAYERS)})(?!\.py$)(?:\.\w+)+")
 FILE = re.compile(r"[\w./-]+/[\w.-]*|[\w-]+\.(?:py|c|md)")
@@ -46,6 +47,16 @@ def rows(heading: str) -> Iterator[list[str]]:
 @pytest.mark.parametrize("name", sorted({code for code in CODE if NAME.fullmatch(code)}))
 def test_every_name_exists(name: str) -> None:
     resolve(name)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_name_of_the_package_on_other_pages_exists(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    names = set(re.findall(r"\bheedful(?:\.[a-zA-Z]\w*)+", text))
+    for module, imported in re.findall(r"^from (heedful[\w.]*) import ([\w, ]+)$", text, re.M):
+        names |= {f"{module}.{name}" for name in imported.split(", ")}
+    for name in sorted(names):
+        resolve(name)
 
 
 @pytest.mark.parametrize("path", sorted({code for code in CODE if FILE.fullmatch(code) and not code.startswith("/")}))
