@@ -17,6 +17,7 @@ from heedful.data.report import TextReport
 from heedful.data.store import Encoded
 from heedful.data.text_batch import TextBatch, TextLoader
 from heedful.tasks.bundle import Bundle
+from heedful.tasks.inspection import inspect
 from heedful.tasks.masked.data import PlainText, split_texts
 from heedful.tasks.predictor import OutputKind
 from heedful.tasks.run import DataReport, Files, train
@@ -131,3 +132,6 @@ def test_a_task_in_one_file_is_trained_scored_and_loaded(tmp_path: Path) -> None
     assert "lines that begin with a vowel" in (tmp_path / "run" / "README.md").read_text()
     resumed = train(VowelTask(), config, files, tmp_path / "run", resume=True)
     assert resumed.predict(lines) == model.predict(lines)
+    document = inspect(model, "akp")
+    assert (document["kind"], document["question"], document["answer"]) == ("reading", "akp", None)
+    assert [one["stack"] for one in document["attentions"]] == ["encoder"]

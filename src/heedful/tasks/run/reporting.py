@@ -192,18 +192,15 @@ def _code(signature: str) -> str:
 def imported_card(model: Any, authors_card: str | None = None) -> str:
     """README.md for a model from elsewhere; `authors_card` is the file with its authors' own words."""
     parameters = sum(parameter.numel() for parameter in model.module.parameters())
-    lines = [
-        f"# A model for {model.task}",
-        "",
-        f"A model of the family {model.config.family} with {parameters:,} parameters, imported as it was published.",
-        *([f"Its authors' own words, licence included, are in {authors_card}."] if authors_card else []),
-        "",
-        "```python",
-        "import heedful",
-        "",
-        'model = heedful.load("this folder")',
-        "model.predict([…])",
-        "```",
-        "",
-    ]
-    return "\n".join(lines)
+    authors = f"Its authors' own words, licence included, are in {authors_card}.\n" if authors_card else ""
+    return f"""# A model for {model.task}
+
+A model of the family {model.config.family} with {parameters:,} parameters, imported as it was published.
+{authors}
+```python
+import heedful
+
+model = heedful.load("this folder")
+model.predict([…])
+```
+"""

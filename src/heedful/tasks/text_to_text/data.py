@@ -23,10 +23,9 @@ from ...data.tokenizer import END, PAD, START, Tokenizer
 from ...errors import ConfigError, DataError
 from ...families import GenerationDefaults
 from ...families.weights import weights_of
-from ...files import replacing
 from ..run import DataReport, Files, TooLittleDataError, TrainingData
 from ..run.task import START as START_WEIGHTS
-from ..run.task import TRAIN, VALID, Split, split_examples, write_start_weights
+from ..run.task import Split, split_examples, write_start_weights
 from .config import TextToTextConfig, read_base
 
 SOURCE, TARGET, PREFIX = "source", "target", "prefix"
@@ -199,36 +198,6 @@ def _fault(row: TextRow, source: str, target: str, own: Sequence[str]) -> str | 
 ExampleData = TrainingData[TokenStore, PublishedTokenizer, GenerationDefaults]
 
 
-def prepare_examples(
-    config: TextToTextConfig, files: Files, folder: Path, *, keep: bool = False
-) -> tuple[ExampleData, DataReport[ExampleReading]]:
-    """Read, settle the tokenizer, which `keep` leaves as it is, and write the stores, the validation texts beside."""
-    split, report = split_pairs(files, config.prefix, config.data.holdout)
-    if not keep:
-        _settle(config, folder, (text for one in split.train() for text in (one.text, one.target)))
-    tokenizer, tokens = PublishedTokenizer.load(folder / NAME), read_tokens(folder)
-    encoder, size = ExampleEncoder(config, tokenizer, tokens), tokenizer.largest + 1
-    try:
-        train = TokenStore.write(folder / TRAIN, encoder(split.train(), report.train), vocab_size=size)
-        with replacing(folder / TEXTS) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
-            rows = encoder(split.valid(), report.valid or report.train, file)
-            valid = TokenStore.write(folder / VALID, rows, vocab_size=size)
-    except DataError as error:
-        raise TooLittleDataError(str(error), report) from None
-    if report.valid is None:
-        report.held_out = len(valid)
-    return TrainingData(folder, train, valid, tokenizer, tokens), report
-
-
-def open_examples(folder: Path) -> ExampleData:
-    """What `prepare_examples` has written; DataError where it is not whole."""
-    stores = TokenStore(folder / TRAIN), TokenStore(folder / VALID)
-    data = TrainingData(folder, *stores, PublishedTokenizer.load(folder / NAME), read_tokens(folder))
-    if data.metadata.start is None or sum(1 for _ in validation_texts(folder)) != len(data.valid):
-        raise DataError(f"{folder}: the validation texts or the tokens are not what was written")
-    return data
-
-
 def read_tokens(folder: Path) -> GenerationDefaults:
     """The tokens that begin, end and pad in a run."""
     try:
@@ -277,7 +246,7 @@ def split_pairs(files: Files, prefix: str, holdout: int) -> tuple[Split[TextToTe
     return split, report
 
 
-def _settle(config: TextToTextConfig, folder: Path, texts: Iterable[str]) -> None:
+def settle_tokenizer(config: TextToTextConfig, folder: Path, texts: Iterable[str]) -> None:
     """The base's tokeniser, tokens and weights, or pieces learned from the texts, with their end behind a source."""
     if config.base is None:
         tokenizer, tokens = _learned(config, texts), OWN_TOKENS

@@ -14,15 +14,16 @@ from torch import nn
 from ...config import FamilyConfig
 from ...data.batch import SpecialTokens
 from ...data.labeled_texts import labeled_files
-from ...data.published_tokenizer import NAME, ROLES
+from ...data.published_tokenizer import NAME, ROLES, PublishedTokenizer
+from ...data.store import TokenStore
 from ...errors import DataError
 from ...families.weights import put_weights
-from ...files import sha256_of
+from ...files import replacing, sha256_of
 from ...lens.report import Sample
 from ...training.objective import Monitor
 from ..class_scores import share_interval
 from ..predictor import located
-from ..run import DataReport, Files
+from ..run import DataReport, Files, TooLittleDataError, TrainingData
 from ..run.task import DATA, START, TRAIN, VALID, left_out, settings_json
 from ..scoring import Score, corpus_scores, exact_share, mostly_hangul, rouge, rouge_scores
 from ..seq2seq import FINAL_TEXTS, VALIDATION_TEXTS, Drafts, Seq2SeqTask, spread_evenly
@@ -32,11 +33,13 @@ from .data import (
     TEXTS,
     TOKENS,
     ExampleData,
+    ExampleEncoder,
     ExampleReading,
     TextToTextExample,
-    open_examples,
-    prepare_examples,
     read_examples,
+    read_tokens,
+    settle_tokenizer,
+    split_pairs,
     validation_texts,
 )
 from .predictor import CutWarning, TextToTextGenerator, TextToTextSettings
@@ -78,12 +81,30 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
     def prepare(
         self, config: TextToTextConfig, files: Files, folder: Path, *, keep: bool = False
     ) -> tuple[ExampleData, DataReport[ExampleReading]]:
-        """Tokenized once."""
-        return prepare_examples(config, files, folder, keep=keep)
+        """Settle the tokenizer, which `keep` leaves as it is, and write the stores, the validation texts beside."""
+        split, report = split_pairs(files, config.prefix, config.data.holdout)
+        if not keep:
+            settle_tokenizer(config, folder, (text for one in split.train() for text in (one.text, one.target)))
+        tokenizer, tokens = PublishedTokenizer.load(folder / NAME), read_tokens(folder)
+        encoder, size = ExampleEncoder(config, tokenizer, tokens), tokenizer.largest + 1
+        try:
+            train = TokenStore.write(folder / TRAIN, encoder(split.train(), report.train), vocab_size=size)
+            with replacing(folder / TEXTS) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
+                rows = encoder(split.valid(), report.valid or report.train, file)
+                valid = TokenStore.write(folder / VALID, rows, vocab_size=size)
+        except DataError as error:
+            raise TooLittleDataError(str(error), report) from None
+        if report.valid is None:
+            report.held_out = len(valid)
+        return TrainingData(folder, train, valid, tokenizer, tokens), report
 
     def open(self, config: TextToTextConfig, folder: Path) -> ExampleData:
-        """The stores."""
-        return open_examples(folder)
+        """The stores, the tokenizer and its special tokens, and as many validation texts as there are rows."""
+        stores = TokenStore(folder / TRAIN), TokenStore(folder / VALID)
+        data = TrainingData(folder, *stores, PublishedTokenizer.load(folder / NAME), read_tokens(folder))
+        if data.metadata.start is None or sum(1 for _ in validation_texts(folder)) != len(data.valid):
+            raise DataError(f"{folder}: the validation texts or the tokens are not what was written")
+        return data
 
     def model_config(self) -> FamilyConfig:
         """For the tokenizer's vocabulary."""
