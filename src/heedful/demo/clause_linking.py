@@ -124,14 +124,16 @@ class LinkedClauseSampler(ClauseSampler):
     def since(self) -> Draft:
         """Since it is cold, close the window."""
         first, second = self.cause_and_effect(
-            self.causes, lambda pair: "weather" in pair[0].predicate.marks and not pair[1].negation
+            self.causes,
+            lambda pair: "weather" in pair[0].predicate.marks and not pair[1].negation,
+            "weather to act on",
         )
         second.person, second.subject = "you", None
         return "command", _link(first, "-(으)니까", second), None
 
     def condition(self) -> Draft:
         """If you are hungry, eat some bread; if it rains, I will buy an umbrella."""
-        first, second = self.cause_and_effect(self.causes, _is_possible)
+        first, second = self.cause_and_effect(self.causes, _is_possible, "condition")
         if self.chance(0.25):
             first = Clause(HAVE, object=Phrase(self.lexicon.nouns["시간"]), person="I")
             second = self.next_action(first, [])
@@ -159,7 +161,7 @@ class LinkedClauseSampler(ClauseSampler):
 
     def but_then(self) -> Draft:
         """I was tired but ate and studied."""
-        first, second = self.cause_and_effect(self.despite, lambda pair: not pair[1].negation)
+        first, second = self.cause_and_effect(self.despite, lambda pair: not pair[1].negation, "action nevertheless")
         first.tense = second.tense = "past"
         return self._add_third(("statement", _link(first, "-지만", second), None))
 
@@ -187,10 +189,13 @@ class LinkedClauseSampler(ClauseSampler):
         return draw_until(lambda clause: clause.predicate not in used, draw, "next action")
 
     def cause_and_effect(
-        self, table: dict[Predicate, list[Effect]], fits: Callable[[tuple[Clause, Clause]], bool] = lambda _: True
+        self,
+        table: dict[Predicate, list[Effect]],
+        fits: Callable[[tuple[Clause, Clause]], bool] = lambda _: True,
+        what: str = "effect",
     ) -> tuple[Clause, Clause]:
         """A state of the weather or of somebody, and what follows from it for them: the first pair that fits."""
-        return draw_until(fits, lambda: self._cause_and_effect(table), "cause with such an effect")
+        return draw_until(fits, lambda: self._cause_and_effect(table), what)
 
     def _cause_and_effect(self, table: dict[Predicate, list[Effect]]) -> tuple[Clause, Clause]:
         cause = self.pick(list(table))
