@@ -20,7 +20,7 @@ search, sampling, rules = panel("Search"), panel("Sampling"), panel("What may be
 
 
 @dataclass(frozen=True, kw_only=True)
-class GenerationOptions:
+class GenerationFlags:
     """The options of generation, by the names of GenerationConfig; None or False: as the model says."""
 
     beam: Annotated[int | None, search("How many hypotheses to keep open. 1 is greedy.", min=1)] = None
@@ -49,7 +49,7 @@ def with_generation(*names: str) -> Callable[[Callable[..., None]], Callable[...
     """Add these options of generation (all unless named) behind a command's own; it takes those that were given as
     `overrides`.
     """
-    every = {option.name: option for option in parameters_of(GenerationOptions)}
+    every = {option.name: option for option in parameters_of(GenerationFlags)}
     options = [every[name] for name in names or every]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:

@@ -13,7 +13,7 @@ from ..backends import prepare
 from ..generation import GenerationConfig, GenerationEngine, GenerationRequest, Hypothesis, RequestState
 from ..tasks.text_generator import Answer, EncodedTexts, IncrementalDetokenizer, TextGenerator, joined
 from .settings import Settings
-from .worker import CORE_BUDGET, AnswerStream, DeadlineExceeded, ModelWorker, Token, run_in_thread
+from .worker import CORE_BUDGET, AnswerStream, DeadlineExceeded, ModelWorker, StreamedToken, run_in_thread
 
 CertainToken = tuple[int, float]  # a token and its logprob
 NO_TOKEN = (-1, 0.0)  # for text that no token wrote
@@ -74,7 +74,7 @@ class GenerationWorker(ModelWorker):
         finally:
             self._engine.abort(*requests)
 
-    async def _stream(self, text: str, options: Mapping[str, Any]) -> AsyncGenerator[Token | Answer, None]:
+    async def _stream(self, text: str, options: Mapping[str, Any]) -> AsyncGenerator[StreamedToken | Answer, None]:
         until = asyncio.get_running_loop().time() + self._settings.seconds
         with self._admission(1):
             config = self._config(options)
@@ -186,21 +186,21 @@ class _TokenTexts:
         self._before = before  # the space after another part of the text
         self._held: list[CertainToken] = []
 
-    def add(self, token: int, logprob: float) -> Iterator[Token]:
+    def add(self, token: int, logprob: float) -> Iterator[StreamedToken]:
         """The tokens whose text is complete now."""
         self._held.append((token, logprob))
         text = self._detokenizer.add(token)
         return self._released(text) if text else iter(())
 
-    def rest(self, whole: str) -> Iterator[Token]:
+    def rest(self, whole: str) -> Iterator[StreamedToken]:
         """What was held back to the end, with what is missing of the whole."""
         text = self._detokenizer.rest(whole)
         return self._released(text) if self._held or self._before or text else iter(())
 
-    def _released(self, text: str) -> Iterator[Token]:
+    def _released(self, text: str) -> Iterator[StreamedToken]:
         *held, (last, logprob) = self._held or [NO_TOKEN]
         self._held = []
         for token in held:
-            yield Token("", *token)
-        yield Token(self._before + text, last, logprob)
+            yield StreamedToken("", *token)
+        yield StreamedToken(self._before + text, last, logprob)
         self._before = ""

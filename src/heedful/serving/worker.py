@@ -52,7 +52,7 @@ class DeadlineExceeded(Exception):  # noqa: N818  (nobody made a mistake)
     """The time for an answer is over."""
 
 
-class Token(NamedTuple):
+class StreamedToken(NamedTuple):
     """One of an answer's. Its text is empty where it does not complete a character."""
 
     text: str
@@ -60,19 +60,19 @@ class Token(NamedTuple):
     logprob: float
 
 
-class AnswerStream(AsyncIterator[Token]):
+class AnswerStream(AsyncIterator[StreamedToken]):
     """The tokens of an answer, each as soon as it is certain; after the last, `answer` is the whole one."""
 
-    def __init__(self, tokens: AsyncGenerator[Token | Answer, None]) -> None:
+    def __init__(self, tokens: AsyncGenerator[StreamedToken | Answer, None]) -> None:
         self._tokens = tokens
         self.answer: Answer | None = None
 
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Token:
+    async def __anext__(self) -> StreamedToken:
         async for item in self._tokens:
-            if isinstance(item, Token):
+            if isinstance(item, StreamedToken):
                 return item
             self.answer = item
         raise StopAsyncIteration

@@ -23,7 +23,7 @@ from ...tasks.text_generator import Answer
 from ..errors import APIError, Json, as_api_error, error_response
 from ..models import Served
 from ..state import CLIENT_CLOSED, ServerState, cancel_on_disconnect
-from ..worker import Token
+from ..worker import StreamedToken
 from .logprobs import LogprobTracker, TokenLogprob
 from .parameters import CompletionParameters, Prompt
 from .schemas import Completion, CompletionChoice, Logprobs, Usage
@@ -224,7 +224,7 @@ class CompletionWriter:
         self.n_tokens, self.logprob = stream.answer.n_tokens, stream.answer.logprob  # with the end
         yield shaping.rest(stream.answer.text, finish_of(stream.answer))
 
-    async def _marks(self, tokens: Sequence[Token]) -> Sequence[TokenLogprob | None]:
+    async def _marks(self, tokens: Sequence[StreamedToken]) -> Sequence[TokenLogprob | None]:
         if self._marking is None:
             return [None] * len(tokens)
         written = [token for token in tokens if token.id >= 0]  # at the end there may be text that no token wrote

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from ...tasks.language_model import CausalLanguageModel
 from ..models import Served
-from ..worker import ModelWorker, Token
+from ..worker import ModelWorker, StreamedToken
 from .parameters import CompletionParameters, Prompt
 
 AT_ONCE = 128  # tokens: of each the whole vocabulary is weighed
@@ -121,7 +121,7 @@ class LogprobTracker:
             places += await self._model.worker.call(partial(self._replay.follow, part))
         return await asyncio.to_thread(self._named, places) if self._parameters.echo else []
 
-    async def of(self, tokens: Sequence[Token]) -> list[TokenLogprob]:
+    async def of(self, tokens: Sequence[StreamedToken]) -> list[TokenLogprob]:
         """Those that have just been written; where they stand is known to whoever shapes the text."""
         *before, self._last = self._last, *(token.id for token in tokens)
         if self._parameters.logprobs:
@@ -129,7 +129,7 @@ class LogprobTracker:
         pairs = zip(before, tokens, strict=True)
         return [TokenLogprob(self._name(last, token.id), token.logprob) for last, token in pairs]
 
-    def _replayed(self, before: Sequence[int], tokens: Sequence[Token]) -> list[TokenLogprob]:
+    def _replayed(self, before: Sequence[int], tokens: Sequence[StreamedToken]) -> list[TokenLogprob]:
         seen = self._replay.follow([token.id for token in tokens])
         return [
             self._mark(last, token.id, TokenScores(token.logprob, place.top))
