@@ -20,7 +20,7 @@ HANGUL = re.compile("[가-힣]")
 TEXT = "The cat reads a book."
 SCRIPT = "<img src=x onerror=window.harmed=1>"
 REFUSED = re.compile("Failed to load resource")  # what a browser says of every refusal, whatever a page makes of it
-ASKS = {"en-ko": TEXT, "writer": TEXT, "feelings": TEXT, "gaps": "The [MASK] reads a book.", "vectors": None}
+ASKS = {"en-ko": TEXT, "writer": TEXT, "feelings": TEXT, "entities": TEXT, "gaps": "The [MASK] reads a book."}
 # An answer that does not end: events that are cut anywhere, also within a letter.
 ENDLESS = r"""() => {
   const bytes = new TextEncoder().encode(
@@ -223,6 +223,10 @@ def test_every_tool_answers_and_fits_a_phone(served: Any, opens: Opens) -> None:
             page.mouse.up()
         elif name == "sales":
             form(page).locator("textarea").fill("day,sold\n" + "\n".join(f"{day},{day % 7}" for day in range(60)))
+            ask(page, None)
+        elif name == "answers":
+            for box, text in zip(form(page).locator("textarea").all(), ("Who reads?", TEXT), strict=True):
+                box.fill(text)
             ask(page, None)
         elif name == "vectors":
             for line, text in zip(form(page).locator("input").all(), (TEXT, "I drink water"), strict=False):

@@ -106,6 +106,8 @@ def test_the_page_is_told_what_each_model_takes(server: Running) -> None:
         ("writer", TEXT, "writing"),
         ("feelings", TEXT, "reading"),
         ("vectors", TEXT, "reading"),
+        ("answers", ["Who reads?", "The cat reads a book."], "reading"),
+        ("entities", TEXT, "reading"),
         ("gaps", "The [MASK] reads a book.", "reading"),
         ("pictures", GREY, "image"),
         ("sales", SERIES, "series"),
@@ -117,10 +119,17 @@ def test_a_look_is_the_page_of_the_answer(server: Running, bundles: Path, name: 
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     found = document(answer.text)
     assert (found["kind"], found["language"], found["model"]["name"]) == (kind, "ko", name)
-    (predicted,) = heedful.load(bundles / name).predict([given])
+    item = tuple(given) if name == "answers" else given
+    (predicted,) = heedful.load(bundles / name).predict([item])
     if kind in ("translation", "writing"):
         assert (found["question"], found["answer"]) == (TEXT, predicted)
-    if found["classes"] and name != "gaps":
+    if name == "answers":
+        assert found["answer"] == (predicted["answer"] or "–")
+        assert found["classes"][0]["probability"] >= predicted["probability"] - 1e-5
+    elif name == "entities":
+        shares = {f"{span['text']}: {span['label']}": span["probability"] for span in predicted}
+        assert {one["label"]: one["probability"] for one in found["classes"] or ()} == pytest.approx(shares, abs=1e-5)
+    elif found["classes"] and name != "gaps":
         shares = {one["label"]: one["probability"] for one in found["classes"]}
         assert shares == pytest.approx(predicted, abs=1e-5)
     if kind == "series":
