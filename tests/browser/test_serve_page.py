@@ -225,8 +225,8 @@ def test_every_tool_answers_and_fits_a_phone(served: Any, opens: Opens) -> None:
             form(page).locator("textarea").fill("day,sold\n" + "\n".join(f"{day},{day % 7}" for day in range(60)))
             ask(page, None)
         elif name == "answers":
-            for box, text in zip(form(page).locator("textarea").all(), ("Who reads?", TEXT), strict=True):
-                box.fill(text)
+            for field, text in zip(form(page).locator("textarea").all(), ("Who reads?", TEXT), strict=True):
+                field.fill(text)
             ask(page, None)
         elif name == "vectors":
             for line, text in zip(form(page).locator("input").all(), (TEXT, "I drink water"), strict=False):
