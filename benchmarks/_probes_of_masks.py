@@ -22,6 +22,7 @@ from _probing import (
     Outcome,
     StepStatus,
     V,
+    common_table,
     growth,
     health,
     in_every_mode,
@@ -31,7 +32,6 @@ from _probing import (
     square_part,
     transformers,
     translator,
-    usual_table,
 )
 from heedful import core
 from heedful.core import attend, attention_weights, causal, padding
@@ -50,7 +50,7 @@ def fully_masked_row() -> Finding:
     def attended(need_weights: bool) -> StepStatus:
         return health(attention, attention(x, x, x, key_padding_mask=~keep, need_weights=need_weights)[0])
 
-    usual = torch.zeros(5).masked_fill(~keep[0], -1e9).softmax(dim=-1)
+    common = torch.zeros(5).masked_fill(~keep[0], -1e9).softmax(dim=-1)
     heads, hidden = x[:, None], padding(keep)
     largest = max(
         attend(heads, heads, heads, keep=hidden)[0].abs().max().item(),
@@ -63,7 +63,9 @@ def fully_masked_row() -> Finding:
             *in_every_mode("nn.Transformer", theirs, lambda: health(theirs, theirs(x, x, **masks))),
             *in_every_mode("nn.MultiheadAttention", attention, lambda: attended(True)),
             *in_every_mode("nn.MultiheadAttention, need_weights=False,", attention, lambda: attended(False)),
-            Outcome("usual code with −1e9", not usual.any(), f"a weight of {usual.max():.2f} on every padded place"),
+            Outcome(
+                "common code with −1e9", not common.any(), f"a weight of {common.max():.2f} on every padded position"
+            ),
         ],
         [
             *in_every_mode("EncoderDecoder", ours, lambda: health(ours, ours(x, x, keep, keep))),
@@ -142,8 +144,8 @@ def training_and_evaluation() -> Finding:
         with torch.no_grad():
             evaluated = run()
         return [
-            Outcome("real places", *same((trained[keep], evaluated[keep]))),
-            Outcome("padded places", *same((trained[~keep], evaluated[~keep]))),
+            Outcome("real positions", *same((trained[keep], evaluated[keep]))),
+            Outcome("padded positions", *same((trained[~keep], evaluated[~keep]))),
         ]
 
     return Finding(
@@ -160,7 +162,7 @@ def batches() -> Finding:
     ours: Any = from_torch(theirs)
     ours.encoder.positions = ours.decoder.positions = core.Sinusoidal(D)
     sources, targets = ([torch.randn(n, D) for n in (7, 2, 5)] for _ in range(2))
-    table = usual_table(10, D)
+    table = common_table(10, D)
 
     def bare(x: Tensor, y: Tensor, keep: Tensor) -> Tensor:
         return theirs(x, y, tgt_mask=look_ahead(y.shape[1]), **dict.fromkeys(PADDINGS, ~keep))
@@ -188,7 +190,7 @@ def batches() -> Finding:
         [
             *in_every_mode("padding on the right", theirs, lambda: together(bare, "right")),
             *in_every_mode("padding on the left", theirs, lambda: together(bare, "left")),
-            *in_every_mode("on the left, with usual positions", theirs, lambda: together(placed, "left")),
+            *in_every_mode("on the left, with common positions", theirs, lambda: together(placed, "left")),
         ],
         [
             *in_every_mode("padding on the right, with positions", ours, lambda: together(heeded, "right")),
@@ -205,7 +207,7 @@ def nan_in_padding() -> Finding:
     masks = dict.fromkeys(PADDINGS, ~keep) | {"tgt_mask": look_ahead(6)}
     return Finding(
         "NaN in a padded place leaks",
-        "NaN in the padding of source and target: the real places' outputs, and the gradients of the weights",
+        "NaN in the padding of source and target: the real positions' outputs, and the gradients of the weights",
         in_every_mode("nn.Transformer", theirs, lambda: health(theirs, theirs(x, x, **masks)[keep])),
         in_every_mode("EncoderDecoder", ours, lambda: health(ours, ours(x, x, keep, keep)[keep])),
     )
@@ -229,7 +231,7 @@ def memory() -> Finding:
     def written_out(heads: Tensor) -> Tensor:
         return attention_weights(heads, heads) @ heads
 
-    def usual(heads: Tensor) -> Tensor:
+    def written_by_hand(heads: Tensor) -> Tensor:
         return (heads @ heads.transpose(-2, -1) / math.sqrt(heads.shape[-1])).softmax(dim=-1) @ heads
 
     return Finding(
@@ -240,7 +242,7 @@ def memory() -> Finding:
             Outcome("causal", *growth(theirs, partial(torch_run, is_causal=True))),
             Outcome("padded", *growth(theirs, partial(torch_run, is_padded=True))),
             Outcome("both", *growth(theirs, partial(torch_run, is_causal=True, is_padded=True))),
-            Outcome("softmax written out", *square_part(usual)),
+            Outcome("softmax written out", *square_part(written_by_hand)),
         ],
         [
             Outcome("no mask", *growth(ours, lambda n: ours(x(n)))),

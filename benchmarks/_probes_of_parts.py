@@ -9,19 +9,19 @@ import torch
 from torch import Tensor, nn
 
 from _probing import (
+    COMMON,
     EXACT,
-    USUAL,
     D,
     Finding,
     H,
     Outcome,
     V,
+    common_loop,
+    common_table,
     refusal,
     same,
     transformers,
     translator,
-    usual_loop,
-    usual_table,
 )
 from heedful import core
 
@@ -35,7 +35,10 @@ def sinusoid_exponent() -> Finding:
     return Finding(
         "A sinusoid's exponent applied twice",
         f"position 1, dimension 2 of 8: {math.sin(0.1):.5f} by the formula",
-        [outcome(f"{USUAL} (a loop)", usual_loop(1, 8)[2]), outcome("usual code (a table)", usual_table(2, 8)[1, 2])],
+        [
+            outcome(f"{COMMON} (a loop)", common_loop(1, 8)[2]),
+            outcome("common code (a table)", common_table(2, 8)[1, 2]),
+        ],
         [outcome("Sinusoidal", core.Sinusoidal(8).table(2)[1, 2])],
     )
 
@@ -50,7 +53,7 @@ def odd_width() -> Finding:
     return Finding(
         "An odd d_model",
         "a sinusoid table of 4 positions, d_model 7",
-        [outcome(USUAL, lambda: usual_table(4, 7))],
+        [outcome(COMMON, lambda: common_table(4, 7))],
         [outcome("Sinusoidal", lambda: core.Sinusoidal(7).table(4))],
     )
 
@@ -73,7 +76,7 @@ def both_directions() -> Finding:
     return Finding(
         "A bidirectional encoder's last state in a decoder of twice the width",
         "the state handed on, and one step of the decoder",
-        [Outcome(USUAL, not failed, failed)],
+        [Outcome(COMMON, not failed, failed)],
         [Outcome("recurrent family", min(there, back) > 0, words)],
     )
 
@@ -109,8 +112,8 @@ def final_norm() -> Finding:
 
 def long_input() -> Finding:
     """Error 12."""
-    x, pos, exact = torch.zeros(1, 6000, D), torch.arange(6000), usual_table(6000, D)
-    sinusoidal, learned = usual_table(5000, D), nn.Embedding(5000, D)
+    x, pos, exact = torch.zeros(1, 6000, D), torch.arange(6000), common_table(6000, D)
+    sinusoidal, learned = common_table(5000, D), nn.Embedding(5000, D)
 
     def outcome(who: str, place: Callable[[], Tensor]) -> Outcome:
         """Right is to serve the formula's numbers, or to refuse on purpose and name both lengths."""
@@ -122,8 +125,8 @@ def long_input() -> Finding:
         "Input longer than the position table",
         "6000 tokens, tables of 5000",
         [
-            outcome(f"{USUAL} (sinusoidal)", lambda: x + sinusoidal[:6000]),
-            outcome("usual code (learned)", lambda: x + learned(pos)),
+            outcome(f"{COMMON} (sinusoidal)", lambda: x + sinusoidal[:6000]),
+            outcome("common code (learned)", lambda: x + learned(pos)),
         ],
         [
             outcome("Sinusoidal", lambda: core.Encoder([], positions=core.Sinusoidal(D, 5000))(x)),

@@ -1,6 +1,6 @@
 """What the probes of benchmarks/silent_failures.py share: contenders of the same weights, and verdicts from numbers.
 
-Where torch.nn has no such part, the few lines that many tutorials put in its place stand here, named `usual`.
+Where torch.nn has no such part, the few lines that many tutorials put in its place stand here, named `common`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from _measure import kept_for_backward
 from heedful.families.torch_nn import from_torch
 
 D, H, V, EXACT = 16, 4, 23, 1e-12
-USUAL = "no such part; usual code"
+COMMON = "no such part; common code"
 MODES = {"training": (True, True), "evaluation": (False, True), "evaluation without gradients": (False, False)}
 StepStatus = tuple[bool, str]  # right or not, and the numbers
 
@@ -74,7 +74,7 @@ def padded(rows: list[Tensor], side: str, length: int) -> tuple[Tensor, Tensor]:
     return batch, keep
 
 
-def usual_loop(pos: int, d_model: int) -> Tensor:
+def common_loop(pos: int, d_model: int) -> Tensor:
     """The sinusoids of one position; i counts dimensions already, and is doubled again."""
     row = torch.zeros(d_model)
     for i in range(0, d_model, 2):
@@ -83,8 +83,8 @@ def usual_loop(pos: int, d_model: int) -> Tensor:
     return row
 
 
-def usual_table(length: int, d_model: int) -> Tensor:
-    """The sinusoids in the other usual form, right wherever d_model is even."""
+def common_table(length: int, d_model: int) -> Tensor:
+    """The sinusoids in the other common form, right wherever d_model is even."""
     rate = torch.exp(torch.arange(0, d_model, 2) * -(math.log(10000.0) / d_model))
     angle = torch.arange(length)[:, None] * rate
     table = torch.zeros(length, d_model)

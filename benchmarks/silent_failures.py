@@ -1,4 +1,4 @@
-"""Twelve errors of the usual tutorials, run on torch.nn.Transformer and on Heedful with the same weights.
+"""Twelve errors that tutorials make, run on torch.nn.Transformer and on Heedful with the same weights.
 
 python benchmarks/silent_failures.py          prints the table; fails where Heedful is wrong
 python benchmarks/silent_failures.py --docs   rewrites docs/silent-failures.md too
