@@ -4,8 +4,6 @@ Every field is checked against its type when a config is made, from Python as fr
 a wrong type or an impossible pair is a ConfigError that says what was given and what is allowed.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -3,8 +3,6 @@
 A message says what was wrong, what was given, what is allowed, and the nearest name where there is one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from difflib import get_close_matches
 

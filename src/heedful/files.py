@@ -1,7 +1,5 @@
 """Files and folders that are whole or not there, and the sums by which they are known."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -7,8 +7,6 @@ Shapes: B batch, H heads, Tq queries, Tk keys, K head width, T tokens of a row, 
 (1, N, D) is a batch without padding.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple

@@ -7,8 +7,6 @@ type: a subclass may do anything, so it is never replaced. Two kinds of backends
     "native", "single_step"      run a whole model, or its decoder's step, by themselves: `runtime.prepare`
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """A model made ready for generation: its matrices in the layout and precision asked for, its decoder taken apart."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from dataclasses import dataclass, field
 from threading import Lock

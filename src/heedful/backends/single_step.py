@@ -6,8 +6,6 @@ layer is taken apart once, and a step is the operations that are left when each 
 Shapes: R rows, B sentences, W = R / B beams, H heads, G key/value heads, K head width, D d_model, V vocabulary.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol

@@ -1,7 +1,5 @@
 """The shell: what becomes of errors, warnings and signals. The commands are in `app.py`."""
 
-from __future__ import annotations
-
 import io
 import os
 import signal

@@ -4,8 +4,6 @@ Command modules import nothing heavier than typer when they are loaded: torch an
 so that help, the version and shell completion answer at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Annotated, Any
 

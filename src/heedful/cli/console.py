@@ -3,8 +3,6 @@
 Text is shown as it is: brackets are no markup, control characters do nothing.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

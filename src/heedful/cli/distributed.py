@@ -1,7 +1,5 @@
 """A command in one of several processes: each does its share of the work, and the first one speaks for all."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """`heedful look`: one page that shows a model while it works."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """Options that several commands share, and how they come into a command's signature, which typer reads."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields

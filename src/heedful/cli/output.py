@@ -2,8 +2,6 @@
 what is said of images in files and folders and of series in tables.
 """
 
-from __future__ import annotations
-
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence

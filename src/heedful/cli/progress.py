@@ -1,7 +1,5 @@
 """A run while one watches it: on a terminal a view that changes in place, elsewhere a line now and then."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 

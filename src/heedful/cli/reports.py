@@ -1,7 +1,5 @@
 """`heedful report`, `heedful tour` and `heedful doctor`: a run, the paper's model, this machine described."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 

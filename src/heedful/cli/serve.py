@@ -1,7 +1,5 @@
 """`heedful serve`: models behind HTTP."""
 
-from __future__ import annotations
-
 import stat
 from dataclasses import fields
 from importlib.util import find_spec

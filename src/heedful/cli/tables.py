@@ -1,7 +1,5 @@
 """Tables and results that commands print."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """`heedful train TASK`: the options of every task, which train.json lists; a new task is an entry there."""
 
-from __future__ import annotations
-
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence

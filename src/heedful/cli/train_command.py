@@ -1,7 +1,5 @@
 """The run of `heedful train TASK`: how its settings come together, what is said meanwhile, and how it may end."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence

@@ -3,8 +3,6 @@
 Shapes: B batch, H heads, G key/value heads, Tq queries, Tk keys, K head width, D d_model.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext

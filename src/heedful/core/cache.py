@@ -5,8 +5,6 @@ have the shape (B, G, T, K): B batch, G key/value heads, T tokens, K head width.
 keys in every layer (`append`), then the stack makes them part of what is held (`advance`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Self
 

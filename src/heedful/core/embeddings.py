@@ -3,8 +3,6 @@
 Shapes: B batch, T tokens, D d_model, V vocabulary, P patches, C channels, L days of a series.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -3,8 +3,6 @@
 Shapes: (B, T, D) → (B, T, F) → (B, T, D).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -3,8 +3,6 @@
 Shapes: B batch, T tokens, D d_model, V vocabulary, C classes or channels, P patches.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import cast
 

@@ -7,8 +7,6 @@ of order one. Norms: weight one, bias zero. GRUs: as torch starts them, uniform 
 whose papers start otherwise set their own afterwards.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

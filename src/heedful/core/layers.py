@@ -3,8 +3,6 @@
 Shapes: (B, T, D) → (B, T, D).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import Tensor, nn

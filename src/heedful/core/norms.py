@@ -1,7 +1,5 @@
 """Normalisation: of one token over its features, or of one feature over all tokens. Shapes: (…, D) → (…, D)."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F

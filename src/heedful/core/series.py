@@ -4,8 +4,6 @@ Shapes: B batch, L steps, C channels, P patches, D d_model. Groups G: C where ev
 1 where all are read together.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

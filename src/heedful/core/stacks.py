@@ -3,8 +3,6 @@
 Shapes: B batch, T tokens, S source tokens, D d_model: (B, T, D) → (B, T, D).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -115,7 +113,7 @@ class Stack(nn.Module):
                 rotations[scheme] = scheme.rotation(q_pos, q_pos)  # keys in the cache were turned when they came in
                 own = scheme.bias(q_pos, k_pos)
                 biases[scheme] = own if bias is None else bias if own is None else own + bias
-            shared = mask.parts, id(biases[scheme])
+            shared = mask.parts, None if biases[scheme] is None else scheme  # the compiler cannot trace id(None)
             if shared not in masks:
                 masks[shared] = prepare_mask(mask & padding, grid, bias=biases[scheme], dtype=dtype)
             contexts.append({"keep": masks[shared], "rotate": rotations[scheme]})

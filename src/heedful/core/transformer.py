@@ -3,8 +3,6 @@
 Shapes: B batch, T target tokens, S source tokens, D d_model, V vocabulary.
 """
 
-from __future__ import annotations
-
 from torch import Tensor, nn
 
 from .cache import Cache

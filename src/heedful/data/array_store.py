@@ -4,8 +4,6 @@ Beside its arrays a folder has a meta.json, written last. Without one that agree
 is no store: it is whole or it is not there.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator

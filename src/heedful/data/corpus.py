@@ -4,8 +4,6 @@ A file is one document; of JSON lines, each line is one. Text is UTF-8, its char
 newlines. Nothing here holds more than a passage, however large a file is; a JSON line is held whole.
 """
 
-from __future__ import annotations
-
 import codecs
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Shapes: H height, W width, C channels, which come last: grey has one, colour three, colour with transparency four.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Texts with a class each, from tables and JSON lines, one by one; and which columns or keys hold them."""
 
-from __future__ import annotations
-
 import codecs
 import hashlib
 import math

@@ -1,7 +1,5 @@
 """Language codes: how they match, what they are called, and in which script a language is written."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

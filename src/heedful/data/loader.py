@@ -4,8 +4,6 @@ A batch's size is counted in padded tokens of its longer side: rows × max(S, T)
 The shapes are chosen once, from the lengths, so that an epoch computes as little padding as it can.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Generator, Iterator

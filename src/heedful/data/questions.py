@@ -1,7 +1,5 @@
 """Questions about passages, with the spans that answer them: SQuAD and KorQuAD JSON, JSON lines and tables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

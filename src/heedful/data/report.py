@@ -4,8 +4,6 @@ A `SplitReport` describes one split, such as the training data, and is filled wh
 `DataReport` puts those of training and validation together; its `to_dict` is the content of a run's reading.json.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Mapping

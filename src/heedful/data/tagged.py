@@ -1,7 +1,5 @@
 """Sentences whose words have a tag each: CoNLL columns, CoNLL-U and JSON lines."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

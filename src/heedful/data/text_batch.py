@@ -4,8 +4,6 @@ continue.
 Shapes: B rows or windows, T tokens in each; a window holds T + 1 ids, since each is predicted from those before it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self

@@ -9,8 +9,6 @@ along, as the word that it stands for does. A space stands before the first word
 "a <mask>." ends as "a word." does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar

@@ -6,8 +6,6 @@ A character too rare to have a piece is spelt in UTF-8 bytes. The ids: pad, star
 the merges. None of them can be written in a text: "<s>" typed by a person is three ordinary characters.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import unicodedata

@@ -1,7 +1,5 @@
 """Which examples are set apart for validation, where a user has given none for it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Clause linking: clauses of which one follows from the other, joined by and, but, so, since, if."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from random import Random

@@ -1,7 +1,5 @@
 """Random clauses that make sense: who does what, what is how, what is where, who has what; and when, where and how."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from random import Random
 from typing import TypeVar, cast

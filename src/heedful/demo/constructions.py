@@ -1,7 +1,5 @@
 """Particular constructions: messages, gifts, needs, comparisons, attempts, relative clauses, and what is measured."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from random import Random
 

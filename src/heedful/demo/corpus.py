@@ -1,7 +1,5 @@
 """The corpus: a grammar that draws examples, with all accepted answers in both languages, alignment and features."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """English morphology: the forms of nouns, verbs and adjectives, numbers in words, and verb groups with auxiliaries."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from .frames import MODAL, NEGATION, TENSE, VERB, Word

@@ -3,8 +3,6 @@
 The English is a function of the Korean; docs/corpus.md lists the rules.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from . import frames as f

@@ -1,7 +1,5 @@
 """The main job in a few minutes: the built-in corpus, a small Transformer, and honest held-out scores."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass

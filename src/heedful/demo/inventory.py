@@ -1,7 +1,5 @@
 """What can be drawn, and how often: choices over the words of a level, balanced so that each is met often enough."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Korean realization: from a frame to Korean words: particles, order, and the predicate at the end."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import lru_cache
 

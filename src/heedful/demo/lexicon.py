@@ -1,7 +1,5 @@
 """The words of the corpus with their classes, read from the tables, and the structural words of constructions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache

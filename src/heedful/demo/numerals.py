@@ -3,8 +3,6 @@
 Spacing follows the orthography's principle: counters stand apart, and a Sino-Korean number is spaced at 만, 억, 조.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Literal, get_args
 

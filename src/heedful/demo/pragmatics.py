@@ -3,8 +3,6 @@
 The decision lists of tables/restrictions.yaml with the names of moods, `linked` and `next` say most of it.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from .english_realization import is_message

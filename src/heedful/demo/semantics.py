@@ -5,8 +5,6 @@ Who does what to what, when, how often and how is data: decision lists over the 
 demo's few words do without.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache
 from operator import itemgetter

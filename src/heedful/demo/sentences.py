@@ -1,7 +1,5 @@
 """Random sentences: statements, questions, commands, and linked clauses, on one speech level each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random

@@ -12,8 +12,6 @@ What is held out must follow from what is seen: words of several meanings stay, 
 few other nouns of that kind.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import lru_cache

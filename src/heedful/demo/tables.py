@@ -1,7 +1,5 @@
 """Reads the tables of the grammar: tab-separated rows and YAML lists, with errors that name the file and the line."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache

@@ -5,8 +5,6 @@ From each training example it keeps a template, in which known words are slots: 
 beats this has learned more than filling in forms.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

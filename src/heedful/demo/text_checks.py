@@ -1,7 +1,5 @@
 """Checks of text: which words the corpus does not know, and what is wrong with a Korean sentence."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """ALBERT: BERT with few weights. Its embeddings are narrow and widened once; neighbouring layers are one layer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal

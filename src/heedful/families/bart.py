@@ -3,8 +3,6 @@
 Marian, the translators of OPUS-MT: BART's layers over sinusoidal positions, with one vocabulary or two.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal

@@ -1,7 +1,5 @@
 """BERT: an encoder alone, post-norm, learned positions and segments; what it says depends on its head."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Files of weights from strangers, read with no size believed and nothing run: JSON, safetensors, torch's pickles."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

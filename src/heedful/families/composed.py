@@ -3,8 +3,6 @@
 A config says of each part of which kind it is, and what that kind must know.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from inspect import signature

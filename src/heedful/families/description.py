@@ -4,8 +4,6 @@ What is said once is read off the first layer. Then a twin is built from it, wit
 model must be what the twin has in that place: nothing that the config has no words for can pass.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
 from functools import partial

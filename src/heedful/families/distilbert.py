@@ -1,7 +1,5 @@
 """DistilBERT: BERT with half its layers, without segments and without the layer that pools."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal

@@ -1,7 +1,5 @@
 """GPT-2: a decoder alone, pre-norm, learned positions, the output tied to the embedding."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 

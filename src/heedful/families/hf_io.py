@@ -3,8 +3,6 @@
 A published config and tensors become a module, and a module becomes them; the same from and to a folder.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path

@@ -1,7 +1,5 @@
 """LLaMA: a decoder alone, pre-norm, rotary positions, gated feed-forward, key/value heads shared by query heads."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """OPT: a decoder alone, pre-norm, learned positions, ReLU, the output tied to the embedding."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 

@@ -3,8 +3,6 @@
 Beside it, the recurrent encoder-decoders that came before: with additive attention, and with one vector for a sentence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal

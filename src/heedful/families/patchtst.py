@@ -1,7 +1,5 @@
 """PatchTST: an encoder alone over the patches of a series, forecasting the steps that follow."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal

@@ -1,7 +1,5 @@
 """What BERT and its kin share: the fields, post-norm layers, and heads that say what a text is read for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal

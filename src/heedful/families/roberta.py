@@ -1,7 +1,5 @@
 """RoBERTa, and XLM-RoBERTa of many languages: BERT with other ends, its positions counted from after padding."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar

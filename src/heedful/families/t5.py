@@ -1,7 +1,5 @@
 """T5: encoder and decoder over relative positions, pre-norm, without biases; 1.0 with ReLU, 1.1 gated and untied."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial

@@ -7,8 +7,6 @@ Masks are said the other way round there. torch.nn's boolean masks are True wher
 `scaled_dot_product_attention` agrees with Heedful, and so disagrees with torch.nn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypeVar, cast

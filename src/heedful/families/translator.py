@@ -1,7 +1,5 @@
 """What every encoder-decoder over two vocabularies shares: the fields, and who shares which matrix."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar

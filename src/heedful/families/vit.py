@@ -1,7 +1,5 @@
 """ViT: an image cut into patches, a class token before them, and a pre-norm encoder with learned positions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal

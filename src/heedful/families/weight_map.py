@@ -4,8 +4,6 @@ A name may hold stars, each for one part of a dotted name: "encoder.layers.*.nor
 bias of every layer's norm, and its stars are those of its published name, in order.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A module's weights by name, shared tensors once; and the same in a safetensors file, checked on the way in."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

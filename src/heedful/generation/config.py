@@ -1,7 +1,5 @@
 """How to generate: the settings of search and sampling."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypedDict

@@ -1,7 +1,5 @@
 """The engine: requests in, answers out. One loop serves `generate`, `stream`, predictors and the server."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial

@@ -3,8 +3,6 @@
 Shapes: R rows, V vocabulary.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 

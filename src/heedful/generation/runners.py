@@ -4,8 +4,6 @@ Shapes: B sequences, S tokens of the longest input, R rows (the beams of each se
 D d_model, V vocabulary.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Shapes: B sequences, W open prefixes of each, R = B · W rows, V vocabulary, C candidates of each sequence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol

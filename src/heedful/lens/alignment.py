@@ -6,8 +6,6 @@ with `target_in` (start + target) going in, row i belongs to token i of `target_
 Shapes: T target tokens, S source tokens; J target words, I source words. A link is (source word, target word).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ The numbers stand in arrays beside the document, deflated and in base64, so that
 Shapes: T tokens (Tq, Tk), D d_model, H heads, G key/value heads, K head width, F neurons, L positions shown.
 """
 
-from __future__ import annotations
-
 import base64
 import math
 import zlib

@@ -1,7 +1,5 @@
 """Letters for pictures: fonts that really hold what is to be written, or words on what to install."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterable
 from typing import Any

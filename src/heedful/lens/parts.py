@@ -1,7 +1,5 @@
 """How many parameters each part of a Transformer holds."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

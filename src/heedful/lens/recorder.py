@@ -4,8 +4,6 @@ The fused kernel keeps running and its output is untouched; the weights are thos
 on the same queries and keys, before dropout.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Every shade is a character of its own, so a terminal without color shows the sam
 wide characters take two columns; widths are counted in columns, never in characters.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import unicodedata

@@ -4,8 +4,6 @@ Several tokens may spell one character, in bytes or in the letters of a syllable
 before it a sign for a part of one: every character is there once, and the tokens stay as many as the model saw.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """A walk through the original Transformer: its parts counted, a batch passed through it, its pictures drawn."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

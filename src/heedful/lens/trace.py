@@ -6,8 +6,6 @@ each feed-forward's neurons. What is inside is noted first, and gathered by what
 Shapes, of the one row that ran: T tokens (Tq, Tk), D d_model, H heads, G key/value heads, K head width, F neurons.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections import Counter

@@ -1,7 +1,5 @@
 """The app: all routes, the middleware around them, /health and /metrics, the schema at /openapi.json and /docs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from html import escape
 from typing import Any

@@ -1,7 +1,5 @@
 """What is refused, and how each API says so: under /v1/ as OpenAI does, everywhere else as LibreTranslate does."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

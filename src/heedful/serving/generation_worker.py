@@ -1,7 +1,5 @@
 """A worker for models that generate text: each text joins those that are being written, and leaves when it is done."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from concurrent.futures import Future

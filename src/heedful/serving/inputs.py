@@ -3,8 +3,6 @@
 A small body can claim to be a great deal: a compressed image its pixels, a list of texts an array of the longest one.
 """
 
-from __future__ import annotations
-
 import base64
 import re
 from collections.abc import Sequence

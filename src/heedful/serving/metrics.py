@@ -1,7 +1,5 @@
 """Counts of requests and answers, for Prometheus. Every app has a registry of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

@@ -1,7 +1,5 @@
 """POST /v1/predict/{model}: one plain route for every task."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Callable

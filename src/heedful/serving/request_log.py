@@ -1,7 +1,5 @@
 """One line for each request, as text or as JSON, and the headers that every answer has."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re

@@ -4,8 +4,6 @@ The admission middleware sees a body arrive. Of a head that does not, of a body 
 an answer that is never read, only the connection knows.
 """
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import gc

@@ -1,7 +1,5 @@
 """Every limit of the server, in one place."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from typing import ClassVar, Literal

@@ -1,7 +1,5 @@
 """What every route needs to know: the models, the limits, the counts; and work that ends with its client."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable
 from dataclasses import dataclass, field

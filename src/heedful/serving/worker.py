@@ -1,7 +1,5 @@
 """Where the event loop asks a model: the model works in threads of its own, for all who wait."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

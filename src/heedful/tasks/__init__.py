@@ -1,7 +1,5 @@
 """What people train models for: data, model, loss, metric."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Literal, overload
 

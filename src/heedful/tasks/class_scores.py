@@ -3,8 +3,6 @@
 All of them are in percent, and pure functions of label ids and probabilities. Shapes: N examples, C classes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

@@ -3,8 +3,6 @@
 In both engines the same tokens are scored and the same inputs answered.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import random

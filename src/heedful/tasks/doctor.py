@@ -1,7 +1,5 @@
 """What this machine has, what would be used of it, and whether a small model works on it."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import os
 import platform

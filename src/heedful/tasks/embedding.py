@@ -3,8 +3,6 @@
 Shapes: N lines, U different texts among them, D d_model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 A predictor says what its task adds: `generation_defaults`, `tokenizer_files`, `hf_roles` and `hf_files`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

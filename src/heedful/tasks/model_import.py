@@ -3,8 +3,6 @@
 A predictor says what it takes from a published folder (`from_checkpoint`); a text encoder's task, which `head` it asks.
 """
 
-from __future__ import annotations
-
 import shutil
 import warnings
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Every task that can be trained, by its name."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -7,8 +7,6 @@ usual tools count; unlike them, no script is left out. With the unit "characters
 a wrong particle of Korean then costs its own syllables, not the whole word.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter

@@ -3,8 +3,6 @@
 The same files are written for an embedder of ours.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 Shapes: B rows, T target places, V vocabulary.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence

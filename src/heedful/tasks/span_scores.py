@@ -3,8 +3,6 @@
 All of them are in percent, and pure functions of texts or tags.
 """
 
-from __future__ import annotations
-
 import re
 import string
 from collections import Counter

@@ -5,8 +5,6 @@ manifest.json with the sha256 of each file. It is written under a hidden name, f
 renamed; the one before stays until then. No pickle is written or read.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """The settings of a run. The defaults suit a small translation model."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Where to compute."""
 
-from __future__ import annotations
-
 import torch
 
 from ..errors import ConfigError

@@ -1,7 +1,5 @@
 """What can stop a run, said in words."""
 
-from __future__ import annotations
-
 from ..errors import HeedfulError
 
 

@@ -3,8 +3,6 @@
 An observer is any function of an event; the log, one JSON row a line, and TensorBoard are two of them.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import time

@@ -1,7 +1,5 @@
 """What the trainer needs to know of a task: its module, its batches, its loss and the score that is monitored."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice

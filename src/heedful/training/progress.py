@@ -3,8 +3,6 @@
 `Progress` is all that a checkpoint must know beside tensors: best scores and patience follow from it.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 The state of torch's random numbers is part of it: dropout goes on where it stopped, in every process.
 """
 
-from __future__ import annotations
-
 import json
 import warnings
 from collections.abc import Iterator, Mapping

@@ -3,8 +3,6 @@
 Several processes may get a signal twice, from the system and from whoever started them: that counts as one.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -3,8 +3,6 @@
 `Trainer.run` is the whole story; what it names stands below it, or in a module beside this one.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing

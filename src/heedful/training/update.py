@@ -1,7 +1,5 @@
 """From sums of gradients to the next weights and their averages: on the device, where nothing waits for the host."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import torch

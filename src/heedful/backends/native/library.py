@@ -4,8 +4,6 @@ functions over logits, which any model may use: in C for float32 on a CPU, throu
 Shapes: R rows, V vocabulary.
 """
 
-from __future__ import annotations
-
 import atexit
 import ctypes
 import hashlib

@@ -3,8 +3,6 @@
 Shapes: N outputs, K inputs, D d_model, G key/value heads.
 """
 
-from __future__ import annotations
-
 import ctypes
 import math
 import threading

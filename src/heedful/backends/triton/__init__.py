@@ -6,8 +6,6 @@ kernel takes a third of a second to compile, once for every kind of number it is
 which change from batch to batch, are not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any

@@ -4,8 +4,6 @@ Their images are brought to one size and one number of channels; what was change
 Shapes: H height, W width.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path

@@ -6,8 +6,6 @@ npz: an array of images, (N, H, W) or (N, H, W, C), and one of their classes, (N
 Images are taken one at a time, so a file may be larger than the memory.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import struct

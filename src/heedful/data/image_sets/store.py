@@ -4,8 +4,6 @@ A store is a folder: pixels.bin (N, H, W, C), labels.bin and parts.bin (a number
 each) and meta.json.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path

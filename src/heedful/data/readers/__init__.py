@@ -4,8 +4,6 @@ A file's format is known by content where that is certain, then by name. Everyth
 read.
 """
 
-from __future__ import annotations
-
 import codecs
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Why no library reads them: polib takes a text without its end quote and drops th
 cut short, and numbers an entry by its first comment. Here such files are errors, and lines are those of the msgid.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from collections.abc import Iterator

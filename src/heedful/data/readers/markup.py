@@ -3,8 +3,6 @@
 Nothing is fetched, no entity declared, and no text, tag or depth grows without end.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import NoReturn

@@ -1,7 +1,5 @@
 """Sentence pairs from tables, JSON lines and parallel text: a pair a row, an object a line, or a line in each file."""
 
-from __future__ import annotations
-
 import codecs
 import json
 import re

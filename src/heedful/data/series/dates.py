@@ -4,8 +4,6 @@ A series is read as evenly spaced, whatever its dates say: nothing is filled in 
 not the truth (gaps, an irregular step), a note says so.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 With a column of names, a table has several series. Shapes: L steps, C channels.
 """
 
-from __future__ import annotations
-
 import math
 from array import array
 from collections.abc import Callable, Iterator, Sequence

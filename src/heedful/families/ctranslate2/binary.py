@@ -1,7 +1,5 @@
 """CTranslate2's model.bin: its variables read without CTranslate2, and taken one by one."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

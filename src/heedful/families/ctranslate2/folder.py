@@ -1,7 +1,5 @@
 """A CTranslate2 model's folder, in and out: model.bin, config.json where there is one, and its vocabularies."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field

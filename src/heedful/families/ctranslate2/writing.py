@@ -3,8 +3,6 @@
 What CTranslate2 has no place for is refused, with the part's place and the reason.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`python -m heedful.lens.page DOCUMENT.json PAGE.html`: the page of a document that was kept as JSON."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -7,8 +7,6 @@ other. Only what the page uses is understood; anything else is an error that nam
     export const a = …    export function a(…    export async function a(…    export class A …
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Mapping

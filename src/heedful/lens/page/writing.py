@@ -1,7 +1,5 @@
 """A document as one HTML file that needs nothing else: no text in it can become code, and it asks for no network."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

@@ -1,7 +1,5 @@
 """The report of a run: one HTML file that needs nothing else, drawn by the same scripts as the look page."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ...files import write_text

@@ -1,7 +1,5 @@
 """What a report is made from: plain data. A part that is empty or None is simply absent from the page."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -4,8 +4,6 @@ A section that has nothing to show is absent from the document. Numbers of table
 not tell 7 from 7.0; names and sentences are left to the page, which knows its language.
 """
 
-from __future__ import annotations
-
 import base64
 import math
 import random

@@ -5,8 +5,6 @@ letter stays as it is; each text of an array is detected on its own, and one in 
 inside of a sentence go where the words went that they stood around; what is escaped in HTML stays so.
 """
 
-from __future__ import annotations
-
 from .routes import router
 
 __all__ = ["router"]

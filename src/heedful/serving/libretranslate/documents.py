@@ -10,8 +10,6 @@ in it is marked. Inline tags stay in the sentence where each surrounds whole wor
 otherwise every tag ends a run, and the runs are translated one by one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ character that the source did not have is escaped where it must be. No spelling 
 something else: a bare "<" before a letter would be a tag.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from html import unescape

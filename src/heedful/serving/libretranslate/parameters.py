@@ -1,7 +1,5 @@
 """What a request asks for, however it was sent: as JSON, as a form, or in its query."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """LibreTranslate's routes, and what goes in and out of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fastapi import APIRouter, Request

@@ -4,8 +4,6 @@ The tags of a sentence belong around the words that were made from those they st
 model's own attention says.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Beside the text stand the tokens it is made of. Those of a request are written s
 server-sent events.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import time

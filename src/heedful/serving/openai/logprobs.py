@@ -3,8 +3,6 @@
 To see what else it might have said, the model reads a text once more.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext

@@ -1,7 +1,5 @@
 """OpenAI's routes, for language models and embedders."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 from typing import Any

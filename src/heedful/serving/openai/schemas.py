@@ -1,7 +1,5 @@
 """What OpenAI's clients send and read. A field that is not listed here is refused by its name."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import (

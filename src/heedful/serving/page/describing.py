@@ -3,8 +3,6 @@
 The examples are texts that a model can read, in a language it seems to know.
 """
 
-from __future__ import annotations
-
 import json
 import unicodedata
 from pathlib import Path

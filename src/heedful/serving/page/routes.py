@@ -3,8 +3,6 @@
 A browser may run our scripts and no others, and reach this server alone.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import hashlib

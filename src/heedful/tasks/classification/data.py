@@ -1,7 +1,5 @@
 """Texts with a class each: which are for training, which classes there are, and their rows in a token store."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which of several classes a text belongs to, how surely, and where the model looks for it."""
 
-from __future__ import annotations
-
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

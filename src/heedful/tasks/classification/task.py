@@ -3,8 +3,6 @@
 Shapes: N texts, C classes.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

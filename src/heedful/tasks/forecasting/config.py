@@ -1,7 +1,5 @@
 """Everything a forecasting run is made of, as one file can say it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 

@@ -3,8 +3,6 @@
 Shapes: L steps, C channels, R rows: what the module reads as one, with c channels each.
 """
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 Shapes: L steps of context, P patches, H heads.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 Shapes: N images, B batch, H height, W width, C channels.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ authors of a published model say (preprocessor_config.json).
 Shapes: B batch, H height, W width, C channels.
 """
 
-from __future__ import annotations
-
 import base64
 import os
 import re

@@ -3,8 +3,6 @@
 Shapes: B batch, H height, W width, C channels; N images, K classes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

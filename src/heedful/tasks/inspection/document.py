@@ -3,8 +3,6 @@
 A predictor's own `inspect` fills in what its task shows, with an `Inspection` that holds the document's arrays.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """One attention map of a document as a picture."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Running text: the settings of a run, and its files as ids: surveyed, cut in two, tokenized once, memory-mapped."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import chain

@@ -1,7 +1,5 @@
 """A decoder alone over a tokeniser of any make: a text is continued."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A language model: running text, a decoder alone, cross-entropy, perplexity and bits per character."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar

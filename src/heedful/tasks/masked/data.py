@@ -3,8 +3,6 @@
 Shapes: B rows, T tokens, P tokens to be guessed (and padding up to a round number), V vocabulary.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields

@@ -1,7 +1,5 @@
 """Gaps in a text, filled by a model that was trained to guess masked words."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

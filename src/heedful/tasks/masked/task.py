@@ -3,8 +3,6 @@
 Shapes: P tokens to be guessed, V vocabulary.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Shapes: T tokens of a window, S spans that may be an answer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

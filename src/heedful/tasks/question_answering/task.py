@@ -3,8 +3,6 @@
 Shapes: B windows, T tokens.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Batches of one size, for examples that need no padding: images, windows of series."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, Generic

@@ -1,7 +1,5 @@
 """A run's folder: what lies in it, when it may be used, and its data: read, opened, or read again where it changed."""
 
-from __future__ import annotations
-
 import shutil
 import warnings
 from dataclasses import asdict

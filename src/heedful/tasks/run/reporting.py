@@ -1,7 +1,5 @@
 """What people read of a run: the model card in its folder, and the report of one run or of several side by side."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

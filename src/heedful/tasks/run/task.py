@@ -1,7 +1,5 @@
 """`Task`: what one task answers, so that everything else is the same for all; and `TrainingData`, what it trains on."""
 
-from __future__ import annotations
-
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

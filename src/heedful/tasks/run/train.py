@@ -1,7 +1,5 @@
 """From files to a model in a folder, for every task: one call."""
 
-from __future__ import annotations
-
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence

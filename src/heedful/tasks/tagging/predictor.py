@@ -3,8 +3,6 @@
 Shapes: T tokens of a window, C tags, W words.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

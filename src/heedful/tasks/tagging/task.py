@@ -3,8 +3,6 @@
 Shapes: B windows, T tokens, C tags.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Everything a text-to-text run is made of, as one file can say it, and the model it may start from."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

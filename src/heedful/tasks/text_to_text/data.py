@@ -1,7 +1,5 @@
 """Texts with what they are to become: read from tables and JSON lines, divided, and encoded into token stores."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Encoder and decoder over a tokeniser of any make: a text is answered with another."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path

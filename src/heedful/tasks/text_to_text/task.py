@@ -1,7 +1,5 @@
 """Text to text: texts and what they become, an encoder and a decoder, cross-entropy, ROUGE."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from collections.abc import Mapping, Sequence

@@ -6,8 +6,6 @@ right and wrong answers differ is learned from several candidates for each sente
 it is right, from its own answers alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple

@@ -1,7 +1,5 @@
 """Where a translator looks while it writes, between whole words, and how far that is from true alignments."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A trained translator: raw text in, raw text out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Self

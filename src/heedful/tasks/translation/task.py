@@ -1,7 +1,5 @@
 """Translation: sentence pairs, an encoder and a decoder, cross-entropy, BLEU and chrF."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Signs of life between processes: where one has gone, the others end instead of waiting for it for ever."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,7 +1,5 @@
 """The processes that work together, as one of them sees them; and how several are started on this machine."""
 
-from __future__ import annotations
-
 import atexit
 import json
 import os

@@ -4,8 +4,6 @@ A layer's weights come together just before it computes and are let go after it;
 on the way back. Whoever updates weights sees plain local tensors, which share their memory with FSDP's.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
