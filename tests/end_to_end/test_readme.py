@@ -1,9 +1,12 @@
-"""What the READMEs show, runs."""
+"""What the READMEs and CONTRIBUTING.md show, runs. The commands of README.md are run in test_task_docs.py."""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -22,7 +25,18 @@ def test_a_python_example_runs_as_it_stands(code: str, tmp_path: Path, monkeypat
     exec(compile(code, "README", "exec"), {})
 
 
-@pytest.mark.parametrize("page", [*READMES, *(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md"))])
+def test_the_extension_points_in_contributing_work() -> None:
+    """In a process of its own: what the page registers must not reach other tests."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.S)
+    code = "\n".join(dedent(block) for block in blocks)
+    assert "core.Positions" in code
+    assert "use_backend" in code
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+@pytest.mark.parametrize(
+    "page", [str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"))]
+)
 def test_every_link_leads_somewhere(page: str) -> None:
     links = re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text(encoding="utf-8"))
     folder = (ROOT / page).parent
@@ -30,7 +44,7 @@ def test_every_link_leads_somewhere(page: str) -> None:
     assert not missing
 
 
-@pytest.mark.parametrize("name", READMES)
+@pytest.mark.parametrize("name", [*READMES, "CONTRIBUTING.md"])
 def test_the_make_commands_exist(name: str) -> None:
     targets = re.findall(r"^make (\w+)", (ROOT / name).read_text(encoding="utf-8"), re.M)
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
