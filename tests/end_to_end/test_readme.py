@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 READMES = ("README.md", "README.ko.md")
+BUILDING = "docs/build-a-model.md"
 EXAMPLES = [
     pytest.param(code, id=f"{name}-{number}")
     for name in READMES
@@ -23,6 +24,15 @@ EXAMPLES = [
 def test_a_python_example_runs_as_it_stands(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     exec(compile(code, "README", "exec"), {})
+
+
+def test_the_code_about_building_models_runs_from_top_to_bottom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for code in re.findall(r"```python\n(.*?)```", (ROOT / BUILDING).read_text(encoding="utf-8"), re.S):
+        exec(compile(code, BUILDING, "exec"), names)
 
 
 def test_the_extension_points_in_contributing_work() -> None:
