@@ -43,35 +43,30 @@ def page(result: Result) -> str:
     said = "\n".join(f"- {name}: {row['translation']}" for name, row in result["models"].items())
     return f"""# Recurrent models and the Transformer, side by side
 
-Three generations of the same idea, from one library, on the same data: an encoder-decoder that squeezes a sentence into
-one vector (2014), the same with additive attention over all of the encoder's states (2015), and the Transformer (2017).
-Each saw the same Korean-English sentence pairs of the built-in corpus, in batches of the same size, for
-{result["steps"]:,} updates with the same optimiser, and was scored on sentences none of them had seen. Made by
-`python benchmarks/three_generations.py --docs`, here on: {result["device"]}, torch {result["torch"].split("+")[0]}.
+Three encoder-decoders trained on the same Korean-English pairs of the [built-in corpus](corpus.md), with batches of the
+same size, {result["steps"]:,} updates and the same optimizer: one that compresses a sentence into one vector (2014),
+one with additive attention over all encoder states (2015), and the Transformer (2017).
+`python benchmarks/three_generations.py --docs` trains and scores them, and writes
+[`benchmarks/results/three_generations.json`](../benchmarks/results/three_generations.json) and this page. One run each,
+on: {result["device"]}, torch {result["torch"].split("+")[0]}.
 
-## What they cost
+## Cost
 
 {found["models"]}
 
-Tokens a second are target tokens while training. A recurrent layer must finish one word before it can begin the next;
-attention sees all of them at once. [How that grows with the length](recurrent-versus-attention.md) is measured apart.
+Tokens per second are target tokens in training. A recurrent layer processes one token after another; attention
+processes all of them at once. [recurrent-versus-attention.md](recurrent-versus-attention.md) measures how both grow
+with the length.
 
-## How good they are
+## Quality
 
-The share of translations that are exactly an accepted answer, in percent. [corpus.md](corpus.md) explains the sets.
+Exact match with an accepted answer, in percent, on [held-out sets](corpus.md#held-out-sets):
 
 {found["sets"]}
 
-{_reading(result)}
+{_by_length(result)}
 
-## By the length of the sentence
-
-chrF on new sentences (T1) and on sentences one clause deeper than any in training (T5), by the number of words in the
-source.
-
-{found["lengths"]}
-
-## One sentence
+## Attention
 
 {_quoted(result)}
 
@@ -79,6 +74,19 @@ source.
 
 {maps}
 """
+
+
+def _by_length(result: Result) -> str:
+    """chrF of the longest sources, new and one clause deeper, in the order of the tables."""
+    sets = [row["sets"] for row in result["models"].values()]
+    name = {key.split()[0]: key for key in sets[0]}
+    groups = {key: [row[name[key]]["by_length"][-1] for row in sets] for key in ("T1", "T5")}
+    scores = {key: " / ".join(f"{score:.1f}" for *_, score in group) for key, group in groups.items()}
+    words = groups["T1"][0][0].replace("-", " to ")
+    return (
+        f"On sources of {words} words, in the same order, chrF is {scores['T1']} on new sentences (T1) "
+        f"and {scores['T5']} one clause deeper (T5)."
+    )
 
 
 def _quoted(result: Result) -> str:
@@ -119,14 +127,6 @@ def _lengths(result: Result) -> str:
                 scores = (row["sets"][name]["by_length"][place][2] for row in models.values())
                 rows.append([f"{name}, {label} words", f"{count:,}", *(f"{score:.1f}" for score in scores)])
     return table(["set", "sentences", *models], rows)
-
-
-def _reading(result: Result) -> str:
-    """The order of the three, as it came out."""
-    scores = {name: next(iter(row["sets"].values()))["exact"] for name, row in result["models"].items()}
-    ranked = sorted(scores, key=lambda name: -scores[name])
-    listed = ", then ".join(f"{name} ({scores[name]:.1f})" for name in ranked)
-    return f"On new sentences the order is: {listed}."
 
 
 def _slug(name: str) -> str:
