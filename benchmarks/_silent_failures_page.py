@@ -17,6 +17,8 @@ from heedful import core
 
 PAGE = """# Twelve silent failures
 
+[한국어](ko/silent-failures.md)
+
 Most of these mistakes raise no error: a model trains, answers, and is wrong. Each is a test in
 `tests/test_silent_failures.py`, over every wiring of the core. The table shows a run of each on torch.nn {torch} and on
 Heedful with the same weights. Where torch.nn lacks the part, the code that many tutorials use is run instead ("common

@@ -17,7 +17,7 @@ from test_layering import ORDER
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(heedful.__file__).parent
 PAGE = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
-PAGES = [*sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("*.md"))]
+PAGES = [*sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/ko").glob("*.md")), *sorted(ROOT.glob("*.md"))]
 LAYERS = [name for name in ORDER if name.isalpha()]
 NAME = re.compile(rf"(?:heedful\.)?(?:{'|'.join(LAYERS)})(?!\.py$)(?:\.\w+)+")
 FILE = re.compile(r"[\w./-]+/[\w.-]*|[\w-]+\.(?:py|c|md)")
@@ -49,7 +49,7 @@ def test_every_name_exists(name: str) -> None:
     resolve(name)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_name_of_the_package_on_other_pages_exists(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     names = set(re.findall(r"\bheedful(?:\.[a-zA-Z]\w*)+", text))

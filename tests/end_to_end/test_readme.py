@@ -12,6 +12,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 READMES = ("README.md", "README.ko.md")
+KOREAN = {"README.md": "README.ko.md"} | {
+    f"docs/{path.name}": f"docs/ko/{path.name}" for path in sorted((ROOT / "docs/ko").glob("*.md"))
+}
 BUILDING = "docs/build-a-model.md"
 EXAMPLES = [
     pytest.param(code, id=f"{name}-{number}")
@@ -52,6 +55,23 @@ def test_every_link_leads_somewhere(page: str) -> None:
     folder = (ROOT / page).parent
     missing = [link for link in links if not link.startswith("http") and not (folder / link).exists()]
     assert not missing
+
+
+@pytest.mark.parametrize("english", KOREAN)
+def test_a_korean_page_shows_the_same_code(english: str) -> None:
+    """But for the comments in it."""
+    pages = [(ROOT / name).read_text(encoding="utf-8") for name in (english, KOREAN[english])]
+    blocks = [re.findall(r"^```(\w*)\n(.*?)^```", page, re.S | re.M) for page in pages]
+    first, second = [[(kind, re.sub(r" *# .*", "", code)) for kind, code in found] for found in blocks]
+    assert first == second
+
+
+@pytest.mark.parametrize("english", KOREAN)
+def test_a_page_and_its_korean_page_link_to_each_other(english: str) -> None:
+    for name, other in ((english, KOREAN[english]), (KOREAN[english], english)):
+        top = (ROOT / name).read_text(encoding="utf-8").partition("\n## ")[0]
+        links = re.findall(r"\[(?:한국어|English)\]\(([^)]+)\)", top)
+        assert [((ROOT / name).parent / link).resolve() for link in links] == [ROOT / other]
 
 
 @pytest.mark.parametrize("name", [*READMES, "CONTRIBUTING.md"])
