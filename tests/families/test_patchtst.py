@@ -102,7 +102,7 @@ def test_mixed_channels_read_each_other() -> None:
     assert model(series).shape == (2, 7, 3)
     assert model.encode(series).shape == (2, 1, 9, 20)
     assert (model(series) - model(other))[..., :2].abs().min() > 1e-6
-    with pytest.raises(ValueError, match=r"\(B, 30, 3\) here, not torch.float64 of \(2, 30, 2\)"):
+    with pytest.raises(ValueError, match=r"\(B, 30, 3\), not torch.float64 of \(2, 30, 2\)"):
         model(series[..., :2])
 
 
