@@ -191,7 +191,7 @@ class RecurrentDecoder(nn.Module):
             raise ValueError("a recurrent decoder takes no positions: it counts its steps itself")
         inputs = self._begin(self.dropout(x), memory, keep, memory_keep, cache)
         steps = list(self._steps(inputs))
-        states = torch.stack([after for _, after, _ in steps], dim=1)
+        states = torch.stack([state for _, state, _ in steps], dim=1)
         contexts = torch.stack([context for _, _, context in steps], dim=1)
         if cache is not None:
             cache.state, cache.prepared = states[:, -1], inputs.prepared
@@ -228,11 +228,11 @@ class RecurrentDecoder(nn.Module):
         for t in range(x.shape[1]):
             queries = state.reshape(rows, -1, state.shape[-1])
             context = self.attention(queries, inputs.prepared, inputs.real).reshape(x.shape[0], -1)
-            after = self.cell(torch.cat([x[:, t], context], dim=-1), state)
+            new_state = self.cell(torch.cat([x[:, t], context], dim=-1), state)
             if inputs.target_real is not None:
-                after = torch.where(inputs.target_real[:, t, None], after, state)
-            yield state, after, context
-            state = after
+                new_state = torch.where(inputs.target_real[:, t, None], new_state, state)
+            yield state, new_state, context
+            state = new_state
 
 
 def _real(keep: Padded, x: Tensor, past: int = 0) -> Tensor | None:
