@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 CONSTRAINTS := constraints.txt
 
-.PHONY: demo test browser lint format bench docs clean
+.PHONY: demo test browser lint format bench docs reference clean
 
 demo: .venv/installed
 	$(BIN)/heedful demo --out runs/demo
@@ -50,6 +50,10 @@ docs: .venv/installed-bench
 	$(BIN)/python benchmarks/parity.py --docs
 	$(BIN)/python benchmarks/core.py --docs
 	$(BIN)/python benchmarks/recurrent.py --docs
+
+# docs/reference/ is generated from the docstrings, the settings and the commands.
+reference: .venv/installed-dev
+	$(BIN)/python docs/build_reference.py
 
 clean:
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

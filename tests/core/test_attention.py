@@ -291,7 +291,7 @@ def test_wrong_shapes_are_named() -> None:
     bound = prepare_mask(causal(), Grid(B, 4, 4, 0, query.device), dtype=query.dtype)
     with pytest.raises(ValueError, match="for 3 rows of 4 queries and 4 keys, but there are 3 rows of 5 and 5"):
         attend(query, key, value, keep=bound)
-    with pytest.raises(ValueError, match="carries its bias already"):
+    with pytest.raises(ValueError, match="already contains its bias"):
         attend(query[:, :, :4], key[:, :, :4], value[:, :, :4], keep=bound, bias=torch.zeros(4, 4))
     with pytest.raises(ValueError, match=r"bias of shape \(4, 5\) does not fit 3 rows of 5 queries and 5 keys"):
         attend(query, key, value, bias=torch.zeros(4, 5))
@@ -303,9 +303,9 @@ def test_wrong_shapes_are_named() -> None:
 def test_what_may_mean_two_things_is_refused() -> None:
     attention, x = MultiHeadAttention(D, H), torch.randn(5, 5, D)
     square = torch.ones(5, 5, dtype=torch.bool)
-    with pytest.raises(ValueError, match="may mean two things"):
+    with pytest.raises(ValueError, match="is ambiguous here"):
         attention(x, keep=causal() & square)
-    with pytest.raises(ValueError, match="keep says which tokens are real"):
+    with pytest.raises(ValueError, match="keep states which tokens are real"):
         attention(torch.randn(10, 3, D), x, keep=causal())  # two beams for each row of the memory
 
 

@@ -128,7 +128,7 @@ def test_a_padded_cache_must_be_told_its_padding_again(capacity: int | None) -> 
     model, ids, keep = decoder_only(), tokens(), layout("left")
     cache = model.new_cache(capacity)
     model(ids[:, :4], cover(keep, 4, cache), cache=cache)
-    with pytest.raises(ValueError, match="give it at every step, for all keys, old and new"):
+    with pytest.raises(ValueError, match="pass it at every step, for all keys, old and new"):
         model(ids[:, 4:5], cache=cache)
     with pytest.raises(ValueError, match=r"covers 1 keys, but there are \d+; with a cache, keep covers all keys"):
         model(ids[:, 4:5], keep[:, 4:5], cache=cache)
@@ -139,12 +139,12 @@ def test_a_full_cache_says_so_and_a_reset_one_starts_anew() -> None:
     model, ids, keep = decoder_only("learned"), tokens(), layout("left")
     cache = FixedKVCache(8)
     model(ids, keep, cache=cache)
-    with pytest.raises(ValueError, match="room for 8 tokens and holds 8; 1 more do not fit"):
+    with pytest.raises(ValueError, match="capacity of 8 tokens and holds 8; 1 more do not fit"):
         model(ids[:, :1], keep, cache=cache)
     cache.reset()
     assert int(cache.length) == 0
     close(model(ids[:, :5], cache=cache), model(ids[:, :5]))
-    with pytest.raises(ValueError, match="capacity is 0"):
+    with pytest.raises(ValueError, match="must be at least 1, not 0"):
         FixedKVCache(0)
 
 
@@ -244,7 +244,7 @@ def test_a_reset_cache_forgets_even_nan() -> None:
         pair[0].fill_(torch.nan)
     cache.reset()
     close(model(ids[:, :3], cache=cache), model(ids[:, :3]))
-    with pytest.raises(ValueError, match="holds 3 rows, but 2 come in"):
+    with pytest.raises(ValueError, match="has 3 rows, but the input has 2"):
         model(ids[:2, :3], cache=cache)
 
 
@@ -254,7 +254,7 @@ def test_beams_must_say_which_sentences_they_keep() -> None:
     cache, ids = model.new_cache(), tokens(6, 4)
     model.decode(ids[:, :3], memory, None, cache)
     rows = torch.tensor([0, 1])
-    with pytest.raises(ValueError, match="6 rows share 3 rows of memory; give memory_rows"):
+    with pytest.raises(ValueError, match="6 rows share 3 rows of memory; pass memory_rows"):
         cache.select(rows)
     cache.select(rows, memory_rows=torch.tensor([0]))
     close(model.decode(ids[rows, 3:], memory[:1], None, cache), model.decode(ids[rows], memory[:1])[:, 3:])
@@ -264,9 +264,9 @@ def test_what_a_cache_cannot_know_is_refused() -> None:
     model, ids = decoder_only("rotary"), tokens()
     cache = KVCache()
     model(ids[:, :3], cache=cache, positions=torch.arange(10, 13))
-    with pytest.raises(ValueError, match="positions were given at an earlier step"):
+    with pytest.raises(ValueError, match="positions were passed at an earlier step"):
         model(ids[:, 3:], cache=cache)
-    with pytest.raises(ValueError, match="only a causal mask hides"), torch.no_grad():
+    with pytest.raises(ValueError, match="needs a causal mask"), torch.no_grad():
         decoder_only(mask=window(3))(ids, cache=FixedKVCache(8))
     with pytest.raises(ValueError, match="hand it to the Decoder"):
         encoder_layer()(torch.zeros(1, 2, D), cache=KVCache())

@@ -109,7 +109,7 @@ def test_patches_are_counted(length: int, wanted: int) -> None:
 
 
 def test_the_newest_steps_are_never_dropped_in_silence() -> None:
-    with pytest.raises(ValueError, match=r"8 steps .* without losing the newest; give 6 or 9"):
+    with pytest.raises(ValueError, match=r"8 steps .* without losing the newest; pass 6 or 9"):
         SeriesEmbedding(D)(torch.zeros(1, 8, 1))
 
 
@@ -127,14 +127,14 @@ def patches() -> PatchEmbedding:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: words()(torch.tensor([[0, 5]])), ValueError, "token ids go from 0 to 4 here, but 5"),
-        (lambda: words()(torch.tensor([[0, -1]])), ValueError, "but -1 was given"),
+        (lambda: words()(torch.tensor([[0, 5]])), ValueError, "token ids must be from 0 to 4, but one is 5"),
+        (lambda: words()(torch.tensor([[0, -1]])), ValueError, "but one is -1"),
         (lambda: words()(torch.zeros(1, 2)), TypeError, r"integers of shape \(B, T\), not torch.float32"),
         (lambda: words()(torch.tensor([1])), TypeError, r"of shape \(1,\)"),
         (lambda: words()(IDS, segments=IDS), ValueError, "no segments; build it with n_segments"),
-        (lambda: TokenEmbedding(5, D, n_segments=1)(IDS, segments=IDS), ValueError, "segments go .* but 1 was given"),
+        (lambda: TokenEmbedding(5, D, n_segments=1)(IDS, segments=IDS), ValueError, "segments must be .* but one is 1"),
         (lambda: PatchEmbedding(D, image_size=10, patch_size=4), ValueError, "10 x 10 cannot be cut .* 4 x 4"),
-        (lambda: patches()(PIXELS[:, :1]), ValueError, r"\(B, 3, 8, 8\) here, not \(1, 1, 8, 8\)"),
+        (lambda: patches()(PIXELS[:, :1]), ValueError, r"\(B, 3, 8, 8\), not \(1, 1, 8, 8\)"),
         (lambda: patches()(PIXELS.byte()), ValueError, "uint8"),
         (lambda: patches()(PIXELS, padding([1])), ValueError, "neither padding nor segments"),
         (lambda: SeriesEmbedding(D, stride=0), ValueError, "stride=0 must be at least 1"),
@@ -143,7 +143,7 @@ def patches() -> PatchEmbedding:
             ValueError,
             "5 steps cannot be cut into patches of 6 every 3",
         ),
-        (lambda: SeriesEmbedding(D)(torch.zeros(1, 30)), ValueError, r"\(B, length, 1\) here, not \(1, 30\)"),
+        (lambda: SeriesEmbedding(D)(torch.zeros(1, 30)), ValueError, r"\(B, length, 1\), not \(1, 30\)"),
         (lambda: SeriesEmbedding(D)(torch.zeros(1, 30, 2)), ValueError, r"not \(1, 30, 2\)"),
     ],
 )

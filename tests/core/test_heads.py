@@ -38,7 +38,7 @@ def test_vocabulary_logits_are_a_product_with_the_table(x: Tensor) -> None:
     close(head(x), head.transform(x) * 0.5 @ head.weight.T + head.bias)
     table = nn.Embedding(V, D).double()
     close(VocabularyHead(D, V, table=table)(x), x @ table.weight.T)
-    with pytest.raises(ValueError, match="cannot give 5 logits"):
+    with pytest.raises(ValueError, match="5 logits of width 16 need"):
         VocabularyHead(D, 5, table=table)
 
 
@@ -57,7 +57,7 @@ def test_a_token_is_counted_among_the_real_ones_even_beside_nan(x: Tensor) -> No
     assert torch.equal(Token(2)(x), x[:, 2])
     found = Token(1)(x.masked_fill(~KEEP[..., None], torch.nan), padding(KEEP))
     assert torch.equal(found, torch.stack([x[0, 1], x[1, 3], torch.zeros_like(x[2, 0])]))
-    with pytest.raises(ValueError, match="counted from 0, but the place is -1"):
+    with pytest.raises(ValueError, match="the index of a token is at least 0, not -1"):
         Token(-1)
 
 

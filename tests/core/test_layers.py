@@ -33,7 +33,7 @@ def test_activations_by_name_are_their_formulas(name: str) -> None:
 
 
 def test_an_unknown_activation_names_the_known() -> None:
-    with pytest.raises(ValueError, match="unknown activation 'swish'; known: relu, gelu, gelu_tanh, silu"):
+    with pytest.raises(ValueError, match="unknown activation 'swish'; choose one of relu, gelu, gelu_tanh, silu"):
         core.FeedForward(D, 8, activation="swish")
 
 

@@ -67,7 +67,7 @@ def test_masks_join_with_tensors_from_either_side() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: as_mask(torch.ones(4, 4)), TypeError, "must be boolean.*float32.*given as bias="),
+        (lambda: as_mask(torch.ones(4, 4)), TypeError, "must be boolean.*float32.*pass numbers .* as bias="),
         (lambda: as_mask(torch.ones(4, 4, dtype=torch.long)), TypeError, "must be boolean.*int64"),
         (lambda: causal() & torch.ones(4, 4, dtype=torch.uint8), TypeError, "must be boolean.*uint8"),
         (lambda: as_mask(torch.ones(2, 4, 4, dtype=torch.bool)), ValueError, r"not \(2, 4, 4\).*mask\[:, None\]"),
@@ -77,11 +77,11 @@ def test_masks_join_with_tensors_from_either_side() -> None:
         (lambda: padding(torch.tensor([2.0, 3.0])), TypeError, "float32 tensor of shape"),
         (lambda: padding(torch.tensor([True, False])), TypeError, "bool tensor of shape"),
         (lambda: padding([3, -1]), ValueError, r"cannot be negative: \(3, -1\)"),
-        (lambda: padding(RIGHT, lengths=[3]), ValueError, "1 lengths are given for 2 rows"),
-        (lambda: padding(RIGHT, lengths=[3, 3]), ValueError, r"lengths \(3, 3\) do not say what the padding mask says"),
-        (lambda: padding(LEFT, lengths=[3, 4]), ValueError, "they are for padding at the end"),
-        (lambda: padding(LEFT, at_the_end=True), ValueError, "said to be real at first and padding at the end"),
-        (lambda: window(0), ValueError, "from 1, not 0"),
+        (lambda: padding(RIGHT, lengths=[3]), ValueError, "each of the 2 rows of padding, not 1"),
+        (lambda: padding(RIGHT, lengths=[3, 3]), ValueError, r"lengths=\(3, 3\) differ from the padding mask"),
+        (lambda: padding(LEFT, lengths=[3, 4]), ValueError, "lengths are for padding at the end"),
+        (lambda: padding(LEFT, at_the_end=True), ValueError, "has padding before a real key"),
+        (lambda: window(0), ValueError, "at least 1, not 0"),
     ],
 )
 def test_what_is_no_mask_is_refused_in_words(make: Any, error: type[Exception], words: str) -> None:
@@ -113,7 +113,7 @@ def test_a_model_refuses_what_is_no_padding_in_words(keep: Any) -> None:
     with pytest.raises(TypeError, match="boolean"):
         decoder_only()(ids, keep)
     for mask in (causal(), window(2), torch.ones(1, 1, 4, 4, dtype=torch.bool)):
-        with pytest.raises(ValueError, match="keep says which tokens are real"):
+        with pytest.raises(ValueError, match="keep states which tokens are real"):
             decoder_only()(ids, mask)
 
 

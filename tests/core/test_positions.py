@@ -64,7 +64,7 @@ def test_sinusoids_have_no_end_and_take_any_position() -> None:
     encoded = scheme.embed(torch.zeros(2, 3, 6, dtype=torch.float64), pos)
     wanted = [[[sinusoid(p, i, 6) for i in range(6)] for p in row] for row in pos.tolist()]
     close(encoded, torch.tensor(wanted, dtype=torch.float64))
-    with pytest.raises(ValueError, match="unknown sinusoidal layout 'half'; known: interleaved, halves"):
+    with pytest.raises(ValueError, match="unknown sinusoidal layout 'half'; choose interleaved or halves"):
         core.Sinusoidal(6, layout="half")
 
 
@@ -74,7 +74,7 @@ def test_learned_positions_start_after_the_offset() -> None:
     assert torch.equal(scheme.embed(torch.zeros(2, 2, 3), pos), scheme.weight[pos + 2])
     assert scheme.weight.shape == (7, 3)
     for wrong in (5, -1):
-        with pytest.raises(ValueError, match=f"positions go from 0 to 4 here, but {wrong} was given"):
+        with pytest.raises(ValueError, match=f"positions must be from 0 to 4, but one is {wrong}"):
             scheme.embed(torch.zeros(1, 2, 3), torch.tensor([2, wrong]))
 
 
@@ -89,7 +89,7 @@ def test_a_longer_input_than_learned_is_refused_with_and_without_cache() -> None
         model(tokens(1, 1), cache=cache)
     fixed = model.new_cache(40)
     model(tokens(1, 32), cache=fixed)
-    with pytest.raises(ValueError, match="0 to 31 here, but 32 was given"):
+    with pytest.raises(ValueError, match="0 to 31, but one is 32"):
         model(tokens(1, 1), cache=fixed)
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from heedful.core import AdditiveAttention, NoAttention, RecurrentEncoder
-from heedful.core.recurrent import both_ends
+from heedful.core.recurrent import final_states
 
 NAMES = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
@@ -31,10 +31,10 @@ def test_the_encoder_is_torchs_bidirectional_gru_over_packed_rows(n_layers: int)
     real = layout("right")
     got = ours(x, real)
     close(got, wanted)
-    close(both_ends(got, real), torch.cat([last[-2], last[-1]], dim=-1))
+    close(final_states(got, real), torch.cat([last[-2], last[-1]], dim=-1))
     whole = ours(x)
     close(whole, theirs(x)[0])
-    close(both_ends(whole, None), torch.cat(list(theirs(x)[1][-2:]), dim=-1))
+    close(final_states(whole, None), torch.cat(list(theirs(x)[1][-2:]), dim=-1))
 
 
 def test_additive_attention_is_bahdanaus_formula() -> None:
@@ -61,7 +61,7 @@ def test_without_attention_every_step_is_given_the_same_vector() -> None:
     context = reader(torch.randn(3, 4, D), reader.prepare(memory, real), real)
     for row, length in enumerate([5, 8, 2]):
         close(context[row], torch.cat([memory[row, length - 1, :3], memory[row, 0, 3:]]).expand(4, -1))
-    with pytest.raises(ValueError, match="no attention, so there are no weights"):
+    with pytest.raises(ValueError, match="no attention, so it has no attention weights"):
         reader.weights(torch.randn(3, 4, D), (), real)
 
 
@@ -69,7 +69,7 @@ def test_without_attention_every_step_is_given_the_same_vector() -> None:
 @torch.no_grad()
 def test_a_sentence_is_decoded_by_the_gru_equations(attention: bool) -> None:
     model, source, target = recurrent(attention=attention), tokens(1, 5), tokens(1, 4)
-    memory, decoder, reader = model.encode(source), model.decoder, cast("AdditiveAttention", model.decoder.reader)
+    memory, decoder, reader = model.encode(source), model.decoder, cast("AdditiveAttention", model.decoder.attention)
     cell, ends = decoder.cell, torch.cat([memory[0, -1, :D], memory[0, 0, D:]])
     state, logits = torch.tanh(decoder.start(ends)), []
     for x in model.target_embedding(target)[0][0]:
@@ -129,6 +129,6 @@ def test_the_weights_of_each_step_can_be_had() -> None:
     assert weights.shape == (3, 1, 4, 8)
     close(weights.sum(-1), torch.ones(3, 1, 4, dtype=torch.float64))
     assert not weights.masked_select(~source_keep[:, None, None]).any()
-    state = torch.tanh(model.decoder.start(both_ends(memory, source_keep)))
-    reader = model.decoder.reader
+    state = torch.tanh(model.decoder.start(final_states(memory, source_keep)))
+    reader = model.decoder.attention
     close(weights[:, :, 0], reader.weights(state[:, None], reader.prepare(memory, source_keep), source_keep))

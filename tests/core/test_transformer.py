@@ -188,7 +188,7 @@ def test_a_source_of_patches_is_read_under_its_own_padding() -> None:
 
 
 def test_a_decoder_that_reads_a_memory_says_so_when_there_is_none() -> None:
-    with pytest.raises(ValueError, match="read a memory: give one"):
+    with pytest.raises(ValueError, match="need a memory; pass one"):
         encoder_decoder().decoder(torch.zeros(1, 2, D, dtype=torch.float64))
 
 
@@ -197,5 +197,5 @@ def test_padding_before_a_sentence_takes_no_learned_position() -> None:
     model, ids = decoder_only("learned"), tokens(1, 40)
     keep = torch.arange(40)[None] >= 10
     close(model(ids, keep)[:, 10:], model(ids[:, 10:]))
-    with pytest.raises(ValueError, match="learned positions go from 0 to 31"):
+    with pytest.raises(ValueError, match="learned positions must be from 0 to 31"):
         model(ids, torch.arange(40)[None] >= 2)

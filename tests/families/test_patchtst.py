@@ -102,7 +102,7 @@ def test_mixed_channels_read_each_other() -> None:
     assert model(series).shape == (2, 7, 3)
     assert model.encode(series).shape == (2, 1, 9, 20)
     assert (model(series) - model(other))[..., :2].abs().min() > 1e-6
-    with pytest.raises(ValueError, match=r"\(B, 30, 3\) here, not torch.float64 of \(2, 30, 2\)"):
+    with pytest.raises(ValueError, match=r"\(B, 30, 3\), not torch.float64 of \(2, 30, 2\)"):
         model(series[..., :2])
 
 
@@ -210,10 +210,10 @@ def test_it_learns_waves() -> None:
 @pytest.mark.parametrize(
     ("series", "message"),
     [
-        (torch.zeros(1, 30), r"\(B, 30, channels\) here, not torch.float32 of \(1, 30\)"),
+        (torch.zeros(1, 30), r"\(B, 30, channels\), not torch.float32 of \(1, 30\)"),
         (torch.zeros(1, 30, 1, dtype=torch.long), "not torch.int64"),
-        (torch.zeros(1, 31, 1), "reads 30 steps, not 31; give the newest"),
-        (torch.zeros(1, 29, 1), "reads 30 steps, not 29; .* before a shorter one"),
+        (torch.zeros(1, 31, 1), "reads 30 steps, not 31; pass the newest"),
+        (torch.zeros(1, 29, 1), "reads 30 steps, not 29; .* pad a shorter one"),
     ],
 )
 def test_other_series_are_refused(series: Tensor, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Every part of the Transformer, and nothing but torch under it. Each line exports a public name."""
+"""Every part of the Transformer. The core imports only torch. Each line exports a public name."""
 
 from .attention import DotProduct as DotProduct
 from .attention import attend as attend

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention, fused and written out.
+"""Scaled dot-product attention: `attend` runs the fused kernel, `attention_weights` computes the formula.
 
 Shapes: B batch, H heads, G key/value heads, Tq queries, Tk keys, K head width, D d_model.
 """
@@ -16,7 +16,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from .mask_preparation import Keep, PreparedMask, prepare_mask
 from .masks import Grid, as_mask
 
-Rotate = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]  # queries and keys, turned by their positions
+Rotate = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]  # rotates queries and keys by their positions
 
 # cuDNN's kernel is fast over long rows, but with a mask its gradients may be NaN (pytorch/pytorch#196678).
 WITHOUT_CUDNN = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
@@ -32,17 +32,22 @@ def attend(
     scale: float | None = None,
     dropout: float = 0.0,
 ) -> Tensor:
-    """softmax(q kᵀ · scale + bias) v over the keys that `keep` allows: (B, H, Tq, K).
+    """Compute softmax(q kᵀ · scale + bias) v with the fused kernel: (B, H, Tq, K).
 
-    The scale is 1/√K unless given. A query that may see nothing gives zero. Padding speaks of keys: what
-    stands in them is never read. Queries are the caller's; under causal() a query that is itself padding
-    gets a row that nobody should read.
+    Args:
+        query, key, value: (B, H, Tq, K), (B, G, Tk, K) and (B, G, Tk, K); G divides H.
+        keep: Which query may attend to which key. The values of padded keys are never read, not even NaN.
+        bias: Added to the scaled scores; broadcasts to (B, H, Tq, Tk).
+        scale: 1/√K by default.
+        dropout: Probability of dropping an attention weight.
+
+    A query that may see no key gives zero. Under causal() the output of a query that is itself padding is undefined.
     """
-    mask, key, value = _prepared(query, key, value, keep, bias)
+    mask, key, value = _prepare(query, key, value, keep, bias)
     if mask.unpad_index is not None:
-        query, key, value = (_moved(part, mask.unpad_index[0]) for part in (query, key, value))
+        query, key, value = (_permute_tokens(tensor, mask.unpad_index[0]) for tensor in (query, key, value))
     with sdpa_kernel(WITHOUT_CUDNN) if query.is_cuda and mask.additive is not None else nullcontext():
-        mixed = F.scaled_dot_product_attention(
+        output = F.scaled_dot_product_attention(
             query,
             key,
             value,
@@ -53,10 +58,10 @@ def attend(
             enable_gqa=query.shape[1] != key.shape[1],
         )
     if query.is_cuda and not torch.compiler.is_compiling():
-        mixed = _Laid.apply(mixed)  # type: ignore[no-untyped-call]  # torch's
+        output = _KeepGradientLayout.apply(output)  # type: ignore[no-untyped-call]  # torch's
     if mask.unpad_index is not None:
-        mixed = _moved(mixed, mask.unpad_index[1])
-    return mixed if mask.fully_masked is None else torch.where(mask.fully_masked, 0.0, mixed)
+        output = _permute_tokens(output, mask.unpad_index[1])
+    return output if mask.fully_masked is None else torch.where(mask.fully_masked, 0.0, output)
 
 
 def attention_weights(
@@ -67,11 +72,11 @@ def attention_weights(
     bias: Tensor | None = None,
     scale: float | None = None,
 ) -> Tensor:
-    """What `attend` multiplies the values with, written out: (B, H, Tq, Tk), each row a distribution.
+    """Compute the weights that `attend` applies to the values: (B, H, Tq, Tk), each row a distribution.
 
-    A row that may see nothing is all zero.
+    The arguments are those of `attend`. The row of a query that may see no key is zero.
     """
-    mask, key, _ = _prepared(query, key, key, keep, bias)
+    mask, key, _ = _prepare(query, key, key, keep, bias)
     key = key.repeat_interleave(query.shape[1] // key.shape[1], dim=1)  # (B, H, Tk, K)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = (query * scale) @ key.transpose(-2, -1)  # (B, H, Tq, Tk)
@@ -82,15 +87,15 @@ def attention_weights(
         scores = scores + mask.bias
     if allowed is not None:
         scores = scores.masked_fill(~allowed, -torch.inf)
-    blind = (scores == -torch.inf).all(dim=-1, keepdim=True)
-    return scores.masked_fill(blind, 0.0).softmax(dim=-1).masked_fill(blind, 0.0)
+    fully_masked = (scores == -torch.inf).all(dim=-1, keepdim=True)
+    return scores.masked_fill(fully_masked, 0.0).softmax(dim=-1).masked_fill(fully_masked, 0.0)
 
 
-class _Laid(torch.autograd.Function):
-    """The value itself; its gradient comes back in the value's own memory layout.
+class _KeepGradientLayout(torch.autograd.Function):
+    """The identity, whose gradient has the memory layout of the value.
 
-    cuDNN's backward pass plans once for each shape, and takes every later gradient as laid out like the first one:
-    another layout gives wrong numbers, silently (torch 2.11).
+    cuDNN plans its backward pass once per shape and assumes that every later gradient has the layout of the first.
+    With another layout its results are wrong, without an error (torch 2.11).
     """
 
     @staticmethod
@@ -102,22 +107,22 @@ class _Laid(torch.autograd.Function):
         ctx.strides = output.stride()
 
     @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> Tensor:
-        if slope.stride() == ctx.strides:
-            return slope
-        return slope.new_empty_strided(slope.shape, ctx.strides).copy_(slope)
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        if gradient.stride() == ctx.strides:
+            return gradient
+        return gradient.new_empty_strided(gradient.shape, ctx.strides).copy_(gradient)
 
 
-def _moved(x: Tensor, order: Tensor) -> Tensor:
-    """The tokens of (B, H, T, K) in another order, (B, T)."""
+def _permute_tokens(x: Tensor, order: Tensor) -> Tensor:
+    """Reorder the tokens of x (B, H, T, K) by the indices `order` (B, T)."""
     rows = torch.arange(order.shape[0], device=order.device)[:, None]
     return x.transpose(1, 2)[rows, order].transpose(1, 2)
 
 
-def _prepared(
+def _prepare(
     query: Tensor, key: Tensor, value: Tensor, keep: Keep, bias: Tensor | None
 ) -> tuple[PreparedMask, Tensor, Tensor]:
-    """The mask prepared for these lengths, and keys and values with nothing left where nobody may look."""
+    """Return the mask prepared for these lengths, and keys and values with zeros where no query may look."""
     _check_shapes(query, key, value)
     if isinstance(keep, PreparedMask):
         keep.check(query, key)
@@ -135,22 +140,22 @@ def _prepared(
 
 
 def _check_shapes(query: Tensor, key: Tensor, value: Tensor) -> None:
-    def refuse(wanted: str) -> ValueError:
+    def error(expected: str) -> ValueError:
         return ValueError(
-            f"attention takes {wanted}; got query {tuple(query.shape)}, key {tuple(key.shape)}, "
+            f"attention takes {expected}; got query {tuple(query.shape)}, key {tuple(key.shape)}, "
             f"value {tuple(value.shape)}"
         )
 
     if not query.dim() == key.dim() == value.dim() == 4:
-        raise refuse("(B, heads, T, K) tensors")
+        raise error("(B, heads, T, K) tensors")
     if query.shape[-1] != key.shape[-1] or key.shape[:3] != value.shape[:3] or query.shape[0] != key.shape[0]:
-        raise refuse("one batch, one head width, and as many values as keys")
+        raise error("one batch, one head width, and as many values as keys")
     if query.shape[1] % key.shape[1]:
-        raise refuse("key/value heads that the query heads can share evenly")
+        raise error("key/value heads that the query heads can share evenly")
 
 
 class DotProduct(nn.Module):
-    """`attend` as a module, so that one can hook it: whoever wants to look asks `weights` with the same inputs."""
+    """`attend` as a module that hooks can observe: `weights` takes the inputs of `forward`."""
 
     def __init__(self, *, scale: float | None = None, dropout: float = 0.0) -> None:
         super().__init__()
@@ -164,12 +169,11 @@ class DotProduct(nn.Module):
     def weights(
         self, query: Tensor, key: Tensor, value: Tensor, keep: PreparedMask, *, heads: Sequence[int] | None = None
     ) -> Tensor:
-        """The attention weights of the heads asked for: (B, H, Tq, Tk), before dropout."""
+        """Return the attention weights of the selected heads, or of all: (B, H, Tq, Tk), before dropout."""
         if heads is not None:
             group = query.shape[1] // key.shape[1]
-            chosen = list(heads)
-            query, key = query[:, chosen], key[:, [head // group for head in chosen]]
-            keep = keep.heads(chosen)
+            query, key = query[:, list(heads)], key[:, [head // group for head in heads]]
+            keep = keep.heads(list(heads))
         return attention_weights(query, key, keep=keep, scale=self.scale)
 
     def extra_repr(self) -> str:

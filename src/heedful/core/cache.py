@@ -1,8 +1,8 @@
-"""What a decoder keeps from step to step, so that a new token costs one step and not the whole prefix.
+"""Key/value caches, so that a new token costs one step and not the whole prefix.
 
-The caller owns the cache and hands it to every call. It is addressed by layer index. Keys and values
-have the shape (B, G, T, K): B batch, G key/value heads, T tokens, K head width. A step writes its new
-keys in every layer (`append`), then the stack makes them part of what is held (`advance`).
+The caller owns the cache and passes it to every call. Keys and values have the shape (B, G, T, K): B batch,
+G key/value heads, T tokens, K head width. A step writes its new keys in every layer (`append`); then the stack
+makes them part of the cache (`advance`).
 """
 
 from collections.abc import Callable, Sequence
@@ -15,111 +15,112 @@ KeysValues = tuple[Tensor, Tensor]
 
 
 class Cache:
-    """The keys and values of the tokens so far, and those of the memory, computed once.
+    """The keys and values of the tokens so far, and those of the memory, which are computed once.
 
-    Nothing that an unfinished step left behind is ever read: `advance` alone makes it count.
+    What an unfinished step has written is never read: only `advance` makes it part of the cache.
     """
 
-    length: int | Tensor  # tokens held before this step: the slot of the next one
+    length: int | Tensor  # number of cached tokens: the slot of the next one
 
     def __init__(self) -> None:
-        self.padded = False  # keep was given, so every further step must be told which keys are real
-        self.given = False  # positions were given, so every further step must be told them
-        self.placed = False  # positions are not the slots
-        self._started = False  # a step has finished
+        self.padded = False  # keep was passed, so every further step needs it
+        self.given = False  # positions were passed, so every further step needs them
+        self.placed = False  # positions differ from the slots
+        self._started = False  # at least one step has finished
         self._layers: dict[int, KeysValues] = {}
         self._memory: dict[int, KeysValues] = {}
         self._positions: Tensor | None = None
 
     def begin(self, n_new: int) -> int:
-        """Start a step of n_new tokens: how many keys it will see."""
+        """Start a step of n_new tokens; return the number of keys it will see."""
         raise NotImplementedError
 
     def append(self, layer: int, key: Tensor, value: Tensor) -> KeysValues:
-        """Write new keys and values after those held; all of them come back."""
+        """Write new keys and values after the cached ones, and return all of them."""
         raise NotImplementedError
 
     def key_positions(self, new: Tensor | None) -> Tensor | None:
-        """The positions of the keys held and of the new ones: (Tk,) or (B, Tk); None while they are the slots."""
-        return None if new is None else self._place(new)
+        """Return the positions of cached and new keys, (Tk,) or (B, Tk); None while they are the slots."""
+        return None if new is None else self._append_positions(new)
 
-    def _place(self, new: Tensor) -> Tensor:
+    def _append_positions(self, new: Tensor) -> Tensor:
         raise NotImplementedError
 
     def advance(self, n_new: int, key_positions: Tensor | None, *, padded: bool, given: bool) -> None:
-        """Every layer has written: hold what was appended."""
+        """Make the appended keys part of the cache, after every layer has written them."""
         self.length += n_new
         self.padded, self.given, self.placed = padded, given, key_positions is not None
         self._started = True
 
     def memory(self, layer: int, compute: Callable[[], KeysValues]) -> KeysValues:
-        """The keys and values of the encoder's output, computed at the first call."""
+        """Return the keys and values of the encoder output, which the first call computes."""
         if layer not in self._memory:
             self._memory[layer] = compute()
         return self._memory[layer]
 
     @property
     def layers(self) -> dict[int, KeysValues]:
-        """What each layer holds; of a cache that grows, the first `length` slots."""
+        """The keys and values of each layer; in a growing cache, the first `length` slots are valid."""
         return self._layers
 
     @property
     def memories(self) -> dict[int, KeysValues]:
-        """The memory's keys and values in each layer that reads it."""
+        """The keys and values of the memory in each layer with cross-attention."""
         return self._memory
 
     @property
     def holds_memory(self) -> bool:
-        """Whether those were computed, in a step that finished."""
+        """True if a finished step has computed the keys and values of the memory."""
         return self._started and bool(self._memory)
 
     def reorder(self, rows: Tensor) -> None:
-        """Row i goes on from what row rows[i] held. The memory stays."""
+        """Replace row i by row rows[i], as beam search needs. The memory stays as it is."""
         self._layers = {
-            layer: (self._chosen(key, rows), self._chosen(value, rows)) for layer, (key, value) in self._layers.items()
+            layer: (self._select_rows(key, rows), self._select_rows(value, rows))
+            for layer, (key, value) in self._layers.items()
         }
-        if self._positions is not None and one_for_each_row(self._positions):
+        if self._positions is not None and differ_by_row(self._positions):
             self._positions = self._positions.index_select(0, rows)
 
-    def _chosen(self, held: Tensor, rows: Tensor) -> Tensor:
-        return held.index_select(0, rows)
+    def _select_rows(self, cached: Tensor, rows: Tensor) -> Tensor:
+        return cached.index_select(0, rows)
 
     def select(self, rows: Tensor, memory_rows: Tensor | None = None) -> None:
-        """Keep these rows only, and these of the memory (the same unless given)."""
+        """Keep only these rows, and these rows of the memory (by default the same)."""
         check_memory_rows(self._layers.get(0), self._memory.get(0), memory_rows)
         Cache.reorder(self, rows)
-        chosen = rows if memory_rows is None else memory_rows
+        memory_rows = rows if memory_rows is None else memory_rows
         self._memory = {
-            layer: (key.index_select(0, chosen), value.index_select(0, chosen))
+            layer: (key.index_select(0, memory_rows), value.index_select(0, memory_rows))
             for layer, (key, value) in self._memory.items()
         }
 
     def join(self, other: Self) -> None:
-        """The rows of another cache come after these, and its memory's after this one's. All end at the same slot."""
-        raise ValueError("only caches that grow can be joined; use KVCache")
+        """Append the rows of another cache and of its memory. All rows end at the same slot."""
+        raise ValueError("only growing caches can be joined; use KVCache")
 
     def drop(self, n: int) -> None:
-        """Forget the first n slots, which `keep` hides in every row."""
-        raise ValueError("only a cache that grows can drop what it holds; use KVCache")
+        """Remove the first n slots, which `keep` must hide in every row."""
+        raise ValueError("only a growing cache can remove slots; use KVCache")
 
 
-def check_memory_rows(held: Sequence[Tensor] | None, memory: Sequence[Tensor] | None, given: Tensor | None) -> None:
-    """Rows that share the memory's rows (beams) must say which of those they keep."""
-    if given is None and held and memory and held[0].shape[0] != memory[0].shape[0]:
+def check_memory_rows(cached: Sequence[Tensor] | None, memory: Sequence[Tensor] | None, rows: Tensor | None) -> None:
+    """Raise an error if beams share rows of the memory and `rows`, those of the memory to keep, are missing."""
+    if rows is None and cached and memory and cached[0].shape[0] != memory[0].shape[0]:
         raise ValueError(
-            f"{held[0].shape[0]} rows share {memory[0].shape[0]} rows of memory; give memory_rows, those to keep"
+            f"{cached[0].shape[0]} rows share {memory[0].shape[0]} rows of memory; pass memory_rows, those to keep"
         )
 
 
-def same_batch(held: Tensor, new: Tensor) -> None:
-    """Refuse rows other than those held."""
-    if held.shape[0] != new.shape[0]:
-        raise ValueError(f"the cache holds {held.shape[0]} rows, but {new.shape[0]} come in; make a new one")
+def check_same_batch(cached: Tensor, new: Tensor) -> None:
+    """Raise an error if the number of rows differs from that of the cache."""
+    if cached.shape[0] != new.shape[0]:
+        raise ValueError(f"the cache has {cached.shape[0]} rows, but the input has {new.shape[0]}; create a new cache")
 
 
-def stacked(above: Tensor, below: Tensor, dim: int, *, at_the_end: bool = False) -> Tensor:
-    """The rows of two tensors as one, zeros after the shorter along `dim`, or before it."""
-    longest = max(above.shape[dim], below.shape[dim])
+def concat_rows(first: Tensor, second: Tensor, dim: int, *, at_the_end: bool = False) -> Tensor:
+    """Concatenate the rows of two tensors; the shorter along `dim` gets zeros after it, or before it."""
+    longest = max(first.shape[dim], second.shape[dim])
 
     def padded(x: Tensor) -> Tensor:
         missing = longest - x.shape[dim]
@@ -128,25 +129,25 @@ def stacked(above: Tensor, below: Tensor, dim: int, *, at_the_end: bool = False)
         fill = x.new_zeros(*x.shape[:dim], missing, *x.shape[dim + 1 :])
         return torch.cat([fill, x] if at_the_end else [x, fill], dim=dim)
 
-    return torch.cat([padded(above), padded(below)])
+    return torch.cat([padded(first), padded(second)])
 
 
-def same_rows(held: Tensor, new: Tensor) -> tuple[Tensor, Tensor]:
-    """Positions of one row for all spread beside those of a row each."""
-    rows = torch.broadcast_shapes(held.shape[:-1], new.shape[:-1])
-    return held.expand(*rows, -1), new.expand(*rows, -1)
+def broadcast_rows(cached: Tensor, new: Tensor) -> tuple[Tensor, Tensor]:
+    """Expand two tensors of positions, (T,) or (B, T) each, to the same number of rows."""
+    rows = torch.broadcast_shapes(cached.shape[:-1], new.shape[:-1])
+    return cached.expand(*rows, -1), new.expand(*rows, -1)
 
 
-def one_for_each_row(positions: Tensor) -> bool:
-    """Whether the rows have positions of their own."""
+def differ_by_row(positions: Tensor) -> bool:
+    """Return True if the rows have different positions."""
     return positions.dim() == 2 and positions.shape[0] > 1
 
 
 class KVCache(Cache):
-    """Grows as needed. Room is doubled when it runs out, so a step does not copy what is held.
+    """A cache that grows. Its capacity is doubled when it is full, so most steps copy nothing.
 
-    With gradients on, keys and values are joined instead of written into place, so that one can
-    differentiate through a cached prefix.
+    With gradients enabled, keys and values are concatenated instead of written in place, so that a cached prefix can
+    be differentiated.
     """
 
     length: int
@@ -162,73 +163,72 @@ class KVCache(Cache):
         return self.length + n_new
 
     def append(self, layer: int, key: Tensor, value: Tensor) -> KeysValues:
-        held_key, held_value = self._layers.get(layer, (None, None))
+        cached_key, cached_value = self._layers.get(layer, (None, None))
         total = self.length + key.shape[2]
-        self._layers[layer] = key, value = self._join(held_key, key, total), self._join(held_value, value, total)
+        self._layers[layer] = key, value = self._write(cached_key, key, total), self._write(cached_value, value, total)
         return key[:, :, :total], value[:, :, :total]
 
-    def _join(self, held: Tensor | None, new: Tensor, total: int) -> Tensor:
-        """`new` written after the first `length` of `held`, or of a larger copy of it."""
-        if held is None:
+    def _write(self, cached: Tensor | None, new: Tensor, total: int) -> Tensor:
+        """Write `new` after the first `length` slots of `cached`, or of a larger copy of it."""
+        if cached is None:
             return new
-        same_batch(held, new)
+        check_same_batch(cached, new)
         if torch.is_grad_enabled():
-            return torch.cat([held[:, :, : self.length], new], dim=2)
-        frozen = held.is_inference() and not torch.is_inference_mode_enabled()
-        if held.shape[2] < total or frozen:
-            batch, heads, _, width = held.shape
-            room = new.new_empty(batch, heads, 2 * total, width)
-            room[:, :, : self.length] = held[:, :, : self.length]
-            held = room
-        held[:, :, self.length : total] = new
-        return held
+            return torch.cat([cached[:, :, : self.length], new], dim=2)
+        frozen = cached.is_inference() and not torch.is_inference_mode_enabled()
+        if cached.shape[2] < total or frozen:
+            batch, heads, _, width = cached.shape
+            larger = new.new_empty(batch, heads, 2 * total, width)
+            larger[:, :, : self.length] = cached[:, :, : self.length]
+            cached = larger
+        cached[:, :, self.length : total] = new
+        return cached
 
-    def _chosen(self, held: Tensor, rows: Tensor) -> Tensor:
-        """Only what is held is copied, and the room after it stays."""
+    def _select_rows(self, cached: Tensor, rows: Tensor) -> Tensor:
+        """Copy only the valid slots, and keep the capacity."""
         if torch.is_grad_enabled():
-            return held[:, :, : self.length].index_select(0, rows)
-        copy = held.new_empty(len(rows), *held.shape[1:])
-        torch.index_select(held[:, :, : self.length], 0, rows, out=copy[:, :, : self.length])
+            return cached[:, :, : self.length].index_select(0, rows)
+        copy = cached.new_empty(len(rows), *cached.shape[1:])
+        torch.index_select(cached[:, :, : self.length], 0, rows, out=copy[:, :, : self.length])
         return copy
 
     def join(self, other: Self) -> None:
-        """The rows of another cache come after these. All end at the same slot, so the shorter begin later.
+        """Append the rows of another cache. All rows end at the same slot, so shorter ones begin later.
 
-        Where the lengths differ, `keep` must say from now on which keys are real.
+        If the lengths differ, every further step needs `keep`, which marks the real keys.
         """
         if not (self._started and other._started):
             raise ValueError("only caches that have finished a step can be joined")
         ragged = self.length != other.length or self.padded or other.padded
         if ragged or self.placed or other.placed:
-            self._positions = stacked(self._places(), other._places(), 1, at_the_end=True)
+            self._positions = concat_rows(self._stored_positions(), other._stored_positions(), 1, at_the_end=True)
         for layer, pair in other._layers.items():
-            halves = zip(self._layers[layer], pair, strict=True)
             key, value = (
-                stacked(held[:, :, : self.length], new[:, :, : other.length], 2, at_the_end=True)
-                for held, new in halves
+                concat_rows(mine[:, :, : self.length], new[:, :, : other.length], 2, at_the_end=True)
+                for mine, new in zip(self._layers[layer], pair, strict=True)
             )
             self._layers[layer] = key, value
         for layer, pair in other._memory.items():
-            key, value = (stacked(held, new, 2) for held, new in zip(self._memory[layer], pair, strict=True))
+            key, value = (concat_rows(mine, new, 2) for mine, new in zip(self._memory[layer], pair, strict=True))
             self._memory[layer] = key, value
         self.padded, self.placed = ragged, self._positions is not None
         self.length = max(self.length, other.length)
 
     def drop(self, n: int) -> None:
-        """Forget the first n slots, which `keep` hides in every row."""
+        """Remove the first n slots, which `keep` must hide in every row."""
         self._layers = {layer: (key[:, :, n:], value[:, :, n:]) for layer, (key, value) in self._layers.items()}
         self._positions = None if self._positions is None else self._positions[..., n:]
         self.length -= n
 
-    def _places(self) -> Tensor:
-        """The position of every key held: (B, Tk)."""
+    def _stored_positions(self) -> Tensor:
+        """Return the position of every cached key: (B, Tk)."""
         key, _ = self._layers[0]
-        held = torch.arange(self.length, device=key.device) if self._positions is None else self._positions
-        return held.expand(key.shape[0], -1)
+        stored = torch.arange(self.length, device=key.device) if self._positions is None else self._positions
+        return stored.expand(key.shape[0], -1)
 
-    def _place(self, new: Tensor) -> Tensor:
-        held = torch.arange(self.length, device=new.device) if self._positions is None else self._positions
-        return torch.cat(same_rows(held, new), dim=-1)
+    def _append_positions(self, new: Tensor) -> Tensor:
+        stored = torch.arange(self.length, device=new.device) if self._positions is None else self._positions
+        return torch.cat(broadcast_rows(stored, new), dim=-1)
 
     def advance(self, n_new: int, key_positions: Tensor | None, *, padded: bool, given: bool) -> None:
         super().advance(n_new, key_positions, padded=padded, given=given)
@@ -236,11 +236,11 @@ class KVCache(Cache):
 
 
 class FixedKVCache(Cache):
-    """Room for `capacity` tokens, in place from the first step, and its length on the device.
+    """A cache for `capacity` tokens that is allocated at the first step, with its length on the device.
 
-    Nothing about it changes shape or address, so a step that uses it can be captured and replayed.
-    Keys not yet written are hidden by the causal mask. `keep`, where it is given, covers the capacity.
-    What is written in place cannot be differentiated: use it under torch.no_grad().
+    Its tensors never change shape or address, so a step that uses it can be captured and replayed. The causal mask
+    hides keys that are not written yet. `keep`, if passed, covers the whole capacity. Writes are in place and cannot
+    be differentiated: use it under torch.no_grad().
     """
 
     length: Tensor
@@ -248,26 +248,26 @@ class FixedKVCache(Cache):
     def __init__(self, capacity: int, *, device: torch.device | str | None = None) -> None:
         super().__init__()
         if capacity < 1:
-            raise ValueError(f"a cache needs room for at least one token: capacity is {capacity}")
+            raise ValueError(f"the capacity of a cache must be at least 1, not {capacity}")
         self.capacity = capacity
         self.length = torch.zeros((), dtype=torch.long, device=device)
-        self._used = 0  # what the host saw; a replayed step does not pass here
-        self._unfinished = False  # a step has written and not advanced
+        self._used = 0  # the length as the host knows it; a replayed step does not change it
+        self._unfinished = False  # a step has written but not advanced
 
     def begin(self, n_new: int) -> int:
         if not self._started:
             self._memory.clear()
         if self._unfinished:
-            self._forget_unfinished()
+            self._clear_unfinished()
         if self._used + n_new > self.capacity:
             raise ValueError(
-                f"the cache has room for {self.capacity} tokens and holds {self._used}; {n_new} more do not fit"
+                f"the cache has a capacity of {self.capacity} tokens and holds {self._used}; {n_new} more do not fit"
             )
         return self.capacity
 
     def append(self, layer: int, key: Tensor, value: Tensor) -> KeysValues:
         if torch.is_grad_enabled() and key.requires_grad:
-            raise ValueError("a fixed cache is written in place, without gradients: use it under torch.no_grad()")
+            raise ValueError("a fixed cache is written in place and has no gradients; use it under torch.no_grad()")
         if layer not in self._layers:
             batch, heads, _, width = key.shape
             shape = batch, heads, self.capacity, width
@@ -275,15 +275,15 @@ class FixedKVCache(Cache):
         slots = self._slots(key.shape[2])
         self._unfinished = True
         for buffer, new in zip(self._layers[layer], (key, value), strict=True):
-            same_batch(buffer, new)
+            check_same_batch(buffer, new)
             buffer.index_copy_(2, slots, new)
         return self._layers[layer]
 
-    def _place(self, new: Tensor) -> Tensor:
-        held = torch.arange(self.capacity, device=new.device) if self._positions is None else self._positions
-        held, new = same_rows(held, new)
-        if self._positions is None or held.shape != self._positions.shape:
-            self._positions = held.clone()
+    def _append_positions(self, new: Tensor) -> Tensor:
+        stored = torch.arange(self.capacity, device=new.device) if self._positions is None else self._positions
+        stored, new = broadcast_rows(stored, new)
+        if self._positions is None or stored.shape != self._positions.shape:
+            self._positions = stored.clone()
         return self._positions.index_copy_(-1, self._slots(new.shape[-1]), new)
 
     def advance(self, n_new: int, key_positions: Tensor | None, *, padded: bool, given: bool) -> None:
@@ -291,26 +291,26 @@ class FixedKVCache(Cache):
         self._used += n_new
         self._unfinished = False
         if key_positions is None:
-            self._forget_positions()
+            self._reset_positions()
 
     def reorder(self, rows: Tensor) -> None:
         for buffer in self._buffers():
             if rows.numel() != buffer.shape[0]:
-                raise ValueError(f"a fixed cache keeps its {buffer.shape[0]} rows when reordered; use select for fewer")
-            buffer.copy_(buffer.index_select(0, rows))  # in place: a captured step knows only this address
+                raise ValueError(f"reordering keeps the {buffer.shape[0]} rows of a fixed cache; use select for fewer")
+            buffer.copy_(buffer.index_select(0, rows))  # in place: a captured step reads this address
 
     def reset(self) -> None:
-        """Forget everything and keep the room."""
+        """Empty the cache and keep its memory allocated."""
         for buffer in self._buffers():
-            buffer.zero_()  # what is hidden is multiplied by zero, and zero times NaN is NaN
+            buffer.zero_()  # hidden keys have the weight zero, and zero times NaN is NaN
         self.length.zero_()
         self._used = 0
         self._memory.clear()
-        self._forget_positions()
+        self._reset_positions()
         self.padded = self.given = self.placed = self._started = self._unfinished = False
 
-    def _forget_unfinished(self) -> None:
-        """What a failed step has written is hidden by a weight of zero, and zero times NaN is NaN."""
+    def _clear_unfinished(self) -> None:
+        """Clear what a failed step has written: hidden keys have the weight zero, and zero times NaN is NaN."""
         if not self._started:
             self._layers.clear()
         behind = torch.arange(self.capacity, device=self.length.device)[:, None] >= self.length
@@ -318,16 +318,17 @@ class FixedKVCache(Cache):
             for buffer in pair:
                 buffer.masked_fill_(behind, 0.0)
 
-    def _forget_positions(self) -> None:
-        """Back to the slots, in place."""
+    def _reset_positions(self) -> None:
+        """Set the positions back to the slots, in place."""
         if self._positions is not None:
             self._positions.copy_(torch.arange(self.capacity, device=self._positions.device))
 
     def _buffers(self) -> list[Tensor]:
-        """Everything that has a row for each row of the batch."""
+        """Return all tensors that have a row per batch row."""
         buffers = [buffer for pair in self._layers.values() for buffer in pair]
-        placed = self._positions is not None and one_for_each_row(self._positions)
-        return [*buffers, self._positions] if placed and self._positions is not None else buffers
+        if self._positions is not None and differ_by_row(self._positions):
+            buffers.append(self._positions)
+        return buffers
 
     def _slots(self, n_new: int) -> Tensor:
         return torch.arange(n_new, device=self.length.device) + self.length

@@ -1,4 +1,4 @@
-"""From what a model is given to a sequence of vectors, and from its padding to the sequence's padding.
+"""Embeddings map inputs and their padding to a sequence of vectors and its padding.
 
 Shapes: B batch, T tokens, D d_model, V vocabulary, P patches, C channels, L days of a series.
 """
@@ -13,11 +13,11 @@ from .init import linear, table
 from .mask_preparation import zero_padding
 from .masks import Grid, Mask, Padded, as_padding, can_read, padding
 
-Embedded = tuple[Tensor, Mask]  # (B, T, D) and which of it is real
+Embedded = tuple[Tensor, Mask]  # (B, T, D) and its padding mask
 
 
 class TokenEmbedding(nn.Module):
-    """A vector per token id, scaled by √D as in the paper unless told otherwise; segments add a vector each."""
+    """A vector per token id, by default scaled by √D as in the paper. Segment ids add a vector each."""
 
     def __init__(self, vocab_size: int, d_model: int, *, scale: bool = True, n_segments: int = 0) -> None:
         super().__init__()
@@ -34,11 +34,11 @@ class TokenEmbedding(nn.Module):
                 raise ValueError(f"segments have the shape of the tokens, {tuple(ids.shape)}, not {tuple(parts.shape)}")
             x = x + F.embedding(parts, self.segments)
         elif segments is not None:
-            raise ValueError("this model has no segments; build it with n_segments, or leave segments out")
+            raise ValueError("this model has no segments; build it with n_segments, or omit segments")
         return x, as_padding(keep)
 
     def look_up(self, ids: Tensor) -> Tensor:
-        """(B, T) → (B, T, D), scaled."""
+        """Return the scaled vectors of token ids: (B, T) → (B, T, D)."""
         return F.embedding(ids, self.weight) * self.scale
 
     def extra_repr(self) -> str:
@@ -46,26 +46,26 @@ class TokenEmbedding(nn.Module):
 
 
 def _ids(ids: Tensor, n: int, what: str) -> Tensor:
-    """Integers of shape (B, T) below n, as torch wants them."""
+    """Check that ids are integers of shape (B, T) below n, and return them as int64."""
     if not isinstance(ids, Tensor):
-        raise TypeError(f"{what} are a tensor of integers of shape (B, T), not a {type(ids).__name__}")
+        raise TypeError(f"{what} must be a tensor of integers of shape (B, T), not a {type(ids).__name__}")
     if ids.dim() != 2 or ids.is_floating_point() or ids.dtype == torch.bool:
-        raise TypeError(f"{what} are integers of shape (B, T), not {ids.dtype} of shape {tuple(ids.shape)}")
+        raise TypeError(f"{what} must be integers of shape (B, T), not {ids.dtype} of shape {tuple(ids.shape)}")
     check_range(ids, n, what)
     return ids.long()
 
 
 def check_range(ids: Tensor, n: int, what: str) -> None:
-    """Refuse ids outside 0 to n − 1, where the host can read them; a device checks by itself."""
+    """Raise an error for ids outside 0 to n − 1 if the host can read them; devices check by themselves."""
     if not ids.numel() or not can_read(ids):
         return
     low, high = int(ids.min()), int(ids.max())
     if low < 0 or high >= n:
-        raise ValueError(f"{what} go from 0 to {n - 1} here, but {low if low < 0 else high} was given")
+        raise ValueError(f"{what} must be from 0 to {n - 1}, but one is {low if low < 0 else high}")
 
 
 class Vectors(nn.Module):
-    """For inputs that are vectors already: (B, T, D) passes as it is."""
+    """For inputs that are vectors already: returns (B, T, D) unchanged."""
 
     def forward(self, x: Tensor, keep: Padded = None, *, segments: Tensor | None = None) -> Embedded:
         if segments is not None:
@@ -74,9 +74,9 @@ class Vectors(nn.Module):
 
 
 class PatchEmbedding(nn.Module):
-    """An image (B, C, height, width) cut into square patches, row by row, each a vector: (B, P, D).
+    """Cuts an image (B, C, height, width) into square patches, row by row, and projects each to a vector: (B, P, D).
 
-    `n_prefix` learned vectors stand before the patches: the class token, and DeiT's distillation token.
+    `n_prefix` learned vectors precede the patches: the class token, and DeiT's distillation token.
     """
 
     def __init__(
@@ -102,8 +102,10 @@ class PatchEmbedding(nn.Module):
 
     def forward(self, images: Tensor, keep: Padded = None, *, segments: Tensor | None = None) -> Embedded:
         if images.dim() != 4 or tuple(images.shape[1:]) != self.shape or not images.is_floating_point():
-            wanted = ", ".join(map(str, self.shape))
-            raise ValueError(f"images have the shape (B, {wanted}) here, not {tuple(images.shape)} of {images.dtype}")
+            expected = ", ".join(map(str, self.shape))
+            raise ValueError(
+                f"images must be floats of shape (B, {expected}), not {tuple(images.shape)} of {images.dtype}"
+            )
         if keep is not None or segments is not None:
             raise ValueError("an image has neither padding nor segments")
         patches = F.unfold(images, self.patch_size, stride=self.patch_size).transpose(1, 2)  # (B, P, C·size²)
@@ -113,10 +115,10 @@ class PatchEmbedding(nn.Module):
 
 
 class SeriesEmbedding(nn.Module):
-    """A series (B, L, C) cut into patches of `patch_length` steps every `stride`, each a vector: (B, P, D).
+    """Cuts a series (B, L, C) into patches of `patch_length` steps every `stride` and projects each: (B, P, D).
 
-    30 days in patches of 6 with stride 3 make 9. All channels of a patch share its vector; for channels
-    on their own, hand them in as rows.
+    30 days in patches of 6 with stride 3 make 9. All channels of a patch share its vector; to embed channels
+    separately, pass them as rows.
     """
 
     def __init__(self, d_model: int, *, patch_length: int = 6, stride: int = 3, n_channels: int = 1) -> None:
@@ -129,29 +131,29 @@ class SeriesEmbedding(nn.Module):
         self.project = linear(patch_length * n_channels, d_model)
 
     def filling(self, length: int) -> int:
-        """How many of so many steps fill whole patches, for whoever may leave out the oldest."""
+        """Return how many of `length` steps fill whole patches, for callers that may drop the oldest steps."""
         return length - (length - self.patch_length) % self.stride
 
     def n_patches(self, length: int) -> int:
-        """How many patches a series of this length has; one that leaves steps over at its end is refused."""
+        """Return the number of patches of a series; an error if its last steps do not fill a patch."""
         over = length - self.filling(length)
         if length < self.patch_length or over:
-            fitting = f"{length - over} or {length - over + self.stride}" if length > self.patch_length else "more"
+            allowed = f"{length - over} or {length - over + self.stride}" if length > self.patch_length else "more"
             raise ValueError(
                 f"{length} steps cannot be cut into patches of {self.patch_length} every {self.stride} "
-                f"without losing the newest; give {fitting} steps"
+                f"without losing the newest; pass {allowed} steps"
             )
         return (length - self.patch_length) // self.stride + 1
 
     def forward(self, series: Tensor, keep: Padded = None, *, segments: Tensor | None = None) -> Embedded:
-        """`keep` says which steps were observed; a patch is real where all of its steps are."""
+        """Embed (B, L, C). `keep` marks the observed steps; a patch is real if all of its steps are observed."""
         if series.dim() != 3 or series.shape[2] != self.n_channels:
-            raise ValueError(f"series have the shape (B, length, {self.n_channels}) here, not {tuple(series.shape)}")
+            raise ValueError(f"series must have the shape (B, length, {self.n_channels}), not {tuple(series.shape)}")
         if segments is not None:
             raise ValueError("a series has no segments")
         length = series.shape[1]
         self.n_patches(length)
         real = as_padding(keep).real_keys(Grid(series.shape[0], length, length, 0, series.device))
         patches = zero_padding(series, real).unfold(1, self.patch_length, self.stride)  # (B, P, C, patch)
-        seen = None if real is None else padding(real.unfold(1, self.patch_length, self.stride).all(dim=-1))
-        return self.project(patches.flatten(2)), as_padding(seen)
+        patch_keep = None if real is None else padding(real.unfold(1, self.patch_length, self.stride).all(dim=-1))
+        return self.project(patches.flatten(2)), as_padding(patch_keep)

@@ -1,4 +1,4 @@
-"""The feed-forward part: each token on its own, widened and narrowed again.
+"""The position-wise feed-forward network: expands each token to d_ff features and projects it back.
 
 Shapes: (B, T, D) → (B, T, F) → (B, T, D).
 """
@@ -24,16 +24,16 @@ ACTIVATIONS: dict[str, Activation] = {
 
 
 def activation_of(name: str | Activation) -> Activation:
-    """An activation by its name; a function passes through."""
+    """Return the activation with this name; a function is returned as it is."""
     if not isinstance(name, str):
         return name
     if name not in ACTIVATIONS:
-        raise ValueError(f"unknown activation {name!r}; known: {', '.join(ACTIVATIONS)}, or give a function")
+        raise ValueError(f"unknown activation {name!r}; choose one of {', '.join(ACTIVATIONS)}, or pass a function")
     return ACTIVATIONS[name]
 
 
 class FeedForward(nn.Module):
-    """act(x W₁ + b₁) W₂ + b₂. The paper's activation is ReLU; dropout between the two is not in the paper."""
+    """act(x W₁ + b₁) W₂ + b₂. The paper uses ReLU and no dropout between the two matrices."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class FeedForward(nn.Module):
 
 
 class GatedFeedForward(nn.Module):
-    """(act(x W_gate) · x W_up) W_narrow: with "silu" SwiGLU, with "gelu" GEGLU. Gate and up are one matrix."""
+    """(act(x W_gate) · x W_up) W_down: SwiGLU with "silu", GEGLU with "gelu". Gate and up share one matrix."""
 
     def __init__(
         self,

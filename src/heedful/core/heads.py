@@ -1,4 +1,4 @@
-"""From a stack's output (B, T, D) to an answer. Every head takes the output and what of it is real.
+"""Heads map the output of a stack (B, T, D) to a prediction. Each takes the output and its padding mask.
 
 Shapes: B batch, T tokens, D d_model, V vocabulary, C classes or channels, P patches.
 """
@@ -17,7 +17,7 @@ from .masks import Grid, Mask, as_padding
 
 
 class Table(nn.Module):
-    """A matrix of its own, where an output layer shares none."""
+    """An embedding matrix for an output layer that shares none."""
 
     def __init__(self, n: int, d_model: int) -> None:
         super().__init__()
@@ -25,7 +25,7 @@ class Table(nn.Module):
 
 
 class Transform(nn.Module):
-    """norm(act(x W + b)): what BERT does to a vector before it asks which token it is."""
+    """norm(act(x W + b)), which BERT applies before its output layer."""
 
     def __init__(self, d_in: int, d_out: int, *, activation: str | Activation, norm: nn.Module) -> None:
         super().__init__()
@@ -38,10 +38,10 @@ class Transform(nn.Module):
 
 
 class VocabularyHead(nn.Module):
-    """Logits over the vocabulary: (B, T, V). Hand in an embedding as `table` to share its matrix.
+    """Logits over the vocabulary: (B, T, V). Pass an embedding as `table` to tie the weights.
 
-    The module is shared, not only its parameter, so that nothing which replaces parameters unties them.
-    `transform` comes before (BERT has a `Transform`); `scale` multiplies the input (T5: D^−½).
+    The module is shared, not only its parameter, so code that replaces parameters does not untie them. `transform`
+    is applied first (BERT has a `Transform`); `scale` multiplies the input (T5: D^−½).
     """
 
     def __init__(
@@ -60,13 +60,14 @@ class VocabularyHead(nn.Module):
         self.table = Table(vocab_size, d_model) if table is None else table
         if tuple(self.weight.shape) != (vocab_size, d_model):
             raise ValueError(
-                f"a table of {tuple(self.weight.shape)} cannot give {vocab_size} logits from vectors of width {d_model}"
+                f"the table has the shape {tuple(self.weight.shape)}; {vocab_size} logits of width {d_model} need "
+                f"({vocab_size}, {d_model})"
             )
         self.bias = nn.Parameter(torch.zeros(vocab_size)) if bias else None
 
     @property
     def weight(self) -> Tensor:
-        """(V, D)."""
+        """The output matrix (V, D), which may be shared with an embedding."""
         return cast("Tensor", self.table.weight)
 
     def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
@@ -78,14 +79,14 @@ class VocabularyHead(nn.Module):
 
 
 class Hidden(nn.Module):
-    """The vectors themselves: (B, T, D)."""
+    """Returns the hidden states themselves: (B, T, D)."""
 
     def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
         return x
 
 
 class FirstToken(nn.Module):
-    """The first real token's vector: (B, D)."""
+    """The vector of the first real token, such as BERT's [CLS]: (B, D)."""
 
     def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
         real = _real(x, keep)
@@ -96,27 +97,27 @@ class FirstToken(nn.Module):
 
 
 class Token(nn.Module):
-    """The vector of one real token, counted from 0: (B, D); zero where padding leaves a row fewer."""
+    """The vector of the real token with this index, from 0: (B, D); zero for rows with fewer tokens."""
 
     def __init__(self, place: int) -> None:
         super().__init__()
         if place < 0:
-            raise ValueError(f"tokens are counted from 0, but the place is {place}")
+            raise ValueError(f"the index of a token is at least 0, not {place}")
         self.place = place
 
     def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
         real = _real(x, keep)
         if real is None:
             return x[:, self.place]
-        chosen = real & (real.cumsum(dim=1) == self.place + 1)
-        return zero_padding(x, chosen).sum(dim=1)
+        selected = real & (real.cumsum(dim=1) == self.place + 1)
+        return zero_padding(x, selected).sum(dim=1)
 
     def extra_repr(self) -> str:
         return f"place={self.place}"
 
 
 class Mean(nn.Module):
-    """The mean over the real tokens: (B, D); zero where there is none."""
+    """The mean over the real tokens: (B, D); zero for rows without any."""
 
     def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
         real = _real(x, keep)
@@ -126,7 +127,7 @@ class Mean(nn.Module):
 
 
 class Largest(nn.Module):
-    """The largest value of each feature over the real tokens: (B, D); zero where there is none."""
+    """The maximum of each feature over the real tokens: (B, D); zero for rows without any."""
 
     def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
         real = _real(x, keep)
@@ -137,7 +138,7 @@ class Largest(nn.Module):
 
 
 class Joined(nn.Module):
-    """The vectors of all `n` places one after the other: (B, n · D). Padded ones count as zero."""
+    """The vectors of all `n` positions, concatenated: (B, n · D). Padded ones are zero."""
 
     def __init__(self, n: int) -> None:
         super().__init__()
@@ -153,7 +154,7 @@ class Joined(nn.Module):
 
 
 class PoolingHead(nn.Module):
-    """One vector per row: (B, D), pooled, then through a dense layer and an activation where asked (BERT's tanh)."""
+    """One vector per row, (B, D): pooling, then an optional dense layer and activation (BERT: tanh)."""
 
     def __init__(self, pool: nn.Module, dense: nn.Module | None = None, activation: str | Activation | None = None):
         super().__init__()
@@ -166,7 +167,7 @@ class PoolingHead(nn.Module):
 
 
 class ClassHead(nn.Module):
-    """Logits over classes, of what a pool gives: one vector per row (B, C), or with Hidden() every token (B, T, C)."""
+    """Class logits of the pooled vector of each row, (B, C), or with Hidden() of every token, (B, T, C)."""
 
     def __init__(self, pool: nn.Module, d_model: int, n_classes: int, *, dropout: float = 0.0) -> None:
         super().__init__()
@@ -179,9 +180,9 @@ class ClassHead(nn.Module):
 
 
 class SpanHead(nn.Module):
-    """Where an answer starts and where it ends: two scores per token, (B, T, 2). Padding has the lowest there is.
+    """Scores of each token as the start and as the end of an answer: (B, T, 2).
 
-    The lowest is finite, so that the softmax of a row without any token is finite too.
+    Padding gets the lowest finite score, so that the softmax of a row without any token is finite too.
     """
 
     def __init__(self, d_model: int, *, dropout: float = 0.0) -> None:
@@ -196,7 +197,7 @@ class SpanHead(nn.Module):
 
 
 class Average(nn.Module):
-    """The mean of what several heads say (DeiT: one head reads the class token, one the distillation token)."""
+    """The mean output of several heads (DeiT: one for the class token, one for the distillation token)."""
 
     def __init__(self, heads: Iterable[nn.Module]) -> None:
         super().__init__()
@@ -207,7 +208,7 @@ class Average(nn.Module):
 
 
 class ForecastHead(nn.Module):
-    """The days that follow, from one vector per row that a `pool` makes of all patches: (B, horizon, C)."""
+    """The forecast (B, horizon, C), from the pooled vector of all patches."""
 
     def __init__(
         self, pool: nn.Module, d_pooled: int, *, horizon: int, n_channels: int = 1, dropout: float = 0.0

@@ -1,4 +1,4 @@
-"""One layer: parts handed in, each inside a residual wrapper that owns norm, dropout and addition.
+"""Transformer layers, built from sublayers; a residual wrapper applies norm, dropout and the addition.
 
 Shapes: (B, T, D) → (B, T, D).
 """
@@ -13,7 +13,7 @@ from .mask_preparation import Keep, prepare_memory, prepare_self
 
 
 class PreNorm(nn.Module):
-    """x + dropout(part(norm(x))). What passes straight through is never normalised, so the stack ends with a norm."""
+    """x + dropout(part(norm(x))). The residual stream itself is not normalized, so the stack needs a final norm."""
 
     def __init__(self, part: nn.Module, norm: nn.Module, dropout: float = 0.0) -> None:
         super().__init__()
@@ -25,12 +25,12 @@ class PreNorm(nn.Module):
         return x + self.branch(x, *args, **context)
 
     def branch(self, x: Tensor, *args: Any, **context: Any) -> Tensor:
-        """What is added to x."""
+        """Return the term that is added to x."""
         return self.dropout(self.part(self.norm(x), *args, **context))
 
 
 class PostNorm(nn.Module):
-    """norm(x + dropout(part(x))): the paper's order."""
+    """norm(x + dropout(part(x))), as in the paper."""
 
     def __init__(self, part: nn.Module, norm: nn.Module, dropout: float = 0.0) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class PostNorm(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then feed-forward; each part comes wrapped, as PostNorm(…) or PreNorm(…)."""
+    """Self-attention, then feed-forward; both are wrapped in PostNorm(…) or PreNorm(…)."""
 
     def __init__(self, attention: nn.Module, feed_forward: nn.Module) -> None:
         super().__init__()
@@ -64,14 +64,14 @@ class EncoderLayer(nn.Module):
         return self.sublayers(x, keep=mask, rotate=rotate, cache=cache, layer=layer)
 
     def sublayers(self, x: Tensor, **context: Any) -> Tensor:
-        """The attention, which alone needs the context, and the feed-forward."""
+        """Apply the attention, which takes the context, and the feed-forward."""
         return self.feed_forward(self.attention(x, **context))
 
 
 class ParallelLayer(EncoderLayer):
-    """x + attention(norm(x)) + feed_forward(norm(x)): both sublayers read the layer's input (GPT-J, PaLM, Falcon).
+    """x + attention(norm(x)) + feed_forward(norm(x)): both sublayers read the input of the layer (GPT-J, PaLM, Falcon).
 
-    Both come wrapped in PreNorm: with one norm that they share, or with a norm each (GPT-NeoX).
+    Both are wrapped in PreNorm, with one shared norm or with a norm each (GPT-NeoX).
     """
 
     attention: PreNorm
@@ -84,8 +84,8 @@ class ParallelLayer(EncoderLayer):
 class DecoderLayer(nn.Module):
     """Masked self-attention, cross-attention over the memory, feed-forward.
 
-    `keep` and `bias` are of the self-attention (a Decoder gives causal()); the mask of the cross-attention is the
-    source's padding, `memory_keep`.
+    `keep` and `bias` apply to the self-attention (a Decoder passes causal()); the cross-attention is masked by the
+    padding of the source, `memory_keep`.
     """
 
     def __init__(self, attention: nn.Module, cross_attention: nn.Module, feed_forward: nn.Module) -> None:

@@ -1,8 +1,8 @@
-"""A mask prepared for one pair of lengths: what the fused kernel is given for it, decided once for all layers.
+"""Prepares a mask for given lengths: chooses the input of the fused kernel once, for all layers.
 
-A stack prepares its masks together with the padding and hands each layer a `PreparedMask`. A layer or an attention
-called on its own prepares the mask it is given itself (`prepare_self`, `prepare_memory`). Whoever prepares also zeroes
-the padded inputs, so that what stands there, even NaN, reaches neither an output nor a gradient.
+A stack combines its masks with the padding and passes each layer a `PreparedMask`. A layer or an attention module that
+is called on its own prepares its mask itself (`prepare_self`, `prepare_memory`). The code that prepares a mask also
+sets padded inputs to zero, so NaN in padding reaches neither an output nor a gradient.
 
 Shapes: B batch, H heads, Tq queries, Tk keys. True = may attend.
 """
@@ -19,31 +19,31 @@ from .masks import Causal, Explicit, Grid, Mask, MaskRule, Padded, Padding, Wind
 
 @dataclass(frozen=True, eq=False)
 class PreparedMask:
-    """A mask and a bias laid over one grid: nothing, the kernel's own causal flag, or a dense mask.
+    """A mask and a bias for one grid, as input of the fused kernel: nothing, the causal flag, or a dense mask.
 
-    `prepared & mask` narrows it further: the padding and the bias stay in.
+    `prepared & mask` adds rules and keeps the padding and the bias.
     """
 
     rules: Mask
     grid: Grid
     dtype: torch.dtype
     bias: Tensor | None = None  # (H, Tq, Tk) or (B, H, Tq, Tk)
-    is_causal: bool = False  # the kernel's own causal flag is enough
+    is_causal: bool = False  # the causal flag of the kernel is enough
     additive: Tensor | None = None  # 0 or -inf plus the bias, broadcasts to (B, H, Tq, Tk)
-    fully_masked: Tensor | None = None  # (B, 1, Tq, 1) queries that may see nothing: their output is zero
-    unpad_index: tuple[Tensor, Tensor] | None = None  # (B, T) each: real tokens first, and the way back
+    fully_masked: Tensor | None = None  # (B, 1, Tq, 1) queries that see no key: their output is zero
+    unpad_index: tuple[Tensor, Tensor] | None = None  # (B, T) each: the order with real tokens first, and its inverse
 
     def __and__(self, other: Mask) -> PreparedMask:
         return prepare_mask(self.rules & other, self.grid, bias=self.bias, dtype=self.dtype)
 
     def reject_bias(self, bias: Tensor | None) -> PreparedMask:
-        """The mask itself; a bias beside it would be lost."""
+        """Return this mask; raise an error if a bias is passed too, since it would be ignored."""
         if bias is not None:
-            raise ValueError("a prepared mask carries its bias already; hand the bias to whoever prepares the mask")
+            raise ValueError("a prepared mask already contains its bias; pass the bias where the mask is prepared")
         return self
 
     def heads(self, chosen: list[int]) -> PreparedMask:
-        """The rules and the bias of some heads only, for `attention_weights`."""
+        """Return the rules and the bias of the selected heads, for `attention_weights`."""
         rules = tuple(rule.heads(chosen) for rule in self.rules.parts)
         bias = self.bias
         if bias is not None and bias.dim() > 2 and bias.shape[-3] > 1:
@@ -51,7 +51,7 @@ class PreparedMask:
         return PreparedMask(Mask(rules), self.grid, self.dtype, bias)
 
     def check(self, query: Tensor, key: Tensor) -> None:
-        """Refuse tensors of other lengths than those the mask was prepared for."""
+        """Raise an error if the sizes differ from those the mask was prepared for."""
         if self.additive is not None and self.additive.shape[1] not in (1, query.shape[1]):
             raise ValueError(f"the mask or bias is for {self.additive.shape[1]} heads, but there are {query.shape[1]}")
         grid = self.grid
@@ -62,11 +62,11 @@ class PreparedMask:
             )
 
 
-Keep = Mask | PreparedMask | Tensor | None  # what attention may be given
+Keep = Mask | PreparedMask | Tensor | None  # the masks that attention takes
 
 
 def prepare_mask(rules: Mask, grid: Grid, *, bias: Tensor | None = None, dtype: torch.dtype) -> PreparedMask:
-    """Choose the cheapest exact way to run this mask through the fused kernel."""
+    """Choose the cheapest exact input of the fused kernel for these rules and this bias."""
     if bias is not None:
         rows = bias.shape[0] if bias.dim() == 4 else 1
         if tuple(bias.shape[-2:]) != (grid.n_queries, grid.n_keys) or rows not in (1, grid.batch) or bias.dim() > 4:
@@ -81,51 +81,51 @@ def prepare_mask(rules: Mask, grid: Grid, *, bias: Tensor | None = None, dtype: 
     is_causal = any(isinstance(rule, Causal) for rule in live)
 
     if bias is None and is_causal and grid.square and not others:
-        # With real tokens first, no real query can see padding: the causal flag hides it already.
+        # With real tokens first, the causal flag already hides all padding from real queries.
         if all(rule.at_the_end for rule in paddings):
             if all(rule.every_row_has_a_key for rule in paddings):
                 return PreparedMask(rules, grid, dtype, is_causal=True)
             first = torch.stack([rule.columns(grid.n_keys, grid.device)[:, :1] for rule in paddings]).all(dim=0)
-            empty = ~first[:, :, None, None]  # (B, 1, 1, 1): rows of nothing
+            empty = ~first[:, :, None, None]  # (B, 1, 1, 1): rows without a real token
             return PreparedMask(rules, grid, dtype, is_causal=True, fully_masked=empty)
         if len(paddings) == 1:
             keep = paddings[0].columns(grid.n_keys, grid.device).expand(grid.batch, -1)
             order = torch.argsort(~keep, dim=1, stable=True)
-            blind = (keep.cumsum(dim=1) == 0)[:, None, :, None]  # padding before the first real token
-            both_ways = order, order.argsort(dim=1)
-            return PreparedMask(rules, grid, dtype, is_causal=True, fully_masked=blind, unpad_index=both_ways)
+            before_first = (keep.cumsum(dim=1) == 0)[:, None, :, None]  # padding before the first real token
+            index = order, order.argsort(dim=1)
+            return PreparedMask(rules, grid, dtype, is_causal=True, fully_masked=before_first, unpad_index=index)
 
     visible = Mask(tuple(live)).dense(grid)
     if visible is None:
         return PreparedMask(rules, grid, dtype, bias, additive=None if bias is None else _four(bias))
-    unseeing = None if _sees_something(live, paddings, grid) else ~visible.any(dim=-1, keepdim=True)
-    hidden = ~visible if unseeing is None else ~(visible | unseeing)
+    fully_masked = None if _every_query_sees_a_key(live, paddings, grid) else ~visible.any(dim=-1, keepdim=True)
+    hidden = ~visible if fully_masked is None else ~(visible | fully_masked)
     scores = torch.zeros((), dtype=dtype, device=grid.device) if bias is None else bias
     additive = _four(torch.where(hidden, -torch.inf, scores))
-    return PreparedMask(rules, grid, dtype, bias, additive=additive, fully_masked=unseeing)
+    return PreparedMask(rules, grid, dtype, bias, additive=additive, fully_masked=fully_masked)
 
 
-def _sees_something(live: list[MaskRule], paddings: list[Padding], grid: Grid) -> bool:
-    """Whether the host knows that every query sees at least one key."""
+def _every_query_sees_a_key(live: list[MaskRule], paddings: list[Padding], grid: Grid) -> bool:
+    """Return True if the host knows that every query sees at least one key."""
     if not paddings and all(isinstance(rule, Causal | Window) for rule in live):
         return isinstance(grid.start, Tensor) or grid.start >= 0  # a query sees itself
     return len(live) == len(paddings) == 1 and paddings[0].every_row_has_a_key
 
 
 def _four(tensor: Tensor) -> Tensor:
-    """Leading dimensions of one, up to (B, H, Tq, Tk)."""
+    """Add leading dimensions of size 1, up to (B, H, Tq, Tk)."""
     return tensor[(None,) * (4 - tensor.dim())]
 
 
 def newest(columns: Tensor, grid: Grid) -> Tensor:
-    """Of (B, Tk) columns, those of the tokens that come in now: (B, Tq)."""
+    """Return the entries of `columns` (B, Tk) that belong to the queries: (B, Tq)."""
     if isinstance(grid.start, int):
         return columns[:, grid.start : grid.start + grid.n_queries]
     return columns.index_select(1, grid.query_slots)
 
 
 def zero_padding(x: Tensor, real: Tensor | None) -> Tensor:
-    """Replace what stands in padded places of x (B, T, …) by zero; `where`, because NaN times zero is NaN."""
+    """Set the padded positions of x (B, T, …) to zero, with `where`, because NaN times zero is NaN."""
     if real is None:
         return x
     return torch.where(real[(...,) + (None,) * (x.dim() - 2)], x, torch.zeros((), dtype=x.dtype, device=x.device))
@@ -134,7 +134,7 @@ def zero_padding(x: Tensor, real: Tensor | None) -> Tensor:
 def prepare_self(
     x: Tensor, keep: Keep, *, bias: Tensor | None = None, in_stack: bool = False
 ) -> tuple[Tensor, PreparedMask]:
-    """The mask of a self-attention, and x without what stands in its padding. A stack has done both already."""
+    """Return x with zeros in its padding, and the prepared mask of a self-attention. A stack has done both already."""
     if isinstance(keep, PreparedMask):
         return x, keep.reject_bias(bias)
     _refuse_in_stack(in_stack)
@@ -146,7 +146,7 @@ def prepare_self(
 def prepare_memory(
     x: Tensor, memory: Tensor, keep: Keep, *, bias: Tensor | None = None, in_stack: bool = False
 ) -> tuple[Tensor, PreparedMask]:
-    """The same for cross-attention. Where several rows of x share one of the memory, padding is the only mask."""
+    """Do the same for cross-attention. If several rows of x share a row of the memory, only padding is allowed."""
     if isinstance(keep, PreparedMask):
         return memory, keep.reject_bias(bias)
     _refuse_in_stack(in_stack)
@@ -159,30 +159,30 @@ def prepare_memory(
 
 
 def _refuse_in_stack(in_stack: bool) -> None:
-    """A layer that puts a mask of its own in the place of the prepared one would lose the padding and the cache."""
+    """Raise an error if a layer replaces the prepared mask, which would lose the padding and the cache."""
     if in_stack:
         raise ValueError(
-            "a layer of a stack got another mask than the stack prepared, which would lose the padding: give each "
-            "layer its mask by Encoder(…, mask=[…]), or narrow the prepared one with `keep & window(n)`; a cache is "
-            "filled by all layers of a stack together, so hand it to the Decoder and not to a part"
+            "a layer of a stack received a mask that the stack did not prepare, which would lose the padding: set the "
+            "mask of each layer with Encoder(…, mask=[…]), or narrow the prepared mask with `keep & window(n)`; all "
+            "layers of a stack fill a cache together, so pass it to the Decoder and not to one of its parts"
         )
 
 
 def _over_sequences(keep: Padded) -> Mask:
-    """A mask over sequences: a tensor of two dimensions is (B, Tk), what is real, as in the models."""
+    """Return `keep` as a mask; a tensor of two dimensions is (B, Tk), True = real, as in the models."""
     if isinstance(keep, Tensor) and keep.dim() == 2:
         return padding(keep)
     mask = as_mask(keep)
     if any(isinstance(rule, Explicit) and rule.keep.dim() == 2 for rule in mask.parts):
         raise ValueError(
-            "a tensor of two dimensions joined to a mask may mean two things over sequences: "
+            "a tensor of two dimensions combined with a mask is ambiguous here: "
             "write padding(keep) for (B, Tk), or mask[None, None] for (Tq, Tk)"
         )
     return mask
 
 
 def beams(x: Tensor, memory: Tensor) -> int:
-    """How many rows of x read each row of the memory."""
+    """Return how many rows of x read each row of the memory."""
     rows, memory_rows = x.shape[0], memory.shape[0]
     if rows == memory_rows:
         return 1

@@ -1,9 +1,9 @@
-"""Who may attend to whom, described in symbols and turned into tensors only where a kernel needs one.
+"""Attention masks as symbolic rules, which become tensors only where a kernel needs one.
 
-`causal() & padding(lengths) & window(n)` is a `Mask`, a tuple of rules that must all hold. mask_preparation.py decides
-what the fused kernel is given for it.
+`causal() & padding(lengths) & window(n)` is a `Mask`, a tuple of rules that must all hold. mask_preparation.py chooses
+the input of the fused kernel for it.
 
-Shapes: B batch, H heads, Tq queries, Tk keys. True = may attend, everywhere.
+Shapes: B batch, H heads, Tq queries, Tk keys. True always means "may attend".
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Where queries and keys stand. Slots count places in the key sequence, positions count real tokens.
+    """The sizes and places of queries and keys. Slots index the key sequence; positions count real tokens.
 
-    `start` is the slot of the first query: 0 without a cache, the cache's length with one.
+    `start` is the slot of the first query: 0 without a cache, the length of the cache with one.
     """
 
     batch: int
@@ -46,7 +46,7 @@ class Grid:
 
     @property
     def queries_at(self) -> Tensor:
-        """Their positions, (Tq,) or (B, Tq)."""
+        """The positions of the queries, (Tq,) or (B, Tq); the slots if none were set."""
         return self.query_slots if self.query_positions is None else self.query_positions
 
     @property
@@ -55,33 +55,33 @@ class Grid:
 
 
 class MaskRule:
-    """One rule of a mask."""
+    """One rule of a mask; a `Mask` is a tuple of rules that must all hold."""
 
     @property
     def rows(self) -> int:
-        """Of the batch, those that the rule speaks of; one serves all."""
+        """The number of batch rows this rule covers; 1 applies to every row."""
         return 1
 
     def hides_nothing(self, grid: Grid) -> bool:
-        """Whether this rule may be dropped on this grid, as far as the host can tell."""
+        """Return True if the host knows that this rule hides nothing on this grid."""
         return False
 
     def heads(self, chosen: list[int]) -> MaskRule:
-        """The same for some heads only."""
+        """Return this rule restricted to the selected heads."""
         return self
 
     def dense(self, grid: Grid) -> Tensor:
-        """The rule as a boolean tensor that broadcasts to (B, H, Tq, Tk)."""
+        """Return the rule as a boolean tensor that broadcasts to (B, H, Tq, Tk)."""
         raise NotImplementedError
 
     def visible_keys(self, grid: Grid) -> Tensor | None:
-        """(B, Tk) or (1, Tk) the keys that some query may see; None for all, as far as the host can tell."""
+        """Return the keys that some query may see, (B, Tk) or (1, Tk); None if the host knows of no hidden key."""
         return None
 
 
 @dataclass(frozen=True)
 class Causal(MaskRule):
-    """A query sees the keys up to its own slot, so a cache shifts it by itself."""
+    """A query sees the keys up to its own slot. A cache moves the slots, so this stays right with a cache."""
 
     def __repr__(self) -> str:
         return "causal()"
@@ -95,7 +95,7 @@ class Causal(MaskRule):
 
 @dataclass(frozen=True)
 class Window(MaskRule):
-    """A query sees the keys whose position is less than `size` away, on either side."""
+    """A query sees the keys whose positions differ from its own by less than `size`."""
 
     size: int
 
@@ -107,13 +107,13 @@ class Window(MaskRule):
 
     def dense(self, grid: Grid) -> Tensor:
         q, k = grid.queries_at, grid.keys_at
-        near = (q[..., :, None] - k[..., None, :]).abs() < self.size
-        return near if near.dim() == 2 else near[:, None]  # (Tq, Tk) or (B, 1, Tq, Tk)
+        within = (q[..., :, None] - k[..., None, :]).abs() < self.size
+        return within if within.dim() == 2 else within[:, None]  # (Tq, Tk) or (B, 1, Tq, Tk)
 
 
 @dataclass(frozen=True, eq=False)
 class Explicit(MaskRule):
-    """A boolean tensor somebody made: (Tq, Tk), or four dimensions that broadcast to (B, H, Tq, Tk)."""
+    """A boolean tensor from the caller: (Tq, Tk), or four dimensions that broadcast to (B, H, Tq, Tk)."""
 
     keep: Tensor
 
@@ -143,11 +143,11 @@ class Explicit(MaskRule):
 
 @dataclass(frozen=True, eq=False)
 class Padding(MaskRule):
-    """Which keys of each row are real: the first `lengths[b]` of them, or those where `keep` is True.
+    """The real keys of each row: the first `lengths[b]` of them, or those where `keep` is True.
 
-    `lengths` is known to the host, so that choosing a kernel never waits for the device. It is found
-    by looking when `keep` lies on the CPU, and is None when only the device knows, or when padding does
-    not stand at the end. `packed` says that it does without saying where: true of every batch of a loader.
+    The host knows `lengths`, so choosing a kernel never waits for the device. It is None if only the device knows the
+    mask, or if padding is not at the end. `packed` states that padding is at the end without the lengths, which holds
+    for every batch of a loader.
     """
 
     keep: Tensor | None = None  # (B, Tk)
@@ -165,12 +165,12 @@ class Padding(MaskRule):
 
     @property
     def at_the_end(self) -> bool:
-        """Whether the host knows that real keys stand first."""
+        """True if the host knows that all padding is at the end."""
         return self.packed or self.lengths is not None
 
     @property
     def every_row_has_a_key(self) -> bool:
-        """Whether the host knows that no row is empty."""
+        """True if the host knows that every row has at least one real key."""
         return self.lengths is not None and min(self.lengths, default=1) > 0
 
     def hides_nothing(self, grid: Grid) -> bool:
@@ -178,7 +178,7 @@ class Padding(MaskRule):
         return self.lengths is not None and min(self.lengths, default=grid.n_keys) >= grid.n_keys
 
     def columns(self, n_keys: int, device: torch.device) -> Tensor:
-        """(B, Tk) booleans."""
+        """Return (B, Tk) booleans: which keys are real."""
         if self.keep is not None:
             return self.keep.to(device, non_blocking=True)
         lengths = torch.tensor(self.lengths, dtype=torch.long).to(device, non_blocking=True)
@@ -205,7 +205,7 @@ class Padding(MaskRule):
 
 @dataclass(frozen=True, eq=False)
 class Mask:
-    """Rules that must all hold. `&` joins two masks, or a mask and a boolean tensor."""
+    """A tuple of rules that must all hold. `&` combines two masks, or a mask and a boolean tensor."""
 
     parts: tuple[MaskRule, ...] = ()
 
@@ -218,28 +218,28 @@ class Mask:
     __rand__ = __and__
 
     def dense(self, grid: Grid) -> Tensor | None:
-        """All rules as one boolean tensor that broadcasts to (B, H, Tq, Tk); None when nothing is hidden."""
+        """Return all rules as one boolean tensor that broadcasts to (B, H, Tq, Tk); None if nothing is hidden."""
         tensors = [rule.dense(grid) for rule in self.parts if not rule.hides_nothing(grid)]
         return reduce(torch.logical_and, tensors) if tensors else None
 
     @property
     def is_causal(self) -> bool:
-        """Whether no query sees a later key."""
+        """True if no query sees a later key."""
         return any(isinstance(rule, Causal) for rule in self.parts)
 
     @property
     def only_at_the_end(self) -> bool:
-        """Whether the host knows that no padding stands before a real key."""
+        """True if the host knows that no padding precedes a real key."""
         return all(rule.at_the_end for rule in self.parts if isinstance(rule, Padding))
 
     def tensor(self, n_queries: int, n_keys: int | None = None) -> Tensor:
-        """The mask as a person would draw it: (Tq, Tk) or (B, H, Tq, Tk) booleans, True = may attend."""
+        """Return the mask as a full boolean tensor, (Tq, Tk) or (B, H, Tq, Tk), True = may attend."""
         keys = n_queries if n_keys is None else n_keys
         rows = max([rule.rows for rule in self.parts], default=1)
         grid = Grid(rows, n_queries, keys, keys - n_queries, torch.device("cpu"))
         dense = self.dense(grid)
-        every = torch.ones(n_queries, keys, dtype=torch.bool)
-        return every if dense is None else dense & every
+        full = torch.ones(n_queries, keys, dtype=torch.bool)
+        return full if dense is None else dense & full
 
     def visible_keys(self, grid: Grid) -> Tensor | None:
         """(B, Tk) or (1, Tk) the keys that some query may see; None when the host knows that all are."""
@@ -251,33 +251,35 @@ class Mask:
         return Mask(tuple(rule for rule in self.parts if isinstance(rule, Padding))).visible_keys(grid)
 
 
-Padded = Mask | Tensor | None  # how a caller says which tokens are real
+Padded = Mask | Tensor | None  # which tokens are real, as a caller passes it
 
 
 def everything() -> Mask:
-    """Hide nothing."""
+    """Return the mask that hides nothing."""
     return Mask()
 
 
 def causal() -> Mask:
-    """Look-ahead mask: no query sees a later key. The queries are the last of the keys."""
+    """Return the look-ahead mask: no query sees a later key. The queries are the last of the keys."""
     return Mask((Causal(),))
 
 
 def window(size: int) -> Mask:
-    """Sliding window: only keys less than `size` positions away; with causal(), the last `size` keys."""
+    """Return a sliding window: keys less than `size` positions away; with causal(), the last `size` keys."""
     if not isinstance(size, int) or size < 1:
-        raise ValueError(f"a window reaches at least the token itself: give a whole number from 1, not {size!r}")
+        raise ValueError(f"a window's size is a whole number of at least 1, not {size!r}")
     return Mask((Window(size),))
 
 
 def padding(real: Tensor | Sequence[int], *, lengths: Sequence[int] | None = None, at_the_end: bool = False) -> Mask:
-    """Hide the padded keys.
+    """Return the mask that hides the padded keys.
 
-    `real` is either the number of real keys in each row, which stand first, or a (B, Tk) boolean
-    tensor, True = real, not to be changed afterwards; one row serves the whole batch. Beside a tensor
-    on a device, `lengths` tells the host what it holds (padding at the end only), so that nothing waits;
-    `at_the_end` tells it only that real keys stand first, which holds for every batch of a loader.
+    Args:
+        real: The number of real keys in each row, which come first; or a (B, Tk) boolean tensor, True = real, which
+            must not change afterwards. One row applies to the whole batch.
+        lengths: The numbers of real keys in a tensor on a device whose padding is at the end, so that the host need
+            not wait for the device to read them.
+        at_the_end: States that padding is at the end, without the lengths.
     """
     if isinstance(real, Tensor) and real.dim() == 2:
         if real.dtype != torch.bool:
@@ -298,7 +300,7 @@ def padding(real: Tensor | Sequence[int], *, lengths: Sequence[int] | None = Non
 
 
 def can_read(tensor: Tensor) -> bool:
-    """Whether looking at the values costs nothing: on the CPU, and not while compiling."""
+    """Return True if reading the values does not wait: they are on the CPU, and nothing is being compiled."""
     return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
@@ -309,25 +311,25 @@ def _whole_numbers(lengths: Sequence[int]) -> tuple[int, ...]:
 
 
 def _padding_from_tensor(keep: Tensor, lengths: Sequence[int] | None, *, packed: bool) -> Padding:
-    told = None if lengths is None else _whole_numbers(lengths)
-    if told is not None and len(told) != keep.shape[0]:
-        raise ValueError(f"{len(told)} lengths are given for {keep.shape[0]} rows of padding")
+    stated = None if lengths is None else _whole_numbers(lengths)
+    if stated is not None and len(stated) != keep.shape[0]:
+        raise ValueError(f"lengths needs an entry for each of the {keep.shape[0]} rows of padding, not {len(stated)}")
     if not can_read(keep):
-        return Padding(keep, told, packed)
+        return Padding(keep, stated, packed)
     total = keep.sum(dim=1)
     counts = tuple(total.tolist())
     at_the_end = torch.equal(keep, torch.arange(keep.shape[1]) < total[:, None])
-    if told is not None and not (at_the_end and counts == told):
-        raise ValueError(f"lengths {told} do not say what the padding mask says; they are for padding at the end")
+    if stated is not None and not (at_the_end and counts == stated):
+        raise ValueError(f"lengths={stated} differ from the padding mask; lengths are for padding at the end")
     if not packed:
         return Padding(keep, counts if at_the_end else None)
     if not at_the_end:
-        raise ValueError("a padding mask is said to be real at first and padding at the end, but it is not")
+        raise ValueError("at_the_end=True, but this padding mask has padding before a real key")
     return Padding(keep, packed=True)
 
 
 def as_mask(keep: Padded) -> Mask:
-    """What `attend` may be given: a mask, or a tensor of shape (Tq, Tk) or (B, H, Tq, Tk)."""
+    """Return `keep` as a mask, from a mask or a boolean tensor of shape (Tq, Tk) or (B, H, Tq, Tk)."""
     if keep is None:
         return everything()
     if isinstance(keep, Mask):
@@ -337,7 +339,7 @@ def as_mask(keep: Padded) -> Mask:
     if keep.dtype != torch.bool:
         raise TypeError(
             f"a mask must be boolean, True = may attend, but its dtype is {keep.dtype}; "
-            "numbers to add to the scores are given as bias="
+            "pass numbers to add to the scores as bias="
         )
     if keep.dim() not in (2, 4):
         raise ValueError(
@@ -345,18 +347,18 @@ def as_mask(keep: Padded) -> Mask:
             "for a (B, Tq, Tk) mask write mask[:, None]"
         )
     if keep.dim() == 4 and keep.shape[1] == keep.shape[2] == 1:
-        return padding(keep[:, 0, 0])  # the same keys for every query: padding in another form
+        return padding(keep[:, 0, 0])  # the same keys for every query: this is padding
     return Mask((Explicit(keep),))
 
 
 def as_padding(keep: Padded) -> Mask:
-    """What a model may be given as `keep`: a (B, T) boolean tensor, True = real token, or padding(…)."""
+    """Return the `keep` of a model as a mask, from a (B, T) boolean tensor, True = real token, or padding(…)."""
     if isinstance(keep, Tensor) and keep.dim() == 2:
         return padding(keep)
     mask = as_mask(keep)
     if not all(isinstance(rule, Padding) for rule in mask.parts):
         raise ValueError(
-            "keep says which tokens are real: give a (B, T) boolean tensor or padding(…); "
-            "who may look where is the stack's own mask"
+            "keep states which tokens are real: pass a (B, T) boolean tensor or padding(…); "
+            "which token sees which is set by the mask of the stack"
         )
     return mask

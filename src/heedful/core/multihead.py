@@ -1,4 +1,4 @@
-"""Multi-head attention: heads split, run in parallel, joined and projected; self and cross from one module.
+"""Multi-head attention: heads are split, run in parallel, concatenated and projected; for self- and cross-attention.
 
 Shapes: B batch, H heads, G key/value heads, Tq queries, Tk keys, K head width, D d_model.
 """
@@ -15,12 +15,12 @@ from .mask_preparation import Keep, beams, prepare_memory, prepare_self
 
 
 class MultiHeadAttention(nn.Module):
-    """Queries from x; keys and values from x itself, or from a memory (cross-attention).
+    """Queries come from x; keys and values from x, or from a memory (cross-attention).
 
-    `n_kv_heads` below `n_heads` lets several query heads share a key/value head. `query_norm` and `key_norm` are given
-    the queries (B, H, Tq, K) and the keys (B, G, Tk, K) between their projection and the rotation, and return the same
-    shape: `RMSNorm(d_head)` for both is the QK-norm of Qwen3. Weights start Xavier uniform, each of the four matrices
-    on its own, and biases at zero.
+    With `n_kv_heads` below `n_heads`, several query heads share a key/value head. `query_norm` and `key_norm` receive
+    the queries (B, H, Tq, K) and the keys (B, G, Tk, K) between projection and rotation and return the same shape:
+    `RMSNorm(d_head)` for both is the QK-norm of Qwen3. The four matrices start Xavier uniform, each on its own, and
+    the biases at zero.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class MultiHeadAttention(nn.Module):
         if n_heads < 1 or kv_heads < 1 or n_heads % kv_heads:
             raise ValueError(f"n_heads={n_heads} is not a multiple of n_kv_heads={kv_heads}")
         if d_head is None and d_model % n_heads:
-            raise ValueError(f"d_model={d_model} is not a multiple of n_heads={n_heads}; change one, or give d_head")
+            raise ValueError(f"d_model={d_model} is not a multiple of n_heads={n_heads}; change one or set d_head")
         if d_head is not None and d_head < 1:
             raise ValueError(f"d_head must be at least 1, not {d_head}")
         self.n_heads = n_heads
@@ -58,16 +58,16 @@ class MultiHeadAttention(nn.Module):
 
     @property
     def normalizes(self) -> bool:
-        """Whether queries or keys are changed between projection and attention."""
+        """True if queries or keys are normalized between projection and attention."""
         return not (type(self.query_norm) is type(self.key_norm) is nn.Identity)
 
     def forward(self, x: Tensor, memory: Tensor | None = None, **context: Any) -> Tensor:
-        """(B, Tq, D) → (B, Tq, D). `context` is `keep`, `bias`, `rotate`, `cache` and `layer`, as `mixed` takes them.
+        """Attend from x (B, Tq, D) to x itself or to the memory: (B, Tq, D). `context` holds the arguments of `mixed`:
 
-        `keep` is a mask, a (B, Tk) tensor of what is real, or what a stack has prepared. Where x has n times the rows
-        of the memory (the beams of one sentence), they are folded into the query length and the memory is never
-        copied. `rotate` turns queries and keys by their positions, so it is for self-attention only. `cache` and
-        `layer`, the index of the layer, come from a stack.
+        `keep` is a mask, a (B, Tk) tensor, True = real, or a prepared mask from a stack. If x has n times the rows of
+        the memory (the beams of a sentence), they are folded into the query length, so the memory is never copied.
+        `rotate` rotates queries and keys by their positions, in self-attention only. `cache` and `layer`, the index
+        of the layer, come from a stack.
         """
         out: Tensor = self.out(self.mixed(x, memory, **context))
         return out.reshape(x.shape)
@@ -83,7 +83,7 @@ class MultiHeadAttention(nn.Module):
         cache: Cache | None = None,
         layer: int | None = None,
     ) -> Tensor:
-        """What the heads find, side by side, before they are projected: (B, Tq, H · K)."""
+        """Return the concatenated outputs of the heads, before the output projection: (B, Tq, H · K)."""
         self._check_widths(x, memory)
         in_stack = cache is not None or layer is not None
         if memory is None:
@@ -95,23 +95,23 @@ class MultiHeadAttention(nn.Module):
                 key, value = cache.append(layer or 0, key, value)
         else:
             if rotate is not None:
-                raise ValueError("rotate is for self-attention: queries and a memory's keys share no positions")
+                raise ValueError("rotate is for self-attention only: a memory has positions of its own")
             source, mask = prepare_memory(x, memory, keep, bias=bias, in_stack=in_stack)
             query = self._queries(x.reshape(len(source), beams(x, source) * x.shape[1], x.shape[2]))
             compute = partial(self.keys_values, source)
             key, value = compute() if cache is None else cache.memory(layer or 0, compute)
-        mixed = self.attention(query, key, value, mask)  # (B, H, Tq, K)
-        return mixed.transpose(1, 2).flatten(2)
+        heads = self.attention(query, key, value, mask)  # (B, H, Tq, K)
+        return heads.transpose(1, 2).flatten(2)
 
     def _check_widths(self, x: Tensor, memory: Tensor | None) -> None:
-        for name, given, width in (("x", x, self.query.in_features), ("memory", memory, self.key_value.in_features)):
-            if given is not None and (given.dim() != 3 or given.shape[-1] != width):
-                raise ValueError(f"{name} has the shape (B, T, {width}) here, not {tuple(given.shape)}")
+        for name, value, width in (("x", x, self.query.in_features), ("memory", memory, self.key_value.in_features)):
+            if value is not None and (value.dim() != 3 or value.shape[-1] != width):
+                raise ValueError(f"{name} must have the shape (B, T, {width}), not {tuple(value.shape)}")
 
     def keys_values(self, source: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, Tk, D) → keys, normalized, and values, each (B, G, Tk, K)."""
+        """Project (B, Tk, D) to normalized keys and values, each (B, G, Tk, K)."""
         both = self.key_value(source).unflatten(-1, (2, self.n_kv_heads, self.d_head))  # (B, Tk, 2, G, K)
-        key, value = both.unbind(2)  # before heads and tokens change places, so that the gradient needs no copy
+        key, value = both.unbind(2)  # before the transpose, so that the gradient needs no copy
         return self.key_norm(key.transpose(1, 2)), value.transpose(1, 2)
 
     def _queries(self, x: Tensor) -> Tensor:

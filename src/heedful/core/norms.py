@@ -1,4 +1,4 @@
-"""Normalisation: of one token over its features, or of one feature over all tokens. Shapes: (…, D) → (…, D)."""
+"""Normalization of one token over its features, or of one feature over all tokens. Shapes: (…, D) → (…, D)."""
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +22,7 @@ class LayerNorm(nn.Module):
 
 
 class RMSNorm(nn.Module):
-    """x / √(mean of squares + eps) · weight: the scale without the centring."""
+    """x / √(mean of squares + eps) · weight: LayerNorm without centering."""
 
     def __init__(self, d_model: int, *, eps: float = 1e-6) -> None:
         super().__init__()
@@ -39,9 +39,9 @@ class RMSNorm(nn.Module):
 class BatchNorm(nn.Module):
     """(x − mean) / √(variance + eps) · weight + bias, each feature over all tokens of a batch.
 
-    Training takes the batch's own mean and variance and moves the running ones towards them by `momentum`; evaluation
-    takes the running ones, so that there no row depends on another. A norm inside a residual wrapper is not told what
-    is padding: in training padded tokens count, so give such a model batches with little of it.
+    Training uses the mean and variance of the batch and moves the running ones toward them by `momentum`. Evaluation
+    uses the running ones, so no row depends on another. A norm inside a residual wrapper does not know the padding:
+    in training, padded tokens count, so use batches with little padding.
     """
 
     running_mean: Tensor

@@ -1,11 +1,11 @@
-"""How a stack knows where its tokens stand. A scheme does one of three things and nothing in the others:
+"""Position schemes. Each implements one of three methods; the others do nothing:
 
-- `embed(x, pos)`: add something to the input (sinusoidal, learned);
-- `rotation(q_pos, k_pos)`: turn queries and keys before their product (rotary);
-- `bias(q_pos, k_pos)`: add something to the scores (relative buckets, ALiBi).
+- `embed(x, pos)`: add position vectors to the input (sinusoidal, learned);
+- `rotation(q_pos, k_pos)`: rotate queries and keys before their product (rotary);
+- `bias(q_pos, k_pos)`: add a bias to the scores (relative buckets, ALiBi).
 
-A stack asks once per call, with explicit position ids: (T,) for all rows, or (B, T). Cross-attention
-never asks. `LayerPositions` holds a scheme for each layer, where they differ.
+A stack calls them once per forward pass, with explicit position ids: (T,) for all rows, or (B, T). Cross-attention
+does not use positions. `LayerPositions` holds a scheme for each layer.
 Shapes: B batch, H heads, T tokens (Tq, Tk), D d_model, K head width.
 """
 
@@ -25,33 +25,33 @@ from .init import table
 from .masks import can_read
 
 Scaling = Callable[[Tensor], Tensor]
-MEMORABLE = 1 << 16  # positions beyond are computed every time
+MAX_CACHED = 1 << 16  # encodings of later positions are computed at every call
 
 
 class Positions(nn.Module):
-    """No positions at all, and the interface of all schemes."""
+    """The interface of all position schemes; by itself it uses no positions."""
 
-    limit: int | None = None  # positions a stack may use are below it
+    limit: int | None = None  # positions must be below it
 
     def embed(self, x: Tensor, pos: Tensor) -> Tensor:
-        """(B, T, D) → (B, T, D)."""
+        """Add position vectors to x: (B, T, D) → (B, T, D)."""
         return x
 
     def rotation(self, q_pos: Tensor, k_pos: Tensor) -> Rotate | None:
-        """A function of queries (B, H, Tq, K) and keys (B, G, Tk, K), shared by all layers; None for none."""
+        """Return a function that rotates queries (B, H, Tq, K) and keys (B, G, Tk, K); None for no rotation."""
         return None
 
     def rotate(self, query: Tensor, key: Tensor, q_pos: Tensor, k_pos: Tensor) -> tuple[Tensor, Tensor]:
-        """Queries and keys, turned by their positions."""
-        turn = self.rotation(q_pos, k_pos)
-        return (query, key) if turn is None else turn(query, key)
+        """Return queries and keys, rotated by their positions."""
+        rotate = self.rotation(q_pos, k_pos)
+        return (query, key) if rotate is None else rotate(query, key)
 
     def bias(self, q_pos: Tensor, k_pos: Tensor) -> Tensor | None:
-        """(H, Tq, Tk), or (B, H, Tq, Tk) where the positions differ by row; None for none."""
+        """Return the bias (H, Tq, Tk), or (B, H, Tq, Tk) if positions differ by row; None for no bias."""
         return None
 
     def of_layer(self, layer: int) -> Positions:
-        """The scheme that turns queries and keys, or biases the scores, in this layer: the same in all."""
+        """Return the scheme that rotates or biases in this layer; here it is the same in all layers."""
         return self
 
 
@@ -63,22 +63,24 @@ def _check_width(x: Tensor, width: int) -> None:
 class Sinusoidal(Positions):
     """PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos of the same, added to the input.
 
-    `layout` says where the sines stand: "interleaved" on the even dimensions (the paper), "halves" in
-    the first half (Marian, Pegasus). An odd D has one cosine less. Every position is computed from the
-    formula, so there is no table to run out of; `max_length` is only what `table()` shows by default.
+    Args:
+        d_model: Width D of the encodings. An odd D has one cosine less.
+        max_length: Number of rows that `table()` returns by default. It does not limit the input: every position is
+            computed from the formula.
+        layout: "interleaved" puts sines on the even dimensions (the paper), "halves" into the first half (Marian).
     """
 
     def __init__(self, d_model: int, max_length: int = 5000, *, layout: str = "interleaved") -> None:
         super().__init__()
         if layout not in ("interleaved", "halves"):
-            raise ValueError(f"unknown sinusoidal layout {layout!r}; known: interleaved, halves")
+            raise ValueError(f"unknown sinusoidal layout {layout!r}; choose interleaved or halves")
         self.d_model = d_model
         self.max_length = max_length
         self.layout = layout
-        self._known = torch.empty(0, d_model)  # encodings that were computed before, so that a step looks them up
+        self._cached = torch.empty(0, d_model)  # encodings of the first positions, so that a step only looks them up
 
     def table(self, length: int | None = None) -> Tensor:
-        """(T, D) the encodings of positions 0 to length − 1."""
+        """Return the encodings of positions 0 to length − 1: (T, D)."""
         pos = torch.arange(self.max_length if length is None else length)
         return self._encode(pos).to(torch.get_default_dtype())
 
@@ -87,19 +89,19 @@ class Sinusoidal(Positions):
         return x + self._look_up(pos, x.dtype)
 
     def _look_up(self, pos: Tensor, dtype: torch.dtype) -> Tensor:
-        """The encodings of these positions: from the formula, and on the CPU from memory where they are there."""
+        """Return the encodings of these positions, on the CPU from the cached ones."""
         if not can_read(pos) or not pos.numel() or int(pos.min()) < 0:
             return self._encode(pos).to(dtype)
         needed = int(pos.max()) + 1
-        if needed > MEMORABLE:
+        if needed > MAX_CACHED:
             return self._encode(pos).to(dtype)
-        known = self._known
-        if known.dtype != dtype or len(known) < needed:
-            known = self._known = self._encode(torch.arange(2 * needed, device=pos.device)).to(dtype)
-        return nn.functional.embedding(pos, known)
+        cached = self._cached
+        if cached.dtype != dtype or len(cached) < needed:
+            cached = self._cached = self._encode(torch.arange(2 * needed, device=pos.device)).to(dtype)
+        return nn.functional.embedding(pos, cached)
 
     def _encode(self, pos: Tensor) -> Tensor:
-        exact = torch.float32 if pos.device.type == "mps" else torch.float64  # a wide angle loses digits in float32
+        exact = torch.float32 if pos.device.type == "mps" else torch.float64  # float32 loses digits of large angles
         even = torch.arange(0, self.d_model, 2, device=pos.device, dtype=exact)
         angle = pos.to(exact)[..., None] / 10000.0 ** (even / self.d_model)  # (…, T, ⌈D/2⌉)
         sines, cosines = angle.sin(), angle.cos()[..., : self.d_model // 2]
@@ -115,7 +117,7 @@ class Sinusoidal(Positions):
 
 
 class Learned(Positions):
-    """A vector for each position, learned. `offset` rows stand unused before position 0 (BART has two)."""
+    """A learned vector for each position. `offset` unused rows precede position 0 (BART has two)."""
 
     def __init__(self, max_length: int, d_model: int, *, offset: int = 0) -> None:
         super().__init__()
@@ -124,7 +126,7 @@ class Learned(Positions):
         self.weight = table(max_length + offset, d_model)
 
     def table(self, length: int | None = None) -> Tensor:
-        """(T, D) the vectors of positions 0 to length − 1."""
+        """Return the vectors of positions 0 to length − 1: (T, D)."""
         n = self.max_length if length is None else length
         check_range(torch.arange(n), self.max_length, "learned positions")
         return self.weight.detach()[self.offset : self.offset + n]
@@ -139,16 +141,17 @@ class Learned(Positions):
 
 
 class Relative(Positions):
-    """T5: a learned bias per head and distance, near distances each on their own, far ones in growing buckets.
+    """T5's relative positions: a learned bias per head and bucket of distances, shared by all layers of a stack.
 
-    One table serves a whole stack. `causal` spends all buckets on the past.
+    Small distances have a bucket each; larger ones share buckets of growing size. With `causal`, all buckets are for
+    keys before the query.
     """
 
     def __init__(self, n_heads: int, *, n_buckets: int = 32, max_distance: int = 128, causal: bool = False) -> None:
         super().__init__()
-        exact = n_buckets // (2 if causal else 4)  # distances with a bucket each
+        exact = n_buckets // (2 if causal else 4)  # distances below have a bucket each
         if exact < 1 or max_distance <= exact:
-            raise ValueError(f"{n_buckets} buckets to a distance of {max_distance} leave no near or no far distances")
+            raise ValueError(f"n_buckets={n_buckets} is too few, or max_distance={max_distance} too small for it")
         self.n_buckets = n_buckets
         self.max_distance = max_distance
         self.causal = causal
@@ -159,7 +162,7 @@ class Relative(Positions):
         return nn.functional.embedding(self.buckets(ahead), self.weight).movedim(-1, -3)
 
     def buckets(self, ahead: Tensor) -> Tensor:
-        """The bucket of each distance key − query."""
+        """Return the bucket of each distance, key position − query position."""
         n = self.n_buckets
         if self.causal:
             first, distance = torch.zeros_like(ahead), (-ahead).clamp(min=0)
@@ -167,7 +170,7 @@ class Relative(Positions):
             n //= 2
             first, distance = (ahead > 0).long() * n, ahead.abs()
         exact = n // 2  # distances below have a bucket each
-        # In float32 and in this order: published tables were trained with exactly these borders.
+        # float32 and this order of operations give exactly the borders that published tables were trained with.
         far = torch.log(distance.clamp(min=1).float() / exact) / math.log(self.max_distance / exact) * (n - exact)
         return first + torch.where(distance < exact, distance, (exact + far.long()).clamp(max=n - 1))
 
@@ -177,14 +180,14 @@ class Relative(Positions):
 
 
 class ALiBi(Positions):
-    """−slope · distance, a fixed slope per head (Press et al. 2022); for heads not a power of two, theirs too."""
+    """Adds −slope · distance to the scores, with a fixed slope per head (Press et al. 2022)."""
 
     def __init__(self, n_heads: int) -> None:
         super().__init__()
         self.n_heads = n_heads
 
     def slopes(self, device: torch.device | None = None) -> Tensor:
-        """(H,) 2^(−8/n), 2^(−16/n), …; beyond a power of two, every second slope of twice as many heads."""
+        """Return the slopes (H,): 2^(−8/n), 2^(−16/n), …; beyond a power of two, every second slope of 2n heads."""
         power = 2 ** math.floor(math.log2(self.n_heads))
         first = torch.arange(1, power + 1, device=device) * (8 / power)
         more = (2 * torch.arange(self.n_heads - power, device=device) + 1) * (4 / power)
@@ -199,11 +202,14 @@ class ALiBi(Positions):
 
 
 class Rotary(Positions):
-    """RoPE: pairs of features of queries and keys are turned by an angle that grows with the position.
+    """RoPE: rotates pairs of features of queries and keys by an angle proportional to the position.
 
-    `width` (the whole head unless given) is how many features are turned. Pairs are (i, i + width/2),
-    as LLaMA pairs them, or neighbours where `interleaved`, as the paper does. `scaling` changes the
-    frequencies, for models stretched to longer inputs.
+    Args:
+        d_head: Width of a head.
+        base: The angles per position are base^(−2i/width).
+        width: Number of features that are rotated; the whole head by default.
+        interleaved: Pair neighboring features, as the paper does; otherwise pair i with i + width/2, as LLaMA does.
+        scaling: Changes the frequencies, for models extended to longer inputs.
     """
 
     def __init__(
@@ -220,49 +226,49 @@ class Rotary(Positions):
         self.width = d_head if width is None else width
         if self.width % 2 or not 0 < self.width <= d_head:
             raise ValueError(
-                f"rotary turns pairs: width={self.width} must be even, above 0 and at most d_head={d_head}"
+                f"rotary positions rotate pairs: width={self.width} must be even, above 0 and at most d_head={d_head}"
             )
         self.base = base
         self.interleaved = interleaved
         self.scaling = scaling
 
     def frequencies(self, device: torch.device | None = None) -> Tensor:
-        """(width/2,) turns per position, in radians. Made anew each time: a buffer would follow the model to bf16."""
+        """Return radians per position (width/2,). Not a buffer, which would follow the model to bf16."""
         even = torch.arange(0, self.width, 2, device=device, dtype=torch.float32)
         frequencies = 1.0 / self.base ** (even / self.width)
         return frequencies if self.scaling is None else self.scaling(frequencies)
 
     def rotation(self, q_pos: Tensor, k_pos: Tensor) -> Rotate:
-        turn_query = self._turn(q_pos)
-        turn_key = turn_query if k_pos is q_pos else self._turn(k_pos)
-        return lambda query, key: (turn_query(query), turn_key(key))
+        rotate_query = self._rotate_by(q_pos)
+        rotate_key = rotate_query if k_pos is q_pos else self._rotate_by(k_pos)
+        return lambda query, key: (rotate_query(query), rotate_key(key))
 
-    def _turn(self, pos: Tensor) -> Callable[[Tensor], Tensor]:
+    def _rotate_by(self, pos: Tensor) -> Callable[[Tensor], Tensor]:
         angle = pos[..., None].float() * self.frequencies(pos.device)  # (…, T, width/2)
         if angle.dim() == 3:
             angle = angle[:, None]  # (B, 1, T, width/2)
         cos, sin = angle.cos(), angle.sin()
 
-        def turn(x: Tensor) -> Tensor:
+        def rotate(x: Tensor) -> Tensor:
             if x.shape[-1] != self.d_head:
-                raise ValueError(f"rotary was made for heads of width {self.d_head}, but these are {x.shape[-1]} wide")
+                raise ValueError(f"these rotary positions are for heads of width {self.d_head}, not {x.shape[-1]}")
             head, rest = x[..., : self.width], x[..., self.width :]
             a, b = (head[..., 0::2], head[..., 1::2]) if self.interleaved else head.chunk(2, dim=-1)
             c, s = cos.to(x.dtype), sin.to(x.dtype)
-            turned = (a * c - b * s, b * c + a * s)
-            pairs = torch.stack(turned, dim=-1).flatten(-2) if self.interleaved else torch.cat(turned, dim=-1)
+            pair = (a * c - b * s, b * c + a * s)
+            pairs = torch.stack(pair, dim=-1).flatten(-2) if self.interleaved else torch.cat(pair, dim=-1)
             return torch.cat([pairs, rest], dim=-1) if rest.shape[-1] else pairs
 
-        return turn
+        return rotate
 
     def extra_repr(self) -> str:
-        return f"width={self.width}, {'neighbours' if self.interleaved else 'halves'}"
+        return f"width={self.width}, {'neighbors' if self.interleaved else 'halves'}"
 
 
 class LayerPositions(Positions):
-    """A scheme for each layer: rotary in some layers and none in others, or a table of relative distances each.
+    """A position scheme for each layer, such as rotary in some layers and none in others.
 
-    What is added to the input is added once, before the first layer, so such schemes have no place here.
+    Schemes that add to the input are refused, since the input is embedded once, before the first layer.
     """
 
     def __init__(self, schemes: Iterable[Positions]) -> None:
@@ -271,21 +277,21 @@ class LayerPositions(Positions):
         for scheme in self.schemes:
             if not isinstance(scheme, Positions) or type(scheme).embed is not Positions.embed:
                 name = type(scheme).__name__
-                raise ValueError(f"positions by layer turn queries and keys or bias the scores, and {name} does not")
+                raise ValueError(f"positions by layer must rotate queries and keys or bias the scores; not {name}")
 
     def of_layer(self, layer: int) -> Positions:
         return cast("Positions", self.schemes[layer])
 
     def rotation(self, q_pos: Tensor, k_pos: Tensor) -> Rotate | None:
-        raise ValueError("the positions of this stack differ by layer: ask of_layer(index)")
+        raise ValueError("the positions of this stack differ by layer: call of_layer(index)")
 
     def bias(self, q_pos: Tensor, k_pos: Tensor) -> Tensor | None:
-        raise ValueError("the positions of this stack differ by layer: ask of_layer(index)")
+        raise ValueError("the positions of this stack differ by layer: call of_layer(index)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinearScaling:
-    """Every position counts as 1/factor of one."""
+    """Divides all positions by `factor` (linear position interpolation)."""
 
     factor: float
 
@@ -295,9 +301,9 @@ class LinearScaling:
 
 @dataclass(frozen=True, kw_only=True)
 class Llama3Scaling:
-    """LLaMA 3.1: slow turns are stretched by `factor`, fast ones left, those between blended.
+    """LLaMA 3.1: divides low frequencies by `factor`, keeps high ones and interpolates between.
 
-    A frequency is slow when it turns less than `low` times over the original length, fast above `high`.
+    A frequency is low if it makes fewer than `low` turns over the original length, and high above `high` turns.
     """
 
     factor: float = 8.0

@@ -1,7 +1,7 @@
-"""A forecaster of series: each scaled to a common size, cut into patches, read, and its forecast scaled back.
+"""A forecaster: scales each series, encodes its patches, and scales the forecast back.
 
-Shapes: B batch, L steps, C channels, P patches, D d_model. Groups G: C where every channel is read on its own,
-1 where all are read together.
+Shapes: B batch, L steps, C channels, P patches, D d_model. Groups G: C if channels are read
+independently, 1 if they are read together.
 """
 
 from typing import NamedTuple
@@ -17,22 +17,22 @@ from .stacks import Encoder
 
 
 class Scale(NamedTuple):
-    """Where each series lies and how wide it is: (B, 1, C) each."""
+    """The location and the scale of each series: (B, 1, C) each."""
 
     location: Tensor
     width: Tensor
 
     def apply(self, series: Tensor) -> Tensor:
-        """To the common size."""
+        """Normalize a series to the common scale."""
         return (series - self.location) / self.width
 
     def undo(self, forecast: Tensor) -> Tensor:
-        """Back to the size of the series."""
+        """Return a forecast to the scale of the series."""
         return forecast * self.width + self.location
 
 
 class NoScale(nn.Module):
-    """Series as they are."""
+    """Leaves series as they are, at scale one."""
 
     def forward(self, series: Tensor, keep: Mask | None = None) -> Scale:
         location = series.new_zeros(series.shape[0], 1, series.shape[2])
@@ -40,7 +40,7 @@ class NoScale(nn.Module):
 
 
 class InstanceScale(nn.Module):
-    """Each series by its own mean and deviation over the steps that were observed.
+    """Scales each series by its mean and standard deviation over the observed steps.
 
     `eps` is added to the variance: a constant series becomes zeros, and its forecast stays near the constant.
     """
@@ -57,7 +57,7 @@ class InstanceScale(nn.Module):
 
 
 class MeanScale(nn.Module):
-    """Each series by the mean of its absolute values, at least `least`, and not moved; zeros stay as they are."""
+    """Divides each series by the mean of its absolute values, at least `least`, without shifting it."""
 
     def __init__(self, *, least: float = 1e-10) -> None:
         super().__init__()
@@ -70,9 +70,9 @@ class MeanScale(nn.Module):
 
 
 class DirectForecast(nn.Module):
-    """Each step that follows as one weighted sum of all steps, the same for every channel: (R, L, c) → (R, horizon, c).
+    """A linear forecast: each future step is a weighted sum of all steps, (R, L, c) → (R, horizon, c).
 
-    Beside patches it leaves to them what is not linear. It starts by saying nothing.
+    Channels share the weights, which start at zero. Beside patches, it leaves to them what is not linear.
     """
 
     def __init__(self, context_length: int, horizon: int) -> None:
@@ -84,16 +84,16 @@ class DirectForecast(nn.Module):
 
 
 class Forecaster(nn.Module):
-    """The steps that follow a series, from `context_length` steps of it.
+    """Forecasts a series from its last `context_length` steps.
 
-    An embedding of one channel reads every channel on its own, with the same weights: channels become rows, and there
-    may be any number of them. An embedding of several channels reads them together.
+    With an embedding of one channel, channels are read independently with the same weights: they become rows, and
+    their number is free. An embedding of several channels reads them together.
 
-    The newest steps fill the patches; the oldest, where they fill none, count in the scale alone. A patch with a step
-    that was not observed is hidden, and those after it stay where they are. Where the model is of lower precision than
-    the series, only what is scaled is rounded: the forecast has the size and the precision of the series.
+    The newest steps fill the patches; the oldest steps that fill none only affect the scale. A patch with an unobserved
+    step is hidden, and later patches keep their positions. If the model has a lower precision than the series, only
+    the scaled values are rounded: the forecast has the precision of the series.
 
-    `direct` forecasts from the steps themselves, and is added to what the patches say.
+    `direct` forecasts from the steps themselves; its output is added to the forecast from the patches.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Forecaster(nn.Module):
         self.direct = direct
 
     def forward(self, series: Tensor, keep: Padded = None) -> Tensor:
-        """(B, L, C) → (B, horizon, C). `keep`, (B, L) or padding(…), says which steps were observed."""
+        """Forecast (B, L, C) → (B, horizon, C). `keep`, (B, L) or padding(…), marks the observed steps."""
         rows, seen, scale = self._scaled(series, keep)
         forecast = self.head(*self._encoded(rows, seen))
         if self.direct is not None:
@@ -124,12 +124,12 @@ class Forecaster(nn.Module):
         return scale.undo(forecast.transpose(1, 2).flatten(2))
 
     def encode(self, series: Tensor, keep: Padded = None) -> Tensor:
-        """(B, L, C) → the vectors of the patches (B, G, P, D); those of hidden patches mean nothing."""
+        """Encode (B, L, C) to the vectors of the patches (B, G, P, D); those of hidden patches are undefined."""
         rows, seen, _ = self._scaled(series, keep)
         return self._encoded(rows, seen)[0].unflatten(0, self._rows(series))
 
     def _scaled(self, series: Tensor, keep: Padded) -> tuple[Tensor, Tensor | None, Scale]:
-        """The series as rows (B·G, L, C/G), scaled; which steps of them were observed; and the scale."""
+        """Return the scaled series as rows (B·G, L, C/G), which of their steps were observed, and the scale."""
         self._check(series)
         batch, groups = self._rows(series)
         length = self.context_length
@@ -143,23 +143,22 @@ class Forecaster(nn.Module):
         return rows, None if seen is None else seen.expand(batch, -1).repeat_interleave(groups, dim=0), scale
 
     def _encoded(self, rows: Tensor, seen: Tensor | None) -> tuple[Tensor, Mask]:
-        """The vectors of the newest patches (B·G, P, D), and which of them are real."""
+        """Return the vectors of the newest patches (B·G, P, D), and which of them are real."""
         first = self.context_length - self.embedding.filling(self.context_length)
         x, real = self.embedding(rows[:, first:], None if seen is None else padding(seen[:, first:]))
         return self.encoder(x, real, positions=torch.arange(x.shape[1], device=x.device)), real
 
     def _rows(self, series: Tensor) -> tuple[int, int]:
-        """B and G."""
         return series.shape[0], series.shape[2] // self.embedding.n_channels
 
     def _check(self, series: Tensor) -> None:
-        together = self.embedding.n_channels
-        fits = series.dim() == 3 and series.is_floating_point() and together in (1, series.shape[2])
+        n_channels = self.embedding.n_channels
+        fits = series.dim() == 3 and series.is_floating_point() and n_channels in (1, series.shape[2])
         if not fits:
-            wanted = f"(B, {self.context_length}, {'channels' if together == 1 else together})"
-            raise ValueError(f"series are floats of shape {wanted} here, not {series.dtype} of {tuple(series.shape)}")
+            expected = f"(B, {self.context_length}, {'channels' if n_channels == 1 else n_channels})"
+            raise ValueError(f"series must be floats of shape {expected}, not {series.dtype} of {tuple(series.shape)}")
         if series.shape[1] != self.context_length:
             raise ValueError(
-                f"this model reads {self.context_length} steps, not {series.shape[1]}; give the newest of a longer "
-                "series, and before a shorter one anything, with a keep that says which steps were observed"
+                f"this model reads {self.context_length} steps, not {series.shape[1]}; pass the newest of a longer "
+                "series; pad a shorter one at the start and mark the observed steps with keep"
             )

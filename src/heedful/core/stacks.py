@@ -1,4 +1,4 @@
-"""Encoder and decoder: N layers, positions, a mask, and a norm where the layers leave one to do.
+"""Encoder and decoder: N layers, positions, a mask, and the final norm that pre-norm layers need.
 
 Shapes: B batch, T tokens, S source tokens, D d_model: (B, T, D) → (B, T, D).
 """
@@ -19,15 +19,17 @@ from .positions import LayerPositions, Positions
 
 
 class Stack(nn.Module):
-    """What encoder and decoder share: the way in, and the parts.
+    """The base class of encoder and decoder.
 
-    `mask` and `positions` are one for all layers, or a sequence with one for each (a window in every second layer, or
-    rotary positions in some). Each layer's mask is joined with the padding; layers that share one share its tensors.
-    `norm` is the final one that pre-norm layers need; `entry` follows the embeddings: a norm (BERT, BART), or a norm
-    and a matrix that widens them (ALBERT).
-    The dropout is the paper's on the sum of embeddings and positions. With `recompute`, training keeps only what goes
-    into each layer and runs it again for its gradient: a third more work, for memory that no longer grows with what a
-    layer holds inside.
+    Args:
+        layers: The layers, called in order.
+        mask: One mask for all layers, or a sequence with one per layer. It is combined with the padding.
+        positions: One position scheme for all layers, or a sequence with one per layer.
+        entry: Applied to the embeddings: a norm (BERT, BART), or a norm and a projection (ALBERT).
+        norm: The final norm, which pre-norm layers need.
+        dropout: Applied to the sum of embeddings and positions, as in the paper.
+
+    With `recompute`, training stores only the input of each layer and runs the layer again in the backward pass.
     """
 
     default_mask = everything()
@@ -47,10 +49,12 @@ class Stack(nn.Module):
         layers = list(layers)
         for name, values in (("mask", mask), ("positions", positions)):
             if isinstance(values, Sequence) and len(values) != len(layers):
-                raise ValueError(f"{name} has {len(values)} entries for {len(layers)} layers; give one, or one each")
+                raise ValueError(
+                    f"{name} has {len(values)} entries for {len(layers)} layers; pass one, or one per layer"
+                )
         self.masks = tuple(mask) if isinstance(mask, Sequence) else (self.default_mask if mask is None else mask,)
         if not all(isinstance(mask, Mask) for mask in self.masks):
-            raise TypeError(f"a stack's mask is made by causal(), window() or everything(); got {self.masks}")
+            raise TypeError(f"a stack takes a mask from causal(), window() or everything(), not {self.masks}")
         self.positions = LayerPositions(positions) if isinstance(positions, Sequence) else positions or Positions()
         self.entry = nn.Identity() if entry is None else entry
         self.dropout = nn.Dropout(dropout)
@@ -59,9 +63,9 @@ class Stack(nn.Module):
 
     @property
     def mask(self) -> Mask:
-        """The one mask of all layers. A stack whose layers have a mask each refuses: ask `masks`."""
+        """The mask of all layers; an error if the layers have different masks, which `masks` returns."""
         if len({mask.parts for mask in self.masks}) > 1:
-            raise ValueError("the layers of this stack have different masks: ask masks")
+            raise ValueError("the layers of this stack have different masks; read `masks`")
         return self.masks[0]
 
     @mask.setter
@@ -78,7 +82,7 @@ class Stack(nn.Module):
         cache: Cache | None = None,
         **memory: Any,
     ) -> Tensor:
-        """Zero the padding, place the tokens and prepare the masks, once for all layers; then run them."""
+        """Zero the padding, compute positions and prepare the masks once for all layers; then run the layers."""
         if x.dim() != 3:
             raise ValueError(f"a stack takes vectors of shape (B, T, D), not {tuple(x.shape)}")
         batch, length, _ = x.shape
@@ -87,7 +91,9 @@ class Stack(nn.Module):
         grid = Grid(batch, length, n_keys, start, x.device)
         real = padding.real_keys(grid)
         always = cache is not None and cache.placed
-        new = _count_real(padding, real, grid, always=always) if positions is None else _given(positions, grid)
+        new = (
+            _count_real(padding, real, grid, always=always) if positions is None else _check_positions(positions, grid)
+        )
         if new is None or not can_read(new):
             self._check_length(start, length)
         placed = new if cache is None else cache.key_positions(new)
@@ -96,23 +102,23 @@ class Stack(nn.Module):
         x = self.enter(x, None if real is None else newest(real, grid), grid)
         again = self.recompute and self.training and torch.is_grad_enabled()
         prepared = self._prepare(padding, grid, bias, x.dtype)
-        for index, (layer, own) in enumerate(zip(self.layers, prepared, strict=True)):
-            context = {**own, "cache": cache, "layer": index, **memory}
+        for index, (layer, mask_and_rotation) in enumerate(zip(self.layers, prepared, strict=True)):
+            context = {**mask_and_rotation, "cache": cache, "layer": index, **memory}
             x = checkpoint(layer, x, use_reentrant=False, **context) if again else layer(x, **context)
         if cache is not None:
             cache.advance(length, placed, padded=bool(padding.parts), given=positions is not None)
         return self.norm(x)
 
     def _prepare(self, padding: Mask, grid: Grid, bias: Tensor | None, dtype: torch.dtype) -> list[dict[str, Any]]:
-        """What each layer is told of its mask and its positions, computed once for all layers that share them."""
+        """Return the mask and the rotation for each layer, computed once for layers that share them."""
         q_pos, k_pos = grid.queries_at, grid.keys_at
         rotations, biases, masks, contexts = {}, {}, {}, []
         for index in range(len(self.layers)):
             scheme, mask = self.positions.of_layer(index), self.masks[index % len(self.masks)]
             if scheme not in rotations:
-                rotations[scheme] = scheme.rotation(q_pos, q_pos)  # keys in the cache were turned when they came in
-                own = scheme.bias(q_pos, k_pos)
-                biases[scheme] = own if bias is None else bias if own is None else own + bias
+                rotations[scheme] = scheme.rotation(q_pos, q_pos)  # keys in the cache are rotated already
+                scheme_bias = scheme.bias(q_pos, k_pos)
+                biases[scheme] = bias if scheme_bias is None else scheme_bias if bias is None else scheme_bias + bias
             shared = mask.parts, None if biases[scheme] is None else scheme  # the compiler cannot trace id(None)
             if shared not in masks:
                 masks[shared] = prepare_mask(mask & padding, grid, bias=biases[scheme], dtype=dtype)
@@ -120,17 +126,17 @@ class Stack(nn.Module):
         return contexts
 
     def enter(self, x: Tensor, real: Tensor | None, grid: Grid) -> Tensor:
-        """What the first layer is given, of new tokens of which some are `real` (B, T), or all."""
+        """Return the input of the first layer; `real` (B, T) marks the tokens that are not padding."""
         return self.dropout(self.entry(self.positions.embed(zero_padding(x, real), grid.queries_at)))
 
     def _begin(self, cache: Cache, padding: Mask, positions: Tensor | None, length: int) -> tuple[int | Tensor, int]:
-        """Where the first new token stands among the keys, and how many keys there will be."""
+        """Return the slot of the first new token, and the number of keys after this step."""
         if cache.padded and not padding.parts:
-            raise ValueError("keep was given at an earlier step; give it at every step, for all keys, old and new")
+            raise ValueError("keep was passed at an earlier step; pass it at every step, for all keys, old and new")
         if cache.given and positions is None:
-            raise ValueError("positions were given at an earlier step; give them at every step")
+            raise ValueError("positions were passed at an earlier step; pass them at every step")
         if isinstance(cache.length, Tensor) and not all(mask.is_causal for mask in self.masks):
-            raise ValueError("only a causal mask hides what a cache of fixed size has not written yet; use KVCache")
+            raise ValueError("a cache of fixed size needs a causal mask to hide unwritten slots; use KVCache")
         return cache.length, cache.begin(length)
 
     def _check_length(self, start: int | Tensor, length: int) -> None:
@@ -143,17 +149,17 @@ class Stack(nn.Module):
 
 
 class Encoder(Stack):
-    """Every token sees every real token. Layers are EncoderLayers."""
+    """A stack of EncoderLayers in which every token sees every real token."""
 
     def forward(
         self, x: Tensor, keep: Padded = None, *, positions: Tensor | None = None, bias: Tensor | None = None
     ) -> Tensor:
-        """`keep` is (B, T), True = real, or padding(…); `bias`, added to the scores of every layer, (T, T) or wider."""
+        """Encode x (B, T, D). `keep` is (B, T), True = real, or padding(…); `bias` is added to the scores."""
         return self.run(x, keep=keep, positions=positions, bias=bias)
 
 
 class Decoder(Stack):
-    """Every token sees itself and what came before. Layers are DecoderLayers, which read a memory, or EncoderLayers.
+    """A stack in which every token sees itself and earlier tokens: DecoderLayers with a memory, or EncoderLayers.
 
     With a cache, x holds only the new tokens, and `keep` covers all keys, old and new. `bias` is added to the scores
     of every self-attention: (Tq, Tk), (H, Tq, Tk) or (B, H, Tq, Tk).
@@ -174,7 +180,7 @@ class Decoder(Stack):
     ) -> Tensor:
         reads = any(isinstance(layer, DecoderLayer) for layer in self.layers)
         if reads == (memory is None):
-            raise ValueError("the layers of this decoder " + ("read a memory: give one" if reads else "read no memory"))
+            raise ValueError("the layers of this decoder " + ("need a memory; pass one" if reads else "take no memory"))
         if memory is None:
             return self.run(x, keep=keep, positions=positions, bias=bias, cache=cache)
         rows, source_length = memory.shape[:2]
@@ -186,11 +192,11 @@ class Decoder(Stack):
         return self.run(x, keep=keep, positions=positions, bias=bias, cache=cache, memory=memory, memory_keep=mask)
 
     def new_cache(self, capacity: int | None = None) -> Cache:
-        """An empty cache: growing, or of a fixed capacity."""
+        """Return an empty cache: growing, or of a fixed capacity."""
         return KVCache() if capacity is None else FixedKVCache(capacity, device=next(self.parameters()).device)
 
 
-def _given(positions: Tensor, grid: Grid) -> Tensor:
+def _check_positions(positions: Tensor, grid: Grid) -> Tensor:
     shapes = (grid.n_queries,), (1, grid.n_queries), (grid.batch, grid.n_queries)
     whole = not positions.is_floating_point() and positions.dtype != torch.bool
     if not whole or tuple(positions.shape) not in shapes:
@@ -202,9 +208,9 @@ def _given(positions: Tensor, grid: Grid) -> Tensor:
 
 
 def _count_real(padding: Mask, real: Tensor | None, grid: Grid, *, always: bool) -> Tensor | None:
-    """Position ids: real tokens are counted, so that padding before them does not move them.
+    """Return position ids that count real tokens, so that padding does not shift them.
 
-    None where they are the slots, unless a cache holds others already.
+    None if the positions are the slots and the cache holds no others.
     """
     if real is None or padding.only_at_the_end:
         return grid.query_slots if always else None

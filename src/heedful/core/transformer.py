@@ -1,4 +1,4 @@
-"""Three wirings of the same parts. Nothing is computed here.
+"""The three architectures: encoder-decoder, encoder-only and decoder-only. They only connect parts.
 
 Shapes: B batch, T target tokens, S source tokens, D d_model, V vocabulary.
 """
@@ -10,11 +10,11 @@ from .masks import Padded
 from .recurrent import RecurrentDecoder, RecurrentEncoder, RecurrentState
 from .stacks import Decoder, Encoder
 
-State = Cache | RecurrentState  # what a decoder keeps from step to step
+State = Cache | RecurrentState  # the state of a decoder between steps
 
 
 class EncoderDecoder(nn.Module):
-    """Translation and text-to-text: the encoder reads the source, the decoder writes while looking at it.
+    """For translation and text-to-text: the decoder generates the target and attends to the encoded source.
 
     Encoder and decoder may be recurrent.
     """
@@ -42,12 +42,12 @@ class EncoderDecoder(nn.Module):
         source_keep: Padded = None,
         target_keep: Padded = None,
     ) -> Tensor:
-        """Logits (B, T, V) for the token after each of `target`."""
+        """Return logits (B, T, V): entry t predicts the token after target[:, t]."""
         x, real = self.source_embedding(source, source_keep)
         return self.decode(target, self.encoder(x, real), real, keep=target_keep)
 
     def encode(self, source: Tensor, keep: Padded = None) -> Tensor:
-        """(B, S) → memory (B, S, D). Its padding is the source's, unless the source is cut into patches."""
+        """Encode (B, S) to the memory (B, S, D). Its padding is that of the source, unless patches change it."""
         x, real = self.source_embedding(source, keep)
         return self.encoder(x, real)
 
@@ -61,21 +61,21 @@ class EncoderDecoder(nn.Module):
         keep: Padded = None,
         positions: Tensor | None = None,
     ) -> Tensor:
-        """(B, T) → logits (B, T, V); with a cache, `target` holds only the new tokens.
+        """Return logits (B, T, V) for the target (B, T); with a cache, `target` holds only the new tokens.
 
-        A cache serves one memory: its keys and values are computed at the first step and read from then on.
+        A cache belongs to one memory, whose keys and values are computed at the first step and reused afterwards.
         """
         x, real = self.target_embedding(target, keep)
         x = self.decoder(x, memory, keep=real, memory_keep=memory_keep, cache=cache, positions=positions)
         return self.head(x, real if cache is None else None)
 
     def new_cache(self, capacity: int | None = None) -> State:
-        """An empty cache for `decode`: growing, or of a fixed capacity."""
+        """Return an empty cache for `decode`: growing, or of a fixed capacity."""
         return self.decoder.new_cache(capacity)
 
 
 class EncoderOnly(nn.Module):
-    """Classification, masked words, embedding, images, series: what the head makes of the encoder's output."""
+    """For classification, masked language models, embeddings, images and series: an encoder and a head."""
 
     def __init__(self, *, embedding: nn.Module, encoder: Encoder, head: nn.Module) -> None:
         super().__init__()
@@ -92,15 +92,17 @@ class EncoderOnly(nn.Module):
         positions: Tensor | None = None,
         places: Tensor | None = None,
     ) -> Tensor:
-        """What the head says of each row, or with `places` (P,), indexes into all B · T tokens, of those tokens alone:
-        where a few are asked about, a vocabulary's logits for all would be most of the work."""
+        """Return the output of the head, for the tokens at `places` (P,) only if given: indices into all B · T tokens.
+
+        Masked language models need the logits of few tokens; computing all of them would be most of the work.
+        """
         x, real = self.embedding(inputs, keep, segments=segments)
         hidden = self.encoder(x, real, positions=positions)
         return self.head(hidden, real) if places is None else self.head(hidden.flatten(0, 1).index_select(0, places))
 
 
 class DecoderOnly(nn.Module):
-    """Generation: each token is predicted from those before it."""
+    """For generation: each token is predicted from the tokens before it."""
 
     def __init__(self, *, embedding: nn.Module, decoder: Decoder, head: nn.Module) -> None:
         super().__init__()
@@ -116,11 +118,11 @@ class DecoderOnly(nn.Module):
         cache: Cache | None = None,
         positions: Tensor | None = None,
     ) -> Tensor:
-        """(B, T) → logits (B, T, V); with a cache, `tokens` holds only the new ones and `keep` covers all."""
+        """Return logits (B, T, V); with a cache, `tokens` holds only the new tokens and `keep` covers all of them."""
         x, real = self.embedding(tokens, keep)
         x = self.decoder(x, keep=real, cache=cache, positions=positions)
         return self.head(x, real if cache is None else None)
 
     def new_cache(self, capacity: int | None = None) -> Cache:
-        """An empty cache: growing, or of a fixed capacity."""
+        """Return an empty cache: growing, or of a fixed capacity."""
         return self.decoder.new_cache(capacity)

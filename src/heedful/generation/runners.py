@@ -19,7 +19,7 @@ from ..backends.cuda_graph import CudaGraphRunner, GraphShape
 from ..backends.native.runner import CPU, Memory, NativeRunner
 from ..backends.single_step import indices
 from ..core import padding
-from ..core.cache import stacked
+from ..core.cache import concat_rows
 from ..errors import GenerationError
 from .batch import Decoding, Starting
 
@@ -147,7 +147,7 @@ class EncoderDecoderRunner(Runner):
 
     def join(self, other: Self) -> None:
         super().join(other)
-        self._remember(stacked(self._memory, other._memory, 1), self._lengths + other._lengths)
+        self._remember(concat_rows(self._memory, other._memory, 1), self._lengths + other._lengths)
 
     def _remember(self, memory: Tensor, lengths: list[int]) -> None:
         self._memory, self._lengths = memory, lengths

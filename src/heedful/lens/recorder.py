@@ -132,7 +132,7 @@ class _Watch:
 
     def check(self, path: str, part: nn.Module) -> None:
         """Refuse heads that this attention does not have, and a decoder that has none."""
-        if isinstance(part, RecurrentDecoder) and isinstance(part.reader, NoAttention):
+        if isinstance(part, RecurrentDecoder) and isinstance(part.attention, NoAttention):
             raise RecordingError("this recurrent model has no attention, so there are no weights to look at")
         n_heads = part.n_heads if isinstance(part, MultiHeadAttention) else 1
         for head in self.heads or ():
