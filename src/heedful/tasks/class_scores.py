@@ -4,7 +4,7 @@ All of them are in percent, and pure functions of label ids and probabilities. S
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -92,6 +92,15 @@ def each_class(confusion: Confusion, labels: Sequence[str]) -> list[ClassScore]:
         ClassScore(label, int(n), *map(float, shares))
         for label, n, *shares in zip(labels, true, precision, recall, f1, strict=True)
     ]
+
+
+def class_table(classes: Sequence[Mapping[str, Any]], label: str, count: str) -> list[str]:
+    """Return the scores of each class, as metrics.json has them, as the lines of a Markdown table."""
+    lines = [f"| {label} | {count} | precision | recall | F1 |", "|---|---|---|---|---|"]
+    for row in classes:
+        name = " ".join(row["label"].replace("|", "\\|").split())
+        lines.append(f"| {name} | {row['n']:,} | {row['precision']:.1f} | {row['recall']:.1f} | {row['f1']:.1f} |")
+    return lines
 
 
 def macro_f1(confusion: Confusion) -> float:

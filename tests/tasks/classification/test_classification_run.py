@@ -77,7 +77,7 @@ def test_none_one_and_ten_thousand_rows(run: Path) -> None:
 def test_a_long_text_is_cut_where_training_cut_it_with_a_warning(run: Path) -> None:
     model = heedful.load(run, "classification")
     long = "the film was great " + "the dog " * 100
-    with pytest.warns(UserWarning, match="1 of 2 texts were read only to their token 32"):
+    with pytest.warns(UserWarning, match="1 of 2 texts are longer than 32 tokens"):
         answers = model.predict(["great", long])
     assert model.prepared(long).ids == [*model.tokenizer.encode(long)[:31], model.tokenizer.id_of("</s>")]
     assert next(iter(answers[1])) == "pos"
@@ -99,7 +99,7 @@ def test_texts_cut_in_training_are_counted(tmp_path: Path) -> None:
     config = small_config({"steps": 1}, data={"max_tokens": 20})
     train(ClassificationTask(), config, Files((file,)), tmp_path / "run")
     (note,) = read_mapping(tmp_path / "run/data/reading.json")["train"]["notes"]
-    assert note == f"texts cut at 20 tokens: 1 ({file}:9)"
+    assert note == f"texts truncated at 20 tokens: 1 ({file}:9)"
     assert heedful.load(tmp_path / "run", "classification").limit == 20
 
 
@@ -122,7 +122,7 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     whole, parts = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "parts"))
     assert whole == parts
     changed = small_config({"epochs": None, "steps": 12}, tokenizer={"vocab_size": 350})
-    with pytest.raises(ResumeError, match="tokeniser settings"):
+    with pytest.raises(ResumeError, match="tokenizer settings"):
         train(ClassificationTask(), changed, files, tmp_path / "parts", resume=True, allow_changes=True)
 
 
@@ -158,7 +158,7 @@ def test_two_texts_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_settings_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="does not read"):
+    with pytest.raises(ConfigError, match="is not a text encoder"):
         small_config(model={"preset": "gpt2-tiny"})
     with pytest.raises(ConfigError, match="max_tokens=40 is more than the model's max_length=32"):
         small_config(data={"max_tokens": 40})

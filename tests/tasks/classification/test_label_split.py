@@ -9,21 +9,23 @@ import pytest
 from labelled_sets import reviews, small_config, write_tsv
 
 from heedful.errors import DataError
-from heedful.tasks.classification.data import split_labelled
-from heedful.tasks.classification.task import ClassificationTask, LabelledData
+from heedful.tasks.classification.task import ClassificationTask
 from heedful.tasks.run import Files, TooLittleDataError
+from heedful.tasks.text_encoder_task import TextData, TextMetadata
 
 
 def test_of_every_class_its_share_and_never_a_text_with_two_labels(tmp_path: Path) -> None:
     both = [(f"both {number}", label) for label in ("neg", "pos") for number in range(20)]
     rows = [(f"{label} {number}", label) for label, n in (("neg", 100), ("pos", 50)) for number in range(n)]
-    found, readings = split_labelled(Files((write_tsv(tmp_path / "a.tsv", [*both, *rows]),)), 1000)
+    found, readings = ClassificationTask().split(
+        small_config(), Files((write_tsv(tmp_path / "a.tsv", [*both, *rows]),))
+    )
     assert Counter(one.label for one in found.valid()) == {"neg": 10, "pos": 5}
     assert not any(one.text.startswith("both") for one in found.valid())
     assert readings.held_out == 15
 
 
-def texts(prepared: LabelledData, part: str) -> list[str]:
+def texts(prepared: TextData[TextMetadata], part: str) -> list[str]:
     store = getattr(prepared, part)
     return [prepared.tokenizer.decode(store[row][0].tolist()) for row in range(len(store))]
 
@@ -59,7 +61,7 @@ def test_a_label_that_training_does_not_have_is_named_with_its_line(tmp_path: Pa
     ("rows", "words"),
     [
         ([(f"text {number}", "only") for number in range(50)], "only the class 'only'"),
-        (reviews(4), "too few to set some apart"),
+        (reviews(4), "too few to hold some out"),
     ],
 )
 def test_too_little_is_said(rows: list[tuple[str, str]], words: str, tmp_path: Path) -> None:
@@ -70,5 +72,5 @@ def test_too_little_is_said(rows: list[tuple[str, str]], words: str, tmp_path: P
 def test_validation_files_without_a_text(tmp_path: Path) -> None:
     train = write_tsv(tmp_path / "a.tsv", reviews(40))
     (tmp_path / "b.tsv").write_text("text\tlabel\n\tpos\n")
-    with pytest.raises(TooLittleDataError, match="no labelled text to validate on"):
-        split_labelled(Files((train,), (str(tmp_path / "b.tsv"),)), 10)
+    with pytest.raises(TooLittleDataError, match=r"b\.tsv: no texts are left to use"):
+        ClassificationTask().split(small_config(), Files((train,), (str(tmp_path / "b.tsv"),)))

@@ -19,10 +19,10 @@ from heedful.data.published_tokenizer import NAME, PublishedTokenizer
 from heedful.data.report import TextReport
 from heedful.data.store import TokenStore
 from heedful.errors import DataError
-from heedful.tasks.classification.data import encoded, targets
-from heedful.tasks.classification.task import ClassificationTask, LabelledData
+from heedful.tasks.classification.task import ClassificationTask, targets
 from heedful.tasks.run import Files, TrainingData, train
-from heedful.tasks.text_encoder import Row
+from heedful.tasks.text_encoder import EncodedText
+from heedful.tasks.text_encoder_task import TextData, TextMetadata
 from shell import heedful as shell
 
 
@@ -128,9 +128,10 @@ def test_a_tokeniser_that_numbers_both_texts_alike(run: Path, tmp_path: Path) ->
     )
     tokenizer = PublishedTokenizer(fast.to_str())
     examples = list(read_labeled_texts(write_pairs(tmp_path / "a.tsv", 20)))
-    rows = list(encoded(examples, tokenizer, ("0", "1"), 32, TextReport()))
+    metadata = TextMetadata(labels=("0", "1"))
+    rows = list(ClassificationTask().encode(small_config(), examples, tokenizer, metadata, TextReport()))
     stores = [TokenStore.write(tmp_path / name, rows, vocab_size=1000) for name in ("train", "valid")]
-    data: LabelledData = TrainingData(tmp_path, stores[0], stores[1], tokenizer, ("0", "1"))
+    data: TextData[TextMetadata] = TrainingData(tmp_path, stores[0], stores[1], tokenizer, metadata)
     for row, one in enumerate(examples):
         ids, (_, second) = stores[0][row]
         assert [tokenizer.decode(part.tolist()) for part in (ids[:second], ids[second:])] == [one.text, one.second]
@@ -154,14 +155,14 @@ def test_threads_that_share_a_model_count_their_own_cut_texts(run: Path, monkeyp
     """One asks about short texts while another is in the middle of long ones."""
     model = heedful.load(run, "classification")
     model.settings = model.settings.changed(texts=1)
-    long, read = "the dog " * 100, model._read
+    long, read = "the dog " * 100, model._run_batch
     with ThreadPoolExecutor(1) as other:
 
-        def interrupted(rows: list[Row]) -> list[torch.Tensor]:
+        def interrupted(rows: list[EncodedText]) -> list[torch.Tensor]:
             if len(rows) == 2:
                 other.submit(model.predict, ["great"]).result()
             return read(rows)
 
-        monkeypatch.setattr(model, "_read", interrupted)
-        with pytest.warns(UserWarning, match="2 of 2 texts were read only to their token 32"):
+        monkeypatch.setattr(model, "_run_batch", interrupted)
+        with pytest.warns(UserWarning, match="2 of 2 texts are longer than 32 tokens"):
             model.predict([long, long])

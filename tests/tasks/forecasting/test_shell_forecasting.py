@@ -76,7 +76,7 @@ def test_a_table_of_which_no_window_can_be_judged_is_refused(tmp_path: Path) -> 
     values[::4] = np.nan
     done = shell("evaluate", tmp_path / "model", "--data", table(tmp_path / "gaps.csv", values))
     assert done.code == 1
-    assert "none of the 26 windows can be judged" in " ".join(done.err.split())
+    assert "none of the 26 windows can be scored" in " ".join(done.err.split())
     values = walks(40)
     values[::5] = np.nan
     done = shell("evaluate", tmp_path / "model", "--data", table(tmp_path / "gaps.csv", values))

@@ -19,7 +19,6 @@ from heedful.tasks.images.data import (
     ImageData,
     ImagesConfig,
     open_images,
-    order_labels,
     prepare_images,
     read_settings,
 )
@@ -28,8 +27,8 @@ from heedful.tasks.run import DataReport, Files, TooLittleDataError
 Read = tuple[ImageData, DataReport[ImageReport]]
 
 
-def read(folder: Path, *train: str, valid: tuple[str, ...] = (), keep: Any = None, **changes: Any) -> Read:
-    return prepare_images(small_config(**changes), Files(train, valid), folder / "data", keep)
+def read(folder: Path, *train: str, valid: tuple[str, ...] = (), trained: Any = None, **changes: Any) -> Read:
+    return prepare_images(small_config(**changes), Files(train, valid), folder / "data", trained)
 
 
 def test_some_of_each_class_is_set_apart(tmp_path: Path) -> None:
@@ -131,12 +130,12 @@ def test_a_run_keeps_its_classes_and_its_range(tmp_path: Path) -> None:
     images, labels = shapes(60, seed=5)
     some = labels != "left"
     np.savez(tmp_path / "other.npz", x=images[some], y=labels[some])
-    prepared, _ = read(tmp_path, str(tmp_path / "other.npz"), keep=read_settings(tmp_path / "data"))
+    prepared, _ = read(tmp_path, str(tmp_path / "other.npz"), trained=read_settings(tmp_path / "data"))
     assert prepared.metadata == before.metadata
     assert set(prepared.train.store.labels.tolist()) == {1, 2}
     np.savez(tmp_path / "new.npz", x=images, y=np.where(some, labels, "bottom"))
     with pytest.raises(DataError, match=r"training images have classes that were not trained: 'bottom' \(\d+ images\)"):
-        read(tmp_path, str(tmp_path / "new.npz"), keep=before.metadata)
+        read(tmp_path, str(tmp_path / "new.npz"), trained=before.metadata)
 
 
 # What is refused
@@ -159,7 +158,7 @@ def test_one_class(tmp_path: Path) -> None:
 
 
 def test_too_few_images(tmp_path: Path) -> None:
-    with pytest.raises(TooLittleDataError, match="8 images of 3 classes are too few to set some apart"):
+    with pytest.raises(TooLittleDataError, match="8 images of 3 classes are too few to hold some out"):
         read(tmp_path, npz(tmp_path / "set.npz", 8))
     with pytest.raises(TooLittleDataError, match="there is no image to train on: 0 were found"):
         read(tmp_path, npz(tmp_path / "none.npz", 0))
@@ -229,8 +228,3 @@ def test_settings_that_are_refused() -> None:
         AugmentConfig(shift=1.0)
     with pytest.raises(ConfigError, match="rotate is from 0 to 180"):
         AugmentConfig(rotate=-1.0)
-
-
-def test_classes_are_in_the_order_of_people() -> None:
-    assert order_labels({"10": 1, "9": 1, "-1": 2, "3": 0}) == ("-1", "9", "10")
-    assert order_labels({"b": 1, "10": 1, "9": 1}) == ("10", "9", "b")

@@ -17,7 +17,7 @@ from heedful.tasks.classification.task import ClassificationConfig, Classificati
 from heedful.tasks.masked.task import MaskedConfig, MaskedTask
 from heedful.tasks.model_import import import_model
 from heedful.tasks.run import Files, train
-from heedful.tasks.text_encoder import PretrainedEncoder, load_start_weights
+from heedful.tasks.text_encoder_task import PretrainedEncoder, load_start_weights
 from heedful.training.errors import ResumeWarning
 from published_folders import bert, gpt2, publish, roberta
 
@@ -176,7 +176,7 @@ def test_what_cannot_be_a_base_is_refused(pretrained: Path, tmp_path: Path) -> N
         ClassificationConfig.from_dict({"base": str(pretrained), "model": {"preset": "bert-tiny"}})
     with pytest.raises(heedful.errors.HeedfulError, match="is not there"):
         ClassificationConfig.from_dict({"base": str(tmp_path / "nowhere")})
-    with pytest.raises(ConfigError, match="does not read as BERT"):
+    with pytest.raises(ConfigError, match="is not a text encoder"):
         PretrainedEncoder.read(publish(tmp_path / "gpt2", gpt2()))
     folder = publish(tmp_path / "bert", bert())
     (folder / "tokenizer.json").unlink()

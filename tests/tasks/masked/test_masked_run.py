@@ -12,7 +12,7 @@ import pytest
 
 import heedful
 from heedful.config import read_mapping
-from heedful.tasks.masked.data import split_texts, texts_of
+from heedful.tasks.masked.data import read_texts
 from heedful.tasks.masked.task import MaskedConfig, MaskedTask
 from heedful.tasks.run import Files, TooLittleDataError, train
 from heedful.training.errors import Interrupted
@@ -102,10 +102,10 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_bits(tmp_path: Path) -> None:
 def test_texts_are_lines_or_paragraphs(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\ntwo\n\n  \nthree\n\nfour\nfive")
     (tmp_path / "b.txt").write_text("six\n")
-    files = [tmp_path / "a.txt", tmp_path / "b.txt"]
-    lines = [(one.text, one.line) for one in texts_of(files, "line") if one.text.strip()]
+    files = [str(tmp_path / "a.txt"), str(tmp_path / "b.txt")]
+    lines = [(one.text, one.line) for one in read_texts(files, "line")]
     assert lines == [("one", 1), ("two", 2), ("three", 5), ("four", 7), ("five", 8), ("six", 1)]
-    paragraphs = [(one.text, one.line) for one in texts_of(files, "paragraph")]
+    paragraphs = [(one.text, one.line) for one in read_texts(files, "paragraph")]
     assert paragraphs == [("one\ntwo", 1), ("three", 5), ("four\nfive", 7), ("six", 1)]
 
 
@@ -126,15 +126,16 @@ def test_a_long_text_is_read_in_parts_to_its_end(tmp_path: Path) -> None:
 
 def test_no_text_is_on_both_sides(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("".join(f"text {number % 100}\n" for number in range(300)))
-    found, readings = split_texts(Files((str(tmp_path / "a.txt"),)), "line", config().data.holdout)
+    found, readings = MaskedTask().split(config(), Files((str(tmp_path / "a.txt"),)))
     train_texts, valid_texts = ([one.text for one in part()] for part in (found.train, found.valid))
     assert len(train_texts) + len(valid_texts) == 300
     assert not set(train_texts) & set(valid_texts)
-    assert readings.held_out == len(valid_texts) > 0
+    assert len(valid_texts) > 0
+    (tmp_path / "data").mkdir()
+    _, readings = MaskedTask().prepare(config(), Files((str(tmp_path / "a.txt"),)), tmp_path / "data")
+    assert readings.held_out == len(valid_texts)
     (tmp_path / "b.txt").write_text("text 3\nnew\n")
-    found, readings = split_texts(
-        Files((str(tmp_path / "a.txt"),), (str(tmp_path / "b.txt"),)), "line", config().data.holdout
-    )
+    found, readings = MaskedTask().split(config(), Files((str(tmp_path / "a.txt"),), (str(tmp_path / "b.txt"),)))
     assert readings.train.dropped["also in validation"].count == 3
     assert [one.text for one in found.valid()] == ["text 3", "new"]
 
@@ -142,11 +143,11 @@ def test_no_text_is_on_both_sides(tmp_path: Path) -> None:
 def test_a_small_corpus_always_has_something_to_validate_on(tmp_path: Path) -> None:
     for corpus in range(50):
         (tmp_path / "a.txt").write_text("".join(f"line {corpus} {number}\n" for number in range(25)))
-        _, readings = split_texts(Files((str(tmp_path / "a.txt"),)), "line", config().data.holdout)
+        _, readings = MaskedTask().split(config(), Files((str(tmp_path / "a.txt"),)))
         assert readings.held_out == 2  # a tenth at most
 
 
 def test_too_little_text(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("alone\n\n")
-    with pytest.raises(TooLittleDataError, match="1 usable texts are too few"):
-        split_texts(Files((str(tmp_path / "a.txt"),)), "line", config().data.holdout)
+    with pytest.raises(TooLittleDataError, match="1 texts are too few"):
+        MaskedTask().split(config(), Files((str(tmp_path / "a.txt"),)))

@@ -17,7 +17,8 @@ from heedful.data.store import TokenStore
 from heedful.data.text_batch import TextLoader
 from heedful.data.text_tokenizers import PiecesConfig, learn_tokenizer
 from heedful.errors import ConfigError, DataError
-from heedful.tasks.masked.data import MaskedLoader, Masking, MaskingConfig, gap_name, gap_of
+from heedful.tasks.masked.data import MaskedLoader, Masking, MaskingConfig
+from heedful.tasks.masked.predictor import mask_token
 from heedful.tasks.masked.task import _forward
 from published_folders import PAGE, byte_level, unigram, wordpiece
 
@@ -44,7 +45,7 @@ def loader(store: TokenStore, tokenizer: PublishedTokenizer, tokens: int = 1000,
 
 def test_fifteen_in_a_hundred_of_which_eight_in_ten_are_gaps(store: TokenStore, tokenizer: PublishedTokenizer) -> None:
     """Within four standard deviations of a binomial count."""
-    gap, guessed, gaps, kept = gap_of(tokenizer), 0, 0, 0
+    gap, guessed, gaps, kept = tokenizer.id_of(mask_token(tokenizer)), 0, 0, 0
     for batch in loader(store, tokenizer).epoch(0):
         seen = batch.ids.flatten()[batch.places[batch.counted]]
         targets = batch.targets[batch.counted]
@@ -149,11 +150,11 @@ def test_the_quick_way_is_the_slow_one(store: TokenStore, tokenizer: PublishedTo
         torch.testing.assert_close(_forward(module, batch), everything[batch.places])
 
 
-def test_published_tokenisers_say_what_their_gap_is() -> None:
-    assert gap_name(PublishedTokenizer(wordpiece().to_str())) == "[MASK]"
-    assert gap_name(PublishedTokenizer(byte_level().to_str())) == "<mask>"
-    with pytest.raises(DataError, match="stands for a gap"):
-        gap_name(PublishedTokenizer(unigram().to_str()))
+def test_mask_token_of_published_tokenizers() -> None:
+    assert mask_token(PublishedTokenizer(wordpiece().to_str())) == "[MASK]"
+    assert mask_token(PublishedTokenizer(byte_level().to_str())) == "<mask>"
+    with pytest.raises(DataError, match="has no mask token"):
+        mask_token(PublishedTokenizer(unigram().to_str()))
     words = Masking(MaskingConfig(), PublishedTokenizer(wordpiece().to_str())).words
     assert words.min() == 5  # behind [PAD], [UNK], [CLS], [SEP], [MASK]
     odd = tokenizer_of(["begin", "<mask>", "cat", "dog"], "dog").surrounded([0], [])

@@ -192,6 +192,6 @@ def test_published_models_answer_as_in_transformers(family: str, tmp_path: Path)
         assert inputs["input_ids"][0].tolist() == part.ids
         with torch.inference_mode():
             wanted = model(**inputs)
-        (output,) = ours.read_rows([ours.prepared(item)])
+        (output,) = ours.run_encoded([ours.prepared(item)])
         torch.testing.assert_close(output[:, 0], wanted.start_logits[0], atol=1e-5, rtol=0)
         torch.testing.assert_close(output[:, 1], wanted.end_logits[0], atol=1e-5, rtol=0)

@@ -127,6 +127,6 @@ def test_published_models_tag_as_in_transformers(tmp_path: Path) -> None:
         inputs = tokenizer(text, return_tensors="pt")
         with torch.inference_mode():
             wanted = model(**inputs).logits[0]
-        (output,) = ours.read_rows([ours.prepared(text)])
+        (output,) = ours.run_encoded([ours.prepared(text)])
         torch.testing.assert_close(output, wanted, atol=1e-5, rtol=0)
         assert model.config.id2label == LABELS["id2label"]

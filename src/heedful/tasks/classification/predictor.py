@@ -18,7 +18,7 @@ from ...lens.recorder import record
 from ...lens.report import AttentionMap
 from ..bundle import CONFIG
 from ..predictor import OutputKind, within
-from ..text_encoder import InspectedText, Row, Text, TextEncoderPredictor, display_text
+from ..text_encoder import EncodedText, InspectedText, Text, TextEncoderPredictor, checkpoint_labels, display_text
 
 Meaning = Literal["one", "several", "score"]
 USUAL_PROBLEM = "single_label_classification"
@@ -78,21 +78,17 @@ class Classifier(TextEncoderPredictor[dict[str, float]]):
         """For each text the probability (or the score) of every class by its name, the likeliest first."""
         meant = MEANINGS[self.settings.means]
         outputs = self.outputs(texts)
-        if cut := sum(map(self._is_cut, texts)):
-            told = f"{cut:,} of {len(texts):,} texts were read only to their token {self.limit:,}: they are longer"
-            warnings.warn(told, stacklevel=2)
+        if n_truncated := sum(map(self._is_truncated, texts)):
+            message = (
+                f"{n_truncated:,} of {len(texts):,} texts are longer than {self.limit:,} tokens and were truncated"
+            )
+            warnings.warn(message, stacklevel=2)
         return [
             dict(sorted(zip(self.settings.labels, meant(output).tolist(), strict=True), key=lambda pair: -pair[1]))
             for output in outputs
         ]
 
-    @property
-    def limit(self) -> int | None:
-        """How many tokens of a text are read."""
-        limits = (self.settings.max_tokens, self.module.encoder.positions.limit)
-        return min((limit for limit in limits if limit is not None), default=None)
-
-    def prepared(self, text: Any) -> Row:
+    def prepared(self, text: Any) -> EncodedText:
         """In ids: one text or two, as those it has learned from."""
         two = isinstance(text, tuple) and len(text) == 2
         if self.settings.texts == 2 and not two:
@@ -101,14 +97,14 @@ class Classifier(TextEncoderPredictor[dict[str, float]]):
             raise DataError("this model reads one text at a time, and a pair was given; give one text")
         return super().prepared(text)
 
-    def fitted(self, ids: list[int], *, alone: bool) -> list[int]:
-        """Cut where the bundle says so; of two texts, nobody knows which may lose its end."""
-        if not self.settings.cut or not alone or self.limit is None:
+    def fit_length(self, ids: list[int], *, is_pair: bool) -> list[int]:
+        """Truncate a single text if the settings allow it; refuse pairs, since either text might lose its end."""
+        if not self.settings.cut or is_pair or self.limit is None:
             return within(ids, self.limit)
         return ids if len(ids) <= self.limit else truncate(self.tokenizer, ids, self.limit)
 
-    def _is_cut(self, text: Text) -> bool:
-        """Of a text that is read. It is tokenised again rather than remembered: threads may share this model."""
+    def _is_truncated(self, text: Text) -> bool:
+        """Return True for a text longer than the limit, tokenized again because threads may share this model."""
         if not self.settings.cut or not isinstance(text, str) or self.limit is None:
             return False
         return len(self.tokenizer.encode(text)) > self.limit
@@ -132,8 +128,7 @@ class Classifier(TextEncoderPredictor[dict[str, float]]):
         )
         if problem not in PROBLEMS:
             raise ConfigError(f"{folder}: {unknown('problem_type', problem, PROBLEMS)}")
-        labels = checkpoint.labels or tuple(map(str, range(n_classes)))
-        return ClassifierSettings(labels=labels, means=PROBLEMS[problem])
+        return ClassifierSettings(labels=checkpoint_labels(checkpoint), means=PROBLEMS[problem])
 
     def hf_files(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """What the numbers mean, in the model's config."""

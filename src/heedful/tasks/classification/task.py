@@ -3,7 +3,6 @@
 Shapes: N texts, C classes.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,10 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ...config import FamilyConfig, write_mapping
-from ...core import padding
-from ...data.labeled_texts import LabeledText, labeled_files, read_labeled_texts
-from ...data.published_tokenizer import PublishedTokenizer
+from ...data.labeled_texts import LabeledText, labeled_files, read_labeled_texts, sorted_labels
+from ...data.published_tokenizer import PublishedTokenizer, truncate
 from ...data.report import TextReport
 from ...data.store import Encoded, TokenStore
 from ...data.text_batch import TextBatch, TextLoader
@@ -27,16 +24,16 @@ from ...errors import ConfigError, DataError
 from ...lens.report import Confusion, Sample
 from ...training.loss import Loss, loss_of
 from ...training.objective import Monitor
-from ..class_scores import ClassScores, class_scores
+from ..class_scores import ClassScores, class_scores, class_table
 from ..predictor import in_chunks, located
-from ..run import DataReport, Files, TrainingData
-from ..run.task import DATA, Split, left_out
+from ..run import DataReport, Files, TooLittleDataError
+from ..run.task import left_out
 from ..scoring import Score
-from ..text_encoder import LABELS, Text, TextEncoderConfig, TextEncoderTask, display_text, read_labels, uses_segments
-from .data import encoded, labels_of, number_of, split_labelled, targets
+from ..text_encoder import Text, display_text, uses_segments
+from ..text_encoder_task import TextEncoderConfig, TextEncoderTask, TextMetadata
 from .predictor import Classifier, ClassifierSettings, attention_map
 
-SAMPLES = 200  # validation texts that metrics.json shows
+SAMPLES = 200  # validation texts in metrics.json
 MAX_TITLE_LABELS = 12
 MAX_ATTENTION_MAPS = 2  # texts whose attention is drawn
 MAX_MAP_TOKENS = 30
@@ -45,80 +42,80 @@ CHUNK = 1024  # texts evaluated at once
 
 @dataclass(frozen=True, kw_only=True)
 class ClassificationConfig(TextEncoderConfig):
-    """With which texts, pieces, model and training; from scratch, or from a `base`."""
+    """The settings of a run, from scratch or from a `base`."""
 
     head: ClassVar[str] = "classes"
     supports_r_drop: ClassVar[bool] = True
 
 
-LabelledData = TrainingData[TokenStore, PublishedTokenizer, tuple[str, ...]]
-
-
-class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, tuple[str, ...], TextBatch]):
-    """Which class a text, or a pair of texts, belongs to. The metadata of the data is the names of the classes."""
+class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, TextMetadata, TextBatch]):
+    """Which class a text, or a pair of texts, belongs to."""
 
     name: ClassVar[str] = Classifier.task
     predictor_class: ClassVar[type[Any]] = Classifier
     config_class: ClassVar[type[Any]] = ClassificationConfig
-    artifacts: ClassVar[tuple[str, ...]] = (*TextEncoderTask.artifacts, f"{DATA}/{LABELS}")
+
+    # From files to rows.
 
     def list_files(self, config: ClassificationConfig, paths: Sequence[str]) -> list[Path]:
-        """The tables."""
+        """Return tables and JSON lines."""
         return labeled_files(paths)
 
-    def data_settings(self, config: ClassificationConfig, files: Files) -> dict[str, str]:
-        """Columns, lengths, pieces."""
-        return {"the columns": json.dumps(files.columns), **super().data_settings(config, files)}
-
-    def split(self, config: ClassificationConfig, files: Files) -> tuple[Split[LabeledText], DataReport[TextReport]]:
-        """No text is on both sides."""
-        return split_labelled(files, config.data.holdout)
+    def read(
+        self,
+        config: ClassificationConfig,
+        columns: Sequence[str] | None,
+        paths: Sequence[str],
+        report: TextReport | None,
+    ) -> Iterator[LabeledText]:
+        """Read labeled texts; the reader counts them in the report."""
+        return read_labeled_texts(paths, columns=columns, reading=report)
 
     def texts_of(self, example: LabeledText) -> tuple[str, ...]:
-        """One text, or two."""
+        """Return one text or two."""
         return example.texts
 
-    def metadata(self, report: DataReport[TextReport]) -> tuple[str, ...]:
-        """The classes."""
-        return labels_of(report)
+    def label_of(self, example: LabeledText) -> str:
+        """Return the class of a text."""
+        return example.label
 
-    def read_metadata(self, folder: Path) -> tuple[str, ...]:
-        """The classes."""
-        return read_labels(folder)
-
-    def write_metadata(self, folder: Path, metadata: tuple[str, ...]) -> None:
-        """The classes."""
-        write_mapping(folder / LABELS, {"labels": metadata})
-
-    def store_vocab_size(
-        self, config: ClassificationConfig, tokenizer: PublishedTokenizer, metadata: tuple[str, ...]
-    ) -> int:
-        """A row holds its label, and where its second text begins."""
-        return max(tokenizer.largest + 1, len(metadata), config.limit + 1)
+    def metadata(self, report: DataReport[TextReport]) -> TextMetadata:
+        """Return the classes, at least two. None of them is held out as a whole."""
+        labels = sorted_labels(label for label, count in report.train.labels.items() if count)
+        if len(labels) < 2:
+            raise TooLittleDataError(
+                f"there is only the class {labels[0]!r} to learn from; a classifier needs two classes or more", report
+            )
+        return TextMetadata(labels=labels)
 
     def encode(
         self,
         config: ClassificationConfig,
         examples: Iterable[LabeledText],
         tokenizer: PublishedTokenizer,
-        metadata: tuple[str, ...],
+        metadata: TextMetadata,
         report: TextReport,
     ) -> Iterator[Encoded]:
-        """A text that is too long is cut; two that are, are left out."""
-        return encoded(examples, tokenizer, metadata, config.limit, report)
+        """Yield the ids of each text, and as targets its class and where its second text begins.
 
-    def prepare(
-        self, config: ClassificationConfig, files: Files, folder: Path, *, keep: bool = False
-    ) -> tuple[LabelledData, DataReport[TextReport]]:
-        """Tokenized once; of what is held out, as much is counted as is left."""
-        data, report = super().prepare(config, files, folder, keep=keep)
-        if report.valid is None:
-            report.held_out = len(data.valid)
-        return data, report
+        A single text that is too long is truncated; a pair that is too long is dropped.
+        """
+        numbers = {label: number for number, label in enumerate(metadata.labels)}
+        for example in examples:
+            ids, segments = tokenizer.encode_pair(example.text, example.second)
+            label = class_id(example, numbers)
+            if not ids or (len(ids) > config.limit and example.second is not None):
+                self.drop(report, "too many tokens" if ids else "no tokens", example)
+                continue
+            if len(ids) > config.limit:
+                ids = truncate(tokenizer, ids, config.limit)
+                report.note(f"texts truncated at {config.limit} tokens", example.place)
+            second = len(ids)
+            if example.second is not None:  # some tokenizers give both texts the same segment (RoBERTa)
+                second = segments.index(1) if 1 in segments else len(tokenizer.encode(example.text))
+            yield ids, (label, second), (example.file, example.line)
 
-    def model_config(self) -> FamilyConfig:
-        """With as many classes as there are."""
-        return self.config.model_for(self.data.tokenizer.largest + 1, n_classes=len(self.labels))
+    # The objective.
 
     def setup(self) -> None:
         """The score to monitor is the accuracy over all validation texts."""
@@ -129,11 +126,6 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, tupl
         self.true: NDArray[np.int64] = targets(data.valid)[:, 0].astype(np.int64)
         segments = data.tokenizer.encode_pair("a", "a")[1]  # as `predict` will have them
         self.uses_segments = uses_segments(self.module, data.tokenizer) and 1 in segments
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The classes, in the order of their numbers."""
-        return self.data.metadata
 
     @property
     def texts_per_example(self) -> Literal[1, 2] | None:
@@ -151,7 +143,7 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, tupl
 
     def loss(self, module: nn.Module, batch: TextBatch) -> Loss:
         """Sums over a batch's texts."""
-        forward, training = partial(self._forward, module), self.config.training
+        forward, training = partial(self.forward, module), self.config.training
         return loss_of(forward, batch, batch.labels, batch.real, training, drops=module.training)
 
     def validate(self, module: nn.Module) -> dict[str, float]:
@@ -169,10 +161,6 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, tupl
         validation["scores"]["commonest"] = Score(f"accuracy of always {label!r}", reached).to_dict()
         return {"validation": validation, "samples": self._samples(shares)}
 
-    def identity(self) -> dict[str, str]:
-        """The classes too."""
-        return {**super().identity(), "labels": json.dumps(self.labels)}
-
     def title(self, predictor: Classifier) -> str:
         """The classes."""
         labels = predictor.settings.labels
@@ -182,14 +170,8 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, tupl
     def card_notes(self, predictor: Classifier, metrics: Mapping[str, Any]) -> list[str]:
         """What its probabilities are worth, what it confuses, what it does with long texts."""
         validation = metrics["validation"]
-        each = [
-            f"| {_cell(one['label'])} | {one['n']:,} | {one['precision']:.1f} | {one['recall']:.1f} | {one['f1']:.1f} |"
-            for one in validation["classes"]
-        ]
         return [
-            "| class | texts | precision | recall | F1 |",
-            "|---|---|---|---|---|",
-            *each,
+            *class_table(validation["classes"], "class", "texts"),
             "",
             f"Its probabilities lie {validation['calibration']:.1f} % from the truth (expected calibration error).",
             *_input_notes(predictor),
@@ -212,12 +194,6 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, tupl
         examples = read_labeled_texts(files.train, columns=files.columns, reading=reading)
         return evaluate_classifier(predictor, examples).to_dict() | left_out(reading)
 
-    def _forward(self, module: nn.Module, batch: TextBatch) -> Tensor:
-        segments = batch.segments if self.uses_segments else None
-        keep = padding(batch.keep, lengths=batch.lengths, at_the_end=True)
-        logits: Tensor = module(batch.ids, keep, segments=segments)
-        return logits
-
     @torch.inference_mode()
     def _probabilities(self, module: nn.Module) -> NDArray[np.float64]:
         """(N, C), in the order of the validation texts."""
@@ -226,7 +202,7 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, tupl
         rows, found = list[int](), list[Tensor]()
         for batch in self.validation.in_order():
             rows += batch.rows
-            found.append(self._forward(module, batch.to(device))[: len(batch.rows)].double().softmax(dim=-1))
+            found.append(self.forward(module, batch.to(device))[: len(batch.rows)].double().softmax(dim=-1))
         shares[rows] = torch.cat(found).cpu().numpy()
         return shares
 
@@ -260,6 +236,23 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, tupl
         return found | {"second": decode(ids[second:].tolist())} if second < len(ids) else found
 
 
+def class_id(example: LabeledText, numbers: Mapping[str, int]) -> int:
+    """Return the id of a text's class; DataError for a class that was not learned."""
+    if example.label not in numbers:
+        labels = ", ".join(map(repr, list(numbers)[:10])) + (", …" if len(numbers) > 10 else "")
+        raise DataError(
+            f"{example.place}: the label {example.label!r} does not occur in the training data, which has {labels}; "
+            "correct it, or leave the line out"
+        )
+    return numbers[example.label]
+
+
+def targets(store: TokenStore) -> NDArray[np.integer[Any]]:
+    """Return (N, 2): the class of each row and where its second text begins."""
+    ends = np.cumsum(store.lengths.sum(axis=1, dtype=np.int64))
+    return store.flat[ends[:, None] - [2, 1]]
+
+
 def evaluate_classifier(classifier: Classifier, examples: Iterable[LabeledText]) -> ClassScores:
     """One that cannot be read is refused, as is a class that was not learned: the score would be of another set."""
     labels = classifier.settings.labels
@@ -268,7 +261,7 @@ def evaluate_classifier(classifier: Classifier, examples: Iterable[LabeledText])
     numbers = {label: number for number, label in enumerate(labels)}
     true, shares = list[int](), list[list[float]]()
     for several in in_chunks(examples, CHUNK):
-        true += [number_of(one, numbers) for one in several]
+        true += [class_id(one, numbers) for one in several]
         texts = [one.text if one.second is None else (one.text, one.second) for one in several]
         with located([one.place for one in several]):
             answers = classifier.predict(texts)
@@ -300,7 +293,3 @@ def _sample(sample: Mapping[str, Any]) -> Sample:
 def _can_be_drawn(predictor: Classifier, text: Text) -> bool:
     """A text given back by the tokeniser may have become too long."""
     return predictor.validation_error(text) is None and len(predictor.prepared(text).ids) <= MAX_MAP_TOKENS
-
-
-def _cell(label: str) -> str:
-    return " ".join(label.replace("|", "\\|").split())

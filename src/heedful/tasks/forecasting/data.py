@@ -8,7 +8,7 @@ Shapes: B windows, L steps of context, H of horizon, C channels. Rows R: what th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -29,8 +29,7 @@ from .config import ForecastingConfig, SeriesConfig
 
 SERIES = "series"  # the store, in a run's data
 MAX_SIZE_RATIO = 100.0  # series that differ more in size, the larger ones decide alone what is learned
-USES = {"train": "windows to train on", "valid": "windows to validate on", "test": "windows to test on"}
-PARTS = ("train", "valid", "test")
+PARTS = {"train": "windows to train on", "valid": "windows to validate on", "test": "windows to test on"}
 Values = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 Indexes = NDArray[np.int64]
@@ -53,15 +52,6 @@ class WindowBatch:
     target: Tensor  # (R, H, c)
     counts: Tensor  # (R, H, c)
     windows: tuple[int, ...] = ()
-
-    @classmethod
-    def of(cls, cut: Cut, together: int, *, whole: bool, windows: Sequence[int] = ()) -> WindowBatch:
-        """Rows of `together` channels each."""
-        context, target, counts = (as_rows(torch.from_numpy(part), together) for part in cut)
-        if whole:
-            return cls(context, None, target, counts, tuple(windows))
-        keep = ~context.isnan().any(dim=2)
-        return cls(context.nan_to_num(0.0), keep, target.nan_to_num(0.0), counts, tuple(windows))
 
     def to(self, device: torch.device | str) -> Self:
         """The same on a device."""
@@ -137,7 +127,15 @@ class SeriesWindows:
         numbers = np.asarray(windows, np.int64)
         cut = self.cut(numbers if size is None else np.resize(numbers if len(numbers) else [0], size))
         cut.counts[len(numbers) :] = False
-        return WindowBatch.of(cut, self.together, whole=self.store.whole, windows=numbers.tolist())
+        return self.as_batch(cut, numbers.tolist())
+
+    def as_batch(self, cut: Cut, windows: Sequence[int] = ()) -> WindowBatch:
+        """Return cut-out windows as rows of the channels that the module reads together."""
+        context, target, counts = (as_rows(torch.from_numpy(part), self.together) for part in cut)
+        if self.store.whole:
+            return WindowBatch(context, None, target, counts, tuple(windows))
+        keep = ~context.isnan().any(dim=2)
+        return WindowBatch(context.nan_to_num(0.0), keep, target.nan_to_num(0.0), counts, tuple(windows))
 
     def in_order(self, size: int) -> Iterator[Indexes]:
         """All windows, some at a time; the last batch is smaller, and there."""
@@ -206,21 +204,6 @@ def needed(config: SeriesConfig, model: PatchTSTConfig) -> int:
     return steps
 
 
-def divided(store: SeriesStore, config: SeriesConfig, model: PatchTSTConfig) -> dict[str, SeriesWindows]:
-    """The windows of every part, over all series."""
-    by_part: dict[str, list[tuple[int, int]]] = {part: [] for part in PARTS}
-    for series in store.series:
-        for part, (first, n) in spans(config, model, series.steps).items():
-            by_part[part].append((series.start + first, n))
-    return {part: SeriesWindows(store, found, model) for part, found in by_part.items()}
-
-
-def everything(store: SeriesStore, model: PatchTSTConfig) -> SeriesWindows:
-    """Every window there is."""
-    window = model.context_length + model.horizon
-    return SeriesWindows(store, [(one.start, max(0, one.steps - window + 1)) for one in store.series], model)
-
-
 def filled(context: NDArray[Any]) -> NDArray[np.float64]:
     """(B, L, C) with the last value seen where nothing was; before the first, that one; 0 where there is none."""
     values = context.astype(np.float64)
@@ -245,20 +228,19 @@ SeriesData = TrainingData[SeriesWindows, None, SeriesMetadata]
 
 
 def divide_series(folder: Path, store: SeriesStore, config: ForecastingConfig) -> SeriesData:
-    """A store, divided as a config says."""
-    windows = divided(store, config.data, model_for(config, store))
-    metadata = SeriesMetadata(windows["test"], config.data.season or store.season)
-    return TrainingData(folder, windows["train"], windows["valid"], None, metadata)
+    """Divide a store by time, as a config says."""
+    model = config.patchtst.changed(n_channels=len(store.columns))
+    by_part: dict[str, list[tuple[int, int]]] = {part: [] for part in PARTS}
+    for series in store.series:
+        for part, (first, n) in spans(config.data, model, series.steps).items():
+            by_part[part].append((series.start + first, n))
+    train, valid, test = (SeriesWindows(store, by_part[part], model) for part in PARTS)
+    return TrainingData(folder, train, valid, None, SeriesMetadata(test, config.data.season or store.season))
 
 
 def windows_by_part(data: SeriesData) -> dict[str, SeriesWindows]:
     """Those of training, validation and test."""
     return dict(zip(PARTS, (data.train, data.valid, data.metadata.test), strict=True))
-
-
-def model_for(config: ForecastingConfig, store: SeriesStore) -> PatchTSTConfig:
-    """The model's config once the channels are known."""
-    return config.patchtst.changed(n_channels=len(store.columns))
 
 
 def prepare_series(
@@ -267,20 +249,15 @@ def prepare_series(
     """Read, check, scale by the training parts, and write the store."""
     reading = SeriesReport()
     series = read_series(files.train, columns=files.columns, names=config.data.series, reading=reading)
-    reading.extra |= _counts(dict.fromkeys(PARTS, 0))
+    reading.extra |= dict.fromkeys(PARTS.values(), 0)
     report = DataReport(reading, held_out=None)
     _check_lengths(series, config, report)
     scale = _scale(series, config.data)
     reading.notes += _sizes(series, config.data)
     data = divide_series(folder, SeriesStore.write(folder / SERIES, series, scale), config)
-    reading.extra |= _counts({part: len(windows) for part, windows in windows_by_part(data).items()})
+    reading.extra |= {PARTS[part]: len(windows) for part, windows in windows_by_part(data).items()}
     _check_observed(data, report)
     return data, report
-
-
-def _counts(windows: Mapping[str, int]) -> dict[str, int]:
-    """How many windows each part has, for reading.json."""
-    return {USES[part]: n for part, n in windows.items()}
 
 
 def _check_lengths(series: Sequence[Series], config: ForecastingConfig, report: DataReport[SeriesReport]) -> None:

@@ -26,7 +26,7 @@ from torch import nn
 from ...errors import DataError
 from ...files import replacing
 from ..bundle import BundleError
-from .data import Cut, SeriesWindows, WindowBatch, as_windows, filled, windows_within
+from .data import Cut, SeriesWindows, as_windows, filled, windows_within
 
 Forecast = Callable[[NDArray[Any]], NDArray[Any]]
 Array = NDArray[np.float64]
@@ -66,10 +66,10 @@ class Linear:
     @classmethod
     def fit(cls, train: SeriesWindows, valid: SeriesWindows, penalties: Sequence[float] = PENALTIES) -> Linear:
         """In closed form over all training windows; the ridge penalty is the one that validates best."""
-        known, judged = _NormalEquations.over(train), _NormalEquations.over(valid)
-        size = np.trace(known.inputs[:-1, :-1]) / (len(known.inputs) - 1)
-        found = [known.solved(share * size) for share in penalties]
-        return cls(min(found, key=judged.error))
+        train_sums, valid_sums = _NormalEquations(train), _NormalEquations(valid)
+        size = np.trace(train_sums.inputs[:-1, :-1]) / (len(train_sums.inputs) - 1)
+        weights = [train_sums.solve(share * size) for share in penalties]
+        return cls(min(weights, key=valid_sums.squared_error))
 
     def save(self, path: Path) -> None:
         """The file is whole or not there."""
@@ -89,40 +89,33 @@ class Linear:
         return cls(weight.astype(np.float64))
 
 
-@dataclass
 class _NormalEquations:
-    """The normal equations: all that least squares need to know of any number of windows."""
+    """The sums over all windows that least squares needs: memory does not grow with their number.
 
-    inputs: Array  # (X, X)
-    products: Array  # (X, H)
-    targets: float
+    Windows with a gap in their horizon are left out.
+    """
 
-    @classmethod
-    def over(cls, windows: SeriesWindows) -> _NormalEquations:
-        model = windows.model
-        sums = cls(np.zeros((model.context_length + 1,) * 2), np.zeros((model.context_length + 1, model.horizon)), 0.0)
+    def __init__(self, windows: SeriesWindows) -> None:
+        size, horizon = windows.model.context_length + 1, windows.model.horizon
+        self.inputs, self.products, self.targets = np.zeros((size, size)), np.zeros((size, horizon)), 0.0
         for batch in windows.in_order(windows_within(FIT_TOKENS, windows)):
-            sums.add(windows.cut(batch))
-        return sums
+            cut = windows.cut(batch)
+            inputs, last = _inputs(cut.context)
+            target = cut.target.transpose(0, 2, 1) - last[..., None]  # (B, C, H)
+            whole = cut.counts.all(axis=1).reshape(-1)
+            inputs, target = inputs[whole], target.reshape(len(whole), -1)[whole]
+            self.inputs += inputs.T @ inputs
+            self.products += inputs.T @ target
+            self.targets += float((target**2).sum())
 
-    def add(self, cut: Cut) -> None:
-        """Rows with a gap in their horizon are left out."""
-        inputs, last = _inputs(cut.context)
-        target = cut.target.transpose(0, 2, 1) - last[..., None]  # (B, C, H)
-        whole = cut.counts.all(axis=1).reshape(-1)
-        inputs, target = inputs[whole], target.reshape(len(whole), -1)[whole]
-        self.inputs += inputs.T @ inputs
-        self.products += inputs.T @ target
-        self.targets += float((target**2).sum())
-
-    def solved(self, penalty: float) -> Array:
-        """The weights; the constant is not penalised, and stays defined where there is no window at all."""
+    def solve(self, penalty: float) -> Array:
+        """Return the weights; the constant is not penalized, and stays defined if there is no window at all."""
         ridge = np.full(len(self.inputs), max(penalty, 1e-9))
         ridge[-1] = 1e-9
         return np.asarray(np.linalg.solve(self.inputs + np.diag(ridge), self.products), np.float64)
 
-    def error(self, weight: Array) -> float:
-        """The sum of squares over these windows, from their sums alone."""
+    def squared_error(self, weight: Array) -> float:
+        """Return the sum of squared errors over these windows, from their sums alone."""
         return float(self.targets - 2 * (weight * self.products).sum() + (weight * (self.inputs @ weight)).sum())
 
 
@@ -149,51 +142,42 @@ class Errors:
         return {"mse": self.mse, "mae": self.mae, "in units of the file": self.by_column}
 
 
-class _ErrorSums:
-    def __init__(self, windows: SeriesWindows) -> None:
-        self.windows = windows
-        self.squares: list[NDArray[np.float64]] = []
-        self.counts: list[NDArray[np.int64]] = []
-        self.absolute = 0.0
-        self.real = np.zeros((3, len(windows.store.columns)))  # squares, absolutes, counts
-
-    def add(self, forecast: NDArray[Any], cut: Cut) -> None:
-        error = np.where(cut.counts, forecast - cut.target.astype(np.float64), 0.0)
-        self.squares.append((error**2).sum(axis=(1, 2)))
-        self.counts.append(cut.counts.sum(axis=(1, 2)))
-        self.absolute += float(np.abs(error).sum())
-        undo = self.windows.store.scale.undo
-        real = np.where(cut.counts, undo(forecast) - undo(cut.target), 0.0)
-        self.real += [(real**2).sum(axis=(0, 1)), np.abs(real).sum(axis=(0, 1)), cut.counts.sum(axis=(0, 1))]
-
-    def errors(self) -> Errors:
-        squares, counts = np.concatenate(self.squares), np.concatenate(self.counts)
-        n = counts.sum()
-        if not n:
-            raise _none_can_be_judged(self.windows)
-        by_column = {
-            name: {"mse": s / m if m else None, "mae": a / m if m else None}
-            for name, (s, a, m) in zip(self.windows.store.columns, self.real.T.tolist(), strict=True)
-        }
-        return Errors(squares, counts, float(squares.sum() / n), self.absolute / int(n), by_column)
-
-
-def _none_can_be_judged(windows: SeriesWindows) -> DataError:
-    size = windows.model
-    return DataError(
-        f"none of the {len(windows):,} windows can be judged: none has both a whole patch of {size.patch_length} "
-        f"observed steps among its {size.context_length} of context and a value to forecast; give data with fewer gaps"
-    )
-
-
 def errors_of(forecasts: Mapping[str, Forecast], windows: SeriesWindows) -> dict[str, Errors]:
-    """Each forecaster's errors over all windows; none is left out."""
-    sums = {name: _ErrorSums(windows) for name in forecasts}
+    """Return each forecaster's errors over all windows; DataError if none of them has a value to score."""
+    store, size = windows.store, windows.model
+    counts: list[NDArray[np.int64]] = []  # of each window, by column
+    squares: dict[str, list[Array]] = {name: [] for name in forecasts}  # of each window
+    absolute = dict.fromkeys(forecasts, 0.0)
+    unscaled = {name: np.zeros((2, len(store.columns))) for name in forecasts}  # squares and absolutes, by column
     for batch in windows.in_order(windows_within(SCORE_TOKENS, windows)):
         cut = windows.cut(batch)
+        counts.append(cut.counts.sum(axis=1))
         for name, forecast in forecasts.items():
-            sums[name].add(forecast(cut.context), cut)
-    return {name: found.errors() for name, found in sums.items()}
+            values = forecast(cut.context)
+            error = np.where(cut.counts, values - cut.target.astype(np.float64), 0.0)
+            squares[name].append((error**2).sum(axis=(1, 2)))
+            absolute[name] += float(np.abs(error).sum())
+            error = np.where(cut.counts, store.scale.undo(values) - store.scale.undo(cut.target), 0.0)
+            unscaled[name] += [(error**2).sum(axis=(0, 1)), np.abs(error).sum(axis=(0, 1))]
+    by_window = np.concatenate(counts) if counts else np.zeros((0, len(store.columns)), np.int64)
+    n, by_column = int(by_window.sum()), by_window.sum(axis=0)
+    if not n:
+        raise DataError(
+            f"none of the {len(windows):,} windows can be scored: none has both a whole patch of {size.patch_length} "
+            f"observed steps among its {size.context_length} of context and a value to forecast; give data with fewer "
+            "gaps"
+        )
+    errors = {}
+    for name, parts in squares.items():
+        each = np.concatenate(parts)
+        columns = {
+            column: {"mse": square / m if m else None, "mae": distance / m if m else None}
+            for column, square, distance, m in zip(
+                store.columns, *unscaled[name].tolist(), by_column.tolist(), strict=True
+            )
+        }
+        errors[name] = Errors(each, by_window.sum(axis=1), float(each.sum() / n), absolute[name] / n, columns)
+    return errors
 
 
 def forecast_of(module: nn.Module, windows: SeriesWindows) -> Forecast:
@@ -203,7 +187,7 @@ def forecast_of(module: nn.Module, windows: SeriesWindows) -> Forecast:
     @torch.inference_mode()
     def forecast(context: NDArray[Any]) -> NDArray[Any]:
         empty = np.zeros((len(context), 1, context.shape[2]), np.float32)
-        batch = WindowBatch.of(Cut(context, empty, empty > 0), windows.together, whole=windows.store.whole).to(device)
+        batch = windows.as_batch(Cut(context, empty, empty > 0)).to(device)
         rows = module(batch.context, batch.keep)
         return as_windows(rows.float().cpu(), context.shape[2]).numpy()
 

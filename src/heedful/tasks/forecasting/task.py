@@ -36,8 +36,6 @@ from .data import (
     WindowBatch,
     WindowBatches,
     divide_series,
-    everything,
-    model_for,
     prepare_series,
     windows_by_part,
 )
@@ -92,8 +90,8 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
         return divide_series(folder, SeriesStore(folder / SERIES), config)
 
     def model_config(self) -> PatchTSTConfig:
-        """For the channels that there are."""
-        return model_for(self.config, self.data.train.store)
+        """Return the model's config for the channels of the data."""
+        return self.data.train.model
 
     def setup(self) -> None:
         """The score to monitor is the MSE over all validation windows."""
@@ -225,12 +223,14 @@ def evaluate_files(
     series, model = _read(predictor, paths, columns, reading), _model(predictor)
     with TemporaryDirectory() as folder:
         store = SeriesStore.write(folder, series, predictor.settings.scale)
-        windows = everything(store, model.changed(n_channels=len(store.columns)))
+        size = model.context_length + model.horizon
+        spans = [(one.start, max(0, one.steps - size + 1)) for one in store.series]
+        windows = SeriesWindows(store, spans, model.changed(n_channels=len(store.columns)))
         if not len(windows):
             longest = max(series, key=len)
             raise DataError(
                 f"{longest.name} has {len(longest):,} steps; to judge a forecast of {model.horizon} from "
-                f"{model.context_length}, at least {model.context_length + model.horizon:,} are needed"
+                f"{model.context_length}, at least {size:,} are needed"
             )
         season = predictor.settings.season or store.season
         return {
@@ -331,7 +331,7 @@ def _attention(predictor: SeriesForecaster, windows: SeriesWindows, cut: Cut, co
     """
     model, last = windows.model, windows.model.n_layers - 1
     device = next(predictor.module.parameters()).device
-    batch = WindowBatch.of(cut, windows.together, whole=windows.store.whole).to(device)
+    batch = windows.as_batch(cut).to(device)
     with record(predictor.module, layers=last) as recording:
         predictor.module(batch.context, batch.keep)
     row = column // windows.together

@@ -5,10 +5,10 @@ Shapes: N images, B batch, H height, W width, C channels.
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from ...config import Config, FamilyConfig, read_mapping
 from ...data.batch import moved
 from ...data.image_sets import RESAMPLE, ImageSource, common_shape, image_sources, resized_images
 from ...data.image_sets.store import TRAIN, UNUSED, VALID, ImageStore, write_images
-from ...data.images import Pixels
+from ...data.labeled_texts import sorted_labels
 from ...data.report import ImageReport
 from ...data.validation_split import held_out
 from ...errors import ConfigError, DataError
@@ -175,55 +175,87 @@ def sources_of(files: Files) -> tuple[list[ImageSource], list[ImageSource]]:
     return train, image_sources(files.valid, part="test", columns=files.columns) if files.valid else []
 
 
+class ImageRow(NamedTuple):
+    """What is known of a stored image: its class, its split, where it was read, and a digest of its pixels."""
+
+    label: str
+    part: int
+    place: str
+    digest: bytes
+
+
 def prepare_images(
-    config: ImagesConfig, files: Files, folder: Path, keep: ImageSettings | None = None
+    config: ImagesConfig, files: Files, folder: Path, trained: ImageSettings | None = None
 ) -> tuple[ImageData, DataReport[ImageReport]]:
-    """Read everything and set some apart for validation. Classes, size and range are those of `keep` where given."""
+    """Read all images into a store and hold some out for validation.
+
+    Args:
+        config: The settings of the run.
+        files: The sets of images.
+        folder: Where the store is written.
+        trained: The settings of a run that has trained: its classes, size and pixel range are used again.
+    """
     train, valid = sources_of(files)
     report = DataReport(ImageReport(), ImageReport() if valid else None)
-    if keep is None:
+    if trained is None:
         data = config.data
         size, n_channels = common_shape([*train, *valid], data.image_size, data.n_channels, config.largest_size)
     else:
-        size, n_channels = keep.resize[0], len(keep.mean)
-    rows = ImageRows()
+        size, n_channels = trained.resize[0], len(trained.mean)
+    rows: list[ImageRow] = []
     with write_images(folder / IMAGES, (size, size, n_channels)) as writer:
-        for part, sources, reading in ((TRAIN, train, report.train), (VALID, valid, report.valid)):
-            for pixels, label, place in resized_images(sources, size, n_channels, reading) if reading else ():
+        for part, sources, part_report in ((TRAIN, train, report.train), (VALID, valid, report.valid)):
+            for pixels, label, place in resized_images(sources, size, n_channels, part_report) if part_report else ():
                 writer.add(pixels, place)
-                rows.add(pixels, label, place, part)
-        drop_twice(rows, report.train)
-        labels = _labels(report, keep)
+                digest = hashlib.blake2b(np.ascontiguousarray(pixels).data, digest_size=8).digest()
+                rows.append(ImageRow(label, part, place, digest))
+        rows = _without_validation_images(rows, report.train)
+        labels = _labels(report, trained)
         if not valid:
-            report.held_out = hold_out(rows, config.data.holdout)
+            chosen = held_out(((row.label, row.digest) for row in rows), config.data.holdout)
+            rows = [row._replace(part=VALID) if row.digest in chosen else row for row in rows]
+            report.held_out = sum(row.part == VALID for row in rows)
             if not report.held_out:
                 raise TooLittleDataError(
-                    f"{report.train.kept} images of {len(labels)} classes are too few to set some apart for "
-                    "validation; give more, or images of your own to validate on (--valid)",
+                    f"{report.train.kept} images of {len(labels)} classes are too few to hold some out for "
+                    "validation; add images, or give validation images (--valid)",
                     report,
                 )
         ids = {label: number for number, label in enumerate(labels)}
-        writer.finish([ids.get(label, -1) for label in rows.labels], rows.parts)  # one that is left out may have none
+        writer.finish(
+            [ids.get(row.label, -1) for row in rows], [row.part for row in rows]
+        )  # a dropped one may have none
     store = ImageStore(folder / IMAGES)
-    settings = keep or _settings(store, labels)
+    settings = trained or _settings(store, labels)
     settings.save(folder / SETTINGS)
     return _image_data(folder, store, settings), report
 
 
-def _labels(report: DataReport[ImageReport], keep: ImageSettings | None) -> tuple[str, ...]:
-    """The classes in order; an error where there is nothing to tell apart, or what training does not know."""
+def _without_validation_images(rows: list[ImageRow], report: ImageReport) -> list[ImageRow]:
+    """Take out of training what is in validation too: a score on it would measure memory."""
+    seen = {row.digest for row in rows if row.part == VALID}
+    for index, row in enumerate(rows):
+        if row.part == TRAIN and row.digest in seen:
+            rows[index] = row._replace(part=UNUSED)
+            report.drop_kept("also in validation", row.place, row.label)
+    return rows
+
+
+def _labels(report: DataReport[ImageReport], trained: ImageSettings | None) -> tuple[str, ...]:
+    """Return the classes in order; DataError if there are too few, or some that training does not know."""
     train, valid = report.train, report.valid
-    for what, found in (("train", train), ("validate", valid)):
-        if found is not None and not found.kept:
-            first = next((f"; the first: {tally.places[0]}" for tally in found.dropped.values()), "")
-            raise TooLittleDataError(f"there is no image to {what} on: {found.total:,} were found{first}", report)
-    known = keep.labels if keep else order_labels(train.labels)
-    if len(order_labels(train.labels)) < 2:
-        raise TooLittleDataError(f"every image is of the class {known[0]!r}; two classes at least are needed", report)
-    check_labels(train.labels, known, "training")
+    for purpose, part in (("train", train), ("validate", valid)):
+        if part is not None and not part.kept:
+            first = next((f"; the first: {tally.places[0]}" for tally in part.dropped.values()), "")
+            raise TooLittleDataError(f"there is no image to {purpose} on: {part.total:,} were found{first}", report)
+    present = sorted_labels(label for label, n in train.labels.items() if n > 0)
+    labels = trained.labels if trained else present
+    if len(present) < 2:
+        raise TooLittleDataError(f"every image is of the class {labels[0]!r}; at least two classes are needed", report)
+    check_labels(train.labels, labels, "training")
     if valid is not None:
-        check_labels(valid.labels, known, "validation")
-    return known
+        check_labels(valid.labels, labels, "validation")
+    return labels
 
 
 def _settings(store: ImageStore, labels: tuple[str, ...]) -> ImageSettings:
@@ -246,58 +278,14 @@ def mean_and_std(store: ImageStore) -> tuple[tuple[float, ...], tuple[float, ...
     return tuple(map(float, mean)), tuple(map(float, std))
 
 
-class ImageRows:
-    """What is known of each image: its class, what it is for, where it stood, and a digest to know it again by."""
-
-    def __init__(self) -> None:
-        self.labels: list[str] = []
-        self.parts: list[int] = []
-        self.places: list[str] = []
-        self.digests: list[bytes] = []
-
-    def add(self, pixels: Pixels, label: str, place: str, part: int) -> None:
-        self.labels.append(label)
-        self.parts.append(part)
-        self.places.append(place)
-        self.digests.append(hashlib.blake2b(np.ascontiguousarray(pixels).data, digest_size=8).digest())
-
-    def of(self, part: int) -> list[int]:
-        return [row for row, found in enumerate(self.parts) if found == part]
-
-
-def drop_twice(rows: ImageRows, reading: ImageReport) -> None:
-    """An image that validation uses is none to train on: the score would be of memory."""
-    seen = {rows.digests[row] for row in rows.of(VALID)}
-    for row in rows.of(TRAIN):
-        if rows.digests[row] in seen:
-            rows.parts[row] = UNUSED
-            reading.drop_kept("also in validation", rows.places[row], rows.labels[row])
-
-
-def hold_out(rows: ImageRows, wanted: int) -> int:
-    """Of each class its share becomes validation, chosen by pixels, so that no image is on both sides; how many."""
-    chosen = held_out(zip(rows.labels, rows.digests, strict=True), wanted)
-    for row, digest in enumerate(rows.digests):
-        if digest in chosen:
-            rows.parts[row] = VALID
-    return len(rows.of(VALID))
-
-
-def order_labels(labels: Mapping[str, int]) -> tuple[str, ...]:
-    """The classes that have images: numbers by their size, names by the alphabet."""
-    there = [label for label, n in labels.items() if n > 0]
-    numbers = all(label.isascii() and label.removeprefix("-").isdecimal() for label in there)
-    return tuple(sorted(there, key=lambda label: (int(label) if numbers else 0, label)))
-
-
-def check_labels(found: Counter[str], known: Sequence[str], what: str) -> None:
-    """Refuse classes that the model does not know."""
-    unseen = {label: n for label, n in found.items() if n > 0 and label not in known}
+def check_labels(counts: Counter[str], labels: Sequence[str], part: str) -> None:
+    """Raise a DataError for classes that the model does not know."""
+    unseen = {label: n for label, n in counts.items() if n > 0 and label not in labels}
     if unseen:
         named = ", ".join(f"{label!r} ({n:,} images)" for label, n in sorted(unseen.items())[:NAMED])
         raise DataError(
-            f"the {what} images have classes that were not trained: {named}; the model knows {', '.join(known[:NAMED])}"
-            f"{', …' if len(known) > NAMED else ''}. Leave these images out, or train on all classes"
+            f"the {part} images have classes that were not trained: {named}; the model knows "
+            f"{', '.join(labels[:NAMED])}{', …' if len(labels) > NAMED else ''}. Leave these images out, or train on all classes"
         )
 
 

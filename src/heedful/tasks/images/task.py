@@ -8,7 +8,6 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
@@ -27,7 +26,7 @@ from ...errors import DataError
 from ...lens.report import Confusion, SeenImage
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
-from ..class_scores import ClassScores, accuracy, class_scores, confusion_matrix, macro_f1
+from ..class_scores import accuracy, class_scores, confusion_matrix, macro_f1
 from ..predictor import in_chunks, located
 from ..run import DataReport, Files, Task
 from ..run.task import DATA, VALIDATION, settings_json
@@ -143,7 +142,7 @@ class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
         store, labels = self.data.valid.store, predictor.settings.labels
         rows = self.data.valid.rows.tolist()
         images = (LabeledImage(store.pixels[row], labels[store.labels[row]], store.place(row)) for row in rows)
-        return evaluate_images(predictor, images).to_dict()
+        return evaluate_images(predictor, images)
 
     def identity(self) -> dict[str, str]:
         """The images, their classes and preparation, how they are changed, and the model."""
@@ -173,7 +172,7 @@ class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
 
     def evaluate(self, predictor: ImageClassifier, files: Files) -> dict[str, Any]:
         """Of a set that has a part to test on, that part."""
-        return evaluate_files(predictor, files.train, files.columns).to_dict()["validation"]
+        return evaluate_files(predictor, files.train, files.columns)["validation"]
 
     def report_sections(self, predictor: ImageClassifier, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         """Which classes are taken for which, and where it looks; a copy of the bundle alone has no images to show."""
@@ -249,77 +248,59 @@ def initialize_weights(module: nn.Module) -> nn.Module:
     return module
 
 
-@dataclass(frozen=True)
-class ImageGuess:
-    """One image, the class it is of, and the class it was taken for, with the probabilities of both."""
+def evaluate_images(classifier: ImageClassifier, images: Iterable[LabeledImage]) -> dict[str, Any]:
+    """Classify every image as a user would, and return what metrics.json holds: "validation" and "samples".
 
-    place: str
-    label: str
-    prediction: str
-    probability: float
-    of_label: float
-
-    @property
-    def right(self) -> bool:
-        return self.label == self.prediction
-
-
-@dataclass(frozen=True, eq=False)
-class ImageEvaluation:
-    """The scores of a set of images, and every guess in the set's order."""
-
-    scores: ClassScores
-    guesses: list[ImageGuess]
-
-    @property
-    def mistakes(self) -> list[ImageGuess]:
-        """The surest first."""
-        return sorted((guess for guess in self.guesses if not guess.right), key=lambda guess: -guess.probability)
-
-    def to_dict(self) -> dict[str, Any]:
-        """For metrics.json."""
-        wrong = self.mistakes[: SAMPLES // 2]
-        listed = [*wrong, *_by_turns(guess for guess in self.guesses if guess.right)[: SAMPLES - len(wrong)]]
-        return {"validation": self.scores.to_dict(), "samples": [asdict(guess) for guess in listed]}
-
-
-def evaluate_images(classifier: ImageClassifier, images: Iterable[LabeledImage]) -> ImageEvaluation:
-    """Ask about every image, as a user would. One that cannot be read is refused: the score would be of another set."""
+    An image that cannot be read is an error: without it, the score would be of another set.
+    """
     labels = classifier.settings.labels
-    ids = {label: number for number, label in enumerate(labels)}
     true: list[int] = []
-    shares: list[list[float]] = []
-    guesses: list[ImageGuess] = []
-    for several in in_chunks(images, CHUNK):
-        check_labels(Counter(one.label for one in several), labels, "given")
-        with located([one.place for one in several]):
-            answers = classifier.predict([one.image for one in several])
-        for one, answer in zip(several, answers, strict=True):
+    probabilities: list[list[float]] = []
+    guesses: list[dict[str, Any]] = []
+    for chunk in in_chunks(images, CHUNK):
+        check_labels(Counter(image.label for image in chunk), labels, "given")
+        with located([image.place for image in chunk]):
+            answers = classifier.predict([image.image for image in chunk])
+        for image, answer in zip(chunk, answers, strict=True):
             best = next(iter(answer))
-            true.append(ids[one.label])
-            shares.append([answer[label] for label in labels])
-            guesses.append(ImageGuess(one.place, one.label, best, answer[best], answer[one.label]))
+            true.append(labels.index(image.label))
+            probabilities.append([answer[label] for label in labels])
+            guesses.append(
+                {
+                    "place": image.place,
+                    "label": image.label,
+                    "prediction": best,
+                    "probability": answer[best],
+                    "of_label": answer[image.label],
+                }
+            )
     if not guesses:
         raise DataError("there is no image to evaluate on")
-    return ImageEvaluation(class_scores(true, np.array(shares), labels), guesses)
+    scores = class_scores(true, np.array(probabilities), labels)
+    return {"validation": scores.to_dict(), "samples": _samples(guesses)}
 
 
 def evaluate_files(
     classifier: ImageClassifier, paths: Sequence[str], columns: Sequence[str] | None = None
-) -> ImageEvaluation:
-    """On a set in files; of one that has a part to test on (t10k, x_test), that part."""
+) -> dict[str, Any]:
+    """Evaluate on a set in files; if it has a test part (t10k, x_test), on that part."""
     sources = image_sources(paths, part="test", columns=columns)
     return evaluate_images(classifier, chain.from_iterable(source.images() for source in sources))
 
 
-def _by_turns(guesses: Iterable[ImageGuess]) -> list[ImageGuess]:
-    """The first of each class, then the second of each, and so on."""
-    seen: Counter[str] = Counter()
-    turns: list[tuple[int, ImageGuess]] = []
+def _samples(guesses: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the most confident mistakes, at most half of `SAMPLES`, then correct guesses, the classes taking turns."""
+    wrong = sorted(
+        (guess for guess in guesses if guess["label"] != guess["prediction"]), key=lambda guess: -guess["probability"]
+    )[: SAMPLES // 2]
+    turns: Counter[str] = Counter()
+    right: list[tuple[int, dict[str, Any]]] = []
     for guess in guesses:
-        turns.append((seen[guess.label], guess))
-        seen[guess.label] += 1
-    return [guess for _, guess in sorted(turns, key=lambda turn: turn[0])]
+        if guess["label"] == guess["prediction"]:
+            right.append((turns[guess["label"]], guess))
+            turns[guess["label"]] += 1
+    right.sort(key=lambda item: item[0])
+    return [*wrong, *(guess for _, guess in right[: SAMPLES - len(wrong)])]
 
 
 def see_samples(

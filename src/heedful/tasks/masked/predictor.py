@@ -12,16 +12,19 @@ from ...data.published_tokenizer import PublishedTokenizer
 from ...errors import DataError
 from ...families import Imported
 from ..predictor import OutputKind
-from ..text_encoder import InspectedText, Row, Text, TextEncoderPredictor
+from ..text_encoder import EncodedText, InspectedText, Text, TextEncoderPredictor
 
 MASKS = ("[MASK]", "<mask>")  # the tokens for a gap, where a tokenizer does not say which it has
 SIGNS = (*MASKS, "<extra_id_0>")  # of gaps, in one model or another
 GUESSES, GUESSES_OF_SEVERAL = 10, 5  # that are shown for a gap alone, and for each of several
 
 
-def mask_of(tokenizer: PublishedTokenizer) -> str | None:
-    """The name of the token that stands for a gap, if there is one."""
-    return tokenizer.role("mask_token") or next((name for name in MASKS if tokenizer.id_of(name) is not None), None)
+def mask_token(tokenizer: PublishedTokenizer) -> str:
+    """Return the token that marks a gap; DataError if a tokenizer has none."""
+    name = tokenizer.role("mask_token") or next((name for name in MASKS if tokenizer.id_of(name) is not None), None)
+    if name is None:
+        raise DataError(f"the tokenizer has no mask token ({', '.join(MASKS)}), so words cannot be masked")
+    return name
 
 
 class Guess(NamedTuple):
@@ -65,7 +68,7 @@ class MaskedLanguageModel(TextEncoderPredictor[str]):
             done = (done.rstrip() + best.text if goes_on else done + best.text.strip()) + part
         return done
 
-    def prepared(self, text: Any) -> Row:
+    def prepared(self, text: Any) -> EncodedText:
         """A text with gaps that can be filled in it."""
         mask = self.settings.mask
         if isinstance(text, tuple):
@@ -77,22 +80,22 @@ class MaskedLanguageModel(TextEncoderPredictor[str]):
             raise DataError(f"its tokeniser does not read every {mask} in it as a gap; put spaces around them")
         return row
 
-    def needed(self, row: Row, output: Tensor) -> Tensor:
+    def select(self, text: EncodedText, output: Tensor) -> Tensor:
         """Of the gaps alone: a vocabulary of logits for every token would take gigabytes."""
-        return output[self._gaps(row)]
+        return output[self._gaps(text)]
 
-    def _guessed(self, row: Row, logits: Tensor, count: int) -> list[list[Guess]]:
+    def _guessed(self, text: EncodedText, logits: Tensor, count: int) -> list[list[Guess]]:
         best = logits.softmax(dim=-1).topk(min(count, logits.shape[-1]))
-        gaps = self._gaps(row)
-        before = [[index for place, index in enumerate(row.ids[:gap]) if place not in gaps] for gap in gaps]
+        gaps = self._gaps(text)
+        before = [[index for place, index in enumerate(text.ids[:gap]) if place not in gaps] for gap in gaps]
         return [
             [Guess(self.tokenizer.piece(read, index), share) for share, index in zip(shares, indices, strict=True)]
             for read, shares, indices in zip(before, best.values.tolist(), best.indices.tolist(), strict=True)
         ]
 
-    def _gaps(self, row: Row) -> list[int]:
+    def _gaps(self, text: EncodedText) -> list[int]:
         mask = self.tokenizer.id_of(self.settings.mask)
-        return [place for place, index in enumerate(row.ids) if index == mask]
+        return [place for place, index in enumerate(text.ids) if index == mask]
 
     def run_inspected(self, item: Any) -> InspectedText:
         """What may stand in the gaps. A text without one is read all the same: what looks at what can be seen."""
@@ -101,9 +104,9 @@ class MaskedLanguageModel(TextEncoderPredictor[str]):
             for sign in SIGNS:
                 if isinstance(item, str) and sign in item:
                     raise DataError(f"{sign} is another model's sign for a gap; write {mask} where a word is missing")
-            row = super().prepared(item)
-            self.read_rows([row])
-            return InspectedText(row)
+            encoded = super().prepared(item)
+            self.run_encoded([encoded])
+            return InspectedText(encoded)
         several = item.count(mask) > 1
         (gaps,) = self.guesses([item], GUESSES_OF_SEVERAL if several else GUESSES)
         probabilities = {
@@ -117,11 +120,11 @@ class MaskedLanguageModel(TextEncoderPredictor[str]):
     def checkpoint_settings(
         cls, checkpoint: Imported, folder: Path, tokenizer: PublishedTokenizer
     ) -> MaskedLanguageModelSettings:
-        """The token that stands for a gap."""
-        name = mask_of(tokenizer)
-        if name is None:
-            raise DataError(f"{folder}: no token of the tokeniser stands for a gap ({', '.join(MASKS)})")
-        return MaskedLanguageModelSettings(mask=name)
+        """Return the mask token."""
+        try:
+            return MaskedLanguageModelSettings(mask=mask_token(tokenizer))
+        except DataError as error:
+            raise DataError(f"{folder}: {error}") from None
 
     def hf_roles(self) -> dict[str, str]:
         """The mask."""

@@ -17,7 +17,8 @@ from ...data.published_tokenizer import EncodedWindow, PublishedTokenizer
 from ...errors import DataError
 from ...families import Imported
 from ..predictor import OutputKind, plain
-from ..text_encoder import InspectedText, Row, Text, TextEncoderPredictor, uses_segments
+from ..text_encoder import InspectedText, Text
+from ..text_windows import WindowPredictor
 
 MAX_TOKENS = 384  # of a window, as in BERT's paper, where the model reads as many
 STRIDE = 128  # tokens that neighboring windows share
@@ -71,7 +72,7 @@ class SpanScores(NamedTuple):
         return self.no_answer - float(self.scores.max(initial=-np.inf))
 
 
-class QuestionAnswerer(TextEncoderPredictor[ExtractedAnswer]):
+class QuestionAnswerer(WindowPredictor[ExtractedAnswer]):
     """What `heedful.load` gives for a bundle of question answering; an item is a pair (question, context)."""
 
     task: ClassVar[str] = "question-answering"
@@ -127,36 +128,23 @@ class QuestionAnswerer(TextEncoderPredictor[ExtractedAnswer]):
         ]
 
     def span_scores(self, items: Sequence[Text]) -> list[SpanScores]:
-        """What every span of each context is worth as the answer to its question."""
-        windows = [self._numbered_windows(item, index) for index, item in enumerate(self._listed(items))]
-        segments = uses_segments(self.module, self.tokenizer)
-        rows = [Row(window.ids, window.segments if segments else None) for item in windows for window in item]
-        outputs = iter(self.read_rows(rows))
+        """Return the scores of all spans of each context as the answer to its question."""
         return [
-            score_spans(
-                str(item[1]), own, [next(outputs) for _ in own], max_answer_tokens=self.settings.max_answer_tokens
-            )
-            for item, own in zip(items, windows, strict=True)
+            score_spans(str(item[1]), windows, outputs, max_answer_tokens=self.settings.max_answer_tokens)
+            for item, (windows, outputs) in zip(items, self.run_windows(items), strict=True)
         ]
 
     def windows(self, item: Any) -> list[EncodedWindow]:
-        """The question with each part of the context, as the module reads them; DataError for no such pair."""
+        """Return the question with each part of the context; DataError if the item is not such a pair."""
         if not isinstance(item, tuple | list) or len(item) != 2:
             raise DataError("a question needs its context; give a pair: (question, context)")
         question, context = map(plain, item)
         if not question.strip() or not context.strip():
             raise DataError(f"the {'context' if question.strip() else 'question'} is empty")
-        limit = self.module.encoder.positions.limit
-        longest = self.settings.max_tokens if limit is None else min(limit, self.settings.max_tokens)
-        return self.tokenizer.encode_windows(question, context, max_tokens=longest, stride=self.settings.stride)
-
-    def prepared(self, item: Any) -> Row:
-        """The first window of an item."""
-        first, *_ = self.windows(item)
-        return Row(first.ids, first.segments if uses_segments(self.module, self.tokenizer) else None)
+        return self.tokenizer.encode_windows(question, context, max_tokens=self.limit, stride=self.settings.stride)
 
     def run_inspected(self, item: Any) -> InspectedText:
-        """The best answer, and how likely it and the next ones are; a page shows one window."""
+        """Return the best answer and the probabilities of the best five; a page shows one window."""
         if len(self.windows(item)) > 1:
             raise DataError("the context is read in several windows, and a page shows one; give a shorter context")
         best, *others = self.candidates([item])[0]
@@ -167,14 +155,10 @@ class QuestionAnswerer(TextEncoderPredictor[ExtractedAnswer]):
     def checkpoint_settings(
         cls, checkpoint: Imported, folder: Path, tokenizer: PublishedTokenizer
     ) -> QuestionAnswererSettings:
-        """Windows that the model can read. Whether it has learned to refuse, a published folder does not say."""
+        """Return windows that the model can read. A published folder does not say whether the model can refuse."""
         limit = checkpoint.module.encoder.positions.limit
         max_tokens = MAX_TOKENS if limit is None else min(limit, MAX_TOKENS)
         return QuestionAnswererSettings(max_tokens=max_tokens, stride=min(STRIDE, max_tokens // 2))
-
-    def _numbered_windows(self, item: Any, index: int) -> list[EncodedWindow]:
-        self._numbered(item, index)
-        return self.windows(item)
 
 
 def score_spans(

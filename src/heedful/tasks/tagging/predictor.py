@@ -21,7 +21,8 @@ from ...errors import DataError
 from ...families import Imported
 from ..predictor import OutputKind, plain
 from ..span_scores import entity_spans, marks_entities
-from ..text_encoder import InspectedText, Row, Text, TextEncoderPredictor, uses_segments
+from ..text_encoder import InspectedText, Text, checkpoint_labels
+from ..text_windows import WindowPredictor
 
 STRIDE = 32  # tokens that neighboring windows share
 WORD = re.compile(r"\S+")
@@ -69,7 +70,7 @@ class TaggerSettings(Config):
         self.require(len(set(self.labels)) == len(self.labels), "a tag stands there twice")
 
 
-class Tagger(TextEncoderPredictor[list[TaggedSpan]]):
+class Tagger(WindowPredictor[list[TaggedSpan]]):
     """What `heedful.load` gives for a bundle of tagging; an item is a text, or a list of its words."""
 
     task: ClassVar[str] = "tagging"
@@ -94,22 +95,18 @@ class Tagger(TextEncoderPredictor[list[TaggedSpan]]):
         return results
 
     def tag_words(self, items: Sequence[Text | Sequence[str]]) -> list[WordTags]:
-        """The words of each text with their tags and probabilities."""
-        texts = [self._numbered_text(item, index) for index, item in enumerate(self._listed(items))]
-        windows = [self.windows(text) for text, _ in texts]
-        segments = uses_segments(self.module, self.tokenizer)
-        rows = [Row(window.ids, window.segments if segments else None) for text in windows for window in text]
-        outputs = iter(self.read_rows(rows))
+        """Return the words of each text with their tags and probabilities."""
         results = []
-        for (text, spans), own in zip(texts, windows, strict=True):
-            shares = word_probabilities(spans, own, [next(outputs) for _ in own])
-            best = shares.argmax(axis=1)
-            tags = continue_within_tokens([self.settings.labels[tag] for tag in best], spans, own)
+        for item, (windows, outputs) in zip(items, self.run_windows(items), strict=True):
+            text, spans = self.words(item)
+            shares = word_probabilities(spans, windows, outputs)
+            labels = [self.settings.labels[tag] for tag in shares.argmax(axis=1)]
+            tags = continue_within_tokens(labels, spans, windows)
             results.append(WordTags(text, tuple(spans), tags, shares.max(axis=1, initial=0.0).tolist()))
         return results
 
     def words(self, item: Any) -> tuple[str, Spans]:
-        """An item as a text, and where its words stand."""
+        """Return an item as a text, and the characters of each of its words."""
         if isinstance(item, list | tuple):
             return lay_out([plain(word) for word in item])
         text = plain(item)
@@ -117,23 +114,17 @@ class Tagger(TextEncoderPredictor[list[TaggedSpan]]):
             return text, [(place, place + 1) for place in range(len(text))]
         return text, [match.span() for match in WORD.finditer(text)]
 
-    def windows(self, text: str) -> list[EncodedWindow]:
-        """A text as the module reads it."""
-        limits = (self.settings.max_tokens, self.module.encoder.positions.limit)
-        longest = min((limit for limit in limits if limit is not None), default=512)
-        return self.tokenizer.encode_windows(text, max_tokens=longest, stride=min(self.settings.stride, longest // 2))
-
-    def prepared(self, item: Any) -> Row:
-        """The first window of an item."""
+    def windows(self, item: Any) -> list[EncodedWindow]:
+        """Return a text as the module reads it; DataError if it has no words."""
         text, spans = self.words(item)
         if not spans:
             raise DataError("it is empty, so there is no word to tag")
-        first, *_ = self.windows(text)
-        return Row(first.ids, first.segments if uses_segments(self.module, self.tokenizer) else None)
+        stride = min(self.settings.stride, self.limit // 2)
+        return self.tokenizer.encode_windows(text, max_tokens=self.limit, stride=stride)
 
     def run_inspected(self, item: Any) -> InspectedText:
-        """The spans that are marked, each with its label and its probability; a page shows one window."""
-        if len(self.windows(self.words(item)[0])) > 1:
+        """Return the tagged spans with their probabilities; a page shows one window."""
+        if len(self.windows(item)) > 1:
             raise DataError("the text is read in several windows, and a page shows one; give a shorter text")
         (spans,) = self.predict([item])
         probabilities = {f"{span['text']}: {span['label']}": span["probability"] for span in spans}
@@ -141,13 +132,8 @@ class Tagger(TextEncoderPredictor[list[TaggedSpan]]):
 
     @classmethod
     def checkpoint_settings(cls, checkpoint: Imported, folder: Path, tokenizer: PublishedTokenizer) -> TaggerSettings:
-        """The names of the tags."""
-        n_classes: int = checkpoint.module.head.out.out_features
-        return TaggerSettings(labels=checkpoint.labels or tuple(map(str, range(n_classes))))
-
-    def _numbered_text(self, item: Any, index: int) -> tuple[str, Spans]:
-        self._numbered(item, index)
-        return self.words(item)
+        """Return the names of the tags."""
+        return TaggerSettings(labels=checkpoint_labels(checkpoint))
 
 
 def first_tokens(spans: Spans, window: EncodedWindow) -> list[int | None]:
