@@ -122,7 +122,7 @@ def images(job: Any, batch: ImageBatch) -> Iterator[ImageBatch]:
 
 
 def series(job: Any, batch: Any) -> Iterator[Any]:
-    return (job.data.train.batch([window]) for window in batch.windows)
+    return (job.data.train.batch([window]) for window in batch.rows)
 
 
 def training(batch_tokens: int) -> dict[str, Any]:
@@ -218,7 +218,7 @@ KINDS = {
         ),
         "series.csv",
         write_series,
-        "windows",
+        "rows",
         series,
     ),
 }

@@ -6,7 +6,7 @@ All of them are in percent, and pure functions of label ids and probabilities. S
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,13 @@ class ClassScore:
     recall: float
     f1: float
 
+    @classmethod
+    def of(cls, label: str, right: int, predicted: int, true: int) -> Self:
+        """Return the scores of a class from how many examples are of it, predicted as it, and both."""
+        precision = 100.0 * right / predicted if predicted else 0.0
+        recall = 100.0 * right / true if true else 0.0
+        return cls(label, true, precision, recall, 200.0 * right / (predicted + true) if predicted + true else 0.0)
+
 
 @dataclass(frozen=True, eq=False)
 class ClassScores:
@@ -38,7 +45,6 @@ class ClassScores:
     calibration: float
 
     def to_dict(self) -> dict[str, Any]:
-        """For metrics.json."""
         return {
             "n": int(self.confusion.sum()),
             "scores": {name: score.to_dict() for name, score in self.scores.items()},
@@ -85,13 +91,9 @@ def accuracy(confusion: Confusion) -> float:
 
 
 def each_class(confusion: Confusion, labels: Sequence[str]) -> list[ClassScore]:
-    """Precision: of those taken for the class, the share that are; recall: of the class, the share found."""
-    right, true, taken = np.diag(confusion), confusion.sum(axis=1), confusion.sum(axis=0)
-    precision, recall, f1 = _share(right, taken), _share(right, true), _share(2 * right, true + taken)
-    return [
-        ClassScore(label, int(n), *map(float, shares))
-        for label, n, *shares in zip(labels, true, precision, recall, f1, strict=True)
-    ]
+    """Return precision, recall and F1 of each class."""
+    counts = np.diag(confusion).tolist(), confusion.sum(axis=0).tolist(), confusion.sum(axis=1).tolist()
+    return [ClassScore.of(*row) for row in zip(labels, *counts, strict=True)]
 
 
 def class_table(classes: Sequence[Mapping[str, Any]], label: str, count: str) -> list[str]:
@@ -104,10 +106,10 @@ def class_table(classes: Sequence[Mapping[str, Any]], label: str, count: str) ->
 
 
 def macro_f1(confusion: Confusion) -> float:
-    """The mean of F1 over the classes that occur, as true or as predicted ones, however rare each is."""
+    """Return the mean of F1 over the classes that occur, true or predicted, however rare each is."""
     occurs = confusion.sum(axis=0) + confusion.sum(axis=1)
-    f1 = _share(2 * np.diag(confusion), occurs)
-    return float(f1[occurs > 0].mean()) if occurs.any() else 0.0
+    present = occurs > 0
+    return float(np.mean(200.0 * np.diag(confusion)[present] / occurs[present])) if present.any() else 0.0
 
 
 def share_interval(share: float, n: int) -> float:
@@ -116,7 +118,3 @@ def share_interval(share: float, n: int) -> float:
         return 100.0
     p, z = share / 100.0, SURE
     return 100.0 * z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-
-
-def _share(part: Confusion, whole: Confusion) -> NDArray[np.float64]:
-    return np.where(whole > 0, 100.0 * part / np.maximum(whole, 1), 0.0)

@@ -43,7 +43,6 @@ class Embedder(TextEncoderPredictor[list[float]]):
     accepts_pairs: ClassVar[bool] = True
 
     def predict(self, texts: Sequence[Text]) -> list[list[float]]:
-        """A vector for each text."""
         return [
             (F.normalize(output, dim=-1) if self.settings.normalised else output).tolist()
             for output in self.outputs(texts)
@@ -57,7 +56,6 @@ class Embedder(TextEncoderPredictor[list[float]]):
         return EmbedderSettings(normalised=pooling_of(folder).normalised)
 
     def hf_files(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of sentence-transformers."""
         ours: Any = self.config
         return pooling_files(Pooling(ours.head, self.settings.normalised), ours.d_model)
 

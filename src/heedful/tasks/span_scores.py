@@ -6,7 +6,7 @@ All of them are in percent, and pure functions of texts or tags.
 import re
 import string
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from .class_scores import ClassScore, share_interval
@@ -88,14 +88,11 @@ class EntitySpan(NamedTuple):
 
 
 def entity_spans(tags: Sequence[str]) -> list[EntitySpan]:
-    """The entities that IOB1, IOB2, IOE or IOBES tags mark, as CoNLL's script reads them.
+    """Return the entities that IOB1, IOB2, IOE or IOBES tags mark, as CoNLL's script reads them.
 
     An entity begins at B- or S-, or where the label changes or an O or an end stood before.
     """
-    return list(_entity_spans(tags))
-
-
-def _entity_spans(tags: Sequence[str]) -> Iterator[EntitySpan]:
+    spans: list[EntitySpan] = []
     start, label, prefix = 0, "", "O"
     for place, tag in enumerate((*tags, "O")):
         next_prefix, _, next_label = tag.partition("-")
@@ -103,8 +100,9 @@ def _entity_spans(tags: Sequence[str]) -> Iterator[EntitySpan]:
             next_prefix, next_label = "O", ""
         begins = next_label and (next_label != label or next_prefix in "BS" or prefix in "ESO")
         if label and (begins or not next_label):
-            yield EntitySpan(label, start, place)
+            spans.append(EntitySpan(label, start, place))
         start, label, prefix = place if begins else start, next_label, next_prefix
+    return spans
 
 
 def marks_entities(tags: Sequence[str]) -> bool:
@@ -122,31 +120,18 @@ def entity_scores(
         true: The right tags.
     """
     right, guessed, wanted = Counter[str](), Counter[str](), Counter[str]()
-    for mine, correct in zip(predicted, true, strict=True):
-        if len(mine) != len(correct):
-            raise ValueError(f"a sentence has {len(correct)} words and {len(mine)} predicted tags")
-        found, expected = set(entity_spans(mine)), set(entity_spans(correct))
-        guessed.update(span.label for span in found)
-        wanted.update(span.label for span in expected)
-        right.update(span.label for span in found & expected)
-    total = right.total(), guessed.total(), wanted.total()
-    precision, recall, f1 = _rates(*total)
+    for predicted_tags, true_tags in zip(predicted, true, strict=True):
+        if len(predicted_tags) != len(true_tags):
+            raise ValueError(f"a sentence has {len(true_tags)} words and {len(predicted_tags)} predicted tags")
+        spans, true_spans = set(entity_spans(predicted_tags)), set(entity_spans(true_tags))
+        guessed.update(span.label for span in spans)
+        wanted.update(span.label for span in true_spans)
+        right.update(span.label for span in spans & true_spans)
+    total = ClassScore.of("all", right.total(), guessed.total(), wanted.total())
     scores = {
-        "f1": Score("entity F1", f1, signature="micro-averaged, whole entities (CoNLL)"),
-        "precision": Score("entity precision", precision),
-        "recall": Score("entity recall", recall),
+        "f1": Score("entity F1", total.f1, signature="micro-averaged, whole entities (CoNLL)"),
+        "precision": Score("entity precision", total.precision),
+        "recall": Score("entity recall", total.recall),
     }
-    each = [
-        ClassScore(label, wanted[label], *_rates(right[label], guessed[label], wanted[label]))
-        for label in sorted({*wanted, *guessed})
-    ]
-    return scores, each
-
-
-def _rates(right: int, guessed: int, wanted: int) -> tuple[float, float, float]:
-    """Precision, recall and F1 in percent; 0 where a share would be of nothing."""
-    return (
-        100.0 * right / guessed if guessed else 0.0,
-        100.0 * right / wanted if wanted else 0.0,
-        200.0 * right / (guessed + wanted) if guessed + wanted else 0.0,
-    )
+    labels = sorted({*wanted, *guessed})
+    return scores, [ClassScore.of(label, right[label], guessed[label], wanted[label]) for label in labels]

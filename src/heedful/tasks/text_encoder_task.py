@@ -300,7 +300,6 @@ class TextEncoderTask(Task[C, TextData[M], B], Generic[C, E, M, B]):
         return TrainingData(folder, train, valid, tokenizer, metadata), report
 
     def open(self, config: C, folder: Path) -> TextData[M]:
-        """Open what `prepare` has written."""
         metadata = self._read_metadata(folder)
         stores = TokenStore(folder / TRAIN), TokenStore(folder / VALID)
         return TrainingData(folder, *stores, PublishedTokenizer.load(folder / NAME), metadata)

@@ -104,5 +104,4 @@ class WindowTask(TextEncoderTask[C, E, M, TextBatch], Generic[C, E, M]):
         return {"loss": self.mean_loss(module, self.validation)} | {name: one.value for name, one in scores.items()}
 
     def report_sections(self, predictor: Any, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        """Return the samples of metrics.json."""
         return {"samples": [Sample(**sample) for sample in metrics["samples"]]}

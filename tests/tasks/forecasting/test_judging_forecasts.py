@@ -165,7 +165,7 @@ def test_a_model_is_scored_by_what_it_says_of_each_window_alone(tmp_path: Path, 
 def test_every_rival_is_there_or_it_is_said_why_not(tmp_path: Path) -> None:
     windows = prepared(tmp_path, waves(200, 12)).metadata.test
     linear = Linear(np.zeros((13, 3)))
-    assert list(rivals(windows, 12, linear)) == [LAST, SEASONAL, LINEAR]
+    assert list(rivals(windows, 12, linear)[0]) == [LAST, SEASONAL, LINEAR]
     module = heedful.build(TINY).eval()
     said = evaluate_windows(module, windows, 12, linear)
     assert (said["why_not"], len(said["verdict"]), said["n"]) == ({}, 3, len(windows))

@@ -155,7 +155,7 @@ def test_an_epoch_holds_every_window_once_in_batches_of_one_shape(tmp_path: Path
     batches = WindowBatches(data.train, batch_tokens, seed=3)
     found = list(batches.epoch(0))
     assert len(found) == batches.steps_per_epoch()
-    assert sorted(window for batch in found for window in batch.windows) == list(range(len(data.train)))
+    assert sorted(window for batch in found for window in batch.rows) == list(range(len(data.train)))
     assert len({batch.context.shape for batch in found}) == 1
     assert max(found[0].context.shape[0] * TINY.n_patches, 1) <= max(batch_tokens, 2 * TINY.n_patches)
     assert sum(int(batch.counts.sum()) for batch in found) == len(data.train) * 3 * 2
@@ -164,7 +164,7 @@ def test_an_epoch_holds_every_window_once_in_batches_of_one_shape(tmp_path: Path
 def test_what_fills_a_batch_is_real_and_does_not_count(tmp_path: Path) -> None:
     windows = prepared(tmp_path, walks(100)).train
     batch = windows.batch([4, 9], size=5)
-    assert batch.windows == (4, 9)
+    assert batch.rows == (4, 9)
     assert torch.equal(batch.context[[2, 3, 4]], batch.context[[0, 1, 0]])
     assert batch.counts.flatten(1).all(dim=1).tolist() == [True, True, False, False, False]
 
@@ -173,7 +173,7 @@ def test_an_order_is_a_function_of_seed_and_epoch_and_can_begin_anywhere(tmp_pat
     windows = prepared(tmp_path, walks(100)).train
 
     def order(seed: int, epoch: int, start: int = 0) -> list[tuple[int, ...]]:
-        return [batch.windows for batch in WindowBatches(windows, 50, seed).epoch(epoch, start)]
+        return [batch.rows for batch in WindowBatches(windows, 50, seed).epoch(epoch, start)]
 
     assert order(1, 2) == order(1, 2)
     assert order(1, 2)[3:] == order(1, 2, 3)

@@ -153,7 +153,7 @@ def test_classes_that_training_has_not(tmp_path: Path) -> None:
 
 def test_one_class(tmp_path: Path) -> None:
     np.savez(tmp_path / "set.npz", x=shapes(40)[0], y=np.zeros(40, int))
-    with pytest.raises(TooLittleDataError, match="every image is of the class '0'; two classes"):
+    with pytest.raises(TooLittleDataError, match="every image is of the class '0'; at least two classes"):
         read(tmp_path, str(tmp_path / "set.npz"))
 
 

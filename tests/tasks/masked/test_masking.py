@@ -45,7 +45,7 @@ def loader(store: TokenStore, tokenizer: PublishedTokenizer, tokens: int = 1000,
 
 def test_fifteen_in_a_hundred_of_which_eight_in_ten_are_gaps(store: TokenStore, tokenizer: PublishedTokenizer) -> None:
     """Within four standard deviations of a binomial count."""
-    gap, guessed, gaps, kept = tokenizer.id_of(mask_token(tokenizer)), 0, 0, 0
+    gap, guessed, gaps, kept = Masking(MaskingConfig(), tokenizer).mask_id, 0, 0, 0
     for batch in loader(store, tokenizer).epoch(0):
         seen = batch.ids.flatten()[batch.places[batch.counted]]
         targets = batch.targets[batch.counted]

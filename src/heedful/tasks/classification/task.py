@@ -58,7 +58,6 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
     # From files to rows.
 
     def list_files(self, config: ClassificationConfig, paths: Sequence[str]) -> list[Path]:
-        """Return tables and JSON lines."""
         return labeled_files(paths)
 
     def read(
@@ -72,11 +71,9 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
         return read_labeled_texts(paths, columns=columns, reading=report)
 
     def texts_of(self, example: LabeledText) -> tuple[str, ...]:
-        """Return one text or two."""
         return example.texts
 
     def label_of(self, example: LabeledText) -> str:
-        """Return the class of a text."""
         return example.label
 
     def metadata(self, report: DataReport[TextReport]) -> TextMetadata:
@@ -135,14 +132,12 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
         return 2 if pairs.all() else None if pairs.any() else 1
 
     def predictor(self, module: nn.Module) -> Classifier:
-        """A module together with the tokenizer and the names of the classes."""
         settings = ClassifierSettings(
             labels=self.labels, max_tokens=self.config.limit, cut=True, texts=self.texts_per_example
         )
         return Classifier(self.model_config(), module, settings, self.data.tokenizer)
 
     def loss(self, module: nn.Module, batch: TextBatch) -> Loss:
-        """Sums over a batch's texts."""
         forward, training = partial(self.forward, module), self.config.training
         return loss_of(forward, batch, batch.labels, batch.real, training, drops=module.training)
 
@@ -155,37 +150,51 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
 
     def final_evaluation(self, predictor: Classifier) -> dict[str, Any]:
         """Every score of all validation texts; beside them, what always naming the commonest class would reach."""
-        shares = self._probabilities(predictor.module)
-        validation = class_scores(self.true.tolist(), shares, self.labels).to_dict()
-        label, reached = self._commonest()
-        validation["scores"]["commonest"] = Score(f"accuracy of always {label!r}", reached).to_dict()
-        return {"validation": validation, "samples": self._samples(shares)}
+        probabilities = self._probabilities(predictor.module)
+        validation = class_scores(self.true.tolist(), probabilities, self.labels).to_dict()
+        commonest = int(np.bincount(targets(self.data.train)[:, 0]).argmax())
+        baseline = Score(
+            f"accuracy of always {self.labels[commonest]!r}", 100.0 * float((self.true == commonest).mean())
+        )
+        validation["scores"]["commonest"] = baseline.to_dict()
+        return {"validation": validation, "samples": self._samples(probabilities)}
 
     def title(self, predictor: Classifier) -> str:
-        """The classes."""
         labels = predictor.settings.labels
         more = ", …" if len(labels) > MAX_TITLE_LABELS else ""
         return f"{len(labels)} classes: {', '.join(labels[:MAX_TITLE_LABELS])}{more}"
 
     def card_notes(self, predictor: Classifier, metrics: Mapping[str, Any]) -> list[str]:
         """What its probabilities are worth, what it confuses, what it does with long texts."""
-        validation = metrics["validation"]
+        validation, limit = metrics["validation"], predictor.limit
+        if predictor.settings.texts == 2:
+            notes = [
+                "It reads two texts at once: `predict([(first, second)])`, or a line with a tab between them.",
+                f"Two with more than {limit} tokens together are refused.",
+            ]
+        else:
+            notes = [f"Of texts with more than {limit} tokens it reads the beginning, and says so in a warning."]
         return [
             *class_table(validation["classes"], "class", "texts"),
             "",
             f"Its probabilities lie {validation['calibration']:.1f} % from the truth (expected calibration error).",
-            *_input_notes(predictor),
+            *notes,
         ]
 
     def report_sections(self, predictor: Classifier, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         """Texts with their classes, which classes are confused, and what a few texts attend to."""
         validation, samples = metrics["validation"], metrics["samples"]
-        surest = sorted((one for one in samples if one["exact"]), key=lambda one: -one["score"])
-        inputs = (text for text in map(_input, surest) if _can_be_drawn(predictor, text))
+
+        def fits(text: Text) -> bool:  # decoded text may have become too long
+            return predictor.validation_error(text) is None and len(predictor.prepared(text).ids) <= MAX_MAP_TOKENS
+
+        surest = sorted((sample for sample in samples if sample["exact"]), key=lambda sample: -sample["score"])
+        drawn = islice(filter(fits, map(_input, surest)), MAX_ATTENTION_MAPS)
+        keys = ("reference", "output", "score", "exact")
         return {
-            "samples": [_sample(one) for one in samples],
+            "samples": [Sample(display_text(_input(one)), **{key: one[key] for key in keys}) for one in samples],
             "confusion": Confusion(validation["labels"], validation["confusion"]),
-            "attention": [attention_map(predictor, text) for text in islice(inputs, MAX_ATTENTION_MAPS)],
+            "attention": [attention_map(predictor, text) for text in drawn],
         }
 
     def evaluate(self, predictor: Classifier, files: Files) -> dict[str, Any]:
@@ -206,34 +215,22 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
         shares[rows] = torch.cat(found).cpu().numpy()
         return shares
 
-    def _commonest(self) -> tuple[str, float]:
-        """Of the training texts, and its share of the validation texts in percent."""
-        best = int(np.bincount(targets(self.data.train)[:, 0]).argmax())
-        return self.labels[best], 100.0 * float((self.true == best).mean())
-
-    def _samples(self, shares: NDArray[np.float64]) -> list[dict[str, Any]]:
-        """Texts spread evenly over all, as the tokeniser gives them back; the score is the named class's share."""
-        count, labels = min(SAMPLES, len(shares)), self.labels
+    def _samples(self, probabilities: NDArray[np.float64]) -> list[dict[str, Any]]:
+        """Return texts spread evenly over all, as the tokenizer decodes them; the score is the predicted class's."""
+        count, decode = min(SAMPLES, len(probabilities)), self.data.tokenizer.decode
         samples = []
-        for row in (index * len(shares) // count for index in range(count)):
-            named, true = int(shares[row].argmax()), int(self.true[row])
-            samples.append(
-                {
-                    **self._texts(row),
-                    "reference": labels[true],
-                    "output": labels[named],
-                    "score": 100.0 * float(shares[row, named]),
-                    "exact": named == true,
-                }
-            )
+        for row in (index * len(probabilities) // count for index in range(count)):
+            predicted, true = int(probabilities[row].argmax()), int(self.true[row])
+            ids, (_, second) = self.data.valid[row]
+            sample = {
+                "source": decode(ids[:second].tolist()),
+                "reference": self.labels[true],
+                "output": self.labels[predicted],
+                "score": 100.0 * float(probabilities[row, predicted]),
+                "exact": predicted == true,
+            }
+            samples.append(sample | {"second": decode(ids[second:].tolist())} if second < len(ids) else sample)
         return samples
-
-    def _texts(self, row: int) -> dict[str, str]:
-        """What stands in a row: "source", and the "second" text where there is one."""
-        ids, (_, second) = self.data.valid[row]
-        decode = self.data.tokenizer.decode
-        found = {"source": decode(ids[:second].tolist())}
-        return found | {"second": decode(ids[second:].tolist())} if second < len(ids) else found
 
 
 def class_id(example: LabeledText, numbers: Mapping[str, int]) -> int:
@@ -271,25 +268,5 @@ def evaluate_classifier(classifier: Classifier, examples: Iterable[LabeledText])
     return class_scores(true, np.array(shares), labels)
 
 
-def _input_notes(predictor: Classifier) -> Iterator[str]:
-    """How texts are handed to it, and how long they may be."""
-    if predictor.settings.texts == 2:
-        yield "It reads two texts at once: `predict([(first, second)])`, or a line with a tab between them."
-        yield f"Two with more than {predictor.limit} tokens together are refused."
-    else:
-        yield f"Of texts with more than {predictor.limit} tokens it reads the beginning, and says so in a warning."
-
-
 def _input(sample: Mapping[str, Any]) -> Text:
     return (sample["source"], sample["second"]) if "second" in sample else sample["source"]
-
-
-def _sample(sample: Mapping[str, Any]) -> Sample:
-    return Sample(
-        display_text(_input(sample)), **{key: sample[key] for key in ("reference", "output", "score", "exact")}
-    )
-
-
-def _can_be_drawn(predictor: Classifier, text: Text) -> bool:
-    """A text given back by the tokeniser may have become too long."""
-    return predictor.validation_error(text) is None and len(predictor.prepared(text).ids) <= MAX_MAP_TOKENS

@@ -38,7 +38,6 @@ class SeriesConfig(Config):
 
     @property
     def by_counts(self) -> bool:
-        """Whether `split` counts steps."""
         return self.split[0] >= 1
 
 

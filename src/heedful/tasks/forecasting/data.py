@@ -51,15 +51,14 @@ class WindowBatch:
     keep: Tensor | None  # (R, L)
     target: Tensor  # (R, H, c)
     counts: Tensor  # (R, H, c)
-    windows: tuple[int, ...] = ()
+    rows: tuple[int, ...] = ()  # the numbers of the windows
 
     def to(self, device: torch.device | str) -> Self:
-        """The same on a device."""
         return moved(self, device)
 
     def fixed(self) -> Self:
         """The same without what the host knows of its values: as good for every batch of its shape."""
-        return replace(self, windows=())
+        return replace(self, rows=())
 
 
 def as_rows(series: Tensor, together: int) -> Tensor:
@@ -96,11 +95,9 @@ class SeriesWindows:
 
     @property
     def fingerprint(self) -> str:
-        """Of all series."""
         return self.store.fingerprint
 
     def place(self, row: int) -> str:
-        """Where a window begins."""
         return self.store.place(int(self.begins([row])[0]))
 
     def begins(self, windows: Sequence[int] | Indexes) -> Indexes:
@@ -151,7 +148,6 @@ class WindowBatches(EvenBatches[WindowBatch]):
         self.windows = windows
 
     def batch(self, rows: Indexes, size: int) -> WindowBatch:
-        """Those windows."""
         return self.windows.batch(rows, size=size)
 
 

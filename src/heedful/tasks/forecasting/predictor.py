@@ -159,7 +159,6 @@ class SeriesForecaster(Predictor[Any, Any]):
 
     @classmethod
     def from_bundle(cls, folder: Path, bundle: Bundle) -> Self:
-        """The one in a folder."""
         found = super().from_bundle(folder, bundle)
         if (folder / LINEAR_FILE).is_file():
             module = found.module

@@ -26,6 +26,7 @@ from torch import nn
 from ...errors import DataError
 from ...files import replacing
 from ..bundle import BundleError
+from ..scoring import Score
 from .data import Cut, SeriesWindows, as_windows, filled, windows_within
 
 Forecast = Callable[[NDArray[Any]], NDArray[Any]]
@@ -138,7 +139,6 @@ class Errors:
     by_column: dict[str, dict[str, float | None]]
 
     def to_dict(self) -> dict[str, Any]:
-        """For metrics.json."""
         return {"mse": self.mse, "mae": self.mae, "in units of the file": self.by_column}
 
 
@@ -194,45 +194,51 @@ def forecast_of(module: nn.Module, windows: SeriesWindows) -> Forecast:
     return forecast
 
 
-def rivals(windows: SeriesWindows, season: int | None, linear: Linear | None) -> dict[str, Forecast]:
-    """The forecasters to beat: those that can be had."""
-    horizon = windows.model.horizon
-    found: dict[str, Forecast] = {LAST: last_value(horizon)}
-    if season is not None and season <= windows.model.context_length:
-        found[SEASONAL] = last_season(horizon, season)
-    if linear is not None:
-        found[LINEAR] = linear
-    return found
+def rivals(
+    windows: SeriesWindows, season: int | None, linear: Linear | None
+) -> tuple[dict[str, Forecast], dict[str, str]]:
+    """Return the forecasters to beat, and why the others are missing."""
+    horizon, context_length = windows.model.horizon, windows.model.context_length
+    forecasters: dict[str, Forecast] = {LAST: last_value(horizon)}
+    missing: dict[str, str] = {}
+    if season is None:
+        missing[SEASONAL] = "the dates tell no season; set one: --set data.season=7"
+    elif season > context_length:
+        missing[SEASONAL] = f"a season of {season} steps is longer than the context of {context_length}"
+    else:
+        forecasters[SEASONAL] = last_season(horizon, season)
+    if linear is None:
+        missing[LINEAR] = "the bundle has none; training makes one"
+    else:
+        forecasters[LINEAR] = linear
+    return forecasters, missing
 
 
 def evaluate_windows(
     module: nn.Module, windows: SeriesWindows, season: int | None, linear: Linear | None
 ) -> dict[str, Any]:
     """What metrics.json says of one part."""
-    found = errors_of({MODEL: forecast_of(module, windows), **rivals(windows, season, linear)}, windows)
-    model, counts = found[MODEL], found[MODEL].counts
-    size = windows.model
-    units = "standardised" if windows.store.scale.width else "in units of the file"
+    forecasters, missing = rivals(windows, season, linear)
+    errors = errors_of({MODEL: forecast_of(module, windows), **forecasters}, windows)
+    model, size = errors[MODEL], windows.model
+    n_values = int(model.counts.sum())
+    units = "standardized" if windows.store.scale.width else "in units of the file"
     signature = f"{units}, {len(windows):,} windows of {size.context_length} to {size.horizon} steps, none left out"
-    scores = {
-        f"{metric}{'' if name == MODEL else f' of {name}'}": {
-            "metric": metric.upper() if name == MODEL else f"{metric.upper()} of {name}",
-            "value": getattr(errors, metric),
-            "interval": None,
-            "signature": signature if name == MODEL else "",
-        }
-        for name, errors in found.items()
-        for metric in ("mse", "mae")
-    }
+    scores = {}
+    for name, one in errors.items():
+        of = "" if name == MODEL else f" of {name}"
+        for metric in ("mse", "mae"):
+            value = getattr(one, metric)
+            scores[f"{metric}{of}"] = Score(f"{metric.upper()}{of}", value, signature="" if of else signature).to_dict()
     return {
         "n": len(windows),
-        "values": int(counts.sum()),
-        "unobserved": int(len(windows) * size.horizon * len(windows.store.columns) - counts.sum()),
+        "values": n_values,
+        "unobserved": len(windows) * size.horizon * len(windows.store.columns) - n_values,
         "scores": scores,
-        "forecasters": {name: errors.to_dict() for name, errors in found.items()},
+        "forecasters": {name: one.to_dict() for name, one in errors.items()},
         "season": season,
-        "verdict": [verdict(model, errors, name, size.horizon) for name, errors in found.items() if name != MODEL],
-        "why_not": _absent(windows, season, linear),
+        "verdict": [verdict(model, errors[name], name, size.horizon) for name in forecasters],
+        "why_not": missing,
     }
 
 
@@ -259,15 +265,3 @@ def clearly_less(model: Errors, rival: Errors, horizon: int) -> bool:
     stretches = np.add.reduceat(difference, edges)
     error = stretches.std(ddof=1) / np.sqrt(len(stretches))
     return bool(stretches.mean() > CLEAR * error)
-
-
-def _absent(windows: SeriesWindows, season: int | None, linear: Linear | None) -> dict[str, str]:
-    """Why a rival is not there."""
-    found = {}
-    if season is None:
-        found[SEASONAL] = "the dates tell no season; give one: --set data.season=7"
-    elif season > windows.model.context_length:
-        found[SEASONAL] = f"a season of {season} steps is longer than the context of {windows.model.context_length}"
-    if linear is None:
-        found[LINEAR] = "the bundle holds none; training makes one"
-    return found

@@ -43,7 +43,6 @@ from .predictor import LINEAR_FILE, ForecastSettings, SeriesForecaster
 from .scoring import MODEL, SPOKEN, Linear, errors_of, evaluate_windows, forecast_of, rivals
 
 CHANNELS = "the columns"
-MOST_PLACES = 20
 LOOKS = 4
 DIGITS = 6
 
@@ -73,7 +72,6 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
         return {str(path): path for path in paths}
 
     def data_settings(self, config: ForecastingConfig, files: Files) -> dict[str, str]:
-        """Columns, split, transform, season."""
         return {
             CHANNELS: json.dumps(files.columns),
             "the data settings": settings_json(config.data),
@@ -82,11 +80,9 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
     def prepare(
         self, config: ForecastingConfig, files: Files, folder: Path, *, keep: bool = False
     ) -> tuple[SeriesData, DataReport[SeriesReport]]:
-        """Checked, scaled and stored once."""
         return prepare_series(config, files, folder)
 
     def open(self, config: ForecastingConfig, folder: Path) -> SeriesData:
-        """The store."""
         return divide_series(folder, SeriesStore(folder / SERIES), config)
 
     def model_config(self) -> PatchTSTConfig:
@@ -101,7 +97,6 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
 
     @property
     def summary(self) -> str:
-        """SeriesWindows, channels, series."""
         store = self.data.train.store
         return f"{len(self.data.train):,} windows of {len(store.columns)} channels, {len(store.series)} series"
 
@@ -120,7 +115,6 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
         return F.huber_loss(error, error.new_zeros(()).expand_as(error), reduction="sum")
 
     def validate(self, module: nn.Module) -> dict[str, float]:
-        """Over all validation windows."""
         windows = self.data.valid
         found = errors_of({MODEL: forecast_of(module, windows)}, windows)[MODEL]
         return {"loss": found.mse, "mse": found.mse, "mae": found.mae}
@@ -144,10 +138,6 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
             "sets": {"test": scores["test"]},
             "forecasts": looks(predictor, windows["test"]),
         }
-
-    def describe(self, batch: WindowBatch) -> Sequence[str]:
-        """Where the windows of a batch begin."""
-        return [self.data.train.place(window) for window in batch.windows[:MOST_PLACES]]
 
     def identity(self) -> dict[str, str]:
         """Fingerprints of the data, and in words what is made of it."""
@@ -299,11 +289,7 @@ def _look(predictor: SeriesForecaster, windows: SeriesWindows, window: int, colu
         return None
     begin = int(windows.begins([window])[0])
     times = [store.when(row) for row in range(begin, begin + model.context_length + model.horizon)]
-    others = rivals(windows, predictor.settings.season, predictor.linear)
-    forecasts = {
-        name: forecast(cut.context)
-        for name, forecast in {"forecast": forecast_of(predictor.module, windows), **others}.items()
-    }
+    others, _ = rivals(windows, predictor.settings.season, predictor.linear)
 
     def shown(values: NDArray[Any]) -> list[float | None]:
         real = store.scale.undo(values)[0, :, column].tolist()
@@ -315,8 +301,8 @@ def _look(predictor: SeriesForecaster, windows: SeriesWindows, window: int, colu
         "times": None if times[0] is None else times,
         "context": shown(cut.context),
         "truth": shown(cut.target),
-        "forecast": shown(forecasts.pop("forecast")),
-        "rivals": {name: shown(values) for name, values in forecasts.items()},
+        "forecast": shown(forecast_of(predictor.module, windows)(cut.context)),
+        "rivals": {name: shown(forecast(cut.context)) for name, forecast in others.items()},
         "attention": _attention(predictor, windows, cut, column),
     }
 

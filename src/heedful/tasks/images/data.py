@@ -137,7 +137,6 @@ class ImageSubset:
 
     @property
     def fingerprint(self) -> str:
-        """Of the whole store."""
         return self.store.fingerprint
 
     def __len__(self) -> int:
@@ -283,9 +282,10 @@ def check_labels(counts: Counter[str], labels: Sequence[str], part: str) -> None
     unseen = {label: n for label, n in counts.items() if n > 0 and label not in labels}
     if unseen:
         named = ", ".join(f"{label!r} ({n:,} images)" for label, n in sorted(unseen.items())[:NAMED])
+        learned = ", ".join(labels[:NAMED]) + (", …" if len(labels) > NAMED else "")
         raise DataError(
-            f"the {part} images have classes that were not trained: {named}; the model knows "
-            f"{', '.join(labels[:NAMED])}{', …' if len(labels) > NAMED else ''}. Leave these images out, or train on all classes"
+            f"the {part} images have classes that were not trained: {named}; the model knows {learned}. "
+            "Leave these images out, or train on all classes"
         )
 
 
@@ -299,7 +299,6 @@ class ImageBatch:
     rows: tuple[int, ...]  # of the store
 
     def to(self, device: torch.device | str) -> Self:
-        """The same on a device."""
         return moved(self, device)
 
     def fixed(self) -> Self:

@@ -152,7 +152,6 @@ class ImageClassifier(Predictor[Any, dict[str, float]]):
         return max(1, BATCH_TOKENS // self.module.embedding.n_patches)
 
     def prepared(self, image: Any) -> Tensor:
-        """(C, height, width)."""
         n_channels, height, width = self.shape
         return torch.from_numpy(prepare_pixels(pixels_of(image, n_channels), self.settings, height, width))
 
@@ -247,35 +246,29 @@ def _told_apart(labels: Sequence[str]) -> tuple[str, ...]:
 
 def prepare_pixels(pixels: Pixels, settings: ImageSettings, height: int, width: int) -> NDArray[np.float32]:
     """(H, W, C) → (C, height, width), the size that the model reads."""
-    pixels = resized(pixels, *_target(settings.resize, *pixels.shape[:2]), settings.resample)
+    pixels = resized(pixels, *_resized_shape(settings.resize, *pixels.shape[:2]), settings.resample)
+    size = f"{pixels.shape[0]} x {pixels.shape[1]}"
     if settings.crop:
-        pixels = _middle(pixels, *settings.crop)
+        crop_height, crop_width = settings.crop
+        top, left = (pixels.shape[0] - crop_height) // 2, (pixels.shape[1] - crop_width) // 2
+        if top < 0 or left < 0:
+            raise DataError(f"it has {size} pixels, too few to crop {crop_height} x {crop_width} out of its middle")
+        pixels = pixels[top : top + crop_height, left : left + crop_width]
     if pixels.shape[:2] != (height, width):
-        raise DataError(f"it has {_size(pixels)} pixels, and this model, which resizes none, reads {height} x {width}")
+        raise DataError(f"it has {size} pixels, and this model, which resizes none, reads {height} x {width}")
     values = (pixels * np.float64(settings.rescale)).astype(np.float32)
     mean, std = (np.asarray(numbers, dtype=np.float32) for numbers in (settings.mean, settings.std))
     return np.moveaxis((values - mean) / std, -1, 0)
 
 
-def _target(resize: tuple[int, ...], height: int, width: int) -> tuple[int, int]:
+def _resized_shape(resize: tuple[int, ...], height: int, width: int) -> tuple[int, int]:
     if not resize:
         return height, width
     if len(resize) == 2:
         return resize[0], resize[1]
-    short, (shorter, longer) = resize[0], sorted((height, width))
-    long = int(short * longer / shorter)
+    short = resize[0]
+    long = int(short * max(height, width) / min(height, width))
     return (short, long) if height < width else (long, short)
-
-
-def _middle(pixels: Pixels, height: int, width: int) -> Pixels:
-    top, left = (pixels.shape[0] - height) // 2, (pixels.shape[1] - width) // 2
-    if top < 0 or left < 0:
-        raise DataError(f"it has {_size(pixels)} pixels, and {height} x {width} are to be cut out of its middle")
-    return pixels[top : top + height, left : left + width]
-
-
-def _size(pixels: Pixels) -> str:
-    return f"{pixels.shape[0]} x {pixels.shape[1]}"
 
 
 def published_settings(folder: Path, config: ImageConfig, labels: tuple[str, ...]) -> ImageSettings:
@@ -302,38 +295,37 @@ def published_settings(folder: Path, config: ImageConfig, labels: tuple[str, ...
     return _settings_from({"size": size, "image_processor_type": "ViTImageProcessor"}, config, labels)
 
 
-def _settings_from(given: Mapping[str, Any], config: ImageConfig, labels: tuple[str, ...]) -> ImageSettings:
-    usual = PROCESSORS[_processor(given, config)]
-    for key, value in given.items():
-        if key not in usual.keys() | HARMLESS and value not in (None, SUPPORTED.get(key, False)):
-            raise ConfigError(f"{key}={value!r} is not supported; leave it out if it changes no pixel")
-    said = usual | {key: value for key, value in given.items() if value is not None}
-    flags = {key: value for key, value in said.items() if key.startswith("do_") and key in usual}
-    for key, value in flags.items():
-        if not isinstance(value, bool):
-            raise ConfigError(f"{key} must be true or false, not {value!r}")
-    if flags["do_convert_rgb"] and config.n_channels != 3:
-        raise ConfigError(f"do_convert_rgb makes 3 channels, but the model reads {config.n_channels}")
-    return ImageSettings(
-        labels=labels,
-        resize=_side_lengths("size", said["size"]) if flags["do_resize"] else (),
-        crop=_side_lengths("crop_size", said.get("crop_size")) if flags["do_center_crop"] else (),
-        resample=_resample(said["resample"]),
-        rescale=said["rescale_factor"] if flags["do_rescale"] else 1.0,
-        mean=_each(said["image_mean"] if flags["do_normalize"] else 0.0, config.n_channels),
-        std=_each(said["image_std"] if flags["do_normalize"] else 1.0, config.n_channels),
-    )
-
-
-def _processor(given: Mapping[str, Any], config: ImageConfig) -> str:
-    """Whose defaults hold: those of the class that is named, or of the model."""
-    name = given.get("image_processor_type") or given.get("feature_extractor_type")
-    if name is None:
-        return config.family
-    kind = re.sub(r"(ImageProcessor|FeatureExtractor)(Fast|Pil)?$", "", str(name)).lower()
+def _settings_from(values: Mapping[str, Any], config: ImageConfig, labels: tuple[str, ...]) -> ImageSettings:
+    name = values.get("image_processor_type") or values.get("feature_extractor_type")
+    kind = config.family  # whose defaults apply, unless the folder names a class
+    if name is not None:
+        kind = re.sub(r"(ImageProcessor|FeatureExtractor)(Fast|Pil)?$", "", str(name)).lower()
     if kind not in PROCESSORS:
         raise ConfigError(unknown("or unsupported processor", name, ("ViTImageProcessor", "DeiTImageProcessor")))
-    return kind
+    defaults = PROCESSORS[kind]
+    for key, value in values.items():
+        if key not in defaults.keys() | HARMLESS and value not in (None, SUPPORTED.get(key, False)):
+            raise ConfigError(f"{key}={value!r} is not supported; leave it out if it changes no pixel")
+    settings = defaults | {key: value for key, value in values.items() if value is not None}
+    for key in defaults:
+        if key.startswith("do_") and not isinstance(settings[key], bool):
+            raise ConfigError(f"{key} must be true or false, not {settings[key]!r}")
+    if settings["do_convert_rgb"] and config.n_channels != 3:
+        raise ConfigError(f"do_convert_rgb makes 3 channels, but the model reads {config.n_channels}")
+    resample = settings["resample"]
+    if not isinstance(resample, int) or not 0 <= resample < len(RESAMPLING):
+        raise ConfigError(f"resample is a number from 0 to {len(RESAMPLING) - 1}, not {resample!r:.100}")
+    mean, std = (settings["image_mean"], settings["image_std"]) if settings["do_normalize"] else (0.0, 1.0)
+    channels = [value if isinstance(value, list | tuple) else (value,) * config.n_channels for value in (mean, std)]
+    return ImageSettings(
+        labels=labels,
+        resize=_side_lengths("size", settings["size"]) if settings["do_resize"] else (),
+        crop=_side_lengths("crop_size", settings.get("crop_size")) if settings["do_center_crop"] else (),
+        resample=cast("Any", RESAMPLING[resample]),
+        rescale=settings["rescale_factor"] if settings["do_rescale"] else 1.0,
+        mean=tuple(channels[0]),
+        std=tuple(channels[1]),
+    )
 
 
 def _side_lengths(key: str, value: Any) -> tuple[int, ...]:
@@ -350,17 +342,6 @@ def _side_lengths(key: str, value: Any) -> tuple[int, ...]:
             return (named["shortest_edge"],)
     edge = ' or {"shortest_edge": …}' if key == "size" else ""
     raise ConfigError(f'{key} must be a number, {{"height": …, "width": …}}{edge}, not {value!r:.100}')
-
-
-def _resample(number: Any) -> Any:
-    if not isinstance(number, int) or not 0 <= number < len(RESAMPLING):
-        raise ConfigError(f"resample is a number from 0 to {len(RESAMPLING) - 1}, not {number!r:.100}")
-    return RESAMPLING[number]
-
-
-def _each(value: Any, n_channels: int) -> tuple[float, ...]:
-    """One number holds for every channel."""
-    return cast("tuple[float, ...]", value if isinstance(value, list | tuple) else (value,) * n_channels)
 
 
 @torch.inference_mode()

@@ -88,7 +88,6 @@ class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
         return prepare_images(config, files, folder, read_settings(folder) if keep else None)
 
     def open(self, config: ImagesConfig, folder: Path) -> ImageData:
-        """The store."""
         return open_images(folder)
 
     def model_config(self) -> FamilyConfig:
@@ -97,7 +96,6 @@ class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
         return self.config.model_for(size, n_channels, len(self.data.metadata.labels))
 
     def build(self) -> nn.Module:
-        """With fresh weights."""
         return initialize_weights(super().build())
 
     def setup(self) -> None:
@@ -110,7 +108,6 @@ class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
         self.normalize = Normalize(self.data.metadata)
 
     def predictor(self, module: nn.Module) -> ImageClassifier:
-        """A module together with the names of its classes."""
         return ImageClassifier(self.model_config(), module, self.data.metadata)
 
     def loss(self, module: nn.Module, batch: ImageBatch) -> Loss:

@@ -120,12 +120,10 @@ class MaskedLanguageModel(TextEncoderPredictor[str]):
     def checkpoint_settings(
         cls, checkpoint: Imported, folder: Path, tokenizer: PublishedTokenizer
     ) -> MaskedLanguageModelSettings:
-        """Return the mask token."""
         try:
             return MaskedLanguageModelSettings(mask=mask_token(tokenizer))
         except DataError as error:
             raise DataError(f"{folder}: {error}") from None
 
     def hf_roles(self) -> dict[str, str]:
-        """The mask."""
         return {"mask_token": self.settings.mask}

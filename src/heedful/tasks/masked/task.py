@@ -74,17 +74,14 @@ class MaskedTask(TextEncoderTask[MaskedConfig, PlainText, TextMetadata, MaskedBa
     config_class: ClassVar[type[Any]] = MaskedConfig
 
     def list_files(self, config: MaskedConfig, paths: Sequence[str]) -> list[Path]:
-        """Return files of running text."""
         return text_files(paths)
 
     def read(
         self, config: MaskedConfig, columns: Sequence[str] | None, paths: Sequence[str], report: TextReport | None
     ) -> Iterator[PlainText]:
-        """Read lines or paragraphs."""
         return read_texts(paths, config.data.text, report)
 
     def texts_of(self, example: PlainText) -> tuple[str, ...]:
-        """Return the line or paragraph."""
         return (example.text,)
 
     def encode(
@@ -108,7 +105,6 @@ class MaskedTask(TextEncoderTask[MaskedConfig, PlainText, TextMetadata, MaskedBa
         self.validation = MaskedLoader(TextLoader(data.valid, training.batch_tokens), self.masking)
 
     def predictor(self, module: nn.Module) -> MaskedLanguageModel:
-        """A module together with its tokenizer."""
         tokenizer = self.data.tokenizer
         settings = MaskedLanguageModelSettings(mask=mask_token(tokenizer))
         return MaskedLanguageModel(self.model_config(), module, settings, tokenizer)
@@ -134,11 +130,9 @@ class MaskedTask(TextEncoderTask[MaskedConfig, PlainText, TextMetadata, MaskedBa
         return {"validation": {"n": len(self.data.valid), "masked": n, "scores": _to_dict(scores)}}
 
     def identity(self) -> dict[str, str]:
-        """The gaps too."""
         return {**super().identity(), "masking": settings_json(self.config.masking)}
 
     def title(self, predictor: MaskedLanguageModel) -> str:
-        """What it does."""
         return "masked words"
 
     def card_notes(self, predictor: MaskedLanguageModel, metrics: Mapping[str, Any]) -> list[str]:

@@ -98,7 +98,6 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample,
     # From files to windows.
 
     def list_files(self, config: QuestionAnsweringConfig, paths: Sequence[str]) -> list[Path]:
-        """Return SQuAD files, JSON lines and tables."""
         return question_files(paths)
 
     def read(
@@ -115,7 +114,6 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample,
             yield example
 
     def texts_of(self, example: QuestionExample) -> tuple[str, ...]:
-        """Return the question and its context."""
         return example.question, example.context
 
     def key_of(self, example: QuestionExample) -> tuple[str, ...]:
@@ -183,7 +181,6 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample,
     # The result.
 
     def predictor(self, module: nn.Module) -> QuestionAnswerer:
-        """Return the predictor of a module, with the tokenizer and the windows of this run."""
         settings = QuestionAnswererSettings(
             max_tokens=self.config.limit,
             stride=min(self.config.data.stride, self.config.limit - 1),
@@ -240,7 +237,6 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample,
         }
 
     def title(self, predictor: QuestionAnswerer) -> str:
-        """What it does."""
         refuses = ", and says where there is none" if predictor.settings.can_refuse else ""
         return f"answers to questions, found in a text{refuses}"
 

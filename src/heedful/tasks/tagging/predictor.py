@@ -20,7 +20,7 @@ from ...data.tagged import lay_out
 from ...errors import DataError
 from ...families import Imported
 from ..predictor import OutputKind, plain
-from ..span_scores import entity_spans, marks_entities
+from ..span_scores import EntitySpan, entity_spans, marks_entities
 from ..text_encoder import InspectedText, Text, checkpoint_labels
 from ..text_windows import WindowPredictor
 
@@ -83,15 +83,15 @@ class Tagger(WindowPredictor[list[TaggedSpan]]):
 
         An entity's probability is the mean of its words'.
         """
-        entities = marks_entities(self.settings.labels)
+        marks = marks_entities(self.settings.labels)
         results = []
         for words in self.tag_words(items):
             spans = (
-                [(label, start, stop) for label, start, stop in entity_spans(words.tags)]
-                if entities
-                else [(tag, place, place + 1) for place, tag in enumerate(words.tags)]
+                entity_spans(words.tags)
+                if marks
+                else [EntitySpan(tag, place, place + 1) for place, tag in enumerate(words.tags)]
             )
-            results.append([_tagged_span(words, *span) for span in spans])
+            results.append([_tagged_span(words, span) for span in spans])
         return results
 
     def tag_words(self, items: Sequence[Text | Sequence[str]]) -> list[WordTags]:
@@ -174,7 +174,8 @@ def continue_within_tokens(tags: Sequence[str], spans: Spans, windows: Sequence[
     ]
 
 
-def _tagged_span(words: WordTags, label: str, first: int, stop: int) -> TaggedSpan:
+def _tagged_span(words: WordTags, span: EntitySpan) -> TaggedSpan:
+    label, first, stop = span
     start, end = words.spans[first][0], words.spans[stop - 1][1]
     probability = float(np.mean(words.probabilities[first:stop]))
     return TaggedSpan(text=words.text[start:end], label=label, start=start, end=end, probability=probability)

@@ -74,7 +74,6 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence, TagMetadata]):
     # From files to windows.
 
     def list_files(self, config: TaggingConfig, paths: Sequence[str]) -> list[Path]:
-        """Return files with columns, and JSON lines."""
         return tagged_files(paths)
 
     def read(
@@ -90,7 +89,6 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence, TagMetadata]):
             yield sentence
 
     def texts_of(self, example: TaggedSentence) -> tuple[str, ...]:
-        """Return the sentence as one text."""
         return (example.text,)
 
     def drop(self, report: TextReport, reason: str, example: TaggedSentence) -> None:
@@ -157,7 +155,6 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence, TagMetadata]):
     # The result.
 
     def predictor(self, module: nn.Module) -> Tagger:
-        """Return the predictor of a module, with the tokenizer and the tags of this run."""
         settings = TaggerSettings(
             labels=self.labels,
             max_tokens=self.config.limit,
@@ -194,7 +191,6 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence, TagMetadata]):
         return _evaluation(predict_tags(predictor, sentences), true_tags, predictor.settings.labels)
 
     def title(self, predictor: Tagger) -> str:
-        """What it marks."""
         labels = predictor.settings.labels
         names = sorted({label.partition("-")[2] or label for label in labels if label != OUTSIDE})
         return (
