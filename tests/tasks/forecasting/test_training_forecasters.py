@@ -113,7 +113,7 @@ def test_a_bundle_can_be_judged_on_a_new_file(seasonal: tuple[Path, str], tmp_pa
     assert ForecastingTask().evaluate(model, Files((tail,))) == found
     with pytest.raises(DataError, match="this model forecasts a, not b; leave out --columns"):
         evaluate_files(model, [tail], columns=["b"])
-    with pytest.raises(DataError, match=r"short has 37 steps; to judge .* at least 38 are needed"):
+    with pytest.raises(DataError, match=r"short has 37 steps; to score .* at least 38 are needed"):
         evaluate_files(model, [table(tmp_path / "short.csv", waves(37))])
     with pytest.raises(DataError, match=r"unknown column 'a'; allowed: b$"):
         evaluate_files(model, [table(tmp_path / "other.csv", waves(50), "b")])

@@ -85,45 +85,38 @@ class SeriesForecaster(Predictor[Any, Any]):
             raise ConfigError(f"the model reads {together} channels together, but {named} columns are named")
 
     def predict(self, series: Sequence[Any]) -> list[Any]:
-        """For each series the steps that follow, in the form it has: a list of numbers, or a list of rows of numbers.
+        """Return the steps that follow each series, in its own form: a list of numbers, or a list of rows of numbers.
 
-        Of a longer series the newest steps are read; a shorter one is refused. None or NaN was not observed.
+        Of a longer series the newest steps are read; a shorter one is refused. None or NaN means not observed.
         """
-        known = [self._numbered(one, index) for index, one in enumerate(self._listed(series))]
-        if not known:
+        prepared = [self._numbered(one, index) for index, one in enumerate(self._listed(series))]
+        if not prepared:
             return []
-        found = self._forecast(np.concatenate([one.rows for one in known]))
-        each = np.split(found, np.cumsum([len(one.rows) for one in known])[:-1])
-        return [self._answer(one, rows, index) for index, (one, rows) in enumerate(zip(known, each, strict=True))]
+        rows = self._forecast(np.concatenate([one.rows for one in prepared]))
+        each = np.split(rows, np.cumsum([len(one.rows) for one in prepared])[:-1])
+        return [self._answer(one, own, index) for index, (one, own) in enumerate(zip(prepared, each, strict=True))]
 
     def prepared(self, series: Any) -> PreparedSeries:
-        """Cut to the newest steps, and into rows."""
+        """Return the newest steps as rows; DataError if channels are missing, or if the model would see no patch."""
         values = newest(series, self.module.context_length)
         flat = values.ndim == 1
         values = values[:, None] if flat else values
-        self._check_channels(values.shape[1])
-        values = self.settings.scale.apply(values)
-        rows = values.reshape(len(values), -1, self.module.embedding.n_channels).transpose(1, 0, 2)
-        for place, row in enumerate(rows):
-            self._check_gaps(row, f"channel {place + 1}" if len(rows) > 1 else "it")
-        return PreparedSeries(rows, flat)
-
-    def _check_channels(self, n: int) -> None:
-        columns, together = self.settings.columns, self.module.embedding.n_channels
-        wanted = len(columns) or (together if together > 1 else n)
-        if n != wanted:
+        columns, embedding, n_channels = self.settings.columns, self.module.embedding, values.shape[1]
+        expected = len(columns) or (embedding.n_channels if embedding.n_channels > 1 else n_channels)
+        if n_channels != expected:
             names = f" ({', '.join(columns)})" if columns else ""
-            raise DataError(f"this model forecasts {wanted} channels{names}, not {n}")
-
-    def _check_gaps(self, row: NDArray[np.float64], name: str) -> None:
-        """A model that sees no patch at all would still answer."""
-        embedding = self.module.embedding
-        seen = np.asarray(np.isfinite(row).all(axis=1))
-        if not sees_a_patch(seen, embedding.patch_length, embedding.stride):
-            raise DataError(
-                f"{name} was observed at {seen.sum()} of {len(seen)} steps, and nowhere throughout one of the patches "
-                f"of {embedding.patch_length} steps that the model reads"
-            )
+            raise DataError(f"this model forecasts {expected} channels{names}, not {n_channels}")
+        scaled = self.settings.scale.apply(values)
+        rows = scaled.reshape(len(scaled), -1, embedding.n_channels).transpose(1, 0, 2)
+        for index, row in enumerate(rows):
+            observed = np.asarray(np.isfinite(row).all(axis=1))
+            if not sees_a_patch(observed, embedding.patch_length, embedding.stride):
+                name = f"channel {index + 1}" if len(rows) > 1 else "it"
+                raise DataError(
+                    f"{name} was observed at {observed.sum()} of {len(observed)} steps, and nowhere throughout one of "
+                    f"the patches of {embedding.patch_length} steps that the model reads"
+                )
+        return PreparedSeries(rows, flat)
 
     @torch.inference_mode()
     def _forecast(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -58,24 +58,21 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
     frozen_settings: ClassVar[tuple[str, ...]] = (CHANNELS,)
 
     def input_files(self, config: ForecastingConfig, files: Files) -> dict[str, Path]:
-        """Files, not folders: each is named."""
+        """Return the files; DataError for a folder: each file must be named."""
         if files.valid:
             raise ConfigError(
                 "a forecaster is validated on the later part of each series (data.split), not on files of its own; "
                 "leave out --valid"
             )
-        paths = [Path(path) for path in files.train]
-        for path in paths:
+        paths = {str(Path(path)): Path(path) for path in files.train}
+        for path in paths.values():
             if not path.is_file():
-                why = "it is a folder; give the files in it" if path.is_dir() else "there is no such file"
-                raise DataError(f"{path}: {why}")
-        return {str(path): path for path in paths}
+                reason = "it is a folder; give the files in it" if path.is_dir() else "there is no such file"
+                raise DataError(f"{path}: {reason}")
+        return paths
 
     def data_settings(self, config: ForecastingConfig, files: Files) -> dict[str, str]:
-        return {
-            CHANNELS: json.dumps(files.columns),
-            "the data settings": settings_json(config.data),
-        }
+        return {CHANNELS: json.dumps(files.columns), "the data settings": settings_json(config.data)}
 
     def prepare(
         self, config: ForecastingConfig, files: Files, folder: Path, *, keep: bool = False
@@ -101,23 +98,21 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
         return f"{len(self.data.train):,} windows of {len(store.columns)} channels, {len(store.series)} series"
 
     def loss(self, module: nn.Module, batch: WindowBatch) -> Loss:
-        """Sums over a batch's values; `plain` is of squares, whatever is minimised."""
-        forecast = module(batch.context, batch.keep)
-        error = (forecast - batch.target).where(batch.counts, 0.0)
+        """Return the sum of the chosen loss over a batch's values; `plain` is always the sum of squares."""
+        error = (module(batch.context, batch.keep) - batch.target).where(batch.counts, 0.0)
         squares = error.square().sum()
-        return Loss(self._minimised(error, squares), squares.detach(), batch.counts.sum())
-
-    def _minimised(self, error: Tensor, squares: Tensor) -> Tensor:
         if self.config.loss == "mse":
-            return squares
-        if self.config.loss == "mae":
-            return error.abs().sum()
-        return F.huber_loss(error, error.new_zeros(()).expand_as(error), reduction="sum")
+            total = squares
+        elif self.config.loss == "mae":
+            total = error.abs().sum()
+        else:
+            total = F.huber_loss(error, error.new_zeros(()).expand_as(error), reduction="sum")
+        return Loss(total, squares.detach(), batch.counts.sum())
 
     def validate(self, module: nn.Module) -> dict[str, float]:
         windows = self.data.valid
-        found = errors_of({MODEL: forecast_of(module, windows)}, windows)[MODEL]
-        return {"loss": found.mse, "mse": found.mse, "mae": found.mae}
+        errors = errors_of({MODEL: forecast_of(module, windows)}, windows)[MODEL]
+        return {"loss": errors.mse, "mse": errors.mse, "mae": errors.mae}
 
     def predictor(self, module: nn.Module) -> SeriesForecaster:
         """With the scale of the training part, so that it speaks in the units of the file."""
@@ -155,7 +150,7 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
 
     def evaluate(self, predictor: SeriesForecaster, files: Files) -> dict[str, Any]:
         """Over every window of files it has not seen."""
-        return evaluate_files(predictor, files.train, columns=files.columns)
+        return evaluate_files(predictor, files.train, files.columns)
 
     def card_notes(self, predictor: SeriesForecaster, metrics: Mapping[str, Any]) -> list[str]:
         """Whether it beat what it must beat, on data that nothing was chosen by."""
@@ -199,18 +194,18 @@ def _plot(look: Mapping[str, Any]) -> ForecastPlot:
 
 
 def evaluate_files(
-    predictor: SeriesForecaster,
-    paths: Sequence[str | Path],
-    *,
-    columns: Sequence[str] | None = None,
-    reading: SeriesReport | None = None,
+    predictor: SeriesForecaster, paths: Sequence[str | Path], columns: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """Scores over every window of the files, in the form of metrics.json, and "forecasts" of some.
+    """Return scores over every window of the files, in the form of metrics.json, and "forecasts" of some.
 
-    The linear model is the one that training has made: nothing is learned from these files. `columns` are for a model
+    The linear model is the one of the training run: nothing is learned from these files. `columns` are for a model
     whose own have no names.
     """
-    series, model = _read(predictor, paths, columns, reading), _model(predictor)
+    names, model = predictor.settings.columns, predictor.config
+    assert isinstance(model, PatchTSTConfig)  # as the predictor's module is a Forecaster
+    if names and columns is not None and tuple(columns) != names:
+        raise DataError(f"this model forecasts {', '.join(names)}, not {', '.join(columns)}; leave out --columns")
+    series = _read(predictor, paths, columns)
     with TemporaryDirectory() as folder:
         store = SeriesStore.write(folder, series, predictor.settings.scale)
         size = model.context_length + model.horizon
@@ -219,56 +214,33 @@ def evaluate_files(
         if not len(windows):
             longest = max(series, key=len)
             raise DataError(
-                f"{longest.name} has {len(longest):,} steps; to judge a forecast of {model.horizon} from "
+                f"{longest.name} has {len(longest):,} steps; to score a forecast of {model.horizon} from "
                 f"{model.context_length}, at least {size:,} are needed"
             )
-        season = predictor.settings.season or store.season
-        return {
-            **evaluate_windows(predictor.module, windows, season, predictor.linear),
-            "forecasts": looks(predictor, windows),
-        }
+        scores = evaluate_windows(
+            predictor.module, windows, predictor.settings.season or store.season, predictor.linear
+        )
+        return {**scores, "forecasts": looks(predictor, windows)}
 
 
-def forecast_files(
-    predictor: SeriesForecaster,
-    paths: Sequence[str | Path],
-    *,
-    columns: Sequence[str] | None = None,
-    reading: SeriesReport | None = None,
-) -> list[dict[str, Any]]:
-    """For each series of the files, the steps that follow it: {"series": …, "forecast": {column: […]}}."""
-    series = _read(predictor, paths, columns, reading)
+def forecast_files(predictor: SeriesForecaster, paths: Sequence[str | Path]) -> list[dict[str, Any]]:
+    """Return the steps that follow each series of the files: {"series": …, "forecast": {column: […]}}."""
+    series = _read(predictor, paths, None)
     with located([f"{one.file}: {one.name}" for one in series]):
         forecasts = predictor.predict([one.values for one in series])
     return [
-        {
-            "series": one.name,
-            "forecast": {name: [row[place] for row in rows] for place, name in enumerate(one.columns)},
-        }
+        {"series": one.name, "forecast": {name: [row[index] for row in rows] for index, name in enumerate(one.columns)}}
         for one, rows in zip(series, forecasts, strict=True)
     ]
 
 
-def _read(
-    predictor: SeriesForecaster,
-    paths: Sequence[str | Path],
-    columns: Sequence[str] | None,
-    reading: SeriesReport | None,
-) -> list[Series]:
-    """With the columns of the model, where they have names."""
-    own = predictor.settings.columns
-    if own and columns is not None and tuple(columns) != own:
-        raise DataError(f"this model forecasts {', '.join(own)}, not {', '.join(columns)}; leave out --columns")
-    series = read_series(paths, columns=own or columns, reading=reading)
-    together = predictor.module.embedding.n_channels
-    if together not in (1, len(series[0].columns)):
-        raise DataError(f"this model reads {together} channels together, not {len(series[0].columns)}")
+def _read(predictor: SeriesForecaster, paths: Sequence[str | Path], columns: Sequence[str] | None) -> list[Series]:
+    """Read series with the columns of the model, if they have names."""
+    series = read_series(paths, columns=predictor.settings.columns or columns)
+    n_channels = predictor.module.embedding.n_channels
+    if n_channels not in (1, len(series[0].columns)):
+        raise DataError(f"this model reads {n_channels} channels together, not {len(series[0].columns)}")
     return series
-
-
-def _model(predictor: SeriesForecaster) -> PatchTSTConfig:
-    assert isinstance(predictor.config, PatchTSTConfig)  # as its module is a Forecaster
-    return predictor.config
 
 
 def looks(predictor: SeriesForecaster, windows: SeriesWindows, count: int = LOOKS) -> list[dict[str, Any]]:
