@@ -61,7 +61,7 @@ REFUSED: dict[str, tuple[Callable[[Path], None], tuple[str, ...], int, str]] = {
     "no task": (lambda _: None, ("--task", "reading"), 2, "reading"),
     "a unit": (lambda _: None, ("--unit", "words"), 2, "a unit is for the bare vocabularies of CTranslate2"),
     "no unit": (lambda _: None, ("--unit", "syllables"), 2, "syllables"),
-    "no mask": (lambda folder: published.unigram().save(str(folder / "tokenizer.json")), (), 1, "stands for a gap"),
+    "no mask": (lambda folder: published.unigram().save(str(folder / "tokenizer.json")), (), 1, "has no mask token"),
 }
 
 
