@@ -119,7 +119,7 @@ def test_where_nothing_is_resized_only_the_right_size_is_read(tmp_path: Path) ->
     )
     cropping = ImageClassifier(given.config, given.module, given.settings.changed(resize=(), crop=(12, 12)))
     np.testing.assert_allclose(cropping.prepared(drawn(13, 15, 3)), given.prepared(drawn(13, 15, 3)[:12, 1:13]))
-    assert cropping.validation_error(PICTURES[1]) == "it has 20 x 9 pixels, and 12 x 12 are to be cut out of its middle"
+    assert cropping.validation_error(PICTURES[1]) == "it has 20 x 9 pixels, too few to crop 12 x 12 out of its middle"
 
 
 def test_a_line_of_pixels_does_not_grow_without_end(tmp_path: Path) -> None:
