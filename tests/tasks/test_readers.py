@@ -58,7 +58,7 @@ EMBEDDERS: dict[str, tuple[dict[str, Any], Callable[[torch.Tensor], torch.Tensor
         },
         lambda found: found.mean(0),
     ),
-    "first, normalised": (
+    "first, normalized": (
         {
             "modules_json": modules("Transformer", "Pooling", "Normalize"),
             "1_Pooling/config_json": {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False},

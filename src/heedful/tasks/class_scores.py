@@ -19,7 +19,7 @@ SURE = 1.959964  # standard deviations around a mean that hold 95 %
 
 @dataclass(frozen=True)
 class ClassScore:
-    """Of one class: how many examples it has, and how it fared; 0 where a share would be of nothing."""
+    """The scores of one class in percent, and how many examples it has; 0 where a ratio is undefined."""
 
     label: str
     n: int
@@ -48,15 +48,15 @@ class ClassScores:
         return {
             "n": int(self.confusion.sum()),
             "scores": {name: score.to_dict() for name, score in self.scores.items()},
-            "labels": [one.label for one in self.classes],
-            "classes": [asdict(one) for one in self.classes],
+            "labels": [row.label for row in self.classes],
+            "classes": [asdict(row) for row in self.classes],
             "confusion": self.confusion.tolist(),
             "calibration": self.calibration,
         }
 
 
 def class_scores(true: Sequence[int], probabilities: NDArray[np.floating[Any]], labels: Sequence[str]) -> ClassScores:
-    """Everything there is to say of the true ids (N) and the probabilities (N, C) of as many examples."""
+    """Return all scores of the true class ids (N) and the predicted probabilities (N, C)."""
     shares = np.asarray(probabilities, dtype=np.float64).reshape(-1, len(labels))
     ids, predicted = np.asarray(true, dtype=np.int64), shares.argmax(axis=1)
     confusion = confusion_matrix(ids, predicted, len(labels))
@@ -75,7 +75,7 @@ def class_scores(true: Sequence[int], probabilities: NDArray[np.floating[Any]], 
 def confusion_matrix(
     true: Sequence[int] | Confusion, predicted: Sequence[int] | Confusion, n_classes: int
 ) -> Confusion:
-    """(C, C): how many examples of the class of the row were taken for that of the column."""
+    """Return (C, C): how many examples of the row's class were predicted as the column's."""
     rows, columns = np.asarray(true, dtype=np.int64), np.asarray(predicted, dtype=np.int64)
     if rows.shape != columns.shape or rows.ndim != 1:
         raise ValueError(f"as many predictions as true classes are needed, not {columns.shape} for {rows.shape}")
@@ -86,7 +86,7 @@ def confusion_matrix(
 
 
 def accuracy(confusion: Confusion) -> float:
-    """The share of examples that were taken for what they are."""
+    """Return the percentage of examples that were predicted right."""
     return 100.0 * float(np.trace(confusion)) / max(1, int(confusion.sum()))
 
 
@@ -113,7 +113,7 @@ def macro_f1(confusion: Confusion) -> float:
 
 
 def share_interval(share: float, n: int) -> float:
-    """± 95 % of a share in percent that was seen in n examples: half of Wilson's interval, which is never empty."""
+    """Return half of Wilson's 95 % interval of a percentage over n examples; it is never empty."""
     if not n:
         return 100.0
     p, z = share / 100.0, SURE

@@ -19,7 +19,7 @@ UNSPACED = re.compile("[\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u9fff\uac
 
 
 def normalize_answer(text: str) -> str:
-    """A text as answers are compared: lower-case, without punctuation, without extra spaces.
+    """Return a text as answers are compared: lower-case, without punctuation and extra spaces.
 
     English loses its articles, as in SQuAD's script; a text with Hangul, kana or Han loses its quotation marks instead,
     as in KorQuAD's.
@@ -30,19 +30,19 @@ def normalize_answer(text: str) -> str:
 
 
 def answer_tokens(text: str) -> list[str]:
-    """What F1 counts: words, as SQuAD's script does; characters where Hangul, kana or Han is in it, as KorQuAD's."""
-    words = normalize_answer(text).split()
-    return list("".join(words)) if UNSPACED.search(text) else words
+    """Return the tokens that F1 counts: words (SQuAD), or characters for Hangul, kana and Han (KorQuAD)."""
+    tokens = normalize_answer(text).split()
+    return list("".join(tokens)) if UNSPACED.search(text) else tokens
 
 
 def exact_match(prediction: str, references: Sequence[str]) -> float:
-    """1.0 if the prediction equals a reference after normalization. No references: the question has no answer."""
+    """Return 1.0 if the prediction equals a reference after normalization. No references: there is no answer."""
     normalized = normalize_answer(prediction)
     return float(any(normalized == normalize_answer(reference) for reference in references or ("",)))
 
 
 def token_f1(prediction: str, references: Sequence[str]) -> float:
-    """The best F1 of the tokens that the prediction shares with a reference, from 0 to 1."""
+    """Return the best F1, from 0 to 1, of the tokens that the prediction shares with a reference."""
     return max(_f1(answer_tokens(prediction), answer_tokens(reference)) for reference in references or ("",))
 
 

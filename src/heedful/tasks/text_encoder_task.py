@@ -94,7 +94,7 @@ def load_start_weights(module: nn.Module, weights: Mapping[str, Tensor]) -> None
 
 @dataclass(frozen=True, kw_only=True)
 class TextConfig(Config):
-    """Texts are read up to `max_tokens`, special tokens included; by default as many as the model can read.
+    """How texts are read: up to `max_tokens`, special tokens included; by default as many as the model can read.
 
     Without validation files, `holdout` texts (at most a tenth) are held out.
     """

@@ -101,7 +101,7 @@ class WindowTask(TextEncoderTask[C, E, M, TextBatch], Generic[C, E, M]):
     def validate(self, module: nn.Module) -> dict[str, float]:
         """Return the loss of all windows and the scores of all validation examples."""
         scores = self.scores(self.predictor(module))
-        return {"loss": self.mean_loss(module, self.validation)} | {name: one.value for name, one in scores.items()}
+        return {"loss": self.mean_loss(module, self.validation)} | {name: score.value for name, score in scores.items()}
 
     def report_sections(self, predictor: Any, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         return {"samples": [Sample(**sample) for sample in metrics["samples"]]}

@@ -46,7 +46,7 @@ def test_scores_are_cosines_the_largest_first(model: Any, tmp_path: Path) -> Non
 def test_vectors_of_other_lengths_give_the_same_cosines(model: Any, tmp_path: Path) -> None:
     before = index_of(model, "\n".join(PAGE), tmp_path / "a.txt").search("a book", 3)
     settings = model.settings
-    model.settings = settings.changed(normalised=False)
+    model.settings = settings.changed(normalized=False)
     try:
         after = index_of(model, "\n".join(PAGE), tmp_path / "a.txt").search("a book", 3)
     finally:

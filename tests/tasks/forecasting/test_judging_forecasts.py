@@ -21,13 +21,13 @@ from heedful.tasks.forecasting.scoring import (
     Errors,
     Linear,
     clearly_less,
+    compare,
     errors_of,
     evaluate_windows,
     forecast_of,
     last_season,
     last_value,
     rivals,
-    verdict,
 )
 
 NAN = float("nan")
@@ -186,11 +186,11 @@ def test_a_verdict_is_plain_and_chance_is_no_victory() -> None:
     rival = made(random.chisquare(1, 2000))
     better, worse = made(rival.squares * 0.8), made(rival.squares * 1.2)
     equal = made(random.permutation(rival.squares) - 1e-9)
-    assert verdict(better, rival, LAST, 5).startswith("It beat tomorrow = today: MSE")
-    assert "20.0 % less" in verdict(better, rival, LAST, 5)
-    assert verdict(worse, rival, LAST, 5).startswith("It did not beat tomorrow = today: MSE")
-    assert verdict(rival, rival, LAST, 5).startswith("It did not beat")
-    assert verdict(equal, rival, LAST, 5).startswith("It did not clearly beat tomorrow = today")
+    assert compare(better, rival, LAST, 5).startswith("It beat tomorrow = today: MSE")
+    assert "20.0 % less" in compare(better, rival, LAST, 5)
+    assert compare(worse, rival, LAST, 5).startswith("It did not beat tomorrow = today: MSE")
+    assert compare(rival, rival, LAST, 5).startswith("It did not beat")
+    assert compare(equal, rival, LAST, 5).startswith("It did not clearly beat tomorrow = today")
 
 
 def test_windows_that_overlap_are_not_taken_for_many() -> None:

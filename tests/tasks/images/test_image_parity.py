@@ -19,7 +19,7 @@ MEANS: dict[str, Any] = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.22
 PROCESSORS: dict[str, tuple[str, Any]] = {
     "vit": ("vit", lambda: ViTImageProcessorPil(size=SIDES)),
     "vit bicubic, other means": ("vit", lambda: ViTImageProcessorPil(size=SIDES, resample=3, **MEANS)),
-    "vit nearest, not normalised": ("vit", lambda: ViTImageProcessorPil(size=12, resample=0, do_normalize=False)),
+    "vit nearest, not normalized": ("vit", lambda: ViTImageProcessorPil(size=12, resample=0, do_normalize=False)),
     "vit lanczos, not rescaled": ("vit", lambda: ViTImageProcessorPil(size=[12, 12], resample=1, do_rescale=False)),
     "vit other factor": ("vit", lambda: ViTImageProcessorPil(size=SIDES, rescale_factor=1 / 127.5, image_mean=1.0)),
     "deit": ("deit", lambda: DeiTImageProcessorPil(size={"height": 15, "width": 14}, crop_size=SIDES)),

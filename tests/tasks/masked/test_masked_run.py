@@ -71,7 +71,7 @@ def test_the_loss_is_over_all_gaps_of_the_whole_text(tmp_path: Path) -> None:
     for batch in job.validation.fixed():
         rows += len(batch.rows)
         logits = module(batch.ids, batch.keep).flatten(0, 1).log_softmax(dim=-1)
-        for place, target, counted in zip(batch.places, batch.targets, batch.counted, strict=True):
+        for place, target, counted in zip(batch.places, batch.targets, batch.is_real, strict=True):
             if counted:
                 losses.append(-logits[place, target].item())
     assert rows == len(data.valid)

@@ -47,8 +47,8 @@ def test_fifteen_in_a_hundred_of_which_eight_in_ten_are_gaps(store: TokenStore, 
     """Within four standard deviations of a binomial count."""
     gap, guessed, gaps, kept = Masking(MaskingConfig(), tokenizer).mask_id, 0, 0, 0
     for batch in loader(store, tokenizer).epoch(0):
-        seen = batch.ids.flatten()[batch.places[batch.counted]]
-        targets = batch.targets[batch.counted]
+        seen = batch.ids.flatten()[batch.places[batch.is_real]]
+        targets = batch.targets[batch.is_real]
         guessed, gaps, kept = guessed + len(seen), gaps + int((seen == gap).sum()), kept + int((seen == targets).sum())
     n = N * (LENGTH - 2)
     assert abs(guessed - 0.15 * n) < 4 * (n * 0.15 * 0.85) ** 0.5
@@ -63,9 +63,9 @@ def test_only_words_are_guessed_and_the_rest_is_as_it_was(store: TokenStore, tok
         truth = torch.zeros_like(batch.ids)
         for place, row in enumerate(batch.rows):
             truth[place, : len(store[row][0])] = torch.tensor(store[row][0].astype(np.int64))
-        places = batch.places[batch.counted]
-        assert torch.equal(batch.targets[batch.counted], truth.flatten()[places])
-        assert special.isdisjoint(batch.targets[batch.counted].tolist())
+        places = batch.places[batch.is_real]
+        assert torch.equal(batch.targets[batch.is_real], truth.flatten()[places])
+        assert special.isdisjoint(batch.targets[batch.is_real].tolist())
         others = torch.ones(batch.ids.numel(), dtype=torch.bool)
         others[places] = False
         assert torch.equal(batch.ids.flatten()[others], truth.flatten()[others])
@@ -84,7 +84,7 @@ def test_places_have_one_number_for_a_shape_and_none_is_lost(tokenizer: Publishe
     for epoch in range(20):
         for batch in gaps.epoch(epoch):
             found[(*batch.ids.shape, len(batch.places))] += 1
-            rows = batch.places[batch.counted] // batch.ids.shape[1]
+            rows = batch.places[batch.is_real] // batch.ids.shape[1]
             assert set(rows.tolist()) == set(range(len(batch.rows)))
     shapes = Counter(shape[:2] for shape in found.elements())
     assert found.total() > 800
@@ -102,13 +102,13 @@ def test_more_gaps_than_usual_get_more_places(tokenizer: PublishedTokenizer, tmp
         draws = np.full((50, 40, 3), 0.99)
         draws[:, : round(40 * share), 0] = 0.0
         batch = masking.batch(texts, draws)
-        assert batch.places[batch.counted].tolist() == np.flatnonzero(draws[..., 0] == 0).tolist()
+        assert batch.places[batch.is_real].tolist() == np.flatnonzero(draws[..., 0] == 0).tolist()
         sizes.append(len(batch.places))
     assert sizes == [384, 768, 1536, 2048]  # 300 and 64 to be expected, then twice, four times, all
     draws[:, :, 0] = np.linspace(0.9, 0.5, 40)
     draws[::3, :, 0] = 0.0  # all of a third of the rows, which one process has, and one of each other
     parts = [masking.batch(texts, draws, Shard(index, 3)) for index in range(3)]
-    assert [int(part.counted.sum()) for part in parts] == [17 * 40, 17, 16]
+    assert [int(part.is_real.sum()) for part in parts] == [17 * 40, 17, 16]
     assert [len(part.places) for part in parts] == [704] * 3
 
 
@@ -119,7 +119,7 @@ def test_a_step_is_the_same_again_and_another_epoch_is_not(store: TokenStore, to
     drawn = set()  # where the gaps of the first 20 texts are, of a batch that has more
     for seed, epoch in ((0, 0), (0, 1), (1, 0), (1, 1)):
         batch = next(loader(store, tokenizer, seed=seed).epoch(epoch))
-        drawn.add(tuple(place for place in batch.places[batch.counted].tolist() if place < 20 * LENGTH))
+        drawn.add(tuple(place for place in batch.places[batch.is_real].tolist() if place < 20 * LENGTH))
     assert len(drawn) == 4
 
 
@@ -136,7 +136,7 @@ def test_a_short_text_has_one_gap_at_least(tokenizer: PublishedTokenizer, tmp_pa
     store = TokenStore.write(tmp_path, (([1, 5, 6, 2], (), ("a", n)) for n in range(50)), vocab_size=500)
     for batches in (loader(store, tokenizer).epoch(0), loader(store, tokenizer).fixed()):
         for batch in batches:
-            rows = (batch.places[batch.counted] // batch.ids.shape[1]).tolist()
+            rows = (batch.places[batch.is_real] // batch.ids.shape[1]).tolist()
             assert set(rows) == set(range(len(batch.rows)))
 
 
@@ -155,10 +155,10 @@ def test_mask_token_of_published_tokenizers() -> None:
     assert mask_token(PublishedTokenizer(byte_level().to_str())) == "<mask>"
     with pytest.raises(DataError, match="has no mask token"):
         mask_token(PublishedTokenizer(unigram().to_str()))
-    words = Masking(MaskingConfig(), PublishedTokenizer(wordpiece().to_str())).words
+    words = Masking(MaskingConfig(), PublishedTokenizer(wordpiece().to_str())).word_ids
     assert words.min() == 5  # behind [PAD], [UNK], [CLS], [SEP], [MASK]
     odd = tokenizer_of(["begin", "<mask>", "cat", "dog"], "dog").surrounded([0], [])
-    assert Masking(MaskingConfig(), odd).words.tolist() == [2, 3]
+    assert Masking(MaskingConfig(), odd).word_ids.tolist() == [2, 3]
 
 
 @pytest.mark.parametrize("wrong", [{"share": 0.0}, {"share": 1.0}, {"gaps": 0.9, "others": 0.2}, {"gaps": -0.1}])

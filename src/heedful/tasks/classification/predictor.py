@@ -61,7 +61,7 @@ MEANINGS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class Classifier(TextEncoderPredictor[dict[str, float]]):
-    """What `heedful.load` gives for a classifier's bundle."""
+    """The predictor of classification for texts and pairs of texts."""
 
     task: ClassVar[str] = "classification"
     head: ClassVar[str] = "classes"
@@ -71,11 +71,11 @@ class Classifier(TextEncoderPredictor[dict[str, float]]):
 
     @property
     def takes_pairs(self) -> bool:
-        """Whether every item is two texts that belong together."""
+        """True if every item is a pair of texts."""
         return bool(self.settings.texts == 2)
 
     def predict(self, texts: Sequence[Text]) -> list[dict[str, float]]:
-        """For each text the probability (or the score) of every class by its name, the likeliest first."""
+        """Return the probability (or the score) of every class by name for each text, the most likely first."""
         meant = MEANINGS[self.settings.means]
         outputs = self.outputs(texts)
         if n_truncated := sum(map(self._is_truncated, texts)):
@@ -89,7 +89,7 @@ class Classifier(TextEncoderPredictor[dict[str, float]]):
         ]
 
     def prepared(self, text: Any) -> EncodedText:
-        """In ids: one text or two, as those it has learned from."""
+        """Return the token ids of one text or two, as many as the model was trained on."""
         two = isinstance(text, tuple) and len(text) == 2
         if self.settings.texts == 2 and not two:
             raise DataError("this model reads two texts that belong together; give a pair: (first, second)")
@@ -110,7 +110,7 @@ class Classifier(TextEncoderPredictor[dict[str, float]]):
         return len(self.tokenizer.encode(text)) > self.limit
 
     def run_inspected(self, item: Any) -> InspectedText:
-        """The probability of every class; a model of scores has none, and its answer is its first number."""
+        """Return the probability of every class; a model of scores has none, and its answer is its first score."""
         (shares,) = self.predict([item])
         label, share = next(iter(shares.items()))
         if self.settings.means == "score":
@@ -121,7 +121,7 @@ class Classifier(TextEncoderPredictor[dict[str, float]]):
     def checkpoint_settings(
         cls, checkpoint: Imported, folder: Path, tokenizer: PublishedTokenizer
     ) -> ClassifierSettings:
-        """The classes, and what their numbers mean."""
+        """Return the classes and how the model's numbers are interpreted."""
         n_classes: int = checkpoint.module.head.out.out_features
         problem = read_mapping(folder / CONFIG).get("problem_type") or (
             "regression" if n_classes == 1 else USUAL_PROBLEM
@@ -131,14 +131,14 @@ class Classifier(TextEncoderPredictor[dict[str, float]]):
         return ClassifierSettings(labels=checkpoint_labels(checkpoint), means=PROBLEMS[problem])
 
     def hf_files(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """What the numbers mean, in the model's config."""
+        """Add to the model's config how its numbers are interpreted."""
         problem = next(name for name, meaning in PROBLEMS.items() if meaning == self.settings.means)
         return {CONFIG: {**config, "problem_type": problem}}
 
 
 @torch.inference_mode()
 def attention_map(classifier: Classifier, text: Text) -> AttentionMap:
-    """From every token to every token, by the heads of the last layer."""
+    """Return the attention between all tokens of a text, for each head of the last layer."""
     row = classifier.prepared(text)
     device = next(classifier.module.parameters()).device
     ids = torch.tensor([row.ids], device=device)

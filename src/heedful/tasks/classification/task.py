@@ -49,7 +49,7 @@ class ClassificationConfig(TextEncoderConfig):
 
 
 class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, TextMetadata, TextBatch]):
-    """Which class a text, or a pair of texts, belongs to."""
+    """Text classification: which class a text, or a pair of texts, belongs to."""
 
     name: ClassVar[str] = Classifier.task
     predictor_class: ClassVar[type[Any]] = Classifier
@@ -115,7 +115,7 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
     # The objective.
 
     def setup(self) -> None:
-        """The score to monitor is the accuracy over all validation texts."""
+        """Create the batches and monitor the accuracy over all validation texts."""
         training, data = self.config.training, self.data
         self.monitor = Monitor("accuracy", higher_is_better=True)
         self.batches = TextLoader(data.train, training.batch_tokens, seed=training.seed)
@@ -126,7 +126,7 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
 
     @property
     def texts_per_example(self) -> Literal[1, 2] | None:
-        """How many texts a row has; None where some have one and some two."""
+        """The number of texts in each row; None if some rows have one and some two."""
         stores = (self.data.train, self.data.valid)
         pairs = np.concatenate([targets(store)[:, 1] < store.lengths[:, 0] for store in stores])
         return 2 if pairs.all() else None if pairs.any() else 1
@@ -142,14 +142,14 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
         return loss_of(forward, batch, batch.labels, batch.real, training, drops=module.training)
 
     def validate(self, module: nn.Module) -> dict[str, float]:
-        """Loss without smoothing, accuracy and macro F1, over all validation texts."""
-        shares = self._probabilities(module)
-        right = np.maximum(shares[np.arange(len(shares)), self.true], np.finfo(np.float64).tiny)
-        found = class_scores(self.true.tolist(), shares, self.labels)
-        return {"loss": float(-np.log(right).mean()), **{name: one.value for name, one in found.scores.items()}}
+        """Return the loss without smoothing, accuracy and macro F1 over all validation texts."""
+        probabilities = self._probabilities(module)
+        right = np.maximum(probabilities[np.arange(len(probabilities)), self.true], np.finfo(np.float64).tiny)
+        result = class_scores(self.true.tolist(), probabilities, self.labels)
+        return {"loss": float(-np.log(right).mean()), **{name: score.value for name, score in result.scores.items()}}
 
     def final_evaluation(self, predictor: Classifier) -> dict[str, Any]:
-        """Every score of all validation texts; beside them, what always naming the commonest class would reach."""
+        """Score all validation texts; as a baseline, always predict the most common class."""
         probabilities = self._probabilities(predictor.module)
         validation = class_scores(self.true.tolist(), probabilities, self.labels).to_dict()
         commonest = int(np.bincount(targets(self.data.train)[:, 0]).argmax())
@@ -165,7 +165,6 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
         return f"{len(labels)} classes: {', '.join(labels[:MAX_TITLE_LABELS])}{more}"
 
     def card_notes(self, predictor: Classifier, metrics: Mapping[str, Any]) -> list[str]:
-        """What its probabilities are worth, what it confuses, what it does with long texts."""
         validation, limit = metrics["validation"], predictor.limit
         if predictor.settings.texts == 2:
             notes = [
@@ -182,7 +181,7 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
         ]
 
     def report_sections(self, predictor: Classifier, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        """Texts with their classes, which classes are confused, and what a few texts attend to."""
+        """Return samples, the confusion matrix, and the attention of a few short texts."""
         validation, samples = metrics["validation"], metrics["samples"]
 
         def fits(text: Text) -> bool:  # decoded text may have become too long
@@ -192,28 +191,28 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
         drawn = islice(filter(fits, map(_input, surest)), MAX_ATTENTION_MAPS)
         keys = ("reference", "output", "score", "exact")
         return {
-            "samples": [Sample(display_text(_input(one)), **{key: one[key] for key in keys}) for one in samples],
+            "samples": [Sample(display_text(_input(item)), **{key: item[key] for key in keys}) for item in samples],
             "confusion": Confusion(validation["labels"], validation["confusion"]),
             "attention": [attention_map(predictor, text) for text in drawn],
         }
 
     def evaluate(self, predictor: Classifier, files: Files) -> dict[str, Any]:
-        """Every score of all texts, as a user would ask; what is left out is said."""
+        """Return every score over the texts of the files, and how many were left out."""
         reading = TextReport()
         examples = read_labeled_texts(files.train, columns=files.columns, reading=reading)
         return evaluate_classifier(predictor, examples).to_dict() | left_out(reading)
 
     @torch.inference_mode()
     def _probabilities(self, module: nn.Module) -> NDArray[np.float64]:
-        """(N, C), in the order of the validation texts."""
+        """Return (N, C), in the order of the validation texts."""
         device = next(module.parameters()).device
-        shares = np.zeros((len(self.true), len(self.labels)))
-        rows, found = list[int](), list[Tensor]()
+        probabilities = np.zeros((len(self.true), len(self.labels)))
+        rows, outputs = list[int](), list[Tensor]()
         for batch in self.validation.in_order():
             rows += batch.rows
-            found.append(self.forward(module, batch.to(device))[: len(batch.rows)].double().softmax(dim=-1))
-        shares[rows] = torch.cat(found).cpu().numpy()
-        return shares
+            outputs.append(self.forward(module, batch.to(device))[: len(batch.rows)].double().softmax(dim=-1))
+        probabilities[rows] = torch.cat(outputs).cpu().numpy()
+        return probabilities
 
     def _samples(self, probabilities: NDArray[np.float64]) -> list[dict[str, Any]]:
         """Return texts spread evenly over all, as the tokenizer decodes them; the score is the predicted class's."""
@@ -251,21 +250,21 @@ def targets(store: TokenStore) -> NDArray[np.integer[Any]]:
 
 
 def evaluate_classifier(classifier: Classifier, examples: Iterable[LabeledText]) -> ClassScores:
-    """One that cannot be read is refused, as is a class that was not learned: the score would be of another set."""
+    """Score labeled texts; a text that cannot be read or has an unknown class is an error: it would change the set."""
     labels = classifier.settings.labels
     if classifier.settings.means != "one":
         raise ConfigError("this classifier's classes do not exclude each other; it is not scored by the likeliest one")
     numbers = {label: number for number, label in enumerate(labels)}
-    true, shares = list[int](), list[list[float]]()
-    for several in in_chunks(examples, CHUNK):
-        true += [class_id(one, numbers) for one in several]
-        texts = [one.text if one.second is None else (one.text, one.second) for one in several]
-        with located([one.place for one in several]):
+    true, probabilities = list[int](), list[list[float]]()
+    for chunk in in_chunks(examples, CHUNK):
+        true += [class_id(example, numbers) for example in chunk]
+        texts = [example.text if example.second is None else (example.text, example.second) for example in chunk]
+        with located([example.place for example in chunk]):
             answers = classifier.predict(texts)
-        shares += [[answer[label] for label in labels] for answer in answers]
+        probabilities += [[answer[label] for label in labels] for answer in answers]
     if not true:
-        raise DataError("there is no labelled text to evaluate on")
-    return class_scores(true, np.array(shares), labels)
+        raise DataError("there is no labeled text to evaluate on")
+    return class_scores(true, np.array(probabilities), labels)
 
 
 def _input(sample: Mapping[str, Any]) -> Text:

@@ -36,7 +36,7 @@ Indexes = NDArray[np.int64]
 
 
 class Cut(NamedTuple):
-    """SeriesWindows cut out: NaN where nothing was observed; `counts` says which values of the horizon are judged."""
+    """The values of some windows: NaN where nothing was observed; `counts` marks the values that are scored."""
 
     context: Values  # (B, L, C)
     target: Values  # (B, H, C)
@@ -45,7 +45,7 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class WindowBatch:
-    """SeriesWindows as the module reads them. What is not there is 0; `keep` is None where everything is."""
+    """Windows as the module reads them. Missing values are 0; `keep` is None if nothing is missing."""
 
     context: Tensor  # (R, L, c)
     keep: Tensor | None  # (R, L)
@@ -57,23 +57,23 @@ class WindowBatch:
         return moved(self, device)
 
     def fixed(self) -> Self:
-        """The same without what the host knows of its values: as good for every batch of its shape."""
+        """Return the batch without values that the host knows, so that it stands for every batch of its shape."""
         return replace(self, rows=())
 
 
-def as_rows(series: Tensor, together: int) -> Tensor:
-    """(B, L, C) → (R, L, c): channels that are read on their own become rows."""
-    return series.unflatten(2, (-1, together)).transpose(1, 2).flatten(0, 1)
+def as_rows(series: Tensor, group_size: int) -> Tensor:
+    """Convert (B, L, C) → (R, L, c): channels that are read independently become rows."""
+    return series.unflatten(2, (-1, group_size)).transpose(1, 2).flatten(0, 1)
 
 
 def as_windows(rows: Tensor, channels: int) -> Tensor:
-    """(R, H, c) → (B, H, C)."""
+    """Convert rows back into windows, (R, H, c) → (B, H, C)."""
     groups = channels // rows.shape[2]
     return rows.unflatten(0, (-1, groups)).transpose(1, 2).flatten(2)
 
 
 def sees_a_patch(seen: Mask, patch_length: int, stride: int) -> Mask:
-    """(…, L) → (…): whether some patch was observed throughout. The newest steps fill the patches."""
+    """Return, (…, L) → (…), whether some patch was observed completely. Patches end at the newest step."""
     over = (seen.shape[-1] - patch_length) % stride
     patches = np.lib.stride_tricks.sliding_window_view(seen[..., over:], patch_length, axis=-1)[..., ::stride, :]
     return np.asarray(patches.all(axis=-1).any(axis=-1))
@@ -85,7 +85,7 @@ class SeriesWindows:
     def __init__(self, store: SeriesStore, spans: Sequence[tuple[int, int]], model: PatchTSTConfig) -> None:
         """`spans`: for each series the row of the first window's first step, and how many windows there are."""
         self.store, self.model = store, model
-        self.together = model.n_channels if model.channels == "mixed" else 1
+        self.group_size = model.n_channels if model.channels == "mixed" else 1
         self._first = np.array([first for first, _ in spans], np.int64)
         self._ends = np.cumsum([n for _, n in spans], dtype=np.int64)
         self._steps = np.arange(model.context_length + model.horizon)
@@ -101,26 +101,28 @@ class SeriesWindows:
         return self.store.place(int(self.begins([row])[0]))
 
     def begins(self, windows: Sequence[int] | Indexes) -> Indexes:
-        """The rows of the store at which windows begin."""
+        """Return the rows of the store at which windows begin."""
         numbers = np.asarray(windows, np.int64)
         series = np.searchsorted(self._ends, numbers, side="right")
         before = np.concatenate([[0], self._ends])[series]
         return np.asarray(self._first[series] + numbers - before)
 
     def cut(self, windows: Sequence[int] | Indexes) -> Cut:
-        """Those windows. A row whose context shows no whole patch is not judged: a model would see nothing of it."""
+        """Return the values of windows; a row whose context has no complete patch is not scored."""
         values = self.store.values[self.begins(windows)[:, None] + self._steps]
         context, target = np.split(values, [self.model.context_length], axis=1)
         if self.store.whole:
             return Cut(context, target, np.ones(target.shape, np.bool_))
         seen = ~np.isnan(context)
-        groups = seen.reshape(*seen.shape[:2], -1, self.together).all(axis=3).transpose(0, 2, 1)  # (B, G, L)
+        groups = seen.reshape(*seen.shape[:2], -1, self.group_size).all(axis=3).transpose(0, 2, 1)  # (B, G, L)
         usable = sees_a_patch(groups, self.model.patch_length, self.model.stride)  # (B, G): for each channel, or all
         return Cut(context, target, ~np.isnan(target) & usable[:, None])
 
     def batch(self, windows: Sequence[int] | Indexes, *, size: int | None = None) -> WindowBatch:
-        """Those windows as the module reads them. Where fewer than `size` are given, the first come again, and do not
-        count: a norm over the batch sees nothing but real windows. Where none is, that is the first of all."""
+        """Return windows as a batch; the first ones are repeated up to `size`, and do not count.
+
+        A norm over the batch therefore sees only real windows. If there are none, the first of all is repeated.
+        """
         numbers = np.asarray(windows, np.int64)
         cut = self.cut(numbers if size is None else np.resize(numbers if len(numbers) else [0], size))
         cut.counts[len(numbers) :] = False
@@ -128,14 +130,14 @@ class SeriesWindows:
 
     def as_batch(self, cut: Cut, windows: Sequence[int] = ()) -> WindowBatch:
         """Return cut-out windows as rows of the channels that the module reads together."""
-        context, target, counts = (as_rows(torch.from_numpy(part), self.together) for part in cut)
+        context, target, counts = (as_rows(torch.from_numpy(part), self.group_size) for part in cut)
         if self.store.whole:
             return WindowBatch(context, None, target, counts, tuple(windows))
         keep = ~context.isnan().any(dim=2)
         return WindowBatch(context.nan_to_num(0.0), keep, target.nan_to_num(0.0), counts, tuple(windows))
 
     def in_order(self, size: int) -> Iterator[Indexes]:
-        """All windows, some at a time; the last batch is smaller, and there."""
+        """Yield the numbers of all windows in chunks; the last chunk may be smaller."""
         for start in range(0, len(self), size):
             yield np.arange(start, min(start + size, len(self)))
 
@@ -152,13 +154,13 @@ class WindowBatches(EvenBatches[WindowBatch]):
 
 
 def windows_within(tokens: int, windows: SeriesWindows) -> int:
-    """How many windows have so many patches, over all channels; one at least."""
-    groups = len(windows.store.columns) // windows.together
+    """Return how many windows have so many patches, over all channels; at least one."""
+    groups = len(windows.store.columns) // windows.group_size
     return max(1, tokens // (windows.model.n_patches * groups))
 
 
 def borders(config: SeriesConfig, steps: int) -> tuple[int, int, int]:
-    """Where the training, validation and test parts of a series of so many steps end."""
+    """Return where the training, validation and test parts of a series with so many steps end."""
     if config.by_counts:
         train, valid, test = (int(part) for part in config.split)
         return train, train + valid, train + valid + test
@@ -169,18 +171,18 @@ def borders(config: SeriesConfig, steps: int) -> tuple[int, int, int]:
 
 
 def spans(config: SeriesConfig, model: PatchTSTConfig, steps: int) -> dict[str, tuple[int, int]]:
-    """By part: the first window of a series of so many steps, and how many windows there are."""
-    found, begin = {}, 0
+    """Return the first window of each part of a series with so many steps, and the number of windows."""
+    windows, begin = {}, 0
     for part, end in zip(PARTS, borders(config, steps), strict=True):
         first = max(0, begin - model.context_length)
         stop = end - model.context_length - model.horizon + 1 if end <= steps else 0
-        found[part] = first, max(0, stop - first)
+        windows[part] = first, max(0, stop - first)
         begin = end
-    return found
+    return windows
 
 
 def needed(config: SeriesConfig, model: PatchTSTConfig) -> int:
-    """With how many steps, or any number above, each part has a window."""
+    """Return the number of steps from which on every part has a window."""
 
     def enough(steps: int) -> bool:
         return all(n for _, n in spans(config, model, steps).values())
@@ -201,7 +203,7 @@ def needed(config: SeriesConfig, model: PatchTSTConfig) -> int:
 
 
 def filled(context: NDArray[Any]) -> NDArray[np.float64]:
-    """(B, L, C) with the last value seen where nothing was; before the first, that one; 0 where there is none."""
+    """Return (B, L, C) with gaps filled by the last value before them, else by the first after them, else by 0."""
     values = context.astype(np.float64)
     if not np.isnan(values).any():
         return values
@@ -235,7 +237,7 @@ def divide_series(folder: Path, store: SeriesStore, config: ForecastingConfig) -
 
 
 def windows_by_part(data: SeriesData) -> dict[str, SeriesWindows]:
-    """Those of training, validation and test."""
+    """Return the windows of training, validation and test."""
     return dict(zip(PARTS, (data.train, data.valid, data.metadata.test), strict=True))
 
 
@@ -257,11 +259,13 @@ def prepare_series(
 
 
 def _check_lengths(series: Sequence[Series], config: ForecastingConfig, report: DataReport[SeriesReport]) -> None:
-    """Each part must have a window of some series; of a series that gives none, and of steps not used, a note."""
+    """Check that each part has a window of some series; note series without one, and steps that are not used."""
     model, notes = config.patchtst, report.train.notes
     fewest = needed(config.data, model)
-    given = {one.name: [part for part, (_, n) in spans(config.data, model, len(one)).items() if n] for one in series}
-    if not all(any(part in parts for parts in given.values()) for part in PARTS):
+    parts_of = {
+        item.name: [part for part, (_, n) in spans(config.data, model, len(item)).items() if n] for item in series
+    }
+    if not all(any(part in parts for parts in parts_of.values()) for part in PARTS):
         longest = max(series, key=len)
         raise TooLittleDataError(
             f"{longest.name} has {len(longest):,} steps, and with a context of {model.context_length} and a horizon of "
@@ -269,41 +273,43 @@ def _check_lengths(series: Sequence[Series], config: ForecastingConfig, report: 
             "series, or set model.context_length, model.horizon or data.split",
             report,
         )
-    for one in series:
-        if len(parts := given[one.name]) < len(PARTS):
+    for item in series:
+        if len(parts := parts_of[item.name]) < len(PARTS):
             notes.append(
-                f"{one.name}: {len(one):,} steps are too few for every part, for which it would take {fewest:,}; "
+                f"{item.name}: {len(item):,} steps are too few for every part, for which it would take {fewest:,}; "
                 f"it has windows for {' and '.join(parts) or 'none'}"
             )
-    for one in series:
-        used = borders(config.data, len(one))[2]
-        if used < len(one):
-            notes.append(f"{one.name}: the last {len(one) - used:,} steps are beyond the split and not used")
+    for item in series:
+        used = borders(config.data, len(item))[2]
+        if used < len(item):
+            notes.append(f"{item.name}: the last {len(item) - used:,} steps are beyond the split and not used")
 
 
 def _scale(series: Sequence[Series], config: SeriesConfig) -> ColumnScale:
-    """Of all training parts together: nothing later is known when training."""
+    """Return the scale of all training parts together: nothing later is known when training."""
     if config.transform == "log":
-        for one in series:
-            one.check_above_zero()
-    known = np.concatenate([one.values[: borders(config, len(one))[0]] for one in series])
-    nowhere = np.isnan(known).all(axis=0)
+        for item in series:
+            item.check_above_zero()
+    training_values = np.concatenate([item.values[: borders(config, len(item))[0]] for item in series])
+    nowhere = np.isnan(training_values).all(axis=0)
     if nowhere.any():
         names = [name for name, absent in zip(series[0].columns, nowhere, strict=True) if absent]
         raise DataError(
             f"{', '.join(names)}: nothing was observed in the training part; leave such columns out (--columns)"
         )
-    return ColumnScale.of(known, config.transform)
+    return ColumnScale.of(training_values, config.transform)
 
 
 def _sizes(series: Sequence[Series], config: SeriesConfig) -> list[str]:
-    """One scale serves all series: where they differ much, the small ones count little."""
+    """Return notes on series of very different size: they share one scale, so small ones have little weight."""
     if len(series) < 2 or config.transform == "log":
         return []
-    found = np.array([np.nanstd(one.values, axis=0) for one in series if not np.isnan(one.values).all(axis=0).any()])
-    found = np.where(found > 0, found, np.nan)
+    deviations = np.array(
+        [np.nanstd(item.values, axis=0) for item in series if not np.isnan(item.values).all(axis=0).any()]
+    )
+    deviations = np.where(deviations > 0, deviations, np.nan)
     notes = []
-    for column, widths in zip(series[0].columns, found.T, strict=True):
+    for column, widths in zip(series[0].columns, deviations.T, strict=True):
         seen = widths[~np.isnan(widths)]
         if len(seen) and seen.max() > MAX_SIZE_RATIO * seen.min():
             notes.append(
@@ -314,7 +320,7 @@ def _sizes(series: Sequence[Series], config: SeriesConfig) -> list[str]:
 
 
 def _check_observed(data: SeriesData, report: DataReport[SeriesReport]) -> None:
-    """Every part has something to learn from or to be judged by."""
+    """Check that every part has a value to learn from or to score."""
     if data.train.store.whole:
         return
     for part, windows in windows_by_part(data).items():

@@ -43,19 +43,19 @@ FEWEST = 8  # stretches of windows by which chance can be told
 
 
 def last_value(horizon: int) -> Forecast:
-    """Tomorrow is as today, and so is every day after."""
+    """Return the naive forecast: every step repeats the last value."""
     return lambda context: np.repeat(filled(context)[:, -1:], horizon, axis=1)
 
 
 def last_season(horizon: int, season: int) -> Forecast:
-    """As one season ago; beyond one season, again."""
+    """Return the seasonal naive forecast: every step repeats the value one season before."""
     steps = np.arange(horizon) % season - season
     return lambda context: filled(context)[:, steps]
 
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """One linear map from the context to the horizon, both as differences from the last value, for every channel."""
+    """A linear map from the context to the horizon, both as differences from the last value, shared by all channels."""
 
     weight: Array  # (X, H); the last row is the constant's
 
@@ -66,21 +66,21 @@ class Linear:
 
     @classmethod
     def fit(cls, train: SeriesWindows, valid: SeriesWindows, penalties: Sequence[float] = PENALTIES) -> Linear:
-        """In closed form over all training windows; the ridge penalty is the one that validates best."""
+        """Solve in closed form over all training windows, with the ridge penalty that has the best validation error."""
         train_sums, valid_sums = _NormalEquations(train), _NormalEquations(valid)
         size = np.trace(train_sums.inputs[:-1, :-1]) / (len(train_sums.inputs) - 1)
         weights = [train_sums.solve(share * size) for share in penalties]
         return cls(min(weights, key=valid_sums.squared_error))
 
     def save(self, path: Path) -> None:
-        """The file is whole or not there."""
+        """Write the weights atomically, as safetensors."""
         with replacing(path) as partial:
             save_file({"weight": self.weight}, partial)
             partial.chmod(0o644)  # the library makes it the owner's alone
 
     @classmethod
     def load(cls, path: Path, context_length: int, horizon: int) -> Linear:
-        """What `save` wrote, for windows of this size."""
+        """Read what `save` wrote; BundleError if it is damaged or of another size."""
         try:
             weight = load_file(path)["weight"]
         except (OSError, KeyError, SafetensorError) as error:
@@ -121,7 +121,7 @@ class _NormalEquations:
 
 
 def _inputs(context: NDArray[Any]) -> tuple[Array, Array]:
-    """(B, L, C) → rows of differences from the last value with a constant behind (B·C, X), and that value (B, C)."""
+    """Return differences from the last value with a constant appended, (B·C, X), and the last values, (B, C)."""
     values = filled(context).transpose(0, 2, 1)  # (B, C, L)
     last = values[..., -1]
     rows = (values - last[..., None]).reshape(-1, values.shape[2])
@@ -181,7 +181,7 @@ def errors_of(forecasts: Mapping[str, Forecast], windows: SeriesWindows) -> dict
 
 
 def forecast_of(module: nn.Module, windows: SeriesWindows) -> Forecast:
-    """What a module says of contexts."""
+    """Return a module's forecast as a function of contexts."""
     device = next(module.parameters()).device
 
     @torch.inference_mode()
@@ -217,7 +217,7 @@ def rivals(
 def evaluate_windows(
     module: nn.Module, windows: SeriesWindows, season: int | None, linear: Linear | None
 ) -> dict[str, Any]:
-    """What metrics.json says of one part."""
+    """Return what metrics.json has of one part."""
     forecasters, missing = rivals(windows, season, linear)
     errors = errors_of({MODEL: forecast_of(module, windows), **forecasters}, windows)
     model, size = errors[MODEL], windows.model
@@ -225,25 +225,25 @@ def evaluate_windows(
     units = "standardized" if windows.store.scale.width else "in units of the file"
     signature = f"{units}, {len(windows):,} windows of {size.context_length} to {size.horizon} steps, none left out"
     scores = {}
-    for name, one in errors.items():
+    for name, item_errors in errors.items():
         of = "" if name == MODEL else f" of {name}"
         for metric in ("mse", "mae"):
-            value = getattr(one, metric)
+            value = getattr(item_errors, metric)
             scores[f"{metric}{of}"] = Score(f"{metric.upper()}{of}", value, signature="" if of else signature).to_dict()
     return {
         "n": len(windows),
         "values": n_values,
         "unobserved": len(windows) * size.horizon * len(windows.store.columns) - n_values,
         "scores": scores,
-        "forecasters": {name: one.to_dict() for name, one in errors.items()},
+        "forecasters": {name: item_errors.to_dict() for name, item_errors in errors.items()},
         "season": season,
-        "verdict": [verdict(model, errors[name], name, size.horizon) for name in forecasters],
+        "verdict": [compare(model, errors[name], name, size.horizon) for name in forecasters],
         "why_not": missing,
     }
 
 
-def verdict(model: Errors, rival: Errors, name: str, horizon: int) -> str:
-    """Whether the model beat another, in one sentence; a difference within chance is no victory."""
+def compare(model: Errors, rival: Errors, name: str, horizon: int) -> str:
+    """Return a sentence that says whether the model beat a baseline; a difference within chance does not count."""
     name, figures = SPOKEN.get(name, name), f"MSE {model.mse:.4g} against {rival.mse:.4g}"
     if model.mse >= rival.mse:
         return f"It did not beat {name}: {figures}."
@@ -254,9 +254,9 @@ def verdict(model: Errors, rival: Errors, name: str, horizon: int) -> str:
 
 
 def clearly_less(model: Errors, rival: Errors, horizon: int) -> bool:
-    """Whether the mean difference is far from 0, beside its standard error.
+    """Return True if the mean difference is significant.
 
-    SeriesWindows that overlap err together, so their differences are added up over stretches of a whole horizon first.
+    Errors of overlapping windows are correlated, so differences are summed over stretches of a whole horizon first.
     """
     difference = rival.squares - model.squares
     if len(difference) < FEWEST * horizon:

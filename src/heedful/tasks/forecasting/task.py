@@ -48,7 +48,7 @@ DIGITS = 6
 
 
 class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
-    """Tables of one or many series; validation and test are their later parts."""
+    """Forecasting of one or many series from tables; validation and test are their later parts."""
 
     name: ClassVar[str] = SeriesForecaster.task
     predictor_class: ClassVar[type[Any]] = SeriesForecaster
@@ -87,7 +87,7 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
         return self.data.train.model
 
     def setup(self) -> None:
-        """The score to monitor is the MSE over all validation windows."""
+        """Create the batches and monitor the MSE over all validation windows."""
         training = self.config.training
         self.monitor = Monitor("mse", higher_is_better=False)
         self.batches = WindowBatches(self.data.train, training.batch_tokens, training.seed)
@@ -115,13 +115,13 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
         return {"loss": errors.mse, "mse": errors.mse, "mae": errors.mae}
 
     def predictor(self, module: nn.Module) -> SeriesForecaster:
-        """With the scale of the training part, so that it speaks in the units of the file."""
+        """Return the predictor with the scale of the training part, so that forecasts are in the units of the file."""
         store = self.data.train.store
         settings = ForecastSettings(columns=store.columns, scale=store.scale, season=self.data.metadata.season)
         return SeriesForecaster(self.model_config(), module, settings)
 
     def final_evaluation(self, predictor: SeriesForecaster) -> dict[str, Any]:
-        """Validation and test, all windows of each; the linear model to beat goes into the bundle."""
+        """Score all validation and test windows; the linear baseline goes into the bundle."""
         windows, season = windows_by_part(self.data), self.data.metadata.season
         predictor.linear = Linear.fit(windows["train"], windows["valid"])
         scores = {
@@ -135,7 +135,6 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
         }
 
     def identity(self) -> dict[str, str]:
-        """Fingerprints of the data, and in words what is made of it."""
         return {
             "series": self.data.train.fingerprint[:16],
             "model": settings_json(self.model_config()),
@@ -144,21 +143,18 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
         }
 
     def title(self, predictor: SeriesForecaster) -> str:
-        """What is forecast, and how far."""
         module, columns = predictor.module, ", ".join(predictor.settings.columns)
         return f"{columns}: {module.head.horizon} steps from {module.context_length}"
 
     def evaluate(self, predictor: SeriesForecaster, files: Files) -> dict[str, Any]:
-        """Over every window of files it has not seen."""
         return evaluate_files(predictor, files.train, files.columns)
 
     def card_notes(self, predictor: SeriesForecaster, metrics: Mapping[str, Any]) -> list[str]:
-        """Whether it beat what it must beat, on data that nothing was chosen by."""
         units = "Errors are in units of the training part's deviation; `metrics.json` has them in those of the file."
         return [*self.verdicts(metrics), units]
 
     def verdicts(self, metrics: Mapping[str, Any]) -> list[str]:
-        """Of the test part, in sentences."""
+        """Return sentences about the test part: scores, and comparisons with the baselines."""
         test = metrics["sets"]["test"]
         scores = ", ".join(f"{name.upper()} {test['scores'][name]['value']:.4g}" for name in ("mse", "mae"))
         missing = [
@@ -167,7 +163,7 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
         return [f"On the test part, {test['n']:,} windows: {scores}.", *test["verdict"], *missing]
 
     def report_sections(self, predictor: SeriesForecaster, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        """The verdicts, and some windows with what they attend to."""
+        """Return the sentences, and plots of some windows with their attention."""
         return {
             "notes": [*self.verdicts(metrics), *metrics.get("notes", [])],
             "forecasts": [_plot(look) for look in metrics["forecasts"]],
@@ -175,7 +171,7 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
 
 
 def _plot(look: Mapping[str, Any]) -> ForecastPlot:
-    """In the units of the file; a step that was not observed is a gap."""
+    """Return a plot in the units of the file; a step that was not observed is a gap."""
     times, context = look["times"], look["context"]
     last = "" if times is None else f", {times[len(context) - 1]}"
 
@@ -209,7 +205,7 @@ def evaluate_files(
     with TemporaryDirectory() as folder:
         store = SeriesStore.write(folder, series, predictor.settings.scale)
         size = model.context_length + model.horizon
-        spans = [(one.start, max(0, one.steps - size + 1)) for one in store.series]
+        spans = [(series_info.start, max(0, series_info.steps - size + 1)) for series_info in store.series]
         windows = SeriesWindows(store, spans, model.changed(n_channels=len(store.columns)))
         if not len(windows):
             longest = max(series, key=len)
@@ -226,11 +222,14 @@ def evaluate_files(
 def forecast_files(predictor: SeriesForecaster, paths: Sequence[str | Path]) -> list[dict[str, Any]]:
     """Return the steps that follow each series of the files: {"series": …, "forecast": {column: […]}}."""
     series = _read(predictor, paths, None)
-    with located([f"{one.file}: {one.name}" for one in series]):
-        forecasts = predictor.predict([one.values for one in series])
+    with located([f"{item.file}: {item.name}" for item in series]):
+        forecasts = predictor.predict([item.values for item in series])
     return [
-        {"series": one.name, "forecast": {name: [row[index] for row in rows] for index, name in enumerate(one.columns)}}
-        for one, rows in zip(series, forecasts, strict=True)
+        {
+            "series": item.name,
+            "forecast": {name: [row[index] for row in rows] for index, name in enumerate(item.columns)},
+        }
+        for item, rows in zip(series, forecasts, strict=True)
     ]
 
 
@@ -244,14 +243,14 @@ def _read(predictor: SeriesForecaster, paths: Sequence[str | Path], columns: Seq
 
 
 def looks(predictor: SeriesForecaster, windows: SeriesWindows, count: int = LOOKS) -> list[dict[str, Any]]:
-    """What a forecaster says of some windows, beside the truth, and which patches it attended to: data for a plot.
+    """Return forecasts of some windows with the truth and the attention to patches: data for plots.
 
-    They are spread evenly, each by another column; those in which nothing is judged are passed over.
+    The windows are spread evenly, each with another column; those without a value to score are left out.
     """
     chosen = np.unique(np.linspace(0, len(windows) - 1, min(count, len(windows))).astype(np.int64))
     columns = len(windows.store.columns)
-    found = [_look(predictor, windows, int(window), place % columns) for place, window in enumerate(chosen)]
-    return [look for look in found if look is not None]
+    plots = [_look(predictor, windows, int(window), place % columns) for place, window in enumerate(chosen)]
+    return [look for look in plots if look is not None]
 
 
 def _look(predictor: SeriesForecaster, windows: SeriesWindows, window: int, column: int) -> dict[str, Any] | None:
@@ -263,7 +262,7 @@ def _look(predictor: SeriesForecaster, windows: SeriesWindows, window: int, colu
     times = [store.when(row) for row in range(begin, begin + model.context_length + model.horizon)]
     others, _ = rivals(windows, predictor.settings.season, predictor.linear)
 
-    def shown(values: NDArray[Any]) -> list[float | None]:
+    def readable(values: NDArray[Any]) -> list[float | None]:
         real = store.scale.undo(values)[0, :, column].tolist()
         return [None if np.isnan(value) else float(f"{value:.{DIGITS}g}") for value in real]
 
@@ -271,28 +270,28 @@ def _look(predictor: SeriesForecaster, windows: SeriesWindows, window: int, colu
         "series": store.owner(begin).name,
         "column": store.columns[column],
         "times": None if times[0] is None else times,
-        "context": shown(cut.context),
-        "truth": shown(cut.target),
-        "forecast": shown(forecast_of(predictor.module, windows)(cut.context)),
-        "rivals": {name: shown(forecast(cut.context)) for name, forecast in others.items()},
+        "context": readable(cut.context),
+        "truth": readable(cut.target),
+        "forecast": readable(forecast_of(predictor.module, windows)(cut.context)),
+        "rivals": {name: readable(forecast(cut.context)) for name, forecast in others.items()},
         "attention": _attention(predictor, windows, cut, column),
     }
 
 
 @torch.inference_mode()
 def _attention(predictor: SeriesForecaster, windows: SeriesWindows, cut: Cut, column: int) -> dict[str, Any]:
-    """The last layer's, of the row that a column is read in.
+    """Return the attention of the last layer in the row that contains a column.
 
-    `patches` are their first steps and those behind their last, counted in the context. `mean` and `heads` are how much
-    a patch is attended to, on average over the patches that attend; `weights` the whole map (P, P), mean over heads.
-    `reach` is how many steps away, on average, a head looks.
+    `patches` are their first steps and those after their last, counted in the context. `mean` and `heads` are how much
+    a patch is attended to, averaged over the patches that attend; `weights` is the whole map (P, P), averaged over
+    heads. `reach` is how many steps away, on average, a head attends.
     """
     model, last = windows.model, windows.model.n_layers - 1
     device = next(predictor.module.parameters()).device
     batch = windows.as_batch(cut).to(device)
     with record(predictor.module, layers=last) as recording:
         predictor.module(batch.context, batch.keep)
-    row = column // windows.together
+    row = column // windows.group_size
     weights: Tensor = recording.encoder[last][row].float().cpu()  # (H, P, P)
     begins = (model.context_length - model.patch_length) % model.stride + model.stride * torch.arange(model.n_patches)
     apart = (begins[:, None] - begins[None]).abs()

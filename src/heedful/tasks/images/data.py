@@ -38,11 +38,11 @@ NAMED = 20  # classes that a message lists
 
 @dataclass(frozen=True, kw_only=True)
 class ImageDataConfig(Config):
-    """What is made of the images. All become squares of `image_size` pixels; others are stretched to it.
+    """How images are prepared: all become squares of `image_size` pixels; other shapes are stretched.
 
-    Without a size it is that of the images, where all have the same and it is small; else the model's, 64 at least.
-    `n_channels` is 1 for grey and 3 for colour; unless it is given, colour where any image has some. Without
-    validation files, `holdout` images (at most a tenth, and of every class its share) are set apart.
+    Without a size it is that of the images, if all have the same and it is small; otherwise the model's, at least 64.
+    `n_channels` is 1 for gray and 3 for color; by default color if any image has some. Without validation files,
+    `holdout` images (at most a tenth, and a share of every class) are held out.
     """
 
     title: ClassVar[str] = "data"
@@ -57,10 +57,10 @@ class ImageDataConfig(Config):
 
 @dataclass(frozen=True, kw_only=True)
 class AugmentConfig(Config):
-    """How a training image may be changed each time it is seen.
+    """How a training image may be changed each time it is used.
 
-    `shift`: moved by up to this share of its side each way, in whole pixels, its edge drawn out; `rotate`: turned by up
-    to so many degrees; `flip`: left and right swapped half of the time, which letters and digits do not bear.
+    `shift`: moved by up to this share of its side each way, in whole pixels, with its edge pixels repeated; `rotate`:
+    turned by up to so many degrees; `flip`: mirrored half of the time, which is wrong for letters and digits.
     """
 
     title: ClassVar[str] = "augment"
@@ -76,7 +76,7 @@ class AugmentConfig(Config):
 
 @dataclass(frozen=True, kw_only=True)
 class ImagesConfig(RunConfig):
-    """Which images, how they are changed in training, which model. A token of `training.batch_tokens` is a patch."""
+    """The settings of a run. A token of `training.batch_tokens` is a patch."""
 
     preset: ClassVar[str] = PRESET
 
@@ -106,12 +106,12 @@ class ImagesConfig(RunConfig):
 
     @property
     def largest_size(self) -> int:
-        """Up to which images keep their own size, and what others become, where no size is given."""
+        """The size that larger images are reduced to if no size is set."""
         model: Any = self.model
         return max(64, int(model.image_size))
 
     def model_for(self, size: int, n_channels: int, n_classes: int) -> FamilyConfig:
-        """The model's config once the images are known. Its patches stay where they fit, else there are as many."""
+        """Return the model's config for these images; where patches do not fit, as many smaller or larger ones."""
         model: Any = self.model
         patch = model.patch_size if size % model.patch_size == 0 else _patch_size(size, model)
         return self.model.changed(image_size=size, patch_size=patch, n_channels=n_channels, n_classes=n_classes)
@@ -130,7 +130,7 @@ def _patch_size(size: int, model: ImageConfig) -> int:
 
 @dataclass(frozen=True, eq=False)
 class ImageSubset:
-    """Some rows of a store: those to train on, or those to validate on."""
+    """Some rows of a store: the training images, or the validation images."""
 
     store: ImageStore
     rows: NDArray[np.intp]
@@ -143,7 +143,7 @@ class ImageSubset:
         return len(self.rows)
 
     def place(self, row: int) -> str:
-        """Where a row of the store came from."""
+        """Return the file or row that an image was read from."""
         return self.store.place(row)
 
 
@@ -151,7 +151,7 @@ ImageData = TrainingData[ImageSubset, None, ImageSettings]
 
 
 def open_images(folder: Path) -> ImageData:
-    """What `prepare_images` has written."""
+    """Open the store and the settings that `prepare_images` has written."""
     return _image_data(folder, ImageStore(folder / IMAGES), read_settings(folder))
 
 
@@ -161,7 +161,7 @@ def _image_data(folder: Path, store: ImageStore, settings: ImageSettings) -> Ima
 
 
 def read_settings(folder: Path) -> ImageSettings:
-    """The classes and the preparation that a run's weights were trained with."""
+    """Read the classes and the preprocessing that a run's weights were trained with."""
     try:
         return ImageSettings.from_dict(read_mapping(folder / SETTINGS))
     except ConfigError as error:
@@ -169,7 +169,7 @@ def read_settings(folder: Path) -> ImageSettings:
 
 
 def sources_of(files: Files) -> tuple[list[ImageSource], list[ImageSource]]:
-    """The sets to train on, and those to validate on; of what is given for that, the part to test on if it has one."""
+    """Return the training sets and the validation sets; of a validation set, its test part if it has one."""
     train = image_sources(files.train, part="train", columns=files.columns)
     return train, image_sources(files.valid, part="test", columns=files.columns) if files.valid else []
 
@@ -263,7 +263,7 @@ def _settings(store: ImageStore, labels: tuple[str, ...]) -> ImageSettings:
 
 
 def mean_and_std(store: ImageStore) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Of the training images, for each channel, with pixels from 0 to 1: exact, from how often each level occurs."""
+    """Return mean and deviation of each channel over the training images, exact, with pixels from 0 to 1."""
     rows = store.rows(TRAIN)
     counts = np.zeros((store.pixels.shape[-1], 256), np.int64)
     for first in range(0, len(rows), CHUNK):
@@ -272,8 +272,8 @@ def mean_and_std(store: ImageStore) -> tuple[tuple[float, ...], tuple[float, ...
     level: NDArray[np.float64] = np.arange(256) / 255
     total = counts.sum(axis=1)
     mean = counts @ level / total
-    spread = np.sqrt(np.maximum(counts @ level**2 / total - mean**2, 0.0))
-    std = np.where(spread > 1e-6, spread, 1.0)  # of one colour only: nothing to divide by
+    deviation = np.sqrt(np.maximum(counts @ level**2 / total - mean**2, 0.0))
+    std = np.where(deviation > 1e-6, deviation, 1.0)  # of one color only: nothing to divide by
     return tuple(map(float, mean)), tuple(map(float, std))
 
 
@@ -291,7 +291,7 @@ def check_labels(counts: Counter[str], labels: Sequence[str], part: str) -> None
 
 @dataclass(frozen=True, eq=False)
 class ImageBatch:
-    """Images as bytes, so that little travels to the device; a row that is not there has no place in `rows`."""
+    """Images as bytes, so that little is copied to the device; padding rows are not in `rows`."""
 
     pixels: Tensor  # (B, H, W, C), uint8
     labels: Tensor  # (B)
@@ -302,7 +302,7 @@ class ImageBatch:
         return moved(self, device)
 
     def fixed(self) -> Self:
-        """The same without what the host knows of its values: as good for every batch of its shape."""
+        """Return the batch without values that the host knows, so that it stands for every batch of its shape."""
         return replace(self, rows=())
 
 
@@ -314,7 +314,7 @@ class ImageLoader(EvenBatches[ImageBatch]):
         self.store = images.store
 
     def batch(self, rows: NDArray[np.intp], size: int) -> ImageBatch:
-        """Rows that are not there are black."""
+        """Return rows as a batch; padding rows are black."""
         pixels = np.zeros((size, *self.store.pixels.shape[1:]), np.uint8)
         labels = np.zeros(size, np.int64)
         n = len(rows)

@@ -110,7 +110,7 @@ class ImageSettings(Config):
 
 
 class ImageClassifier(Predictor[Any, dict[str, float]]):
-    """What `heedful.load` gives for an image classifier's bundle."""
+    """The predictor of classification for images."""
 
     task: ClassVar[str] = "images"
     settings_class: ClassVar[type[Config]] = ImageSettings
@@ -128,27 +128,27 @@ class ImageClassifier(Predictor[Any, dict[str, float]]):
         n_channels, *size = self.shape
         if len(settings.mean) != n_channels:
             raise ConfigError(f"the model reads {n_channels} channels, but mean has {len(settings.mean)} numbers")
-        made = settings.crop or settings.resize
-        if made and tuple(made) != tuple(size):
-            raise ConfigError(f"the model reads images of {tuple(size)}, but they are prepared as {made}")
+        output_size = settings.crop or settings.resize
+        if output_size and tuple(output_size) != tuple(size):
+            raise ConfigError(f"the model reads images of {tuple(size)}, but they are prepared as {output_size}")
 
     def predict(self, images: Sequence[Any]) -> list[dict[str, float]]:
-        """For each image the probability of every class by its name, the likeliest first.
+        """Return the probability of every class by name for each image, the most likely first.
 
         An image is a path, the bytes of a file, a Pillow image, or an array or nested lists: see `data.images`.
         """
-        given, rows = self._listed(images), self.batch_size
+        images_list, rows = self._listed(images), self.batch_size
         return [
             answer
-            for first in range(0, len(given), rows)
+            for first in range(0, len(images_list), rows)
             for answer in self.look(
-                [self._numbered(image, index) for index, image in enumerate(given[first : first + rows], first)]
+                [self._numbered(image, index) for index, image in enumerate(images_list[first : first + rows], first)]
             )
         ]
 
     @property
     def batch_size(self) -> int:
-        """How many images are looked at together."""
+        """The number of images that are run together."""
         return max(1, BATCH_TOKENS // self.module.embedding.n_patches)
 
     def prepared(self, image: Any) -> Tensor:
@@ -157,7 +157,7 @@ class ImageClassifier(Predictor[Any, dict[str, float]]):
 
     @torch.inference_mode()
     def look(self, prepared: Sequence[Tensor]) -> list[dict[str, float]]:
-        """What `predict` answers, for one batch of images as `prepared` gives them."""
+        """Return what `predict` does, for one batch of images as `prepared` returns them."""
         if not prepared:
             return []
         scores: Tensor = self.module(torch.stack(list(prepared)).to(self.module.embedding.project.weight))
@@ -168,14 +168,14 @@ class ImageClassifier(Predictor[Any, dict[str, float]]):
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Imported, folder: Path) -> Self:
-        """A published model, its images prepared as its authors say."""
+        """Return a published model with the preprocessing of its authors."""
         config: Any = checkpoint.config
         n_classes = _n_classes(config, checkpoint.module)
         labels = _told_apart(checkpoint.labels) or tuple(map(str, range(n_classes)))
         return cls(config, checkpoint.module, published_settings(folder, config, labels))
 
     def hf_files(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """How images become what the model reads, as transformers' processors say it."""
+        """Return the preprocessing as the config of a transformers image processor."""
         settings, sizes = self.settings, {1: ("shortest_edge",), 2: ("height", "width")}
         processor: dict[str, Any] = {
             "image_processor_type": f"{'DeiT' if settings.crop else 'ViT'}ImageProcessor",
@@ -194,7 +194,7 @@ class ImageClassifier(Predictor[Any, dict[str, float]]):
         return {PREPROCESSOR: processor}
 
     def inspect(self, item: Any, inspection: Inspection, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The image as it was read, its patches, and what each class got."""
+        """Return the look document of an image: its pixels, patches and class probabilities."""
         check_options(options, self)
         classifier, prepared = self.hookable_copy(), self.prepared(item)
         with trace(classifier.module) as seen:
@@ -221,7 +221,7 @@ class ImageClassifier(Predictor[Any, dict[str, float]]):
         }
 
     def _pixels(self, prepared: Tensor) -> Pixels:
-        """(C, H, W) as the model read it → (H, W, C) in the levels of a file; grey where no file could hold it."""
+        """Convert (C, H, W) as the model read it to (H, W, C) bytes; gray if it has neither 1 nor 3 channels."""
         settings = self.settings
         values = np.moveaxis(prepared.numpy(), 0, -1) * np.float64(settings.std) + np.float64(settings.mean)
         pixels: Pixels = np.rint(values / settings.rescale).clip(0, 255).astype(np.uint8)
@@ -239,13 +239,13 @@ def _n_classes(config: FamilyConfig, module: nn.Module) -> int:
 
 
 def _told_apart(labels: Sequence[str]) -> tuple[str, ...]:
-    """A name that several classes have (a crane is a bird and a machine) with the number of each."""
+    """Add its number to a name that several classes have (a crane is a bird and a machine)."""
     times = Counter(labels)
     return tuple(f"{label} ({place})" if times[label] > 1 else label for place, label in enumerate(labels))
 
 
 def prepare_pixels(pixels: Pixels, settings: ImageSettings, height: int, width: int) -> NDArray[np.float32]:
-    """(H, W, C) → (C, height, width), the size that the model reads."""
+    """Resize, crop and normalize (H, W, C) → (C, height, width), the size that the model reads."""
     pixels = resized(pixels, *_resized_shape(settings.resize, *pixels.shape[:2]), settings.resample)
     size = f"{pixels.shape[0]} x {pixels.shape[1]}"
     if settings.crop:
@@ -272,11 +272,10 @@ def _resized_shape(resize: tuple[int, ...], height: int, width: int) -> tuple[in
 
 
 def published_settings(folder: Path, config: ImageConfig, labels: tuple[str, ...]) -> ImageSettings:
-    """How the authors of a published model prepared its images; where its folder says nothing, as ViT does, with a
-    warning.
+    """Return how the authors of a published model prepared its images, or ViT's defaults with a warning.
 
-    A setting that changes pixels is read, or refused by its name where it is not supported; one that is left out, or
-    null, means what the authors' own class takes it for.
+    A setting that changes pixels is applied, or refused by name if it is not supported; one that is missing or null has
+    the default of the authors' own class.
     """
     path = folder / PREPROCESSOR
     if path.is_file():
@@ -329,7 +328,7 @@ def _settings_from(values: Mapping[str, Any], config: ImageConfig, labels: tuple
 
 
 def _side_lengths(key: str, value: Any) -> tuple[int, ...]:
-    """One number is the side of a square."""
+    """Return (height, width) or the shorter side; one number is the side of a square."""
     if isinstance(value, int):
         return value, value
     if isinstance(value, list | tuple) and len(value) == 2:
@@ -346,9 +345,9 @@ def _side_lengths(key: str, value: Any) -> tuple[int, ...]:
 
 @torch.inference_mode()
 def see_image(classifier: ImageClassifier, image: Any, *, label: str = "", place: str = "") -> SeenImage:
-    """What the class token gives to each patch in the last layer, and what came of it; `label` is the true class.
+    """Return what the class token attends to in the last layer, patch by patch; `label` is the true class.
 
-    What it gives to itself, and to DeiT's other token, is left out, so a head's patches sum to less than 1.
+    Its weights for itself and for DeiT's other token are left out, so a head's patches sum to less than 1.
     """
     module = classifier.module
     n_channels, height, width = classifier.shape
@@ -358,12 +357,12 @@ def see_image(classifier: ImageClassifier, image: Any, *, label: str = "", place
     weights = recording.encoder[last][0, :, 0].float().cpu()  # (heads, prefix + patches): the row of the class token
     size = module.embedding.patch_size
     over = weights[:, -module.embedding.n_patches :].unflatten(1, (height // size, width // size))
-    shown = resized(pixels_of(image, n_channels), height, width, classifier.settings.resample)
-    return SeenImage(Path(place).name, png(shown), list(answer.items()), label, over.tolist())
+    pixels = resized(pixels_of(image, n_channels), height, width, classifier.settings.resample)
+    return SeenImage(Path(place).name, png(pixels), list(answer.items()), label, over.tolist())
 
 
 def png(pixels: Pixels) -> bytes:
-    """Grey or colour (H, W, C) as the bytes of a file; Pillow is not needed for it."""
+    """Encode gray or color pixels (H, W, C) as a PNG file, without Pillow."""
     height, width, n_channels = pixels.shape
     rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1)  # 0: no filter
     header = struct.pack(">IIBBBBB", width, height, 8, {1: 0, 3: 2}[n_channels], 0, 0, 0)

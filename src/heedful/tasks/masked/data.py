@@ -109,15 +109,15 @@ class MaskingConfig(Config):
 
 @dataclass(frozen=True, eq=False)
 class MaskedBatch(TextBatch):
-    """Texts with gaps; `places` says where in all B · T tokens those to be guessed stand."""
+    """Masked texts; `places` are the indices of the masked tokens among all B · T."""
 
     places: Tensor  # (P,)
     targets: Tensor  # (P,) what stood there
-    counted: Tensor  # (P,) False for padding
+    is_real: Tensor  # (P,) False for padding
 
 
 class Masking:
-    """Real words only: what a tokeniser puts around a text is neither guessed nor put in."""
+    """Masks words at random; special tokens are neither masked nor used as replacements."""
 
     def __init__(self, config: MaskingConfig, tokenizer: PublishedTokenizer) -> None:
         self.config = config
@@ -125,7 +125,7 @@ class Masking:
         named = [name for key in tokenizer.roles if key.endswith("_token") and (name := tokenizer.role(key))]
         special = {tokenizer.id_of(name) for name in (*SPECIAL, *named)} | set(tokenizer.encode(""))
         self.is_word = np.array([index not in special for index in range(tokenizer.largest + 1)])
-        self.words = np.flatnonzero(self.is_word)
+        self.word_ids = np.flatnonzero(self.is_word)
 
     def batch(self, texts: TextBatch, draws: Draws, shard: Shard = WHOLE) -> MaskedBatch:
         """Return a shard of the rows, masked by draws for all rows; at least one word of every text is masked."""
@@ -134,31 +134,34 @@ class Masking:
         order = np.where(maskable, draws[..., 0], np.inf)
         masked = maskable & ((order < self.config.share) | (order == order.min(axis=1, keepdims=True)))
         kind, gaps, others = draws[..., 1], self.config.gaps, self.config.gaps + self.config.others
-        random_words = self.words[(draws[..., 2] * len(self.words)).astype(np.int64)]
+        random_words = self.word_ids[(draws[..., 2] * len(self.word_ids)).astype(np.int64)]
         changed = np.where(masked & (kind < gaps), self.mask_id, ids)
         changed = np.where(masked & (kind >= gaps) & (kind < others), random_words, changed)
         counts = masked.sum(axis=1)
         most = max(int(counts[index :: shard.of].sum()) for index in range(shard.of))  # one shape for all processes
         n_places = self.n_places(shard.size(ids.shape[0]), ids.shape[1], most)
-        found = np.flatnonzero(_rows(masked, shard))
-        places = np.pad(found, (0, n_places - len(found)))
-        counted = np.arange(n_places) < len(found)
+        masked_places = np.flatnonzero(_rows(masked, shard))
+        places = np.pad(masked_places, (0, n_places - len(masked_places)))
+        is_real = np.arange(n_places) < len(masked_places)
         arrays = {name: _rows(getattr(texts, name).numpy(), shard) for name in ("segments", "keep", "labels", "real")}
-        arrays |= {"ids": _rows(changed, shard), "places": places, "counted": counted}
-        arrays["targets"] = np.where(counted, _rows(ids, shard).flat[places], 0)
+        arrays |= {"ids": _rows(changed, shard), "places": places, "is_real": is_real}
+        arrays["targets"] = np.where(is_real, _rows(ids, shard).flat[places], 0)
         tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
         lengths = tuple(arrays["keep"].sum(axis=1).tolist())
         return MaskedBatch(**tensors, lengths=lengths, rows=shard.rows(texts.rows))
 
     def n_places(self, n_rows: int, width: int, needed: int) -> int:
-        """P for batches of a shape: the same for nearly all, with room for four standard deviations more than are to be
-        expected where no text is padded; twice as many, or four times, where more are needed."""
+        """Return P for a batch shape, almost always the same, so that few shapes occur.
+
+        It has room for four standard deviations above the expected number without padding; twice that, or four times,
+        if a batch needs more.
+        """
         share, n = self.config.share, n_rows * width
         expected = n_rows * (share * width + (1 - share) ** width)  # a text in which none was drawn has one
-        usual = _rounded(expected + 4 * math.sqrt(n * share * (1 - share)))
-        while usual < needed:
-            usual *= 2
-        return min(usual, _rounded(n))
+        n_places = _rounded(expected + 4 * math.sqrt(n * share * (1 - share)))
+        while n_places < needed:
+            n_places *= 2
+        return min(n_places, _rounded(n))
 
 
 def _rounded(n: float) -> int:
@@ -166,7 +169,7 @@ def _rounded(n: float) -> int:
 
 
 def _rows(array: NDArray[A], share: Shard) -> NDArray[A]:
-    """A process's rows, and where it has fewer than another, one more of zeros."""
+    """Return a process's rows, with a row of zeros if it has fewer than another process."""
     part = share.rows(array)
     rows = np.zeros((share.size(len(array)), *array.shape[1:]), array.dtype)
     rows[: len(part)] = part
@@ -174,28 +177,28 @@ def _rows(array: NDArray[A], share: Shard) -> NDArray[A]:
 
 
 class MaskedLoader:
-    """Texts with new gaps in every epoch, which (seed, epoch, step) alone decide."""
+    """Batches with new masks in every epoch, determined by (seed, epoch, step) alone."""
 
     def __init__(self, texts: TextLoader, masking: Masking) -> None:
         self.texts, self.masking = texts, masking
 
     @property
     def padding_share(self) -> float:
-        """How much of what an epoch computes is padding: from 0 to 1."""
+        """The share of computed tokens that are padding, from 0 to 1."""
         return self.texts.padding_share
 
     def steps_per_epoch(self, epoch: int = 0) -> int:
-        """How many batches an epoch has."""
+        """Return the number of batches in an epoch."""
         return self.texts.steps_per_epoch(epoch)
 
     def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[MaskedBatch]:
-        """The batches of an epoch in its own order, or a share of each, from the one numbered `start`."""
+        """Yield the batches of an epoch, or a shard of each, from step `start` on."""
         for step, batch in enumerate(self.texts.epoch(epoch, start), start):
             random = np.random.default_rng([self.texts.seed, epoch, step])
             yield self.masking.batch(batch, random.random((*batch.ids.shape, 3)), share)
 
     def fixed(self) -> Iterator[MaskedBatch]:
-        """Every text once with gaps that hang on nothing but its number: for validation."""
+        """Yield every text once, for validation, with masks that depend only on its row number."""
         for batch in self.texts.in_order():
             draws = np.zeros((*batch.ids.shape, 3))
             for place, row in enumerate(batch.rows):

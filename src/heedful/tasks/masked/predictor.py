@@ -36,7 +36,7 @@ class Guess(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class MaskedLanguageModelSettings(Config):
-    """`mask` is the token that stands for a gap in a text, by its name."""
+    """`mask` is the mask token that marks a gap in a text."""
 
     title: ClassVar[str] = "masked words"
 
@@ -44,7 +44,7 @@ class MaskedLanguageModelSettings(Config):
 
 
 class MaskedLanguageModel(TextEncoderPredictor[str]):
-    """What `heedful.load` gives for a bundle of masked words. An empty text has no gap, and no other may lack one."""
+    """The predictor of masked words. Only an empty text may have no gap."""
 
     task: ClassVar[str] = "masked"
     head: ClassVar[str] = "words"
@@ -52,16 +52,16 @@ class MaskedLanguageModel(TextEncoderPredictor[str]):
     settings_class: ClassVar[type[Config]] = MaskedLanguageModelSettings
 
     def predict(self, texts: Sequence[Text]) -> list[str]:
-        """Each text with its gaps filled by what is likeliest in each, whatever the others are."""
+        """Return each text with the most likely token in each gap, independently of the other gaps."""
         return [self.filled(text, gaps) for text, gaps in zip(texts, self.guesses(texts, 1), strict=True)]
 
     def guesses(self, texts: Sequence[Text], count: int = 5) -> list[list[list[Guess]]]:
-        """For each text and each of its gaps, the `count` likeliest tokens, with the space that separates them."""
+        """Return the `count` most likely tokens for each gap of each text, with the space before them."""
         outputs = self.outputs(texts)
-        return [self._guessed(self.prepared(text), found, count) for text, found in zip(texts, outputs, strict=True)]
+        return [self._guessed(self.prepared(text), logits, count) for text, logits in zip(texts, outputs, strict=True)]
 
     def filled(self, text: Text, gaps: Sequence[Sequence[Guess]]) -> str:
-        """The text with the first guess in each gap; one that goes on with a word stands right behind it."""
+        """Return the text with the first guess in each gap; a guess that continues a word follows without a space."""
         done, *parts = str(text).split(self.settings.mask)
         for (best, *_), part in zip(gaps, parts, strict=True):
             goes_on = done.strip() and not best.text[0].isspace()
@@ -69,7 +69,7 @@ class MaskedLanguageModel(TextEncoderPredictor[str]):
         return done
 
     def prepared(self, text: Any) -> EncodedText:
-        """A text with gaps that can be filled in it."""
+        """Return the token ids of a text; DataError if it has no gap, or one that the tokenizer does not recognize."""
         mask = self.settings.mask
         if isinstance(text, tuple):
             raise DataError("gaps are filled in one text, not in two")
@@ -77,11 +77,11 @@ class MaskedLanguageModel(TextEncoderPredictor[str]):
         if text.strip() and mask not in text:
             raise DataError(f"it has no gap; write {mask} where a word is missing")
         if text.count(mask) != len(self._gaps(row)):
-            raise DataError(f"its tokeniser does not read every {mask} in it as a gap; put spaces around them")
+            raise DataError(f"the tokenizer does not read every {mask} in it as a gap; put spaces around them")
         return row
 
     def select(self, text: EncodedText, output: Tensor) -> Tensor:
-        """Of the gaps alone: a vocabulary of logits for every token would take gigabytes."""
+        """Return the logits of the gaps alone: those of every token would take gigabytes."""
         return output[self._gaps(text)]
 
     def _guessed(self, text: EncodedText, logits: Tensor, count: int) -> list[list[Guess]]:
@@ -98,7 +98,7 @@ class MaskedLanguageModel(TextEncoderPredictor[str]):
         return [place for place, index in enumerate(text.ids) if index == mask]
 
     def run_inspected(self, item: Any) -> InspectedText:
-        """What may stand in the gaps. A text without one is read all the same: what looks at what can be seen."""
+        """Return the most likely tokens for the gaps; a text without gaps is inspected without an answer."""
         mask = self.settings.mask
         if not isinstance(item, str) or mask not in item:
             for sign in SIGNS:

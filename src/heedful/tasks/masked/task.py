@@ -55,7 +55,7 @@ class MaskedTextConfig(TextConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class MaskedConfig(TextEncoderConfig):
-    """With which texts, pieces, gaps, model and training; from scratch, or going on from a `base`."""
+    """The settings of a run, from scratch or continuing from a `base`."""
 
     head: ClassVar[str] = "words"
     from_scratch: ClassVar[TrainingConfig] = FROM_SCRATCH
@@ -97,7 +97,7 @@ class MaskedTask(TextEncoderTask[MaskedConfig, PlainText, TextMetadata, MaskedBa
         return encoded(examples, tokenizer, config.limit)
 
     def setup(self) -> None:
-        """The score to monitor is the loss over all validation texts, with the same gaps always."""
+        """Monitor the loss over all validation texts, which always have the same masks."""
         training, data = self.config.training, self.data
         self.monitor = Monitor("loss", higher_is_better=False)
         self.masking = Masking(self.config.masking, data.tokenizer)
@@ -110,9 +110,8 @@ class MaskedTask(TextEncoderTask[MaskedConfig, PlainText, TextMetadata, MaskedBa
         return MaskedLanguageModel(self.model_config(), module, settings, tokenizer)
 
     def loss(self, module: nn.Module, batch: MaskedBatch) -> Loss:
-        """Sums over the tokens to be guessed."""
         smoothing = self.config.training.label_smoothing
-        return cross_entropy(_forward(module, batch), batch.targets, batch.counted, smoothing=smoothing)
+        return cross_entropy(_forward(module, batch), batch.targets, batch.is_real, smoothing=smoothing)
 
     def validate(self, module: nn.Module) -> dict[str, float]:
         """Return the loss per token, perplexity, and the percentage of tokens that are predicted right."""
@@ -136,7 +135,6 @@ class MaskedTask(TextEncoderTask[MaskedConfig, PlainText, TextMetadata, MaskedBa
         return "masked words"
 
     def card_notes(self, predictor: MaskedLanguageModel, metrics: Mapping[str, Any]) -> list[str]:
-        """What was measured, and what it is good for."""
         return [
             f"Of these texts, {metrics['validation']['masked']:,} tokens were to be guessed, the same ones every time.",
             f"A gap is written {predictor.settings.mask}. A classifier begins with these weights: "
@@ -157,24 +155,24 @@ class MaskedTask(TextEncoderTask[MaskedConfig, PlainText, TextMetadata, MaskedBa
             return {"n": len(store), "masked": n, "scores": _to_dict(scores)}
 
     def _by_frequency(self) -> tuple[float, float]:
-        """Each token's share of the training words, one added to every count."""
-        train, words = self.data.train, self.masking.is_word
-        counts = words.astype(np.int64)
+        """Return loss and accuracy of predicting from token frequencies in training, with add-one smoothing."""
+        train, is_word = self.data.train, self.masking.is_word
+        counts = is_word.astype(np.int64)
         for start in range(0, len(train.flat), CHUNK):
-            counts += np.bincount(train.flat[start : start + CHUNK], minlength=len(words)) * words
+            counts += np.bincount(train.flat[start : start + CHUNK], minlength=len(is_word)) * is_word
         total, commonest, loss, right, n = int(counts.sum()), int(counts.argmax()), 0.0, 0, 0
         for batch in self.validation.fixed():
-            targets = batch.targets[batch.counted].numpy()
+            targets = batch.targets[batch.is_real].numpy()
             loss -= float(np.log(counts[targets] / total).sum())
             right, n = right + int((targets == commonest).sum()), n + len(targets)
         return loss / n, 100.0 * right / n
 
 
 def encoded(texts: Iterable[PlainText], tokenizer: PublishedTokenizer, limit: int) -> Iterator[Encoded]:
-    """Nothing is lost: a text that is too long becomes several rows."""
-    for one in texts:
-        for ids in chunks(tokenizer, tokenizer.encode(one.text), limit):
-            yield ids, (), (one.file, one.line)
+    """Yield token ids; a text that is too long becomes several rows, so nothing is lost."""
+    for text in texts:
+        for ids in chunks(tokenizer, tokenizer.encode(text.text), limit):
+            yield ids, (), (text.file, text.line)
 
 
 @torch.inference_mode()
@@ -185,9 +183,9 @@ def score(module: nn.Module, loader: MaskedLoader) -> tuple[dict[str, Score], in
     for batch in loader.fixed():
         batch = batch.to(device)
         logits = _forward(module, batch)
-        sums = cross_entropy(logits, batch.targets, batch.counted)
+        sums = cross_entropy(logits, batch.targets, batch.is_real)
         plain, count = plain + sums.plain, count + sums.n
-        right = right + ((logits.argmax(dim=-1) == batch.targets) & batch.counted).sum()
+        right = right + ((logits.argmax(dim=-1) == batch.targets) & batch.is_real).sum()
     n = int(count)
     loss, accuracy = float(plain) / n, 100.0 * float(right) / n
     scores = {
@@ -203,7 +201,7 @@ def _to_dict(scores: Mapping[str, Score]) -> dict[str, Any]:
 
 
 def _forward(module: nn.Module, batch: MaskedBatch) -> Tensor:
-    """Logits (P, V), of the tokens to be guessed alone."""
+    """Return the logits (P, V) of the masked tokens alone."""
     keep = padding(batch.keep, lengths=batch.lengths, at_the_end=True)
     logits: Tensor = module(batch.ids, keep, places=batch.places)
     return logits

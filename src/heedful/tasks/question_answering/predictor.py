@@ -38,8 +38,8 @@ class QuestionAnswererSettings(Config):
     """How contexts are read and which spans may be answers.
 
     A context that is longer than `max_tokens` together with its question is read in windows that share `stride` tokens.
-    An answer has at most `max_answer_tokens`. Where `can_refuse`, a question may have no answer: that is said where the
-    score of no answer is more than the best span's score plus `no_answer_threshold`.
+    An answer has at most `max_answer_tokens`. With `can_refuse`, a question may have no answer: the predictor refuses
+    if the score of no answer is above the best span's score plus `no_answer_threshold`.
     """
 
     title: ClassVar[str] = "question answering"
@@ -56,9 +56,9 @@ class QuestionAnswererSettings(Config):
 
 
 class SpanScores(NamedTuple):
-    """Every span of a context that may be an answer, once, and what it is worth; and what no answer is worth.
+    """The scores of all spans of a context that may be an answer, each span once, and the score of no answer.
 
-    The scores are sums of two logits, so their differences mean the same in every window.
+    A score is the sum of two logits, so differences of scores are comparable between windows.
     """
 
     starts: NDArray[np.int64]  # (S,) characters
@@ -68,12 +68,12 @@ class SpanScores(NamedTuple):
 
     @property
     def margin(self) -> float:
-        """By how much no answer is better than the best span."""
+        """The score of no answer less that of the best span."""
         return self.no_answer - float(self.scores.max(initial=-np.inf))
 
 
 class QuestionAnswerer(WindowPredictor[ExtractedAnswer]):
-    """What `heedful.load` gives for a bundle of question answering; an item is a pair (question, context)."""
+    """The predictor of question answering; an item is a pair (question, context)."""
 
     task: ClassVar[str] = "question-answering"
     output_kind: ClassVar[OutputKind] = "answer"
@@ -83,17 +83,16 @@ class QuestionAnswerer(WindowPredictor[ExtractedAnswer]):
 
     @property
     def takes_pairs(self) -> bool:
-        """Always: a question and its context."""
         return True
 
     def predict(self, items: Sequence[Text]) -> list[ExtractedAnswer]:
-        """The best answer to each question, in order; "" where the context does not answer it."""
+        """Return the best answer to each question, in order; "" if the context does not answer it."""
         return [best for best, *_ in self.candidates(items, 1)]
 
     def candidates(self, items: Sequence[Text], count: int = 5) -> list[list[ExtractedAnswer]]:
-        """For each (question, context) the `count` likeliest answers, the best first.
+        """Return the `count` most likely answers to each (question, context), the best first.
 
-        Probabilities are over all spans of the context, and no answer where the model can refuse.
+        Probabilities are over all spans of the context, and over no answer if the model can refuse.
         """
         contexts = [str(item[1]) if isinstance(item, tuple | list) and len(item) == 2 else "" for item in items]
         return [
@@ -102,7 +101,7 @@ class QuestionAnswerer(WindowPredictor[ExtractedAnswer]):
         ]
 
     def ranked(self, context: str, spans: SpanScores, count: int) -> list[ExtractedAnswer]:
-        """The best spans as answers; no answer is one of them where the model can refuse."""
+        """Return the best spans as answers; no answer is one of them if the model can refuse."""
         refuses = self.settings.can_refuse
         scores = np.append(spans.scores, spans.no_answer if refuses else -np.inf)
         largest = scores.max()
@@ -190,9 +189,9 @@ def score_spans(
 
 
 def character_bounds(context: str, window: EncodedWindow) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(T,) twice: the first character of each token of the context, and the one after its last; −1 for other tokens.
+    """Return the first character of each token and the one after its last, (T,) each; −1 outside the context.
 
-    Spaces at the ends of a token belong to no answer.
+    Spaces at the ends of a token are not part of an answer.
     """
     bounds = np.full((len(window.ids), 2), -1, dtype=np.int64)
     for place, span in enumerate(window.offsets):

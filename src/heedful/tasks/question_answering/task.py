@@ -86,7 +86,7 @@ class QuestionMetadata(TextMetadata):
 
 
 class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample, QuestionMetadata]):
-    """Which span of a context answers a question."""
+    """Extractive question answering: which span of a context answers a question."""
 
     name: ClassVar[str] = QuestionAnswerer.task
     predictor_class: ClassVar[type[Any]] = QuestionAnswerer
@@ -191,12 +191,13 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample,
 
     def final_evaluation(self, predictor: QuestionAnswerer) -> dict[str, Any]:
         """Score all validation questions, after choosing the threshold if questions may have no answer."""
-        pairs = in_chunks([(one.question, one.context) for one in self.examples], CHUNK)
-        spans = [scores for chunk in pairs for scores in predictor.span_scores(chunk)]
+        chunks = in_chunks([(example.question, example.context) for example in self.examples], CHUNK)
+        spans = [scores for chunk in chunks for scores in predictor.span_scores(chunk)]
         if predictor.settings.can_refuse:
             threshold = best_threshold(self.examples, spans)
             predictor.settings = predictor.settings.changed(no_answer_threshold=threshold)
-        answers = [predictor.ranked(one.context, own, 1)[0] for one, own in zip(self.examples, spans, strict=True)]
+        pairs = zip(self.examples, spans, strict=True)
+        answers = [predictor.ranked(example.context, scored, 1)[0] for example, scored in pairs]
         scores = answer_scores([answer["answer"] for answer in answers], self.references)
         similar = [similar_sentence(example) for example in self.examples]
         baseline = answer_scores(similar, self.references)["f1"].value
@@ -227,13 +228,13 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample,
         if not examples:
             raise DataError("there is no question to evaluate on")
         scores = answer_scores(_answers(predictor, examples), [_references(example) for example in examples])
-        verdict = left_out(report).get("verdict", [])
+        notes = left_out(report).get("verdict", [])
         if not predictor.settings.can_refuse and not all(example.answers for example in examples):
-            verdict.append("some questions have no answer, and this model has not learned to refuse")
+            notes.append("some questions have no answer, and this model has not learned to refuse")
         return {
             "n": len(examples),
             "scores": {name: score.to_dict() for name, score in scores.items()},
-            **({"verdict": verdict} if verdict else {}),
+            **({"verdict": notes} if notes else {}),
         }
 
     def title(self, predictor: QuestionAnswerer) -> str:
@@ -241,7 +242,7 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample,
         return f"answers to questions, found in a text{refuses}"
 
     def card_notes(self, predictor: QuestionAnswerer, metrics: Mapping[str, Any]) -> list[str]:
-        """How to ask, and what long contexts and questions without an answer mean."""
+        """Explain how to ask, how long contexts are read, and what an empty answer means."""
         settings = predictor.settings
         notes = [
             "An item is a question and its context: `predict([(question, context)])`. The answer is a span of the "
@@ -262,22 +263,22 @@ def _references(example: QuestionExample) -> list[str]:
 
 
 def _answers(predictor: QuestionAnswerer, examples: Iterable[QuestionExample]) -> list[str]:
-    pairs = in_chunks(((one.question, one.context) for one in examples), CHUNK)
+    pairs = in_chunks(((example.question, example.context) for example in examples), CHUNK)
     return [answer["answer"] for chunk in pairs for answer in predictor.predict(chunk)]
 
 
 def best_threshold(questions: Sequence[QuestionExample], spans: Sequence[SpanScores]) -> float:
-    """The `no_answer_threshold` with the best F1 on these questions.
+    """Return the `no_answer_threshold` with the best F1 on these questions.
 
-    A question is refused where its margin is more than the threshold, so only thresholds between two margins differ.
+    A question is refused if its margin is above the threshold, so only thresholds between two margins differ.
     """
     gains = []  # in F1, of refusing each question
-    for example, own in zip(questions, spans, strict=True):
+    for example, scores in zip(questions, spans, strict=True):
         references = _references(example)
-        best = own.scores.argmax() if len(own.scores) else None
-        answer = "" if best is None else example.context[own.starts[best] : own.ends[best]]
+        best = scores.scores.argmax() if len(scores.scores) else None
+        answer = "" if best is None else example.context[scores.starts[best] : scores.ends[best]]
         gains.append(token_f1("", references) - token_f1(answer, references))
-    margins = np.array([own.margin for own in spans])
+    margins = np.array([scores.margin for scores in spans])
     order = np.argsort(-margins)
     n_refused = int(np.concatenate([[0.0], np.cumsum(np.array(gains)[order])]).argmax())
     ordered = np.concatenate([[margins.max() + 2.0], margins[order], [margins.min() - 2.0]])
@@ -285,14 +286,14 @@ def best_threshold(questions: Sequence[QuestionExample], spans: Sequence[SpanSco
 
 
 def similar_sentence(example: QuestionExample) -> str:
-    """The sentence of the context that shares the most words with the question: what an answer is compared with."""
-    words = set(answer_tokens(example.question))
+    """Return the sentence of the context that shares the most words with the question, as a baseline."""
+    question_words = set(answer_tokens(example.question))
     sentences = [part for part in SENTENCE_END.split(example.context) if part.strip()]
-    return max(sentences, key=lambda sentence: len(words.intersection(answer_tokens(sentence))))
+    return max(sentences, key=lambda sentence: len(question_words.intersection(answer_tokens(sentence))))
 
 
 def _token_span(answer: AnswerSpan, first: NDArray[np.int64], last: NDArray[np.int64]) -> tuple[int, int]:
-    """The first and last token of a window that cover an answer; the first token of all where one is not there."""
+    """Return the first and last token of a window that cover an answer; (0, 0) if it is not in the window."""
     start = np.nonzero((first >= 0) & (first <= answer.start) & (answer.start < last))[0]
     end = np.nonzero((first >= 0) & (first < answer.end) & (answer.end <= last))[0]
     return (int(start[0]), int(end[-1])) if len(start) and len(end) else (0, 0)

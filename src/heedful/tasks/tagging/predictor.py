@@ -71,7 +71,7 @@ class TaggerSettings(Config):
 
 
 class Tagger(WindowPredictor[list[TaggedSpan]]):
-    """What `heedful.load` gives for a bundle of tagging; an item is a text, or a list of its words."""
+    """The predictor of tagging; an item is a text, or a list of its words."""
 
     task: ClassVar[str] = "tagging"
     output_kind: ClassVar[OutputKind] = "spans"
@@ -79,33 +79,33 @@ class Tagger(WindowPredictor[list[TaggedSpan]]):
     settings_class: ClassVar[type[Config]] = TaggerSettings
 
     def predict(self, items: Sequence[Text | Sequence[str]]) -> list[list[TaggedSpan]]:
-        """The entities of each text, in order; where the tags mark none (NOUN, VERB …), every word with its tag.
+        """Return the entities of each text, in order; if the tags mark none (NOUN, VERB …), every word with its tag.
 
         An entity's probability is the mean of its words'.
         """
         marks = marks_entities(self.settings.labels)
         results = []
-        for words in self.tag_words(items):
+        for tagged in self.tag_words(items):
             spans = (
-                entity_spans(words.tags)
+                entity_spans(tagged.tags)
                 if marks
-                else [EntitySpan(tag, place, place + 1) for place, tag in enumerate(words.tags)]
+                else [EntitySpan(tag, place, place + 1) for place, tag in enumerate(tagged.tags)]
             )
-            results.append([_tagged_span(words, span) for span in spans])
+            results.append([_tagged_span(tagged, span) for span in spans])
         return results
 
     def tag_words(self, items: Sequence[Text | Sequence[str]]) -> list[WordTags]:
         """Return the words of each text with their tags and probabilities."""
         results = []
         for item, (windows, outputs) in zip(items, self.run_windows(items), strict=True):
-            text, spans = self.words(item)
+            text, spans = self.split_words(item)
             shares = word_probabilities(spans, windows, outputs)
             labels = [self.settings.labels[tag] for tag in shares.argmax(axis=1)]
             tags = continue_within_tokens(labels, spans, windows)
             results.append(WordTags(text, tuple(spans), tags, shares.max(axis=1, initial=0.0).tolist()))
         return results
 
-    def words(self, item: Any) -> tuple[str, Spans]:
+    def split_words(self, item: Any) -> tuple[str, Spans]:
         """Return an item as a text, and the characters of each of its words."""
         if isinstance(item, list | tuple):
             return lay_out([plain(word) for word in item])
@@ -116,7 +116,7 @@ class Tagger(WindowPredictor[list[TaggedSpan]]):
 
     def windows(self, item: Any) -> list[EncodedWindow]:
         """Return a text as the module reads it; DataError if it has no words."""
-        text, spans = self.words(item)
+        text, spans = self.split_words(item)
         if not spans:
             raise DataError("it is empty, so there is no word to tag")
         stride = min(self.settings.stride, self.limit // 2)
@@ -137,7 +137,7 @@ class Tagger(WindowPredictor[list[TaggedSpan]]):
 
 
 def first_tokens(spans: Spans, window: EncodedWindow) -> list[int | None]:
-    """(W,): for each word the first token of a window that covers its first character; None if none does."""
+    """Return (W,): the first token of a window that covers each word's first character; None if there is none."""
     covering: dict[int, int] = {}
     for place, span in enumerate(window.offsets):
         for character in range(*span) if span is not None else ():
@@ -148,9 +148,10 @@ def first_tokens(spans: Spans, window: EncodedWindow) -> list[int | None]:
 def word_probabilities(
     spans: Spans, windows: Sequence[EncodedWindow], outputs: Sequence[Tensor]
 ) -> NDArray[np.float64]:
-    """(W, C): the tags' probabilities at each word's first token, from the window that shows most around it.
+    """Return (W, C): the tags' probabilities at each word's first token.
 
-    A word that no token covers, such as a space, has the probabilities of the word before it.
+    Of several windows, the one with the most context around the word counts. A word that no token covers, such as a
+    space, has the probabilities of the word before it.
     """
     shares = np.zeros((len(spans), outputs[0].shape[-1]))
     around = np.full(len(spans), -1)
@@ -166,7 +167,7 @@ def word_probabilities(
 
 
 def continue_within_tokens(tags: Sequence[str], spans: Spans, windows: Sequence[EncodedWindow]) -> list[str]:
-    """Where one token covers several words, the entity that begins with the first goes on with the others."""
+    """Continue the entity of the first word over the other words that the same token covers."""
     first = first_tokens(spans, windows[0])
     return [
         f"I-{tag[2:]}" if tag.startswith("B-") and place is not None and place == before else tag
@@ -174,8 +175,8 @@ def continue_within_tokens(tags: Sequence[str], spans: Spans, windows: Sequence[
     ]
 
 
-def _tagged_span(words: WordTags, span: EntitySpan) -> TaggedSpan:
+def _tagged_span(tagged: WordTags, span: EntitySpan) -> TaggedSpan:
     label, first, stop = span
-    start, end = words.spans[first][0], words.spans[stop - 1][1]
-    probability = float(np.mean(words.probabilities[first:stop]))
-    return TaggedSpan(text=words.text[start:end], label=label, start=start, end=end, probability=probability)
+    start, end = tagged.spans[first][0], tagged.spans[stop - 1][1]
+    probability = float(np.mean(tagged.probabilities[first:stop]))
+    return TaggedSpan(text=tagged.text[start:end], label=label, start=start, end=end, probability=probability)

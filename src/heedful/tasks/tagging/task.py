@@ -35,7 +35,7 @@ OUTSIDE = "O"
 
 @dataclass(frozen=True, kw_only=True)
 class TaggedTextConfig(WindowedTextConfig):
-    """Neighboring windows of a long sentence share `stride` tokens."""
+    """How long sentences are read: neighboring windows share `stride` tokens."""
 
     stride: int = STRIDE
 
@@ -62,7 +62,7 @@ class TagMetadata(TextMetadata):
 
 
 class TaggingTask(WindowTask[TaggingConfig, TaggedSentence, TagMetadata]):
-    """Which tag every word of a sentence has."""
+    """Token classification: which tag each word of a sentence has."""
 
     name: ClassVar[str] = Tagger.task
     predictor_class: ClassVar[type[Any]] = Tagger
@@ -198,7 +198,6 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence, TagMetadata]):
         )
 
     def card_notes(self, predictor: Tagger, metrics: Mapping[str, Any]) -> list[str]:
-        """The scores of each label, and how long texts are read."""
         return [
             *class_table(metrics["validation"]["classes"], "label", "count"),
             "",
@@ -206,7 +205,7 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence, TagMetadata]):
         ]
 
     def _baseline(self) -> Score:
-        """The score of the tag that each token most often has in the training data."""
+        """Return the score of giving each token the tag it most often has in the training data."""
         counts: dict[int, Counter[int]] = {}
         for row in range(len(self.data.train)):
             for token, tag in zip(*self.data.train[row], strict=True):
@@ -227,7 +226,7 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence, TagMetadata]):
 def predict_tags(predictor: Tagger, sentences: Iterable[TaggedSentence]) -> list[list[str]]:
     """Return the predicted tag of every word."""
     chunks = in_chunks((sentence.words for sentence in sentences), CHUNK)
-    return [words.tags for chunk in chunks for words in predictor.tag_words(chunk)]
+    return [tagged.tags for chunk in chunks for tagged in predictor.tag_words(chunk)]
 
 
 def _evaluation(
@@ -245,7 +244,7 @@ def _evaluation(
 def tag_scores(
     predicted: Sequence[Sequence[str]], true: Sequence[Sequence[str]], labels: Sequence[str]
 ) -> tuple[dict[str, Score], list[ClassScore]]:
-    """Entity-level F1 where the tags mark entities, otherwise accuracy and macro F1 of the words' tags."""
+    """Return entity-level F1 if the tags mark entities, otherwise accuracy and macro F1 of the words' tags."""
     numbers = {
         label: number for number, label in enumerate(dict.fromkeys((*labels, *(t for tags in true for t in tags))))
     }
