@@ -229,9 +229,9 @@ def test_10_pre_norm_ends_with_its_norm_and_the_original_is_post_norm() -> None:
         model: Any = heedful.build(models.ORIGINAL | models.SMALL | order)
         layers = models.outputs_of([*model.encoder.layers, *model.decoder.layers])
         memory = model.encoder(3 * x)
-        assert models.normalized(memory)
-        assert models.normalized(model.decoder(3 * x, memory))
-        assert [models.normalized(layer) for layer in layers] == [expected] * 4
+        assert models.normalised(memory)
+        assert models.normalised(model.decoder(3 * x, memory))
+        assert [models.normalised(layer) for layer in layers] == [expected] * 4
 
 
 LONG: dict[str, Callable[[int], core.Mask]] = {

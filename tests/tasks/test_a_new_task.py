@@ -25,7 +25,7 @@ from heedful.tasks.text_encoder import Text, TextEncoderPredictor
 from heedful.tasks.text_encoder_task import TextEncoderConfig, TextEncoderTask, TextMetadata
 from heedful.training import Loss, Monitor, TrainingConfig, cross_entropy
 
-USUAL = TrainingConfig(steps=150, learning_rate=3e-3, warmup_steps=10, validate_every=50, label_smoothing=0.0)
+TRAINING = TrainingConfig(steps=150, learning_rate=3e-3, warmup_steps=10, validate_every=50, label_smoothing=0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +45,10 @@ class Vowels(TextEncoderPredictor[bool]):
 @dataclass(frozen=True, kw_only=True)
 class VowelConfig(TextEncoderConfig):
     head: ClassVar[str] = "classes"
-    from_scratch: ClassVar[TrainingConfig] = USUAL
-    fine_tuning: ClassVar[TrainingConfig] = USUAL
+    from_scratch: ClassVar[TrainingConfig] = TRAINING
+    fine_tuning: ClassVar[TrainingConfig] = TRAINING
 
-    training: TrainingConfig = field(default_factory=lambda: USUAL)
+    training: TrainingConfig = field(default_factory=lambda: TRAINING)
 
 
 class VowelTask(TextEncoderTask[VowelConfig, PlainText, TextMetadata, TextBatch]):
@@ -128,4 +128,4 @@ def test_a_task_in_one_file_is_trained_scored_and_loaded(tmp_path: Path) -> None
     assert resumed.predict(lines) == model.predict(lines)
     document = inspect(model, "akp")
     assert (document["kind"], document["question"], document["answer"]) == ("reading", "akp", None)
-    assert [one["stack"] for one in document["attentions"]] == ["encoder"]
+    assert [layer["stack"] for layer in document["attentions"]] == ["encoder"]

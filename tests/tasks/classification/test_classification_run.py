@@ -59,8 +59,8 @@ def test_what_was_judged_is_what_predict_says(run: Path) -> None:
 
 def test_the_folder_tells_everything(run: Path) -> None:
     card = (run / "README.md").read_text()
-    for words in ("2 classes: neg, pos", "| accuracy | ", "accuracy of always", "| neg | 30 |", "32 tokens"):
-        assert words in card
+    for expected in ("2 classes: neg, pos", "| accuracy | ", "accuracy of always", "| neg | 30 |", "32 tokens"):
+        assert expected in card
     assert heedful.load(run, "classification").settings.labels == ("neg", "pos")
     assert (run / "report.html").stat().st_size > 1000
 
@@ -68,10 +68,10 @@ def test_the_folder_tells_everything(run: Path) -> None:
 def test_none_one_and_ten_thousand_rows(run: Path) -> None:
     model = heedful.load(run, "classification")
     assert model.predict([]) == []
-    (alone,) = model.predict(["the film was great"])
+    (single,) = model.predict(["the film was great"])
     many = model.predict(["the film was great", "a sad dog"] * 5000)
     assert len(many) == 10_000
-    assert all(answer["pos"] == pytest.approx(alone["pos"], abs=1e-5) for answer in many[::2])
+    assert all(answer["pos"] == pytest.approx(single["pos"], abs=1e-5) for answer in many[::2])
 
 
 def test_a_long_text_is_cut_where_training_cut_it_with_a_warning(run: Path) -> None:
@@ -196,12 +196,12 @@ def test_the_loss_is_the_mean_of_minus_log_probabilities(run: Path) -> None:
 def test_a_set_of_its_own_is_scored_as_a_user_would_ask(run: Path, tmp_path: Path) -> None:
     model, rows = heedful.load(run, "classification"), reviews(120, seed=5)
     file = write_tsv(tmp_path / "test.tsv", [*rows, ("", "pos")])
-    found = ClassificationTask().evaluate(model, Files((file,)))
+    evaluation = ClassificationTask().evaluate(model, Files((file,)))
     named = [next(iter(answer)) for answer in model.predict([text for text, _ in rows])]
     right = sum(name == label for name, (_, label) in zip(named, rows, strict=True))
-    assert found["n"] == 120
-    assert found["scores"]["accuracy"]["value"] == pytest.approx(100 * right / 120)
-    assert found["verdict"] == [f"left out: empty text: 1 ({file}:122)"]
+    assert evaluation["n"] == 120
+    assert evaluation["scores"]["accuracy"]["value"] == pytest.approx(100 * right / 120)
+    assert evaluation["verdict"] == [f"left out: empty text: 1 ({file}:122)"]
     write_tsv(tmp_path / "test.tsv", [*rows, ("strange", "neutral")])
     with pytest.raises(heedful.errors.DataError, match=r"test\.tsv:122: the label 'neutral' does not occur"):
         ClassificationTask().evaluate(model, Files((file,)))
@@ -212,10 +212,10 @@ def test_a_set_of_its_own_is_scored_as_a_user_would_ask(run: Path, tmp_path: Pat
 
 def test_the_page_shows_confusion_samples_and_attention(run: Path) -> None:
     model, metrics = heedful.load(run, "classification"), read_mapping(run / "metrics.json")
-    shown = ClassificationTask().report_sections(model, metrics, run)
-    assert shown["confusion"].counts == metrics["validation"]["confusion"]
-    assert len(shown["samples"]) == 60
-    for seen in shown["attention"]:
+    sections = ClassificationTask().report_sections(model, metrics, run)
+    assert sections["confusion"].counts == metrics["validation"]["confusion"]
+    assert len(sections["samples"]) == 60
+    for seen in sections["attention"]:
         weights = np.array(seen.weights)  # (H, T, T)
         assert weights.shape == (2, len(seen.target), len(seen.source))
         np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-5)

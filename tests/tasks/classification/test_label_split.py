@@ -17,11 +17,11 @@ from heedful.tasks.text_encoder_task import TextData, TextMetadata
 def test_of_every_class_its_share_and_never_a_text_with_two_labels(tmp_path: Path) -> None:
     both = [(f"both {number}", label) for label in ("neg", "pos") for number in range(20)]
     rows = [(f"{label} {number}", label) for label, n in (("neg", 100), ("pos", 50)) for number in range(n)]
-    found, readings = ClassificationTask().split(
+    split, readings = ClassificationTask().split(
         small_config(), Files((write_tsv(tmp_path / "a.tsv", [*both, *rows]),))
     )
-    assert Counter(one.label for one in found.valid()) == {"neg": 10, "pos": 5}
-    assert not any(one.text.startswith("both") for one in found.valid())
+    assert Counter(example.label for example in split.valid()) == {"neg": 10, "pos": 5}
+    assert not any(example.text.startswith("both") for example in split.valid())
     assert readings.held_out == 15
 
 
@@ -58,14 +58,14 @@ def test_a_label_that_training_does_not_have_is_named_with_its_line(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("rows", "words"),
+    ("rows", "message"),
     [
         ([(f"text {number}", "only") for number in range(50)], "only the class 'only'"),
         (reviews(4), "too few to hold some out"),
     ],
 )
-def test_too_little_is_said(rows: list[tuple[str, str]], words: str, tmp_path: Path) -> None:
-    with pytest.raises(TooLittleDataError, match=words):
+def test_too_little_is_said(rows: list[tuple[str, str]], message: str, tmp_path: Path) -> None:
+    with pytest.raises(TooLittleDataError, match=message):
         ClassificationTask().prepare(small_config(), Files((write_tsv(tmp_path / "a.tsv", rows),)), tmp_path / "data")
 
 

@@ -47,12 +47,12 @@ def test_a_line_is_split_at_its_tab(run: Path, tmp_path: Path) -> None:
     (tmp_path / "in.tsv").write_text("dog 3\tgreat town\ngreat town\tdog 3\n")
     done = shell("predict", run, tmp_path / "in.tsv", "--json", "--device", "cpu")
     assert done.code == 0, done.err
-    found = [json.loads(row)["probabilities"] for row in done.out.splitlines()]
+    probabilities = [json.loads(row)["probabilities"] for row in done.out.splitlines()]
     wanted = heedful.load(run, "classification", device="cpu").predict(
         [("dog 3", "great town"), ("great town", "dog 3")]
     )
-    assert [next(iter(shares)) for shares in found] == ["0", "1"]
-    for mine, other in zip(found, wanted, strict=True):
+    assert [next(iter(shares)) for shares in probabilities] == ["0", "1"]
+    for mine, other in zip(probabilities, wanted, strict=True):
         assert mine == pytest.approx(other, abs=1e-6)
 
 
@@ -61,11 +61,13 @@ def test_a_line_without_its_tab_is_refused_in_words(run: Path, tmp_path: Path) -
     done = shell("predict", run, tmp_path / "in.tsv", "--device", "cpu")
     assert done.code == 1
     assert done.out == "\n0\n\n"
-    said = " ".join(done.err.split())
-    assert "in.tsv:1: this model reads two texts with a tab between them: FIRST<TAB>SECOND; the line has no tab" in said
-    assert "in.tsv:3: this model reads two texts" in said
-    assert "the line has 2 tabs" in said
-    assert "2 of 3 lines were refused" in said
+    message = " ".join(done.err.split())
+    assert (
+        "in.tsv:1: this model reads two texts with a tab between them: FIRST<TAB>SECOND; the line has no tab" in message
+    )
+    assert "in.tsv:3: this model reads two texts" in message
+    assert "the line has 2 tabs" in message
+    assert "2 of 3 lines were refused" in message
 
 
 def test_one_text_and_two_are_not_taken_for_each_other(run: Path, tmp_path: Path) -> None:
@@ -86,9 +88,9 @@ def test_a_bundle_that_does_not_say_takes_both(run: Path, tmp_path: Path) -> Non
     model = heedful.load(run, "classification")
     model.save(tmp_path)
     (bundle,) = [path for path in tmp_path.iterdir() if '"texts": 2' in path.read_text(errors="replace")]
-    said = json.loads(bundle.read_text())
-    del said["settings"]["texts"]
-    bundle.write_text(json.dumps(said))
+    values = json.loads(bundle.read_text())
+    del values["settings"]["texts"]
+    bundle.write_text(json.dumps(values))
     assert len(heedful.load(tmp_path, "classification").predict([("dog 3", "great town"), "dog 3"])) == 2
 
 
@@ -100,10 +102,10 @@ def test_samples_and_drawings_keep_the_two_apart(run: Path) -> None:
         label, share = next(iter(answer.items()))
         assert label == sample["output"]
         assert share == pytest.approx(sample["score"] / 100, abs=1e-5)
-    shown = ClassificationTask().report_sections(model, metrics, run)
-    assert shown["samples"][0].source == f"{metrics['samples'][0]['source']} | {metrics['samples'][0]['second']}"
-    assert len(shown["attention"]) == 2
-    for drawn in shown["attention"]:
+    sections = ClassificationTask().report_sections(model, metrics, run)
+    assert sections["samples"][0].source == f"{metrics['samples'][0]['source']} | {metrics['samples'][0]['second']}"
+    assert len(sections["attention"]) == 2
+    for drawn in sections["attention"]:
         first, second = drawn.title.split(" | ")
         ids = model.tokenizer.encode_pair(first, second)[0]
         assert drawn.source == [model.tokenizer.token_of(index) for index in ids]
@@ -115,8 +117,8 @@ def test_data_of_both_kinds_makes_a_model_that_takes_both(tmp_path: Path) -> Non
     model = train(ClassificationTask(), small_config({"steps": 1}), Files(files), tmp_path / "run")
     assert model.settings.texts is None
     file = write_tsv(tmp_path / "c.tsv", reviews(60))
-    alone = train(ClassificationTask(), small_config({"steps": 1}), Files((file,)), tmp_path / "alone")
-    assert alone.settings.texts == 1
+    single = train(ClassificationTask(), small_config({"steps": 1}), Files((file,)), tmp_path / "alone")
+    assert single.settings.texts == 1
 
 
 def test_a_tokeniser_that_numbers_both_texts_alike(run: Path, tmp_path: Path) -> None:
@@ -132,9 +134,12 @@ def test_a_tokeniser_that_numbers_both_texts_alike(run: Path, tmp_path: Path) ->
     rows = list(ClassificationTask().encode(small_config(), examples, tokenizer, metadata, TextReport()))
     stores = [TokenStore.write(tmp_path / name, rows, vocab_size=1000) for name in ("train", "valid")]
     data: TextData[TextMetadata] = TrainingData(tmp_path, stores[0], stores[1], tokenizer, metadata)
-    for row, one in enumerate(examples):
+    for row, example in enumerate(examples):
         ids, (_, second) = stores[0][row]
-        assert [tokenizer.decode(part.tolist()) for part in (ids[:second], ids[second:])] == [one.text, one.second]
+        assert [tokenizer.decode(part.tolist()) for part in (ids[:second], ids[second:])] == [
+            example.text,
+            example.second,
+        ]
     module = heedful.load(run, "classification").module
     bound = ClassificationTask().bind(small_config(), data, module)
     assert bound.texts_per_example == 2

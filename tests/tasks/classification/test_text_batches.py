@@ -111,14 +111,14 @@ def test_parts_lose_nothing(kind: str) -> None:
     n_around = len(tokenizer.encode(""))
     for text in PAGE:
         ids = tokenizer.encode(text)
-        found = list(chunks(tokenizer, ids, 9))
-        assert max(map(len, found)) <= 9
-        assert max(map(len, found)) - min(map(len, found)) <= 1
-        assert len(found) == -(-(len(ids) - n_around) // (9 - n_around))
-        before, after = AROUND[kind]
-        inner = [index for part in found for index in part[before : len(part) - after]]
-        assert [*ids[:before], *inner, *ids[len(ids) - after :]] == ids
-        assert {(*part[:before], *part[len(part) - after :]) for part in found} == {tuple(tokenizer.encode(""))}
+        windows = list(chunks(tokenizer, ids, 9))
+        assert max(map(len, windows)) <= 9
+        assert max(map(len, windows)) - min(map(len, windows)) <= 1
+        assert len(windows) == -(-(len(ids) - n_around) // (9 - n_around))
+        prefix, suffix = AROUND[kind]
+        inner = [index for part in windows for index in part[prefix : len(part) - suffix]]
+        assert [*ids[:prefix], *inner, *ids[len(ids) - suffix :]] == ids
+        assert {(*part[:prefix], *part[len(part) - suffix :]) for part in windows} == {tuple(tokenizer.encode(""))}
         assert list(chunks(tokenizer, ids, len(ids))) == [ids]
 
 

@@ -35,12 +35,12 @@ def index_of(model: Any, text: str, path: Path) -> Index:
 
 def test_scores_are_cosines_the_largest_first(model: Any, tmp_path: Path) -> None:
     index = index_of(model, "\n".join(PAGE), tmp_path / "a.txt")
-    found = index.search("고양이가 물을 마셔요.", 5)
+    matches = index.search("고양이가 물을 마셔요.", 5)
     vectors = np.array(model.predict([*PAGE, "고양이가 물을 마셔요."]))
     cosines = vectors[:-1] @ vectors[-1] / np.linalg.norm(vectors[:-1], axis=1) / np.linalg.norm(vectors[-1])
-    assert [match.line - 1 for match in found] == np.argsort(-cosines).tolist()
-    assert [match.score for match in found] == pytest.approx(np.sort(cosines)[::-1].tolist(), abs=1e-5)
-    assert [match.text for match in found] == [PAGE[match.line - 1] for match in found]
+    assert [match.line - 1 for match in matches] == np.argsort(-cosines).tolist()
+    assert [match.score for match in matches] == pytest.approx(np.sort(cosines)[::-1].tolist(), abs=1e-5)
+    assert [match.text for match in matches] == [PAGE[match.line - 1] for match in matches]
 
 
 def test_vectors_of_other_lengths_give_the_same_cosines(model: Any, tmp_path: Path) -> None:
@@ -48,10 +48,10 @@ def test_vectors_of_other_lengths_give_the_same_cosines(model: Any, tmp_path: Pa
     settings = model.settings
     model.settings = settings.changed(normalized=False)
     try:
-        after = index_of(model, "\n".join(PAGE), tmp_path / "a.txt").search("a book", 3)
+        unnormalized = index_of(model, "\n".join(PAGE), tmp_path / "a.txt").search("a book", 3)
     finally:
         model.settings = settings
-    assert [match.line for match in after] == [match.line for match in before]
+    assert [match.line for match in unnormalized] == [match.line for match in before]
 
 
 def test_a_line_is_nearest_to_itself_and_twins_come_in_order(model: Any, tmp_path: Path) -> None:

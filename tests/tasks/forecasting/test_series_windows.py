@@ -34,9 +34,13 @@ NAN = float("nan")
 def test_the_months_of_the_usual_benchmark() -> None:
     """ETTh1 in months of 30 days: 12, 4, 4; 512 hours to 96. The counts are those that are published."""
     config, model = SeriesConfig(split=(8640, 2880, 2880)), PatchTSTConfig(context_length=512, horizon=96)
-    found = spans(config, model, 17_420)
-    assert {part: n for part, (_, n) in found.items()} == {"train": 8033, "valid": 2785, "test": 2785}
-    assert {part: first for part, (first, _) in found.items()} == {"train": 0, "valid": 8640 - 512, "test": 11520 - 512}
+    windows = spans(config, model, 17_420)
+    assert {part: n for part, (_, n) in windows.items()} == {"train": 8033, "valid": 2785, "test": 2785}
+    assert {part: first for part, (first, _) in windows.items()} == {
+        "train": 0,
+        "valid": 8640 - 512,
+        "test": 11520 - 512,
+    }
 
 
 @pytest.mark.parametrize("steps", [10, 99, 52_696, 7_588])
@@ -140,12 +144,12 @@ def test_a_window_is_what_stands_in_the_file(tmp_path: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("together", [1, 3])
-def test_rows_and_back(together: int) -> None:
+@pytest.mark.parametrize("group_size", [1, 3])
+def test_rows_and_back(group_size: int) -> None:
     series = torch.randn(4, 5, 6)
-    rows = as_rows(series, together)
-    assert rows.shape == (4 * 6 // together, 5, together)
-    assert torch.equal(rows[1, :, 0], series[0, :, together])
+    rows = as_rows(series, group_size)
+    assert rows.shape == (4 * 6 // group_size, 5, group_size)
+    assert torch.equal(rows[1, :, 0], series[0, :, group_size])
     assert torch.equal(as_windows(rows, 6), series)
 
 
@@ -153,12 +157,12 @@ def test_rows_and_back(together: int) -> None:
 def test_an_epoch_holds_every_window_once_in_batches_of_one_shape(tmp_path: Path, batch_tokens: int) -> None:
     data = prepared(tmp_path, walks(120, 2))
     batches = WindowBatches(data.train, batch_tokens, seed=3)
-    found = list(batches.epoch(0))
-    assert len(found) == batches.steps_per_epoch()
-    assert sorted(window for batch in found for window in batch.rows) == list(range(len(data.train)))
-    assert len({batch.context.shape for batch in found}) == 1
-    assert max(found[0].context.shape[0] * TINY.n_patches, 1) <= max(batch_tokens, 2 * TINY.n_patches)
-    assert sum(int(batch.counts.sum()) for batch in found) == len(data.train) * 3 * 2
+    epoch = list(batches.epoch(0))
+    assert len(epoch) == batches.steps_per_epoch()
+    assert sorted(window for batch in epoch for window in batch.rows) == list(range(len(data.train)))
+    assert len({batch.context.shape for batch in epoch}) == 1
+    assert max(epoch[0].context.shape[0] * TINY.n_patches, 1) <= max(batch_tokens, 2 * TINY.n_patches)
+    assert sum(int(batch.counts.sum()) for batch in epoch) == len(data.train) * 3 * 2
 
 
 def test_what_fills_a_batch_is_real_and_does_not_count(tmp_path: Path) -> None:

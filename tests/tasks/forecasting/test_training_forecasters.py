@@ -31,13 +31,13 @@ def config(**changes: Any) -> ForecastingConfig:
 
 
 def run(out: Path, path: str, settings: ForecastingConfig, **options: Any) -> SeriesForecaster:
-    found: SeriesForecaster = train(ForecastingTask(), settings, Files((path,)), out, **options)
-    return found
+    forecaster: SeriesForecaster = train(ForecastingTask(), settings, Files((path,)), out, **options)
+    return forecaster
 
 
 def metrics(out: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((out / "metrics.json").read_text("utf-8"))
-    return found
+    values: dict[str, Any] = json.loads((out / "metrics.json").read_text("utf-8"))
+    return values
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def seasonal(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 def test_a_seasonal_series_is_forecast_better_than_by_naive_means(seasonal: tuple[Path, str]) -> None:
     test = metrics(seasonal[0])["sets"]["test"]
-    figures = {name: found["mse"] for name, found in test["forecasters"].items()}
+    figures = {name: errors["mse"] for name, errors in test["forecasters"].items()}
     assert figures["model"] < 0.5 * min(figures["tomorrow = today"], figures["seasonal naive"])
     assert (test["season"], test["n"]) == (24, 240 - 6 + 1)
     assert test["verdict"][0].startswith("It beat tomorrow = today: MSE")
@@ -72,8 +72,8 @@ def test_a_random_walk_is_not_and_the_judge_says_so(tmp_path: Path) -> None:
 
 
 def test_every_score_stands_beside_those_to_beat(seasonal: tuple[Path, str]) -> None:
-    found = metrics(seasonal[0])
-    for part in (found["validation"], found["sets"]["test"]):
+    values = metrics(seasonal[0])
+    for part in (values["validation"], values["sets"]["test"]):
         for name in ("tomorrow = today", "seasonal naive", "linear model"):
             assert {f"mse of {name}", f"mae of {name}"} < part["scores"].keys()
         assert part["scores"]["mse"]["signature"].endswith("of 32 to 6 steps, none left out")
@@ -107,10 +107,10 @@ def test_a_bundle_can_be_judged_on_a_new_file(seasonal: tuple[Path, str], tmp_pa
     whole = evaluate_files(model, [path])
     assert whole["n"] == 1200 - 32 - 6 + 1
     tail = table(tmp_path / "tail.csv", waves(1200)[960 - 32 :], hourly=True)
-    found, before = evaluate_files(model, [tail]), metrics(out)["sets"]["test"]
-    for name, score in before["scores"].items():
-        assert found["scores"][name]["value"] == pytest.approx(score["value"], rel=1e-5)
-    assert ForecastingTask().evaluate(model, Files((tail,))) == found
+    tail_scores, test_scores = evaluate_files(model, [tail]), metrics(out)["sets"]["test"]
+    for name, score in test_scores["scores"].items():
+        assert tail_scores["scores"][name]["value"] == pytest.approx(score["value"], rel=1e-5)
+    assert ForecastingTask().evaluate(model, Files((tail,))) == tail_scores
     with pytest.raises(DataError, match="this model forecasts a, not b; leave out --columns"):
         evaluate_files(model, [tail], columns=["b"])
     with pytest.raises(DataError, match=r"short has 37 steps; to score .* at least 38 are needed"):
@@ -122,16 +122,16 @@ def test_a_bundle_can_be_judged_on_a_new_file(seasonal: tuple[Path, str], tmp_pa
 def test_a_model_without_names_is_judged_on_columns_that_are_chosen(tmp_path: Path) -> None:
     model = SeriesForecaster(TINY, build(TINY), ForecastSettings())
     path = table(tmp_path / "walks.csv", walks(60, 3))
-    found = evaluate_files(model, [path], columns=["c", "a"])
-    assert list(found["forecasters"]["model"]["in units of the file"]) == ["c", "a"]
-    assert found["scores"]["mse"]["signature"].startswith("in units of the file, 46 windows")
-    assert set(found["why_not"]) == {"seasonal naive", "linear model"}
+    scores = evaluate_files(model, [path], columns=["c", "a"])
+    assert list(scores["forecasters"]["model"]["in units of the file"]) == ["c", "a"]
+    assert scores["scores"]["mse"]["signature"].startswith("in units of the file, 46 windows")
+    assert set(scores["why_not"]) == {"seasonal naive", "linear model"}
 
 
 def test_files_are_forecast_series_by_series(seasonal: tuple[Path, str], tmp_path: Path) -> None:
     model = heedful.load(seasonal[0], "forecasting", device="cpu")
-    (found,) = forecast_files(model, [seasonal[1]])
-    assert found == {"series": "hours", "forecast": {"a": model.predict([waves(1200)[:, 0]])[0]}}
+    (forecast,) = forecast_files(model, [seasonal[1]])
+    assert forecast == {"series": "hours", "forecast": {"a": model.predict([waves(1200)[:, 0]])[0]}}
     with pytest.raises(DataError, match=r"one\.csv: one: this model forecasts from 32 steps, and it has only 1"):
         forecast_files(model, [table(tmp_path / "one.csv", waves(1))])
 
@@ -197,13 +197,13 @@ def test_a_loss_is_a_sum_over_what_was_observed(tmp_path: Path, loss: str, formu
     data = prepared(tmp_path, values)
     job = ForecastingTask().bind(ForecastingConfig.from_dict({"model": TINY, "loss": loss}), data, build(TINY).eval())
     batch = data.train.batch([0, 6, 30], size=4)
-    found = job.loss(job.module, batch)
+    result = job.loss(job.module, batch)
     real = batch.counts
     forecast = job.module(batch.context, batch.keep)
-    torch.testing.assert_close(found.total, formula(forecast[real], batch.target[real], reduction="sum"))
-    torch.testing.assert_close(found.plain, (forecast - batch.target)[real].square().sum())
-    assert (int(found.n), found.plain.requires_grad) == (3 * 2 * 3 - 1, False)
-    found.total.backward()
+    torch.testing.assert_close(result.total, formula(forecast[real], batch.target[real], reduction="sum"))
+    torch.testing.assert_close(result.plain, (forecast - batch.target)[real].square().sum())
+    assert (int(result.n), result.plain.requires_grad) == (3 * 2 * 3 - 1, False)
+    result.total.backward()
     gradients = [parameter.grad for parameter in job.module.parameters() if parameter.grad is not None]
     assert all(torch.isfinite(gradient).all() for gradient in gradients)
     assert job.describe(batch)[1].endswith("series.csv:8")
@@ -217,8 +217,8 @@ def test_validation_is_over_all_windows(tmp_path: Path) -> None:
     batch = windows.batch(np.arange(len(windows)))
     with torch.no_grad():
         wanted = F.mse_loss(module(batch.context), batch.target)
-        found = job.validate(module)
-    assert found["mse"] == pytest.approx(float(wanted), rel=1e-5)
+        scores = job.validate(module)
+    assert scores["mse"] == pytest.approx(float(wanted), rel=1e-5)
 
 
 # Runs that stop, and what cannot be run
@@ -249,8 +249,8 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bits(tmp_path: Path) -> None
     again = run(tmp_path / "parts", path, settings, resume=True)
     for name, tensor in whole.module.state_dict().items():
         assert torch.equal(tensor, again.module.state_dict()[name]), name
-    before, after = metrics(tmp_path / "whole"), metrics(tmp_path / "parts")
-    assert (before["validation"], before["sets"]) == (after["validation"], after["sets"])
+    uninterrupted, resumed = metrics(tmp_path / "whole"), metrics(tmp_path / "parts")
+    assert (uninterrupted["validation"], uninterrupted["sets"]) == (resumed["validation"], resumed["sets"])
 
 
 def test_a_run_does_not_go_on_with_other_data(tmp_path: Path) -> None:

@@ -90,8 +90,8 @@ def test_images_of_validation_are_not_trained_on(tmp_path: Path) -> None:
 
 def test_the_part_to_test_on_is_validation_only_where_it_is_given(tmp_path: Path) -> None:
     path = str(tmp_path / "set.npz")
-    (images, labels), (others, theirs) = shapes(100), shapes(7, seed=1)
-    np.savez(path, x_train=images, y_train=labels, x_test=others, y_test=theirs)
+    (images, labels), (others, other_labels) = shapes(100), shapes(7, seed=1)
+    np.savez(path, x_train=images, y_train=labels, x_test=others, y_test=other_labels)
     prepared, readings = read(tmp_path, path)
     assert (len(prepared.train.store), readings.held_out) == (100, 10)
     prepared, _ = read(tmp_path, path, valid=(path,))
@@ -144,10 +144,10 @@ def test_a_run_keeps_its_classes_and_its_range(tmp_path: Path) -> None:
 def test_classes_that_training_has_not(tmp_path: Path) -> None:
     images, _ = shapes(4, seed=1)
     np.savez(tmp_path / "valid.npz", x=images, y=np.array(["top", "up", "down", "up"]))
-    words = (
+    message = (
         r"validation images have classes that were not trained: 'down' \(1 images\), 'up' \(2 images\); .* left, right"
     )
-    with pytest.raises(DataError, match=words):
+    with pytest.raises(DataError, match=message):
         read(tmp_path, npz(tmp_path / "set.npz"), valid=(str(tmp_path / "valid.npz"),))
 
 

@@ -164,9 +164,9 @@ def test_deit_learns_too(tmp_path: Path) -> None:
         "patch_size": 2,
     }
     config = small_config({"steps": 3, "validate_every": 0}, model=model)
-    found = train(ImagesTask(), config, Files((npz(tmp_path / "set.npz", 60),)), tmp_path / "run")
-    assert found.config.family == "deit"
-    assert np.array(see_image(found, shapes(1)[0][0]).heads).shape == (2, 3, 3)
+    trained_model = train(ImagesTask(), config, Files((npz(tmp_path / "set.npz", 60),)), tmp_path / "run")
+    assert trained_model.config.family == "deit"
+    assert np.array(see_image(trained_model, shapes(1)[0][0]).heads).shape == (2, 3, 3)
 
 
 # Evaluation on other sets
@@ -227,12 +227,12 @@ def test_where_it_looks(trained: tuple[Path, ImageClassifier]) -> None:
 def test_mistakes_and_right_ones_are_looked_at(trained: tuple[Path, ImageClassifier]) -> None:
     folder, model = trained
     metrics = read_mapping(folder / "metrics.json")
-    found = see_samples(model, folder / "data", metrics["samples"], n=6)
-    assert len(found) == len({seen.png for seen in found}) == 6
-    wrong = [seen for seen in found if seen.answers[0][0] != seen.truth]
+    pictures = see_samples(model, folder / "data", metrics["samples"], n=6)
+    assert len(pictures) == len({seen.png for seen in pictures}) == 6
+    wrong = [seen for seen in pictures if seen.answers[0][0] != seen.truth]
     n_wrong = 40 - int(np.trace(np.array(metrics["validation"]["confusion"])))
     assert len(wrong) == min(3, n_wrong)
-    assert {seen.truth for seen in found} == set(CLASSES)
+    assert {seen.truth for seen in pictures} == set(CLASSES)
 
 
 @pytest.mark.parametrize("n_channels", [1, 3])
@@ -248,7 +248,7 @@ def test_the_page_shows_images_and_mistakes(trained: tuple[Path, ImageClassifier
     folder, model = trained
     images = report_held(folder / "report.html")["images"]
     seen = see_samples(model, folder / "data", read_mapping(folder / "metrics.json")["samples"])
-    assert [f"data:image/png;base64,{base64.b64encode(one.png).decode()}" for one in seen] == [
+    assert [f"data:image/png;base64,{base64.b64encode(picture.png).decode()}" for picture in seen] == [
         image["png"] for image in images
     ]
     assert all(image["heads"] for image in images)

@@ -33,9 +33,9 @@ def tokenizer() -> PublishedTokenizer:
 @pytest.fixture(scope="module")
 def store(tokenizer: PublishedTokenizer, tmp_path_factory: pytest.TempPathFactory) -> TokenStore:
     draw = np.random.default_rng(0)
-    words = ([1, *draw.integers(3, tokenizer.largest, LENGTH - 2).tolist(), 2] for _ in range(N))
+    rows = ([1, *draw.integers(3, tokenizer.largest, LENGTH - 2).tolist(), 2] for _ in range(N))
     return TokenStore.write(
-        tmp_path_factory.mktemp("store"), ((ids, (), ("a", 1)) for ids in words), vocab_size=tokenizer.largest + 1
+        tmp_path_factory.mktemp("store"), ((ids, (), ("a", 1)) for ids in rows), vocab_size=tokenizer.largest + 1
     )
 
 
@@ -45,15 +45,19 @@ def loader(store: TokenStore, tokenizer: PublishedTokenizer, tokens: int = 1000,
 
 def test_fifteen_in_a_hundred_of_which_eight_in_ten_are_gaps(store: TokenStore, tokenizer: PublishedTokenizer) -> None:
     """Within four standard deviations of a binomial count."""
-    gap, guessed, gaps, kept = Masking(MaskingConfig(), tokenizer).mask_id, 0, 0, 0
+    gap, guessed, gaps, unchanged = Masking(MaskingConfig(), tokenizer).mask_id, 0, 0, 0
     for batch in loader(store, tokenizer).epoch(0):
         seen = batch.ids.flatten()[batch.places[batch.is_real]]
         targets = batch.targets[batch.is_real]
-        guessed, gaps, kept = guessed + len(seen), gaps + int((seen == gap).sum()), kept + int((seen == targets).sum())
+        guessed, gaps, unchanged = (
+            guessed + len(seen),
+            gaps + int((seen == gap).sum()),
+            unchanged + int((seen == targets).sum()),
+        )
     n = N * (LENGTH - 2)
     assert abs(guessed - 0.15 * n) < 4 * (n * 0.15 * 0.85) ** 0.5
     assert abs(gaps - 0.8 * guessed) < 4 * (guessed * 0.16) ** 0.5
-    assert abs(kept - 0.1 * guessed) < 4 * (guessed * 0.09) ** 0.5
+    assert abs(unchanged - 0.1 * guessed) < 4 * (guessed * 0.09) ** 0.5
 
 
 def test_only_words_are_guessed_and_the_rest_is_as_it_was(store: TokenStore, tokenizer: PublishedTokenizer) -> None:
@@ -79,18 +83,18 @@ def test_places_have_one_number_for_a_shape_and_none_is_lost(tokenizer: Publishe
     draw = np.random.default_rng(0)
     texts = ([1, *draw.integers(5, 400, n).tolist(), 2] for n in draw.integers(1, 40, 2000))
     store = TokenStore.write(tmp_path, ((ids, (), ("a", 1)) for ids in texts), vocab_size=tokenizer.largest + 1)
-    found = Counter[tuple[int, ...]]()
+    shape_counts = Counter[tuple[int, ...]]()
     gaps = loader(store, tokenizer)
     for epoch in range(20):
         for batch in gaps.epoch(epoch):
-            found[(*batch.ids.shape, len(batch.places))] += 1
+            shape_counts[(*batch.ids.shape, len(batch.places))] += 1
             rows = batch.places[batch.is_real] // batch.ids.shape[1]
             assert set(rows.tolist()) == set(range(len(batch.rows)))
-    shapes = Counter(shape[:2] for shape in found.elements())
-    assert found.total() > 800
-    usual = sum(max(n for shape, n in found.items() if shape[:2] == two) for two in shapes)
-    assert usual > 0.999 * found.total()
-    assert all(places % 64 == 0 and places < 0.5 * b * t + 64 for b, t, places in found)
+    shapes = Counter(shape[:2] for shape in shape_counts.elements())
+    assert shape_counts.total() > 800
+    most_common = sum(max(n for shape, n in shape_counts.items() if shape[:2] == two) for two in shapes)
+    assert most_common > 0.999 * shape_counts.total()
+    assert all(places % 64 == 0 and places < 0.5 * b * t + 64 for b, t, places in shape_counts)
 
 
 def test_more_gaps_than_usual_get_more_places(tokenizer: PublishedTokenizer, tmp_path: Path) -> None:
@@ -113,9 +117,9 @@ def test_more_gaps_than_usual_get_more_places(tokenizer: PublishedTokenizer, tmp
 
 
 def test_a_step_is_the_same_again_and_another_epoch_is_not(store: TokenStore, tokenizer: PublishedTokenizer) -> None:
-    one = [batch.ids for batch in loader(store, tokenizer).epoch(1)]
+    batches = [batch.ids for batch in loader(store, tokenizer).epoch(1)]
     later = [batch.ids for batch in loader(store, tokenizer).epoch(1, 5)]
-    assert all(torch.equal(a, b) for a, b in zip(one[5:], later, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(batches[5:], later, strict=True))
     drawn = set()  # where the gaps of the first 20 texts are, of a batch that has more
     for seed, epoch in ((0, 0), (0, 1), (1, 0), (1, 1)):
         batch = next(loader(store, tokenizer, seed=seed).epoch(epoch))
@@ -126,8 +130,8 @@ def test_a_step_is_the_same_again_and_another_epoch_is_not(store: TokenStore, to
 def test_gaps_for_validation_hang_on_no_batch(store: TokenStore, tokenizer: PublishedTokenizer) -> None:
     rows: list[dict[int, list[int]]] = []
     for tokens in (200, 3000):
-        found = loader(store, tokenizer, tokens).fixed()
-        rows.append({row: batch.ids[place].tolist() for batch in found for place, row in enumerate(batch.rows)})
+        batches = loader(store, tokenizer, tokens).fixed()
+        rows.append({row: batch.ids[place].tolist() for batch in batches for place, row in enumerate(batch.rows)})
     assert rows[0] == rows[1]
     assert len(rows[0]) == N
 
@@ -155,8 +159,8 @@ def test_mask_token_of_published_tokenizers() -> None:
     assert mask_token(PublishedTokenizer(byte_level().to_str())) == "<mask>"
     with pytest.raises(DataError, match="has no mask token"):
         mask_token(PublishedTokenizer(unigram().to_str()))
-    words = Masking(MaskingConfig(), PublishedTokenizer(wordpiece().to_str())).word_ids
-    assert words.min() == 5  # behind [PAD], [UNK], [CLS], [SEP], [MASK]
+    word_ids = Masking(MaskingConfig(), PublishedTokenizer(wordpiece().to_str())).word_ids
+    assert word_ids.min() == 5  # behind [PAD], [UNK], [CLS], [SEP], [MASK]
     odd = tokenizer_of(["begin", "<mask>", "cat", "dog"], "dog").surrounded([0], [])
     assert Masking(MaskingConfig(), odd).word_ids.tolist() == [2, 3]
 

@@ -21,7 +21,9 @@ from published_folders import publish, theirs
 from shell import heedful as shell
 
 SYLLABLES = ("ka", "lo", "mi", "ne", "pu", "ra")
-PEOPLE, PLACES, OTHERS = ([first + one + two for one in SYLLABLES for two in SYLLABLES] for first in ("A", "B", "d"))
+PEOPLE, PLACES, OTHERS = (
+    [first + second + two for second in SYLLABLES for two in SYLLABLES] for first in ("A", "B", "d")
+)
 SETTINGS = (
     *("training.batch_tokens=1024", "training.steps=120", "training.learning_rate=1e-3", "training.warmup_steps=20"),
     *("training.validate_every=60", "model.dropout=0.0", "model.attention_dropout=0.0"),
@@ -117,9 +119,9 @@ def test_a_word_has_the_tag_of_its_first_token_where_most_stands_around_it() -> 
 
 def test_published_models_tag_as_in_transformers(tmp_path: Path) -> None:
     folder = publish(tmp_path / "theirs", published.bert("ForTokenClassification", **LABELS))
-    ours = import_model(folder, tmp_path / "ours")
-    assert isinstance(ours, Tagger)
-    assert ours.settings.labels == ("O", "B-PER", "I-PER")
+    imported = import_model(folder, tmp_path / "ours")
+    assert isinstance(imported, Tagger)
+    assert imported.settings.labels == ("O", "B-PER", "I-PER")
     export_huggingface(tmp_path / "ours", tmp_path / "back")
     text = "The cat reads in the garden."
     for name in ("theirs", "back"):
@@ -127,6 +129,6 @@ def test_published_models_tag_as_in_transformers(tmp_path: Path) -> None:
         inputs = tokenizer(text, return_tensors="pt")
         with torch.inference_mode():
             wanted = model(**inputs).logits[0]
-        (output,) = ours.run_encoded([ours.prepared(text)])
+        (output,) = imported.run_encoded([imported.prepared(text)])
         torch.testing.assert_close(output, wanted, atol=1e-5, rtol=0)
         assert model.config.id2label == LABELS["id2label"]
