@@ -205,6 +205,7 @@ class TextEncoderTask(Task[C, TextData[M], B], Generic[C, E, M, B]):
     )
     frozen_settings: ClassVar[tuple[str, ...]] = (TOKENIZER, BASE)
     metadata_class: ClassVar[type[Any]] = TextMetadata
+    stratified: ClassVar[bool] = False  # hold out a part of the examples with each label
     uses_segments: bool = False  # set by `setup` of a task with pairs of texts
 
     # From files to rows of a token store.
@@ -233,7 +234,7 @@ class TextEncoderTask(Task[C, TextData[M], B], Generic[C, E, M, B]):
         return self.texts_of(example)
 
     def label_of(self, example: E) -> str | None:
-        """Return the class of an example: a part of each class is held out."""
+        """Return the label of an example, which the report counts."""
         return None
 
     def drop(self, report: TextReport, reason: str, example: E) -> None:
@@ -249,7 +250,7 @@ class TextEncoderTask(Task[C, TextData[M], B], Generic[C, E, M, B]):
             digest=lambda example: text_digest(*self.key_of(example)),
             drop=self.drop,
             wanted=config.data.holdout,
-            label=lambda example: self.label_of(example) or "",
+            label=lambda example: self.label_of(example) or "" if self.stratified else "",
         )
         if report.valid is None and not split.set_apart:
             raise TooLittleDataError(

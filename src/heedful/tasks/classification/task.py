@@ -54,6 +54,7 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
     name: ClassVar[str] = Classifier.task
     predictor_class: ClassVar[type[Any]] = Classifier
     config_class: ClassVar[type[Any]] = ClassificationConfig
+    stratified: ClassVar[bool] = True
 
     # From files to rows.
 

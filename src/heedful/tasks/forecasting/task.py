@@ -4,7 +4,6 @@ Shapes: L steps of context, P patches, H heads.
 """
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -176,7 +175,7 @@ def _plot(look: Mapping[str, Any]) -> ForecastPlot:
     last = "" if times is None else f", {times[len(context) - 1]}"
 
     def line(values: Sequence[float | None]) -> list[float]:
-        return [math.nan if value is None else value for value in values]
+        return np.array(values, dtype=np.float64).tolist()  # None becomes NaN
 
     return ForecastPlot(
         f"{look['series']}: {look['column']}{last}",

@@ -152,12 +152,9 @@ ImageData = TrainingData[ImageSubset, None, ImageSettings]
 
 def open_images(folder: Path) -> ImageData:
     """Open the store and the settings that `prepare_images` has written."""
-    return _image_data(folder, ImageStore(folder / IMAGES), read_settings(folder))
-
-
-def _image_data(folder: Path, store: ImageStore, settings: ImageSettings) -> ImageData:
+    store = ImageStore(folder / IMAGES)
     train, valid = (ImageSubset(store, store.rows(part)) for part in (TRAIN, VALID))
-    return TrainingData(folder, train, valid, None, settings)
+    return TrainingData(folder, train, valid, None, read_settings(folder))
 
 
 def read_settings(folder: Path) -> ImageSettings:
@@ -224,10 +221,13 @@ def prepare_images(
         writer.finish(
             [ids.get(row.label, -1) for row in rows], [row.part for row in rows]
         )  # a dropped one may have none
-    store = ImageStore(folder / IMAGES)
-    settings = trained or _settings(store, labels)
+    settings = trained
+    if settings is None:
+        store = ImageStore(folder / IMAGES)
+        mean, std = mean_and_std(store)
+        settings = ImageSettings(labels=labels, resize=(size, size), resample=RESAMPLE, mean=mean, std=std)
     settings.save(folder / SETTINGS)
-    return _image_data(folder, store, settings), report
+    return open_images(folder), report
 
 
 def _without_validation_images(rows: list[ImageRow], report: ImageReport) -> list[ImageRow]:
@@ -255,11 +255,6 @@ def _labels(report: DataReport[ImageReport], trained: ImageSettings | None) -> t
     if valid is not None:
         check_labels(valid.labels, labels, "validation")
     return labels
-
-
-def _settings(store: ImageStore, labels: tuple[str, ...]) -> ImageSettings:
-    mean, std = mean_and_std(store)
-    return ImageSettings(labels=labels, resize=store.pixels.shape[1:3], resample=RESAMPLE, mean=mean, std=std)
 
 
 def mean_and_std(store: ImageStore) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -109,22 +109,18 @@ class QuestionAnswerer(WindowPredictor[ExtractedAnswer]):
             return [ExtractedAnswer(answer="", start=None, end=None, probability=0.0)]
         shares = np.exp(scores - largest)
         shares /= shares.sum()
-        order = np.argsort(-spans.scores, kind="stable")[:count].tolist()
-        if refuses:
-            refused = spans.margin > self.settings.no_answer_threshold
-            better = sum(shares[place] >= shares[-1] for place in order)
-            order.insert(0 if refused else max(1, better), len(spans.scores))
-        return [
-            ExtractedAnswer(answer="", start=None, end=None, probability=float(shares[-1]))
-            if place == len(spans.scores)
-            else ExtractedAnswer(
-                answer=context[spans.starts[place] : spans.ends[place]],
-                start=int(spans.starts[place]),
-                end=int(spans.ends[place]),
-                probability=float(shares[place]),
-            )
-            for place in order[:count]
+        best = np.argsort(-spans.scores, kind="stable")[:count]
+        columns = (spans.starts[best].tolist(), spans.ends[best].tolist(), shares[best].tolist())
+        answers = [
+            ExtractedAnswer(answer=context[start:end], start=start, end=end, probability=probability)
+            for start, end, probability in zip(*columns, strict=True)
         ]
+        if refuses:
+            no_answer = ExtractedAnswer(answer="", start=None, end=None, probability=float(shares[-1]))
+            refused = spans.margin > self.settings.no_answer_threshold
+            better = sum(answer["probability"] >= no_answer["probability"] for answer in answers)
+            answers.insert(0 if refused else max(1, better), no_answer)
+        return answers[:count]
 
     def span_scores(self, items: Sequence[Text]) -> list[SpanScores]:
         """Return the scores of all spans of each context as the answer to its question."""

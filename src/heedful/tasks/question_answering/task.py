@@ -110,7 +110,7 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample,
         """Read questions; count them in the report as answerable or not."""
         report = TextReport() if report is None else report
         for example in read_questions(paths, columns=columns, report=report):
-            report.keep("\t".join(self.texts_of(example)), label=_label(example))
+            report.keep("\t".join(self.texts_of(example)), label=self.label_of(example))
             yield example
 
     def texts_of(self, example: QuestionExample) -> tuple[str, ...]:
@@ -120,9 +120,8 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample,
         """Return the context: several questions often share one, and all go to the same side of the split."""
         return (example.context,)
 
-    def drop(self, report: TextReport, reason: str, example: QuestionExample) -> None:
-        """Count a question as dropped, with or without an answer."""
-        report.drop_kept(reason, example.place, "\t".join(self.texts_of(example)), label=_label(example))
+    def label_of(self, example: QuestionExample) -> str:
+        return ANSWERABLE if example.answers else UNANSWERABLE
 
     def metadata(self, report: DataReport[TextReport]) -> QuestionMetadata:
         """Return whether some questions have no answer."""
@@ -297,7 +296,3 @@ def _token_span(answer: AnswerSpan, first: NDArray[np.int64], last: NDArray[np.i
     start = np.nonzero((first >= 0) & (first <= answer.start) & (answer.start < last))[0]
     end = np.nonzero((first >= 0) & (first < answer.end) & (answer.end <= last))[0]
     return (int(start[0]), int(end[-1])) if len(start) and len(end) else (0, 0)
-
-
-def _label(example: QuestionExample) -> str:
-    return ANSWERABLE if example.answers else UNANSWERABLE
