@@ -23,6 +23,7 @@ from .text_encoder_task import C, E, M, TextConfig, TextEncoderTask
 EXAMPLES = "examples.jsonl"  # the validation examples as they were read
 SAMPLES = 200  # validation examples in metrics.json
 CHUNK = 256  # examples evaluated at once
+STRIDE = 32  # tokens that neighboring windows share
 DEFAULT_LIMIT = 512  # tokens of a window, where neither settings nor model have a limit
 
 
@@ -60,7 +61,7 @@ class WindowPredictor(TextEncoderPredictor[Output], Generic[Output]):
 class WindowedTextConfig(TextConfig):
     """Neighboring windows of a long text share `stride` tokens."""
 
-    stride: int
+    stride: int = STRIDE
 
     def check(self) -> None:
         super().check()

@@ -40,7 +40,7 @@ def store(tokenizer: PublishedTokenizer, tmp_path_factory: pytest.TempPathFactor
 
 
 def loader(store: TokenStore, tokenizer: PublishedTokenizer, tokens: int = 1000, seed: int = 0) -> MaskedLoader:
-    return MaskedLoader(TextLoader(store, tokens, seed=seed), Masking(MaskingConfig(), tokenizer))
+    return MaskedLoader(store, tokens, Masking(MaskingConfig(), tokenizer), seed)
 
 
 def test_fifteen_in_a_hundred_of_which_eight_in_ten_are_gaps(store: TokenStore, tokenizer: PublishedTokenizer) -> None:

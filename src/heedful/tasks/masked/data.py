@@ -19,6 +19,7 @@ from ...data.corpus import Corpus, text_files
 from ...data.loader import WHOLE, Shard
 from ...data.published_tokenizer import PublishedTokenizer
 from ...data.report import FileReport, TextReport
+from ...data.store import TokenStore
 from ...data.text_batch import TextBatch, TextLoader
 from .predictor import MASKS, mask_token
 
@@ -176,30 +177,22 @@ def _rows(array: NDArray[A], share: Shard) -> NDArray[A]:
     return rows
 
 
-class MaskedLoader:
+class MaskedLoader(TextLoader):
     """Batches with new masks in every epoch, determined by (seed, epoch, step) alone."""
 
-    def __init__(self, texts: TextLoader, masking: Masking) -> None:
-        self.texts, self.masking = texts, masking
-
-    @property
-    def padding_share(self) -> float:
-        """The share of computed tokens that are padding, from 0 to 1."""
-        return self.texts.padding_share
-
-    def steps_per_epoch(self, epoch: int = 0) -> int:
-        """Return the number of batches in an epoch."""
-        return self.texts.steps_per_epoch(epoch)
+    def __init__(self, store: TokenStore, batch_tokens: int, masking: Masking, seed: int = 0) -> None:
+        super().__init__(store, batch_tokens, seed)
+        self.masking = masking
 
     def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[MaskedBatch]:
         """Yield the batches of an epoch, or a shard of each, from step `start` on."""
-        for step, batch in enumerate(self.texts.epoch(epoch, start), start):
-            random = np.random.default_rng([self.texts.seed, epoch, step])
+        for step, batch in enumerate(super().epoch(epoch, start), start):
+            random = np.random.default_rng([self.seed, epoch, step])
             yield self.masking.batch(batch, random.random((*batch.ids.shape, 3)), share)
 
     def fixed(self) -> Iterator[MaskedBatch]:
         """Yield every text once, for validation, with masks that depend only on its row number."""
-        for batch in self.texts.in_order():
+        for batch in self.in_order():
             draws = np.zeros((*batch.ids.shape, 3))
             for place, row in enumerate(batch.rows):
                 draws[place] = np.random.default_rng(row).random(draws.shape[1:])

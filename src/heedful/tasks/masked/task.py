@@ -19,7 +19,6 @@ from ...data.corpus import text_files
 from ...data.published_tokenizer import PublishedTokenizer, chunks
 from ...data.report import TextReport
 from ...data.store import Encoded, TokenStore
-from ...data.text_batch import TextLoader
 from ...errors import DataError
 from ...training.config import TrainingConfig
 from ...training.loss import Loss, cross_entropy
@@ -101,8 +100,8 @@ class MaskedTask(TextEncoderTask[MaskedConfig, PlainText, TextMetadata, MaskedBa
         training, data = self.config.training, self.data
         self.monitor = Monitor("loss", higher_is_better=False)
         self.masking = Masking(self.config.masking, data.tokenizer)
-        self.batches = MaskedLoader(TextLoader(data.train, training.batch_tokens, seed=training.seed), self.masking)
-        self.validation = MaskedLoader(TextLoader(data.valid, training.batch_tokens), self.masking)
+        self.batches = MaskedLoader(data.train, training.batch_tokens, self.masking, training.seed)
+        self.validation = MaskedLoader(data.valid, training.batch_tokens, self.masking)
 
     def predictor(self, module: nn.Module) -> MaskedLanguageModel:
         tokenizer = self.data.tokenizer
@@ -150,7 +149,7 @@ class MaskedTask(TextEncoderTask[MaskedConfig, PlainText, TextMetadata, MaskedBa
                 store = TokenStore.write(Path(folder) / "texts", rows, vocab_size=tokenizer.largest + 1)
             except DataError as error:
                 raise DataError(f"{', '.join(files.train)}: there is no text to evaluate on ({error})") from None
-            loader = MaskedLoader(TextLoader(store, BATCH_TOKENS), Masking(MaskingConfig(), tokenizer))
+            loader = MaskedLoader(store, BATCH_TOKENS, Masking(MaskingConfig(), tokenizer))
             scores, n = score(predictor.module, loader)
             return {"n": len(store), "masked": n, "scores": _to_dict(scores)}
 

@@ -22,9 +22,8 @@ from ...families import Imported
 from ..predictor import OutputKind, plain
 from ..span_scores import EntitySpan, entity_spans, marks_entities
 from ..text_encoder import InspectedText, Text, checkpoint_labels
-from ..text_windows import WindowPredictor
+from ..text_windows import STRIDE, WindowPredictor
 
-STRIDE = 32  # tokens that neighboring windows share
 WORD = re.compile(r"\S+")
 
 Spans = Sequence[tuple[int, int]]  # where words stand in a text

@@ -28,16 +28,9 @@ from ..scoring import Score
 from ..span_scores import entity_scores, marks_entities
 from ..text_encoder_task import TextEncoderConfig, TextMetadata
 from ..text_windows import CHUNK, SAMPLES, WindowedTextConfig, WindowTask
-from .predictor import STRIDE, Tagger, TaggerSettings, first_tokens
+from .predictor import Tagger, TaggerSettings, first_tokens
 
 OUTSIDE = "O"
-
-
-@dataclass(frozen=True, kw_only=True)
-class TaggedTextConfig(WindowedTextConfig):
-    """How long sentences are read: neighboring windows share `stride` tokens."""
-
-    stride: int = STRIDE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +39,7 @@ class TaggingConfig(TextEncoderConfig):
 
     head: ClassVar[str] = "token-classes"
 
-    data: TaggedTextConfig = field(default_factory=TaggedTextConfig)
+    data: WindowedTextConfig = field(default_factory=WindowedTextConfig)
 
     @property
     def stride(self) -> int:
