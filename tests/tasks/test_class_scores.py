@@ -20,7 +20,7 @@ from heedful.tasks.class_scores import (
 LABELS = ["a", "b", "c"]
 
 
-def test_by_hand() -> None:
+def test_scores_of_a_small_example() -> None:
     """Truth a a a b b c, prediction a a b b c c."""
     confusion = confusion_matrix([0, 0, 0, 1, 1, 2], [0, 0, 1, 1, 2, 2], 3)
     assert confusion.tolist() == [[2, 1, 0], [0, 1, 1], [0, 0, 1]]
@@ -89,7 +89,7 @@ def test_plain_values_for_a_file() -> None:
     assert (scores["n"], scores["labels"], scores["confusion"]) == (2, LABELS, [[1, 0, 0], [0, 0, 0], [0, 1, 0]])
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_mismatched_inputs_are_refused() -> None:
     with pytest.raises(ValueError, match="from 0 to 1; here from 0 to 2"):
         confusion_matrix([0, 2], [0, 1], 2)
     with pytest.raises(ValueError, match="as many predictions"):

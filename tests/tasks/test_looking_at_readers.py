@@ -57,8 +57,8 @@ def classifier(shape: tuple[int, int] = (8, 8), n_channels: int = 3, **settings:
         n_classes=3,
     )
     mean = (0.4,) * n_channels
-    usual = {"labels": ("one", "two", "three"), "resize": shape, "mean": mean, "std": (0.3,) * n_channels}
-    return ImageClassifier(config, heedful.build(config), ImageSettings(**{**usual, **settings}))
+    defaults = {"labels": ("one", "two", "three"), "resize": shape, "mean": mean, "std": (0.3,) * n_channels}
+    return ImageClassifier(config, heedful.build(config), ImageSettings(**{**defaults, **settings}))
 
 
 def forecaster(columns: tuple[str, ...] = (), **changes: Any) -> SeriesForecaster:
@@ -157,7 +157,7 @@ def test_of_several_gaps_each_has_its_own(readers: dict[str, Any]) -> None:
     assert {row["label"]: row["probability"] for row in document["classes"]} == wanted
 
 
-def test_another_model_s_sign_for_a_gap_is_no_word(readers: dict[str, Any]) -> None:
+def test_mask_token_of_another_model_is_refused(readers: dict[str, Any]) -> None:
     with pytest.raises(DataError, match=r"<mask> is another model's sign for a gap; write \[MASK\]"):
         inspect(readers["masked"], "the <mask> reads")
 
@@ -182,14 +182,14 @@ def test_what_cannot_be_read_is_refused(name: str, readers: dict[str, Any]) -> N
         inspect(readers[name], TEXT, beam=2)
 
 
-def test_others_may_use_a_model_that_is_looked_at(readers: dict[str, Any]) -> None:
-    model, found, over = readers["classification"], [], threading.Event()
+def test_model_can_be_used_while_it_is_inspected(readers: dict[str, Any]) -> None:
+    model, concurrent, over = readers["classification"], [], threading.Event()
     wanted, single = model.predict([TEXT, "a cat"]), inspect(model, TEXT)
 
     def use() -> None:
-        found.append(model.predict([TEXT, "a cat"]))
+        concurrent.append(model.predict([TEXT, "a cat"]))
         while not over.is_set():
-            found.append(model.predict([TEXT, "a cat"]))
+            concurrent.append(model.predict([TEXT, "a cat"]))
 
     with ThreadPoolExecutor(1) as pool:
         using = pool.submit(use)
@@ -199,7 +199,7 @@ def test_others_may_use_a_model_that_is_looked_at(readers: dict[str, Any]) -> No
             over.set()
         using.result()
     assert all(document == single for document in documents)
-    assert all(answer == wanted for answer in found)
+    assert all(answer == wanted for answer in concurrent)
 
 
 # Images
@@ -258,9 +258,9 @@ def test_the_last_window_of_a_table(group_size: int, tmp_path: Path) -> None:
         assert (series["times"][0], series["times"][-1]) == ("2024-01-11", "2024-02-09")
         assert series["patches"] == [[begin, begin + 6] for begin in range(0, 25, 3)]
         assert [token["text"] for token in document["sequences"]["source"]][:2] == ["1–6", "4–9"]
-        own = model.prepared(rows).rows[place // group_size][None]
-        keep = torch.from_numpy(~np.isnan(own).any(axis=2))
-        recorded(model, document, torch.from_numpy(own), keep)
+        input_row = model.prepared(rows).rows[place // group_size][None]
+        keep = torch.from_numpy(~np.isnan(input_row).any(axis=2))
+        recorded(model, document, torch.from_numpy(input_row), keep)
     with pytest.warns(UserWarning, match=r"AAPL.csv: of 2 columns 'open' is shown"):
         assert inspect(model, path)["series"]["column"] == "open"
 

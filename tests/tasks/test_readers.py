@@ -73,7 +73,7 @@ EMBEDDERS: dict[str, tuple[dict[str, Any], Callable[[torch.Tensor], torch.Tensor
 
 
 @pytest.mark.parametrize("kind", EMBEDDERS)
-def test_a_text_is_the_vector_that_its_folder_says(kind: str, tmp_path: Path) -> None:
+def test_pooling_matches_sentence_transformers_folder(kind: str, tmp_path: Path) -> None:
     files, pooled = EMBEDDERS[kind]
     folder = publish(tmp_path / "theirs", published.bert("Model"), **files)
     model = import_model(folder, tmp_path / "ours")
@@ -126,7 +126,7 @@ def test_modules_that_are_not_known_are_refused(case: str, tmp_path: Path) -> No
     assert not (tmp_path / "ours").exists()
 
 
-def test_small_letters_are_made_by_the_tokeniser_or_not_at_all(tmp_path: Path) -> None:
+def test_lower_casing_is_done_by_the_tokenizer(tmp_path: Path) -> None:
     lower = {"sentence_bert_config_json": {"max_seq_length": 9, "do_lower_case": True}}
     assert import_model(publish(tmp_path / "bert", published.bert("Model"), **lower), tmp_path / "ours").predict(["A"])
     with pytest.raises(ConfigError, match="do_lower_case"):
@@ -228,9 +228,7 @@ class Certain(torch.nn.Module):
         ("roberta", "T", "<mask>he", "The"),
     ],
 )
-def test_what_goes_on_with_a_word_stands_right_behind_it(
-    family: str, token: str, text: str, wanted: str, tmp_path: Path
-) -> None:
+def test_word_continuation_has_no_space(family: str, token: str, text: str, wanted: str, tmp_path: Path) -> None:
     model = import_model(publish(tmp_path / "theirs", getattr(published, family)()), tmp_path / "ours")
     index = model.tokenizer.id_of(token)
     assert index is not None
@@ -267,7 +265,7 @@ def readers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("task", READERS)
-def test_an_answer_alone_is_the_one_in_a_crowd(task: str, readers: dict[str, Path]) -> None:
+def test_batched_output_equals_single_output(task: str, readers: dict[str, Path]) -> None:
     model: Any = heedful.load(readers[task])
     texts = [f"{'[MASK] ' if task == 'masked' else ''}{text}" for text in [*TEXTS, *published.TYPED, "cat " * 15] * 9]
     batched = model.outputs(texts)
@@ -321,7 +319,7 @@ def test_the_shell_answers_line_by_line(task: str, readers: dict[str, Path]) -> 
 
 
 @pytest.mark.parametrize("task", READERS)
-def test_words_of_generation_are_for_models_that_write(task: str, readers: dict[str, Path]) -> None:
+def test_generation_options_are_refused_for_encoders(task: str, readers: dict[str, Path]) -> None:
     for options in (("--beam", 2), ("--n-best", 2), ("--sample",), ("--max-new-tokens", 5), ("--stream",)):
         done = shell("predict", readers[task], "a [MASK] cat", *options)
         assert (done.code, done.out) == (2, "")

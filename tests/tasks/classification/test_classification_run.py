@@ -43,7 +43,7 @@ def test_a_separable_task_is_learned(run: Path) -> None:
     assert all(sum(answer.values()) == pytest.approx(1) and set(answer) == {"neg", "pos"} for answer in answers)
 
 
-def test_what_was_judged_is_what_predict_says(run: Path) -> None:
+def test_evaluation_matches_predict(run: Path) -> None:
     """The loader's batches of ids, and texts handed in one by one."""
     model, metrics = heedful.load(run, "classification"), read_mapping(run / "metrics.json")
     assert len(metrics["samples"]) == 60
@@ -57,7 +57,7 @@ def test_what_was_judged_is_what_predict_says(run: Path) -> None:
     assert confusion.trace() == sum(sample["exact"] for sample in metrics["samples"])
 
 
-def test_the_folder_tells_everything(run: Path) -> None:
+def test_run_folder_is_complete(run: Path) -> None:
     card = (run / "README.md").read_text()
     for expected in ("2 classes: neg, pos", "| accuracy | ", "accuracy of always", "| neg | 30 |", "32 tokens"):
         assert expected in card
@@ -74,7 +74,7 @@ def test_none_one_and_ten_thousand_rows(run: Path) -> None:
     assert all(answer["pos"] == pytest.approx(single["pos"], abs=1e-5) for answer in many[::2])
 
 
-def test_a_long_text_is_cut_where_training_cut_it_with_a_warning(run: Path) -> None:
+def test_long_text_is_truncated_with_a_warning(run: Path) -> None:
     model = heedful.load(run, "classification")
     long = "the film was great " + "the dog " * 100
     with pytest.warns(UserWarning, match="1 of 2 texts are longer than 32 tokens"):
@@ -92,7 +92,7 @@ def test_a_long_text_is_cut_where_training_cut_it_with_a_warning(run: Path) -> N
         model.predict([("great " * 20, "the dog " * 20)])
 
 
-def test_texts_cut_in_training_are_counted(tmp_path: Path) -> None:
+def test_truncated_training_texts_are_counted(tmp_path: Path) -> None:
     rows = reviews(100)
     rows[7] = ("a great dog " * 30, "pos")
     file = write_tsv(tmp_path / "a.tsv", rows)
@@ -126,7 +126,7 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_bits(tmp_path: Path) -> None:
         train(ClassificationTask(), changed, files, tmp_path / "parts", resume=True, allow_changes=True)
 
 
-def test_new_data_keeps_the_tokeniser_and_the_classes(tmp_path: Path) -> None:
+def test_new_data_keeps_tokenizer_and_classes(tmp_path: Path) -> None:
     rows = reviews(100)
     file = write_tsv(tmp_path / "a.tsv", rows)
     config = small_config({"epochs": None, "steps": 4})
@@ -193,7 +193,7 @@ def test_the_loss_is_the_mean_of_minus_log_probabilities(run: Path) -> None:
     assert float(job.loss(module, padded).plain) == pytest.approx(expected[4] + expected[7], abs=1e-5)
 
 
-def test_a_set_of_its_own_is_scored_as_a_user_would_ask(run: Path, tmp_path: Path) -> None:
+def test_evaluate_matches_predict_on_a_new_file(run: Path, tmp_path: Path) -> None:
     model, rows = heedful.load(run, "classification"), reviews(120, seed=5)
     file = write_tsv(tmp_path / "test.tsv", [*rows, ("", "pos")])
     evaluation = ClassificationTask().evaluate(model, Files((file,)))
@@ -206,7 +206,7 @@ def test_a_set_of_its_own_is_scored_as_a_user_would_ask(run: Path, tmp_path: Pat
     with pytest.raises(heedful.errors.DataError, match=r"test\.tsv:122: the label 'neutral' does not occur"):
         ClassificationTask().evaluate(model, Files((file,)))
     write_tsv(tmp_path / "test.tsv", [("", "pos")])
-    with pytest.raises(heedful.errors.DataError, match="no labelled text"):
+    with pytest.raises(heedful.errors.DataError, match="no labeled text"):
         ClassificationTask().evaluate(model, Files((file,)))
 
 

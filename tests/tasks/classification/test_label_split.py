@@ -14,7 +14,7 @@ from heedful.tasks.run import Files, TooLittleDataError
 from heedful.tasks.text_encoder_task import TextData, TextMetadata
 
 
-def test_of_every_class_its_share_and_never_a_text_with_two_labels(tmp_path: Path) -> None:
+def test_holdout_is_stratified_and_excludes_ambiguous_texts(tmp_path: Path) -> None:
     both = [(f"both {number}", label) for label in ("neg", "pos") for number in range(20)]
     rows = [(f"{label} {number}", label) for label, n in (("neg", 100), ("pos", 50)) for number in range(n)]
     split, readings = ClassificationTask().split(
@@ -30,7 +30,7 @@ def texts(prepared: TextData[TextMetadata], part: str) -> list[str]:
     return [prepared.tokenizer.decode(store[row][0].tolist()) for row in range(len(store))]
 
 
-def test_no_text_is_on_both_sides_though_it_comes_twice(tmp_path: Path) -> None:
+def test_duplicates_stay_on_one_side_of_the_split(tmp_path: Path) -> None:
     rows = reviews(100)
     file = write_tsv(tmp_path / "a.tsv", rows * 3)
     prepared, readings = ClassificationTask().prepare(small_config(), Files((file,)), tmp_path / "data")
@@ -64,7 +64,7 @@ def test_a_label_that_training_does_not_have_is_named_with_its_line(tmp_path: Pa
         (reviews(4), "too few to hold some out"),
     ],
 )
-def test_too_little_is_said(rows: list[tuple[str, str]], message: str, tmp_path: Path) -> None:
+def test_too_little_data_is_refused(rows: list[tuple[str, str]], message: str, tmp_path: Path) -> None:
     with pytest.raises(TooLittleDataError, match=message):
         ClassificationTask().prepare(small_config(), Files((write_tsv(tmp_path / "a.tsv", rows),)), tmp_path / "data")
 

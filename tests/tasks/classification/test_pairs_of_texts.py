@@ -70,7 +70,7 @@ def test_a_line_without_its_tab_is_refused_in_words(run: Path, tmp_path: Path) -
     assert "2 of 3 lines were refused" in message
 
 
-def test_one_text_and_two_are_not_taken_for_each_other(run: Path, tmp_path: Path) -> None:
+def test_single_text_and_pair_are_not_confused(run: Path, tmp_path: Path) -> None:
     model = heedful.load(run, "classification")
     assert model.settings.texts == 2
     with pytest.raises(DataError, match=r"text 2: this model reads two texts .* give a pair: \(first, second\)"):
@@ -84,7 +84,7 @@ def test_one_text_and_two_are_not_taken_for_each_other(run: Path, tmp_path: Path
     assert len(model.predict([("dog 3", "great town"), "dog 3"])) == 2
 
 
-def test_a_bundle_that_does_not_say_takes_both(run: Path, tmp_path: Path) -> None:
+def test_bundle_without_text_count_accepts_both(run: Path, tmp_path: Path) -> None:
     model = heedful.load(run, "classification")
     model.save(tmp_path)
     (bundle,) = [path for path in tmp_path.iterdir() if '"texts": 2' in path.read_text(errors="replace")]
@@ -94,7 +94,7 @@ def test_a_bundle_that_does_not_say_takes_both(run: Path, tmp_path: Path) -> Non
     assert len(heedful.load(tmp_path, "classification").predict([("dog 3", "great town"), "dog 3"])) == 2
 
 
-def test_samples_and_drawings_keep_the_two_apart(run: Path) -> None:
+def test_samples_and_attention_maps_separate_the_texts(run: Path) -> None:
     model, metrics = heedful.load(run, "classification"), read_mapping(run / "metrics.json")
     for sample in metrics["samples"]:
         assert {sample["source"].split()[0], sample["second"].split()[0]} == {"dog", "great"}
@@ -112,7 +112,7 @@ def test_samples_and_drawings_keep_the_two_apart(run: Path) -> None:
     assert "It reads two texts at once" in (run / "README.md").read_text()
 
 
-def test_data_of_both_kinds_makes_a_model_that_takes_both(tmp_path: Path) -> None:
+def test_mixed_data_trains_a_model_that_accepts_both(tmp_path: Path) -> None:
     files = write_pairs(tmp_path / "a.tsv", 60), write_tsv(tmp_path / "b.tsv", [(f"dog {n}", "0") for n in range(60)])
     model = train(ClassificationTask(), small_config({"steps": 1}), Files(files), tmp_path / "run")
     assert model.settings.texts is None
@@ -121,7 +121,7 @@ def test_data_of_both_kinds_makes_a_model_that_takes_both(tmp_path: Path) -> Non
     assert single.settings.texts == 1
 
 
-def test_a_tokeniser_that_numbers_both_texts_alike(run: Path, tmp_path: Path) -> None:
+def test_tokenizer_with_equal_segments_for_both_texts(run: Path, tmp_path: Path) -> None:
     """As RoBERTa's: the store knows where the second begins, and training tells the model no more than predict does."""
     fast = Tokenizer.from_file(str(run / NAME))
     ends = [(name, fast.token_to_id(name)) for name in ("<s>", "</s>")]
@@ -151,12 +151,12 @@ def test_targets_are_those_of_the_rows(run: Path) -> None:
     np.testing.assert_array_equal(targets(store), [store[row][1] for row in range(len(store))])
 
 
-def test_a_job_leaves_the_module_as_it_is(run: Path) -> None:
+def test_bind_leaves_the_module_in_training_mode(run: Path) -> None:
     task, config = ClassificationTask(), small_config()
     assert task.bind(config, task.open(config, run / "data")).module.training
 
 
-def test_threads_that_share_a_model_count_their_own_cut_texts(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_truncation_warnings_are_per_thread(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One asks about short texts while another is in the middle of long ones."""
     model = heedful.load(run, "classification")
     model.settings = model.settings.changed(texts=1)

@@ -42,7 +42,7 @@ def test_one_class_a_line_or_all_of_them_as_json(run: Path, tmp_path: Path) -> N
     assert heedful("predict", run, tmp_path / "in.txt").out == ""
 
 
-def test_a_file_of_its_own_is_scored(run: Path, tmp_path: Path) -> None:
+def test_evaluate_scores_a_file(run: Path, tmp_path: Path) -> None:
     file = write_tsv(tmp_path / "test.tsv", reviews(30, seed=4))
     done = heedful("evaluate", run, "--data", file, "--device", "cpu")
     assert done.code == 0, done.err
@@ -60,7 +60,7 @@ def test_a_file_of_its_own_is_scored(run: Path, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_missing_columns_are_told_with_those_there_are(
+def test_missing_columns_error_lists_the_columns(
     header: str, more: tuple[str, ...], message: str, tmp_path: Path
 ) -> None:
     (tmp_path / "a.tsv").write_text(f"{header}\n1\tx\ty\n")
@@ -69,7 +69,7 @@ def test_missing_columns_are_told_with_those_there_are(
     assert message in done.err
 
 
-def test_a_classifier_begins_with_masked_words(tmp_path: Path) -> None:
+def test_classifier_starts_from_masked_language_model(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("".join(f"{text}\n" for text, _ in reviews(100)))
     masked = train("masked", "--data", tmp_path / "a.txt", "--out", tmp_path / "masked")
     assert masked.code == 0, masked.err

@@ -54,7 +54,7 @@ def test_without_a_target_there_is_no_label_and_no_second_text(tmp_path: Path) -
     assert batch.labels.tolist() == [0, 3, 0]
 
 
-def test_no_text_is_cut_off(store: TokenStore) -> None:
+def test_no_text_is_truncated(store: TokenStore) -> None:
     longest = int(store.lengths[:, 0].argmax())
     with pytest.raises(DataError, match=r"rows of the shape \(1, 20\) cannot hold sequences that need \(1, 29\)"):
         TextBatch.of(store, [longest], (1, 20))
@@ -86,7 +86,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_text_that_is_cut_keeps_what_stands_around_it(kind: str) -> None:
+def test_truncation_keeps_special_tokens(kind: str) -> None:
     """As the library itself cuts, which is told the length."""
     tokenizer = KINDS[kind]()
     fast = {"bert": wordpiece, "roberta": byte_level, "an end alone": unigram}.get(
@@ -106,7 +106,7 @@ AROUND = {"bert": (1, 1), "roberta": (1, 1), "an end alone": (0, 1), "nothing": 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_parts_lose_nothing(kind: str) -> None:
+def test_chunks_lose_no_token(kind: str) -> None:
     tokenizer = KINDS[kind]()
     n_around = len(tokenizer.encode(""))
     for text in PAGE:
@@ -122,7 +122,7 @@ def test_parts_lose_nothing(kind: str) -> None:
         assert list(chunks(tokenizer, ids, len(ids))) == [ids]
 
 
-def test_a_learned_tokeniser_has_start_end_and_gap(tokenizer: PublishedTokenizer) -> None:
+def test_trained_tokenizer_has_start_end_and_mask(tokenizer: PublishedTokenizer) -> None:
     ids = tokenizer.encode("The cat drinks water.")
     assert (tokenizer.token_of(ids[0]), tokenizer.token_of(ids[-1])) == ("<s>", "</s>")
     assert tokenizer.decode(ids) == "The cat drinks water."
@@ -133,7 +133,7 @@ def test_a_learned_tokeniser_has_start_end_and_gap(tokenizer: PublishedTokenizer
 
 
 @pytest.mark.parametrize("text", ["The cat drinks water.", "나는 책을 읽어요."])
-def test_a_gap_stands_exactly_for_a_word(tokenizer: PublishedTokenizer, text: str) -> None:
+def test_mask_replaces_exactly_a_word(tokenizer: PublishedTokenizer, text: str) -> None:
     """With the space before it, and what follows as it was: a gap in a text is what training has seen."""
     ids, gap = tokenizer.encode(text), tokenizer.id_of("<mask>")
     for word in (" cat", " water", "The", " 책을", " 읽어요", "나는"):

@@ -75,7 +75,7 @@ def test_no_line_one_line_and_ten_thousand(model: Any, tmp_path: Path) -> None:
     assert best.line == 7655
 
 
-def test_what_cannot_be_asked_or_read_is_said(model: Any, tmp_path: Path) -> None:
+def test_invalid_queries_and_lines_are_reported(model: Any, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"good\n\xff\xfe\xff\n" + b"cat " * (LIMIT + 1) + b"\nfine\n")
     index = Index(model, every_line(tmp_path / "a.txt"))
     assert [line.number for line in index.lines] == [1, 4]

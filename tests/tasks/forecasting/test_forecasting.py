@@ -42,7 +42,7 @@ def close(mine: Any, wanted: Any, tolerance: float = 1e-6) -> None:
 
 
 @pytest.mark.parametrize("name", SERIES)
-def test_a_published_forecaster_says_what_transformers_says(name: str, tmp_path: Path) -> None:
+def test_published_forecaster_matches_transformers(name: str, tmp_path: Path) -> None:
     model = reference(name)
     checkpoint = read_published(files(model)[0], {key: tensor.clone() for key, tensor in model.state_dict().items()})
     imported = SeriesForecaster.from_checkpoint(checkpoint, tmp_path)
@@ -120,7 +120,7 @@ def test_batches_are_bounded_whatever_the_channels(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("mixed", [False, True])
-def test_what_was_not_observed_is_handed_on_as_such(mixed: bool) -> None:
+def test_gaps_are_passed_to_the_module(mixed: bool) -> None:
     model = small_forecaster(channels="mixed", n_channels=3) if mixed else small_forecaster()
     series = prices()
     series[11] = NAN
@@ -184,7 +184,7 @@ def test_channels_read_together_have_their_gaps_together() -> None:
         ([[1.0, None]] * 30, "channel 2 was observed at 0"),
     ],
 )
-def test_what_cannot_be_forecast_is_refused_in_words(series: Any, message: str) -> None:
+def test_invalid_series_are_refused_with_a_reason(series: Any, message: str) -> None:
     model = small_forecaster()
     with pytest.raises(ItemError, match=rf"^series 2: .*{message}") as caught:
         model.predict([prices(), series])
@@ -225,7 +225,7 @@ def test_one_series_is_not_a_list(item: Any) -> None:
         small_forecaster().predict([1.0] * 30)
 
 
-def test_settings_that_cannot_be() -> None:
+def test_invalid_forecast_settings() -> None:
     with pytest.raises(ConfigError, match="name twice"):
         ForecastSettings(columns=("a", "a"))
     with pytest.raises(ConfigError, match="reads 3 channels together, but 2 columns"):
@@ -238,7 +238,7 @@ def test_settings_that_cannot_be() -> None:
 # The bundle
 
 
-def test_a_bundle_says_the_same(tmp_path: Path) -> None:
+def test_reloaded_bundle_forecasts_the_same(tmp_path: Path) -> None:
     model = small_forecaster(columns=("open", "close", "high"))
     model.save(tmp_path)
     bundle = Bundle.read(tmp_path)

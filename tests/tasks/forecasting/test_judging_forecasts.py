@@ -40,12 +40,12 @@ def close(mine: Any, wanted: Any, tolerance: float = 1e-6) -> None:
 # Baselines
 
 
-def test_tomorrow_is_as_today() -> None:
+def test_last_value_repeats() -> None:
     context = np.array([[[1.0, 10], [2, 20]], [[3, 30], [NAN, 40]]])
     assert last_value(2)(context).tolist() == [[[2, 20], [2, 20]], [[3, 40], [3, 40]]]
 
 
-def test_a_season_comes_again_and_again() -> None:
+def test_last_season_repeats() -> None:
     context = np.arange(10.0)[None, :, None]
     assert last_season(7, 3)(context)[0, :, 0].tolist() == [7, 8, 9, 7, 8, 9, 7]
     assert last_season(2, 10)(context)[0, :, 0].tolist() == [0, 1]
@@ -92,7 +92,7 @@ def test_a_line_is_forecast_exactly(tmp_path: Path) -> None:
     close(linear(cut.context), cut.target, 1e-4)
 
 
-def test_the_linear_model_passes_over_gaps(tmp_path: Path) -> None:
+def test_linear_model_skips_gaps(tmp_path: Path) -> None:
     values = walks(300)
     values[[50, 51, 120]] = NAN
     data = prepared(tmp_path, values)
@@ -101,7 +101,7 @@ def test_the_linear_model_passes_over_gaps(tmp_path: Path) -> None:
     assert np.isfinite(linear(data.metadata.test.cut([0]).context)).all()
 
 
-def test_a_linear_model_is_kept_and_checked(tmp_path: Path) -> None:
+def test_linear_model_is_saved_and_checked(tmp_path: Path) -> None:
     linear = Linear(np.random.default_rng(0).normal(size=(13, 3)))
     linear.save(tmp_path / "linear.safetensors")
     assert (Linear.load(tmp_path / "linear.safetensors", 12, 3).weight == linear.weight).all()
@@ -147,7 +147,7 @@ def test_what_was_not_observed_is_not_scored(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("channels", ["independent", "mixed"])
 @pytest.mark.parametrize("gap", [False, True])
-def test_a_model_is_scored_by_what_it_says_of_each_window_alone(tmp_path: Path, channels: str, gap: bool) -> None:
+def test_scores_do_not_depend_on_batching(tmp_path: Path, channels: str, gap: bool) -> None:
     values = walks(100, 2)
     if gap:
         values[75, 1] = NAN
@@ -162,7 +162,7 @@ def test_a_model_is_scored_by_what_it_says_of_each_window_alone(tmp_path: Path, 
     close(errors.mse, ((batched - cut.target)[cut.counts] ** 2).mean(), 1e-5)
 
 
-def test_every_rival_is_there_or_it_is_said_why_not(tmp_path: Path) -> None:
+def test_missing_baselines_have_a_reason(tmp_path: Path) -> None:
     windows = prepared(tmp_path, waves(200, 12)).metadata.test
     linear = Linear(np.zeros((13, 3)))
     assert list(rivals(windows, 12, linear)[0]) == [LAST, SEASONAL, LINEAR]
@@ -181,7 +181,7 @@ def errors_with(squares: NDArray[np.float64]) -> Errors:
     return Errors(squares, np.ones(len(squares), np.int64), float(squares.mean()), 0.0, {})
 
 
-def test_a_verdict_is_plain_and_chance_is_no_victory() -> None:
+def test_comparison_sentences_respect_chance() -> None:
     random = np.random.default_rng(0)
     rival = errors_with(random.chisquare(1, 2000))
     better, worse = errors_with(rival.squares * 0.8), errors_with(rival.squares * 1.2)
@@ -193,7 +193,7 @@ def test_a_verdict_is_plain_and_chance_is_no_victory() -> None:
     assert compare(equal, rival, LAST, 5).startswith("It did not clearly beat tomorrow = today")
 
 
-def test_windows_that_overlap_are_not_taken_for_many() -> None:
+def test_overlapping_windows_count_once() -> None:
     """Noise that lasts a whole horizon looks clear if every window counts for itself, in more than one of twenty."""
     errors = []
     for seed in range(200):
@@ -203,6 +203,6 @@ def test_windows_that_overlap_are_not_taken_for_many() -> None:
     assert np.mean(errors) < 0.12
 
 
-def test_few_windows_tell_nothing() -> None:
+def test_few_windows_are_never_significant() -> None:
     assert not clearly_less(errors_with(np.zeros(30)), errors_with(np.ones(30)), 5)
     assert clearly_less(errors_with(np.zeros(40)), errors_with(np.linspace(1, 2, 40)), 5)

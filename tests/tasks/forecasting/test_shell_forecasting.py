@@ -67,7 +67,7 @@ def test_a_preset_and_its_changes(run: Callable[..., Result], tmp_path: Path) ->
     assert (config.context_length, config.patch_length, config.stride, config.horizon) == (336, 16, 8, 8)
 
 
-def test_what_is_missing_is_told(run: Callable[..., Result], tmp_path: Path) -> None:
+def test_missing_options_are_reported(run: Callable[..., Result], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--data is missing; see heedful train forecasting --help"):
         run("--out", tmp_path / "run")
     path = table(tmp_path / "a.csv", walks(100, 2), ["open", "close"])
@@ -75,7 +75,7 @@ def test_what_is_missing_is_told(run: Callable[..., Result], tmp_path: Path) -> 
         run("--data", path, "--out", tmp_path / "run", "--columns", "price")
 
 
-def test_a_table_of_which_no_window_can_be_judged_is_refused(tmp_path: Path) -> None:
+def test_table_without_a_scorable_window_is_refused(tmp_path: Path) -> None:
     """Every fourth value is missing, so no patch of four is whole; a fifth, and one is."""
     SeriesForecaster(TINY, build(TINY), ForecastSettings(columns=("a",))).save(tmp_path / "model")
     values = walks(40)

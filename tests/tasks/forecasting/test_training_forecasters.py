@@ -61,7 +61,7 @@ def test_a_seasonal_series_is_forecast_better_than_by_naive_means(seasonal: tupl
     assert test["verdict"][1].startswith("It beat the seasonal naive forecast: MSE")
 
 
-def test_a_random_walk_is_not_and_the_judge_says_so(tmp_path: Path) -> None:
+def test_random_walk_does_not_beat_the_naive_forecast(tmp_path: Path) -> None:
     run(tmp_path / "run", table(tmp_path / "walk.csv", walks(1200)), config(training={"steps": 100}))
     test = metrics(tmp_path / "run")["sets"]["test"]
     assert test["forecasters"]["model"]["mse"] > 0.97 * test["forecasters"]["tomorrow = today"]["mse"]
@@ -71,7 +71,7 @@ def test_a_random_walk_is_not_and_the_judge_says_so(tmp_path: Path) -> None:
     assert "did not" in (tmp_path / "run" / "report.html").read_text("utf-8")
 
 
-def test_every_score_stands_beside_those_to_beat(seasonal: tuple[Path, str]) -> None:
+def test_scores_include_the_baselines(seasonal: tuple[Path, str]) -> None:
     values = metrics(seasonal[0])
     for part in (values["validation"], values["sets"]["test"]):
         for name in ("tomorrow = today", "seasonal naive", "linear model"):
@@ -82,7 +82,7 @@ def test_every_score_stands_beside_those_to_beat(seasonal: tuple[Path, str]) -> 
 # The bundle
 
 
-def test_a_bundle_speaks_in_the_units_of_the_file(seasonal: tuple[Path, str]) -> None:
+def test_bundle_forecasts_in_units_of_the_file(seasonal: tuple[Path, str]) -> None:
     """What `predict` says of a test window is what was judged there."""
     out, _ = seasonal
     model = heedful.load(out, "forecasting", device="cpu")
@@ -101,7 +101,7 @@ def test_none_one_and_many_series(seasonal: tuple[Path, str], count: int) -> Non
     assert len(heedful.load(seasonal[0], "forecasting", device="cpu").predict(list(series))) == count
 
 
-def test_a_bundle_can_be_judged_on_a_new_file(seasonal: tuple[Path, str], tmp_path: Path) -> None:
+def test_evaluate_scores_a_new_file(seasonal: tuple[Path, str], tmp_path: Path) -> None:
     out, path = seasonal
     model = heedful.load(out, "forecasting", device="cpu")
     whole = evaluate_files(model, [path])
@@ -119,7 +119,7 @@ def test_a_bundle_can_be_judged_on_a_new_file(seasonal: tuple[Path, str], tmp_pa
         evaluate_files(model, [table(tmp_path / "other.csv", waves(50), "b")])
 
 
-def test_a_model_without_names_is_judged_on_columns_that_are_chosen(tmp_path: Path) -> None:
+def test_model_without_column_names_is_scored_on_given_columns(tmp_path: Path) -> None:
     model = SeriesForecaster(TINY, build(TINY), ForecastSettings())
     path = table(tmp_path / "walks.csv", walks(60, 3))
     scores = evaluate_files(model, [path], columns=["c", "a"])
@@ -162,7 +162,7 @@ def test_channels_that_are_read_together(tmp_path: Path) -> None:
 # What a plot is made from
 
 
-def test_a_look_says_which_patches_were_attended_to(seasonal: tuple[Path, str]) -> None:
+def test_plot_data_has_attention_to_patches(seasonal: tuple[Path, str]) -> None:
     look = metrics(seasonal[0])["forecasts"][-1]
     attention, n_patches = look["attention"], 7
     assert attention["patches"] == [[4 * place, 4 * place + 8] for place in range(n_patches)]
@@ -176,7 +176,7 @@ def test_a_look_says_which_patches_were_attended_to(seasonal: tuple[Path, str]) 
     assert set(look["rivals"]) == {"tomorrow = today", "seasonal naive", "linear model"}
 
 
-def test_a_look_is_at_the_row_that_its_column_is_read_in(tmp_path: Path) -> None:
+def test_plot_data_uses_the_row_of_its_column(tmp_path: Path) -> None:
     data = prepared(tmp_path, walks(120, 3))
     model = SeriesForecaster(TINY, build(TINY), ForecastSettings(columns=("a", "b", "c"), scale=data.train.store.scale))
     seen = looks(model, data.metadata.test, 3)
@@ -265,7 +265,7 @@ def test_a_run_does_not_go_on_with_other_data(tmp_path: Path) -> None:
         run(tmp_path / "run", path, settings, resume=True)
 
 
-def test_what_cannot_be_run(tmp_path: Path) -> None:
+def test_invalid_runs_are_refused(tmp_path: Path) -> None:
     path = table(tmp_path / "walks.csv", walks(300))
     task = ForecastingTask()
     with pytest.raises(ConfigError, match="leave out --valid"):

@@ -57,7 +57,7 @@ def test_an_epoch_is_decided_by_seed_and_number(prepared: ImageData) -> None:
         rows(0, 0, 99)
 
 
-def test_rows_that_are_not_there_change_no_loss(prepared: ImageData) -> None:
+def test_padding_rows_change_no_loss(prepared: ImageData) -> None:
     job = ImagesTask().bind(small_config(), prepared)
     module = job.module.eval()
     rows = prepared.train.store.rows(VALID)[:11]
@@ -92,14 +92,14 @@ def by(n: int, value: float) -> Tensor:
     return torch.full((n,), float(value))
 
 
-def test_an_image_is_moved_by_whole_pixels_and_its_edge_drawn_out() -> None:
+def test_affine_shifts_whole_pixels_and_repeats_edges() -> None:
     original = images(1)
     moved = affine(original, by(1, 2), by(1, -1), by(1, 0), by(1, 1))
     y, x = (torch.arange(5) + 1).clamp(0, 4), (torch.arange(7) - 2).clamp(0, 6)
     torch.testing.assert_close(moved[0], original[0][:, y][:, :, x], atol=1e-5, rtol=1e-5)
 
 
-def test_an_image_is_swapped() -> None:
+def test_affine_mirrors_an_image() -> None:
     original = images()
     mirror = torch.tensor([-1.0, 1.0, -1.0])
     moved = affine(original, by(3, 0), by(3, 0), by(3, 0), mirror)
@@ -107,7 +107,7 @@ def test_an_image_is_swapped() -> None:
     torch.testing.assert_close(moved[1], original[1], atol=1e-5, rtol=1e-5)
 
 
-def test_an_image_is_turned_about_its_middle() -> None:
+def test_affine_rotates_about_the_center() -> None:
     original = images(1, 6, 6)
     moved = affine(original, by(1, 0), by(1, 0), by(1, math.pi / 2), by(1, 1))
     torch.testing.assert_close(moved[0], original[0].rot90(-1, (-2, -1)), atol=1e-4, rtol=1e-4)
@@ -125,7 +125,7 @@ def test_shifts_are_whole_pixels_of_every_size_up_to_the_limit() -> None:
     assert times[2:7, 2:7].max() < 260
 
 
-def test_half_are_swapped_where_asked() -> None:
+def test_flip_mirrors_half_of_the_images() -> None:
     original = images(400)
     assert augment(original, AugmentConfig(shift=0.0)) is original
     augmented = augment(original, AugmentConfig(shift=0.0, flip=True))
@@ -135,7 +135,7 @@ def test_half_are_swapped_where_asked() -> None:
     assert 150 < int(swapped.sum()) < 250
 
 
-def test_chance_is_torchs(prepared: ImageData) -> None:
+def test_augmentation_uses_torch_random_state(prepared: ImageData) -> None:
     job = ImagesTask().bind(small_config(), prepared)
     batch = next(iter(job.batches.epoch(0)))
 

@@ -55,7 +55,7 @@ def test_files_are_read(tmp_path: Path) -> None:
     assert model.predict([path, str(path)]) == [pytest.approx(model.predict([PICTURES[1]])[0], abs=1e-6)] * 2
 
 
-def test_a_bundle_says_the_same(tmp_path: Path) -> None:
+def test_reloaded_bundle_forecasts_the_same(tmp_path: Path) -> None:
     model = small_classifier(tmp_path, "deit", image_size=16, num_channels=1)
     model.save(tmp_path / "bundle")
     bundle = Bundle.read(tmp_path / "bundle")

@@ -34,10 +34,10 @@ class Topics:
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
         sample = self.draw.sample(VOCABULARY, len(VOCABULARY))
-        self.words = sample[:30], sample[30:]
+        self.topic_words = sample[:30], sample[30:]
 
     def text(self, topic: int) -> str:
-        return " ".join(self.draw.choice(self.words[topic]) for _ in range(6))
+        return " ".join(self.draw.choice(self.topic_words[topic]) for _ in range(6))
 
     def plain(self, path: Path, count: int) -> str:
         path.write_text("".join(f"{self.text(number % 2)}\n" for number in range(count)))
@@ -136,7 +136,7 @@ def test_the_usual_settings_with_a_base_are_gentler(pretrained: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [ClassificationConfig, MaskedConfig])
-def test_a_run_ends_with_what_was_asked_for(kind: type[Any], pretrained: Path) -> None:
+def test_given_limit_replaces_default_limit(kind: type[Any], pretrained: Path) -> None:
     """Not earlier with the steps or epochs that are usual."""
     for base in ({}, {"base": str(pretrained)}):
         for limits in ({"steps": 7}, {"epochs": 2}, {"steps": 7, "epochs": 2}):
@@ -144,7 +144,7 @@ def test_a_run_ends_with_what_was_asked_for(kind: type[Any], pretrained: Path) -
             assert (training.steps, training.epochs) == (limits.get("steps"), limits.get("epochs"))
 
 
-def test_a_run_goes_on_without_its_base(topics: Topics, tmp_path: Path) -> None:
+def test_resuming_does_not_need_the_base(topics: Topics, tmp_path: Path) -> None:
     """Its weights were copied when the run began."""
     folder = publish(tmp_path / "published", bert())
     values = {"base": str(folder), "training": {**TRAINING, "steps": 4, "save_every": 2}}

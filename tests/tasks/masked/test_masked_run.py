@@ -147,7 +147,7 @@ def test_a_small_corpus_always_has_something_to_validate_on(tmp_path: Path) -> N
         assert readings.held_out == 2  # a tenth at most
 
 
-def test_too_little_text(tmp_path: Path) -> None:
+def test_too_few_texts_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("alone\n\n")
     with pytest.raises(TooLittleDataError, match="1 texts are too few"):
         MaskedTask().split(config(), Files((str(tmp_path / "a.txt"),)))

@@ -67,7 +67,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_it_is_learned_and_questions_without_an_answer_are_refused(run: Path) -> None:
+def test_training_learns_answers_and_refusals(run: Path) -> None:
     done = shell("evaluate", run / "run", "--data", run / "test.jsonl", "--out", run / "scores.json")
     assert done.code == 0, done.err
     scores = {name: score["value"] for name, score in json.loads((run / "scores.json").read_text())["scores"].items()}
@@ -88,11 +88,13 @@ def test_answers_are_spans_of_the_context_with_probabilities(run: Path) -> None:
         assert sum(answer["probability"] for answer in candidates) <= 1 + 1e-9
     single = [model.predict([item])[0] for item in items]
     batched = model.predict(items)
-    assert [one["answer"] for one in single] == [one["answer"] for one in batched]
-    assert [one["probability"] for one in single] == pytest.approx([one["probability"] for one in batched], abs=1e-5)
+    assert [item_answer["answer"] for item_answer in single] == [item_answer["answer"] for item_answer in batched]
+    assert [item_answer["probability"] for item_answer in single] == pytest.approx(
+        [item_answer["probability"] for item_answer in batched], abs=1e-5
+    )
 
 
-def test_a_run_goes_on_and_its_page_and_card_say_what_it_does(run: Path) -> None:
+def test_resumed_run_writes_report_and_card(run: Path) -> None:
     more = ("--resume", "--allow-changes", "--set", "training.steps=230")
     done = shell("train", "question-answering", "--out", run / "run", *more)
     assert done.code == 0, done.err
@@ -156,7 +158,7 @@ def test_every_span_has_its_best_score_over_all_windows(seed: int) -> None:
     assert spans.no_answer == pytest.approx(min(float(output[0].sum()) for output in outputs))
 
 
-def test_the_threshold_is_the_best_of_all(run: Path) -> None:
+def test_no_answer_threshold_maximizes_f1(run: Path) -> None:
     draw = np.random.default_rng(0)
     context = "yes no"
     questions = [

@@ -74,7 +74,7 @@ def test_entities_are_learned(run: Path) -> None:
     assert validation["baseline"]["value"] < validation["f1"]["value"]  # places near something need their context
 
 
-def test_texts_and_lists_of_words_have_the_same_entities(run: Path) -> None:
+def test_text_and_word_list_have_the_same_entities(run: Path) -> None:
     model = heedful.load(run / "run", "tagging")
     text = "Akalo Amine dkaka in Bpura near Bkaka"
     (spans,) = model.predict([text])
@@ -96,7 +96,7 @@ def test_a_long_text_is_read_in_windows(run: Path) -> None:
     assert [span["text"] for span in spans] == ["Bpura"] * 30
 
 
-def test_the_shell_marks_and_goes_on(run: Path) -> None:
+def test_shell_tags_and_resumes(run: Path) -> None:
     done = shell("predict", run / "run", "-", stdin=b"Akalo dkaka in Bpura\n")
     assert (done.code, done.out) == (0, "Akalo/PER\tBpura/LOC\n")
     more = ("--resume", "--allow-changes", "--set", "training.steps=125")
@@ -104,7 +104,7 @@ def test_the_shell_marks_and_goes_on(run: Path) -> None:
     assert done.code == 0, done.err
 
 
-def test_a_word_has_the_tag_of_its_first_token_where_most_stands_around_it() -> None:
+def test_word_tag_comes_from_the_window_with_most_context() -> None:
     spans = [(0, 2), (3, 4), (4, 5)]
     near = EncodedWindow([0] * 5, [0] * 5, [None, (0, 1), (1, 2), (3, 5), None])
     far = EncodedWindow([0] * 3, [0] * 3, [None, (0, 1), None])
