@@ -1,4 +1,4 @@
-"""How well classes were told apart: accuracy, precision, recall, F1, the confusion matrix and calibration.
+"""Scores of classification: accuracy, precision, recall, F1, the confusion matrix and calibration.
 
 All of them are in percent, and pure functions of label ids and probabilities. Shapes: N examples, C classes.
 """

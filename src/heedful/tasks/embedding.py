@@ -1,4 +1,4 @@
-"""Embedding: a text as a vector, near in meaning where near in direction; and search by it.
+"""Text embedding: texts as vectors whose cosine measures similarity, and search by it.
 
 Shapes: N lines, U different texts among them, D d_model.
 """

@@ -1,7 +1,4 @@
-"""How a folder of sentence-transformers makes one vector of a text: its modules.json, and the pooling it names.
-
-The same files are written for an embedder of ours.
-"""
+"""The files of a sentence-transformers folder: modules.json and the pooling that it names, read and written."""
 
 import json
 import re

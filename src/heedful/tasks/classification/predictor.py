@@ -1,4 +1,4 @@
-"""Which of several classes a text belongs to, how surely, and where the model looks for it."""
+"""The predictor of text classification, its settings, and the attention map of a text."""
 
 import warnings
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Everything a forecasting run is made of, as one file can say it."""
+"""The settings of a forecasting run: data, model, loss and training."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal

@@ -1,4 +1,4 @@
-"""Series as windows: a context and the horizon that follows it, one at every step; read, divided by time and scaled.
+"""Series as windows, one for every step: a context and the horizon that follows; divided by time and scaled.
 
 A window is a place in the store. Training, validation and test follow each other in time: a window belongs to the part
 in which its whole horizon lies, and the contexts of validation and test may reach back into the part before.

@@ -1,4 +1,4 @@
-"""The steps that follow a series, from the newest of its own.
+"""The predictor of forecasting: the steps that follow a series.
 
 Shapes: L steps, C channels, R rows: what the module reads as one, with c channels each.
 """

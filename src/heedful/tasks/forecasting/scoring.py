@@ -1,5 +1,4 @@
-"""How good forecasts are, over every window of a part, the model's beside those it must beat to be worth anything:
-today again, last season again, and a line.
+"""Scores of forecasts over every window of a part, with baselines: naive, seasonal naive, and a linear model.
 
 MSE and MAE are means over all windows, all steps of the horizon and all channels, in units of the training part's
 deviation: so they can be compared with what is published. By column they stand in the units of the file.
@@ -38,8 +37,8 @@ FIT_TOKENS = 1 << 15  # patches at once: a bound on memory
 MODEL = "model"
 SPOKEN = {SEASONAL: "the seasonal naive forecast", LINEAR: "the linear model"}
 SCORE_TOKENS = 1 << 15  # patches at once
-CLEAR = 1.96  # standard errors that a difference must have to be more than chance
-FEWEST = 8  # stretches of windows by which chance can be told
+CLEAR = 1.96  # standard errors of a significant difference
+FEWEST = 8  # stretches of windows that a significance test needs
 
 
 def last_value(horizon: int) -> Forecast:

@@ -1,4 +1,4 @@
-"""Forecasting: series, a patch forecaster, squared errors, MSE and MAE beside what they must beat.
+"""Forecasting: series, PatchTST, a regression loss, MSE and MAE with the baselines to beat.
 
 Shapes: L steps of context, P patches, H heads.
 """

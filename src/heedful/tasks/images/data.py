@@ -1,4 +1,4 @@
-"""Sets of images: the settings of a run, their store in its folder, batches, and what a model must know of them.
+"""The data of image classification: settings, the store in a run's folder, metadata and batches.
 
 Shapes: N images, B batch, H height, W width, C channels.
 """

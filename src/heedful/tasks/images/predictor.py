@@ -1,5 +1,4 @@
-"""Which of several classes an image belongs to, and how surely: pixels prepared as the model learned them, or as the
-authors of a published model say (preprocessor_config.json).
+"""The predictor of image classification, and the preprocessing it was trained with (preprocessor_config.json).
 
 Shapes: B batch, H height, W width, C channels.
 """
@@ -35,7 +34,7 @@ from ..predictor import InputKind, OutputKind, Predictor
 from ..text_encoder import BATCH_TOKENS
 
 PREPROCESSOR = "preprocessor_config.json"
-PREFIX = ("class", "distillation")  # what stands before the patches, by its place
+PREFIX = ("class", "distillation")  # the tokens before the patches, in order
 
 PROCESSOR_DEFAULTS: dict[str, Any] = {
     "do_resize": True,

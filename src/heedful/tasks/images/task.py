@@ -1,4 +1,4 @@
-"""Images: sets of them with their classes, a ViT, cross-entropy, accuracy and F1.
+"""Image classification: sets of labeled images, a ViT, cross-entropy, accuracy and F1.
 
 Shapes: B batch, H height, W width, C channels; N images, K classes.
 """

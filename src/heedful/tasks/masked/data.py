@@ -1,4 +1,4 @@
-"""Plain text with gaps: which texts there are, which of their tokens are to be guessed, and what stands instead.
+"""The data of masked language modeling: reading plain text, and masking tokens at random.
 
 Shapes: B rows, T tokens, P tokens to be guessed (and padding up to a round number), V vocabulary.
 """

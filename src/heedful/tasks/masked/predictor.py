@@ -1,4 +1,4 @@
-"""Gaps in a text, filled by a model that was trained to guess masked words."""
+"""The predictor of masked language modeling: fills the gaps in a text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Masked words: plain text, a text encoder with a head for words, cross-entropy at the gaps, perplexity.
+"""Masked language modeling: plain text, a text encoder with a vocabulary head, cross-entropy, perplexity.
 
 Shapes: P tokens to be guessed, V vocabulary.
 """
