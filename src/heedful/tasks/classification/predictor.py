@@ -50,7 +50,7 @@ class ClassifierSettings(Config):
     def check(self) -> None:
         self.require_positive("max_tokens")
         twice = sorted(label for label, times in Counter(self.labels).items() if times > 1)
-        self.require(not twice, f"the labels {', '.join(twice)} stand there twice")
+        self.require(not twice, f"the labels {', '.join(twice)} occur twice")
 
 
 MEANINGS: dict[str, Callable[[Tensor], Tensor]] = {

@@ -88,7 +88,7 @@ class ImageSettings(Config):
 
     def check(self) -> None:
         twice = sorted(label for label, times in Counter(self.labels).items() if times > 1)
-        self.require(not twice, f"the labels {', '.join(twice)} stand there twice")
+        self.require(not twice, f"the labels {', '.join(twice)} occur twice")
         self.require(len(self.resize) <= 2, f"resize is (height, width), one number or nothing, not {self.resize}")
         self.require(len(self.crop) in (0, 2), f"crop is (height, width) or nothing, not {self.crop}")
         self.require(
