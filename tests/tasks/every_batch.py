@@ -95,7 +95,7 @@ def gaps(job: Any, batch: MaskedBatch) -> Iterator[MaskedBatch]:
     width = batch.ids.shape[1]
     for place, row in enumerate(batch.rows):
         n = int(batch.keep[place].sum())
-        one = batch.counted & (batch.places // width == place)
+        one = batch.is_real & (batch.places // width == place)
         own = slice(place, place + 1)
         yield MaskedBatch(
             ids=batch.ids[own, :n],
@@ -107,7 +107,7 @@ def gaps(job: Any, batch: MaskedBatch) -> Iterator[MaskedBatch]:
             rows=(row,),
             places=batch.places[one] % width,
             targets=batch.targets[one],
-            counted=batch.counted[one],
+            is_real=batch.is_real[one],
         )
 
 
@@ -122,7 +122,7 @@ def images(job: Any, batch: ImageBatch) -> Iterator[ImageBatch]:
 
 
 def series(job: Any, batch: Any) -> Iterator[Any]:
-    return (job.data.train.batch([window]) for window in batch.windows)
+    return (job.data.train.batch([window]) for window in batch.rows)
 
 
 def training(batch_tokens: int) -> dict[str, Any]:
@@ -218,7 +218,7 @@ KINDS = {
         ),
         "series.csv",
         write_series,
-        "windows",
+        "rows",
         series,
     ),
 }

@@ -10,23 +10,22 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
-from heedful.config import Config, FamilyConfig
-from heedful.core import padding
+from heedful.config import Config
 from heedful.data.published_tokenizer import PublishedTokenizer
 from heedful.data.report import TextReport
 from heedful.data.store import Encoded
 from heedful.data.text_batch import TextBatch, TextLoader
 from heedful.tasks.bundle import Bundle
 from heedful.tasks.inspection import inspect
-from heedful.tasks.masked.data import PlainText, split_texts
+from heedful.tasks.masked.data import PlainText, read_texts
 from heedful.tasks.predictor import OutputKind
 from heedful.tasks.run import DataReport, Files, train
-from heedful.tasks.run.task import Split
 from heedful.tasks.scoring import Score
-from heedful.tasks.text_encoder import Text, TextEncoderConfig, TextEncoderPredictor, TextEncoderTask
+from heedful.tasks.text_encoder import Text, TextEncoderPredictor
+from heedful.tasks.text_encoder_task import TextEncoderConfig, TextEncoderTask, TextMetadata
 from heedful.training import Loss, Monitor, TrainingConfig, cross_entropy
 
-USUAL = TrainingConfig(steps=150, learning_rate=3e-3, warmup_steps=10, validate_every=50, label_smoothing=0.0)
+TRAINING = TrainingConfig(steps=150, learning_rate=3e-3, warmup_steps=10, validate_every=50, label_smoothing=0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,43 +45,39 @@ class Vowels(TextEncoderPredictor[bool]):
 @dataclass(frozen=True, kw_only=True)
 class VowelConfig(TextEncoderConfig):
     head: ClassVar[str] = "classes"
-    from_scratch: ClassVar[TrainingConfig] = USUAL
-    fine_tuning: ClassVar[TrainingConfig] = USUAL
+    from_scratch: ClassVar[TrainingConfig] = TRAINING
+    fine_tuning: ClassVar[TrainingConfig] = TRAINING
 
-    training: TrainingConfig = field(default_factory=lambda: USUAL)
+    training: TrainingConfig = field(default_factory=lambda: TRAINING)
 
 
-class VowelTask(TextEncoderTask[VowelConfig, PlainText, None, TextBatch]):
+class VowelTask(TextEncoderTask[VowelConfig, PlainText, TextMetadata, TextBatch]):
     name: ClassVar[str] = Vowels.task
     predictor_class: ClassVar[type[Any]] = Vowels
     config_class: ClassVar[type[Any]] = VowelConfig
 
-    def split(self, config: VowelConfig, files: Files) -> tuple[Split[PlainText], DataReport[TextReport]]:
-        return split_texts(files, "line", config.data.holdout)
+    def read(
+        self, config: VowelConfig, columns: Sequence[str] | None, paths: Sequence[str], report: TextReport | None
+    ) -> Iterator[PlainText]:
+        return read_texts(paths, "line", report)
 
     def texts_of(self, example: PlainText) -> tuple[str, ...]:
         return (example.text,)
 
-    def metadata(self, report: DataReport[TextReport]) -> None:
-        pass
-
-    def read_metadata(self, folder: Path) -> None:
-        pass
+    def metadata(self, report: DataReport[TextReport]) -> TextMetadata:
+        return TextMetadata(labels=("consonant", "vowel"))
 
     def encode(
         self,
         config: VowelConfig,
         examples: Iterable[PlainText],
         tokenizer: PublishedTokenizer,
-        metadata: None,
+        metadata: TextMetadata,
         report: TextReport,
     ) -> Iterator[Encoded]:
         for example in examples:
             ids = tokenizer.encode(example.text)
             yield ids, (int(example.text[0] in "aeiou"), len(ids)), (example.file, example.line)
-
-    def model_config(self) -> FamilyConfig:
-        return self.config.model_for(self.data.tokenizer.largest + 1, n_classes=2)
 
     def setup(self) -> None:
         training = self.config.training
@@ -91,8 +86,7 @@ class VowelTask(TextEncoderTask[VowelConfig, PlainText, None, TextBatch]):
         self.validation = TextLoader(self.data.valid, training.batch_tokens)
 
     def loss(self, module: nn.Module, batch: TextBatch) -> Loss:
-        logits = module(batch.ids, padding(batch.keep, lengths=batch.lengths, at_the_end=True))
-        return cross_entropy(logits, batch.labels, batch.real)
+        return cross_entropy(self.forward(module, batch), batch.labels, batch.real)
 
     @torch.inference_mode()
     def validate(self, module: nn.Module) -> dict[str, float]:
@@ -134,4 +128,4 @@ def test_a_task_in_one_file_is_trained_scored_and_loaded(tmp_path: Path) -> None
     assert resumed.predict(lines) == model.predict(lines)
     document = inspect(model, "akp")
     assert (document["kind"], document["question"], document["answer"]) == ("reading", "akp", None)
-    assert [one["stack"] for one in document["attentions"]] == ["encoder"]
+    assert [layer["stack"] for layer in document["attentions"]] == ["encoder"]

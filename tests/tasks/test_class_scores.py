@@ -20,7 +20,7 @@ from heedful.tasks.class_scores import (
 LABELS = ["a", "b", "c"]
 
 
-def test_by_hand() -> None:
+def test_scores_of_a_small_example() -> None:
     """Truth a a a b b c, prediction a a b b c c."""
     confusion = confusion_matrix([0, 0, 0, 1, 1, 2], [0, 0, 1, 1, 2, 2], 3)
     assert confusion.tolist() == [[2, 1, 0], [0, 1, 1], [0, 0, 1]]
@@ -39,14 +39,14 @@ def test_as_scikit_learn(seed: int) -> None:
     true = random.integers(0, 6, 200)
     shares = random.dirichlet(np.ones(6), 200)
     predicted = shares.argmax(axis=1)
-    found = class_scores(true.tolist(), shares, list("uvwxyz"))
-    np.testing.assert_array_equal(found.confusion, metrics.confusion_matrix(true, predicted))
-    assert found.scores["accuracy"].value == pytest.approx(100 * metrics.accuracy_score(true, predicted))
-    assert found.scores["macro_f1"].value == pytest.approx(100 * metrics.f1_score(true, predicted, average="macro"))
+    scores = class_scores(true.tolist(), shares, list("uvwxyz"))
+    np.testing.assert_array_equal(scores.confusion, metrics.confusion_matrix(true, predicted))
+    assert scores.scores["accuracy"].value == pytest.approx(100 * metrics.accuracy_score(true, predicted))
+    assert scores.scores["macro_f1"].value == pytest.approx(100 * metrics.f1_score(true, predicted, average="macro"))
     expected = metrics.precision_recall_fscore_support(true, predicted)
     for name, values in zip(("precision", "recall", "f1"), expected[:3], strict=True):
-        assert [getattr(one, name) for one in found.classes] == pytest.approx(100 * values)
-    assert [one.n for one in found.classes] == expected[3].tolist()
+        assert [getattr(row, name) for row in scores.classes] == pytest.approx(100 * values)
+    assert [row.n for row in scores.classes] == expected[3].tolist()
 
 
 def test_a_class_that_does_not_occur_is_not_in_the_mean() -> None:
@@ -62,8 +62,8 @@ def test_a_class_that_was_never_predicted_has_no_precision_and_counts() -> None:
 
 
 def test_no_example_at_all() -> None:
-    found = class_scores([], np.zeros((0, 3)), LABELS)
-    assert (found.scores["accuracy"].value, found.scores["macro_f1"].value, found.calibration) == (0, 0, 0)
+    scores = class_scores([], np.zeros((0, 3)), LABELS)
+    assert (scores.scores["accuracy"].value, scores.scores["macro_f1"].value, scores.calibration) == (0, 0, 0)
 
 
 def test_calibration_is_of_the_predicted_class() -> None:
@@ -84,12 +84,12 @@ def test_the_interval_is_wilsons() -> None:
 
 
 def test_plain_values_for_a_file() -> None:
-    found = class_scores([0, 2], np.eye(3)[[0, 1]], LABELS).to_dict()
-    assert json.loads(json.dumps(found)) == found
-    assert (found["n"], found["labels"], found["confusion"]) == (2, LABELS, [[1, 0, 0], [0, 0, 0], [0, 1, 0]])
+    scores = class_scores([0, 2], np.eye(3)[[0, 1]], LABELS).to_dict()
+    assert json.loads(json.dumps(scores)) == scores
+    assert (scores["n"], scores["labels"], scores["confusion"]) == (2, LABELS, [[1, 0, 0], [0, 0, 0], [0, 1, 0]])
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_mismatched_inputs_are_refused() -> None:
     with pytest.raises(ValueError, match="from 0 to 1; here from 0 to 2"):
         confusion_matrix([0, 2], [0, 1], 2)
     with pytest.raises(ValueError, match="as many predictions"):

@@ -61,7 +61,7 @@ REFUSED: dict[str, tuple[Callable[[Path], None], tuple[str, ...], int, str]] = {
     "no task": (lambda _: None, ("--task", "reading"), 2, "reading"),
     "a unit": (lambda _: None, ("--unit", "words"), 2, "a unit is for the bare vocabularies of CTranslate2"),
     "no unit": (lambda _: None, ("--unit", "syllables"), 2, "syllables"),
-    "no mask": (lambda folder: published.unigram().save(str(folder / "tokenizer.json")), (), 1, "stands for a gap"),
+    "no mask": (lambda folder: published.unigram().save(str(folder / "tokenizer.json")), (), 1, "has no mask token"),
 }
 
 
@@ -140,7 +140,7 @@ def test_two_labels_of_one_name_and_an_unknown_problem_are_refused(tmp_path: Pat
     folder = publish(tmp_path / "theirs", published.bert("ForSequenceClassification", num_labels=2))
     changed(id2label={"0": "a", "1": "a"})(folder)
     done = shell("import", folder, "--out", tmp_path / "ours")
-    assert (done.code, "the labels a stand there twice" in done.err) == (2, True)
+    assert (done.code, "the labels a occur twice" in done.err) == (2, True)
     changed(id2label={"0": "a", "1": "b"}, problem_type="single_label")(folder)
     done = shell("import", folder, "--out", tmp_path / "ours")
     assert (done.code, "problem_type" in done.err) == (2, True)

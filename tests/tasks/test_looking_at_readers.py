@@ -32,16 +32,16 @@ CLASSES = {"num_labels": 3, "id2label": {0: "good", 1: "so-so", 2: "bad"}}
 @pytest.fixture(scope="module")
 def readers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("readers")
-    made = {
+    predictors = {
         "embedding": published.bert("Model"),
         "classification": published.roberta("ForSequenceClassification", **CLASSES),
         "several": published.bert("ForSequenceClassification", problem_type="multi_label_classification", **CLASSES),
         "score": published.bert("ForSequenceClassification", num_labels=1, problem_type="regression"),
         "masked": published.bert(),
     }
-    for name, model in made.items():
+    for name, model in predictors.items():
         import_model(published.publish(folder / f"their {name}", model), folder / name)
-    return {name: heedful.load(folder / name) for name in made}
+    return {name: heedful.load(folder / name) for name in predictors}
 
 
 def classifier(shape: tuple[int, int] = (8, 8), n_channels: int = 3, **settings: Any) -> ImageClassifier:
@@ -57,8 +57,8 @@ def classifier(shape: tuple[int, int] = (8, 8), n_channels: int = 3, **settings:
         n_classes=3,
     )
     mean = (0.4,) * n_channels
-    usual = {"labels": ("one", "two", "three"), "resize": shape, "mean": mean, "std": (0.3,) * n_channels}
-    return ImageClassifier(config, heedful.build(config), ImageSettings(**{**usual, **settings}))
+    defaults = {"labels": ("one", "two", "three"), "resize": shape, "mean": mean, "std": (0.3,) * n_channels}
+    return ImageClassifier(config, heedful.build(config), ImageSettings(**{**defaults, **settings}))
 
 
 def forecaster(columns: tuple[str, ...] = (), **changes: Any) -> SeriesForecaster:
@@ -100,7 +100,7 @@ def test_classes_have_the_probabilities_of_predict(name: str, readers: dict[str,
     (wanted,) = model.predict([TEXT])
     document = inspect(model, TEXT)
     check(document, model.module)
-    assert {one["label"]: one["probability"] for one in document["classes"]} == wanted == model.predict([TEXT])[0]
+    assert {row["label"]: row["probability"] for row in document["classes"]} == wanted == model.predict([TEXT])[0]
     assert document["answer"] == document["classes"][0]["label"] == next(iter(wanted))
     recorded(model, document, torch.tensor([model.prepared(TEXT).ids]))
 
@@ -128,7 +128,7 @@ def test_two_texts_are_shown_as_one(readers: dict[str, Any]) -> None:
     document = inspect(readers["several"], ("a cat", "the dog"))
     assert document["question"] == "a cat | the dog"
     assert [token["text"] for token in document["sequences"]["source"]].count("[SEP]") == 2
-    assert {one["label"]: one["probability"] for one in document["classes"]} == readers["several"].predict(
+    assert {row["label"]: row["probability"] for row in document["classes"]} == readers["several"].predict(
         [("a cat", "the dog")]
     )[0]
 
@@ -142,7 +142,7 @@ def test_a_gap_has_its_likeliest_words_as_classes(readers: dict[str, Any]) -> No
     likeliest: dict[str, float] = {}  # "o" and "##o" look alike, and the likelier stands for both
     for guess in wanted:
         likeliest.setdefault(guess.text.strip(), guess.probability)
-    assert [(one["label"], one["probability"]) for one in document["classes"]] == list(likeliest.items())
+    assert [(row["label"], row["probability"]) for row in document["classes"]] == list(likeliest.items())
 
 
 def test_of_several_gaps_each_has_its_own(readers: dict[str, Any]) -> None:
@@ -154,10 +154,10 @@ def test_of_several_gaps_each_has_its_own(readers: dict[str, Any]) -> None:
     for n, gap in enumerate(gaps, 1):
         for guess in gap:
             wanted.setdefault(f"{n}: {guess.text.strip()}", guess.probability)
-    assert {one["label"]: one["probability"] for one in document["classes"]} == wanted
+    assert {row["label"]: row["probability"] for row in document["classes"]} == wanted
 
 
-def test_another_model_s_sign_for_a_gap_is_no_word(readers: dict[str, Any]) -> None:
+def test_mask_token_of_another_model_is_refused(readers: dict[str, Any]) -> None:
     with pytest.raises(DataError, match=r"<mask> is another model's sign for a gap; write \[MASK\]"):
         inspect(readers["masked"], "the <mask> reads")
 
@@ -182,14 +182,14 @@ def test_what_cannot_be_read_is_refused(name: str, readers: dict[str, Any]) -> N
         inspect(readers[name], TEXT, beam=2)
 
 
-def test_others_may_use_a_model_that_is_looked_at(readers: dict[str, Any]) -> None:
-    model, found, over = readers["classification"], [], threading.Event()
-    wanted, alone = model.predict([TEXT, "a cat"]), inspect(model, TEXT)
+def test_model_can_be_used_while_it_is_inspected(readers: dict[str, Any]) -> None:
+    model, concurrent, over = readers["classification"], [], threading.Event()
+    wanted, single = model.predict([TEXT, "a cat"]), inspect(model, TEXT)
 
     def use() -> None:
-        found.append(model.predict([TEXT, "a cat"]))
+        concurrent.append(model.predict([TEXT, "a cat"]))
         while not over.is_set():
-            found.append(model.predict([TEXT, "a cat"]))
+            concurrent.append(model.predict([TEXT, "a cat"]))
 
     with ThreadPoolExecutor(1) as pool:
         using = pool.submit(use)
@@ -198,8 +198,8 @@ def test_others_may_use_a_model_that_is_looked_at(readers: dict[str, Any]) -> No
         finally:
             over.set()
         using.result()
-    assert all(document == alone for document in documents)
-    assert all(answer == wanted for answer in found)
+    assert all(document == single for document in documents)
+    assert all(answer == wanted for answer in concurrent)
 
 
 # Images
@@ -222,7 +222,7 @@ def test_an_image_and_its_patches(n_channels: int, tmp_path: Path) -> None:
     pillow.fromarray(pixels.squeeze()).save(path)
     document = inspect(model, path)
     check(document, model.module)
-    assert {one["label"]: one["probability"] for one in document["classes"]} == model.predict([path])[0]
+    assert {row["label"]: row["probability"] for row in document["classes"]} == model.predict([path])[0]
     assert document["answer"] == document["classes"][0]["label"]
     assert document["question"] == str(path)
     assert np.array_equal(image(document), pixels.squeeze())
@@ -242,25 +242,25 @@ def test_what_was_cut_off_an_image_is_not_shown() -> None:
 # Series
 
 
-@pytest.mark.parametrize("together", [1, 2])
-def test_the_last_window_of_a_table(together: int, tmp_path: Path) -> None:
-    model, rows = forecaster(("open", "close"), n_channels=2, channels=CHANNELS[together]), prices()
+@pytest.mark.parametrize("group_size", [1, 2])
+def test_the_last_window_of_a_table(group_size: int, tmp_path: Path) -> None:
+    model, rows = forecaster(("open", "close"), n_channels=2, channels=CHANNELS[group_size]), prices()
     rows[-5, 1] = np.nan
     path = table(tmp_path / "AAPL.csv", rows)
     (wanted,) = model.predict([rows])
     for place, column in enumerate(("open", "close")):
         document = inspect(model, path, column=column)
         check(document, model.module)
-        shown = document["series"]
-        assert (shown["name"], shown["column"], shown["truth"]) == ("AAPL", column, None)
-        assert shown["context"] == [None if np.isnan(value) else value for value in rows[-30:, place].tolist()]
-        assert shown["forecast"] == [row[place] for row in wanted]
-        assert (shown["times"][0], shown["times"][-1]) == ("2024-01-11", "2024-02-09")
-        assert shown["patches"] == [[begin, begin + 6] for begin in range(0, 25, 3)]
+        series = document["series"]
+        assert (series["name"], series["column"], series["truth"]) == ("AAPL", column, None)
+        assert series["context"] == [None if np.isnan(value) else value for value in rows[-30:, place].tolist()]
+        assert series["forecast"] == [row[place] for row in wanted]
+        assert (series["times"][0], series["times"][-1]) == ("2024-01-11", "2024-02-09")
+        assert series["patches"] == [[begin, begin + 6] for begin in range(0, 25, 3)]
         assert [token["text"] for token in document["sequences"]["source"]][:2] == ["1–6", "4–9"]
-        own = model.prepared(rows).rows[place // together][None]
-        keep = torch.from_numpy(~np.isnan(own).any(axis=2))
-        recorded(model, document, torch.from_numpy(own), keep)
+        input_row = model.prepared(rows).rows[place // group_size][None]
+        keep = torch.from_numpy(~np.isnan(input_row).any(axis=2))
+        recorded(model, document, torch.from_numpy(input_row), keep)
     with pytest.warns(UserWarning, match=r"AAPL.csv: of 2 columns 'open' is shown"):
         assert inspect(model, path)["series"]["column"] == "open"
 
@@ -295,8 +295,8 @@ def test_what_cannot_be_forecast_is_refused(tmp_path: Path) -> None:
         (good, {"column": "clos"}, "column 'clos'.*close"),
         (good, {"column": "open", "series": "MSFT"}, "series 'MSFT'"),
     ]
-    for item, words, said in refused:
-        with pytest.raises(DataError, match=said):
-            inspect(model, item, **words)
+    for item, options, message in refused:
+        with pytest.raises(DataError, match=message):
+            inspect(model, item, **options)
     with pytest.raises(ConfigError, match="without 'beam'"):
         inspect(model, good, beam=2)

@@ -45,7 +45,7 @@ PUBLISHED: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
     ),
     "scores": (lambda: published.roberta("ForSequenceClassification", problem_type="regression", **CLASSES), {}),
     "embedding": (lambda: published.bert("Model"), {}),
-    "first, not normalised": (lambda: published.roberta("Model"), POOLING),
+    "first, not normalized": (lambda: published.roberta("Model"), POOLING),
     "gpt2": (published.gpt2, {"generation": {"eos_token_id": [2, 9], "bos_token_id": 2, **CHOICES}}),
     "gpt2 that samples": (published.gpt2, {"generation": {"eos_token_id": 2, "max_new_tokens": 9, **SAMPLING}}),
     "llama": (published.llama, {"generation": {"eos_token_id": 2, "bos_token_id": 1, "max_new_tokens": 9}}),
@@ -119,24 +119,24 @@ def test_two_texts_are_told_apart_from_what_was_written(tmp_path: Path) -> None:
 
 
 def test_vectors_are_pooled_as_they_were(tmp_path: Path) -> None:
-    for normalised in (True, False):
+    for normalized in (True, False):
         for head in ("first", "mean"):
             model = import_model(
-                publish(tmp_path / "theirs", published.bert("Model")), tmp_path / f"{head} {normalised}"
+                publish(tmp_path / "theirs", published.bert("Model")), tmp_path / f"{head} {normalized}"
             )
             model.config = model.config.changed(head=head)
-            model.settings = model.settings.changed(normalised=normalised)
+            model.settings = model.settings.changed(normalized=normalized)
             model.save(tmp_path / "ours")
-            out = tmp_path / f"out {head} {normalised}"
+            out = tmp_path / f"out {head} {normalized}"
             files = export_huggingface(tmp_path / "ours", out).files
             assert {"modules.json", "1_Pooling/config.json"} <= set(files)
-            assert pooling_of(out) == Pooling(head, normalised)
+            assert pooling_of(out) == Pooling(head, normalized)
             assert ((out / "1_Pooling").stat().st_mode & 0o777) == 0o755
             other, tokenizer = theirs(out, "AutoModel")
             with torch.no_grad():
                 hidden = other(**tokenizer("The cat", return_tensors="pt")).last_hidden_state[0]
             vector = hidden[0] if head == "first" else hidden.mean(0)
-            wanted = F.normalize(vector, dim=-1) if normalised else vector
+            wanted = F.normalize(vector, dim=-1) if normalized else vector
             assert heedful.load(tmp_path / "ours").predict(["The cat"])[0] == pytest.approx(wanted.tolist(), abs=1e-5)
 
 

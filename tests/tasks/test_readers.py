@@ -23,8 +23,8 @@ CLASSES = {"id2label": {0: "bad", 1: "so so", 2: "good"}, "label2id": {"bad": 0,
 PAIRS = [("The cat reads.", "나는 물을 마셔요!"), ("I played.", "")]
 
 
-def close(found: Any, wanted: Any) -> None:
-    torch.testing.assert_close(torch.tensor(found), torch.as_tensor(wanted), rtol=1e-4, atol=1e-5)
+def close(actual: Any, wanted: Any) -> None:
+    torch.testing.assert_close(torch.tensor(actual), torch.as_tensor(wanted), rtol=1e-4, atol=1e-5)
 
 
 def modules(*kinds: str) -> list[dict[str, Any]]:
@@ -44,36 +44,36 @@ def hidden(folder: Path, text: str) -> torch.Tensor:
 def logits(folder: Path, kind: str, *texts: str) -> torch.Tensor:
     model, tokenizer = theirs(folder, kind)
     rows = [[text] for text in texts]  # alone, an empty second text would count as none
-    given = tokenizer(*rows, return_tensors="pt", return_token_type_ids=True)
+    inputs = tokenizer(*rows, return_tensors="pt", return_token_type_ids=True)
     with torch.no_grad():
-        return torch.as_tensor(model(**given).logits[0])
+        return torch.as_tensor(model(**inputs).logits[0])
 
 
 EMBEDDERS: dict[str, tuple[dict[str, Any], Callable[[torch.Tensor], torch.Tensor]]] = {
-    "nothing said": ({}, lambda found: F.normalize(found.mean(0), dim=-1)),
+    "nothing said": ({}, lambda output: F.normalize(output.mean(0), dim=-1)),
     "mean": (
         {
             "modules_json": modules("Transformer", "Pooling"),
             "1_Pooling/config_json": {"pooling_mode_mean_tokens": True},
         },
-        lambda found: found.mean(0),
+        lambda output: output.mean(0),
     ),
-    "first, normalised": (
+    "first, normalized": (
         {
             "modules_json": modules("Transformer", "Pooling", "Normalize"),
             "1_Pooling/config_json": {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False},
         },
-        lambda found: F.normalize(found[0], dim=-1),
+        lambda output: F.normalize(output[0], dim=-1),
     ),
     "first, as newer ones say it": (
         {"modules_json": modules("Transformer", "Pooling"), "1_Pooling/config_json": {"pooling_mode": "cls"}},
-        lambda found: found[0],
+        lambda output: output[0],
     ),
 }
 
 
 @pytest.mark.parametrize("kind", EMBEDDERS)
-def test_a_text_is_the_vector_that_its_folder_says(kind: str, tmp_path: Path) -> None:
+def test_pooling_matches_sentence_transformers_folder(kind: str, tmp_path: Path) -> None:
     files, pooled = EMBEDDERS[kind]
     folder = publish(tmp_path / "theirs", published.bert("Model"), **files)
     model = import_model(folder, tmp_path / "ours")
@@ -116,9 +116,9 @@ WRONG_MODULES: dict[str, tuple[Any, Any, str]] = {
 
 @pytest.mark.parametrize("case", WRONG_MODULES)
 def test_modules_that_are_not_known_are_refused(case: str, tmp_path: Path) -> None:
-    said, pooling, match = WRONG_MODULES[case]
+    values, pooling, match = WRONG_MODULES[case]
     folder = publish(
-        tmp_path / "theirs", published.bert("Model"), **{"modules_json": said, "1_Pooling/config_json": pooling}
+        tmp_path / "theirs", published.bert("Model"), **{"modules_json": values, "1_Pooling/config_json": pooling}
     )
     write(tmp_path / "config.json", {"pooling_mode_mean_tokens": True})  # for one that climbs
     with pytest.raises(ConfigError, match=match):
@@ -126,7 +126,7 @@ def test_modules_that_are_not_known_are_refused(case: str, tmp_path: Path) -> No
     assert not (tmp_path / "ours").exists()
 
 
-def test_small_letters_are_made_by_the_tokeniser_or_not_at_all(tmp_path: Path) -> None:
+def test_lower_casing_is_done_by_the_tokenizer(tmp_path: Path) -> None:
     lower = {"sentence_bert_config_json": {"max_seq_length": 9, "do_lower_case": True}}
     assert import_model(publish(tmp_path / "bert", published.bert("Model"), **lower), tmp_path / "ours").predict(["A"])
     with pytest.raises(ConfigError, match="do_lower_case"):
@@ -149,8 +149,8 @@ def test_two_texts_are_told_apart(tmp_path: Path) -> None:
     for pair, shares in zip(PAIRS, model.predict(PAIRS), strict=True):
         wanted = logits(folder, "AutoModelForSequenceClassification", *pair).softmax(-1)
         close([shares[name] for name in ("bad", "so so", "good")], wanted)
-    together = model.predict([" ".join(PAIRS[0])])[0]
-    assert abs(together["bad"] - model.predict(PAIRS)[0]["bad"]) > 1e-5
+    joined = model.predict([" ".join(PAIRS[0])])[0]
+    assert abs(joined["bad"] - model.predict(PAIRS)[0]["bad"]) > 1e-5
 
 
 def test_a_table_of_segments_that_a_tokeniser_does_not_use(tmp_path: Path) -> None:
@@ -164,8 +164,8 @@ def test_a_table_of_segments_that_a_tokeniser_does_not_use(tmp_path: Path) -> No
 
 MEANINGS: dict[str, tuple[dict[str, Any], Callable[[torch.Tensor], torch.Tensor]]] = {
     "several": (CLASSES | {"problem_type": "multi_label_classification"}, torch.sigmoid),
-    "one score": ({"num_labels": 1}, lambda found: found),
-    "scores": (CLASSES | {"problem_type": "regression"}, lambda found: found),
+    "one score": ({"num_labels": 1}, lambda output: output),
+    "scores": (CLASSES | {"problem_type": "regression"}, lambda output: output),
 }
 
 
@@ -177,11 +177,11 @@ def test_what_the_numbers_mean(case: str, tmp_path: Path) -> None:
     wanted = meant(logits(folder, "AutoModelForSequenceClassification", TEXTS[0]))
     (shares,) = model.predict(TEXTS[:1])
     close([shares[name] for name in model.settings.labels], wanted)
-    shown = shell("predict", tmp_path / "ours", TEXTS[0]).out.rstrip("\n")
+    output = shell("predict", tmp_path / "ours", TEXTS[0]).out.rstrip("\n")
     if case == "several":
-        assert shown == "\t".join(name for name, share in shares.items() if share >= 0.5)
+        assert output == "\t".join(name for name, share in shares.items() if share >= 0.5)
     else:
-        assert shown.split("\t") == [f"{score:.6g}" for score in shares.values()]
+        assert output.split("\t") == [f"{score:.6g}" for score in shares.values()]
     beside = shell("predict", tmp_path / "ours", TEXTS[0], "--scores").out
     assert beside.startswith(f"{next(iter(shares))}\t{next(iter(shares.values())):.4f}")
     assert ('"scores"' in shell("predict", tmp_path / "ours", TEXTS[0], "--json").out) == ("score" in case)
@@ -228,9 +228,7 @@ class Certain(torch.nn.Module):
         ("roberta", "T", "<mask>he", "The"),
     ],
 )
-def test_what_goes_on_with_a_word_stands_right_behind_it(
-    family: str, token: str, text: str, wanted: str, tmp_path: Path
-) -> None:
+def test_word_continuation_has_no_space(family: str, token: str, text: str, wanted: str, tmp_path: Path) -> None:
     model = import_model(publish(tmp_path / "theirs", getattr(published, family)()), tmp_path / "ours")
     index = model.tokenizer.id_of(token)
     assert index is not None
@@ -267,12 +265,12 @@ def readers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("task", READERS)
-def test_an_answer_alone_is_the_one_in_a_crowd(task: str, readers: dict[str, Path]) -> None:
+def test_batched_output_equals_single_output(task: str, readers: dict[str, Path]) -> None:
     model: Any = heedful.load(readers[task])
     texts = [f"{'[MASK] ' if task == 'masked' else ''}{text}" for text in [*TEXTS, *published.TYPED, "cat " * 15] * 9]
-    together = model.outputs(texts)
-    for text, found in list(zip(texts, together, strict=True))[:10]:
-        torch.testing.assert_close(found, model.outputs([text])[0], rtol=1e-4, atol=1e-5)
+    batched = model.outputs(texts)
+    for text, output in list(zip(texts, batched, strict=True))[:10]:
+        torch.testing.assert_close(output, model.outputs([text])[0], rtol=1e-4, atol=1e-5)
     assert model.outputs([]) == []
     assert model.predict([]) == []
 
@@ -312,18 +310,18 @@ def test_the_shell_answers_line_by_line(task: str, readers: dict[str, Path]) -> 
     lines = shell("predict", readers[task], stdin=f"{text}\n\n{text}\n".encode()).out.split("\n")
     assert len(lines) == 4
     assert lines[0] == lines[2]
-    shown: dict[str, Callable[[], str]] = {
+    examples: dict[str, Callable[[], str]] = {
         "embedding": lambda: " ".join(f"{number:.6g}" for number in answer),
         "classification": lambda: next(iter(answer)),
         "masked": lambda: answer,
     }
-    assert lines[0] == shown[task]()
+    assert lines[0] == examples[task]()
 
 
 @pytest.mark.parametrize("task", READERS)
-def test_words_of_generation_are_for_models_that_write(task: str, readers: dict[str, Path]) -> None:
-    for words in (("--beam", 2), ("--n-best", 2), ("--sample",), ("--max-new-tokens", 5), ("--stream",)):
-        done = shell("predict", readers[task], "a [MASK] cat", *words)
+def test_generation_options_are_refused_for_encoders(task: str, readers: dict[str, Path]) -> None:
+    for options in (("--beam", 2), ("--n-best", 2), ("--sample",), ("--max-new-tokens", 5), ("--stream",)):
+        done = shell("predict", readers[task], "a [MASK] cat", *options)
         assert (done.code, done.out) == (2, "")
         assert done.err.count("\n") == 1
-        assert f"{words[0]} is for models that write; this one, for {task}, reads" in done.err
+        assert f"{options[0]} is for models that write; this one, for {task}, reads" in done.err

@@ -107,11 +107,11 @@ def test_another_task_that_takes_a_folder_over_leaves_nothing_of_the_first(forec
     small = [word for name, size in sizes.items() for word in ("--set", f"model.{name}={size}")]
     done = heedful("train", "classification", "--data", labelled, "--out", out, *small, *QUICK)
     assert done.code == 0, done.err
-    assert (out / "data" / "labels.json").exists()
+    assert (out / "data" / "metadata.json").exists()
     assert heedful("train", "language_model", "--data", text, "--out", out, *small, *QUICK).code == 1  # it is in use
     done = heedful("train", "language_model", "--data", text, "--out", out, "--overwrite", *small, *QUICK)
     assert done.code == 0, done.err
-    assert not (out / "data" / "labels.json").exists()
+    assert not (out / "data" / "metadata.json").exists()
     assert package.load(out).tokenizer.roles.get("mask_token") is None
 
 

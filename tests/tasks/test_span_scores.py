@@ -80,7 +80,7 @@ def test_entity_scores_count_whole_entities() -> None:
     assert scores["precision"].value == pytest.approx(100 * 2 / 4)
     assert scores["recall"].value == pytest.approx(100 * 2 / 3)
     assert scores["f1"].value == pytest.approx(100 * 4 / 7)
-    assert [(one.label, one.n, one.f1) for one in each] == [("A", 1, 0.0), ("B", 2, 100.0)]
+    assert [(row.label, row.n, row.f1) for row in each] == [("A", 1, 0.0), ("B", 2, 100.0)]
 
 
 def test_plain_tags_mark_no_entities() -> None:

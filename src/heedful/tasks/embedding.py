@@ -1,4 +1,4 @@
-"""Embedding: a text as a vector, near in meaning where near in direction; and search by it.
+"""Text embedding: texts as vectors whose cosine measures similarity, and search by it.
 
 Shapes: N lines, U different texts among them, D d_model.
 """
@@ -26,15 +26,15 @@ CHUNK = 1024  # texts that are read together
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedderSettings(Config):
-    """`normalised` vectors have length one, so that their product is the cosine of the angle between them."""
+    """`normalized` vectors have length one, so that their dot product is their cosine similarity."""
 
     title: ClassVar[str] = "embedding"
 
-    normalised: bool = True
+    normalized: bool = True
 
 
 class Embedder(TextEncoderPredictor[list[float]]):
-    """What `heedful.load` gives for an embedder's bundle; its model's head says how tokens become one vector."""
+    """The predictor of embeddings; the model's head says how token outputs are pooled."""
 
     task: ClassVar[str] = "embedding"
     head: ClassVar[str] = "mean"
@@ -43,23 +43,21 @@ class Embedder(TextEncoderPredictor[list[float]]):
     accepts_pairs: ClassVar[bool] = True
 
     def predict(self, texts: Sequence[Text]) -> list[list[float]]:
-        """A vector for each text."""
         return [
-            (F.normalize(output, dim=-1) if self.settings.normalised else output).tolist()
+            (F.normalize(output, dim=-1) if self.settings.normalized else output).tolist()
             for output in self.outputs(texts)
         ]
 
     @classmethod
     def checkpoint_settings(cls, checkpoint: Imported, folder: Path, tokenizer: PublishedTokenizer) -> EmbedderSettings:
-        """Whether vectors have length one, as sentence-transformers says it."""
+        """Return whether vectors have length one, as sentence-transformers' files say."""
         if lowers_case(folder) and tokenizer.encode("A") != tokenizer.encode("a"):
             raise ConfigError(f"{folder}: do_lower_case is set, which its {NAME} does not do; that is not supported")
-        return EmbedderSettings(normalised=pooling_of(folder).normalised)
+        return EmbedderSettings(normalized=pooling_of(folder).normalized)
 
     def hf_files(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of sentence-transformers."""
-        ours: Any = self.config
-        return pooling_files(Pooling(ours.head, self.settings.normalised), ours.d_model)
+        model_config: Any = self.config
+        return pooling_files(Pooling(model_config.head, self.settings.normalized), model_config.d_model)
 
 
 class Match(NamedTuple):
@@ -90,7 +88,7 @@ class Index:
         return len(self.lines)
 
     def search(self, question: str, count: int = 10) -> list[Match]:
-        """The `count` nearest lines, the nearest first; of equally near ones the first comes first."""
+        """Return the `count` nearest lines, the nearest first; ties are in the order of the file."""
         if count < 1:
             raise ConfigError(f"at least one line is asked for, not {count}")
         if not question.strip():
@@ -102,17 +100,17 @@ class Index:
         return [Match(self.lines[place].number, self.lines[place].text, float(scores[place])) for place in order]
 
     def _read(self, lines: Iterable[Line], texts: dict[str, int]) -> Iterator[str]:
-        """The texts that are new, numbered; every line is kept or refused."""
+        """Yield the texts that are new; add every line to `lines` or `refused`."""
         for line in lines:
-            known = line.text in texts
+            seen = line.text in texts
             fault = line.fault or (
-                self.embedder.validation_error(line.text) if line.text.strip() and not known else None
+                self.embedder.validation_error(line.text) if line.text.strip() and not seen else None
             )
             if fault:
                 self.refused.append(line._replace(fault=fault))
             elif line.text.strip():
                 self.lines.append(line)
-                if not known:
+                if not seen:
                     texts[line.text] = len(texts)
                     yield line.text
 

@@ -1,7 +1,4 @@
-"""How a folder of sentence-transformers makes one vector of a text: its modules.json, and the pooling it names.
-
-The same files are written for an embedder of ours.
-"""
+"""The files of a sentence-transformers folder: modules.json and the pooling that it names, read and written."""
 
 import json
 import re
@@ -23,54 +20,54 @@ class Pooling(NamedTuple):
     """The head that pools, and whether vectors have length one."""
 
     head: str
-    normalised: bool
+    normalized: bool
 
 
-USUAL = Pooling("mean", True)
+DEFAULT = Pooling("mean", True)
 
 
 def pooling_of(folder: Path) -> Pooling:
-    """What the folder says; the usual where it says nothing."""
+    """Return the pooling that a folder names; the default if it names none."""
     if not (folder / MODULES).is_file():
-        return USUAL
-    head, normalised = "mean", False
+        return DEFAULT
+    head, normalized = "mean", False
     for kind, path in _modules(folder / MODULES):
         if kind == "Pooling":
             head = _pooling(folder / path / "config.json")
         elif kind == "Normalize":
-            normalised = True
+            normalized = True
         elif kind != "Transformer":
             raise ConfigError(f"{folder / MODULES}: {unknown('module', kind, ['Transformer', 'Pooling', 'Normalize'])}")
         elif path:
             raise ConfigError(f"{folder / MODULES}: the model is in {path}; only one beside {MODULES} is read")
-    return Pooling(head, normalised)
+    return Pooling(head, normalized)
 
 
 def lowers_case(folder: Path) -> bool:
-    """Whether texts are written in small letters before a tokeniser sees them."""
+    """Return True if texts are lower-cased before tokenization."""
     path = folder / SETTINGS
     return path.is_file() and read_mapping(path).get("do_lower_case") is True
 
 
 def _modules(path: Path) -> Iterator[tuple[str, str]]:
-    """The kind and the folder of each module."""
+    """Yield the kind and the folder of each module."""
     try:
         with path.open(encoding="utf-8") as file:
             modules = json.loads(file.read(LARGEST))
-        found = [(str(module["type"]).rpartition(".")[2], str(module["path"])) for module in modules]
+        entries = [(str(module["type"]).rpartition(".")[2], str(module["path"])) for module in modules]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ConfigError(f"{path} is no list of modules: {error}") from None
-    for kind, name in found:
+    for kind, name in entries:
         if name and not FOLDER.fullmatch(name):
             raise ConfigError(f"{path}: a module's path is the name of a folder beside it, not {name!r}")
         yield kind, name
 
 
 def _pooling(path: Path) -> str:
-    said: dict[str, Any] = read_mapping(path)
-    if said.get("pooling_mode") in tuple(MODES):
-        return MODES[said["pooling_mode"]]
-    modes = [key for key, value in said.items() if key.startswith("pooling_mode") and value not in (False, None)]
+    values: dict[str, Any] = read_mapping(path)
+    if values.get("pooling_mode") in tuple(MODES):
+        return MODES[values["pooling_mode"]]
+    modes = [key for key, value in values.items() if key.startswith("pooling_mode") and value not in (False, None)]
     if len(modes) != 1 or modes[0] not in POOLING:
         raise ConfigError(
             f"{path}: {' and '.join(modes) or 'no pooling'} is not supported; one of {', '.join(POOLING)} is"
@@ -79,8 +76,8 @@ def _pooling(path: Path) -> str:
 
 
 def pooling_files(pooling: Pooling, width: int) -> dict[str, Any]:
-    """The files that say it, by their names: `pooling_of` reads them, and so does sentence-transformers."""
-    kinds = {"Transformer": "", "Pooling": "1_Pooling"} | ({"Normalize": "2_Normalize"} if pooling.normalised else {})
+    """Return the files that describe a pooling, by name, as `pooling_of` and sentence-transformers read them."""
+    kinds = {"Transformer": "", "Pooling": "1_Pooling"} | ({"Normalize": "2_Normalize"} if pooling.normalized else {})
     modules = [
         {"idx": place, "name": str(place), "path": path, "type": f"sentence_transformers.models.{kind}"}
         for place, (kind, path) in enumerate(kinds.items())

@@ -6,7 +6,7 @@ All of them are in percent, and pure functions of texts or tags.
 import re
 import string
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from .class_scores import ClassScore, share_interval
@@ -19,7 +19,7 @@ UNSPACED = re.compile("[\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u9fff\uac
 
 
 def normalize_answer(text: str) -> str:
-    """A text as answers are compared: lower-case, without punctuation, without extra spaces.
+    """Return a text as answers are compared: lower-case, without punctuation and extra spaces.
 
     English loses its articles, as in SQuAD's script; a text with Hangul, kana or Han loses its quotation marks instead,
     as in KorQuAD's.
@@ -30,19 +30,19 @@ def normalize_answer(text: str) -> str:
 
 
 def answer_tokens(text: str) -> list[str]:
-    """What F1 counts: words, as SQuAD's script does; characters where Hangul, kana or Han is in it, as KorQuAD's."""
-    words = normalize_answer(text).split()
-    return list("".join(words)) if UNSPACED.search(text) else words
+    """Return the tokens that F1 counts: words (SQuAD), or characters for Hangul, kana and Han (KorQuAD)."""
+    tokens = normalize_answer(text).split()
+    return list("".join(tokens)) if UNSPACED.search(text) else tokens
 
 
 def exact_match(prediction: str, references: Sequence[str]) -> float:
-    """1.0 if the prediction equals a reference after normalization. No references: the question has no answer."""
+    """Return 1.0 if the prediction equals a reference after normalization. No references: there is no answer."""
     normalized = normalize_answer(prediction)
     return float(any(normalized == normalize_answer(reference) for reference in references or ("",)))
 
 
 def token_f1(prediction: str, references: Sequence[str]) -> float:
-    """The best F1 of the tokens that the prediction shares with a reference, from 0 to 1."""
+    """Return the best F1, from 0 to 1, of the tokens that the prediction shares with a reference."""
     return max(_f1(answer_tokens(prediction), answer_tokens(reference)) for reference in references or ("",))
 
 
@@ -88,14 +88,11 @@ class EntitySpan(NamedTuple):
 
 
 def entity_spans(tags: Sequence[str]) -> list[EntitySpan]:
-    """The entities that IOB1, IOB2, IOE or IOBES tags mark, as CoNLL's script reads them.
+    """Return the entities that IOB1, IOB2, IOE or IOBES tags mark, as CoNLL's script reads them.
 
     An entity begins at B- or S-, or where the label changes or an O or an end stood before.
     """
-    return list(_entity_spans(tags))
-
-
-def _entity_spans(tags: Sequence[str]) -> Iterator[EntitySpan]:
+    spans: list[EntitySpan] = []
     start, label, prefix = 0, "", "O"
     for place, tag in enumerate((*tags, "O")):
         next_prefix, _, next_label = tag.partition("-")
@@ -103,8 +100,9 @@ def _entity_spans(tags: Sequence[str]) -> Iterator[EntitySpan]:
             next_prefix, next_label = "O", ""
         begins = next_label and (next_label != label or next_prefix in "BS" or prefix in "ESO")
         if label and (begins or not next_label):
-            yield EntitySpan(label, start, place)
+            spans.append(EntitySpan(label, start, place))
         start, label, prefix = place if begins else start, next_label, next_prefix
+    return spans
 
 
 def marks_entities(tags: Sequence[str]) -> bool:
@@ -122,31 +120,18 @@ def entity_scores(
         true: The right tags.
     """
     right, guessed, wanted = Counter[str](), Counter[str](), Counter[str]()
-    for mine, correct in zip(predicted, true, strict=True):
-        if len(mine) != len(correct):
-            raise ValueError(f"a sentence has {len(correct)} words and {len(mine)} predicted tags")
-        found, expected = set(entity_spans(mine)), set(entity_spans(correct))
-        guessed.update(span.label for span in found)
-        wanted.update(span.label for span in expected)
-        right.update(span.label for span in found & expected)
-    total = right.total(), guessed.total(), wanted.total()
-    precision, recall, f1 = _rates(*total)
+    for predicted_tags, true_tags in zip(predicted, true, strict=True):
+        if len(predicted_tags) != len(true_tags):
+            raise ValueError(f"a sentence has {len(true_tags)} words and {len(predicted_tags)} predicted tags")
+        spans, true_spans = set(entity_spans(predicted_tags)), set(entity_spans(true_tags))
+        guessed.update(span.label for span in spans)
+        wanted.update(span.label for span in true_spans)
+        right.update(span.label for span in spans & true_spans)
+    total = ClassScore.of("all", right.total(), guessed.total(), wanted.total())
     scores = {
-        "f1": Score("entity F1", f1, signature="micro-averaged, whole entities (CoNLL)"),
-        "precision": Score("entity precision", precision),
-        "recall": Score("entity recall", recall),
+        "f1": Score("entity F1", total.f1, signature="micro-averaged, whole entities (CoNLL)"),
+        "precision": Score("entity precision", total.precision),
+        "recall": Score("entity recall", total.recall),
     }
-    each = [
-        ClassScore(label, wanted[label], *_rates(right[label], guessed[label], wanted[label]))
-        for label in sorted({*wanted, *guessed})
-    ]
-    return scores, each
-
-
-def _rates(right: int, guessed: int, wanted: int) -> tuple[float, float, float]:
-    """Precision, recall and F1 in percent; 0 where a share would be of nothing."""
-    return (
-        100.0 * right / guessed if guessed else 0.0,
-        100.0 * right / wanted if wanted else 0.0,
-        200.0 * right / (guessed + wanted) if guessed + wanted else 0.0,
-    )
+    labels = sorted({*wanted, *guessed})
+    return scores, [ClassScore.of(label, right[label], guessed[label], wanted[label]) for label in labels]

@@ -1,86 +1,55 @@
-"""What every task of a text encoder shares: the predictor, the settings, the data, and the weights to start from.
+"""The predictor of every task on a text encoder: tokenization, batching, inspection, loading.
 
-A task over texts subclasses `TextEncoderPredictor`, `TextEncoderConfig` and `TextEncoderTask`: it says how examples are
-read and encoded, and what the head's output is worth. `masked/` and `classification/` are examples.
+A task subclasses `TextEncoderPredictor` and says what the head's output means. `masked/` and `classification/` are
+examples. `text_windows` adds reading long texts in windows; `text_encoder_task` has the training side.
 
 Shapes: B batch, T tokens.
 """
 
-from __future__ import annotations
-
-import json
-from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from ..config import Config, FamilyConfig, read_mapping
-from ..data.published_tokenizer import NAME, ROLES, PublishedTokenizer
-from ..data.report import DataReport
-from ..data.store import Encoded, TokenStore
-from ..data.text_tokenizers import PiecesConfig, learn_tokenizer
-from ..errors import ConfigError, DataError
-from ..families import Imported, build, config_of
-from ..families.hf_io import read_checkpoint
-from ..families.reader import ReaderConfig
-from ..families.weights import put_weights, weights_of
-from ..files import write_text
+from ..config import FamilyConfig
+from ..data.published_tokenizer import NAME, PublishedTokenizer
+from ..errors import DataError
+from ..families import Imported
 from ..lens.tokens import tokens_of
 from ..lens.trace import trace
-from ..training.config import TrainingConfig
-from ..training.objective import B
-from .bundle import Bundle, hf_tokenizer, is_bundle, sized_tokenizer
+from .bundle import Bundle, hf_tokenizer
 from .inspection.document import EMPTY, Inspection, check_options, ranked_classes
 from .predictor import Predictor, plain, within
-from .run import Files, RunConfig, Task, TrainingData
-from .run.task import DATA, START, TRAIN, VALID, Split, settings_json, write_start_weights
 
-BATCH_TOKENS = 4096  # read at once, padding included
+BATCH_TOKENS = 4096  # of one batch, padding included
 SEGMENTS = "token_type_ids"  # as transformers calls them
-HEAD = "head."  # before the names of a head's weights
-PRESET = "bert-mini"
-LABELS = "labels.json"
-SEPARATOR = " | "  # between two texts that are shown as one
-TOKENIZER, BASE = "the tokeniser settings", "the base"
-
-FROM_SCRATCH = TrainingConfig(
-    epochs=10,
-    label_smoothing=0.0,
-    learning_rate=5e-4,
-    schedule="cosine",
-    warmup_steps=200,
-    weight_decay=0.01,
-    validate_every=250,
-)
-FINE_TUNING = FROM_SCRATCH.changed(epochs=3, learning_rate=5e-5, warmup_steps=50, betas=(0.9, 0.999), epsilon=1e-8)
+SEPARATOR = " | "  # between two texts that are displayed as one
 
 Text = str | tuple[str, str]  # two texts where a model compares them
 Output = TypeVar("Output")
 
 
-class Row(NamedTuple):
-    """A text in ids, and which of two texts each id belongs to, where the model wants to know."""
+class EncodedText(NamedTuple):
+    """The token ids of a text, and which of two texts each token is from, for models with segment embeddings."""
 
     ids: list[int]
     segments: list[int] | None
 
 
 class InspectedText(NamedTuple):
-    """What was read of a text, the answer as a person reads it, and probabilities to show, where there are any."""
+    """The tokens that the model read, its answer as a person reads it, and probabilities to display, if it has any."""
 
-    row: Row
+    encoded: EncodedText
     answer: str | None = None
     probabilities: Mapping[str, float] | None = None
 
 
 class TextEncoderPredictor(Predictor[Text, Output], Generic[Output]):
-    """An encoder over a tokenizer of any make; a task says what its output means.
+    """An encoder with a published tokenizer; a task says what its output means.
 
-    A published model is read with the `head` of a task, and `checkpoint_settings` says what the task's settings are.
+    A published model is loaded with the `head` of a task, and `checkpoint_settings` returns the task's settings.
     """
 
     head: ClassVar[str]
@@ -91,108 +60,120 @@ class TextEncoderPredictor(Predictor[Text, Output], Generic[Output]):
         super().__init__(config, module, settings)
         self.tokenizer = tokenizer
 
+    @property
+    def limit(self) -> int | None:
+        """The largest number of tokens read at once, by the settings and the model; None if neither has a limit."""
+        limits = (getattr(self.settings, "max_tokens", None), self.module.encoder.positions.limit)
+        return min((limit for limit in limits if limit is not None), default=None)
+
     def outputs(self, texts: Sequence[Text]) -> list[Tensor]:
-        """What the module says of each text, on the CPU: (C,), (D,), or of each token that is `needed`, (…, V).
+        """Return the module's output for each text, on the CPU: (C,), (D,), or what `select` keeps of (T, …).
 
-        Texts of similar length are read together; an answer does not depend on the others.
+        Texts of similar length share a batch; the result does not depend on the other texts.
         """
-        return self.read_rows([self._numbered(text, index) for index, text in enumerate(self._listed(texts))])
+        return self.run_encoded([self._numbered(text, index) for index, text in enumerate(self._listed(texts))])
 
-    def read_rows(self, rows: Sequence[Row]) -> list[Tensor]:
-        """`outputs` of texts that are in ids already."""
+    def run_encoded(self, texts: Sequence[EncodedText]) -> list[Tensor]:
+        """Return `outputs` of texts that are token ids already."""
         outputs: dict[int, Tensor] = {}
-        for batch in _batches([len(row.ids) for row in rows]):
-            for index, output in zip(batch, self._read([rows[index] for index in batch]), strict=True):
-                outputs[index] = self.needed(rows[index], output)
-        return [outputs[index] for index in range(len(rows))]
+        for batch in _batches([len(text.ids) for text in texts]):
+            for index, output in zip(batch, self._run_batch([texts[index] for index in batch]), strict=True):
+                outputs[index] = self.select(texts[index], output)
+        return [outputs[index] for index in range(len(texts))]
 
-    def needed(self, row: Row, output: Tensor) -> Tensor:
-        """What is kept of a text's output: all of it, unless a task needs less."""
+    def select(self, text: EncodedText, output: Tensor) -> Tensor:
+        """Return the part of a text's output that the task needs; all of it by default."""
         return output
 
     @torch.inference_mode()
-    def _read(self, rows: Sequence[Row]) -> list[Tensor]:
+    def _run_batch(self, texts: Sequence[EncodedText]) -> list[Tensor]:
         device = next(self.module.parameters()).device
-        lengths = [len(row.ids) for row in rows]
-        ids, segments = torch.zeros(2, len(rows), max(lengths), dtype=torch.long)
-        for place, row in enumerate(rows):
-            ids[place, : lengths[place]] = torch.tensor(row.ids)
-            if row.segments is not None:
-                segments[place, : lengths[place]] = torch.tensor(row.segments)
+        lengths = [len(text.ids) for text in texts]
+        ids, segments = torch.zeros(2, len(texts), max(lengths), dtype=torch.long)
+        for row, text in enumerate(texts):
+            ids[row, : lengths[row]] = torch.tensor(text.ids)
+            if text.segments is not None:
+                segments[row, : lengths[row]] = torch.tensor(text.segments)
         keep = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
-        known = segments.to(device) if rows[0].segments is not None else None
-        out = self.module(ids.to(device), keep.to(device), segments=known).float().cpu()
+        segment_ids = segments.to(device) if texts[0].segments is not None else None
+        out = self.module(ids.to(device), keep.to(device), segments=segment_ids).float().cpu()
         return [row[:length] if out.dim() == 3 else row for row, length in zip(out, lengths, strict=True)]
 
-    def prepared(self, text: Any) -> Row:
-        """In ids, with what belongs around it."""
+    def prepared(self, text: Any) -> EncodedText:
+        """Return the token ids of a text or a pair, special tokens included."""
         first, second = text if isinstance(text, tuple) and len(text) == 2 else (text, None)
-        one, other = plain(first), None if second is None else plain(second)
-        ids, segments = self.tokenizer.encode_pair(one, other)
+        ids, segments = self.tokenizer.encode_pair(plain(first), None if second is None else plain(second))
         if not ids:
-            raise DataError("it is empty, and this model's tokeniser puts nothing around a text")
-        ids = self.fitted(ids, alone=other is None)
-        return Row(ids, segments[: len(ids)] if uses_segments(self.module, self.tokenizer) else None)
+            raise DataError("it is empty, and this model's tokenizer adds no tokens to a text")
+        return self._with_segments(self.fit_length(ids, is_pair=second is not None), segments)
 
-    def fitted(self, ids: list[int], *, alone: bool) -> list[int]:
-        """No more ids than the model reads, of a text `alone` or of two: what is too long is refused."""
+    def fit_length(self, ids: list[int], *, is_pair: bool) -> list[int]:
+        """Return ids that the model can read; DataError if there are too many, unless a task truncates."""
         return within(ids, self.module.encoder.positions.limit)
 
+    def _with_segments(self, ids: list[int], segments: list[int]) -> EncodedText:
+        return EncodedText(ids, segments[: len(ids)] if uses_segments(self.module, self.tokenizer) else None)
+
     def inspect(self, item: Any, inspection: Inspection, options: Mapping[str, Any]) -> dict[str, Any]:
-        """What was read of a text, and what the model makes of it: see `run_inspected`."""
+        """Return the look document of one item: its tokens, the answer and what happened inside the model."""
         check_options(options, self)
         predictor = self.hookable_copy()
-        with trace(predictor.module) as seen:
-            row, answer, probabilities = predictor.run_inspected(item)
+        with trace(predictor.module) as traced:
+            encoded, answer, probabilities = predictor.run_inspected(item)
         if not any(text.strip() for text in (item if isinstance(item, tuple) else (item,))):
             raise DataError(EMPTY)
         return {
             "kind": "reading",
             "question": display_text(item),
             "answer": answer,
-            "sequences": {"source": tokens_of(self.tokenizer, row.ids)},
+            "sequences": {"source": tokens_of(self.tokenizer, encoded.ids)},
             "classes": None if probabilities is None else ranked_classes(probabilities),
-            **inspection.internals(self.module, seen),
+            **inspection.internals(self.module, traced),
         }
 
     def run_inspected(self, item: Any) -> InspectedText:
-        """Run one item through the module, once, as one row; a task says what of its answer is shown."""
-        row = self.prepared(item)
-        self.read_rows([row])
-        return InspectedText(row)
+        """Run one item through the module, once, as one row; a task adds the answer to display."""
+        encoded = self.prepared(item)
+        self.run_encoded([encoded])
+        return InspectedText(encoded)
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Imported, folder: Path) -> Self:
-        """A published model that was read with this task's head."""
+        """Return the predictor of a published model that has this task's head."""
         tokenizer = hf_tokenizer(folder, len(checkpoint.module.embedding.weight))
         settings = cls.checkpoint_settings(checkpoint, folder, tokenizer)
         return cls(checkpoint.config, checkpoint.module, settings, tokenizer)
 
     @classmethod
     def checkpoint_settings(cls, checkpoint: Imported, folder: Path, tokenizer: PublishedTokenizer) -> Any:
-        """The task's settings, as a published folder says them; the usual ones unless a task reads more."""
+        """Return the task's settings as a published folder has them; the defaults unless a task reads more."""
         return cls.settings_class()
 
     @classmethod
     def from_bundle(cls, folder: Path, bundle: Bundle) -> Self:
-        """The model in a folder."""
+        """Load the model from a folder."""
         tokenizer = PublishedTokenizer.load(folder / NAME)
         return cls(bundle.model, bundle.module(folder), bundle.settings_as(cls.settings_class, folder), tokenizer)
 
 
+def checkpoint_labels(checkpoint: Imported) -> tuple[str, ...]:
+    """Return the class names of a published model with a class head; numbers if it has no names."""
+    return checkpoint.labels or tuple(map(str, range(checkpoint.module.head.out.out_features)))
+
+
 def display_text(text: Text) -> str:
-    """One text, or two as one, for a page."""
+    """Return one text, or two joined, for a page."""
     return text if isinstance(text, str) else SEPARATOR.join(text)
 
 
 def uses_segments(module: Any, tokenizer: PublishedTokenizer) -> bool:
-    """Whether a model is told which of two texts a token is of; a table with one row says nothing (RoBERTa)."""
+    """Return True if a model reads segment ids; a segment table with one row means nothing (RoBERTa)."""
     table = module.embedding.segments
     return table is not None and len(table) > 1 and SEGMENTS in tokenizer.roles.get("model_input_names", [SEGMENTS])
 
 
 def _batches(lengths: Sequence[int]) -> list[list[int]]:
-    """Which texts are read together: the longest first, so that what does not fit is known at once."""
+    """Divide texts into batches, the longest first, so that running out of memory shows at once."""
     batches: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
         if batches and (len(batches[-1]) + 1) * lengths[batches[-1][0]] <= BATCH_TOKENS:
@@ -200,260 +181,3 @@ def _batches(lengths: Sequence[int]) -> list[list[int]]:
         else:
             batches.append([index])
     return batches
-
-
-@dataclass(frozen=True, eq=False)
-class PretrainedEncoder:
-    """A model to start from: a bundle of masked words, of classes or of embeddings, or a published one."""
-
-    config: ReaderConfig
-    module: nn.Module
-    tokenizer: PublishedTokenizer
-
-    @classmethod
-    def read(cls, folder: str | Path) -> PretrainedEncoder:
-        """A bundle's folder, or one in Hugging Face's layout."""
-        folder = Path(folder)
-        if is_bundle(folder):
-            bundle = Bundle.read(folder)
-            config: Any = bundle.model
-            module = bundle.module(folder) if isinstance(config, ReaderConfig) else nn.Identity()
-        else:
-            checkpoint = read_checkpoint(folder)
-            config, module = checkpoint.config, checkpoint.module
-        if not isinstance(config, ReaderConfig):
-            raise ConfigError(f"{folder} is of the family {config.family}, which does not read as BERT and its kin do")
-        if not (folder / NAME).is_file():
-            raise DataError(f"{folder} has no {NAME}; the weights mean nothing without their tokeniser")
-        return cls(config, module, sized_tokenizer(folder / NAME, config.vocab_size))
-
-    def weights(self, head: str) -> dict[str, Tensor]:
-        """All of them where the head is the same and has no classes, otherwise those below it."""
-        whole = head == self.config.head and head not in ("classes", "token-classes")
-        return {name: tensor for name, tensor in weights_of(self.module).items() if whole or not name.startswith(HEAD)}
-
-
-def load_start_weights(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Put weights into a module: all below its head and no others, every shape right, or nothing is changed.
-
-    Of the head, what is not given stays as it is.
-    """
-    head = {name: tensor for name, tensor in weights_of(module).items() if name.startswith(HEAD)}
-    put_weights(module, {**head, **weights})
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextConfig(Config):
-    """`max_tokens` of a text are read, with what stands around it: as many as the model can unless given.
-
-    Without validation files, `holdout` texts (at most a tenth) are set apart.
-    """
-
-    title: ClassVar[str] = "data"
-
-    max_tokens: int | None = None
-    holdout: int = 1000
-
-    def check(self) -> None:
-        self.require_positive("holdout")
-        self.require(
-            self.max_tokens is None or self.max_tokens >= 4, f"max_tokens must be 4 or more, not {self.max_tokens}"
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextEncoderConfig(RunConfig):
-    """`base` is a model to start from, a bundle or a published one: then its config and its tokenizer are the run's."""
-
-    preset: ClassVar[str] = PRESET
-    head: ClassVar[str]
-    from_scratch: ClassVar[TrainingConfig] = FROM_SCRATCH  # the training settings without a base
-    fine_tuning: ClassVar[TrainingConfig] = FINE_TUNING  # and those with one
-
-    base: str | None = None
-    data: TextConfig = field(default_factory=TextConfig)
-    tokenizer: PiecesConfig = field(default_factory=PiecesConfig)
-    model: FamilyConfig = field(default_factory=lambda: config_of(PRESET))
-    training: TrainingConfig = field(default_factory=lambda: FROM_SCRATCH)
-
-    def check(self) -> None:
-        self.require(
-            isinstance(self.model, ReaderConfig),
-            f"a model of the family {self.model.title!r} does not read as BERT and its kin do",
-        )
-        room = getattr(self.model, "max_length", None)
-        self.require(
-            room is None or self.data.max_tokens is None or self.data.max_tokens <= room,
-            f"data.max_tokens={self.data.max_tokens} is more than the model's max_length={room}",
-        )
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """As a file says it. With a base, the model is the base's, with the changes that are given."""
-        given = dict(values)
-        model = given.get("model", {})
-        if given.get("base") is not None:
-            if isinstance(model, str) or (isinstance(model, Mapping) and "preset" in model):
-                raise ConfigError(f"{cls.title}: the base {given['base']} is a model already; leave out the preset")
-            if isinstance(model, Mapping) and "family" not in model:
-                base = PretrainedEncoder.read(str(given["base"]))
-                given["model"] = base.config.changed(**{**model, "head": cls.head})
-        return super().from_dict(given)
-
-    @classmethod
-    def default_training(cls, given: Mapping[str, Any]) -> TrainingConfig:
-        """Gentler where there is a base."""
-        return cls.from_scratch if given.get("base") is None else cls.fine_tuning
-
-    @property
-    def limit(self) -> int:
-        """How many tokens of a text are read."""
-        assert isinstance(self.model, ReaderConfig)  # checked above
-        return self.model.max_length if self.data.max_tokens is None else self.data.max_tokens
-
-    def model_for(self, vocab_size: int, **changes: Any) -> FamilyConfig:
-        """The model's config once the data is known; a base has its own vocabulary."""
-        vocabulary = {} if self.base is not None else {"vocab_size": vocab_size}
-        return self.model.changed(**vocabulary, head=self.head, **changes)
-
-
-C = TypeVar("C", bound=TextEncoderConfig)
-E = TypeVar("E")  # an example, as it is read
-M = TypeVar("M")  # what the task must know of its data beside the tokens: its classes, or None
-
-
-class TextEncoderTask(Task[C, TrainingData[TokenStore, PublishedTokenizer, M], B], Generic[C, E, M, B]):
-    """From scratch, or from a model that has read before.
-
-    A task writes `list_files`, `split`, `texts_of`, `encode` and `metadata` for its data, and of `Task` what is still
-    abstract: `setup`, `loss`, `validate`, `predictor`, `final_evaluation` and `title`.
-    """
-
-    example_name: ClassVar[str] = "texts"
-    artifacts: ClassVar[tuple[str, ...]] = (
-        NAME,
-        ROLES,
-        *(f"{DATA}/{name}" for name in (TRAIN, VALID, START, NAME, ROLES)),
-    )
-    frozen_settings: ClassVar[tuple[str, ...]] = (TOKENIZER, BASE)
-
-    def data_settings(self, config: C, files: Files) -> dict[str, str]:
-        """Lengths, pieces, and the base, which is copied into the run and not needed any more."""
-        return {
-            "the data settings": settings_json(config.data, max_tokens=config.limit),
-            TOKENIZER: settings_json(config.tokenizer),
-            BASE: str(config.base),
-        }
-
-    @abstractmethod
-    def split(self, config: C, files: Files) -> tuple[Split[E], DataReport[Any]]:
-        """Read everything once: what there is, and what is set apart for validation."""
-
-    @abstractmethod
-    def texts_of(self, example: E) -> Iterable[str]:
-        """What a tokenizer is learned from."""
-
-    @abstractmethod
-    def encode(
-        self, config: C, examples: Iterable[E], tokenizer: PublishedTokenizer, metadata: M, report: Any
-    ) -> Iterator[Encoded]:
-        """The rows of a token store; what is cut or left out is counted in the report of its split."""
-
-    @abstractmethod
-    def metadata(self, report: DataReport[Any]) -> M:
-        """What the task must know of the data that was read; None where that is nothing."""
-
-    @abstractmethod
-    def read_metadata(self, folder: Path) -> M:
-        """What `write_metadata` has written."""
-
-    def write_examples(self, folder: Path, split: Split[E]) -> None:
-        """Keep validation examples as they were read, where scores need more than tokens."""
-
-    def write_metadata(self, folder: Path, metadata: M) -> None:
-        """Keep it in the run's data folder."""
-
-    def store_vocab_size(self, config: C, tokenizer: PublishedTokenizer, metadata: M) -> int:
-        """More than any number in a row of a store."""
-        return tokenizer.largest + 1
-
-    def prepare(
-        self, config: C, files: Files, folder: Path, *, keep: bool = False
-    ) -> tuple[TrainingData[TokenStore, PublishedTokenizer, M], DataReport[Any]]:
-        """Read, settle the tokenizer and the metadata, which `keep` leaves as they are, and write the stores."""
-        split, report = self.split(config, files)
-        metadata = self.read_metadata(folder) if keep else self.metadata(report)
-        texts = (text for example in split.train() for text in self.texts_of(example))
-        tokenizer = prepare_tokenizer(config, folder, texts, keep=keep)
-        self.write_metadata(folder, metadata)
-        self.write_examples(folder, split)
-        size = self.store_vocab_size(config, tokenizer, metadata)
-
-        def write(name: str, examples: Iterable[E], part: Any) -> TokenStore:
-            rows = self.encode(config, examples, tokenizer, metadata, part)
-            return TokenStore.write(folder / name, rows, vocab_size=size)
-
-        train = write(TRAIN, split.train(), report.train)
-        valid = write(VALID, split.valid(), report.valid or report.train)
-        return TrainingData(folder, train, valid, tokenizer, metadata), report
-
-    def open(self, config: C, folder: Path) -> TrainingData[TokenStore, PublishedTokenizer, M]:
-        """The stores, the tokenizer and the metadata."""
-        metadata = self.read_metadata(folder)
-        stores = TokenStore(folder / TRAIN), TokenStore(folder / VALID)
-        return TrainingData(folder, *stores, PublishedTokenizer.load(folder / NAME), metadata)
-
-    def model_config(self) -> FamilyConfig:
-        """For the tokenizer's vocabulary."""
-        return self.config.model_for(self.data.tokenizer.largest + 1)
-
-    def build(self) -> nn.Module:
-        """With fresh weights, or below the head with those of the base."""
-        module = build(self.model_config())
-        start = self.data.start_weights()
-        if start is not None:
-            load_start_weights(module, start)
-        return module
-
-
-def prepare_tokenizer(
-    config: TextEncoderConfig, folder: Path, texts: Iterable[str], *, keep: bool
-) -> PublishedTokenizer:
-    """The base's tokenizer, its weights beside it, or one learned from the texts; in the folder.
-
-    With `keep`, the one that is there: a run that has trained has no other.
-    """
-    if keep:
-        return PublishedTokenizer.load(folder / NAME)
-    if config.base is None:
-        tokenizer = learn_tokenizer(texts, config.tokenizer)
-        (folder / START).unlink(missing_ok=True)
-    else:
-        base = PretrainedEncoder.read(config.base)
-        tokenizer = base.tokenizer
-        write_start_weights(folder / START, base.weights(config.head))
-    tokenizer.save(folder / NAME)
-    return tokenizer
-
-
-def read_labels(folder: Path) -> tuple[str, ...]:
-    """The classes of a run, in the order of their numbers."""
-    try:
-        return tuple(read_mapping(folder / LABELS)["labels"])
-    except (ConfigError, KeyError, TypeError) as error:
-        raise DataError(f"{folder / LABELS}: the classes cannot be read: {error}") from None
-
-
-def write_examples(path: Path, examples: Iterable[Any]) -> None:
-    """Keep examples, which are dataclasses, as JSON lines."""
-    lines = (json.dumps(asdict(example), ensure_ascii=False) for example in examples)
-    write_text(path, "".join(f"{line}\n" for line in lines))
-
-
-def read_examples(path: Path, make: Callable[[dict[str, Any]], E]) -> list[E]:
-    """What `write_examples` has written, each made again of its values."""
-    try:
-        with path.open(encoding="utf-8") as lines:
-            return [make(json.loads(line)) for line in lines]
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise DataError(f"{path}: the validation examples cannot be read: {error}") from None

@@ -19,9 +19,9 @@ def reviews(count: int, seed: int = 0) -> list[tuple[str, str]]:
     draw = random.Random(seed)
     rows = []
     for number in range(count):
-        words = [draw.choice(REST) for _ in range(draw.randint(3, 12))]
-        words.insert(draw.randint(0, len(words)), draw.choice((BAD, GOOD)[number % 2]))
-        rows.append((" ".join(words), ("neg", "pos")[number % 2]))
+        tokens = [draw.choice(REST) for _ in range(draw.randint(3, 12))]
+        tokens.insert(draw.randint(0, len(tokens)), draw.choice((BAD, GOOD)[number % 2]))
+        rows.append((" ".join(tokens), ("neg", "pos")[number % 2]))
     return rows
 
 
@@ -34,6 +34,6 @@ def write_tsv(path: Path, rows: list[tuple[str, str]]) -> str:
 
 def small_config(training: dict[str, Any] | None = None, **changes: Any) -> ClassificationConfig:
     """One layer of 32: enough to find a telling word."""
-    usual = {"tokenizer": {"vocab_size": 400}, "model": SIZE} if "base" not in changes else {}
+    defaults = {"tokenizer": {"vocab_size": 400}, "model": SIZE} if "base" not in changes else {}
     settings = {**TRAINING, "validate_every": 0, **(training or {})}
-    return ClassificationConfig.from_dict({**usual, **changes, "training": settings})
+    return ClassificationConfig.from_dict({**defaults, **changes, "training": settings})

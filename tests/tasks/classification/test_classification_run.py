@@ -43,7 +43,7 @@ def test_a_separable_task_is_learned(run: Path) -> None:
     assert all(sum(answer.values()) == pytest.approx(1) and set(answer) == {"neg", "pos"} for answer in answers)
 
 
-def test_what_was_judged_is_what_predict_says(run: Path) -> None:
+def test_evaluation_matches_predict(run: Path) -> None:
     """The loader's batches of ids, and texts handed in one by one."""
     model, metrics = heedful.load(run, "classification"), read_mapping(run / "metrics.json")
     assert len(metrics["samples"]) == 60
@@ -57,10 +57,10 @@ def test_what_was_judged_is_what_predict_says(run: Path) -> None:
     assert confusion.trace() == sum(sample["exact"] for sample in metrics["samples"])
 
 
-def test_the_folder_tells_everything(run: Path) -> None:
+def test_run_folder_is_complete(run: Path) -> None:
     card = (run / "README.md").read_text()
-    for words in ("2 classes: neg, pos", "| accuracy | ", "accuracy of always", "| neg | 30 |", "32 tokens"):
-        assert words in card
+    for expected in ("2 classes: neg, pos", "| accuracy | ", "accuracy of always", "| neg | 30 |", "32 tokens"):
+        assert expected in card
     assert heedful.load(run, "classification").settings.labels == ("neg", "pos")
     assert (run / "report.html").stat().st_size > 1000
 
@@ -68,16 +68,16 @@ def test_the_folder_tells_everything(run: Path) -> None:
 def test_none_one_and_ten_thousand_rows(run: Path) -> None:
     model = heedful.load(run, "classification")
     assert model.predict([]) == []
-    (alone,) = model.predict(["the film was great"])
+    (single,) = model.predict(["the film was great"])
     many = model.predict(["the film was great", "a sad dog"] * 5000)
     assert len(many) == 10_000
-    assert all(answer["pos"] == pytest.approx(alone["pos"], abs=1e-5) for answer in many[::2])
+    assert all(answer["pos"] == pytest.approx(single["pos"], abs=1e-5) for answer in many[::2])
 
 
-def test_a_long_text_is_cut_where_training_cut_it_with_a_warning(run: Path) -> None:
+def test_long_text_is_truncated_with_a_warning(run: Path) -> None:
     model = heedful.load(run, "classification")
     long = "the film was great " + "the dog " * 100
-    with pytest.warns(UserWarning, match="1 of 2 texts were read only to their token 32"):
+    with pytest.warns(UserWarning, match="1 of 2 texts are longer than 32 tokens"):
         answers = model.predict(["great", long])
     assert model.prepared(long).ids == [*model.tokenizer.encode(long)[:31], model.tokenizer.id_of("</s>")]
     assert next(iter(answers[1])) == "pos"
@@ -92,14 +92,14 @@ def test_a_long_text_is_cut_where_training_cut_it_with_a_warning(run: Path) -> N
         model.predict([("great " * 20, "the dog " * 20)])
 
 
-def test_texts_cut_in_training_are_counted(tmp_path: Path) -> None:
+def test_truncated_training_texts_are_counted(tmp_path: Path) -> None:
     rows = reviews(100)
     rows[7] = ("a great dog " * 30, "pos")
     file = write_tsv(tmp_path / "a.tsv", rows)
     config = small_config({"steps": 1}, data={"max_tokens": 20})
     train(ClassificationTask(), config, Files((file,)), tmp_path / "run")
     (note,) = read_mapping(tmp_path / "run/data/reading.json")["train"]["notes"]
-    assert note == f"texts cut at 20 tokens: 1 ({file}:9)"
+    assert note == f"texts truncated at 20 tokens: 1 ({file}:9)"
     assert heedful.load(tmp_path / "run", "classification").limit == 20
 
 
@@ -122,11 +122,11 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     whole, parts = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "parts"))
     assert whole == parts
     changed = small_config({"epochs": None, "steps": 12}, tokenizer={"vocab_size": 350})
-    with pytest.raises(ResumeError, match="tokeniser settings"):
+    with pytest.raises(ResumeError, match="tokenizer settings"):
         train(ClassificationTask(), changed, files, tmp_path / "parts", resume=True, allow_changes=True)
 
 
-def test_new_data_keeps_the_tokeniser_and_the_classes(tmp_path: Path) -> None:
+def test_new_data_keeps_tokenizer_and_classes(tmp_path: Path) -> None:
     rows = reviews(100)
     file = write_tsv(tmp_path / "a.tsv", rows)
     config = small_config({"epochs": None, "steps": 4})
@@ -158,7 +158,7 @@ def test_two_texts_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_settings_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="does not read"):
+    with pytest.raises(ConfigError, match="is not a text encoder"):
         small_config(model={"preset": "gpt2-tiny"})
     with pytest.raises(ConfigError, match="max_tokens=40 is more than the model's max_length=32"):
         small_config(data={"max_tokens": 40})
@@ -193,29 +193,29 @@ def test_the_loss_is_the_mean_of_minus_log_probabilities(run: Path) -> None:
     assert float(job.loss(module, padded).plain) == pytest.approx(expected[4] + expected[7], abs=1e-5)
 
 
-def test_a_set_of_its_own_is_scored_as_a_user_would_ask(run: Path, tmp_path: Path) -> None:
+def test_evaluate_matches_predict_on_a_new_file(run: Path, tmp_path: Path) -> None:
     model, rows = heedful.load(run, "classification"), reviews(120, seed=5)
     file = write_tsv(tmp_path / "test.tsv", [*rows, ("", "pos")])
-    found = ClassificationTask().evaluate(model, Files((file,)))
+    evaluation = ClassificationTask().evaluate(model, Files((file,)))
     named = [next(iter(answer)) for answer in model.predict([text for text, _ in rows])]
     right = sum(name == label for name, (_, label) in zip(named, rows, strict=True))
-    assert found["n"] == 120
-    assert found["scores"]["accuracy"]["value"] == pytest.approx(100 * right / 120)
-    assert found["verdict"] == [f"left out: empty text: 1 ({file}:122)"]
+    assert evaluation["n"] == 120
+    assert evaluation["scores"]["accuracy"]["value"] == pytest.approx(100 * right / 120)
+    assert evaluation["verdict"] == [f"left out: empty text: 1 ({file}:122)"]
     write_tsv(tmp_path / "test.tsv", [*rows, ("strange", "neutral")])
     with pytest.raises(heedful.errors.DataError, match=r"test\.tsv:122: the label 'neutral' does not occur"):
         ClassificationTask().evaluate(model, Files((file,)))
     write_tsv(tmp_path / "test.tsv", [("", "pos")])
-    with pytest.raises(heedful.errors.DataError, match="no labelled text"):
+    with pytest.raises(heedful.errors.DataError, match="no labeled text"):
         ClassificationTask().evaluate(model, Files((file,)))
 
 
 def test_the_page_shows_confusion_samples_and_attention(run: Path) -> None:
     model, metrics = heedful.load(run, "classification"), read_mapping(run / "metrics.json")
-    shown = ClassificationTask().report_sections(model, metrics, run)
-    assert shown["confusion"].counts == metrics["validation"]["confusion"]
-    assert len(shown["samples"]) == 60
-    for seen in shown["attention"]:
+    sections = ClassificationTask().report_sections(model, metrics, run)
+    assert sections["confusion"].counts == metrics["validation"]["confusion"]
+    assert len(sections["samples"]) == 60
+    for seen in sections["attention"]:
         weights = np.array(seen.weights)  # (H, T, T)
         assert weights.shape == (2, len(seen.target), len(seen.source))
         np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-5)

@@ -9,26 +9,28 @@ import pytest
 from labelled_sets import reviews, small_config, write_tsv
 
 from heedful.errors import DataError
-from heedful.tasks.classification.data import split_labelled
-from heedful.tasks.classification.task import ClassificationTask, LabelledData
+from heedful.tasks.classification.task import ClassificationTask
 from heedful.tasks.run import Files, TooLittleDataError
+from heedful.tasks.text_encoder_task import TextData, TextMetadata
 
 
-def test_of_every_class_its_share_and_never_a_text_with_two_labels(tmp_path: Path) -> None:
+def test_holdout_is_stratified_and_excludes_ambiguous_texts(tmp_path: Path) -> None:
     both = [(f"both {number}", label) for label in ("neg", "pos") for number in range(20)]
     rows = [(f"{label} {number}", label) for label, n in (("neg", 100), ("pos", 50)) for number in range(n)]
-    found, readings = split_labelled(Files((write_tsv(tmp_path / "a.tsv", [*both, *rows]),)), 1000)
-    assert Counter(one.label for one in found.valid()) == {"neg": 10, "pos": 5}
-    assert not any(one.text.startswith("both") for one in found.valid())
+    split, readings = ClassificationTask().split(
+        small_config(), Files((write_tsv(tmp_path / "a.tsv", [*both, *rows]),))
+    )
+    assert Counter(example.label for example in split.valid()) == {"neg": 10, "pos": 5}
+    assert not any(example.text.startswith("both") for example in split.valid())
     assert readings.held_out == 15
 
 
-def texts(prepared: LabelledData, part: str) -> list[str]:
+def texts(prepared: TextData[TextMetadata], part: str) -> list[str]:
     store = getattr(prepared, part)
     return [prepared.tokenizer.decode(store[row][0].tolist()) for row in range(len(store))]
 
 
-def test_no_text_is_on_both_sides_though_it_comes_twice(tmp_path: Path) -> None:
+def test_duplicates_stay_on_one_side_of_the_split(tmp_path: Path) -> None:
     rows = reviews(100)
     file = write_tsv(tmp_path / "a.tsv", rows * 3)
     prepared, readings = ClassificationTask().prepare(small_config(), Files((file,)), tmp_path / "data")
@@ -56,19 +58,19 @@ def test_a_label_that_training_does_not_have_is_named_with_its_line(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("rows", "words"),
+    ("rows", "message"),
     [
         ([(f"text {number}", "only") for number in range(50)], "only the class 'only'"),
-        (reviews(4), "too few to set some apart"),
+        (reviews(4), "too few to hold some out"),
     ],
 )
-def test_too_little_is_said(rows: list[tuple[str, str]], words: str, tmp_path: Path) -> None:
-    with pytest.raises(TooLittleDataError, match=words):
+def test_too_little_data_is_refused(rows: list[tuple[str, str]], message: str, tmp_path: Path) -> None:
+    with pytest.raises(TooLittleDataError, match=message):
         ClassificationTask().prepare(small_config(), Files((write_tsv(tmp_path / "a.tsv", rows),)), tmp_path / "data")
 
 
 def test_validation_files_without_a_text(tmp_path: Path) -> None:
     train = write_tsv(tmp_path / "a.tsv", reviews(40))
     (tmp_path / "b.tsv").write_text("text\tlabel\n\tpos\n")
-    with pytest.raises(TooLittleDataError, match="no labelled text to validate on"):
-        split_labelled(Files((train,), (str(tmp_path / "b.tsv"),)), 10)
+    with pytest.raises(TooLittleDataError, match=r"b\.tsv: no texts are left to use"):
+        ClassificationTask().split(small_config(), Files((train,), (str(tmp_path / "b.tsv"),)))

@@ -21,8 +21,8 @@ def read(path: Path, text: str, columns: Sequence[str] | None = None) -> list[La
     return list(read_labeled_texts(path, columns=columns))
 
 
-def pairs(found: Sequence[LabeledText]) -> list[tuple[str, str]]:
-    return [(one.text, one.label) for one in found]
+def pairs(examples: Sequence[LabeledText]) -> list[tuple[str, str]]:
+    return [(example.text, example.label) for example in examples]
 
 
 FORMS = {
@@ -34,7 +34,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_usual_names_are_known_in_every_format(name: str, tmp_path: Path) -> None:
+def test_common_column_names_are_recognized_in_every_format(name: str, tmp_path: Path) -> None:
     assert pairs(read(tmp_path / name, FORMS[name])) == WANTED
 
 
@@ -49,10 +49,10 @@ def test_packed_files_and_folders_are_read(tmp_path: Path) -> None:
     assert [file.format for file in reading.files] == ["tab-separated text", "comma-separated text"]
 
 
-def test_a_line_knows_where_it_stood(tmp_path: Path) -> None:
-    found = read(tmp_path / "a.csv", 'text,label\n"two\nlines",x\nnext,y\n')
-    assert [(one.text, one.line) for one in found] == [("two\nlines", 2), ("next", 4)]
-    assert found[1].place == f"{tmp_path / 'a.csv'}:4"
+def test_examples_have_line_numbers(tmp_path: Path) -> None:
+    examples = read(tmp_path / "a.csv", 'text,label\n"two\nlines",x\nnext,y\n')
+    assert [(example.text, example.line) for example in examples] == [("two\nlines", 2), ("next", 4)]
+    assert examples[1].place == f"{tmp_path / 'a.csv'}:4"
 
 
 @pytest.mark.parametrize(
@@ -83,11 +83,11 @@ def test_keys_of_json_lines_may_be_named(tmp_path: Path) -> None:
     ],
 )
 def test_two_texts_may_have_one_label(text: str, columns: tuple[str, ...] | None, tmp_path: Path) -> None:
-    (found,) = read(tmp_path / "a.tsv", text, columns)
-    assert (found.texts, found.label) == (("a b", "c d"), "yes")
+    (example,) = read(tmp_path / "a.tsv", text, columns)
+    assert (example.texts, example.label) == (("a b", "c d"), "yes")
 
 
-def test_what_is_no_use_is_dropped_and_counted_with_its_place(tmp_path: Path) -> None:
+def test_unusable_rows_are_dropped_and_counted_with_their_place(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text("text\tlabel\n\tx\ngood\t\n  \n one\tx\nmany\tcells\tx\nalone\nlast\ty\n")
     reading = TextReport()
@@ -101,9 +101,9 @@ def test_what_is_no_use_is_dropped_and_counted_with_its_place(tmp_path: Path) ->
         "too few columns": [f"{path}:7"],
     }
     assert (reading.kept, reading.total) == (2, 7)
-    said = reading.to_dict()
-    assert (said["texts"], said["labels"]) == (7, {"x": 1, "y": 1})
-    json.dumps(said)
+    report = reading.to_dict()
+    assert (report["texts"], report["labels"]) == (7, {"x": 1, "y": 1})
+    json.dumps(report)
 
 
 def test_null_and_missing_keys_are_dropped(tmp_path: Path) -> None:
@@ -139,9 +139,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_read_is_said(case: str, tmp_path: Path) -> None:
-    name, text, columns, words = REFUSED[case]
-    with pytest.raises(DataError, match=words):
+def test_unreadable_files_are_refused(case: str, tmp_path: Path) -> None:
+    name, text, columns, message = REFUSED[case]
+    with pytest.raises(DataError, match=message):
         read(tmp_path / name, text, columns)
 
 
@@ -151,7 +151,7 @@ def test_columns_that_make_no_sense(columns: tuple[str, ...], tmp_path: Path) ->
         read(tmp_path / "a.tsv", "a\tb\n", columns)
 
 
-def test_a_missing_file_and_one_given_twice(tmp_path: Path) -> None:
+def test_missing_file_and_duplicate_path(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
         read_labeled_texts(tmp_path / "none.tsv")
     (tmp_path / "a.tsv").write_text(FORMS["a.tsv"])

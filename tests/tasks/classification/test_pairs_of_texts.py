@@ -19,10 +19,10 @@ from heedful.data.published_tokenizer import NAME, PublishedTokenizer
 from heedful.data.report import TextReport
 from heedful.data.store import TokenStore
 from heedful.errors import DataError
-from heedful.tasks.classification.data import encoded, targets
-from heedful.tasks.classification.task import ClassificationTask, LabelledData
+from heedful.tasks.classification.task import ClassificationTask, targets
 from heedful.tasks.run import Files, TrainingData, train
-from heedful.tasks.text_encoder import Row
+from heedful.tasks.text_encoder import EncodedText
+from heedful.tasks.text_encoder_task import TextData, TextMetadata
 from shell import heedful as shell
 
 
@@ -47,12 +47,12 @@ def test_a_line_is_split_at_its_tab(run: Path, tmp_path: Path) -> None:
     (tmp_path / "in.tsv").write_text("dog 3\tgreat town\ngreat town\tdog 3\n")
     done = shell("predict", run, tmp_path / "in.tsv", "--json", "--device", "cpu")
     assert done.code == 0, done.err
-    found = [json.loads(row)["probabilities"] for row in done.out.splitlines()]
+    probabilities = [json.loads(row)["probabilities"] for row in done.out.splitlines()]
     wanted = heedful.load(run, "classification", device="cpu").predict(
         [("dog 3", "great town"), ("great town", "dog 3")]
     )
-    assert [next(iter(shares)) for shares in found] == ["0", "1"]
-    for mine, other in zip(found, wanted, strict=True):
+    assert [next(iter(shares)) for shares in probabilities] == ["0", "1"]
+    for mine, other in zip(probabilities, wanted, strict=True):
         assert mine == pytest.approx(other, abs=1e-6)
 
 
@@ -61,14 +61,16 @@ def test_a_line_without_its_tab_is_refused_in_words(run: Path, tmp_path: Path) -
     done = shell("predict", run, tmp_path / "in.tsv", "--device", "cpu")
     assert done.code == 1
     assert done.out == "\n0\n\n"
-    said = " ".join(done.err.split())
-    assert "in.tsv:1: this model reads two texts with a tab between them: FIRST<TAB>SECOND; the line has no tab" in said
-    assert "in.tsv:3: this model reads two texts" in said
-    assert "the line has 2 tabs" in said
-    assert "2 of 3 lines were refused" in said
+    message = " ".join(done.err.split())
+    assert (
+        "in.tsv:1: this model reads two texts with a tab between them: FIRST<TAB>SECOND; the line has no tab" in message
+    )
+    assert "in.tsv:3: this model reads two texts" in message
+    assert "the line has 2 tabs" in message
+    assert "2 of 3 lines were refused" in message
 
 
-def test_one_text_and_two_are_not_taken_for_each_other(run: Path, tmp_path: Path) -> None:
+def test_single_text_and_pair_are_not_confused(run: Path, tmp_path: Path) -> None:
     model = heedful.load(run, "classification")
     assert model.settings.texts == 2
     with pytest.raises(DataError, match=r"text 2: this model reads two texts .* give a pair: \(first, second\)"):
@@ -82,17 +84,17 @@ def test_one_text_and_two_are_not_taken_for_each_other(run: Path, tmp_path: Path
     assert len(model.predict([("dog 3", "great town"), "dog 3"])) == 2
 
 
-def test_a_bundle_that_does_not_say_takes_both(run: Path, tmp_path: Path) -> None:
+def test_bundle_without_text_count_accepts_both(run: Path, tmp_path: Path) -> None:
     model = heedful.load(run, "classification")
     model.save(tmp_path)
     (bundle,) = [path for path in tmp_path.iterdir() if '"texts": 2' in path.read_text(errors="replace")]
-    said = json.loads(bundle.read_text())
-    del said["settings"]["texts"]
-    bundle.write_text(json.dumps(said))
+    values = json.loads(bundle.read_text())
+    del values["settings"]["texts"]
+    bundle.write_text(json.dumps(values))
     assert len(heedful.load(tmp_path, "classification").predict([("dog 3", "great town"), "dog 3"])) == 2
 
 
-def test_samples_and_drawings_keep_the_two_apart(run: Path) -> None:
+def test_samples_and_attention_maps_separate_the_texts(run: Path) -> None:
     model, metrics = heedful.load(run, "classification"), read_mapping(run / "metrics.json")
     for sample in metrics["samples"]:
         assert {sample["source"].split()[0], sample["second"].split()[0]} == {"dog", "great"}
@@ -100,26 +102,26 @@ def test_samples_and_drawings_keep_the_two_apart(run: Path) -> None:
         label, share = next(iter(answer.items()))
         assert label == sample["output"]
         assert share == pytest.approx(sample["score"] / 100, abs=1e-5)
-    shown = ClassificationTask().report_sections(model, metrics, run)
-    assert shown["samples"][0].source == f"{metrics['samples'][0]['source']} | {metrics['samples'][0]['second']}"
-    assert len(shown["attention"]) == 2
-    for drawn in shown["attention"]:
+    sections = ClassificationTask().report_sections(model, metrics, run)
+    assert sections["samples"][0].source == f"{metrics['samples'][0]['source']} | {metrics['samples'][0]['second']}"
+    assert len(sections["attention"]) == 2
+    for drawn in sections["attention"]:
         first, second = drawn.title.split(" | ")
         ids = model.tokenizer.encode_pair(first, second)[0]
         assert drawn.source == [model.tokenizer.token_of(index) for index in ids]
     assert "It reads two texts at once" in (run / "README.md").read_text()
 
 
-def test_data_of_both_kinds_makes_a_model_that_takes_both(tmp_path: Path) -> None:
+def test_mixed_data_trains_a_model_that_accepts_both(tmp_path: Path) -> None:
     files = write_pairs(tmp_path / "a.tsv", 60), write_tsv(tmp_path / "b.tsv", [(f"dog {n}", "0") for n in range(60)])
     model = train(ClassificationTask(), small_config({"steps": 1}), Files(files), tmp_path / "run")
     assert model.settings.texts is None
     file = write_tsv(tmp_path / "c.tsv", reviews(60))
-    alone = train(ClassificationTask(), small_config({"steps": 1}), Files((file,)), tmp_path / "alone")
-    assert alone.settings.texts == 1
+    single = train(ClassificationTask(), small_config({"steps": 1}), Files((file,)), tmp_path / "alone")
+    assert single.settings.texts == 1
 
 
-def test_a_tokeniser_that_numbers_both_texts_alike(run: Path, tmp_path: Path) -> None:
+def test_tokenizer_with_equal_segments_for_both_texts(run: Path, tmp_path: Path) -> None:
     """As RoBERTa's: the store knows where the second begins, and training tells the model no more than predict does."""
     fast = Tokenizer.from_file(str(run / NAME))
     ends = [(name, fast.token_to_id(name)) for name in ("<s>", "</s>")]
@@ -128,12 +130,16 @@ def test_a_tokeniser_that_numbers_both_texts_alike(run: Path, tmp_path: Path) ->
     )
     tokenizer = PublishedTokenizer(fast.to_str())
     examples = list(read_labeled_texts(write_pairs(tmp_path / "a.tsv", 20)))
-    rows = list(encoded(examples, tokenizer, ("0", "1"), 32, TextReport()))
+    metadata = TextMetadata(labels=("0", "1"))
+    rows = list(ClassificationTask().encode(small_config(), examples, tokenizer, metadata, TextReport()))
     stores = [TokenStore.write(tmp_path / name, rows, vocab_size=1000) for name in ("train", "valid")]
-    data: LabelledData = TrainingData(tmp_path, stores[0], stores[1], tokenizer, ("0", "1"))
-    for row, one in enumerate(examples):
+    data: TextData[TextMetadata] = TrainingData(tmp_path, stores[0], stores[1], tokenizer, metadata)
+    for row, example in enumerate(examples):
         ids, (_, second) = stores[0][row]
-        assert [tokenizer.decode(part.tolist()) for part in (ids[:second], ids[second:])] == [one.text, one.second]
+        assert [tokenizer.decode(part.tolist()) for part in (ids[:second], ids[second:])] == [
+            example.text,
+            example.second,
+        ]
     module = heedful.load(run, "classification").module
     bound = ClassificationTask().bind(small_config(), data, module)
     assert bound.texts_per_example == 2
@@ -145,23 +151,23 @@ def test_targets_are_those_of_the_rows(run: Path) -> None:
     np.testing.assert_array_equal(targets(store), [store[row][1] for row in range(len(store))])
 
 
-def test_a_job_leaves_the_module_as_it_is(run: Path) -> None:
+def test_bind_leaves_the_module_in_training_mode(run: Path) -> None:
     task, config = ClassificationTask(), small_config()
     assert task.bind(config, task.open(config, run / "data")).module.training
 
 
-def test_threads_that_share_a_model_count_their_own_cut_texts(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_truncation_warnings_are_per_thread(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One asks about short texts while another is in the middle of long ones."""
     model = heedful.load(run, "classification")
     model.settings = model.settings.changed(texts=1)
-    long, read = "the dog " * 100, model._read
+    long, read = "the dog " * 100, model._run_batch
     with ThreadPoolExecutor(1) as other:
 
-        def interrupted(rows: list[Row]) -> list[torch.Tensor]:
+        def interrupted(rows: list[EncodedText]) -> list[torch.Tensor]:
             if len(rows) == 2:
                 other.submit(model.predict, ["great"]).result()
             return read(rows)
 
-        monkeypatch.setattr(model, "_read", interrupted)
-        with pytest.warns(UserWarning, match="2 of 2 texts were read only to their token 32"):
+        monkeypatch.setattr(model, "_run_batch", interrupted)
+        with pytest.warns(UserWarning, match="2 of 2 texts are longer than 32 tokens"):
             model.predict([long, long])

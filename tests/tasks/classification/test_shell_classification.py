@@ -17,8 +17,8 @@ SETTINGS = (
 )
 
 
-def train(task: str, *words: object, settings: tuple[str, ...] = SETTINGS) -> Done:
-    return heedful("train", task, *words, *(word for setting in settings for word in ("--set", setting)))
+def train(task: str, *options: object, settings: tuple[str, ...] = SETTINGS) -> Done:
+    return heedful("train", task, *options, *(word for setting in settings for word in ("--set", setting)))
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +26,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("shell")
     done = train("classification", "--data", write_tsv(folder / "a.tsv", reviews(100)), "--out", folder / "run")
     assert done.code == 0, done.err
-    for words in ("kept 100", "of these for validation 10", "accuracy", "macro F1"):
-        assert words in " ".join(done.out.split())
+    for expected in ("kept 100", "of these for validation 10", "accuracy", "macro F1"):
+        assert expected in " ".join(done.out.split())
     return folder / "run"
 
 
@@ -42,7 +42,7 @@ def test_one_class_a_line_or_all_of_them_as_json(run: Path, tmp_path: Path) -> N
     assert heedful("predict", run, tmp_path / "in.txt").out == ""
 
 
-def test_a_file_of_its_own_is_scored(run: Path, tmp_path: Path) -> None:
+def test_evaluate_scores_a_file(run: Path, tmp_path: Path) -> None:
     file = write_tsv(tmp_path / "test.tsv", reviews(30, seed=4))
     done = heedful("evaluate", run, "--data", file, "--device", "cpu")
     assert done.code == 0, done.err
@@ -50,7 +50,7 @@ def test_a_file_of_its_own_is_scored(run: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("header", "more", "words"),
+    ("header", "more", "message"),
     [
         ("id\tbody words\tanswer", (), "there are 'id', 'body words', 'answer'"),
         (
@@ -60,25 +60,25 @@ def test_a_file_of_its_own_is_scored(run: Path, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_missing_columns_are_told_with_those_there_are(
-    header: str, more: tuple[str, ...], words: str, tmp_path: Path
+def test_missing_columns_error_lists_the_columns(
+    header: str, more: tuple[str, ...], message: str, tmp_path: Path
 ) -> None:
     (tmp_path / "a.tsv").write_text(f"{header}\n1\tx\ty\n")
     done = train("classification", "--data", tmp_path / "a.tsv", "--out", tmp_path / "run", *more)
     assert done.code == 1
-    assert words in done.err
+    assert message in done.err
 
 
-def test_a_classifier_begins_with_masked_words(tmp_path: Path) -> None:
+def test_classifier_starts_from_masked_language_model(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("".join(f"{text}\n" for text, _ in reviews(100)))
     masked = train("masked", "--data", tmp_path / "a.txt", "--out", tmp_path / "masked")
     assert masked.code == 0, masked.err
     scored = heedful("evaluate", tmp_path / "masked", "--data", tmp_path / "a.txt", "--device", "cpu")
     assert "perplexity" in scored.out, scored.err
     file = write_tsv(tmp_path / "a.tsv", reviews(100))
-    given = ("--data", file, "--from", tmp_path / "masked", "--out", tmp_path / "run")
-    tuned = train("classification", *given, settings=("training.steps=2", "training.device=cpu"))
+    options = ("--data", file, "--from", tmp_path / "masked", "--out", tmp_path / "run")
+    tuned = train("classification", *options, settings=("training.steps=2", "training.device=cpu"))
     assert tuned.code == 0, tuned.err
     assert read_mapping(tmp_path / "run/run.yaml")["base"] == str(tmp_path / "masked")
-    both = train("classification", *given, "--overwrite", "--preset", "bert-tiny", settings=())
+    both = train("classification", *options, "--overwrite", "--preset", "bert-tiny", settings=())
     assert (both.code, "leave out the preset" in both.err) == (2, True)

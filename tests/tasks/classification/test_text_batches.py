@@ -54,7 +54,7 @@ def test_without_a_target_there_is_no_label_and_no_second_text(tmp_path: Path) -
     assert batch.labels.tolist() == [0, 3, 0]
 
 
-def test_no_text_is_cut_off(store: TokenStore) -> None:
+def test_no_text_is_truncated(store: TokenStore) -> None:
     longest = int(store.lengths[:, 0].argmax())
     with pytest.raises(DataError, match=r"rows of the shape \(1, 20\) cannot hold sequences that need \(1, 29\)"):
         TextBatch.of(store, [longest], (1, 20))
@@ -86,7 +86,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_text_that_is_cut_keeps_what_stands_around_it(kind: str) -> None:
+def test_truncation_keeps_special_tokens(kind: str) -> None:
     """As the library itself cuts, which is told the length."""
     tokenizer = KINDS[kind]()
     fast = {"bert": wordpiece, "roberta": byte_level, "an end alone": unigram}.get(
@@ -106,23 +106,23 @@ AROUND = {"bert": (1, 1), "roberta": (1, 1), "an end alone": (0, 1), "nothing": 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_parts_lose_nothing(kind: str) -> None:
+def test_chunks_lose_no_token(kind: str) -> None:
     tokenizer = KINDS[kind]()
     n_around = len(tokenizer.encode(""))
     for text in PAGE:
         ids = tokenizer.encode(text)
-        found = list(chunks(tokenizer, ids, 9))
-        assert max(map(len, found)) <= 9
-        assert max(map(len, found)) - min(map(len, found)) <= 1
-        assert len(found) == -(-(len(ids) - n_around) // (9 - n_around))
-        before, after = AROUND[kind]
-        inner = [index for part in found for index in part[before : len(part) - after]]
-        assert [*ids[:before], *inner, *ids[len(ids) - after :]] == ids
-        assert {(*part[:before], *part[len(part) - after :]) for part in found} == {tuple(tokenizer.encode(""))}
+        windows = list(chunks(tokenizer, ids, 9))
+        assert max(map(len, windows)) <= 9
+        assert max(map(len, windows)) - min(map(len, windows)) <= 1
+        assert len(windows) == -(-(len(ids) - n_around) // (9 - n_around))
+        prefix, suffix = AROUND[kind]
+        inner = [index for part in windows for index in part[prefix : len(part) - suffix]]
+        assert [*ids[:prefix], *inner, *ids[len(ids) - suffix :]] == ids
+        assert {(*part[:prefix], *part[len(part) - suffix :]) for part in windows} == {tuple(tokenizer.encode(""))}
         assert list(chunks(tokenizer, ids, len(ids))) == [ids]
 
 
-def test_a_learned_tokeniser_has_start_end_and_gap(tokenizer: PublishedTokenizer) -> None:
+def test_trained_tokenizer_has_start_end_and_mask(tokenizer: PublishedTokenizer) -> None:
     ids = tokenizer.encode("The cat drinks water.")
     assert (tokenizer.token_of(ids[0]), tokenizer.token_of(ids[-1])) == ("<s>", "</s>")
     assert tokenizer.decode(ids) == "The cat drinks water."
@@ -133,7 +133,7 @@ def test_a_learned_tokeniser_has_start_end_and_gap(tokenizer: PublishedTokenizer
 
 
 @pytest.mark.parametrize("text", ["The cat drinks water.", "나는 책을 읽어요."])
-def test_a_gap_stands_exactly_for_a_word(tokenizer: PublishedTokenizer, text: str) -> None:
+def test_mask_replaces_exactly_a_word(tokenizer: PublishedTokenizer, text: str) -> None:
     """With the space before it, and what follows as it was: a gap in a text is what training has seen."""
     ids, gap = tokenizer.encode(text), tokenizer.id_of("<mask>")
     for word in (" cat", " water", "The", " 책을", " 읽어요", "나는"):

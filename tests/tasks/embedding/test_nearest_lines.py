@@ -35,23 +35,23 @@ def index_of(model: Any, text: str, path: Path) -> Index:
 
 def test_scores_are_cosines_the_largest_first(model: Any, tmp_path: Path) -> None:
     index = index_of(model, "\n".join(PAGE), tmp_path / "a.txt")
-    found = index.search("고양이가 물을 마셔요.", 5)
+    matches = index.search("고양이가 물을 마셔요.", 5)
     vectors = np.array(model.predict([*PAGE, "고양이가 물을 마셔요."]))
     cosines = vectors[:-1] @ vectors[-1] / np.linalg.norm(vectors[:-1], axis=1) / np.linalg.norm(vectors[-1])
-    assert [match.line - 1 for match in found] == np.argsort(-cosines).tolist()
-    assert [match.score for match in found] == pytest.approx(np.sort(cosines)[::-1].tolist(), abs=1e-5)
-    assert [match.text for match in found] == [PAGE[match.line - 1] for match in found]
+    assert [match.line - 1 for match in matches] == np.argsort(-cosines).tolist()
+    assert [match.score for match in matches] == pytest.approx(np.sort(cosines)[::-1].tolist(), abs=1e-5)
+    assert [match.text for match in matches] == [PAGE[match.line - 1] for match in matches]
 
 
 def test_vectors_of_other_lengths_give_the_same_cosines(model: Any, tmp_path: Path) -> None:
     before = index_of(model, "\n".join(PAGE), tmp_path / "a.txt").search("a book", 3)
     settings = model.settings
-    model.settings = settings.changed(normalised=False)
+    model.settings = settings.changed(normalized=False)
     try:
-        after = index_of(model, "\n".join(PAGE), tmp_path / "a.txt").search("a book", 3)
+        unnormalized = index_of(model, "\n".join(PAGE), tmp_path / "a.txt").search("a book", 3)
     finally:
         model.settings = settings
-    assert [match.line for match in after] == [match.line for match in before]
+    assert [match.line for match in unnormalized] == [match.line for match in before]
 
 
 def test_a_line_is_nearest_to_itself_and_twins_come_in_order(model: Any, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_no_line_one_line_and_ten_thousand(model: Any, tmp_path: Path) -> None:
     assert best.line == 7655
 
 
-def test_what_cannot_be_asked_or_read_is_said(model: Any, tmp_path: Path) -> None:
+def test_invalid_queries_and_lines_are_reported(model: Any, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"good\n\xff\xfe\xff\n" + b"cat " * (LIMIT + 1) + b"\nfine\n")
     index = Index(model, every_line(tmp_path / "a.txt"))
     assert [line.number for line in index.lines] == [1, 4]

@@ -21,13 +21,13 @@ from heedful.tasks.forecasting.scoring import (
     Errors,
     Linear,
     clearly_less,
+    compare,
     errors_of,
     evaluate_windows,
     forecast_of,
     last_season,
     last_value,
     rivals,
-    verdict,
 )
 
 NAN = float("nan")
@@ -40,12 +40,12 @@ def close(mine: Any, wanted: Any, tolerance: float = 1e-6) -> None:
 # Baselines
 
 
-def test_tomorrow_is_as_today() -> None:
+def test_last_value_repeats() -> None:
     context = np.array([[[1.0, 10], [2, 20]], [[3, 30], [NAN, 40]]])
     assert last_value(2)(context).tolist() == [[[2, 20], [2, 20]], [[3, 40], [3, 40]]]
 
 
-def test_a_season_comes_again_and_again() -> None:
+def test_last_season_repeats() -> None:
     context = np.arange(10.0)[None, :, None]
     assert last_season(7, 3)(context)[0, :, 0].tolist() == [7, 8, 9, 7, 8, 9, 7]
     assert last_season(2, 10)(context)[0, :, 0].tolist() == [0, 1]
@@ -66,8 +66,8 @@ def test_the_linear_model_is_least_squares(tmp_path: Path) -> None:
     data = prepared(tmp_path, walks(400, 2))
     inputs, targets = rows(data.train)
     wanted = np.linalg.lstsq(inputs, targets, rcond=None)[0]
-    found = Linear.fit(data.train, data.valid, [1e-12]).weight
-    close(np.delete(found, 11, axis=0), np.delete(wanted, 11, axis=0), 1e-5)
+    weight = Linear.fit(data.train, data.valid, [1e-12]).weight
+    close(np.delete(weight, 11, axis=0), np.delete(wanted, 11, axis=0), 1e-5)
 
 
 def test_the_penalty_is_the_one_that_validates_best(tmp_path: Path) -> None:
@@ -81,8 +81,8 @@ def test_the_penalty_is_the_one_that_validates_best(tmp_path: Path) -> None:
     assert len({round(error, 3) for error in errors}) == 3
     close(Linear.fit(train, valid, shares).weight, each[int(np.argmin(errors))])
     ridge = np.diag([1e-2 * size] * 12 + [1e-9])
-    known, wanted = rows(train)
-    close(each[1], np.linalg.solve(known.T @ known + ridge, known.T @ wanted))
+    inputs_train, wanted = rows(train)
+    close(each[1], np.linalg.solve(inputs_train.T @ inputs_train + ridge, inputs_train.T @ wanted))
 
 
 def test_a_line_is_forecast_exactly(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_line_is_forecast_exactly(tmp_path: Path) -> None:
     close(linear(cut.context), cut.target, 1e-4)
 
 
-def test_the_linear_model_passes_over_gaps(tmp_path: Path) -> None:
+def test_linear_model_skips_gaps(tmp_path: Path) -> None:
     values = walks(300)
     values[[50, 51, 120]] = NAN
     data = prepared(tmp_path, values)
@@ -101,7 +101,7 @@ def test_the_linear_model_passes_over_gaps(tmp_path: Path) -> None:
     assert np.isfinite(linear(data.metadata.test.cut([0]).context)).all()
 
 
-def test_a_linear_model_is_kept_and_checked(tmp_path: Path) -> None:
+def test_linear_model_is_saved_and_checked(tmp_path: Path) -> None:
     linear = Linear(np.random.default_rng(0).normal(size=(13, 3)))
     linear.save(tmp_path / "linear.safetensors")
     assert (Linear.load(tmp_path / "linear.safetensors", 12, 3).weight == linear.weight).all()
@@ -126,50 +126,50 @@ def test_scores_are_means_over_every_window_none_dropped(
     ahead = np.stack([values[first : first + 3] for first in range(begin, end - 2)])  # (n, 3, 2)
     error = ahead - values[np.arange(begin, end - 2) - 1][:, None]
     scaled = error / values[:100].std(axis=0)
-    found = errors_of({LAST: last_value(3)}, data.metadata.test)[LAST]
-    assert len(found.counts) == len(ahead) == 26
-    close(found.mse, (scaled**2).mean(), 1e-5)
-    close(found.mae, np.abs(scaled).mean(), 1e-5)
+    errors = errors_of({LAST: last_value(3)}, data.metadata.test)[LAST]
+    assert len(errors.counts) == len(ahead) == 26
+    close(errors.mse, (scaled**2).mean(), 1e-5)
+    close(errors.mae, np.abs(scaled).mean(), 1e-5)
     for place, name in enumerate("ab"):
-        close(found.by_column[name]["mse"], (error[..., place] ** 2).mean(), 1e-4)
-        close(found.by_column[name]["mae"], np.abs(error[..., place]).mean(), 1e-4)
+        close(errors.by_column[name]["mse"], (error[..., place] ** 2).mean(), 1e-4)
+        close(errors.by_column[name]["mae"], np.abs(error[..., place]).mean(), 1e-4)
 
 
 def test_what_was_not_observed_is_not_scored(tmp_path: Path) -> None:
     values = walks(100)
     values[90] = NAN
     windows = prepared(tmp_path, values).metadata.test
-    found = errors_of({LAST: last_value(3)}, windows)[LAST]
-    assert found.counts.sum() == 3 * len(windows) - 3
-    said = evaluate_windows(heedful.build(TINY).eval(), windows, None, None)
-    assert (said["values"], said["unobserved"]) == (3 * len(windows) - 3, 3)
+    errors = errors_of({LAST: last_value(3)}, windows)[LAST]
+    assert errors.counts.sum() == 3 * len(windows) - 3
+    scores = evaluate_windows(heedful.build(TINY).eval(), windows, None, None)
+    assert (scores["values"], scores["unobserved"]) == (3 * len(windows) - 3, 3)
 
 
 @pytest.mark.parametrize("channels", ["independent", "mixed"])
 @pytest.mark.parametrize("gap", [False, True])
-def test_a_model_is_scored_by_what_it_says_of_each_window_alone(tmp_path: Path, channels: str, gap: bool) -> None:
+def test_scores_do_not_depend_on_batching(tmp_path: Path, channels: str, gap: bool) -> None:
     values = walks(100, 2)
     if gap:
         values[75, 1] = NAN
     model = TINY.changed(channels=channels, n_channels=2)
     windows = prepared(tmp_path, values, model).metadata.test
     forecast = forecast_of(heedful.build(model).eval(), windows)
-    together = forecast(windows.cut(np.arange(len(windows))).context)
-    alone = np.concatenate([forecast(windows.cut([window]).context) for window in range(len(windows))])
-    close(together, alone, 1e-5)
-    found = errors_of({MODEL: forecast}, windows)[MODEL]
+    batched = forecast(windows.cut(np.arange(len(windows))).context)
+    single = np.concatenate([forecast(windows.cut([window]).context) for window in range(len(windows))])
+    close(batched, single, 1e-5)
+    errors = errors_of({MODEL: forecast}, windows)[MODEL]
     cut = windows.cut(np.arange(len(windows)))
-    close(found.mse, ((together - cut.target)[cut.counts] ** 2).mean(), 1e-5)
+    close(errors.mse, ((batched - cut.target)[cut.counts] ** 2).mean(), 1e-5)
 
 
-def test_every_rival_is_there_or_it_is_said_why_not(tmp_path: Path) -> None:
+def test_missing_baselines_have_a_reason(tmp_path: Path) -> None:
     windows = prepared(tmp_path, waves(200, 12)).metadata.test
     linear = Linear(np.zeros((13, 3)))
-    assert list(rivals(windows, 12, linear)) == [LAST, SEASONAL, LINEAR]
+    assert list(rivals(windows, 12, linear)[0]) == [LAST, SEASONAL, LINEAR]
     module = heedful.build(TINY).eval()
-    said = evaluate_windows(module, windows, 12, linear)
-    assert (said["why_not"], len(said["verdict"]), said["n"]) == ({}, 3, len(windows))
-    assert said["scores"]["mse of linear model"]["value"] == said["scores"]["mse of tomorrow = today"]["value"]
+    scores = evaluate_windows(module, windows, 12, linear)
+    assert (scores["why_not"], len(scores["verdict"]), scores["n"]) == ({}, 3, len(windows))
+    assert scores["scores"]["mse of linear model"]["value"] == scores["scores"]["mse of tomorrow = today"]["value"]
     assert "the dates tell no season" in evaluate_windows(module, windows, None, linear)["why_not"][SEASONAL]
     assert "longer than the context of 12" in evaluate_windows(module, windows, 24, None)["why_not"][SEASONAL]
 
@@ -177,32 +177,32 @@ def test_every_rival_is_there_or_it_is_said_why_not(tmp_path: Path) -> None:
 # Verdicts
 
 
-def made(squares: NDArray[np.float64]) -> Errors:
+def errors_with(squares: NDArray[np.float64]) -> Errors:
     return Errors(squares, np.ones(len(squares), np.int64), float(squares.mean()), 0.0, {})
 
 
-def test_a_verdict_is_plain_and_chance_is_no_victory() -> None:
+def test_comparison_sentences_respect_chance() -> None:
     random = np.random.default_rng(0)
-    rival = made(random.chisquare(1, 2000))
-    better, worse = made(rival.squares * 0.8), made(rival.squares * 1.2)
-    equal = made(random.permutation(rival.squares) - 1e-9)
-    assert verdict(better, rival, LAST, 5).startswith("It beat tomorrow = today: MSE")
-    assert "20.0 % less" in verdict(better, rival, LAST, 5)
-    assert verdict(worse, rival, LAST, 5).startswith("It did not beat tomorrow = today: MSE")
-    assert verdict(rival, rival, LAST, 5).startswith("It did not beat")
-    assert verdict(equal, rival, LAST, 5).startswith("It did not clearly beat tomorrow = today")
+    rival = errors_with(random.chisquare(1, 2000))
+    better, worse = errors_with(rival.squares * 0.8), errors_with(rival.squares * 1.2)
+    equal = errors_with(random.permutation(rival.squares) - 1e-9)
+    assert compare(better, rival, LAST, 5).startswith("It beat tomorrow = today: MSE")
+    assert "20.0 % less" in compare(better, rival, LAST, 5)
+    assert compare(worse, rival, LAST, 5).startswith("It did not beat tomorrow = today: MSE")
+    assert compare(rival, rival, LAST, 5).startswith("It did not beat")
+    assert compare(equal, rival, LAST, 5).startswith("It did not clearly beat tomorrow = today")
 
 
-def test_windows_that_overlap_are_not_taken_for_many() -> None:
+def test_overlapping_windows_count_once() -> None:
     """Noise that lasts a whole horizon looks clear if every window counts for itself, in more than one of twenty."""
-    found = []
+    errors = []
     for seed in range(200):
         steps = np.random.default_rng(seed).normal(size=50).repeat(20) + 0.0
         steps -= min(0.0, float(steps.mean())) * 2  # turned so that the model is ahead, by chance
-        found.append(clearly_less(made(np.zeros(1000)), made(steps), 20))
-    assert np.mean(found) < 0.12
+        errors.append(clearly_less(errors_with(np.zeros(1000)), errors_with(steps), 20))
+    assert np.mean(errors) < 0.12
 
 
-def test_few_windows_tell_nothing() -> None:
-    assert not clearly_less(made(np.zeros(30)), made(np.ones(30)), 5)
-    assert clearly_less(made(np.zeros(40)), made(np.linspace(1, 2, 40)), 5)
+def test_few_windows_are_never_significant() -> None:
+    assert not clearly_less(errors_with(np.zeros(30)), errors_with(np.ones(30)), 5)
+    assert clearly_less(errors_with(np.zeros(40)), errors_with(np.linspace(1, 2, 40)), 5)

@@ -31,26 +31,30 @@ NAN = float("nan")
 # Where parts begin and end
 
 
-def test_the_months_of_the_usual_benchmark() -> None:
+def test_etth1_split_matches_published_window_counts() -> None:
     """ETTh1 in months of 30 days: 12, 4, 4; 512 hours to 96. The counts are those that are published."""
     config, model = SeriesConfig(split=(8640, 2880, 2880)), PatchTSTConfig(context_length=512, horizon=96)
-    found = spans(config, model, 17_420)
-    assert {part: n for part, (_, n) in found.items()} == {"train": 8033, "valid": 2785, "test": 2785}
-    assert {part: first for part, (first, _) in found.items()} == {"train": 0, "valid": 8640 - 512, "test": 11520 - 512}
+    windows = spans(config, model, 17_420)
+    assert {part: n for part, (_, n) in windows.items()} == {"train": 8033, "valid": 2785, "test": 2785}
+    assert {part: first for part, (first, _) in windows.items()} == {
+        "train": 0,
+        "valid": 8640 - 512,
+        "test": 11520 - 512,
+    }
 
 
 @pytest.mark.parametrize("steps", [10, 99, 52_696, 7_588])
-def test_shares_as_the_usual_benchmarks_take_them(steps: int) -> None:
+def test_default_split_matches_common_benchmarks(steps: int) -> None:
     train, valid, test = borders(SeriesConfig(), steps)
     assert (train, test - valid, test) == (int(steps * 0.7), int(steps * 0.2), steps)
 
 
-def test_less_than_all_may_be_used() -> None:
+def test_split_may_leave_steps_unused() -> None:
     assert borders(SeriesConfig(split=(0.5, 0.1, 0.1)), 100) == (50, 60, 70)
 
 
 @pytest.mark.parametrize("split", [(0.7, 0.3), (0.7, 0.3, 0.3), (0.7, 0.0, 0.3), (100, 10.5, 10), (2, -1, 3), ()])
-def test_splits_that_cannot_be(split: tuple[float, ...]) -> None:
+def test_invalid_splits_are_refused(split: tuple[float, ...]) -> None:
     with pytest.raises(ConfigError, match="split is three shares"):
         SeriesConfig(split=split)
 
@@ -75,7 +79,7 @@ def test_with_the_steps_that_are_needed_every_part_has_a_window(
     assert not all(n for _, n in spans(config, model, fewest - 1).values())
 
 
-def test_a_series_that_is_too_short_is_told_how_many_steps_are_needed(tmp_path: Path) -> None:
+def test_too_short_series_error_names_needed_steps(tmp_path: Path) -> None:
     fewest = needed(SeriesConfig(), TINY)
     assert all(len(windows) for windows in windows_by_part(prepared(tmp_path, walks(fewest))).values())
     with pytest.raises(TooLittleDataError, match=f"series has {fewest - 1} steps, and .* at least {fewest} are needed"):
@@ -88,7 +92,7 @@ def test_counts_that_leave_no_window(tmp_path: Path) -> None:
     assert len(prepared(tmp_path, walks(100), split=(15, 3, 3)).train) == 1
 
 
-def test_what_is_too_short_or_beyond_the_split_is_noted(tmp_path: Path) -> None:
+def test_short_series_and_unused_steps_are_noted(tmp_path: Path) -> None:
     long, short = table(tmp_path / "long.csv", walks(100)), table(tmp_path / "short.csv", walks(20))
     _, readings = prepare_series(ForecastingConfig(model=TINY), Files((long, short)), tmp_path)
     assert readings.train.notes == [
@@ -140,12 +144,12 @@ def test_a_window_is_what_stands_in_the_file(tmp_path: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("together", [1, 3])
-def test_rows_and_back(together: int) -> None:
+@pytest.mark.parametrize("group_size", [1, 3])
+def test_rows_and_back(group_size: int) -> None:
     series = torch.randn(4, 5, 6)
-    rows = as_rows(series, together)
-    assert rows.shape == (4 * 6 // together, 5, together)
-    assert torch.equal(rows[1, :, 0], series[0, :, together])
+    rows = as_rows(series, group_size)
+    assert rows.shape == (4 * 6 // group_size, 5, group_size)
+    assert torch.equal(rows[1, :, 0], series[0, :, group_size])
     assert torch.equal(as_windows(rows, 6), series)
 
 
@@ -153,18 +157,18 @@ def test_rows_and_back(together: int) -> None:
 def test_an_epoch_holds_every_window_once_in_batches_of_one_shape(tmp_path: Path, batch_tokens: int) -> None:
     data = prepared(tmp_path, walks(120, 2))
     batches = WindowBatches(data.train, batch_tokens, seed=3)
-    found = list(batches.epoch(0))
-    assert len(found) == batches.steps_per_epoch()
-    assert sorted(window for batch in found for window in batch.windows) == list(range(len(data.train)))
-    assert len({batch.context.shape for batch in found}) == 1
-    assert max(found[0].context.shape[0] * TINY.n_patches, 1) <= max(batch_tokens, 2 * TINY.n_patches)
-    assert sum(int(batch.counts.sum()) for batch in found) == len(data.train) * 3 * 2
+    epoch = list(batches.epoch(0))
+    assert len(epoch) == batches.steps_per_epoch()
+    assert sorted(window for batch in epoch for window in batch.rows) == list(range(len(data.train)))
+    assert len({batch.context.shape for batch in epoch}) == 1
+    assert max(epoch[0].context.shape[0] * TINY.n_patches, 1) <= max(batch_tokens, 2 * TINY.n_patches)
+    assert sum(int(batch.counts.sum()) for batch in epoch) == len(data.train) * 3 * 2
 
 
-def test_what_fills_a_batch_is_real_and_does_not_count(tmp_path: Path) -> None:
+def test_batch_filler_windows_do_not_count(tmp_path: Path) -> None:
     windows = prepared(tmp_path, walks(100)).train
     batch = windows.batch([4, 9], size=5)
-    assert batch.windows == (4, 9)
+    assert batch.rows == (4, 9)
     assert torch.equal(batch.context[[2, 3, 4]], batch.context[[0, 1, 0]])
     assert batch.counts.flatten(1).all(dim=1).tolist() == [True, True, False, False, False]
 
@@ -173,7 +177,7 @@ def test_an_order_is_a_function_of_seed_and_epoch_and_can_begin_anywhere(tmp_pat
     windows = prepared(tmp_path, walks(100)).train
 
     def order(seed: int, epoch: int, start: int = 0) -> list[tuple[int, ...]]:
-        return [batch.windows for batch in WindowBatches(windows, 50, seed).epoch(epoch, start)]
+        return [batch.rows for batch in WindowBatches(windows, 50, seed).epoch(epoch, start)]
 
     assert order(1, 2) == order(1, 2)
     assert order(1, 2)[3:] == order(1, 2, 3)
@@ -200,7 +204,7 @@ def test_gaps_are_hidden_and_not_counted(tmp_path: Path) -> None:
     assert torch.isfinite(later.context).all()
 
 
-def test_a_row_that_shows_no_whole_patch_is_not_judged(tmp_path: Path) -> None:
+def test_rows_without_a_complete_patch_are_not_scored(tmp_path: Path) -> None:
     values = walks(100, 2)
     values[30:70:3, 0] = NAN
     independent = prepared(tmp_path, values).valid.cut([0])
@@ -219,6 +223,6 @@ def test_too_little_observed_is_refused(tmp_path: Path) -> None:
         prepared(tmp_path, values)
 
 
-def test_filling_takes_the_last_value_seen() -> None:
+def test_filled_uses_the_last_observed_value() -> None:
     context = np.array([[NAN, 1, NAN, NAN, 2, NAN], [NAN] * 6])[:, :, None]
     assert filled(context)[:, :, 0].tolist() == [[1, 1, 1, 1, 2, 2], [0] * 6]

@@ -19,7 +19,13 @@ from heedful.families import build
 from heedful.tasks.forecasting import ForecastSettings, SeriesForecaster
 from shell import heedful as shell
 
-QUICK = ("training.steps=4", "training.validate_every=2", "training.device=cpu", "model.d_model=8", "model.n_heads=2")
+SHORT_RUN = (
+    "training.steps=4",
+    "training.validate_every=2",
+    "training.device=cpu",
+    "model.d_model=8",
+    "model.n_heads=2",
+)
 
 
 @pytest.fixture
@@ -27,21 +33,21 @@ def run() -> Callable[..., Result]:
     app = typer.Typer()
     app.command(cls=ManyFiles)(COMMANDS["forecasting"])
 
-    def run(*words: object, settings: Sequence[str] = QUICK) -> Result:
+    def run(*options: object, settings: Sequence[str] = SHORT_RUN) -> Result:
         sets = [word for setting in settings for word in ("--set", setting)]
-        found = CliRunner().invoke(app, [*map(str, words), *sets], catch_exceptions=True)
-        if found.exception is not None and not isinstance(found.exception, SystemExit):
-            raise found.exception
-        return found
+        result = CliRunner().invoke(app, [*map(str, options), *sets], catch_exceptions=True)
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
 
     return run
 
 
 def test_options_become_settings(run: Callable[..., Result], tmp_path: Path) -> None:
-    one, two = (table(tmp_path / f"{name}.csv", walks(120, 3), ["open", "close", "volume"]) for name in ("a", "b"))
+    first, second = (table(tmp_path / f"{name}.csv", walks(120, 3), ["open", "close", "volume"]) for name in ("a", "b"))
     out = tmp_path / "run"
-    words = ("--columns", "close,open", "--series", "b", "--context", 20, "--horizon", 4, "--channels", "mixed")
-    done = run("--data", one, two, "--out", out, *words)
+    options = ("--columns", "close,open", "--series", "b", "--context", 20, "--horizon", 4, "--channels", "mixed")
+    done = run("--data", first, second, "--out", out, *options)
     assert done.exit_code == 0
     model = heedful.load(out, "forecasting")
     config: Any = model.config
@@ -55,13 +61,13 @@ def test_options_become_settings(run: Callable[..., Result], tmp_path: Path) -> 
 
 def test_a_preset_and_its_changes(run: Callable[..., Result], tmp_path: Path) -> None:
     path = table(tmp_path / "a.csv", walks(700))
-    quick = (*QUICK[:3], "training.steps=1", "model.n_layers=1")
-    assert run("--data", path, "--out", tmp_path / "run", "--preset", "patchtst-42", "--horizon", 8, settings=quick)
+    settings = (*SHORT_RUN[:3], "training.steps=1", "model.n_layers=1")
+    assert run("--data", path, "--out", tmp_path / "run", "--preset", "patchtst-42", "--horizon", 8, settings=settings)
     config: Any = heedful.load(tmp_path / "run", "forecasting").config
     assert (config.context_length, config.patch_length, config.stride, config.horizon) == (336, 16, 8, 8)
 
 
-def test_what_is_missing_is_told(run: Callable[..., Result], tmp_path: Path) -> None:
+def test_missing_options_are_reported(run: Callable[..., Result], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--data is missing; see heedful train forecasting --help"):
         run("--out", tmp_path / "run")
     path = table(tmp_path / "a.csv", walks(100, 2), ["open", "close"])
@@ -69,14 +75,14 @@ def test_what_is_missing_is_told(run: Callable[..., Result], tmp_path: Path) -> 
         run("--data", path, "--out", tmp_path / "run", "--columns", "price")
 
 
-def test_a_table_of_which_no_window_can_be_judged_is_refused(tmp_path: Path) -> None:
+def test_table_without_a_scorable_window_is_refused(tmp_path: Path) -> None:
     """Every fourth value is missing, so no patch of four is whole; a fifth, and one is."""
     SeriesForecaster(TINY, build(TINY), ForecastSettings(columns=("a",))).save(tmp_path / "model")
     values = walks(40)
     values[::4] = np.nan
     done = shell("evaluate", tmp_path / "model", "--data", table(tmp_path / "gaps.csv", values))
     assert done.code == 1
-    assert "none of the 26 windows can be judged" in " ".join(done.err.split())
+    assert "none of the 26 windows can be scored" in " ".join(done.err.split())
     values = walks(40)
     values[::5] = np.nan
     done = shell("evaluate", tmp_path / "model", "--data", table(tmp_path / "gaps.csv", values))

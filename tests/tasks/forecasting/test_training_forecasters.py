@@ -31,13 +31,13 @@ def config(**changes: Any) -> ForecastingConfig:
 
 
 def run(out: Path, path: str, settings: ForecastingConfig, **options: Any) -> SeriesForecaster:
-    found: SeriesForecaster = train(ForecastingTask(), settings, Files((path,)), out, **options)
-    return found
+    forecaster: SeriesForecaster = train(ForecastingTask(), settings, Files((path,)), out, **options)
+    return forecaster
 
 
 def metrics(out: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((out / "metrics.json").read_text("utf-8"))
-    return found
+    values: dict[str, Any] = json.loads((out / "metrics.json").read_text("utf-8"))
+    return values
 
 
 @pytest.fixture(scope="module")
@@ -54,14 +54,14 @@ def seasonal(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 def test_a_seasonal_series_is_forecast_better_than_by_naive_means(seasonal: tuple[Path, str]) -> None:
     test = metrics(seasonal[0])["sets"]["test"]
-    figures = {name: found["mse"] for name, found in test["forecasters"].items()}
+    figures = {name: errors["mse"] for name, errors in test["forecasters"].items()}
     assert figures["model"] < 0.5 * min(figures["tomorrow = today"], figures["seasonal naive"])
     assert (test["season"], test["n"]) == (24, 240 - 6 + 1)
     assert test["verdict"][0].startswith("It beat tomorrow = today: MSE")
     assert test["verdict"][1].startswith("It beat the seasonal naive forecast: MSE")
 
 
-def test_a_random_walk_is_not_and_the_judge_says_so(tmp_path: Path) -> None:
+def test_random_walk_does_not_beat_the_naive_forecast(tmp_path: Path) -> None:
     run(tmp_path / "run", table(tmp_path / "walk.csv", walks(1200)), config(training={"steps": 100}))
     test = metrics(tmp_path / "run")["sets"]["test"]
     assert test["forecasters"]["model"]["mse"] > 0.97 * test["forecasters"]["tomorrow = today"]["mse"]
@@ -71,9 +71,9 @@ def test_a_random_walk_is_not_and_the_judge_says_so(tmp_path: Path) -> None:
     assert "did not" in (tmp_path / "run" / "report.html").read_text("utf-8")
 
 
-def test_every_score_stands_beside_those_to_beat(seasonal: tuple[Path, str]) -> None:
-    found = metrics(seasonal[0])
-    for part in (found["validation"], found["sets"]["test"]):
+def test_scores_include_the_baselines(seasonal: tuple[Path, str]) -> None:
+    values = metrics(seasonal[0])
+    for part in (values["validation"], values["sets"]["test"]):
         for name in ("tomorrow = today", "seasonal naive", "linear model"):
             assert {f"mse of {name}", f"mae of {name}"} < part["scores"].keys()
         assert part["scores"]["mse"]["signature"].endswith("of 32 to 6 steps, none left out")
@@ -82,7 +82,7 @@ def test_every_score_stands_beside_those_to_beat(seasonal: tuple[Path, str]) -> 
 # The bundle
 
 
-def test_a_bundle_speaks_in_the_units_of_the_file(seasonal: tuple[Path, str]) -> None:
+def test_bundle_forecasts_in_units_of_the_file(seasonal: tuple[Path, str]) -> None:
     """What `predict` says of a test window is what was judged there."""
     out, _ = seasonal
     model = heedful.load(out, "forecasting", device="cpu")
@@ -101,37 +101,37 @@ def test_none_one_and_many_series(seasonal: tuple[Path, str], count: int) -> Non
     assert len(heedful.load(seasonal[0], "forecasting", device="cpu").predict(list(series))) == count
 
 
-def test_a_bundle_can_be_judged_on_a_new_file(seasonal: tuple[Path, str], tmp_path: Path) -> None:
+def test_evaluate_scores_a_new_file(seasonal: tuple[Path, str], tmp_path: Path) -> None:
     out, path = seasonal
     model = heedful.load(out, "forecasting", device="cpu")
     whole = evaluate_files(model, [path])
     assert whole["n"] == 1200 - 32 - 6 + 1
     tail = table(tmp_path / "tail.csv", waves(1200)[960 - 32 :], hourly=True)
-    found, before = evaluate_files(model, [tail]), metrics(out)["sets"]["test"]
-    for name, score in before["scores"].items():
-        assert found["scores"][name]["value"] == pytest.approx(score["value"], rel=1e-5)
-    assert ForecastingTask().evaluate(model, Files((tail,))) == found
+    tail_scores, test_scores = evaluate_files(model, [tail]), metrics(out)["sets"]["test"]
+    for name, score in test_scores["scores"].items():
+        assert tail_scores["scores"][name]["value"] == pytest.approx(score["value"], rel=1e-5)
+    assert ForecastingTask().evaluate(model, Files((tail,))) == tail_scores
     with pytest.raises(DataError, match="this model forecasts a, not b; leave out --columns"):
         evaluate_files(model, [tail], columns=["b"])
-    with pytest.raises(DataError, match=r"short has 37 steps; to judge .* at least 38 are needed"):
+    with pytest.raises(DataError, match=r"short has 37 steps; to score .* at least 38 are needed"):
         evaluate_files(model, [table(tmp_path / "short.csv", waves(37))])
     with pytest.raises(DataError, match=r"unknown column 'a'; allowed: b$"):
         evaluate_files(model, [table(tmp_path / "other.csv", waves(50), "b")])
 
 
-def test_a_model_without_names_is_judged_on_columns_that_are_chosen(tmp_path: Path) -> None:
+def test_model_without_column_names_is_scored_on_given_columns(tmp_path: Path) -> None:
     model = SeriesForecaster(TINY, build(TINY), ForecastSettings())
     path = table(tmp_path / "walks.csv", walks(60, 3))
-    found = evaluate_files(model, [path], columns=["c", "a"])
-    assert list(found["forecasters"]["model"]["in units of the file"]) == ["c", "a"]
-    assert found["scores"]["mse"]["signature"].startswith("in units of the file, 46 windows")
-    assert set(found["why_not"]) == {"seasonal naive", "linear model"}
+    scores = evaluate_files(model, [path], columns=["c", "a"])
+    assert list(scores["forecasters"]["model"]["in units of the file"]) == ["c", "a"]
+    assert scores["scores"]["mse"]["signature"].startswith("in units of the file, 46 windows")
+    assert set(scores["why_not"]) == {"seasonal naive", "linear model"}
 
 
 def test_files_are_forecast_series_by_series(seasonal: tuple[Path, str], tmp_path: Path) -> None:
     model = heedful.load(seasonal[0], "forecasting", device="cpu")
-    (found,) = forecast_files(model, [seasonal[1]])
-    assert found == {"series": "hours", "forecast": {"a": model.predict([waves(1200)[:, 0]])[0]}}
+    (forecast,) = forecast_files(model, [seasonal[1]])
+    assert forecast == {"series": "hours", "forecast": {"a": model.predict([waves(1200)[:, 0]])[0]}}
     with pytest.raises(DataError, match=r"one\.csv: one: this model forecasts from 32 steps, and it has only 1"):
         forecast_files(model, [table(tmp_path / "one.csv", waves(1))])
 
@@ -162,7 +162,7 @@ def test_channels_that_are_read_together(tmp_path: Path) -> None:
 # What a plot is made from
 
 
-def test_a_look_says_which_patches_were_attended_to(seasonal: tuple[Path, str]) -> None:
+def test_plot_data_has_attention_to_patches(seasonal: tuple[Path, str]) -> None:
     look = metrics(seasonal[0])["forecasts"][-1]
     attention, n_patches = look["attention"], 7
     assert attention["patches"] == [[4 * place, 4 * place + 8] for place in range(n_patches)]
@@ -176,7 +176,7 @@ def test_a_look_says_which_patches_were_attended_to(seasonal: tuple[Path, str]) 
     assert set(look["rivals"]) == {"tomorrow = today", "seasonal naive", "linear model"}
 
 
-def test_a_look_is_at_the_row_that_its_column_is_read_in(tmp_path: Path) -> None:
+def test_plot_data_uses_the_row_of_its_column(tmp_path: Path) -> None:
     data = prepared(tmp_path, walks(120, 3))
     model = SeriesForecaster(TINY, build(TINY), ForecastSettings(columns=("a", "b", "c"), scale=data.train.store.scale))
     seen = looks(model, data.metadata.test, 3)
@@ -197,13 +197,13 @@ def test_a_loss_is_a_sum_over_what_was_observed(tmp_path: Path, loss: str, formu
     data = prepared(tmp_path, values)
     job = ForecastingTask().bind(ForecastingConfig.from_dict({"model": TINY, "loss": loss}), data, build(TINY).eval())
     batch = data.train.batch([0, 6, 30], size=4)
-    found = job.loss(job.module, batch)
+    result = job.loss(job.module, batch)
     real = batch.counts
     forecast = job.module(batch.context, batch.keep)
-    torch.testing.assert_close(found.total, formula(forecast[real], batch.target[real], reduction="sum"))
-    torch.testing.assert_close(found.plain, (forecast - batch.target)[real].square().sum())
-    assert (int(found.n), found.plain.requires_grad) == (3 * 2 * 3 - 1, False)
-    found.total.backward()
+    torch.testing.assert_close(result.total, formula(forecast[real], batch.target[real], reduction="sum"))
+    torch.testing.assert_close(result.plain, (forecast - batch.target)[real].square().sum())
+    assert (int(result.n), result.plain.requires_grad) == (3 * 2 * 3 - 1, False)
+    result.total.backward()
     gradients = [parameter.grad for parameter in job.module.parameters() if parameter.grad is not None]
     assert all(torch.isfinite(gradient).all() for gradient in gradients)
     assert job.describe(batch)[1].endswith("series.csv:8")
@@ -217,8 +217,8 @@ def test_validation_is_over_all_windows(tmp_path: Path) -> None:
     batch = windows.batch(np.arange(len(windows)))
     with torch.no_grad():
         wanted = F.mse_loss(module(batch.context), batch.target)
-        found = job.validate(module)
-    assert found["mse"] == pytest.approx(float(wanted), rel=1e-5)
+        scores = job.validate(module)
+    assert scores["mse"] == pytest.approx(float(wanted), rel=1e-5)
 
 
 # Runs that stop, and what cannot be run
@@ -249,8 +249,8 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bits(tmp_path: Path) -> None
     again = run(tmp_path / "parts", path, settings, resume=True)
     for name, tensor in whole.module.state_dict().items():
         assert torch.equal(tensor, again.module.state_dict()[name]), name
-    before, after = metrics(tmp_path / "whole"), metrics(tmp_path / "parts")
-    assert (before["validation"], before["sets"]) == (after["validation"], after["sets"])
+    uninterrupted, resumed = metrics(tmp_path / "whole"), metrics(tmp_path / "parts")
+    assert (uninterrupted["validation"], uninterrupted["sets"]) == (resumed["validation"], resumed["sets"])
 
 
 def test_a_run_does_not_go_on_with_other_data(tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_a_run_does_not_go_on_with_other_data(tmp_path: Path) -> None:
         run(tmp_path / "run", path, settings, resume=True)
 
 
-def test_what_cannot_be_run(tmp_path: Path) -> None:
+def test_invalid_runs_are_refused(tmp_path: Path) -> None:
     path = table(tmp_path / "walks.csv", walks(300))
     task = ForecastingTask()
     with pytest.raises(ConfigError, match="leave out --valid"):

@@ -21,7 +21,7 @@ def drawn(height: int, width: int, *channels: int, seed: int = 0) -> NDArray[np.
     return np.random.default_rng(seed).integers(0, 256, (height, width, *channels), dtype=np.uint8)
 
 
-def theirs(family: str, **changes: Any) -> Any:
+def hf_classifier(family: str, **changes: Any) -> Any:
     """A classifier of transformers over 12 x 12 pixels."""
     torch.manual_seed(0)
     sizes = {"num_channels": 3, "num_labels": 5} | changes
@@ -34,7 +34,7 @@ def theirs(family: str, **changes: Any) -> Any:
     return model.eval()
 
 
-def found(model: Any, **changes: Any) -> Imported:
+def as_imported(model: Any, **changes: Any) -> Imported:
     """What is read from its files."""
     config, _ = files(model)
     return read_published(config, {key: tensor.clone() for key, tensor in model.state_dict().items()}, **changes)
@@ -44,4 +44,4 @@ def classifier(folder: Path, family: str = "vit", **changes: Any) -> ImageClassi
     """From a folder without a word on how images are prepared: they are resized to 12 x 12."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PublishedWarning)
-        return ImageClassifier.from_checkpoint(found(theirs(family, **changes)), folder)
+        return ImageClassifier.from_checkpoint(as_imported(hf_classifier(family, **changes)), folder)

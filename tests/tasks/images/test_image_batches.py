@@ -21,8 +21,8 @@ from heedful.tasks.run import Files
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> ImageData:
     folder = tmp_path_factory.mktemp("images")
-    found, _ = prepare_images(small_config(), Files((npz(folder / "set.npz", 120),)), folder)
-    return found
+    data, _ = prepare_images(small_config(), Files((npz(folder / "set.npz", 120),)), folder)
+    return data
 
 
 # Batches
@@ -57,17 +57,17 @@ def test_an_epoch_is_decided_by_seed_and_number(prepared: ImageData) -> None:
         rows(0, 0, 99)
 
 
-def test_rows_that_are_not_there_change_no_loss(prepared: ImageData) -> None:
+def test_padding_rows_change_no_loss(prepared: ImageData) -> None:
     job = ImagesTask().bind(small_config(), prepared)
     module = job.module.eval()
     rows = prepared.train.store.rows(VALID)[:11]
     (whole,) = ImageLoader(ImageSubset(prepared.train.store, rows), len(rows)).in_order()
     parts = list(ImageLoader(ImageSubset(prepared.train.store, rows), 5).in_order())
     assert any(not part.keep.all() for part in parts)
-    expected, found = job.loss(module, whole), [job.loss(module, part) for part in parts]
-    total = sum(loss.total.item() for loss in found)
+    expected, losses = job.loss(module, whole), [job.loss(module, part) for part in parts]
+    total = sum(loss.total.item() for loss in losses)
     assert total == pytest.approx(expected.total.item(), rel=1e-5)
-    assert sum(int(loss.n) for loss in found) == len(rows)
+    assert sum(int(loss.n) for loss in losses) == len(rows)
 
 
 # The range
@@ -76,9 +76,9 @@ def test_rows_that_are_not_there_change_no_loss(prepared: ImageData) -> None:
 def test_training_and_predicting_see_the_same_numbers() -> None:
     settings = ImageSettings(labels=("a",), resize=(4, 5), mean=(0.1, 0.2, 0.3), std=(0.5, 0.4, 0.3))
     pixels = np.random.default_rng(0).integers(0, 256, (2, 4, 5, 3), dtype=np.uint8)
-    found = Normalize(settings)(torch.from_numpy(pixels))
+    normalized = Normalize(settings)(torch.from_numpy(pixels))
     expected = np.stack([prepare_pixels(image, settings, 4, 5) for image in pixels])
-    np.testing.assert_allclose(found, expected, atol=2e-6)
+    np.testing.assert_allclose(normalized, expected, atol=2e-6)
 
 
 # Augmentation
@@ -92,50 +92,50 @@ def by(n: int, value: float) -> Tensor:
     return torch.full((n,), float(value))
 
 
-def test_an_image_is_moved_by_whole_pixels_and_its_edge_drawn_out() -> None:
-    given = images(1)
-    found = affine(given, by(1, 2), by(1, -1), by(1, 0), by(1, 1))
+def test_affine_shifts_whole_pixels_and_repeats_edges() -> None:
+    original = images(1)
+    moved = affine(original, by(1, 2), by(1, -1), by(1, 0), by(1, 1))
     y, x = (torch.arange(5) + 1).clamp(0, 4), (torch.arange(7) - 2).clamp(0, 6)
-    torch.testing.assert_close(found[0], given[0][:, y][:, :, x], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(moved[0], original[0][:, y][:, :, x], atol=1e-5, rtol=1e-5)
 
 
-def test_an_image_is_swapped() -> None:
-    given = images()
+def test_affine_mirrors_an_image() -> None:
+    original = images()
     mirror = torch.tensor([-1.0, 1.0, -1.0])
-    found = affine(given, by(3, 0), by(3, 0), by(3, 0), mirror)
-    torch.testing.assert_close(found[0], given[0].flip(-1), atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(found[1], given[1], atol=1e-5, rtol=1e-5)
+    moved = affine(original, by(3, 0), by(3, 0), by(3, 0), mirror)
+    torch.testing.assert_close(moved[0], original[0].flip(-1), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(moved[1], original[1], atol=1e-5, rtol=1e-5)
 
 
-def test_an_image_is_turned_about_its_middle() -> None:
-    given = images(1, 6, 6)
-    found = affine(given, by(1, 0), by(1, 0), by(1, math.pi / 2), by(1, 1))
-    torch.testing.assert_close(found[0], given[0].rot90(-1, (-2, -1)), atol=1e-4, rtol=1e-4)
+def test_affine_rotates_about_the_center() -> None:
+    original = images(1, 6, 6)
+    moved = affine(original, by(1, 0), by(1, 0), by(1, math.pi / 2), by(1, 1))
+    torch.testing.assert_close(moved[0], original[0].rot90(-1, (-2, -1)), atol=1e-4, rtol=1e-4)
 
 
 def test_shifts_are_whole_pixels_of_every_size_up_to_the_limit() -> None:
     """A dot in the middle is found again at one of 5 x 5 places, each as often as the others."""
     dots = torch.zeros(5000, 1, 9, 9)
     dots[:, :, 4, 4] = 1
-    found = augment(dots, AugmentConfig(shift=0.2))  # 1.8 pixels: 2
-    assert found.flatten(1).amax(dim=1).min() > 0.999
-    times = torch.bincount(found.flatten(1).argmax(dim=1), minlength=81).view(9, 9)
+    augmented = augment(dots, AugmentConfig(shift=0.2))  # 1.8 pixels: 2
+    assert augmented.flatten(1).amax(dim=1).min() > 0.999
+    times = torch.bincount(augmented.flatten(1).argmax(dim=1), minlength=81).view(9, 9)
     assert times[2:7, 2:7].sum() == 5000
     assert times[2:7, 2:7].min() > 140
     assert times[2:7, 2:7].max() < 260
 
 
-def test_half_are_swapped_where_asked() -> None:
-    given = images(400)
-    assert augment(given, AugmentConfig(shift=0.0)) is given
-    found = augment(given, AugmentConfig(shift=0.0, flip=True))
-    swapped = (found - given.flip(-1)).abs().flatten(1).amax(dim=1) < 1e-4
-    same = (found - given).abs().flatten(1).amax(dim=1) < 1e-4
+def test_flip_mirrors_half_of_the_images() -> None:
+    original = images(400)
+    assert augment(original, AugmentConfig(shift=0.0)) is original
+    augmented = augment(original, AugmentConfig(shift=0.0, flip=True))
+    swapped = (augmented - original.flip(-1)).abs().flatten(1).amax(dim=1) < 1e-4
+    same = (augmented - original).abs().flatten(1).amax(dim=1) < 1e-4
     assert bool((swapped ^ same).all())
     assert 150 < int(swapped.sum()) < 250
 
 
-def test_chance_is_torchs(prepared: ImageData) -> None:
+def test_augmentation_uses_torch_random_state(prepared: ImageData) -> None:
     job = ImagesTask().bind(small_config(), prepared)
     batch = next(iter(job.batches.epoch(0)))
 

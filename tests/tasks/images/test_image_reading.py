@@ -19,7 +19,6 @@ from heedful.tasks.images.data import (
     ImageData,
     ImagesConfig,
     open_images,
-    order_labels,
     prepare_images,
     read_settings,
 )
@@ -28,11 +27,11 @@ from heedful.tasks.run import DataReport, Files, TooLittleDataError
 Read = tuple[ImageData, DataReport[ImageReport]]
 
 
-def read(folder: Path, *train: str, valid: tuple[str, ...] = (), keep: Any = None, **changes: Any) -> Read:
-    return prepare_images(small_config(**changes), Files(train, valid), folder / "data", keep)
+def read(folder: Path, *train: str, valid: tuple[str, ...] = (), trained: Any = None, **changes: Any) -> Read:
+    return prepare_images(small_config(**changes), Files(train, valid), folder / "data", trained)
 
 
-def test_some_of_each_class_is_set_apart(tmp_path: Path) -> None:
+def test_holdout_has_some_of_each_class(tmp_path: Path) -> None:
     prepared, readings = read(tmp_path, npz(tmp_path / "set.npz", 300))
     store = prepared.train.store
     train, valid = store.rows(TRAIN), store.rows(VALID)
@@ -66,7 +65,7 @@ def test_an_image_of_two_classes_is_trained_on_and_small_classes_are_validated(t
     assert read(tmp_path, str(tmp_path / "small.npz"))[1].held_out == 20
 
 
-def test_a_link_to_nothing_is_counted_and_named(tmp_path: Path) -> None:
+def test_broken_links_are_counted_and_named(tmp_path: Path) -> None:
     images, labels = shapes(40)
     for number, (image, label) in enumerate(zip(images, labels, strict=True)):
         (tmp_path / "set" / label).mkdir(parents=True, exist_ok=True)
@@ -78,7 +77,7 @@ def test_a_link_to_nothing_is_counted_and_named(tmp_path: Path) -> None:
     assert readings.train.dropped["broken or no image"].places == [f"{lost} (there is no such file)"]
 
 
-def test_images_of_validation_are_not_trained_on(tmp_path: Path) -> None:
+def test_validation_images_are_dropped_from_training(tmp_path: Path) -> None:
     train, valid = npz(tmp_path / "train.npz", 50), npz(tmp_path / "valid.npz", 10, seed=1)
     images, labels = shapes(10, seed=1)
     np.savez(tmp_path / "both.npz", x=images[:3], y=labels[:3])
@@ -89,10 +88,10 @@ def test_images_of_validation_are_not_trained_on(tmp_path: Path) -> None:
     assert (readings.held_out, readings.valid and readings.valid.kept) == (0, 10)
 
 
-def test_the_part_to_test_on_is_validation_only_where_it_is_given(tmp_path: Path) -> None:
+def test_test_part_is_used_only_if_given_as_validation(tmp_path: Path) -> None:
     path = str(tmp_path / "set.npz")
-    (images, labels), (others, theirs) = shapes(100), shapes(7, seed=1)
-    np.savez(path, x_train=images, y_train=labels, x_test=others, y_test=theirs)
+    (images, labels), (others, other_labels) = shapes(100), shapes(7, seed=1)
+    np.savez(path, x_train=images, y_train=labels, x_test=others, y_test=other_labels)
     prepared, readings = read(tmp_path, path)
     assert (len(prepared.train.store), readings.held_out) == (100, 10)
     prepared, _ = read(tmp_path, path, valid=(path,))
@@ -110,14 +109,14 @@ def test_mean_and_deviation_are_of_the_training_images(tmp_path: Path) -> None:
     assert prepared.metadata.std == pytest.approx(train.std(axis=(0, 1, 2)))
 
 
-def test_one_colour_only(tmp_path: Path) -> None:
+def test_constant_color(tmp_path: Path) -> None:
     np.savez(tmp_path / "set.npz", x=np.full((40, 4, 4), 7, np.uint8), y=np.arange(40) % 2)
     np.savez(tmp_path / "valid.npz", x=np.full((4, 4, 4), 8, np.uint8), y=np.arange(4) % 2)
     prepared, _ = read(tmp_path, str(tmp_path / "set.npz"), valid=(str(tmp_path / "valid.npz"),))
     assert prepared.metadata.std == (1.0,)
 
 
-def test_what_was_read_can_be_opened(tmp_path: Path) -> None:
+def test_open_images_reads_what_was_written(tmp_path: Path) -> None:
     prepared, _ = read(tmp_path, npz(tmp_path / "set.npz"))
     again = open_images(tmp_path / "data")
     assert (again.metadata, again.identity()) == (prepared.metadata, prepared.identity())
@@ -131,41 +130,41 @@ def test_a_run_keeps_its_classes_and_its_range(tmp_path: Path) -> None:
     images, labels = shapes(60, seed=5)
     some = labels != "left"
     np.savez(tmp_path / "other.npz", x=images[some], y=labels[some])
-    prepared, _ = read(tmp_path, str(tmp_path / "other.npz"), keep=read_settings(tmp_path / "data"))
+    prepared, _ = read(tmp_path, str(tmp_path / "other.npz"), trained=read_settings(tmp_path / "data"))
     assert prepared.metadata == before.metadata
     assert set(prepared.train.store.labels.tolist()) == {1, 2}
     np.savez(tmp_path / "new.npz", x=images, y=np.where(some, labels, "bottom"))
     with pytest.raises(DataError, match=r"training images have classes that were not trained: 'bottom' \(\d+ images\)"):
-        read(tmp_path, str(tmp_path / "new.npz"), keep=before.metadata)
+        read(tmp_path, str(tmp_path / "new.npz"), trained=before.metadata)
 
 
 # What is refused
 
 
-def test_classes_that_training_has_not(tmp_path: Path) -> None:
+def test_unknown_classes_are_refused(tmp_path: Path) -> None:
     images, _ = shapes(4, seed=1)
     np.savez(tmp_path / "valid.npz", x=images, y=np.array(["top", "up", "down", "up"]))
-    words = (
+    message = (
         r"validation images have classes that were not trained: 'down' \(1 images\), 'up' \(2 images\); .* left, right"
     )
-    with pytest.raises(DataError, match=words):
+    with pytest.raises(DataError, match=message):
         read(tmp_path, npz(tmp_path / "set.npz"), valid=(str(tmp_path / "valid.npz"),))
 
 
 def test_one_class(tmp_path: Path) -> None:
     np.savez(tmp_path / "set.npz", x=shapes(40)[0], y=np.zeros(40, int))
-    with pytest.raises(TooLittleDataError, match="every image is of the class '0'; two classes"):
+    with pytest.raises(TooLittleDataError, match="every image is of the class '0'; at least two classes"):
         read(tmp_path, str(tmp_path / "set.npz"))
 
 
 def test_too_few_images(tmp_path: Path) -> None:
-    with pytest.raises(TooLittleDataError, match="8 images of 3 classes are too few to set some apart"):
+    with pytest.raises(TooLittleDataError, match="8 images of 3 classes are too few to hold some out"):
         read(tmp_path, npz(tmp_path / "set.npz", 8))
     with pytest.raises(TooLittleDataError, match="there is no image to train on: 0 were found"):
         read(tmp_path, npz(tmp_path / "none.npz", 0))
 
 
-def test_all_broken(tmp_path: Path) -> None:
+def test_only_broken_images(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / "set" / name).mkdir(parents=True)
         (tmp_path / "set" / name / "1.png").write_bytes(b"no image")
@@ -175,7 +174,7 @@ def test_all_broken(tmp_path: Path) -> None:
         read(tmp_path, str(tmp_path / "set"))
 
 
-def test_all_that_is_there_is_validation(tmp_path: Path) -> None:
+def test_training_images_all_in_validation(tmp_path: Path) -> None:
     path = npz(tmp_path / "set.npz", 20)
     with pytest.raises(TooLittleDataError, match="no image to train on: 20 were found; the first"):
         read(tmp_path, path, valid=(path,))
@@ -206,12 +205,12 @@ def test_mixed_sizes_become_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("size", "patch"), [(28, 7), (14, 7), (8, 2), (32, 8), (64, 16), (9, 3), (10, 2), (12, 3), (1, 1)]
 )
-def test_patches_stay_or_there_are_as_many(size: int, patch: int) -> None:
+def test_patch_size_is_kept_or_scaled(size: int, patch: int) -> None:
     model: Any = ImagesConfig().model_for(size, 3, 5)
     assert (model.image_size, model.patch_size, model.n_channels, model.n_classes) == (size, patch, 3, 5)
 
 
-def test_images_that_cannot_be_cut() -> None:
+def test_image_size_without_fitting_patches() -> None:
     with pytest.raises(ConfigError, match="images of 29 x 29 cannot be cut into patches of about 7 pixels; choose"):
         ImagesConfig().model_for(29, 1, 2)
 
@@ -224,13 +223,8 @@ def test_other_models_are_refused() -> None:
     assert ImagesConfig.from_dict({"model": "deit-tiny"}).model.family == "deit"
 
 
-def test_settings_that_are_refused() -> None:
+def test_invalid_augmentation_settings() -> None:
     with pytest.raises(ConfigError, match="shift must be from 0"):
         AugmentConfig(shift=1.0)
     with pytest.raises(ConfigError, match="rotate is from 0 to 180"):
         AugmentConfig(rotate=-1.0)
-
-
-def test_classes_are_in_the_order_of_people() -> None:
-    assert order_labels({"10": 1, "9": 1, "-1": 2, "3": 0}) == ("-1", "9", "10")
-    assert order_labels({"b": 1, "10": 1, "9": 1}) == ("10", "9", "b")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_classifiers import found, theirs
+from small_classifiers import as_imported, hf_classifier
 
 from heedful.errors import ConfigError
 from heedful.families import PublishedWarning
@@ -19,18 +19,18 @@ LABELS = ("cat", "dog")
 DEIT = "DeiTImageProcessor"
 
 
-def read(folder: Path, given: dict[str, Any], config: ImageConfig | None = None) -> ImageSettings:
-    (folder / "preprocessor_config.json").write_text(json.dumps(given), encoding="utf-8")
+def read(folder: Path, values: dict[str, Any], config: ImageConfig | None = None) -> ImageSettings:
+    (folder / "preprocessor_config.json").write_text(json.dumps(values), encoding="utf-8")
     return published_settings(folder, config or ViTConfig(), LABELS)
 
 
-def usual(**changes: Any) -> ImageSettings:
+def default_settings(**changes: Any) -> ImageSettings:
     half = (0.5, 0.5, 0.5)
     return ImageSettings(labels=LABELS, resize=(224, 224), mean=half, std=half).changed(**changes)
 
 
 @pytest.mark.parametrize(
-    ("given", "changes"),
+    ("values", "changes"),
     [
         ({}, {}),
         ({"image_processor_type": "ViTImageProcessorFast", "size": {"height": 9, "width": 8}}, {"resize": (9, 8)}),
@@ -48,16 +48,18 @@ def usual(**changes: Any) -> ImageSettings:
         ({"image_processor_type": DEIT}, {"resize": (256,) * 2, "crop": (224,) * 2, "resample": "bicubic"}),
     ],
 )  # fmt: skip
-def test_what_is_said_is_read(given: dict[str, Any], changes: dict[str, Any], tmp_path: Path) -> None:
-    assert read(tmp_path, given) == usual(**changes)
+def test_processor_settings_are_read(values: dict[str, Any], changes: dict[str, Any], tmp_path: Path) -> None:
+    assert read(tmp_path, values) == default_settings(**changes)
 
 
 def test_a_file_without_a_class_means_that_of_its_model(tmp_path: Path) -> None:
-    assert read(tmp_path, {"size": 232}, DeiTConfig()) == usual(resize=(232, 232), crop=(224, 224), resample="bicubic")
+    assert read(tmp_path, {"size": 232}, DeiTConfig()) == default_settings(
+        resize=(232, 232), crop=(224, 224), resample="bicubic"
+    )
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("values", "message"),
     [
         ({"image_processor_type": "ConvNextImageProcessor"}, "'ConvNext.*allowed: DeiTImageProcessor, ViT"),
         ({"do_pad": True}, "do_pad=True is not supported"),
@@ -83,12 +85,12 @@ def test_a_file_without_a_class_means_that_of_its_model(tmp_path: Path) -> None:
         ({"image_std": [0.5]}, "one number each"),
     ],
 )  # fmt: skip
-def test_what_is_not_supported_is_refused_by_name(given: dict[str, Any], words: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=rf"preprocessor_config\.json: .*{words}"):
-        read(tmp_path, given)
+def test_unsupported_processor_settings_are_refused(values: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=rf"preprocessor_config\.json: .*{message}"):
+        read(tmp_path, values)
 
 
-def test_colour_for_a_grey_model_is_refused(tmp_path: Path) -> None:
+def test_color_for_a_gray_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="makes 3 channels, but the model reads 1"):
         read(tmp_path, {"do_convert_rgb": True}, ViTConfig(n_channels=1))
 
@@ -100,14 +102,16 @@ def test_a_broken_file_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("config", [ViTConfig(image_size=32, n_channels=1), DeiTConfig(image_size=32, n_channels=1)])
-def test_without_a_file_the_usual_holds_with_a_warning(config: ImageConfig, tmp_path: Path) -> None:
+def test_missing_processor_file_uses_defaults_with_a_warning(config: ImageConfig, tmp_path: Path) -> None:
     with pytest.warns(PublishedWarning, match=r"no preprocessor_config\.json.*resized to 32 x 32"):
-        assert published_settings(tmp_path, config, LABELS) == usual(resize=(32, 32), mean=(0.5,), std=(0.5,))
+        assert published_settings(tmp_path, config, LABELS) == default_settings(
+            resize=(32, 32), mean=(0.5,), std=(0.5,)
+        )
 
 
-def test_labels_are_the_models_and_two_of_one_name_are_told_apart(tmp_path: Path) -> None:
+def test_duplicate_label_names_get_numbers(tmp_path: Path) -> None:
     (tmp_path / "preprocessor_config.json").write_text('{"size": 12}', encoding="utf-8")
     names = {0: "crane", 1: "dog", 2: "crane"}
-    known = found(theirs("vit", num_labels=3, id2label=names, label2id={"crane": 2, "dog": 1}))
-    assert ImageClassifier.from_checkpoint(known, tmp_path).settings.labels == ("crane (0)", "dog", "crane (2)")
-    assert ImageClassifier.from_checkpoint(known._replace(labels=()), tmp_path).settings.labels == ("0", "1", "2")
+    checkpoint = as_imported(hf_classifier("vit", num_labels=3, id2label=names, label2id={"crane": 2, "dog": 1}))
+    assert ImageClassifier.from_checkpoint(checkpoint, tmp_path).settings.labels == ("crane (0)", "dog", "crane (2)")
+    assert ImageClassifier.from_checkpoint(checkpoint._replace(labels=()), tmp_path).settings.labels == ("0", "1", "2")

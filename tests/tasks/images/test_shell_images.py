@@ -31,11 +31,11 @@ def pictures(tmp_path: Path) -> Path:
 def test_every_image_is_decoded_once(pictures: Path, tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
     decoded: Counter[str] = Counter()
 
-    def counted(image: Any, n_channels: int) -> Any:
+    def count_decoded(image: Any, n_channels: int) -> Any:
         decoded[image.name] += 1
         return pixels_of(image, n_channels)
 
-    monkeypatch.setattr(module, "pixels_of", counted)
+    monkeypatch.setattr(module, "pixels_of", count_decoded)
     monkeypatch.setattr(module, "BATCH_TOKENS", tokens)
     done = heedful("predict", pictures.parent / "bundle", pictures)
     assert (done.code, done.err) == (0, "")
@@ -53,11 +53,11 @@ def test_the_others_are_answered(pictures: Path, tokens: int, monkeypatch: pytes
     (pictures / "lost.png").symlink_to(pictures / "nowhere.png")
     done = heedful("predict", pictures.parent / "bundle", pictures)
     assert done.code == 1
-    found = dict(line.split("\t") for line in done.out.splitlines())
-    assert [path for path, label in found.items() if label] == [
+    answers = dict(line.split("\t") for line in done.out.splitlines())
+    assert [path for path, label in answers.items() if label] == [
         str(pictures / name) for name in ("a.png", "b/c.PNG", "d.png")
     ]
-    assert len(found) == 5  # the others have a line too, without a class
+    assert len(answers) == 5  # the others have a line too, without a class
     assert f"{pictures}/b/broken.jpg: it is not an image" in done.err
     assert f"{pictures}/lost.png: there is no such file" in done.err
     assert "2 of 5 images could not be read" in done.err

@@ -17,7 +17,7 @@ from heedful.tasks.classification.task import ClassificationConfig, Classificati
 from heedful.tasks.masked.task import MaskedConfig, MaskedTask
 from heedful.tasks.model_import import import_model
 from heedful.tasks.run import Files, train
-from heedful.tasks.text_encoder import PretrainedEncoder, load_start_weights
+from heedful.tasks.text_encoder_task import PretrainedEncoder, load_start_weights
 from heedful.training.errors import ResumeWarning
 from published_folders import bert, gpt2, publish, roberta
 
@@ -25,7 +25,7 @@ SIZE: dict[str, Any] = {"d_model": 32, "n_heads": 2, "d_ff": 64, "n_layers": 1, 
 STILL = {"dropout": 0.0, "attention_dropout": 0.0}
 TRAINING = {"warmup_steps": 20, "batch_tokens": 1024, "device": "cpu", "validate_every": 0, "weight_decay": 0.0}
 PIECES = {"vocab_size": 400, "min_frequency": 1}
-WORDS = [first + second for first in "bdfgklmnprst" for second in "aeiou"]
+VOCABULARY = [first + second for first in "bdfgklmnprst" for second in "aeiou"]
 
 
 class Topics:
@@ -33,11 +33,11 @@ class Topics:
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
-        words = self.draw.sample(WORDS, len(WORDS))
-        self.words = words[:30], words[30:]
+        sample = self.draw.sample(VOCABULARY, len(VOCABULARY))
+        self.topic_words = sample[:30], sample[30:]
 
     def text(self, topic: int) -> str:
-        return " ".join(self.draw.choice(self.words[topic]) for _ in range(6))
+        return " ".join(self.draw.choice(self.topic_words[topic]) for _ in range(6))
 
     def plain(self, path: Path, count: int) -> str:
         path.write_text("".join(f"{self.text(number % 2)}\n" for number in range(count)))
@@ -92,7 +92,7 @@ def same_below_the_head(base: torch.nn.Module, module: torch.nn.Module, size: in
     """By what both make of some tokens before their heads."""
     tokens = torch.randint(3, size, (2, 11), generator=torch.Generator().manual_seed(5))
     with torch.no_grad():
-        outputs = [one.eval().encoder(*one.embedding(tokens)) for one in (base, module)]  # type: ignore[operator]
+        outputs = [part.eval().encoder(*part.embedding(tokens)) for part in (base, module)]  # type: ignore[operator]
     assert torch.equal(*outputs)
 
 
@@ -123,8 +123,8 @@ def test_an_imported_bundle_serves_as_the_folder_it_came_from(topics: Topics, tm
     for name, base in (("one", folder), ("two", tmp_path / "bundle")):
         values = {"base": str(base), "training": {**TRAINING, "steps": 3}}
         train(ClassificationTask(), ClassificationConfig.from_dict(values), Files((file,)), tmp_path / name)
-    one, two = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "two"))
-    assert one == two
+    first, second = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "two"))
+    assert first == second
 
 
 def test_the_usual_settings_with_a_base_are_gentler(pretrained: Path) -> None:
@@ -136,15 +136,15 @@ def test_the_usual_settings_with_a_base_are_gentler(pretrained: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [ClassificationConfig, MaskedConfig])
-def test_a_run_ends_with_what_was_asked_for(kind: type[Any], pretrained: Path) -> None:
+def test_given_limit_replaces_default_limit(kind: type[Any], pretrained: Path) -> None:
     """Not earlier with the steps or epochs that are usual."""
     for base in ({}, {"base": str(pretrained)}):
-        for given in ({"steps": 7}, {"epochs": 2}, {"steps": 7, "epochs": 2}):
-            training = kind.from_dict({**base, "training": given}).training
-            assert (training.steps, training.epochs) == (given.get("steps"), given.get("epochs"))
+        for limits in ({"steps": 7}, {"epochs": 2}, {"steps": 7, "epochs": 2}):
+            training = kind.from_dict({**base, "training": limits}).training
+            assert (training.steps, training.epochs) == (limits.get("steps"), limits.get("epochs"))
 
 
-def test_a_run_goes_on_without_its_base(topics: Topics, tmp_path: Path) -> None:
+def test_resuming_does_not_need_the_base(topics: Topics, tmp_path: Path) -> None:
     """Its weights were copied when the run began."""
     folder = publish(tmp_path / "published", bert())
     values = {"base": str(folder), "training": {**TRAINING, "steps": 4, "save_every": 2}}
@@ -176,7 +176,7 @@ def test_what_cannot_be_a_base_is_refused(pretrained: Path, tmp_path: Path) -> N
         ClassificationConfig.from_dict({"base": str(pretrained), "model": {"preset": "bert-tiny"}})
     with pytest.raises(heedful.errors.HeedfulError, match="is not there"):
         ClassificationConfig.from_dict({"base": str(tmp_path / "nowhere")})
-    with pytest.raises(ConfigError, match="does not read as BERT"):
+    with pytest.raises(ConfigError, match="is not a text encoder"):
         PretrainedEncoder.read(publish(tmp_path / "gpt2", gpt2()))
     folder = publish(tmp_path / "bert", bert())
     (folder / "tokenizer.json").unlink()

@@ -12,34 +12,34 @@ import pytest
 
 import heedful
 from heedful.config import read_mapping
-from heedful.tasks.masked.data import split_texts, texts_of
+from heedful.tasks.masked.data import read_texts
 from heedful.tasks.masked.task import MaskedConfig, MaskedTask
 from heedful.tasks.run import Files, TooLittleDataError, train
 from heedful.training.errors import Interrupted
 
-WORDS = ["하나", "둘", "셋", "넷", "다섯", "여섯", "일곱", "여덟"]
+VOCABULARY = ["하나", "둘", "셋", "넷", "다섯", "여섯", "일곱", "여덟"]
 SIZE = {"d_model": 32, "n_heads": 2, "d_ff": 64, "n_layers": 1, "max_length": 16, "dropout": 0.0}
 
 
 def config(training: dict[str, Any] | None = None, **changes: Any) -> MaskedConfig:
-    usual = {"warmup_steps": 20, "batch_tokens": 1024, "device": "cpu", "validate_every": 0, "weight_decay": 0.0}
+    defaults = {"warmup_steps": 20, "batch_tokens": 1024, "device": "cpu", "validate_every": 0, "weight_decay": 0.0}
     values = {"tokenizer": {"vocab_size": 400}, "model": SIZE, **changes}
     return MaskedConfig.from_dict(
-        {**values, "training": {**usual, "steps": 150, "learning_rate": 5e-3, **(training or {})}}
+        {**values, "training": {**defaults, "steps": 150, "learning_rate": 5e-3, **(training or {})}}
     )
 
 
 def counting(path: Path, count: int, seed: int = 0) -> str:
     """One word again and again: which one a gap hides, the others say."""
     draw = random.Random(seed)
-    path.write_text("".join(f"{' '.join([draw.choice(WORDS)] * draw.randint(4, 8))}\n" for _ in range(count)))
+    path.write_text("".join(f"{' '.join([draw.choice(VOCABULARY)] * draw.randint(4, 8))}\n" for _ in range(count)))
     return str(path)
 
 
 def test_a_certain_pattern_is_learned(tmp_path: Path) -> None:
     """Which word is behind a gap, the others say."""
     longer = tmp_path / "b.txt"  # than any in training, which else would be in validation too
-    longer.write_text("".join(f"{' '.join([word] * 9)}\n" for word in WORDS))
+    longer.write_text("".join(f"{' '.join([word] * 9)}\n" for word in VOCABULARY))
     files = Files((counting(tmp_path / "a.txt", 1000),), (str(longer),))
     train(MaskedTask(), config(), files, tmp_path / "run")
     validation = read_mapping(tmp_path / "run/metrics.json")["validation"]
@@ -71,8 +71,8 @@ def test_the_loss_is_over_all_gaps_of_the_whole_text(tmp_path: Path) -> None:
     for batch in job.validation.fixed():
         rows += len(batch.rows)
         logits = module(batch.ids, batch.keep).flatten(0, 1).log_softmax(dim=-1)
-        for place, target, counted in zip(batch.places, batch.targets, batch.counted, strict=True):
-            if counted:
+        for place, target, is_real in zip(batch.places, batch.targets, batch.is_real, strict=True):
+            if is_real:
                 losses.append(-logits[place, target].item())
     assert rows == len(data.valid)
     assert job.validate(module)["loss"] == pytest.approx(np.mean(losses), abs=1e-5)
@@ -102,16 +102,16 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_bits(tmp_path: Path) -> None:
 def test_texts_are_lines_or_paragraphs(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\ntwo\n\n  \nthree\n\nfour\nfive")
     (tmp_path / "b.txt").write_text("six\n")
-    files = [tmp_path / "a.txt", tmp_path / "b.txt"]
-    lines = [(one.text, one.line) for one in texts_of(files, "line") if one.text.strip()]
+    files = [str(tmp_path / "a.txt"), str(tmp_path / "b.txt")]
+    lines = [(text.text, text.line) for text in read_texts(files, "line")]
     assert lines == [("one", 1), ("two", 2), ("three", 5), ("four", 7), ("five", 8), ("six", 1)]
-    paragraphs = [(one.text, one.line) for one in texts_of(files, "paragraph")]
+    paragraphs = [(text.text, text.line) for text in read_texts(files, "paragraph")]
     assert paragraphs == [("one\ntwo", 1), ("three", 5), ("four\nfive", 7), ("six", 1)]
 
 
 def test_a_long_text_is_read_in_parts_to_its_end(tmp_path: Path) -> None:
-    long = " ".join(WORDS * 10)
-    (tmp_path / "a.txt").write_text("".join(f"{word} {word}\n" for word in WORDS * 10))
+    long = " ".join(VOCABULARY * 10)
+    (tmp_path / "a.txt").write_text("".join(f"{word} {word}\n" for word in VOCABULARY * 10))
     (tmp_path / "b.txt").write_text(f"{long}\n")
     (tmp_path / "data").mkdir()
     files = Files((str(tmp_path / "a.txt"),), (str(tmp_path / "b.txt"),))
@@ -120,33 +120,34 @@ def test_a_long_text_is_read_in_parts_to_its_end(tmp_path: Path) -> None:
     assert len(rows) > 5
     assert max(map(len, rows)) <= 16
     assert {(row[0], row[-1]) for row in rows} == {(1, 2)}
-    words = [index for row in rows for index in row[1:-1]]
-    assert [1, *words, 2] == data.tokenizer.encode(long)
+    ids = [index for row in rows for index in row[1:-1]]
+    assert [1, *ids, 2] == data.tokenizer.encode(long)
 
 
 def test_no_text_is_on_both_sides(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("".join(f"text {number % 100}\n" for number in range(300)))
-    found, readings = split_texts(Files((str(tmp_path / "a.txt"),)), "line", config().data.holdout)
-    train_texts, valid_texts = ([one.text for one in part()] for part in (found.train, found.valid))
+    split, readings = MaskedTask().split(config(), Files((str(tmp_path / "a.txt"),)))
+    train_texts, valid_texts = ([text.text for text in part()] for part in (split.train, split.valid))
     assert len(train_texts) + len(valid_texts) == 300
     assert not set(train_texts) & set(valid_texts)
-    assert readings.held_out == len(valid_texts) > 0
+    assert len(valid_texts) > 0
+    (tmp_path / "data").mkdir()
+    _, readings = MaskedTask().prepare(config(), Files((str(tmp_path / "a.txt"),)), tmp_path / "data")
+    assert readings.held_out == len(valid_texts)
     (tmp_path / "b.txt").write_text("text 3\nnew\n")
-    found, readings = split_texts(
-        Files((str(tmp_path / "a.txt"),), (str(tmp_path / "b.txt"),)), "line", config().data.holdout
-    )
+    split, readings = MaskedTask().split(config(), Files((str(tmp_path / "a.txt"),), (str(tmp_path / "b.txt"),)))
     assert readings.train.dropped["also in validation"].count == 3
-    assert [one.text for one in found.valid()] == ["text 3", "new"]
+    assert [text.text for text in split.valid()] == ["text 3", "new"]
 
 
 def test_a_small_corpus_always_has_something_to_validate_on(tmp_path: Path) -> None:
     for corpus in range(50):
         (tmp_path / "a.txt").write_text("".join(f"line {corpus} {number}\n" for number in range(25)))
-        _, readings = split_texts(Files((str(tmp_path / "a.txt"),)), "line", config().data.holdout)
+        _, readings = MaskedTask().split(config(), Files((str(tmp_path / "a.txt"),)))
         assert readings.held_out == 2  # a tenth at most
 
 
-def test_too_little_text(tmp_path: Path) -> None:
+def test_too_few_texts_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("alone\n\n")
-    with pytest.raises(TooLittleDataError, match="1 usable texts are too few"):
-        split_texts(Files((str(tmp_path / "a.txt"),)), "line", config().data.holdout)
+    with pytest.raises(TooLittleDataError, match="1 texts are too few"):
+        MaskedTask().split(config(), Files((str(tmp_path / "a.txt"),)))

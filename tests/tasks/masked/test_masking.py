@@ -17,7 +17,8 @@ from heedful.data.store import TokenStore
 from heedful.data.text_batch import TextLoader
 from heedful.data.text_tokenizers import PiecesConfig, learn_tokenizer
 from heedful.errors import ConfigError, DataError
-from heedful.tasks.masked.data import MaskedLoader, Masking, MaskingConfig, gap_name, gap_of
+from heedful.tasks.masked.data import MaskedLoader, Masking, MaskingConfig
+from heedful.tasks.masked.predictor import mask_token
 from heedful.tasks.masked.task import _forward
 from published_folders import PAGE, byte_level, unigram, wordpiece
 
@@ -32,27 +33,31 @@ def tokenizer() -> PublishedTokenizer:
 @pytest.fixture(scope="module")
 def store(tokenizer: PublishedTokenizer, tmp_path_factory: pytest.TempPathFactory) -> TokenStore:
     draw = np.random.default_rng(0)
-    words = ([1, *draw.integers(3, tokenizer.largest, LENGTH - 2).tolist(), 2] for _ in range(N))
+    rows = ([1, *draw.integers(3, tokenizer.largest, LENGTH - 2).tolist(), 2] for _ in range(N))
     return TokenStore.write(
-        tmp_path_factory.mktemp("store"), ((ids, (), ("a", 1)) for ids in words), vocab_size=tokenizer.largest + 1
+        tmp_path_factory.mktemp("store"), ((ids, (), ("a", 1)) for ids in rows), vocab_size=tokenizer.largest + 1
     )
 
 
 def loader(store: TokenStore, tokenizer: PublishedTokenizer, tokens: int = 1000, seed: int = 0) -> MaskedLoader:
-    return MaskedLoader(TextLoader(store, tokens, seed=seed), Masking(MaskingConfig(), tokenizer))
+    return MaskedLoader(store, tokens, Masking(MaskingConfig(), tokenizer), seed)
 
 
 def test_fifteen_in_a_hundred_of_which_eight_in_ten_are_gaps(store: TokenStore, tokenizer: PublishedTokenizer) -> None:
     """Within four standard deviations of a binomial count."""
-    gap, guessed, gaps, kept = gap_of(tokenizer), 0, 0, 0
+    gap, guessed, gaps, unchanged = Masking(MaskingConfig(), tokenizer).mask_id, 0, 0, 0
     for batch in loader(store, tokenizer).epoch(0):
-        seen = batch.ids.flatten()[batch.places[batch.counted]]
-        targets = batch.targets[batch.counted]
-        guessed, gaps, kept = guessed + len(seen), gaps + int((seen == gap).sum()), kept + int((seen == targets).sum())
+        seen = batch.ids.flatten()[batch.places[batch.is_real]]
+        targets = batch.targets[batch.is_real]
+        guessed, gaps, unchanged = (
+            guessed + len(seen),
+            gaps + int((seen == gap).sum()),
+            unchanged + int((seen == targets).sum()),
+        )
     n = N * (LENGTH - 2)
     assert abs(guessed - 0.15 * n) < 4 * (n * 0.15 * 0.85) ** 0.5
     assert abs(gaps - 0.8 * guessed) < 4 * (guessed * 0.16) ** 0.5
-    assert abs(kept - 0.1 * guessed) < 4 * (guessed * 0.09) ** 0.5
+    assert abs(unchanged - 0.1 * guessed) < 4 * (guessed * 0.09) ** 0.5
 
 
 def test_only_words_are_guessed_and_the_rest_is_as_it_was(store: TokenStore, tokenizer: PublishedTokenizer) -> None:
@@ -62,9 +67,9 @@ def test_only_words_are_guessed_and_the_rest_is_as_it_was(store: TokenStore, tok
         truth = torch.zeros_like(batch.ids)
         for place, row in enumerate(batch.rows):
             truth[place, : len(store[row][0])] = torch.tensor(store[row][0].astype(np.int64))
-        places = batch.places[batch.counted]
-        assert torch.equal(batch.targets[batch.counted], truth.flatten()[places])
-        assert special.isdisjoint(batch.targets[batch.counted].tolist())
+        places = batch.places[batch.is_real]
+        assert torch.equal(batch.targets[batch.is_real], truth.flatten()[places])
+        assert special.isdisjoint(batch.targets[batch.is_real].tolist())
         others = torch.ones(batch.ids.numel(), dtype=torch.bool)
         others[places] = False
         assert torch.equal(batch.ids.flatten()[others], truth.flatten()[others])
@@ -78,18 +83,18 @@ def test_places_have_one_number_for_a_shape_and_none_is_lost(tokenizer: Publishe
     draw = np.random.default_rng(0)
     texts = ([1, *draw.integers(5, 400, n).tolist(), 2] for n in draw.integers(1, 40, 2000))
     store = TokenStore.write(tmp_path, ((ids, (), ("a", 1)) for ids in texts), vocab_size=tokenizer.largest + 1)
-    found = Counter[tuple[int, ...]]()
+    shape_counts = Counter[tuple[int, ...]]()
     gaps = loader(store, tokenizer)
     for epoch in range(20):
         for batch in gaps.epoch(epoch):
-            found[(*batch.ids.shape, len(batch.places))] += 1
-            rows = batch.places[batch.counted] // batch.ids.shape[1]
+            shape_counts[(*batch.ids.shape, len(batch.places))] += 1
+            rows = batch.places[batch.is_real] // batch.ids.shape[1]
             assert set(rows.tolist()) == set(range(len(batch.rows)))
-    shapes = Counter(shape[:2] for shape in found.elements())
-    assert found.total() > 800
-    usual = sum(max(n for shape, n in found.items() if shape[:2] == two) for two in shapes)
-    assert usual > 0.999 * found.total()
-    assert all(places % 64 == 0 and places < 0.5 * b * t + 64 for b, t, places in found)
+    shapes = Counter(shape[:2] for shape in shape_counts.elements())
+    assert shape_counts.total() > 800
+    most_common = sum(max(n for shape, n in shape_counts.items() if shape[:2] == two) for two in shapes)
+    assert most_common > 0.999 * shape_counts.total()
+    assert all(places % 64 == 0 and places < 0.5 * b * t + 64 for b, t, places in shape_counts)
 
 
 def test_more_gaps_than_usual_get_more_places(tokenizer: PublishedTokenizer, tmp_path: Path) -> None:
@@ -101,32 +106,32 @@ def test_more_gaps_than_usual_get_more_places(tokenizer: PublishedTokenizer, tmp
         draws = np.full((50, 40, 3), 0.99)
         draws[:, : round(40 * share), 0] = 0.0
         batch = masking.batch(texts, draws)
-        assert batch.places[batch.counted].tolist() == np.flatnonzero(draws[..., 0] == 0).tolist()
+        assert batch.places[batch.is_real].tolist() == np.flatnonzero(draws[..., 0] == 0).tolist()
         sizes.append(len(batch.places))
     assert sizes == [384, 768, 1536, 2048]  # 300 and 64 to be expected, then twice, four times, all
     draws[:, :, 0] = np.linspace(0.9, 0.5, 40)
     draws[::3, :, 0] = 0.0  # all of a third of the rows, which one process has, and one of each other
     parts = [masking.batch(texts, draws, Shard(index, 3)) for index in range(3)]
-    assert [int(part.counted.sum()) for part in parts] == [17 * 40, 17, 16]
+    assert [int(part.is_real.sum()) for part in parts] == [17 * 40, 17, 16]
     assert [len(part.places) for part in parts] == [704] * 3
 
 
 def test_a_step_is_the_same_again_and_another_epoch_is_not(store: TokenStore, tokenizer: PublishedTokenizer) -> None:
-    one = [batch.ids for batch in loader(store, tokenizer).epoch(1)]
+    batches = [batch.ids for batch in loader(store, tokenizer).epoch(1)]
     later = [batch.ids for batch in loader(store, tokenizer).epoch(1, 5)]
-    assert all(torch.equal(a, b) for a, b in zip(one[5:], later, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(batches[5:], later, strict=True))
     drawn = set()  # where the gaps of the first 20 texts are, of a batch that has more
     for seed, epoch in ((0, 0), (0, 1), (1, 0), (1, 1)):
         batch = next(loader(store, tokenizer, seed=seed).epoch(epoch))
-        drawn.add(tuple(place for place in batch.places[batch.counted].tolist() if place < 20 * LENGTH))
+        drawn.add(tuple(place for place in batch.places[batch.is_real].tolist() if place < 20 * LENGTH))
     assert len(drawn) == 4
 
 
 def test_gaps_for_validation_hang_on_no_batch(store: TokenStore, tokenizer: PublishedTokenizer) -> None:
     rows: list[dict[int, list[int]]] = []
     for tokens in (200, 3000):
-        found = loader(store, tokenizer, tokens).fixed()
-        rows.append({row: batch.ids[place].tolist() for batch in found for place, row in enumerate(batch.rows)})
+        batches = loader(store, tokenizer, tokens).fixed()
+        rows.append({row: batch.ids[place].tolist() for batch in batches for place, row in enumerate(batch.rows)})
     assert rows[0] == rows[1]
     assert len(rows[0]) == N
 
@@ -135,7 +140,7 @@ def test_a_short_text_has_one_gap_at_least(tokenizer: PublishedTokenizer, tmp_pa
     store = TokenStore.write(tmp_path, (([1, 5, 6, 2], (), ("a", n)) for n in range(50)), vocab_size=500)
     for batches in (loader(store, tokenizer).epoch(0), loader(store, tokenizer).fixed()):
         for batch in batches:
-            rows = (batch.places[batch.counted] // batch.ids.shape[1]).tolist()
+            rows = (batch.places[batch.is_real] // batch.ids.shape[1]).tolist()
             assert set(rows) == set(range(len(batch.rows)))
 
 
@@ -149,15 +154,15 @@ def test_the_quick_way_is_the_slow_one(store: TokenStore, tokenizer: PublishedTo
         torch.testing.assert_close(_forward(module, batch), everything[batch.places])
 
 
-def test_published_tokenisers_say_what_their_gap_is() -> None:
-    assert gap_name(PublishedTokenizer(wordpiece().to_str())) == "[MASK]"
-    assert gap_name(PublishedTokenizer(byte_level().to_str())) == "<mask>"
-    with pytest.raises(DataError, match="stands for a gap"):
-        gap_name(PublishedTokenizer(unigram().to_str()))
-    words = Masking(MaskingConfig(), PublishedTokenizer(wordpiece().to_str())).words
-    assert words.min() == 5  # behind [PAD], [UNK], [CLS], [SEP], [MASK]
+def test_mask_token_of_published_tokenizers() -> None:
+    assert mask_token(PublishedTokenizer(wordpiece().to_str())) == "[MASK]"
+    assert mask_token(PublishedTokenizer(byte_level().to_str())) == "<mask>"
+    with pytest.raises(DataError, match="has no mask token"):
+        mask_token(PublishedTokenizer(unigram().to_str()))
+    word_ids = Masking(MaskingConfig(), PublishedTokenizer(wordpiece().to_str())).word_ids
+    assert word_ids.min() == 5  # behind [PAD], [UNK], [CLS], [SEP], [MASK]
     odd = tokenizer_of(["begin", "<mask>", "cat", "dog"], "dog").surrounded([0], [])
-    assert Masking(MaskingConfig(), odd).words.tolist() == [2, 3]
+    assert Masking(MaskingConfig(), odd).word_ids.tolist() == [2, 3]
 
 
 @pytest.mark.parametrize("wrong", [{"share": 0.0}, {"share": 1.0}, {"gaps": 0.9, "others": 0.2}, {"gaps": -0.1}])

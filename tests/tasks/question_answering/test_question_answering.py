@@ -39,16 +39,18 @@ SETTINGS = (
 
 def drawn(draw: Random) -> dict[str, Any]:
     """Somebody did something somewhere, at some time: of the last two, one may be missing."""
-    values = {question: draw.choice(words) for question, words in KINDS.items()}
+    values = {question: draw.choice(answers) for question, answers in KINDS.items()}
     order = draw.sample(list(BEFORE), 2)
     missing = draw.choice(order) if draw.random() < 0.3 else None
-    told = [part for kind in order if kind != missing for part in (BEFORE[kind], values[kind])]
-    asked = missing if missing and draw.random() < 0.7 else draw.choice([kind for kind in KINDS if kind != missing])
-    context = " ".join([values["Who"], draw.choice(["saw", "bought", "lost"]), values["What"], *told]) + "."
+    sentences = [part for kind in order if kind != missing for part in (BEFORE[kind], values[kind])]
+    question_kind = (
+        missing if missing and draw.random() < 0.7 else draw.choice([kind for kind in KINDS if kind != missing])
+    )
+    context = " ".join([values["Who"], draw.choice(["saw", "bought", "lost"]), values["What"], *sentences]) + "."
     return {
-        "question": f"{asked} was it?",
+        "question": f"{question_kind} was it?",
         "context": context,
-        "answers": [] if asked == missing else [values[asked]],
+        "answers": [] if question_kind == missing else [values[question_kind]],
     }
 
 
@@ -65,10 +67,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_it_is_learned_and_questions_without_an_answer_are_refused(run: Path) -> None:
+def test_training_learns_answers_and_refusals(run: Path) -> None:
     done = shell("evaluate", run / "run", "--data", run / "test.jsonl", "--out", run / "scores.json")
     assert done.code == 0, done.err
-    scores = {name: one["value"] for name, one in json.loads((run / "scores.json").read_text())["scores"].items()}
+    scores = {name: score["value"] for name, score in json.loads((run / "scores.json").read_text())["scores"].items()}
     assert scores["exact_match"] >= 95
     assert scores["unanswerable"] >= 90
     metrics = json.loads((run / "run" / "metrics.json").read_text())
@@ -84,13 +86,15 @@ def test_answers_are_spans_of_the_context_with_probabilities(run: Path) -> None:
             if answer["start"] is not None:
                 assert context[answer["start"] : answer["end"]] == answer["answer"]
         assert sum(answer["probability"] for answer in candidates) <= 1 + 1e-9
-    alone = [model.predict([item])[0] for item in items]
-    together = model.predict(items)
-    assert [one["answer"] for one in alone] == [one["answer"] for one in together]
-    assert [one["probability"] for one in alone] == pytest.approx([one["probability"] for one in together], abs=1e-5)
+    single = [model.predict([item])[0] for item in items]
+    batched = model.predict(items)
+    assert [item_answer["answer"] for item_answer in single] == [item_answer["answer"] for item_answer in batched]
+    assert [item_answer["probability"] for item_answer in single] == pytest.approx(
+        [item_answer["probability"] for item_answer in batched], abs=1e-5
+    )
 
 
-def test_a_run_goes_on_and_its_page_and_card_say_what_it_does(run: Path) -> None:
+def test_resumed_run_writes_report_and_card(run: Path) -> None:
     more = ("--resume", "--allow-changes", "--set", "training.steps=230")
     done = shell("train", "question-answering", "--out", run / "run", *more)
     assert done.code == 0, done.err
@@ -125,34 +129,36 @@ def test_a_long_context_is_read_in_windows(run: Path) -> None:
     assert model.validation_error(("", "context")) == "the question is empty"
 
 
-def window(context: str, words: list[str], first: int = 0) -> EncodedWindow:
+def window(context: str, tokens: list[str], first: int = 0) -> EncodedWindow:
     """[CLS] and a token for each word, from the first word on."""
-    starts = [sum(len(word) + 1 for word in words[:place]) for place in range(len(words))]
-    offsets = [(start, start + len(word)) for start, word in zip(starts, words, strict=True)][first:]
+    starts = [sum(len(word) + 1 for word in tokens[:place]) for place in range(len(tokens))]
+    offsets = [(start, start + len(word)) for start, word in zip(starts, tokens, strict=True)][first:]
     return EncodedWindow([0] * (len(offsets) + 1), [0] * (len(offsets) + 1), [None, *offsets])
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_every_span_has_its_best_score_over_all_windows(seed: int) -> None:
-    words = ["a", "bb", "ccc", "d", "ee"]
-    context = " ".join(words)
-    windows = [window(context, words[:4]), window(context, words, 2)]
+    tokens = ["a", "bb", "ccc", "d", "ee"]
+    context = " ".join(tokens)
+    windows = [window(context, tokens[:4]), window(context, tokens, 2)]
     torch.manual_seed(seed)
     outputs = [torch.randn(len(part.ids), 2, dtype=torch.float64) for part in windows]
     spans = score_spans(context, windows, outputs, max_answer_tokens=2)
     expected: dict[tuple[int, int], float] = {}
     for part, output in zip(windows, outputs, strict=True):
         places = [(place, span) for place, span in enumerate(part.offsets) if span is not None]
-        for (one, first), (other, last) in product(places, places):
-            if 0 <= other - one < 2:
+        for (start, first), (other, last) in product(places, places):
+            if 0 <= other - start < 2:
                 key = first[0], last[1]
-                expected[key] = max(expected.get(key, -np.inf), float(output[one, 0] + output[other, 1]))
-    found = dict(zip(zip(spans.starts.tolist(), spans.ends.tolist(), strict=True), spans.scores.tolist(), strict=True))
-    assert found == pytest.approx(expected)
+                expected[key] = max(expected.get(key, -np.inf), float(output[start, 0] + output[other, 1]))
+    span_scores = dict(
+        zip(zip(spans.starts.tolist(), spans.ends.tolist(), strict=True), spans.scores.tolist(), strict=True)
+    )
+    assert span_scores == pytest.approx(expected)
     assert spans.no_answer == pytest.approx(min(float(output[0].sum()) for output in outputs))
 
 
-def test_the_threshold_is_the_best_of_all(run: Path) -> None:
+def test_no_answer_threshold_maximizes_f1(run: Path) -> None:
     draw = np.random.default_rng(0)
     context = "yes no"
     questions = [
@@ -166,7 +172,8 @@ def test_the_threshold_is_the_best_of_all(run: Path) -> None:
 
     def right(threshold: float) -> int:
         return sum(
-            (one.margin > threshold) != bool(example.answers) for example, one in zip(questions, spans, strict=True)
+            (scores.margin > threshold) != bool(example.answers)
+            for example, scores in zip(questions, spans, strict=True)
         )
 
     best = max(right(threshold) for threshold in np.linspace(-6, 6, 2000))
@@ -181,17 +188,17 @@ def test_smoothing_is_refused_with_a_reason() -> None:
 @pytest.mark.parametrize("family", ["bert", "roberta"])
 def test_published_models_answer_as_in_transformers(family: str, tmp_path: Path) -> None:
     make = getattr(published, family)
-    ours = import_model(publish(tmp_path / "theirs", make("ForQuestionAnswering")), tmp_path / "ours")
-    assert isinstance(ours, QuestionAnswerer)
+    imported = import_model(publish(tmp_path / "theirs", make("ForQuestionAnswering")), tmp_path / "ours")
+    assert isinstance(imported, QuestionAnswerer)
     export_huggingface(tmp_path / "ours", tmp_path / "back")
     item = ("Who reads?", "The cat reads in the garden.")
-    (part,) = ours.windows(item)
+    (part,) = imported.windows(item)
     for folder in ("theirs", "back"):
         model, tokenizer = theirs(tmp_path / folder, "AutoModelForQuestionAnswering")
         inputs = tokenizer(*item, return_tensors="pt", return_token_type_ids=family == "bert")
         assert inputs["input_ids"][0].tolist() == part.ids
         with torch.inference_mode():
             wanted = model(**inputs)
-        (output,) = ours.read_rows([ours.prepared(item)])
+        (output,) = imported.run_encoded([imported.prepared(item)])
         torch.testing.assert_close(output[:, 0], wanted.start_logits[0], atol=1e-5, rtol=0)
         torch.testing.assert_close(output[:, 1], wanted.end_logits[0], atol=1e-5, rtol=0)

@@ -21,7 +21,9 @@ from published_folders import publish, theirs
 from shell import heedful as shell
 
 SYLLABLES = ("ka", "lo", "mi", "ne", "pu", "ra")
-PEOPLE, PLACES, OTHERS = ([first + one + two for one in SYLLABLES for two in SYLLABLES] for first in ("A", "B", "d"))
+PEOPLE, PLACES, OTHERS = (
+    [first + second + two for second in SYLLABLES for two in SYLLABLES] for first in ("A", "B", "d")
+)
 SETTINGS = (
     *("training.batch_tokens=1024", "training.steps=120", "training.learning_rate=1e-3", "training.warmup_steps=20"),
     *("training.validate_every=60", "model.dropout=0.0", "model.attention_dropout=0.0"),
@@ -72,7 +74,7 @@ def test_entities_are_learned(run: Path) -> None:
     assert validation["baseline"]["value"] < validation["f1"]["value"]  # places near something need their context
 
 
-def test_texts_and_lists_of_words_have_the_same_entities(run: Path) -> None:
+def test_text_and_word_list_have_the_same_entities(run: Path) -> None:
     model = heedful.load(run / "run", "tagging")
     text = "Akalo Amine dkaka in Bpura near Bkaka"
     (spans,) = model.predict([text])
@@ -94,7 +96,7 @@ def test_a_long_text_is_read_in_windows(run: Path) -> None:
     assert [span["text"] for span in spans] == ["Bpura"] * 30
 
 
-def test_the_shell_marks_and_goes_on(run: Path) -> None:
+def test_shell_tags_and_resumes(run: Path) -> None:
     done = shell("predict", run / "run", "-", stdin=b"Akalo dkaka in Bpura\n")
     assert (done.code, done.out) == (0, "Akalo/PER\tBpura/LOC\n")
     more = ("--resume", "--allow-changes", "--set", "training.steps=125")
@@ -102,7 +104,7 @@ def test_the_shell_marks_and_goes_on(run: Path) -> None:
     assert done.code == 0, done.err
 
 
-def test_a_word_has_the_tag_of_its_first_token_where_most_stands_around_it() -> None:
+def test_word_tag_comes_from_the_window_with_most_context() -> None:
     spans = [(0, 2), (3, 4), (4, 5)]
     near = EncodedWindow([0] * 5, [0] * 5, [None, (0, 1), (1, 2), (3, 5), None])
     far = EncodedWindow([0] * 3, [0] * 3, [None, (0, 1), None])
@@ -117,9 +119,9 @@ def test_a_word_has_the_tag_of_its_first_token_where_most_stands_around_it() -> 
 
 def test_published_models_tag_as_in_transformers(tmp_path: Path) -> None:
     folder = publish(tmp_path / "theirs", published.bert("ForTokenClassification", **LABELS))
-    ours = import_model(folder, tmp_path / "ours")
-    assert isinstance(ours, Tagger)
-    assert ours.settings.labels == ("O", "B-PER", "I-PER")
+    imported = import_model(folder, tmp_path / "ours")
+    assert isinstance(imported, Tagger)
+    assert imported.settings.labels == ("O", "B-PER", "I-PER")
     export_huggingface(tmp_path / "ours", tmp_path / "back")
     text = "The cat reads in the garden."
     for name in ("theirs", "back"):
@@ -127,6 +129,6 @@ def test_published_models_tag_as_in_transformers(tmp_path: Path) -> None:
         inputs = tokenizer(text, return_tensors="pt")
         with torch.inference_mode():
             wanted = model(**inputs).logits[0]
-        (output,) = ours.read_rows([ours.prepared(text)])
+        (output,) = imported.run_encoded([imported.prepared(text)])
         torch.testing.assert_close(output, wanted, atol=1e-5, rtol=0)
         assert model.config.id2label == LABELS["id2label"]

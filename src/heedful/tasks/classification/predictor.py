@@ -1,4 +1,4 @@
-"""Which of several classes a text belongs to, how surely, and where the model looks for it."""
+"""The predictor of text classification, its settings, and the attention map of a text."""
 
 import warnings
 from collections import Counter
@@ -18,7 +18,7 @@ from ...lens.recorder import record
 from ...lens.report import AttentionMap
 from ..bundle import CONFIG
 from ..predictor import OutputKind, within
-from ..text_encoder import InspectedText, Row, Text, TextEncoderPredictor, display_text
+from ..text_encoder import EncodedText, InspectedText, Text, TextEncoderPredictor, checkpoint_labels, display_text
 
 Meaning = Literal["one", "several", "score"]
 USUAL_PROBLEM = "single_label_classification"
@@ -50,7 +50,7 @@ class ClassifierSettings(Config):
     def check(self) -> None:
         self.require_positive("max_tokens")
         twice = sorted(label for label, times in Counter(self.labels).items() if times > 1)
-        self.require(not twice, f"the labels {', '.join(twice)} stand there twice")
+        self.require(not twice, f"the labels {', '.join(twice)} occur twice")
 
 
 MEANINGS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -61,7 +61,7 @@ MEANINGS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class Classifier(TextEncoderPredictor[dict[str, float]]):
-    """What `heedful.load` gives for a classifier's bundle."""
+    """The predictor of classification for texts and pairs of texts."""
 
     task: ClassVar[str] = "classification"
     head: ClassVar[str] = "classes"
@@ -71,29 +71,25 @@ class Classifier(TextEncoderPredictor[dict[str, float]]):
 
     @property
     def takes_pairs(self) -> bool:
-        """Whether every item is two texts that belong together."""
+        """True if every item is a pair of texts."""
         return bool(self.settings.texts == 2)
 
     def predict(self, texts: Sequence[Text]) -> list[dict[str, float]]:
-        """For each text the probability (or the score) of every class by its name, the likeliest first."""
+        """Return the probability (or the score) of every class by name for each text, the most likely first."""
         meant = MEANINGS[self.settings.means]
         outputs = self.outputs(texts)
-        if cut := sum(map(self._is_cut, texts)):
-            told = f"{cut:,} of {len(texts):,} texts were read only to their token {self.limit:,}: they are longer"
-            warnings.warn(told, stacklevel=2)
+        if n_truncated := sum(map(self._is_truncated, texts)):
+            message = (
+                f"{n_truncated:,} of {len(texts):,} texts are longer than {self.limit:,} tokens and were truncated"
+            )
+            warnings.warn(message, stacklevel=2)
         return [
             dict(sorted(zip(self.settings.labels, meant(output).tolist(), strict=True), key=lambda pair: -pair[1]))
             for output in outputs
         ]
 
-    @property
-    def limit(self) -> int | None:
-        """How many tokens of a text are read."""
-        limits = (self.settings.max_tokens, self.module.encoder.positions.limit)
-        return min((limit for limit in limits if limit is not None), default=None)
-
-    def prepared(self, text: Any) -> Row:
-        """In ids: one text or two, as those it has learned from."""
+    def prepared(self, text: Any) -> EncodedText:
+        """Return the token ids of one text or two, as many as the model was trained on."""
         two = isinstance(text, tuple) and len(text) == 2
         if self.settings.texts == 2 and not two:
             raise DataError("this model reads two texts that belong together; give a pair: (first, second)")
@@ -101,20 +97,20 @@ class Classifier(TextEncoderPredictor[dict[str, float]]):
             raise DataError("this model reads one text at a time, and a pair was given; give one text")
         return super().prepared(text)
 
-    def fitted(self, ids: list[int], *, alone: bool) -> list[int]:
-        """Cut where the bundle says so; of two texts, nobody knows which may lose its end."""
-        if not self.settings.cut or not alone or self.limit is None:
+    def fit_length(self, ids: list[int], *, is_pair: bool) -> list[int]:
+        """Truncate a single text if the settings allow it; refuse pairs, since either text might lose its end."""
+        if not self.settings.cut or is_pair or self.limit is None:
             return within(ids, self.limit)
         return ids if len(ids) <= self.limit else truncate(self.tokenizer, ids, self.limit)
 
-    def _is_cut(self, text: Text) -> bool:
-        """Of a text that is read. It is tokenised again rather than remembered: threads may share this model."""
+    def _is_truncated(self, text: Text) -> bool:
+        """Return True for a text longer than the limit, tokenized again because threads may share this model."""
         if not self.settings.cut or not isinstance(text, str) or self.limit is None:
             return False
         return len(self.tokenizer.encode(text)) > self.limit
 
     def run_inspected(self, item: Any) -> InspectedText:
-        """The probability of every class; a model of scores has none, and its answer is its first number."""
+        """Return the probability of every class; a model of scores has none, and its answer is its first score."""
         (shares,) = self.predict([item])
         label, share = next(iter(shares.items()))
         if self.settings.means == "score":
@@ -125,25 +121,24 @@ class Classifier(TextEncoderPredictor[dict[str, float]]):
     def checkpoint_settings(
         cls, checkpoint: Imported, folder: Path, tokenizer: PublishedTokenizer
     ) -> ClassifierSettings:
-        """The classes, and what their numbers mean."""
+        """Return the classes and how the model's numbers are interpreted."""
         n_classes: int = checkpoint.module.head.out.out_features
         problem = read_mapping(folder / CONFIG).get("problem_type") or (
             "regression" if n_classes == 1 else USUAL_PROBLEM
         )
         if problem not in PROBLEMS:
             raise ConfigError(f"{folder}: {unknown('problem_type', problem, PROBLEMS)}")
-        labels = checkpoint.labels or tuple(map(str, range(n_classes)))
-        return ClassifierSettings(labels=labels, means=PROBLEMS[problem])
+        return ClassifierSettings(labels=checkpoint_labels(checkpoint), means=PROBLEMS[problem])
 
     def hf_files(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """What the numbers mean, in the model's config."""
+        """Add to the model's config how its numbers are interpreted."""
         problem = next(name for name, meaning in PROBLEMS.items() if meaning == self.settings.means)
         return {CONFIG: {**config, "problem_type": problem}}
 
 
 @torch.inference_mode()
 def attention_map(classifier: Classifier, text: Text) -> AttentionMap:
-    """From every token to every token, by the heads of the last layer."""
+    """Return the attention between all tokens of a text, for each head of the last layer."""
     row = classifier.prepared(text)
     device = next(classifier.module.parameters()).device
     ids = torch.tensor([row.ids], device=device)

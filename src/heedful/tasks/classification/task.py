@@ -3,7 +3,6 @@
 Shapes: N texts, C classes.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,10 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ...config import FamilyConfig, write_mapping
-from ...core import padding
-from ...data.labeled_texts import LabeledText, labeled_files, read_labeled_texts
-from ...data.published_tokenizer import PublishedTokenizer
+from ...data.labeled_texts import LabeledText, labeled_files, read_labeled_texts, sorted_labels
+from ...data.published_tokenizer import PublishedTokenizer, truncate
 from ...data.report import TextReport
 from ...data.store import Encoded, TokenStore
 from ...data.text_batch import TextBatch, TextLoader
@@ -27,16 +24,16 @@ from ...errors import ConfigError, DataError
 from ...lens.report import Confusion, Sample
 from ...training.loss import Loss, loss_of
 from ...training.objective import Monitor
-from ..class_scores import ClassScores, class_scores
+from ..class_scores import ClassScores, class_scores, class_table
 from ..predictor import in_chunks, located
-from ..run import DataReport, Files, TrainingData
-from ..run.task import DATA, Split, left_out
+from ..run import DataReport, Files, TooLittleDataError
+from ..run.task import left_out
 from ..scoring import Score
-from ..text_encoder import LABELS, Text, TextEncoderConfig, TextEncoderTask, display_text, read_labels, uses_segments
-from .data import encoded, labels_of, number_of, split_labelled, targets
+from ..text_encoder import Text, display_text, uses_segments
+from ..text_encoder_task import TextEncoderConfig, TextEncoderTask, TextMetadata
 from .predictor import Classifier, ClassifierSettings, attention_map
 
-SAMPLES = 200  # validation texts that metrics.json shows
+SAMPLES = 200  # validation texts in metrics.json
 MAX_TITLE_LABELS = 12
 MAX_ATTENTION_MAPS = 2  # texts whose attention is drawn
 MAX_MAP_TOKENS = 30
@@ -45,83 +42,81 @@ CHUNK = 1024  # texts evaluated at once
 
 @dataclass(frozen=True, kw_only=True)
 class ClassificationConfig(TextEncoderConfig):
-    """With which texts, pieces, model and training; from scratch, or from a `base`."""
+    """The settings of a run, from scratch or from a `base`."""
 
     head: ClassVar[str] = "classes"
     supports_r_drop: ClassVar[bool] = True
 
 
-LabelledData = TrainingData[TokenStore, PublishedTokenizer, tuple[str, ...]]
-
-
-class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, tuple[str, ...], TextBatch]):
-    """Which class a text, or a pair of texts, belongs to. The metadata of the data is the names of the classes."""
+class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, TextMetadata, TextBatch]):
+    """Text classification: which class a text, or a pair of texts, belongs to."""
 
     name: ClassVar[str] = Classifier.task
     predictor_class: ClassVar[type[Any]] = Classifier
     config_class: ClassVar[type[Any]] = ClassificationConfig
-    artifacts: ClassVar[tuple[str, ...]] = (*TextEncoderTask.artifacts, f"{DATA}/{LABELS}")
+    stratified: ClassVar[bool] = True
+
+    # From files to rows.
 
     def list_files(self, config: ClassificationConfig, paths: Sequence[str]) -> list[Path]:
-        """The tables."""
         return labeled_files(paths)
 
-    def data_settings(self, config: ClassificationConfig, files: Files) -> dict[str, str]:
-        """Columns, lengths, pieces."""
-        return {"the columns": json.dumps(files.columns), **super().data_settings(config, files)}
-
-    def split(self, config: ClassificationConfig, files: Files) -> tuple[Split[LabeledText], DataReport[TextReport]]:
-        """No text is on both sides."""
-        return split_labelled(files, config.data.holdout)
+    def read(
+        self,
+        config: ClassificationConfig,
+        columns: Sequence[str] | None,
+        paths: Sequence[str],
+        report: TextReport | None,
+    ) -> Iterator[LabeledText]:
+        """Read labeled texts; the reader counts them in the report."""
+        return read_labeled_texts(paths, columns=columns, reading=report)
 
     def texts_of(self, example: LabeledText) -> tuple[str, ...]:
-        """One text, or two."""
         return example.texts
 
-    def metadata(self, report: DataReport[TextReport]) -> tuple[str, ...]:
-        """The classes."""
-        return labels_of(report)
+    def label_of(self, example: LabeledText) -> str:
+        return example.label
 
-    def read_metadata(self, folder: Path) -> tuple[str, ...]:
-        """The classes."""
-        return read_labels(folder)
-
-    def write_metadata(self, folder: Path, metadata: tuple[str, ...]) -> None:
-        """The classes."""
-        write_mapping(folder / LABELS, {"labels": metadata})
-
-    def store_vocab_size(
-        self, config: ClassificationConfig, tokenizer: PublishedTokenizer, metadata: tuple[str, ...]
-    ) -> int:
-        """A row holds its label, and where its second text begins."""
-        return max(tokenizer.largest + 1, len(metadata), config.limit + 1)
+    def metadata(self, report: DataReport[TextReport]) -> TextMetadata:
+        """Return the classes, at least two. None of them is held out as a whole."""
+        labels = sorted_labels(label for label, count in report.train.labels.items() if count)
+        if len(labels) < 2:
+            raise TooLittleDataError(
+                f"there is only the class {labels[0]!r} to learn from; a classifier needs two classes or more", report
+            )
+        return TextMetadata(labels=labels)
 
     def encode(
         self,
         config: ClassificationConfig,
         examples: Iterable[LabeledText],
         tokenizer: PublishedTokenizer,
-        metadata: tuple[str, ...],
+        metadata: TextMetadata,
         report: TextReport,
     ) -> Iterator[Encoded]:
-        """A text that is too long is cut; two that are, are left out."""
-        return encoded(examples, tokenizer, metadata, config.limit, report)
+        """Yield the ids of each text, and as targets its class and where its second text begins.
 
-    def prepare(
-        self, config: ClassificationConfig, files: Files, folder: Path, *, keep: bool = False
-    ) -> tuple[LabelledData, DataReport[TextReport]]:
-        """Tokenized once; of what is held out, as much is counted as is left."""
-        data, report = super().prepare(config, files, folder, keep=keep)
-        if report.valid is None:
-            report.held_out = len(data.valid)
-        return data, report
+        A single text that is too long is truncated; a pair that is too long is dropped.
+        """
+        numbers = {label: number for number, label in enumerate(metadata.labels)}
+        for example in examples:
+            ids, segments = tokenizer.encode_pair(example.text, example.second)
+            label = class_id(example, numbers)
+            if not ids or (len(ids) > config.limit and example.second is not None):
+                self.drop(report, "too many tokens" if ids else "no tokens", example)
+                continue
+            if len(ids) > config.limit:
+                ids = truncate(tokenizer, ids, config.limit)
+                report.note(f"texts truncated at {config.limit} tokens", example.place)
+            second = len(ids)
+            if example.second is not None:  # some tokenizers give both texts the same segment (RoBERTa)
+                second = segments.index(1) if 1 in segments else len(tokenizer.encode(example.text))
+            yield ids, (label, second), (example.file, example.line)
 
-    def model_config(self) -> FamilyConfig:
-        """With as many classes as there are."""
-        return self.config.model_for(self.data.tokenizer.largest + 1, n_classes=len(self.labels))
+    # The objective.
 
     def setup(self) -> None:
-        """The score to monitor is the accuracy over all validation texts."""
+        """Create the batches and monitor the accuracy over all validation texts."""
         training, data = self.config.training, self.data
         self.monitor = Monitor("accuracy", higher_is_better=True)
         self.batches = TextLoader(data.train, training.batch_tokens, seed=training.seed)
@@ -131,176 +126,147 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, tupl
         self.uses_segments = uses_segments(self.module, data.tokenizer) and 1 in segments
 
     @property
-    def labels(self) -> tuple[str, ...]:
-        """The classes, in the order of their numbers."""
-        return self.data.metadata
-
-    @property
     def texts_per_example(self) -> Literal[1, 2] | None:
-        """How many texts a row has; None where some have one and some two."""
+        """The number of texts in each row; None if some rows have one and some two."""
         stores = (self.data.train, self.data.valid)
         pairs = np.concatenate([targets(store)[:, 1] < store.lengths[:, 0] for store in stores])
         return 2 if pairs.all() else None if pairs.any() else 1
 
     def predictor(self, module: nn.Module) -> Classifier:
-        """A module together with the tokenizer and the names of the classes."""
         settings = ClassifierSettings(
             labels=self.labels, max_tokens=self.config.limit, cut=True, texts=self.texts_per_example
         )
         return Classifier(self.model_config(), module, settings, self.data.tokenizer)
 
     def loss(self, module: nn.Module, batch: TextBatch) -> Loss:
-        """Sums over a batch's texts."""
-        forward, training = partial(self._forward, module), self.config.training
+        forward, training = partial(self.forward, module), self.config.training
         return loss_of(forward, batch, batch.labels, batch.real, training, drops=module.training)
 
     def validate(self, module: nn.Module) -> dict[str, float]:
-        """Loss without smoothing, accuracy and macro F1, over all validation texts."""
-        shares = self._probabilities(module)
-        right = np.maximum(shares[np.arange(len(shares)), self.true], np.finfo(np.float64).tiny)
-        found = class_scores(self.true.tolist(), shares, self.labels)
-        return {"loss": float(-np.log(right).mean()), **{name: one.value for name, one in found.scores.items()}}
+        """Return the loss without smoothing, accuracy and macro F1 over all validation texts."""
+        probabilities = self._probabilities(module)
+        right = np.maximum(probabilities[np.arange(len(probabilities)), self.true], np.finfo(np.float64).tiny)
+        result = class_scores(self.true.tolist(), probabilities, self.labels)
+        return {"loss": float(-np.log(right).mean()), **{name: score.value for name, score in result.scores.items()}}
 
     def final_evaluation(self, predictor: Classifier) -> dict[str, Any]:
-        """Every score of all validation texts; beside them, what always naming the commonest class would reach."""
-        shares = self._probabilities(predictor.module)
-        validation = class_scores(self.true.tolist(), shares, self.labels).to_dict()
-        label, reached = self._commonest()
-        validation["scores"]["commonest"] = Score(f"accuracy of always {label!r}", reached).to_dict()
-        return {"validation": validation, "samples": self._samples(shares)}
-
-    def identity(self) -> dict[str, str]:
-        """The classes too."""
-        return {**super().identity(), "labels": json.dumps(self.labels)}
+        """Score all validation texts; as a baseline, always predict the most common class."""
+        probabilities = self._probabilities(predictor.module)
+        validation = class_scores(self.true.tolist(), probabilities, self.labels).to_dict()
+        commonest = int(np.bincount(targets(self.data.train)[:, 0]).argmax())
+        baseline = Score(
+            f"accuracy of always {self.labels[commonest]!r}", 100.0 * float((self.true == commonest).mean())
+        )
+        validation["scores"]["commonest"] = baseline.to_dict()
+        return {"validation": validation, "samples": self._samples(probabilities)}
 
     def title(self, predictor: Classifier) -> str:
-        """The classes."""
         labels = predictor.settings.labels
         more = ", …" if len(labels) > MAX_TITLE_LABELS else ""
         return f"{len(labels)} classes: {', '.join(labels[:MAX_TITLE_LABELS])}{more}"
 
     def card_notes(self, predictor: Classifier, metrics: Mapping[str, Any]) -> list[str]:
-        """What its probabilities are worth, what it confuses, what it does with long texts."""
-        validation = metrics["validation"]
-        each = [
-            f"| {_cell(one['label'])} | {one['n']:,} | {one['precision']:.1f} | {one['recall']:.1f} | {one['f1']:.1f} |"
-            for one in validation["classes"]
-        ]
+        validation, limit = metrics["validation"], predictor.limit
+        if predictor.settings.texts == 2:
+            notes = [
+                "It reads two texts at once: `predict([(first, second)])`, or a line with a tab between them.",
+                f"Two with more than {limit} tokens together are refused.",
+            ]
+        else:
+            notes = [f"Of texts with more than {limit} tokens it reads the beginning, and says so in a warning."]
         return [
-            "| class | texts | precision | recall | F1 |",
-            "|---|---|---|---|---|",
-            *each,
+            *class_table(validation["classes"], "class", "texts"),
             "",
             f"Its probabilities lie {validation['calibration']:.1f} % from the truth (expected calibration error).",
-            *_input_notes(predictor),
+            *notes,
         ]
 
     def report_sections(self, predictor: Classifier, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        """Texts with their classes, which classes are confused, and what a few texts attend to."""
+        """Return samples, the confusion matrix, and the attention of a few short texts."""
         validation, samples = metrics["validation"], metrics["samples"]
-        surest = sorted((one for one in samples if one["exact"]), key=lambda one: -one["score"])
-        inputs = (text for text in map(_input, surest) if _can_be_drawn(predictor, text))
+
+        def fits(text: Text) -> bool:  # decoded text may have become too long
+            return predictor.validation_error(text) is None and len(predictor.prepared(text).ids) <= MAX_MAP_TOKENS
+
+        surest = sorted((sample for sample in samples if sample["exact"]), key=lambda sample: -sample["score"])
+        drawn = islice(filter(fits, map(_input, surest)), MAX_ATTENTION_MAPS)
+        keys = ("reference", "output", "score", "exact")
         return {
-            "samples": [_sample(one) for one in samples],
+            "samples": [Sample(display_text(_input(item)), **{key: item[key] for key in keys}) for item in samples],
             "confusion": Confusion(validation["labels"], validation["confusion"]),
-            "attention": [attention_map(predictor, text) for text in islice(inputs, MAX_ATTENTION_MAPS)],
+            "attention": [attention_map(predictor, text) for text in drawn],
         }
 
     def evaluate(self, predictor: Classifier, files: Files) -> dict[str, Any]:
-        """Every score of all texts, as a user would ask; what is left out is said."""
+        """Return every score over the texts of the files, and how many were left out."""
         reading = TextReport()
         examples = read_labeled_texts(files.train, columns=files.columns, reading=reading)
         return evaluate_classifier(predictor, examples).to_dict() | left_out(reading)
 
-    def _forward(self, module: nn.Module, batch: TextBatch) -> Tensor:
-        segments = batch.segments if self.uses_segments else None
-        keep = padding(batch.keep, lengths=batch.lengths, at_the_end=True)
-        logits: Tensor = module(batch.ids, keep, segments=segments)
-        return logits
-
     @torch.inference_mode()
     def _probabilities(self, module: nn.Module) -> NDArray[np.float64]:
-        """(N, C), in the order of the validation texts."""
+        """Return (N, C), in the order of the validation texts."""
         device = next(module.parameters()).device
-        shares = np.zeros((len(self.true), len(self.labels)))
-        rows, found = list[int](), list[Tensor]()
+        probabilities = np.zeros((len(self.true), len(self.labels)))
+        rows, outputs = list[int](), list[Tensor]()
         for batch in self.validation.in_order():
             rows += batch.rows
-            found.append(self._forward(module, batch.to(device))[: len(batch.rows)].double().softmax(dim=-1))
-        shares[rows] = torch.cat(found).cpu().numpy()
-        return shares
+            outputs.append(self.forward(module, batch.to(device))[: len(batch.rows)].double().softmax(dim=-1))
+        probabilities[rows] = torch.cat(outputs).cpu().numpy()
+        return probabilities
 
-    def _commonest(self) -> tuple[str, float]:
-        """Of the training texts, and its share of the validation texts in percent."""
-        best = int(np.bincount(targets(self.data.train)[:, 0]).argmax())
-        return self.labels[best], 100.0 * float((self.true == best).mean())
-
-    def _samples(self, shares: NDArray[np.float64]) -> list[dict[str, Any]]:
-        """Texts spread evenly over all, as the tokeniser gives them back; the score is the named class's share."""
-        count, labels = min(SAMPLES, len(shares)), self.labels
+    def _samples(self, probabilities: NDArray[np.float64]) -> list[dict[str, Any]]:
+        """Return texts spread evenly over all, as the tokenizer decodes them; the score is the predicted class's."""
+        count, decode = min(SAMPLES, len(probabilities)), self.data.tokenizer.decode
         samples = []
-        for row in (index * len(shares) // count for index in range(count)):
-            named, true = int(shares[row].argmax()), int(self.true[row])
-            samples.append(
-                {
-                    **self._texts(row),
-                    "reference": labels[true],
-                    "output": labels[named],
-                    "score": 100.0 * float(shares[row, named]),
-                    "exact": named == true,
-                }
-            )
+        for row in (index * len(probabilities) // count for index in range(count)):
+            predicted, true = int(probabilities[row].argmax()), int(self.true[row])
+            ids, (_, second) = self.data.valid[row]
+            sample = {
+                "source": decode(ids[:second].tolist()),
+                "reference": self.labels[true],
+                "output": self.labels[predicted],
+                "score": 100.0 * float(probabilities[row, predicted]),
+                "exact": predicted == true,
+            }
+            samples.append(sample | {"second": decode(ids[second:].tolist())} if second < len(ids) else sample)
         return samples
 
-    def _texts(self, row: int) -> dict[str, str]:
-        """What stands in a row: "source", and the "second" text where there is one."""
-        ids, (_, second) = self.data.valid[row]
-        decode = self.data.tokenizer.decode
-        found = {"source": decode(ids[:second].tolist())}
-        return found | {"second": decode(ids[second:].tolist())} if second < len(ids) else found
+
+def class_id(example: LabeledText, numbers: Mapping[str, int]) -> int:
+    """Return the id of a text's class; DataError for a class that was not learned."""
+    if example.label not in numbers:
+        labels = ", ".join(map(repr, list(numbers)[:10])) + (", …" if len(numbers) > 10 else "")
+        raise DataError(
+            f"{example.place}: the label {example.label!r} does not occur in the training data, which has {labels}; "
+            "correct it, or leave the line out"
+        )
+    return numbers[example.label]
+
+
+def targets(store: TokenStore) -> NDArray[np.integer[Any]]:
+    """Return (N, 2): the class of each row and where its second text begins."""
+    ends = np.cumsum(store.lengths.sum(axis=1, dtype=np.int64))
+    return store.flat[ends[:, None] - [2, 1]]
 
 
 def evaluate_classifier(classifier: Classifier, examples: Iterable[LabeledText]) -> ClassScores:
-    """One that cannot be read is refused, as is a class that was not learned: the score would be of another set."""
+    """Score labeled texts; a text that cannot be read or has an unknown class is an error: it would change the set."""
     labels = classifier.settings.labels
     if classifier.settings.means != "one":
         raise ConfigError("this classifier's classes do not exclude each other; it is not scored by the likeliest one")
     numbers = {label: number for number, label in enumerate(labels)}
-    true, shares = list[int](), list[list[float]]()
-    for several in in_chunks(examples, CHUNK):
-        true += [number_of(one, numbers) for one in several]
-        texts = [one.text if one.second is None else (one.text, one.second) for one in several]
-        with located([one.place for one in several]):
+    true, probabilities = list[int](), list[list[float]]()
+    for chunk in in_chunks(examples, CHUNK):
+        true += [class_id(example, numbers) for example in chunk]
+        texts = [example.text if example.second is None else (example.text, example.second) for example in chunk]
+        with located([example.place for example in chunk]):
             answers = classifier.predict(texts)
-        shares += [[answer[label] for label in labels] for answer in answers]
+        probabilities += [[answer[label] for label in labels] for answer in answers]
     if not true:
-        raise DataError("there is no labelled text to evaluate on")
-    return class_scores(true, np.array(shares), labels)
-
-
-def _input_notes(predictor: Classifier) -> Iterator[str]:
-    """How texts are handed to it, and how long they may be."""
-    if predictor.settings.texts == 2:
-        yield "It reads two texts at once: `predict([(first, second)])`, or a line with a tab between them."
-        yield f"Two with more than {predictor.limit} tokens together are refused."
-    else:
-        yield f"Of texts with more than {predictor.limit} tokens it reads the beginning, and says so in a warning."
+        raise DataError("there is no labeled text to evaluate on")
+    return class_scores(true, np.array(probabilities), labels)
 
 
 def _input(sample: Mapping[str, Any]) -> Text:
     return (sample["source"], sample["second"]) if "second" in sample else sample["source"]
-
-
-def _sample(sample: Mapping[str, Any]) -> Sample:
-    return Sample(
-        display_text(_input(sample)), **{key: sample[key] for key in ("reference", "output", "score", "exact")}
-    )
-
-
-def _can_be_drawn(predictor: Classifier, text: Text) -> bool:
-    """A text given back by the tokeniser may have become too long."""
-    return predictor.validation_error(text) is None and len(predictor.prepared(text).ids) <= MAX_MAP_TOKENS
-
-
-def _cell(label: str) -> str:
-    return " ".join(label.replace("|", "\\|").split())

@@ -1,4 +1,4 @@
-"""Everything a forecasting run is made of, as one file can say it."""
+"""The settings of a forecasting run: data, model, loss and training."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
@@ -11,12 +11,12 @@ from ..run import RunConfig
 
 @dataclass(frozen=True, kw_only=True)
 class SeriesConfig(Config):
-    """Which series, and how they are divided and scaled.
+    """Which series are used, and how they are divided and scaled.
 
-    `series`: the names of those that are used; all unless given.
-    `split`: how much of each series, from its beginning, is for training, validation and test: shares of all, or
-    numbers of steps. `transform`: "log" for what grows by percents, such as prices. `season`: after how many steps a
-    series comes again, for the seasonal naive forecast; from the dates unless given.
+    `series`: the names of those that are used; all by default. `split`: how much of each series, from its beginning, is
+    for training, validation and test: shares, or numbers of steps. `transform`: "log" for values that grow by
+    percentages, such as prices. `season`: the period of the series in steps, for the seasonal naive forecast; by
+    default from the dates.
     """
 
     title: ClassVar[str] = "data"
@@ -38,13 +38,12 @@ class SeriesConfig(Config):
 
     @property
     def by_counts(self) -> bool:
-        """Whether `split` counts steps."""
         return self.split[0] >= 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class ForecastingConfig(RunConfig):
-    """Which data, model, loss and training. Of `training`, batch_tokens counts patches here."""
+    """The settings of a run. `training.batch_tokens` counts patches."""
 
     preset: ClassVar[str] = "patchtst-tiny"
 

@@ -1,4 +1,4 @@
-"""Series as windows: a context and the horizon that follows it, one at every step; read, divided by time and scaled.
+"""Series as windows, one for every step: a context and the horizon that follows; divided by time and scaled.
 
 A window is a place in the store. Training, validation and test follow each other in time: a window belongs to the part
 in which its whole horizon lies, and the contexts of validation and test may reach back into the part before.
@@ -8,7 +8,7 @@ Shapes: B windows, L steps of context, H of horizon, C channels. Rows R: what th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -29,15 +29,14 @@ from .config import ForecastingConfig, SeriesConfig
 
 SERIES = "series"  # the store, in a run's data
 MAX_SIZE_RATIO = 100.0  # series that differ more in size, the larger ones decide alone what is learned
-USES = {"train": "windows to train on", "valid": "windows to validate on", "test": "windows to test on"}
-PARTS = ("train", "valid", "test")
+PARTS = {"train": "windows to train on", "valid": "windows to validate on", "test": "windows to test on"}
 Values = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 Indexes = NDArray[np.int64]
 
 
 class Cut(NamedTuple):
-    """SeriesWindows cut out: NaN where nothing was observed; `counts` says which values of the horizon are judged."""
+    """The values of some windows: NaN where nothing was observed; `counts` marks the values that are scored."""
 
     context: Values  # (B, L, C)
     target: Values  # (B, H, C)
@@ -46,45 +45,35 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class WindowBatch:
-    """SeriesWindows as the module reads them. What is not there is 0; `keep` is None where everything is."""
+    """Windows as the module reads them. Missing values are 0; `keep` is None if nothing is missing."""
 
     context: Tensor  # (R, L, c)
     keep: Tensor | None  # (R, L)
     target: Tensor  # (R, H, c)
     counts: Tensor  # (R, H, c)
-    windows: tuple[int, ...] = ()
-
-    @classmethod
-    def of(cls, cut: Cut, together: int, *, whole: bool, windows: Sequence[int] = ()) -> WindowBatch:
-        """Rows of `together` channels each."""
-        context, target, counts = (as_rows(torch.from_numpy(part), together) for part in cut)
-        if whole:
-            return cls(context, None, target, counts, tuple(windows))
-        keep = ~context.isnan().any(dim=2)
-        return cls(context.nan_to_num(0.0), keep, target.nan_to_num(0.0), counts, tuple(windows))
+    rows: tuple[int, ...] = ()  # the numbers of the windows
 
     def to(self, device: torch.device | str) -> Self:
-        """The same on a device."""
         return moved(self, device)
 
     def fixed(self) -> Self:
-        """The same without what the host knows of its values: as good for every batch of its shape."""
-        return replace(self, windows=())
+        """Return the batch without values that the host knows, so that it stands for every batch of its shape."""
+        return replace(self, rows=())
 
 
-def as_rows(series: Tensor, together: int) -> Tensor:
-    """(B, L, C) → (R, L, c): channels that are read on their own become rows."""
-    return series.unflatten(2, (-1, together)).transpose(1, 2).flatten(0, 1)
+def as_rows(series: Tensor, group_size: int) -> Tensor:
+    """Convert (B, L, C) → (R, L, c): channels that are read independently become rows."""
+    return series.unflatten(2, (-1, group_size)).transpose(1, 2).flatten(0, 1)
 
 
 def as_windows(rows: Tensor, channels: int) -> Tensor:
-    """(R, H, c) → (B, H, C)."""
+    """Convert rows back into windows, (R, H, c) → (B, H, C)."""
     groups = channels // rows.shape[2]
     return rows.unflatten(0, (-1, groups)).transpose(1, 2).flatten(2)
 
 
 def sees_a_patch(seen: Mask, patch_length: int, stride: int) -> Mask:
-    """(…, L) → (…): whether some patch was observed throughout. The newest steps fill the patches."""
+    """Return, (…, L) → (…), whether some patch was observed completely. Patches end at the newest step."""
     over = (seen.shape[-1] - patch_length) % stride
     patches = np.lib.stride_tricks.sliding_window_view(seen[..., over:], patch_length, axis=-1)[..., ::stride, :]
     return np.asarray(patches.all(axis=-1).any(axis=-1))
@@ -96,7 +85,7 @@ class SeriesWindows:
     def __init__(self, store: SeriesStore, spans: Sequence[tuple[int, int]], model: PatchTSTConfig) -> None:
         """`spans`: for each series the row of the first window's first step, and how many windows there are."""
         self.store, self.model = store, model
-        self.together = model.n_channels if model.channels == "mixed" else 1
+        self.group_size = model.n_channels if model.channels == "mixed" else 1
         self._first = np.array([first for first, _ in spans], np.int64)
         self._ends = np.cumsum([n for _, n in spans], dtype=np.int64)
         self._steps = np.arange(model.context_length + model.horizon)
@@ -106,41 +95,49 @@ class SeriesWindows:
 
     @property
     def fingerprint(self) -> str:
-        """Of all series."""
         return self.store.fingerprint
 
     def place(self, row: int) -> str:
-        """Where a window begins."""
         return self.store.place(int(self.begins([row])[0]))
 
     def begins(self, windows: Sequence[int] | Indexes) -> Indexes:
-        """The rows of the store at which windows begin."""
+        """Return the rows of the store at which windows begin."""
         numbers = np.asarray(windows, np.int64)
         series = np.searchsorted(self._ends, numbers, side="right")
         before = np.concatenate([[0], self._ends])[series]
         return np.asarray(self._first[series] + numbers - before)
 
     def cut(self, windows: Sequence[int] | Indexes) -> Cut:
-        """Those windows. A row whose context shows no whole patch is not judged: a model would see nothing of it."""
+        """Return the values of windows; a row whose context has no complete patch is not scored."""
         values = self.store.values[self.begins(windows)[:, None] + self._steps]
         context, target = np.split(values, [self.model.context_length], axis=1)
         if self.store.whole:
             return Cut(context, target, np.ones(target.shape, np.bool_))
         seen = ~np.isnan(context)
-        groups = seen.reshape(*seen.shape[:2], -1, self.together).all(axis=3).transpose(0, 2, 1)  # (B, G, L)
+        groups = seen.reshape(*seen.shape[:2], -1, self.group_size).all(axis=3).transpose(0, 2, 1)  # (B, G, L)
         usable = sees_a_patch(groups, self.model.patch_length, self.model.stride)  # (B, G): for each channel, or all
         return Cut(context, target, ~np.isnan(target) & usable[:, None])
 
     def batch(self, windows: Sequence[int] | Indexes, *, size: int | None = None) -> WindowBatch:
-        """Those windows as the module reads them. Where fewer than `size` are given, the first come again, and do not
-        count: a norm over the batch sees nothing but real windows. Where none is, that is the first of all."""
+        """Return windows as a batch; the first ones are repeated up to `size`, and do not count.
+
+        A norm over the batch therefore sees only real windows. If there are none, the first of all is repeated.
+        """
         numbers = np.asarray(windows, np.int64)
         cut = self.cut(numbers if size is None else np.resize(numbers if len(numbers) else [0], size))
         cut.counts[len(numbers) :] = False
-        return WindowBatch.of(cut, self.together, whole=self.store.whole, windows=numbers.tolist())
+        return self.as_batch(cut, numbers.tolist())
+
+    def as_batch(self, cut: Cut, windows: Sequence[int] = ()) -> WindowBatch:
+        """Return cut-out windows as rows of the channels that the module reads together."""
+        context, target, counts = (as_rows(torch.from_numpy(part), self.group_size) for part in cut)
+        if self.store.whole:
+            return WindowBatch(context, None, target, counts, tuple(windows))
+        keep = ~context.isnan().any(dim=2)
+        return WindowBatch(context.nan_to_num(0.0), keep, target.nan_to_num(0.0), counts, tuple(windows))
 
     def in_order(self, size: int) -> Iterator[Indexes]:
-        """All windows, some at a time; the last batch is smaller, and there."""
+        """Yield the numbers of all windows in chunks; the last chunk may be smaller."""
         for start in range(0, len(self), size):
             yield np.arange(start, min(start + size, len(self)))
 
@@ -153,18 +150,17 @@ class WindowBatches(EvenBatches[WindowBatch]):
         self.windows = windows
 
     def batch(self, rows: Indexes, size: int) -> WindowBatch:
-        """Those windows."""
         return self.windows.batch(rows, size=size)
 
 
 def windows_within(tokens: int, windows: SeriesWindows) -> int:
-    """How many windows have so many patches, over all channels; one at least."""
-    groups = len(windows.store.columns) // windows.together
+    """Return how many windows have so many patches, over all channels; at least one."""
+    groups = len(windows.store.columns) // windows.group_size
     return max(1, tokens // (windows.model.n_patches * groups))
 
 
 def borders(config: SeriesConfig, steps: int) -> tuple[int, int, int]:
-    """Where the training, validation and test parts of a series of so many steps end."""
+    """Return where the training, validation and test parts of a series with so many steps end."""
     if config.by_counts:
         train, valid, test = (int(part) for part in config.split)
         return train, train + valid, train + valid + test
@@ -175,18 +171,18 @@ def borders(config: SeriesConfig, steps: int) -> tuple[int, int, int]:
 
 
 def spans(config: SeriesConfig, model: PatchTSTConfig, steps: int) -> dict[str, tuple[int, int]]:
-    """By part: the first window of a series of so many steps, and how many windows there are."""
-    found, begin = {}, 0
+    """Return the first window of each part of a series with so many steps, and the number of windows."""
+    windows, begin = {}, 0
     for part, end in zip(PARTS, borders(config, steps), strict=True):
         first = max(0, begin - model.context_length)
         stop = end - model.context_length - model.horizon + 1 if end <= steps else 0
-        found[part] = first, max(0, stop - first)
+        windows[part] = first, max(0, stop - first)
         begin = end
-    return found
+    return windows
 
 
 def needed(config: SeriesConfig, model: PatchTSTConfig) -> int:
-    """With how many steps, or any number above, each part has a window."""
+    """Return the number of steps from which on every part has a window."""
 
     def enough(steps: int) -> bool:
         return all(n for _, n in spans(config, model, steps).values())
@@ -206,23 +202,8 @@ def needed(config: SeriesConfig, model: PatchTSTConfig) -> int:
     return steps
 
 
-def divided(store: SeriesStore, config: SeriesConfig, model: PatchTSTConfig) -> dict[str, SeriesWindows]:
-    """The windows of every part, over all series."""
-    by_part: dict[str, list[tuple[int, int]]] = {part: [] for part in PARTS}
-    for series in store.series:
-        for part, (first, n) in spans(config, model, series.steps).items():
-            by_part[part].append((series.start + first, n))
-    return {part: SeriesWindows(store, found, model) for part, found in by_part.items()}
-
-
-def everything(store: SeriesStore, model: PatchTSTConfig) -> SeriesWindows:
-    """Every window there is."""
-    window = model.context_length + model.horizon
-    return SeriesWindows(store, [(one.start, max(0, one.steps - window + 1)) for one in store.series], model)
-
-
 def filled(context: NDArray[Any]) -> NDArray[np.float64]:
-    """(B, L, C) with the last value seen where nothing was; before the first, that one; 0 where there is none."""
+    """Return (B, L, C) with gaps filled by the last value before them, else by the first after them, else by 0."""
     values = context.astype(np.float64)
     if not np.isnan(values).any():
         return values
@@ -245,20 +226,19 @@ SeriesData = TrainingData[SeriesWindows, None, SeriesMetadata]
 
 
 def divide_series(folder: Path, store: SeriesStore, config: ForecastingConfig) -> SeriesData:
-    """A store, divided as a config says."""
-    windows = divided(store, config.data, model_for(config, store))
-    metadata = SeriesMetadata(windows["test"], config.data.season or store.season)
-    return TrainingData(folder, windows["train"], windows["valid"], None, metadata)
+    """Divide a store by time, as a config says."""
+    model = config.patchtst.changed(n_channels=len(store.columns))
+    by_part: dict[str, list[tuple[int, int]]] = {part: [] for part in PARTS}
+    for series in store.series:
+        for part, (first, n) in spans(config.data, model, series.steps).items():
+            by_part[part].append((series.start + first, n))
+    train, valid, test = (SeriesWindows(store, by_part[part], model) for part in PARTS)
+    return TrainingData(folder, train, valid, None, SeriesMetadata(test, config.data.season or store.season))
 
 
 def windows_by_part(data: SeriesData) -> dict[str, SeriesWindows]:
-    """Those of training, validation and test."""
+    """Return the windows of training, validation and test."""
     return dict(zip(PARTS, (data.train, data.valid, data.metadata.test), strict=True))
-
-
-def model_for(config: ForecastingConfig, store: SeriesStore) -> PatchTSTConfig:
-    """The model's config once the channels are known."""
-    return config.patchtst.changed(n_channels=len(store.columns))
 
 
 def prepare_series(
@@ -267,28 +247,25 @@ def prepare_series(
     """Read, check, scale by the training parts, and write the store."""
     reading = SeriesReport()
     series = read_series(files.train, columns=files.columns, names=config.data.series, reading=reading)
-    reading.extra |= _counts(dict.fromkeys(PARTS, 0))
+    reading.extra |= dict.fromkeys(PARTS.values(), 0)
     report = DataReport(reading, held_out=None)
     _check_lengths(series, config, report)
     scale = _scale(series, config.data)
     reading.notes += _sizes(series, config.data)
     data = divide_series(folder, SeriesStore.write(folder / SERIES, series, scale), config)
-    reading.extra |= _counts({part: len(windows) for part, windows in windows_by_part(data).items()})
+    reading.extra |= {PARTS[part]: len(windows) for part, windows in windows_by_part(data).items()}
     _check_observed(data, report)
     return data, report
 
 
-def _counts(windows: Mapping[str, int]) -> dict[str, int]:
-    """How many windows each part has, for reading.json."""
-    return {USES[part]: n for part, n in windows.items()}
-
-
 def _check_lengths(series: Sequence[Series], config: ForecastingConfig, report: DataReport[SeriesReport]) -> None:
-    """Each part must have a window of some series; of a series that gives none, and of steps not used, a note."""
+    """Check that each part has a window of some series; note series without one, and steps that are not used."""
     model, notes = config.patchtst, report.train.notes
     fewest = needed(config.data, model)
-    given = {one.name: [part for part, (_, n) in spans(config.data, model, len(one)).items() if n] for one in series}
-    if not all(any(part in parts for parts in given.values()) for part in PARTS):
+    parts_of = {
+        item.name: [part for part, (_, n) in spans(config.data, model, len(item)).items() if n] for item in series
+    }
+    if not all(any(part in parts for parts in parts_of.values()) for part in PARTS):
         longest = max(series, key=len)
         raise TooLittleDataError(
             f"{longest.name} has {len(longest):,} steps, and with a context of {model.context_length} and a horizon of "
@@ -296,41 +273,43 @@ def _check_lengths(series: Sequence[Series], config: ForecastingConfig, report: 
             "series, or set model.context_length, model.horizon or data.split",
             report,
         )
-    for one in series:
-        if len(parts := given[one.name]) < len(PARTS):
+    for item in series:
+        if len(parts := parts_of[item.name]) < len(PARTS):
             notes.append(
-                f"{one.name}: {len(one):,} steps are too few for every part, for which it would take {fewest:,}; "
+                f"{item.name}: {len(item):,} steps are too few for every part, for which it would take {fewest:,}; "
                 f"it has windows for {' and '.join(parts) or 'none'}"
             )
-    for one in series:
-        used = borders(config.data, len(one))[2]
-        if used < len(one):
-            notes.append(f"{one.name}: the last {len(one) - used:,} steps are beyond the split and not used")
+    for item in series:
+        used = borders(config.data, len(item))[2]
+        if used < len(item):
+            notes.append(f"{item.name}: the last {len(item) - used:,} steps are beyond the split and not used")
 
 
 def _scale(series: Sequence[Series], config: SeriesConfig) -> ColumnScale:
-    """Of all training parts together: nothing later is known when training."""
+    """Return the scale of all training parts together: nothing later is known when training."""
     if config.transform == "log":
-        for one in series:
-            one.check_above_zero()
-    known = np.concatenate([one.values[: borders(config, len(one))[0]] for one in series])
-    nowhere = np.isnan(known).all(axis=0)
+        for item in series:
+            item.check_above_zero()
+    training_values = np.concatenate([item.values[: borders(config, len(item))[0]] for item in series])
+    nowhere = np.isnan(training_values).all(axis=0)
     if nowhere.any():
         names = [name for name, absent in zip(series[0].columns, nowhere, strict=True) if absent]
         raise DataError(
             f"{', '.join(names)}: nothing was observed in the training part; leave such columns out (--columns)"
         )
-    return ColumnScale.of(known, config.transform)
+    return ColumnScale.of(training_values, config.transform)
 
 
 def _sizes(series: Sequence[Series], config: SeriesConfig) -> list[str]:
-    """One scale serves all series: where they differ much, the small ones count little."""
+    """Return notes on series of very different size: they share one scale, so small ones have little weight."""
     if len(series) < 2 or config.transform == "log":
         return []
-    found = np.array([np.nanstd(one.values, axis=0) for one in series if not np.isnan(one.values).all(axis=0).any()])
-    found = np.where(found > 0, found, np.nan)
+    deviations = np.array(
+        [np.nanstd(item.values, axis=0) for item in series if not np.isnan(item.values).all(axis=0).any()]
+    )
+    deviations = np.where(deviations > 0, deviations, np.nan)
     notes = []
-    for column, widths in zip(series[0].columns, found.T, strict=True):
+    for column, widths in zip(series[0].columns, deviations.T, strict=True):
         seen = widths[~np.isnan(widths)]
         if len(seen) and seen.max() > MAX_SIZE_RATIO * seen.min():
             notes.append(
@@ -341,7 +320,7 @@ def _sizes(series: Sequence[Series], config: SeriesConfig) -> list[str]:
 
 
 def _check_observed(data: SeriesData, report: DataReport[SeriesReport]) -> None:
-    """Every part has something to learn from or to be judged by."""
+    """Check that every part has a value to learn from or to score."""
     if data.train.store.whole:
         return
     for part, windows in windows_by_part(data).items():

@@ -1,4 +1,4 @@
-"""The steps that follow a series, from the newest of its own.
+"""The predictor of forecasting: the steps that follow a series.
 
 Shapes: L steps, C channels, R rows: what the module reads as one, with c channels each.
 """
@@ -63,10 +63,10 @@ class PreparedSeries(NamedTuple):
 
 
 class SeriesForecaster(Predictor[Any, Any]):
-    """What `heedful.load` gives for a forecaster's bundle.
+    """The predictor of forecasting.
 
-    Where the model reads every channel on its own, so does this: each is a row, with gaps of its own. Where it reads
-    them together, a step with a gap in one channel counts as not observed.
+    If the model reads every channel independently, each is a row with gaps of its own. If it reads them together, a
+    step with a gap in one channel counts as not observed.
     """
 
     task: ClassVar[str] = "forecasting"
@@ -80,62 +80,58 @@ class SeriesForecaster(Predictor[Any, Any]):
         super().__init__(config, module, settings)
         if not isinstance(module, Forecaster):
             raise ConfigError(f"a model of the family {config.family!r} does not forecast; one of 'patchtst' does")
-        together, named = module.embedding.n_channels, len(settings.columns)
-        if together > 1 and named not in (0, together):
-            raise ConfigError(f"the model reads {together} channels together, but {named} columns are named")
+        n_channels, n_columns = module.embedding.n_channels, len(settings.columns)
+        if n_channels > 1 and n_columns not in (0, n_channels):
+            raise ConfigError(f"the model reads {n_channels} channels together, but {n_columns} columns are named")
 
     def predict(self, series: Sequence[Any]) -> list[Any]:
-        """For each series the steps that follow, in the form it has: a list of numbers, or a list of rows of numbers.
+        """Return the steps that follow each series, in its own form: a list of numbers, or a list of rows of numbers.
 
-        Of a longer series the newest steps are read; a shorter one is refused. None or NaN was not observed.
+        Of a longer series the newest steps are read; a shorter one is refused. None or NaN means not observed.
         """
-        known = [self._numbered(one, index) for index, one in enumerate(self._listed(series))]
-        if not known:
+        prepared = [self._numbered(item, index) for index, item in enumerate(self._listed(series))]
+        if not prepared:
             return []
-        found = self._forecast(np.concatenate([one.rows for one in known]))
-        each = np.split(found, np.cumsum([len(one.rows) for one in known])[:-1])
-        return [self._answer(one, rows, index) for index, (one, rows) in enumerate(zip(known, each, strict=True))]
+        rows = self._forecast(np.concatenate([item.rows for item in prepared]))
+        each = np.split(rows, np.cumsum([len(item.rows) for item in prepared])[:-1])
+        return [
+            self._answer(item, forecast, index)
+            for index, (item, forecast) in enumerate(zip(prepared, each, strict=True))
+        ]
 
     def prepared(self, series: Any) -> PreparedSeries:
-        """Cut to the newest steps, and into rows."""
+        """Return the newest steps as rows; DataError if channels are missing, or if the model would see no patch."""
         values = newest(series, self.module.context_length)
         flat = values.ndim == 1
         values = values[:, None] if flat else values
-        self._check_channels(values.shape[1])
-        values = self.settings.scale.apply(values)
-        rows = values.reshape(len(values), -1, self.module.embedding.n_channels).transpose(1, 0, 2)
-        for place, row in enumerate(rows):
-            self._check_gaps(row, f"channel {place + 1}" if len(rows) > 1 else "it")
-        return PreparedSeries(rows, flat)
-
-    def _check_channels(self, n: int) -> None:
-        columns, together = self.settings.columns, self.module.embedding.n_channels
-        wanted = len(columns) or (together if together > 1 else n)
-        if n != wanted:
+        columns, embedding, n_channels = self.settings.columns, self.module.embedding, values.shape[1]
+        expected = len(columns) or (embedding.n_channels if embedding.n_channels > 1 else n_channels)
+        if n_channels != expected:
             names = f" ({', '.join(columns)})" if columns else ""
-            raise DataError(f"this model forecasts {wanted} channels{names}, not {n}")
-
-    def _check_gaps(self, row: NDArray[np.float64], name: str) -> None:
-        """A model that sees no patch at all would still answer."""
-        embedding = self.module.embedding
-        seen = np.asarray(np.isfinite(row).all(axis=1))
-        if not sees_a_patch(seen, embedding.patch_length, embedding.stride):
-            raise DataError(
-                f"{name} was observed at {seen.sum()} of {len(seen)} steps, and nowhere throughout one of the patches "
-                f"of {embedding.patch_length} steps that the model reads"
-            )
+            raise DataError(f"this model forecasts {expected} channels{names}, not {n_channels}")
+        scaled = self.settings.scale.apply(values)
+        rows = scaled.reshape(len(scaled), -1, embedding.n_channels).transpose(1, 0, 2)
+        for index, row in enumerate(rows):
+            observed = np.asarray(np.isfinite(row).all(axis=1))
+            if not sees_a_patch(observed, embedding.patch_length, embedding.stride):
+                name = f"channel {index + 1}" if len(rows) > 1 else "it"
+                raise DataError(
+                    f"{name} was observed at {observed.sum()} of {len(observed)} steps, and nowhere throughout one of "
+                    f"the patches of {embedding.patch_length} steps that the model reads"
+                )
+        return PreparedSeries(rows, flat)
 
     @torch.inference_mode()
     def _forecast(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(R, L, c) → (R, horizon, c), some rows at a time."""
+        """Return (R, horizon, c) for (R, L, c), computed in batches."""
         device, embedding = next(self.module.parameters()).device, self.module.embedding
         size = max(1, BATCH_TOKENS // embedding.n_patches(embedding.filling(rows.shape[1])))
-        found: list[Tensor] = []
+        outputs: list[Tensor] = []
         for batch in torch.from_numpy(rows).split(size):
-            seen = ~batch.isnan().any(dim=2)
-            keep = None if seen.all() else seen.to(device)
-            found.append(self.module(batch.to(device), keep).cpu())
-        return torch.cat(found).numpy()
+            observed = ~batch.isnan().any(dim=2)
+            keep = None if observed.all() else observed.to(device)
+            outputs.append(self.module(batch.to(device), keep).cpu())
+        return torch.cat(outputs).numpy()
 
     def _answer(self, series: PreparedSeries, rows: NDArray[np.float64], index: int) -> list[Any]:
         forecast = self._unscaled(rows)
@@ -147,11 +143,11 @@ class SeriesForecaster(Predictor[Any, Any]):
         return (forecast[:, 0] if series.flat else forecast).tolist()
 
     def _unscaled(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(R, L, c) as the module has it → (L, C) as it was given."""
+        """Convert (R, L, c) as the module has it to (L, C) in the units of the file."""
         return self.settings.scale.undo(rows.transpose(1, 0, 2).reshape(rows.shape[1], -1))
 
     def save_files(self, folder: Path) -> Sequence[str]:
-        """The linear model, where training has made one."""
+        """Write the linear baseline, if training has fitted one."""
         if self.linear is None:
             return ()
         self.linear.save(folder / LINEAR_FILE)
@@ -159,22 +155,21 @@ class SeriesForecaster(Predictor[Any, Any]):
 
     @classmethod
     def from_bundle(cls, folder: Path, bundle: Bundle) -> Self:
-        """The one in a folder."""
-        found = super().from_bundle(folder, bundle)
+        forecaster = super().from_bundle(folder, bundle)
         if (folder / LINEAR_FILE).is_file():
-            module = found.module
-            found.linear = Linear.load(folder / LINEAR_FILE, module.context_length, module.head.horizon)
-        return found
+            module = forecaster.module
+            forecaster.linear = Linear.load(folder / LINEAR_FILE, module.context_length, module.head.horizon)
+        return forecaster
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Imported, folder: Path) -> Self:
-        """A published model; its channels have no names."""
+        """Return a published model; its channels have no names."""
         return cls(checkpoint.config, checkpoint.module, ForecastSettings())
 
     def inspect(self, item: Any, inspection: Inspection, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Of a table in a file, or whatever else `predict` takes for a series: its last window, by one column.
+        """Return the look document of a series, or of a table in a file: the last window of one column.
 
-        The first `series` of a file and the first `column` are shown, unless others are named.
+        The options `series` and `column` select them; by default the first.
         """
         check_options(options, self, "series", "column")
         length = self.module.context_length
@@ -213,7 +208,7 @@ class SeriesForecaster(Predictor[Any, Any]):
         }
 
     def _read_table(self, path: Path, options: Mapping[str, Any]) -> Series:
-        """The series that is asked for, or the first; that there are others is said."""
+        """Read the series that the options name, or the first, with a warning if there are others."""
         name = options.get("series")
         tables = read_series([path], columns=self.settings.columns or None, names=None if name is None else [name])
         first = tables[0]
@@ -225,7 +220,7 @@ class SeriesForecaster(Predictor[Any, Any]):
 
     @torch.inference_mode()
     def _trace(self, values: Any, column: int) -> Trace:
-        """What happened to the row that a column is read in: alone, or with the others."""
+        """Trace the module on the row that contains a column."""
         module = hookable_copy(self.module)
         rows = torch.from_numpy(self.prepared(values).rows)
         row = rows[column // module.embedding.n_channels][None].to(next(module.parameters()).device)
@@ -236,7 +231,7 @@ class SeriesForecaster(Predictor[Any, Any]):
 
 
 def newest(series: object, length: int) -> NDArray[np.float64]:
-    """The newest steps: (L,) or (L, C) as it was given, with NaN for what was not observed. Or a DataError."""
+    """Return the newest steps, (L,) or (L, C) as in the input, with NaN for gaps; DataError if they are no series."""
     if not isinstance(series, np.ndarray | list | tuple):
         raise DataError(f"{FORMS}, not {type(series).__name__}")
     if isinstance(series, np.ndarray) and series.ndim not in (1, 2):

@@ -1,5 +1,4 @@
-"""How good forecasts are, over every window of a part, the model's beside those it must beat to be worth anything:
-today again, last season again, and a line.
+"""Scores of forecasts over every window of a part, with baselines: naive, seasonal naive, and a linear model.
 
 MSE and MAE are means over all windows, all steps of the horizon and all channels, in units of the training part's
 deviation: so they can be compared with what is published. By column they stand in the units of the file.
@@ -26,7 +25,8 @@ from torch import nn
 from ...errors import DataError
 from ...files import replacing
 from ..bundle import BundleError
-from .data import Cut, SeriesWindows, WindowBatch, as_windows, filled, windows_within
+from ..scoring import Score
+from .data import Cut, SeriesWindows, as_windows, filled, windows_within
 
 Forecast = Callable[[NDArray[Any]], NDArray[Any]]
 Array = NDArray[np.float64]
@@ -37,24 +37,24 @@ FIT_TOKENS = 1 << 15  # patches at once: a bound on memory
 MODEL = "model"
 SPOKEN = {SEASONAL: "the seasonal naive forecast", LINEAR: "the linear model"}
 SCORE_TOKENS = 1 << 15  # patches at once
-CLEAR = 1.96  # standard errors that a difference must have to be more than chance
-FEWEST = 8  # stretches of windows by which chance can be told
+CLEAR = 1.96  # standard errors of a significant difference
+FEWEST = 8  # stretches of windows that a significance test needs
 
 
 def last_value(horizon: int) -> Forecast:
-    """Tomorrow is as today, and so is every day after."""
+    """Return the naive forecast: every step repeats the last value."""
     return lambda context: np.repeat(filled(context)[:, -1:], horizon, axis=1)
 
 
 def last_season(horizon: int, season: int) -> Forecast:
-    """As one season ago; beyond one season, again."""
+    """Return the seasonal naive forecast: every step repeats the value one season before."""
     steps = np.arange(horizon) % season - season
     return lambda context: filled(context)[:, steps]
 
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """One linear map from the context to the horizon, both as differences from the last value, for every channel."""
+    """A linear map from the context to the horizon, both as differences from the last value, shared by all channels."""
 
     weight: Array  # (X, H); the last row is the constant's
 
@@ -65,21 +65,21 @@ class Linear:
 
     @classmethod
     def fit(cls, train: SeriesWindows, valid: SeriesWindows, penalties: Sequence[float] = PENALTIES) -> Linear:
-        """In closed form over all training windows; the ridge penalty is the one that validates best."""
-        known, judged = _NormalEquations.over(train), _NormalEquations.over(valid)
-        size = np.trace(known.inputs[:-1, :-1]) / (len(known.inputs) - 1)
-        found = [known.solved(share * size) for share in penalties]
-        return cls(min(found, key=judged.error))
+        """Solve in closed form over all training windows, with the ridge penalty that has the best validation error."""
+        train_sums, valid_sums = _NormalEquations(train), _NormalEquations(valid)
+        size = np.trace(train_sums.inputs[:-1, :-1]) / (len(train_sums.inputs) - 1)
+        weights = [train_sums.solve(share * size) for share in penalties]
+        return cls(min(weights, key=valid_sums.squared_error))
 
     def save(self, path: Path) -> None:
-        """The file is whole or not there."""
+        """Write the weights atomically, as safetensors."""
         with replacing(path) as partial:
             save_file({"weight": self.weight}, partial)
             partial.chmod(0o644)  # the library makes it the owner's alone
 
     @classmethod
     def load(cls, path: Path, context_length: int, horizon: int) -> Linear:
-        """What `save` wrote, for windows of this size."""
+        """Read what `save` wrote; BundleError if it is damaged or of another size."""
         try:
             weight = load_file(path)["weight"]
         except (OSError, KeyError, SafetensorError) as error:
@@ -89,45 +89,38 @@ class Linear:
         return cls(weight.astype(np.float64))
 
 
-@dataclass
 class _NormalEquations:
-    """The normal equations: all that least squares need to know of any number of windows."""
+    """The sums over all windows that least squares needs: memory does not grow with their number.
 
-    inputs: Array  # (X, X)
-    products: Array  # (X, H)
-    targets: float
+    Windows with a gap in their horizon are left out.
+    """
 
-    @classmethod
-    def over(cls, windows: SeriesWindows) -> _NormalEquations:
-        model = windows.model
-        sums = cls(np.zeros((model.context_length + 1,) * 2), np.zeros((model.context_length + 1, model.horizon)), 0.0)
+    def __init__(self, windows: SeriesWindows) -> None:
+        size, horizon = windows.model.context_length + 1, windows.model.horizon
+        self.inputs, self.products, self.targets = np.zeros((size, size)), np.zeros((size, horizon)), 0.0
         for batch in windows.in_order(windows_within(FIT_TOKENS, windows)):
-            sums.add(windows.cut(batch))
-        return sums
+            cut = windows.cut(batch)
+            inputs, last = _inputs(cut.context)
+            target = cut.target.transpose(0, 2, 1) - last[..., None]  # (B, C, H)
+            whole = cut.counts.all(axis=1).reshape(-1)
+            inputs, target = inputs[whole], target.reshape(len(whole), -1)[whole]
+            self.inputs += inputs.T @ inputs
+            self.products += inputs.T @ target
+            self.targets += float((target**2).sum())
 
-    def add(self, cut: Cut) -> None:
-        """Rows with a gap in their horizon are left out."""
-        inputs, last = _inputs(cut.context)
-        target = cut.target.transpose(0, 2, 1) - last[..., None]  # (B, C, H)
-        whole = cut.counts.all(axis=1).reshape(-1)
-        inputs, target = inputs[whole], target.reshape(len(whole), -1)[whole]
-        self.inputs += inputs.T @ inputs
-        self.products += inputs.T @ target
-        self.targets += float((target**2).sum())
-
-    def solved(self, penalty: float) -> Array:
-        """The weights; the constant is not penalised, and stays defined where there is no window at all."""
+    def solve(self, penalty: float) -> Array:
+        """Return the weights; the constant is not penalized, and stays defined if there is no window at all."""
         ridge = np.full(len(self.inputs), max(penalty, 1e-9))
         ridge[-1] = 1e-9
         return np.asarray(np.linalg.solve(self.inputs + np.diag(ridge), self.products), np.float64)
 
-    def error(self, weight: Array) -> float:
-        """The sum of squares over these windows, from their sums alone."""
+    def squared_error(self, weight: Array) -> float:
+        """Return the sum of squared errors over these windows, from their sums alone."""
         return float(self.targets - 2 * (weight * self.products).sum() + (weight * (self.inputs @ weight)).sum())
 
 
 def _inputs(context: NDArray[Any]) -> tuple[Array, Array]:
-    """(B, L, C) → rows of differences from the last value with a constant behind (B·C, X), and that value (B, C)."""
+    """Return differences from the last value with a constant appended, (B·C, X), and the last values, (B, C)."""
     values = filled(context).transpose(0, 2, 1)  # (B, C, L)
     last = values[..., -1]
     rows = (values - last[..., None]).reshape(-1, values.shape[2])
@@ -145,115 +138,111 @@ class Errors:
     by_column: dict[str, dict[str, float | None]]
 
     def to_dict(self) -> dict[str, Any]:
-        """For metrics.json."""
         return {"mse": self.mse, "mae": self.mae, "in units of the file": self.by_column}
 
 
-class _ErrorSums:
-    def __init__(self, windows: SeriesWindows) -> None:
-        self.windows = windows
-        self.squares: list[NDArray[np.float64]] = []
-        self.counts: list[NDArray[np.int64]] = []
-        self.absolute = 0.0
-        self.real = np.zeros((3, len(windows.store.columns)))  # squares, absolutes, counts
-
-    def add(self, forecast: NDArray[Any], cut: Cut) -> None:
-        error = np.where(cut.counts, forecast - cut.target.astype(np.float64), 0.0)
-        self.squares.append((error**2).sum(axis=(1, 2)))
-        self.counts.append(cut.counts.sum(axis=(1, 2)))
-        self.absolute += float(np.abs(error).sum())
-        undo = self.windows.store.scale.undo
-        real = np.where(cut.counts, undo(forecast) - undo(cut.target), 0.0)
-        self.real += [(real**2).sum(axis=(0, 1)), np.abs(real).sum(axis=(0, 1)), cut.counts.sum(axis=(0, 1))]
-
-    def errors(self) -> Errors:
-        squares, counts = np.concatenate(self.squares), np.concatenate(self.counts)
-        n = counts.sum()
-        if not n:
-            raise _none_can_be_judged(self.windows)
-        by_column = {
-            name: {"mse": s / m if m else None, "mae": a / m if m else None}
-            for name, (s, a, m) in zip(self.windows.store.columns, self.real.T.tolist(), strict=True)
-        }
-        return Errors(squares, counts, float(squares.sum() / n), self.absolute / int(n), by_column)
-
-
-def _none_can_be_judged(windows: SeriesWindows) -> DataError:
-    size = windows.model
-    return DataError(
-        f"none of the {len(windows):,} windows can be judged: none has both a whole patch of {size.patch_length} "
-        f"observed steps among its {size.context_length} of context and a value to forecast; give data with fewer gaps"
-    )
-
-
 def errors_of(forecasts: Mapping[str, Forecast], windows: SeriesWindows) -> dict[str, Errors]:
-    """Each forecaster's errors over all windows; none is left out."""
-    sums = {name: _ErrorSums(windows) for name in forecasts}
+    """Return each forecaster's errors over all windows; DataError if none of them has a value to score."""
+    store, size = windows.store, windows.model
+    counts: list[NDArray[np.int64]] = []  # of each window, by column
+    squares: dict[str, list[Array]] = {name: [] for name in forecasts}  # of each window
+    absolute = dict.fromkeys(forecasts, 0.0)
+    unscaled = {name: np.zeros((2, len(store.columns))) for name in forecasts}  # squares and absolutes, by column
     for batch in windows.in_order(windows_within(SCORE_TOKENS, windows)):
         cut = windows.cut(batch)
+        counts.append(cut.counts.sum(axis=1))
         for name, forecast in forecasts.items():
-            sums[name].add(forecast(cut.context), cut)
-    return {name: found.errors() for name, found in sums.items()}
+            values = forecast(cut.context)
+            error = np.where(cut.counts, values - cut.target.astype(np.float64), 0.0)
+            squares[name].append((error**2).sum(axis=(1, 2)))
+            absolute[name] += float(np.abs(error).sum())
+            error = np.where(cut.counts, store.scale.undo(values) - store.scale.undo(cut.target), 0.0)
+            unscaled[name] += [(error**2).sum(axis=(0, 1)), np.abs(error).sum(axis=(0, 1))]
+    by_window = np.concatenate(counts) if counts else np.zeros((0, len(store.columns)), np.int64)
+    n, by_column = int(by_window.sum()), by_window.sum(axis=0)
+    if not n:
+        raise DataError(
+            f"none of the {len(windows):,} windows can be scored: none has both a whole patch of {size.patch_length} "
+            f"observed steps among its {size.context_length} of context and a value to forecast; give data with fewer "
+            "gaps"
+        )
+    errors = {}
+    for name, parts in squares.items():
+        each = np.concatenate(parts)
+        columns = {
+            column: {"mse": square / m if m else None, "mae": distance / m if m else None}
+            for column, square, distance, m in zip(
+                store.columns, *unscaled[name].tolist(), by_column.tolist(), strict=True
+            )
+        }
+        errors[name] = Errors(each, by_window.sum(axis=1), float(each.sum() / n), absolute[name] / n, columns)
+    return errors
 
 
 def forecast_of(module: nn.Module, windows: SeriesWindows) -> Forecast:
-    """What a module says of contexts."""
+    """Return a module's forecast as a function of contexts."""
     device = next(module.parameters()).device
 
     @torch.inference_mode()
     def forecast(context: NDArray[Any]) -> NDArray[Any]:
         empty = np.zeros((len(context), 1, context.shape[2]), np.float32)
-        batch = WindowBatch.of(Cut(context, empty, empty > 0), windows.together, whole=windows.store.whole).to(device)
+        batch = windows.as_batch(Cut(context, empty, empty > 0)).to(device)
         rows = module(batch.context, batch.keep)
         return as_windows(rows.float().cpu(), context.shape[2]).numpy()
 
     return forecast
 
 
-def rivals(windows: SeriesWindows, season: int | None, linear: Linear | None) -> dict[str, Forecast]:
-    """The forecasters to beat: those that can be had."""
-    horizon = windows.model.horizon
-    found: dict[str, Forecast] = {LAST: last_value(horizon)}
-    if season is not None and season <= windows.model.context_length:
-        found[SEASONAL] = last_season(horizon, season)
-    if linear is not None:
-        found[LINEAR] = linear
-    return found
+def rivals(
+    windows: SeriesWindows, season: int | None, linear: Linear | None
+) -> tuple[dict[str, Forecast], dict[str, str]]:
+    """Return the forecasters to beat, and why the others are missing."""
+    horizon, context_length = windows.model.horizon, windows.model.context_length
+    forecasters: dict[str, Forecast] = {LAST: last_value(horizon)}
+    missing: dict[str, str] = {}
+    if season is None:
+        missing[SEASONAL] = "the dates tell no season; set one: --set data.season=7"
+    elif season > context_length:
+        missing[SEASONAL] = f"a season of {season} steps is longer than the context of {context_length}"
+    else:
+        forecasters[SEASONAL] = last_season(horizon, season)
+    if linear is None:
+        missing[LINEAR] = "the bundle has none; training makes one"
+    else:
+        forecasters[LINEAR] = linear
+    return forecasters, missing
 
 
 def evaluate_windows(
     module: nn.Module, windows: SeriesWindows, season: int | None, linear: Linear | None
 ) -> dict[str, Any]:
-    """What metrics.json says of one part."""
-    found = errors_of({MODEL: forecast_of(module, windows), **rivals(windows, season, linear)}, windows)
-    model, counts = found[MODEL], found[MODEL].counts
-    size = windows.model
-    units = "standardised" if windows.store.scale.width else "in units of the file"
+    """Return what metrics.json has of one part."""
+    forecasters, missing = rivals(windows, season, linear)
+    errors = errors_of({MODEL: forecast_of(module, windows), **forecasters}, windows)
+    model, size = errors[MODEL], windows.model
+    n_values = int(model.counts.sum())
+    units = "standardized" if windows.store.scale.width else "in units of the file"
     signature = f"{units}, {len(windows):,} windows of {size.context_length} to {size.horizon} steps, none left out"
-    scores = {
-        f"{metric}{'' if name == MODEL else f' of {name}'}": {
-            "metric": metric.upper() if name == MODEL else f"{metric.upper()} of {name}",
-            "value": getattr(errors, metric),
-            "interval": None,
-            "signature": signature if name == MODEL else "",
-        }
-        for name, errors in found.items()
-        for metric in ("mse", "mae")
-    }
+    scores = {}
+    for name, item_errors in errors.items():
+        of = "" if name == MODEL else f" of {name}"
+        for metric in ("mse", "mae"):
+            value = getattr(item_errors, metric)
+            scores[f"{metric}{of}"] = Score(f"{metric.upper()}{of}", value, signature="" if of else signature).to_dict()
     return {
         "n": len(windows),
-        "values": int(counts.sum()),
-        "unobserved": int(len(windows) * size.horizon * len(windows.store.columns) - counts.sum()),
+        "values": n_values,
+        "unobserved": len(windows) * size.horizon * len(windows.store.columns) - n_values,
         "scores": scores,
-        "forecasters": {name: errors.to_dict() for name, errors in found.items()},
+        "forecasters": {name: item_errors.to_dict() for name, item_errors in errors.items()},
         "season": season,
-        "verdict": [verdict(model, errors, name, size.horizon) for name, errors in found.items() if name != MODEL],
-        "why_not": _absent(windows, season, linear),
+        "verdict": [compare(model, errors[name], name, size.horizon) for name in forecasters],
+        "why_not": missing,
     }
 
 
-def verdict(model: Errors, rival: Errors, name: str, horizon: int) -> str:
-    """Whether the model beat another, in one sentence; a difference within chance is no victory."""
+def compare(model: Errors, rival: Errors, name: str, horizon: int) -> str:
+    """Return a sentence that says whether the model beat a baseline; a difference within chance does not count."""
     name, figures = SPOKEN.get(name, name), f"MSE {model.mse:.4g} against {rival.mse:.4g}"
     if model.mse >= rival.mse:
         return f"It did not beat {name}: {figures}."
@@ -264,9 +253,9 @@ def verdict(model: Errors, rival: Errors, name: str, horizon: int) -> str:
 
 
 def clearly_less(model: Errors, rival: Errors, horizon: int) -> bool:
-    """Whether the mean difference is far from 0, beside its standard error.
+    """Return True if the mean difference is significant.
 
-    SeriesWindows that overlap err together, so their differences are added up over stretches of a whole horizon first.
+    Errors of overlapping windows are correlated, so differences are summed over stretches of a whole horizon first.
     """
     difference = rival.squares - model.squares
     if len(difference) < FEWEST * horizon:
@@ -275,15 +264,3 @@ def clearly_less(model: Errors, rival: Errors, horizon: int) -> bool:
     stretches = np.add.reduceat(difference, edges)
     error = stretches.std(ddof=1) / np.sqrt(len(stretches))
     return bool(stretches.mean() > CLEAR * error)
-
-
-def _absent(windows: SeriesWindows, season: int | None, linear: Linear | None) -> dict[str, str]:
-    """Why a rival is not there."""
-    found = {}
-    if season is None:
-        found[SEASONAL] = "the dates tell no season; give one: --set data.season=7"
-    elif season > windows.model.context_length:
-        found[SEASONAL] = f"a season of {season} steps is longer than the context of {windows.model.context_length}"
-    if linear is None:
-        found[LINEAR] = "the bundle holds none; training makes one"
-    return found

@@ -1,10 +1,9 @@
-"""Forecasting: series, a patch forecaster, squared errors, MSE and MAE beside what they must beat.
+"""Forecasting: series, PatchTST, a regression loss, MSE and MAE with the baselines to beat.
 
 Shapes: L steps of context, P patches, H heads.
 """
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,8 +35,6 @@ from .data import (
     WindowBatch,
     WindowBatches,
     divide_series,
-    everything,
-    model_for,
     prepare_series,
     windows_by_part,
 )
@@ -45,13 +42,12 @@ from .predictor import LINEAR_FILE, ForecastSettings, SeriesForecaster
 from .scoring import MODEL, SPOKEN, Linear, errors_of, evaluate_windows, forecast_of, rivals
 
 CHANNELS = "the columns"
-MOST_PLACES = 20
 LOOKS = 4
 DIGITS = 6
 
 
 class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
-    """Tables of one or many series; validation and test are their later parts."""
+    """Forecasting of one or many series from tables; validation and test are their later parts."""
 
     name: ClassVar[str] = SeriesForecaster.task
     predictor_class: ClassVar[type[Any]] = SeriesForecaster
@@ -61,80 +57,70 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
     frozen_settings: ClassVar[tuple[str, ...]] = (CHANNELS,)
 
     def input_files(self, config: ForecastingConfig, files: Files) -> dict[str, Path]:
-        """Files, not folders: each is named."""
+        """Return the files; DataError for a folder: each file must be named."""
         if files.valid:
             raise ConfigError(
                 "a forecaster is validated on the later part of each series (data.split), not on files of its own; "
                 "leave out --valid"
             )
-        paths = [Path(path) for path in files.train]
-        for path in paths:
+        paths = {str(Path(path)): Path(path) for path in files.train}
+        for path in paths.values():
             if not path.is_file():
-                why = "it is a folder; give the files in it" if path.is_dir() else "there is no such file"
-                raise DataError(f"{path}: {why}")
-        return {str(path): path for path in paths}
+                reason = "it is a folder; give the files in it" if path.is_dir() else "there is no such file"
+                raise DataError(f"{path}: {reason}")
+        return paths
 
     def data_settings(self, config: ForecastingConfig, files: Files) -> dict[str, str]:
-        """Columns, split, transform, season."""
-        return {
-            CHANNELS: json.dumps(files.columns),
-            "the data settings": settings_json(config.data),
-        }
+        return {CHANNELS: json.dumps(files.columns), "the data settings": settings_json(config.data)}
 
     def prepare(
         self, config: ForecastingConfig, files: Files, folder: Path, *, keep: bool = False
     ) -> tuple[SeriesData, DataReport[SeriesReport]]:
-        """Checked, scaled and stored once."""
         return prepare_series(config, files, folder)
 
     def open(self, config: ForecastingConfig, folder: Path) -> SeriesData:
-        """The store."""
         return divide_series(folder, SeriesStore(folder / SERIES), config)
 
     def model_config(self) -> PatchTSTConfig:
-        """For the channels that there are."""
-        return model_for(self.config, self.data.train.store)
+        """Return the model's config for the channels of the data."""
+        return self.data.train.model
 
     def setup(self) -> None:
-        """The score to monitor is the MSE over all validation windows."""
+        """Create the batches and monitor the MSE over all validation windows."""
         training = self.config.training
         self.monitor = Monitor("mse", higher_is_better=False)
         self.batches = WindowBatches(self.data.train, training.batch_tokens, training.seed)
 
     @property
     def summary(self) -> str:
-        """SeriesWindows, channels, series."""
         store = self.data.train.store
         return f"{len(self.data.train):,} windows of {len(store.columns)} channels, {len(store.series)} series"
 
     def loss(self, module: nn.Module, batch: WindowBatch) -> Loss:
-        """Sums over a batch's values; `plain` is of squares, whatever is minimised."""
-        forecast = module(batch.context, batch.keep)
-        error = (forecast - batch.target).where(batch.counts, 0.0)
+        """Return the sum of the chosen loss over a batch's values; `plain` is always the sum of squares."""
+        error = (module(batch.context, batch.keep) - batch.target).where(batch.counts, 0.0)
         squares = error.square().sum()
-        return Loss(self._minimised(error, squares), squares.detach(), batch.counts.sum())
-
-    def _minimised(self, error: Tensor, squares: Tensor) -> Tensor:
         if self.config.loss == "mse":
-            return squares
-        if self.config.loss == "mae":
-            return error.abs().sum()
-        return F.huber_loss(error, error.new_zeros(()).expand_as(error), reduction="sum")
+            total = squares
+        elif self.config.loss == "mae":
+            total = error.abs().sum()
+        else:
+            total = F.huber_loss(error, error.new_zeros(()).expand_as(error), reduction="sum")
+        return Loss(total, squares.detach(), batch.counts.sum())
 
     def validate(self, module: nn.Module) -> dict[str, float]:
-        """Over all validation windows."""
         windows = self.data.valid
-        found = errors_of({MODEL: forecast_of(module, windows)}, windows)[MODEL]
-        return {"loss": found.mse, "mse": found.mse, "mae": found.mae}
+        errors = errors_of({MODEL: forecast_of(module, windows)}, windows)[MODEL]
+        return {"loss": errors.mse, "mse": errors.mse, "mae": errors.mae}
 
     def predictor(self, module: nn.Module) -> SeriesForecaster:
-        """With the scale of the training part, so that it speaks in the units of the file."""
+        """Return the predictor with the scale of the training part, so that forecasts are in the units of the file."""
         store = self.data.train.store
         settings = ForecastSettings(columns=store.columns, scale=store.scale, season=self.data.metadata.season)
         return SeriesForecaster(self.model_config(), module, settings)
 
     def final_evaluation(self, predictor: SeriesForecaster) -> dict[str, Any]:
-        """Validation and test, all windows of each; the linear model to beat goes into the bundle."""
+        """Score all validation and test windows; the linear baseline goes into the bundle."""
         windows, season = windows_by_part(self.data), self.data.metadata.season
         predictor.linear = Linear.fit(windows["train"], windows["valid"])
         scores = {
@@ -147,12 +133,7 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
             "forecasts": looks(predictor, windows["test"]),
         }
 
-    def describe(self, batch: WindowBatch) -> Sequence[str]:
-        """Where the windows of a batch begin."""
-        return [self.data.train.place(window) for window in batch.windows[:MOST_PLACES]]
-
     def identity(self) -> dict[str, str]:
-        """Fingerprints of the data, and in words what is made of it."""
         return {
             "series": self.data.train.fingerprint[:16],
             "model": settings_json(self.model_config()),
@@ -161,21 +142,18 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
         }
 
     def title(self, predictor: SeriesForecaster) -> str:
-        """What is forecast, and how far."""
         module, columns = predictor.module, ", ".join(predictor.settings.columns)
         return f"{columns}: {module.head.horizon} steps from {module.context_length}"
 
     def evaluate(self, predictor: SeriesForecaster, files: Files) -> dict[str, Any]:
-        """Over every window of files it has not seen."""
-        return evaluate_files(predictor, files.train, columns=files.columns)
+        return evaluate_files(predictor, files.train, files.columns)
 
     def card_notes(self, predictor: SeriesForecaster, metrics: Mapping[str, Any]) -> list[str]:
-        """Whether it beat what it must beat, on data that nothing was chosen by."""
         units = "Errors are in units of the training part's deviation; `metrics.json` has them in those of the file."
         return [*self.verdicts(metrics), units]
 
     def verdicts(self, metrics: Mapping[str, Any]) -> list[str]:
-        """Of the test part, in sentences."""
+        """Return sentences about the test part: scores, and comparisons with the baselines."""
         test = metrics["sets"]["test"]
         scores = ", ".join(f"{name.upper()} {test['scores'][name]['value']:.4g}" for name in ("mse", "mae"))
         missing = [
@@ -184,7 +162,7 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
         return [f"On the test part, {test['n']:,} windows: {scores}.", *test["verdict"], *missing]
 
     def report_sections(self, predictor: SeriesForecaster, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        """The verdicts, and some windows with what they attend to."""
+        """Return the sentences, and plots of some windows with their attention."""
         return {
             "notes": [*self.verdicts(metrics), *metrics.get("notes", [])],
             "forecasts": [_plot(look) for look in metrics["forecasts"]],
@@ -192,12 +170,12 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
 
 
 def _plot(look: Mapping[str, Any]) -> ForecastPlot:
-    """In the units of the file; a step that was not observed is a gap."""
+    """Return a plot in the units of the file; a step that was not observed is a gap."""
     times, context = look["times"], look["context"]
     last = "" if times is None else f", {times[len(context) - 1]}"
 
     def line(values: Sequence[float | None]) -> list[float]:
-        return [math.nan if value is None else value for value in values]
+        return np.array(values, dtype=np.float64).tolist()  # None becomes NaN
 
     return ForecastPlot(
         f"{look['series']}: {look['column']}{last}",
@@ -211,85 +189,67 @@ def _plot(look: Mapping[str, Any]) -> ForecastPlot:
 
 
 def evaluate_files(
-    predictor: SeriesForecaster,
-    paths: Sequence[str | Path],
-    *,
-    columns: Sequence[str] | None = None,
-    reading: SeriesReport | None = None,
+    predictor: SeriesForecaster, paths: Sequence[str | Path], columns: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """Scores over every window of the files, in the form of metrics.json, and "forecasts" of some.
+    """Return scores over every window of the files, in the form of metrics.json, and "forecasts" of some.
 
-    The linear model is the one that training has made: nothing is learned from these files. `columns` are for a model
+    The linear model is the one of the training run: nothing is learned from these files. `columns` are for a model
     whose own have no names.
     """
-    series, model = _read(predictor, paths, columns, reading), _model(predictor)
+    names, model = predictor.settings.columns, predictor.config
+    assert isinstance(model, PatchTSTConfig)  # as the predictor's module is a Forecaster
+    if names and columns is not None and tuple(columns) != names:
+        raise DataError(f"this model forecasts {', '.join(names)}, not {', '.join(columns)}; leave out --columns")
+    series = _read(predictor, paths, columns)
     with TemporaryDirectory() as folder:
         store = SeriesStore.write(folder, series, predictor.settings.scale)
-        windows = everything(store, model.changed(n_channels=len(store.columns)))
+        size = model.context_length + model.horizon
+        spans = [(series_info.start, max(0, series_info.steps - size + 1)) for series_info in store.series]
+        windows = SeriesWindows(store, spans, model.changed(n_channels=len(store.columns)))
         if not len(windows):
             longest = max(series, key=len)
             raise DataError(
-                f"{longest.name} has {len(longest):,} steps; to judge a forecast of {model.horizon} from "
-                f"{model.context_length}, at least {model.context_length + model.horizon:,} are needed"
+                f"{longest.name} has {len(longest):,} steps; to score a forecast of {model.horizon} from "
+                f"{model.context_length}, at least {size:,} are needed"
             )
-        season = predictor.settings.season or store.season
-        return {
-            **evaluate_windows(predictor.module, windows, season, predictor.linear),
-            "forecasts": looks(predictor, windows),
-        }
+        scores = evaluate_windows(
+            predictor.module, windows, predictor.settings.season or store.season, predictor.linear
+        )
+        return {**scores, "forecasts": looks(predictor, windows)}
 
 
-def forecast_files(
-    predictor: SeriesForecaster,
-    paths: Sequence[str | Path],
-    *,
-    columns: Sequence[str] | None = None,
-    reading: SeriesReport | None = None,
-) -> list[dict[str, Any]]:
-    """For each series of the files, the steps that follow it: {"series": …, "forecast": {column: […]}}."""
-    series = _read(predictor, paths, columns, reading)
-    with located([f"{one.file}: {one.name}" for one in series]):
-        forecasts = predictor.predict([one.values for one in series])
+def forecast_files(predictor: SeriesForecaster, paths: Sequence[str | Path]) -> list[dict[str, Any]]:
+    """Return the steps that follow each series of the files: {"series": …, "forecast": {column: […]}}."""
+    series = _read(predictor, paths, None)
+    with located([f"{item.file}: {item.name}" for item in series]):
+        forecasts = predictor.predict([item.values for item in series])
     return [
         {
-            "series": one.name,
-            "forecast": {name: [row[place] for row in rows] for place, name in enumerate(one.columns)},
+            "series": item.name,
+            "forecast": {name: [row[index] for row in rows] for index, name in enumerate(item.columns)},
         }
-        for one, rows in zip(series, forecasts, strict=True)
+        for item, rows in zip(series, forecasts, strict=True)
     ]
 
 
-def _read(
-    predictor: SeriesForecaster,
-    paths: Sequence[str | Path],
-    columns: Sequence[str] | None,
-    reading: SeriesReport | None,
-) -> list[Series]:
-    """With the columns of the model, where they have names."""
-    own = predictor.settings.columns
-    if own and columns is not None and tuple(columns) != own:
-        raise DataError(f"this model forecasts {', '.join(own)}, not {', '.join(columns)}; leave out --columns")
-    series = read_series(paths, columns=own or columns, reading=reading)
-    together = predictor.module.embedding.n_channels
-    if together not in (1, len(series[0].columns)):
-        raise DataError(f"this model reads {together} channels together, not {len(series[0].columns)}")
+def _read(predictor: SeriesForecaster, paths: Sequence[str | Path], columns: Sequence[str] | None) -> list[Series]:
+    """Read series with the columns of the model, if they have names."""
+    series = read_series(paths, columns=predictor.settings.columns or columns)
+    n_channels = predictor.module.embedding.n_channels
+    if n_channels not in (1, len(series[0].columns)):
+        raise DataError(f"this model reads {n_channels} channels together, not {len(series[0].columns)}")
     return series
 
 
-def _model(predictor: SeriesForecaster) -> PatchTSTConfig:
-    assert isinstance(predictor.config, PatchTSTConfig)  # as its module is a Forecaster
-    return predictor.config
-
-
 def looks(predictor: SeriesForecaster, windows: SeriesWindows, count: int = LOOKS) -> list[dict[str, Any]]:
-    """What a forecaster says of some windows, beside the truth, and which patches it attended to: data for a plot.
+    """Return forecasts of some windows with the truth and the attention to patches: data for plots.
 
-    They are spread evenly, each by another column; those in which nothing is judged are passed over.
+    The windows are spread evenly, each with another column; those without a value to score are left out.
     """
     chosen = np.unique(np.linspace(0, len(windows) - 1, min(count, len(windows))).astype(np.int64))
     columns = len(windows.store.columns)
-    found = [_look(predictor, windows, int(window), place % columns) for place, window in enumerate(chosen)]
-    return [look for look in found if look is not None]
+    plots = [_look(predictor, windows, int(window), place % columns) for place, window in enumerate(chosen)]
+    return [look for look in plots if look is not None]
 
 
 def _look(predictor: SeriesForecaster, windows: SeriesWindows, window: int, column: int) -> dict[str, Any] | None:
@@ -299,13 +259,9 @@ def _look(predictor: SeriesForecaster, windows: SeriesWindows, window: int, colu
         return None
     begin = int(windows.begins([window])[0])
     times = [store.when(row) for row in range(begin, begin + model.context_length + model.horizon)]
-    others = rivals(windows, predictor.settings.season, predictor.linear)
-    forecasts = {
-        name: forecast(cut.context)
-        for name, forecast in {"forecast": forecast_of(predictor.module, windows), **others}.items()
-    }
+    others, _ = rivals(windows, predictor.settings.season, predictor.linear)
 
-    def shown(values: NDArray[Any]) -> list[float | None]:
+    def readable(values: NDArray[Any]) -> list[float | None]:
         real = store.scale.undo(values)[0, :, column].tolist()
         return [None if np.isnan(value) else float(f"{value:.{DIGITS}g}") for value in real]
 
@@ -313,28 +269,28 @@ def _look(predictor: SeriesForecaster, windows: SeriesWindows, window: int, colu
         "series": store.owner(begin).name,
         "column": store.columns[column],
         "times": None if times[0] is None else times,
-        "context": shown(cut.context),
-        "truth": shown(cut.target),
-        "forecast": shown(forecasts.pop("forecast")),
-        "rivals": {name: shown(values) for name, values in forecasts.items()},
+        "context": readable(cut.context),
+        "truth": readable(cut.target),
+        "forecast": readable(forecast_of(predictor.module, windows)(cut.context)),
+        "rivals": {name: readable(forecast(cut.context)) for name, forecast in others.items()},
         "attention": _attention(predictor, windows, cut, column),
     }
 
 
 @torch.inference_mode()
 def _attention(predictor: SeriesForecaster, windows: SeriesWindows, cut: Cut, column: int) -> dict[str, Any]:
-    """The last layer's, of the row that a column is read in.
+    """Return the attention of the last layer in the row that contains a column.
 
-    `patches` are their first steps and those behind their last, counted in the context. `mean` and `heads` are how much
-    a patch is attended to, on average over the patches that attend; `weights` the whole map (P, P), mean over heads.
-    `reach` is how many steps away, on average, a head looks.
+    `patches` are their first steps and those after their last, counted in the context. `mean` and `heads` are how much
+    a patch is attended to, averaged over the patches that attend; `weights` is the whole map (P, P), averaged over
+    heads. `reach` is how many steps away, on average, a head attends.
     """
     model, last = windows.model, windows.model.n_layers - 1
     device = next(predictor.module.parameters()).device
-    batch = WindowBatch.of(cut, windows.together, whole=windows.store.whole).to(device)
+    batch = windows.as_batch(cut).to(device)
     with record(predictor.module, layers=last) as recording:
         predictor.module(batch.context, batch.keep)
-    row = column // windows.together
+    row = column // windows.group_size
     weights: Tensor = recording.encoder[last][row].float().cpu()  # (H, P, P)
     begins = (model.context_length - model.patch_length) % model.stride + model.stride * torch.arange(model.n_patches)
     apart = (begins[:, None] - begins[None]).abs()

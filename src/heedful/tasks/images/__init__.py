@@ -1,4 +1,4 @@
-"""Images: which class one belongs to."""
+"""Image classification: which class an image belongs to."""
 
 from .predictor import ImageClassifier, ImageSettings
 

@@ -1,14 +1,14 @@
-"""Sets of images: the settings of a run, their store in its folder, batches, and what a model must know of them.
+"""The data of image classification: settings, the store in a run's folder, metadata and batches.
 
 Shapes: N images, B batch, H height, W width, C channels.
 """
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from ...config import Config, FamilyConfig, read_mapping
 from ...data.batch import moved
 from ...data.image_sets import RESAMPLE, ImageSource, common_shape, image_sources, resized_images
 from ...data.image_sets.store import TRAIN, UNUSED, VALID, ImageStore, write_images
-from ...data.images import Pixels
+from ...data.labeled_texts import sorted_labels
 from ...data.report import ImageReport
 from ...data.validation_split import held_out
 from ...errors import ConfigError, DataError
@@ -38,11 +38,11 @@ NAMED = 20  # classes that a message lists
 
 @dataclass(frozen=True, kw_only=True)
 class ImageDataConfig(Config):
-    """What is made of the images. All become squares of `image_size` pixels; others are stretched to it.
+    """How images are prepared: all become squares of `image_size` pixels; other shapes are stretched.
 
-    Without a size it is that of the images, where all have the same and it is small; else the model's, 64 at least.
-    `n_channels` is 1 for grey and 3 for colour; unless it is given, colour where any image has some. Without
-    validation files, `holdout` images (at most a tenth, and of every class its share) are set apart.
+    Without a size it is that of the images, if all have the same and it is small; otherwise the model's, at least 64.
+    `n_channels` is 1 for gray and 3 for color; by default color if any image has some. Without validation files,
+    `holdout` images (at most a tenth, and a share of every class) are held out.
     """
 
     title: ClassVar[str] = "data"
@@ -57,10 +57,10 @@ class ImageDataConfig(Config):
 
 @dataclass(frozen=True, kw_only=True)
 class AugmentConfig(Config):
-    """How a training image may be changed each time it is seen.
+    """How a training image may be changed each time it is used.
 
-    `shift`: moved by up to this share of its side each way, in whole pixels, its edge drawn out; `rotate`: turned by up
-    to so many degrees; `flip`: left and right swapped half of the time, which letters and digits do not bear.
+    `shift`: moved by up to this share of its side each way, in whole pixels, with its edge pixels repeated; `rotate`:
+    turned by up to so many degrees; `flip`: mirrored half of the time, which is wrong for letters and digits.
     """
 
     title: ClassVar[str] = "augment"
@@ -76,7 +76,7 @@ class AugmentConfig(Config):
 
 @dataclass(frozen=True, kw_only=True)
 class ImagesConfig(RunConfig):
-    """Which images, how they are changed in training, which model. A token of `training.batch_tokens` is a patch."""
+    """The settings of a run. A token of `training.batch_tokens` is a patch."""
 
     preset: ClassVar[str] = PRESET
 
@@ -106,12 +106,12 @@ class ImagesConfig(RunConfig):
 
     @property
     def largest_size(self) -> int:
-        """Up to which images keep their own size, and what others become, where no size is given."""
+        """The size that larger images are reduced to if no size is set."""
         model: Any = self.model
         return max(64, int(model.image_size))
 
     def model_for(self, size: int, n_channels: int, n_classes: int) -> FamilyConfig:
-        """The model's config once the images are known. Its patches stay where they fit, else there are as many."""
+        """Return the model's config for these images; where patches do not fit, as many smaller or larger ones."""
         model: Any = self.model
         patch = model.patch_size if size % model.patch_size == 0 else _patch_size(size, model)
         return self.model.changed(image_size=size, patch_size=patch, n_channels=n_channels, n_classes=n_classes)
@@ -130,21 +130,20 @@ def _patch_size(size: int, model: ImageConfig) -> int:
 
 @dataclass(frozen=True, eq=False)
 class ImageSubset:
-    """Some rows of a store: those to train on, or those to validate on."""
+    """Some rows of a store: the training images, or the validation images."""
 
     store: ImageStore
     rows: NDArray[np.intp]
 
     @property
     def fingerprint(self) -> str:
-        """Of the whole store."""
         return self.store.fingerprint
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def place(self, row: int) -> str:
-        """Where a row of the store came from."""
+        """Return the file or row that an image was read from."""
         return self.store.place(row)
 
 
@@ -152,17 +151,14 @@ ImageData = TrainingData[ImageSubset, None, ImageSettings]
 
 
 def open_images(folder: Path) -> ImageData:
-    """What `prepare_images` has written."""
-    return _image_data(folder, ImageStore(folder / IMAGES), read_settings(folder))
-
-
-def _image_data(folder: Path, store: ImageStore, settings: ImageSettings) -> ImageData:
+    """Open the store and the settings that `prepare_images` has written."""
+    store = ImageStore(folder / IMAGES)
     train, valid = (ImageSubset(store, store.rows(part)) for part in (TRAIN, VALID))
-    return TrainingData(folder, train, valid, None, settings)
+    return TrainingData(folder, train, valid, None, read_settings(folder))
 
 
 def read_settings(folder: Path) -> ImageSettings:
-    """The classes and the preparation that a run's weights were trained with."""
+    """Read the classes and the preprocessing that a run's weights were trained with."""
     try:
         return ImageSettings.from_dict(read_mapping(folder / SETTINGS))
     except ConfigError as error:
@@ -170,69 +166,99 @@ def read_settings(folder: Path) -> ImageSettings:
 
 
 def sources_of(files: Files) -> tuple[list[ImageSource], list[ImageSource]]:
-    """The sets to train on, and those to validate on; of what is given for that, the part to test on if it has one."""
+    """Return the training sets and the validation sets; of a validation set, its test part if it has one."""
     train = image_sources(files.train, part="train", columns=files.columns)
     return train, image_sources(files.valid, part="test", columns=files.columns) if files.valid else []
 
 
+class ImageRow(NamedTuple):
+    """What is known of a stored image: its class, its split, where it was read, and a digest of its pixels."""
+
+    label: str
+    part: int
+    place: str
+    digest: bytes
+
+
 def prepare_images(
-    config: ImagesConfig, files: Files, folder: Path, keep: ImageSettings | None = None
+    config: ImagesConfig, files: Files, folder: Path, trained: ImageSettings | None = None
 ) -> tuple[ImageData, DataReport[ImageReport]]:
-    """Read everything and set some apart for validation. Classes, size and range are those of `keep` where given."""
+    """Read all images into a store and hold some out for validation.
+
+    Args:
+        config: The settings of the run.
+        files: The sets of images.
+        folder: Where the store is written.
+        trained: The settings of a run that has trained: its classes, size and pixel range are used again.
+    """
     train, valid = sources_of(files)
     report = DataReport(ImageReport(), ImageReport() if valid else None)
-    if keep is None:
+    if trained is None:
         data = config.data
         size, n_channels = common_shape([*train, *valid], data.image_size, data.n_channels, config.largest_size)
     else:
-        size, n_channels = keep.resize[0], len(keep.mean)
-    rows = ImageRows()
+        size, n_channels = trained.resize[0], len(trained.mean)
+    rows: list[ImageRow] = []
     with write_images(folder / IMAGES, (size, size, n_channels)) as writer:
-        for part, sources, reading in ((TRAIN, train, report.train), (VALID, valid, report.valid)):
-            for pixels, label, place in resized_images(sources, size, n_channels, reading) if reading else ():
+        for part, sources, part_report in ((TRAIN, train, report.train), (VALID, valid, report.valid)):
+            for pixels, label, place in resized_images(sources, size, n_channels, part_report) if part_report else ():
                 writer.add(pixels, place)
-                rows.add(pixels, label, place, part)
-        drop_twice(rows, report.train)
-        labels = _labels(report, keep)
+                digest = hashlib.blake2b(np.ascontiguousarray(pixels).data, digest_size=8).digest()
+                rows.append(ImageRow(label, part, place, digest))
+        rows = _without_validation_images(rows, report.train)
+        labels = _labels(report, trained)
         if not valid:
-            report.held_out = hold_out(rows, config.data.holdout)
+            chosen = held_out(((row.label, row.digest) for row in rows), config.data.holdout)
+            rows = [row._replace(part=VALID) if row.digest in chosen else row for row in rows]
+            report.held_out = sum(row.part == VALID for row in rows)
             if not report.held_out:
                 raise TooLittleDataError(
-                    f"{report.train.kept} images of {len(labels)} classes are too few to set some apart for "
-                    "validation; give more, or images of your own to validate on (--valid)",
+                    f"{report.train.kept} images of {len(labels)} classes are too few to hold some out for "
+                    "validation; add images, or give validation images (--valid)",
                     report,
                 )
         ids = {label: number for number, label in enumerate(labels)}
-        writer.finish([ids.get(label, -1) for label in rows.labels], rows.parts)  # one that is left out may have none
-    store = ImageStore(folder / IMAGES)
-    settings = keep or _settings(store, labels)
+        writer.finish(
+            [ids.get(row.label, -1) for row in rows], [row.part for row in rows]
+        )  # a dropped one may have none
+    settings = trained
+    if settings is None:
+        store = ImageStore(folder / IMAGES)
+        mean, std = mean_and_std(store)
+        settings = ImageSettings(labels=labels, resize=(size, size), resample=RESAMPLE, mean=mean, std=std)
     settings.save(folder / SETTINGS)
-    return _image_data(folder, store, settings), report
+    return open_images(folder), report
 
 
-def _labels(report: DataReport[ImageReport], keep: ImageSettings | None) -> tuple[str, ...]:
-    """The classes in order; an error where there is nothing to tell apart, or what training does not know."""
+def _without_validation_images(rows: list[ImageRow], report: ImageReport) -> list[ImageRow]:
+    """Take out of training what is in validation too: a score on it would measure memory."""
+    seen = {row.digest for row in rows if row.part == VALID}
+    for index, row in enumerate(rows):
+        if row.part == TRAIN and row.digest in seen:
+            rows[index] = row._replace(part=UNUSED)
+            report.drop_kept("also in validation", row.place, row.label)
+    return rows
+
+
+def _labels(report: DataReport[ImageReport], trained: ImageSettings | None) -> tuple[str, ...]:
+    """Return the classes in order; DataError if there are too few, or some that training does not know."""
     train, valid = report.train, report.valid
-    for what, found in (("train", train), ("validate", valid)):
-        if found is not None and not found.kept:
-            first = next((f"; the first: {tally.places[0]}" for tally in found.dropped.values()), "")
-            raise TooLittleDataError(f"there is no image to {what} on: {found.total:,} were found{first}", report)
-    known = keep.labels if keep else order_labels(train.labels)
-    if len(order_labels(train.labels)) < 2:
-        raise TooLittleDataError(f"every image is of the class {known[0]!r}; two classes at least are needed", report)
-    check_labels(train.labels, known, "training")
+    for purpose, part in (("train", train), ("validate", valid)):
+        if part is not None and not part.kept:
+            first = next((f"; the first: {tally.places[0]}" for tally in part.dropped.values()), "")
+            raise TooLittleDataError(f"there is no image to {purpose} on: {part.total:,} were found{first}", report)
+    present = sorted_labels(label for label, n in train.labels.items() if n > 0)
+    labels = trained.labels if trained else present
+    if len(present) < 2:
+        raise TooLittleDataError(f"every image is of the class {labels[0]!r}; at least two classes are needed", report)
+    check_labels(train.labels, labels, "training")
     if valid is not None:
-        check_labels(valid.labels, known, "validation")
-    return known
-
-
-def _settings(store: ImageStore, labels: tuple[str, ...]) -> ImageSettings:
-    mean, std = mean_and_std(store)
-    return ImageSettings(labels=labels, resize=store.pixels.shape[1:3], resample=RESAMPLE, mean=mean, std=std)
+        check_labels(valid.labels, labels, "validation")
+    return labels
 
 
 def mean_and_std(store: ImageStore) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Of the training images, for each channel, with pixels from 0 to 1: exact, from how often each level occurs."""
+    """Return mean and deviation of each channel over the training images, exact, with pixels from 0 to 1."""
     rows = store.rows(TRAIN)
     counts = np.zeros((store.pixels.shape[-1], 256), np.int64)
     for first in range(0, len(rows), CHUNK):
@@ -241,69 +267,26 @@ def mean_and_std(store: ImageStore) -> tuple[tuple[float, ...], tuple[float, ...
     level: NDArray[np.float64] = np.arange(256) / 255
     total = counts.sum(axis=1)
     mean = counts @ level / total
-    spread = np.sqrt(np.maximum(counts @ level**2 / total - mean**2, 0.0))
-    std = np.where(spread > 1e-6, spread, 1.0)  # of one colour only: nothing to divide by
+    deviation = np.sqrt(np.maximum(counts @ level**2 / total - mean**2, 0.0))
+    std = np.where(deviation > 1e-6, deviation, 1.0)  # of one color only: nothing to divide by
     return tuple(map(float, mean)), tuple(map(float, std))
 
 
-class ImageRows:
-    """What is known of each image: its class, what it is for, where it stood, and a digest to know it again by."""
-
-    def __init__(self) -> None:
-        self.labels: list[str] = []
-        self.parts: list[int] = []
-        self.places: list[str] = []
-        self.digests: list[bytes] = []
-
-    def add(self, pixels: Pixels, label: str, place: str, part: int) -> None:
-        self.labels.append(label)
-        self.parts.append(part)
-        self.places.append(place)
-        self.digests.append(hashlib.blake2b(np.ascontiguousarray(pixels).data, digest_size=8).digest())
-
-    def of(self, part: int) -> list[int]:
-        return [row for row, found in enumerate(self.parts) if found == part]
-
-
-def drop_twice(rows: ImageRows, reading: ImageReport) -> None:
-    """An image that validation uses is none to train on: the score would be of memory."""
-    seen = {rows.digests[row] for row in rows.of(VALID)}
-    for row in rows.of(TRAIN):
-        if rows.digests[row] in seen:
-            rows.parts[row] = UNUSED
-            reading.drop_kept("also in validation", rows.places[row], rows.labels[row])
-
-
-def hold_out(rows: ImageRows, wanted: int) -> int:
-    """Of each class its share becomes validation, chosen by pixels, so that no image is on both sides; how many."""
-    chosen = held_out(zip(rows.labels, rows.digests, strict=True), wanted)
-    for row, digest in enumerate(rows.digests):
-        if digest in chosen:
-            rows.parts[row] = VALID
-    return len(rows.of(VALID))
-
-
-def order_labels(labels: Mapping[str, int]) -> tuple[str, ...]:
-    """The classes that have images: numbers by their size, names by the alphabet."""
-    there = [label for label, n in labels.items() if n > 0]
-    numbers = all(label.isascii() and label.removeprefix("-").isdecimal() for label in there)
-    return tuple(sorted(there, key=lambda label: (int(label) if numbers else 0, label)))
-
-
-def check_labels(found: Counter[str], known: Sequence[str], what: str) -> None:
-    """Refuse classes that the model does not know."""
-    unseen = {label: n for label, n in found.items() if n > 0 and label not in known}
+def check_labels(counts: Counter[str], labels: Sequence[str], part: str) -> None:
+    """Raise a DataError for classes that the model does not know."""
+    unseen = {label: n for label, n in counts.items() if n > 0 and label not in labels}
     if unseen:
         named = ", ".join(f"{label!r} ({n:,} images)" for label, n in sorted(unseen.items())[:NAMED])
+        learned = ", ".join(labels[:NAMED]) + (", …" if len(labels) > NAMED else "")
         raise DataError(
-            f"the {what} images have classes that were not trained: {named}; the model knows {', '.join(known[:NAMED])}"
-            f"{', …' if len(known) > NAMED else ''}. Leave these images out, or train on all classes"
+            f"the {part} images have classes that were not trained: {named}; the model knows {learned}. "
+            "Leave these images out, or train on all classes"
         )
 
 
 @dataclass(frozen=True, eq=False)
 class ImageBatch:
-    """Images as bytes, so that little travels to the device; a row that is not there has no place in `rows`."""
+    """Images as bytes, so that little is copied to the device; padding rows are not in `rows`."""
 
     pixels: Tensor  # (B, H, W, C), uint8
     labels: Tensor  # (B)
@@ -311,11 +294,10 @@ class ImageBatch:
     rows: tuple[int, ...]  # of the store
 
     def to(self, device: torch.device | str) -> Self:
-        """The same on a device."""
         return moved(self, device)
 
     def fixed(self) -> Self:
-        """The same without what the host knows of its values: as good for every batch of its shape."""
+        """Return the batch without values that the host knows, so that it stands for every batch of its shape."""
         return replace(self, rows=())
 
 
@@ -327,7 +309,7 @@ class ImageLoader(EvenBatches[ImageBatch]):
         self.store = images.store
 
     def batch(self, rows: NDArray[np.intp], size: int) -> ImageBatch:
-        """Rows that are not there are black."""
+        """Return rows as a batch; padding rows are black."""
         pixels = np.zeros((size, *self.store.pixels.shape[1:]), np.uint8)
         labels = np.zeros(size, np.int64)
         n = len(rows)

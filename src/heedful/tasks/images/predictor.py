@@ -1,5 +1,4 @@
-"""Which of several classes an image belongs to, and how surely: pixels prepared as the model learned them, or as the
-authors of a published model say (preprocessor_config.json).
+"""The predictor of image classification, and the preprocessing it was trained with (preprocessor_config.json).
 
 Shapes: B batch, H height, W width, C channels.
 """
@@ -35,7 +34,7 @@ from ..predictor import InputKind, OutputKind, Predictor
 from ..text_encoder import BATCH_TOKENS
 
 PREPROCESSOR = "preprocessor_config.json"
-PREFIX = ("class", "distillation")  # what stands before the patches, by its place
+PREFIX = ("class", "distillation")  # the tokens before the patches, in order
 
 PROCESSOR_DEFAULTS: dict[str, Any] = {
     "do_resize": True,
@@ -89,7 +88,7 @@ class ImageSettings(Config):
 
     def check(self) -> None:
         twice = sorted(label for label, times in Counter(self.labels).items() if times > 1)
-        self.require(not twice, f"the labels {', '.join(twice)} stand there twice")
+        self.require(not twice, f"the labels {', '.join(twice)} occur twice")
         self.require(len(self.resize) <= 2, f"resize is (height, width), one number or nothing, not {self.resize}")
         self.require(len(self.crop) in (0, 2), f"crop is (height, width) or nothing, not {self.crop}")
         self.require(
@@ -110,7 +109,7 @@ class ImageSettings(Config):
 
 
 class ImageClassifier(Predictor[Any, dict[str, float]]):
-    """What `heedful.load` gives for an image classifier's bundle."""
+    """The predictor of classification for images."""
 
     task: ClassVar[str] = "images"
     settings_class: ClassVar[type[Config]] = ImageSettings
@@ -128,37 +127,36 @@ class ImageClassifier(Predictor[Any, dict[str, float]]):
         n_channels, *size = self.shape
         if len(settings.mean) != n_channels:
             raise ConfigError(f"the model reads {n_channels} channels, but mean has {len(settings.mean)} numbers")
-        made = settings.crop or settings.resize
-        if made and tuple(made) != tuple(size):
-            raise ConfigError(f"the model reads images of {tuple(size)}, but they are prepared as {made}")
+        output_size = settings.crop or settings.resize
+        if output_size and tuple(output_size) != tuple(size):
+            raise ConfigError(f"the model reads images of {tuple(size)}, but they are prepared as {output_size}")
 
     def predict(self, images: Sequence[Any]) -> list[dict[str, float]]:
-        """For each image the probability of every class by its name, the likeliest first.
+        """Return the probability of every class by name for each image, the most likely first.
 
         An image is a path, the bytes of a file, a Pillow image, or an array or nested lists: see `data.images`.
         """
-        given, rows = self._listed(images), self.batch_size
+        images_list, rows = self._listed(images), self.batch_size
         return [
             answer
-            for first in range(0, len(given), rows)
+            for first in range(0, len(images_list), rows)
             for answer in self.look(
-                [self._numbered(image, index) for index, image in enumerate(given[first : first + rows], first)]
+                [self._numbered(image, index) for index, image in enumerate(images_list[first : first + rows], first)]
             )
         ]
 
     @property
     def batch_size(self) -> int:
-        """How many images are looked at together."""
+        """The number of images that are run together."""
         return max(1, BATCH_TOKENS // self.module.embedding.n_patches)
 
     def prepared(self, image: Any) -> Tensor:
-        """(C, height, width)."""
         n_channels, height, width = self.shape
         return torch.from_numpy(prepare_pixels(pixels_of(image, n_channels), self.settings, height, width))
 
     @torch.inference_mode()
     def look(self, prepared: Sequence[Tensor]) -> list[dict[str, float]]:
-        """What `predict` answers, for one batch of images as `prepared` gives them."""
+        """Return what `predict` does, for one batch of images as `prepared` returns them."""
         if not prepared:
             return []
         scores: Tensor = self.module(torch.stack(list(prepared)).to(self.module.embedding.project.weight))
@@ -169,14 +167,14 @@ class ImageClassifier(Predictor[Any, dict[str, float]]):
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Imported, folder: Path) -> Self:
-        """A published model, its images prepared as its authors say."""
+        """Return a published model with the preprocessing of its authors."""
         config: Any = checkpoint.config
         n_classes = _n_classes(config, checkpoint.module)
         labels = _told_apart(checkpoint.labels) or tuple(map(str, range(n_classes)))
         return cls(config, checkpoint.module, published_settings(folder, config, labels))
 
     def hf_files(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """How images become what the model reads, as transformers' processors say it."""
+        """Return the preprocessing as the config of a transformers image processor."""
         settings, sizes = self.settings, {1: ("shortest_edge",), 2: ("height", "width")}
         processor: dict[str, Any] = {
             "image_processor_type": f"{'DeiT' if settings.crop else 'ViT'}ImageProcessor",
@@ -195,7 +193,7 @@ class ImageClassifier(Predictor[Any, dict[str, float]]):
         return {PREPROCESSOR: processor}
 
     def inspect(self, item: Any, inspection: Inspection, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The image as it was read, its patches, and what each class got."""
+        """Return the look document of an image: its pixels, patches and class probabilities."""
         check_options(options, self)
         classifier, prepared = self.hookable_copy(), self.prepared(item)
         with trace(classifier.module) as seen:
@@ -222,7 +220,7 @@ class ImageClassifier(Predictor[Any, dict[str, float]]):
         }
 
     def _pixels(self, prepared: Tensor) -> Pixels:
-        """(C, H, W) as the model read it → (H, W, C) in the levels of a file; grey where no file could hold it."""
+        """Convert (C, H, W) as the model read it to (H, W, C) bytes; gray if it has neither 1 nor 3 channels."""
         settings = self.settings
         values = np.moveaxis(prepared.numpy(), 0, -1) * np.float64(settings.std) + np.float64(settings.mean)
         pixels: Pixels = np.rint(values / settings.rescale).clip(0, 255).astype(np.uint8)
@@ -240,50 +238,43 @@ def _n_classes(config: FamilyConfig, module: nn.Module) -> int:
 
 
 def _told_apart(labels: Sequence[str]) -> tuple[str, ...]:
-    """A name that several classes have (a crane is a bird and a machine) with the number of each."""
+    """Add its number to a name that several classes have (a crane is a bird and a machine)."""
     times = Counter(labels)
     return tuple(f"{label} ({place})" if times[label] > 1 else label for place, label in enumerate(labels))
 
 
 def prepare_pixels(pixels: Pixels, settings: ImageSettings, height: int, width: int) -> NDArray[np.float32]:
-    """(H, W, C) → (C, height, width), the size that the model reads."""
-    pixels = resized(pixels, *_target(settings.resize, *pixels.shape[:2]), settings.resample)
+    """Resize, crop and normalize (H, W, C) → (C, height, width), the size that the model reads."""
+    pixels = resized(pixels, *_resized_shape(settings.resize, *pixels.shape[:2]), settings.resample)
+    size = f"{pixels.shape[0]} x {pixels.shape[1]}"
     if settings.crop:
-        pixels = _middle(pixels, *settings.crop)
+        crop_height, crop_width = settings.crop
+        top, left = (pixels.shape[0] - crop_height) // 2, (pixels.shape[1] - crop_width) // 2
+        if top < 0 or left < 0:
+            raise DataError(f"it has {size} pixels, too few to crop {crop_height} x {crop_width} out of its middle")
+        pixels = pixels[top : top + crop_height, left : left + crop_width]
     if pixels.shape[:2] != (height, width):
-        raise DataError(f"it has {_size(pixels)} pixels, and this model, which resizes none, reads {height} x {width}")
+        raise DataError(f"it has {size} pixels, and this model, which resizes none, reads {height} x {width}")
     values = (pixels * np.float64(settings.rescale)).astype(np.float32)
     mean, std = (np.asarray(numbers, dtype=np.float32) for numbers in (settings.mean, settings.std))
     return np.moveaxis((values - mean) / std, -1, 0)
 
 
-def _target(resize: tuple[int, ...], height: int, width: int) -> tuple[int, int]:
+def _resized_shape(resize: tuple[int, ...], height: int, width: int) -> tuple[int, int]:
     if not resize:
         return height, width
     if len(resize) == 2:
         return resize[0], resize[1]
-    short, (shorter, longer) = resize[0], sorted((height, width))
-    long = int(short * longer / shorter)
+    short = resize[0]
+    long = int(short * max(height, width) / min(height, width))
     return (short, long) if height < width else (long, short)
 
 
-def _middle(pixels: Pixels, height: int, width: int) -> Pixels:
-    top, left = (pixels.shape[0] - height) // 2, (pixels.shape[1] - width) // 2
-    if top < 0 or left < 0:
-        raise DataError(f"it has {_size(pixels)} pixels, and {height} x {width} are to be cut out of its middle")
-    return pixels[top : top + height, left : left + width]
-
-
-def _size(pixels: Pixels) -> str:
-    return f"{pixels.shape[0]} x {pixels.shape[1]}"
-
-
 def published_settings(folder: Path, config: ImageConfig, labels: tuple[str, ...]) -> ImageSettings:
-    """How the authors of a published model prepared its images; where its folder says nothing, as ViT does, with a
-    warning.
+    """Return how the authors of a published model prepared its images, or ViT's defaults with a warning.
 
-    A setting that changes pixels is read, or refused by its name where it is not supported; one that is left out, or
-    null, means what the authors' own class takes it for.
+    A setting that changes pixels is applied, or refused by name if it is not supported; one that is missing or null has
+    the default of the authors' own class.
     """
     path = folder / PREPROCESSOR
     if path.is_file():
@@ -302,42 +293,41 @@ def published_settings(folder: Path, config: ImageConfig, labels: tuple[str, ...
     return _settings_from({"size": size, "image_processor_type": "ViTImageProcessor"}, config, labels)
 
 
-def _settings_from(given: Mapping[str, Any], config: ImageConfig, labels: tuple[str, ...]) -> ImageSettings:
-    usual = PROCESSORS[_processor(given, config)]
-    for key, value in given.items():
-        if key not in usual.keys() | HARMLESS and value not in (None, SUPPORTED.get(key, False)):
+def _settings_from(values: Mapping[str, Any], config: ImageConfig, labels: tuple[str, ...]) -> ImageSettings:
+    name = values.get("image_processor_type") or values.get("feature_extractor_type")
+    kind = config.family  # whose defaults apply, unless the folder names a class
+    if name is not None:
+        kind = re.sub(r"(ImageProcessor|FeatureExtractor)(Fast|Pil)?$", "", str(name)).lower()
+    if kind not in PROCESSORS:
+        raise ConfigError(unknown("or unsupported processor", name, ("ViTImageProcessor", "DeiTImageProcessor")))
+    defaults = PROCESSORS[kind]
+    for key, value in values.items():
+        if key not in defaults.keys() | HARMLESS and value not in (None, SUPPORTED.get(key, False)):
             raise ConfigError(f"{key}={value!r} is not supported; leave it out if it changes no pixel")
-    said = usual | {key: value for key, value in given.items() if value is not None}
-    flags = {key: value for key, value in said.items() if key.startswith("do_") and key in usual}
-    for key, value in flags.items():
-        if not isinstance(value, bool):
-            raise ConfigError(f"{key} must be true or false, not {value!r}")
-    if flags["do_convert_rgb"] and config.n_channels != 3:
+    settings = defaults | {key: value for key, value in values.items() if value is not None}
+    for key in defaults:
+        if key.startswith("do_") and not isinstance(settings[key], bool):
+            raise ConfigError(f"{key} must be true or false, not {settings[key]!r}")
+    if settings["do_convert_rgb"] and config.n_channels != 3:
         raise ConfigError(f"do_convert_rgb makes 3 channels, but the model reads {config.n_channels}")
+    resample = settings["resample"]
+    if not isinstance(resample, int) or not 0 <= resample < len(RESAMPLING):
+        raise ConfigError(f"resample is a number from 0 to {len(RESAMPLING) - 1}, not {resample!r:.100}")
+    mean, std = (settings["image_mean"], settings["image_std"]) if settings["do_normalize"] else (0.0, 1.0)
+    channels = [value if isinstance(value, list | tuple) else (value,) * config.n_channels for value in (mean, std)]
     return ImageSettings(
         labels=labels,
-        resize=_side_lengths("size", said["size"]) if flags["do_resize"] else (),
-        crop=_side_lengths("crop_size", said.get("crop_size")) if flags["do_center_crop"] else (),
-        resample=_resample(said["resample"]),
-        rescale=said["rescale_factor"] if flags["do_rescale"] else 1.0,
-        mean=_each(said["image_mean"] if flags["do_normalize"] else 0.0, config.n_channels),
-        std=_each(said["image_std"] if flags["do_normalize"] else 1.0, config.n_channels),
+        resize=_side_lengths("size", settings["size"]) if settings["do_resize"] else (),
+        crop=_side_lengths("crop_size", settings.get("crop_size")) if settings["do_center_crop"] else (),
+        resample=cast("Any", RESAMPLING[resample]),
+        rescale=settings["rescale_factor"] if settings["do_rescale"] else 1.0,
+        mean=tuple(channels[0]),
+        std=tuple(channels[1]),
     )
 
 
-def _processor(given: Mapping[str, Any], config: ImageConfig) -> str:
-    """Whose defaults hold: those of the class that is named, or of the model."""
-    name = given.get("image_processor_type") or given.get("feature_extractor_type")
-    if name is None:
-        return config.family
-    kind = re.sub(r"(ImageProcessor|FeatureExtractor)(Fast|Pil)?$", "", str(name)).lower()
-    if kind not in PROCESSORS:
-        raise ConfigError(unknown("or unsupported processor", name, ("ViTImageProcessor", "DeiTImageProcessor")))
-    return kind
-
-
 def _side_lengths(key: str, value: Any) -> tuple[int, ...]:
-    """One number is the side of a square."""
+    """Return (height, width) or the shorter side; one number is the side of a square."""
     if isinstance(value, int):
         return value, value
     if isinstance(value, list | tuple) and len(value) == 2:
@@ -352,22 +342,11 @@ def _side_lengths(key: str, value: Any) -> tuple[int, ...]:
     raise ConfigError(f'{key} must be a number, {{"height": …, "width": …}}{edge}, not {value!r:.100}')
 
 
-def _resample(number: Any) -> Any:
-    if not isinstance(number, int) or not 0 <= number < len(RESAMPLING):
-        raise ConfigError(f"resample is a number from 0 to {len(RESAMPLING) - 1}, not {number!r:.100}")
-    return RESAMPLING[number]
-
-
-def _each(value: Any, n_channels: int) -> tuple[float, ...]:
-    """One number holds for every channel."""
-    return cast("tuple[float, ...]", value if isinstance(value, list | tuple) else (value,) * n_channels)
-
-
 @torch.inference_mode()
 def see_image(classifier: ImageClassifier, image: Any, *, label: str = "", place: str = "") -> SeenImage:
-    """What the class token gives to each patch in the last layer, and what came of it; `label` is the true class.
+    """Return what the class token attends to in the last layer, patch by patch; `label` is the true class.
 
-    What it gives to itself, and to DeiT's other token, is left out, so a head's patches sum to less than 1.
+    Its weights for itself and for DeiT's other token are left out, so a head's patches sum to less than 1.
     """
     module = classifier.module
     n_channels, height, width = classifier.shape
@@ -377,12 +356,12 @@ def see_image(classifier: ImageClassifier, image: Any, *, label: str = "", place
     weights = recording.encoder[last][0, :, 0].float().cpu()  # (heads, prefix + patches): the row of the class token
     size = module.embedding.patch_size
     over = weights[:, -module.embedding.n_patches :].unflatten(1, (height // size, width // size))
-    shown = resized(pixels_of(image, n_channels), height, width, classifier.settings.resample)
-    return SeenImage(Path(place).name, png(shown), list(answer.items()), label, over.tolist())
+    pixels = resized(pixels_of(image, n_channels), height, width, classifier.settings.resample)
+    return SeenImage(Path(place).name, png(pixels), list(answer.items()), label, over.tolist())
 
 
 def png(pixels: Pixels) -> bytes:
-    """Grey or colour (H, W, C) as the bytes of a file; Pillow is not needed for it."""
+    """Encode gray or color pixels (H, W, C) as a PNG file, without Pillow."""
     height, width, n_channels = pixels.shape
     rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1)  # 0: no filter
     header = struct.pack(">IIBBBBB", width, height, 8, {1: 0, 3: 2}[n_channels], 0, 0, 0)

@@ -1,4 +1,4 @@
-"""Images: sets of them with their classes, a ViT, cross-entropy, accuracy and F1.
+"""Image classification: sets of labeled images, a ViT, cross-entropy, accuracy and F1.
 
 Shapes: B batch, H height, W width, C channels; N images, K classes.
 """
@@ -8,7 +8,6 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
@@ -27,7 +26,7 @@ from ...errors import DataError
 from ...lens.report import Confusion, SeenImage
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
-from ..class_scores import ClassScores, accuracy, class_scores, confusion_matrix, macro_f1
+from ..class_scores import accuracy, class_scores, confusion_matrix, macro_f1
 from ..predictor import in_chunks, located
 from ..run import DataReport, Files, Task
 from ..run.task import DATA, VALIDATION, settings_json
@@ -54,7 +53,7 @@ SAMPLES = 100  # that metrics.json lists: the surest mistakes, at most half of t
 
 
 class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
-    """Which class an image is of: cross-entropy over the classes with label smoothing."""
+    """Image classification, trained with cross-entropy and label smoothing."""
 
     name: ClassVar[str] = ImageClassifier.task
     predictor_class: ClassVar[type[Any]] = ImageClassifier
@@ -64,7 +63,7 @@ class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
     frozen_settings: ClassVar[tuple[str, ...]] = (SHAPE,)
 
     def input_files(self, config: ImagesConfig, files: Files) -> dict[str, Path]:
-        """Labels beside images, and every image that is a file, among them."""
+        """Return every file of labels, and every image that is a file."""
         train, valid = sources_of(files)
         return {
             f"{path}{use}": path
@@ -74,7 +73,7 @@ class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
         }
 
     def data_settings(self, config: ImagesConfig, files: Files) -> dict[str, str]:
-        """Size and channels, which the model has too; columns, and how much is set apart."""
+        """Return size and channels, which the model depends on too; columns, and how many images are held out."""
         data = config.data
         return {
             SHAPE: json.dumps([data.image_size, data.n_channels, config.largest_size]),
@@ -85,24 +84,20 @@ class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
     def prepare(
         self, config: ImagesConfig, files: Files, folder: Path, *, keep: bool = False
     ) -> tuple[ImageData, DataReport[ImageReport]]:
-        """Decoded and brought to one size, once."""
         return prepare_images(config, files, folder, read_settings(folder) if keep else None)
 
     def open(self, config: ImagesConfig, folder: Path) -> ImageData:
-        """The store."""
         return open_images(folder)
 
     def model_config(self) -> FamilyConfig:
-        """For the images' size, and as many classes as there are."""
         size, _, n_channels = self.data.train.store.pixels.shape[1:]
         return self.config.model_for(size, n_channels, len(self.data.metadata.labels))
 
     def build(self) -> nn.Module:
-        """With fresh weights."""
         return initialize_weights(super().build())
 
     def setup(self) -> None:
-        """The score to monitor is the share of images taken for what they are."""
+        """Create the batches and monitor the accuracy over all validation images."""
         self.monitor = Monitor("accuracy", higher_is_better=True)
         patches: Any = self.module.embedding
         n_rows = self.config.training.batch_tokens // patches.n_patches
@@ -111,18 +106,17 @@ class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
         self.normalize = Normalize(self.data.metadata)
 
     def predictor(self, module: nn.Module) -> ImageClassifier:
-        """A module together with the names of its classes."""
         return ImageClassifier(self.model_config(), module, self.data.metadata)
 
     def loss(self, module: nn.Module, batch: ImageBatch) -> Loss:
-        """Sums over a batch's images, changed a little while the module trains."""
+        """Return the loss of a batch; images are augmented while the module trains."""
         images = self.normalize(batch.pixels)
         if module.training:
             images = augment(images, self.config.augment)
         return cross_entropy(module(images), batch.labels, batch.keep, smoothing=self.config.training.label_smoothing)
 
     def validate(self, module: nn.Module) -> dict[str, float]:
-        """Loss without smoothing, accuracy and macro F1 over all images that were set apart."""
+        """Return the loss without smoothing, accuracy and macro F1 over all validation images."""
         device = next(module.parameters()).device
         plain = count = torch.zeros((), device=device)
         taken: list[Tensor] = []
@@ -139,14 +133,14 @@ class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
         return {"loss": float(plain / count), "accuracy": accuracy(confusion), "macro_f1": macro_f1(confusion)}
 
     def final_evaluation(self, predictor: ImageClassifier) -> dict[str, Any]:
-        """As a user would ask it, over all images that were set apart."""
+        """Score all validation images, prepared as a user's would be."""
         store, labels = self.data.valid.store, predictor.settings.labels
         rows = self.data.valid.rows.tolist()
         images = (LabeledImage(store.pixels[row], labels[store.labels[row]], store.place(row)) for row in rows)
-        return evaluate_images(predictor, images).to_dict()
+        return evaluate_images(predictor, images)
 
     def identity(self) -> dict[str, str]:
-        """The images, their classes and preparation, how they are changed, and the model."""
+        """Return what must not change: images, classes, preprocessing, augmentation, model."""
         settings = str(sorted(self.data.metadata.to_dict().items()))
         return {
             "images": self.data.train.fingerprint[:16],
@@ -156,27 +150,24 @@ class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
         }
 
     def title(self, predictor: ImageClassifier) -> str:
-        """How many classes it tells apart."""
         return f"images of {len(predictor.settings.labels)} classes"
 
     def card_notes(self, predictor: ImageClassifier, metrics: Mapping[str, Any]) -> list[str]:
-        """Its classes, and what it does with an image of another size."""
         labels = predictor.settings.labels
         n_channels, height, width = predictor.shape
-        colours = "grey" if n_channels == 1 else "in colour"
+        colors = "gray" if n_channels == 1 else "color"
         more = f" and {len(labels) - NAMED:,} more" if len(labels) > NAMED else ""
         return [
             f"It tells apart: {', '.join(labels[:NAMED])}{more}.",
-            f"It reads {height} x {width} pixels, {colours}; other images are resized, and stretched to a square.",
+            f"It reads {height} x {width} pixels, {colors}; other images are resized, and stretched to a square.",
             f"Its probabilities are off by {metrics['validation']['calibration']:.1f} points on average.",
         ]
 
     def evaluate(self, predictor: ImageClassifier, files: Files) -> dict[str, Any]:
-        """Of a set that has a part to test on, that part."""
-        return evaluate_files(predictor, files.train, files.columns).to_dict()["validation"]
+        return evaluate_files(predictor, files.train, files.columns)["validation"]
 
     def report_sections(self, predictor: ImageClassifier, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        """Which classes are taken for which, and where it looks; a copy of the bundle alone has no images to show."""
+        """Return the confusion matrix and, if the run's images are there, what the model attends to in some."""
         validation = metrics["validation"]
         there = (folder / DATA / IMAGES).is_dir()
         return {
@@ -186,7 +177,7 @@ class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
 
 
 class Normalize:
-    """Bytes (B, H, W, C) to the range that the model reads, (B, C, H, W), on the device where they are."""
+    """Turns bytes (B, H, W, C) into the value range that the model reads, (B, C, H, W), on their device."""
 
     def __init__(self, settings: ImageSettings) -> None:
         mean, std = np.array(settings.mean), np.array(settings.std)
@@ -201,13 +192,13 @@ class Normalize:
 
 
 def augment(images: Tensor, config: AugmentConfig) -> Tensor:
-    """Images (B, C, H, W), each moved, turned and mirrored by its own chance, drawn from torch, on the device."""
+    """Shift, rotate and flip each image (B, C, H, W) at random, on its device."""
     n, _, height, width = images.shape
     if not (config.shift or config.rotate or config.flip):
         return images
 
     def drawn(most: float) -> Tensor:
-        """Evenly from −most to most, one for each image."""
+        """Draw from −most to most, uniformly, one number for each image."""
         return (torch.rand(n, device=images.device) * 2 - 1) * most
 
     pixels = round(config.shift * max(height, width)) or (1 if config.shift else 0)
@@ -218,9 +209,9 @@ def augment(images: Tensor, config: AugmentConfig) -> Tensor:
 
 
 def affine(images: Tensor, right: Tensor, down: Tensor, angle: Tensor, mirror: Tensor) -> Tensor:
-    """Each image mirrored (−1), turned about its middle and moved by so many pixels; the edge is drawn out.
+    """Mirror each image (−1), turn it about its center and move it by some pixels; the edge pixels are repeated.
 
-    What an image shows at a place is looked up where that place was before.
+    For each output pixel, its position is traced back to the input.
     """
     _, _, height, width = images.shape
     y, x = (torch.arange(size, device=images.device, dtype=torch.float32) - (size - 1) / 2 for size in (height, width))
@@ -233,11 +224,11 @@ def affine(images: Tensor, right: Tensor, down: Tensor, angle: Tensor, mirror: T
 
 @torch.no_grad()
 def initialize_weights(module: nn.Module) -> nn.Module:
-    """What passes through a matrix keeps its size; positions and the class token are as large as a patch's vector.
+    """Initialize so that matrices keep the scale of activations, and positions match the scale of patch vectors.
 
-    The deviation of 0.02 that the published models start with is for wide ones and millions of images: a small model
-    that starts so cannot tell for many steps where a patch stands. On MNIST, 200 steps of 64 images brought such a one
-    of width 64 to 36 %, and one that starts as here to 88 %.
+    The deviation of 0.02 that the published models start with is for wide models and millions of images: a small model
+    that starts so cannot tell for many steps where a patch is. On MNIST, 200 steps of 64 images brought a model of
+    width 64 to 36 %, and to 88 % with this initialization.
     """
     for part in module.modules():
         if isinstance(part, nn.Linear):
@@ -249,89 +240,72 @@ def initialize_weights(module: nn.Module) -> nn.Module:
     return module
 
 
-@dataclass(frozen=True)
-class ImageGuess:
-    """One image, the class it is of, and the class it was taken for, with the probabilities of both."""
+def evaluate_images(classifier: ImageClassifier, images: Iterable[LabeledImage]) -> dict[str, Any]:
+    """Classify every image as a user would, and return what metrics.json holds: "validation" and "samples".
 
-    place: str
-    label: str
-    prediction: str
-    probability: float
-    of_label: float
-
-    @property
-    def right(self) -> bool:
-        return self.label == self.prediction
-
-
-@dataclass(frozen=True, eq=False)
-class ImageEvaluation:
-    """The scores of a set of images, and every guess in the set's order."""
-
-    scores: ClassScores
-    guesses: list[ImageGuess]
-
-    @property
-    def mistakes(self) -> list[ImageGuess]:
-        """The surest first."""
-        return sorted((guess for guess in self.guesses if not guess.right), key=lambda guess: -guess.probability)
-
-    def to_dict(self) -> dict[str, Any]:
-        """For metrics.json."""
-        wrong = self.mistakes[: SAMPLES // 2]
-        listed = [*wrong, *_by_turns(guess for guess in self.guesses if guess.right)[: SAMPLES - len(wrong)]]
-        return {"validation": self.scores.to_dict(), "samples": [asdict(guess) for guess in listed]}
-
-
-def evaluate_images(classifier: ImageClassifier, images: Iterable[LabeledImage]) -> ImageEvaluation:
-    """Ask about every image, as a user would. One that cannot be read is refused: the score would be of another set."""
+    An image that cannot be read is an error: without it, the score would be of another set.
+    """
     labels = classifier.settings.labels
-    ids = {label: number for number, label in enumerate(labels)}
     true: list[int] = []
-    shares: list[list[float]] = []
-    guesses: list[ImageGuess] = []
-    for several in in_chunks(images, CHUNK):
-        check_labels(Counter(one.label for one in several), labels, "given")
-        with located([one.place for one in several]):
-            answers = classifier.predict([one.image for one in several])
-        for one, answer in zip(several, answers, strict=True):
+    probabilities: list[list[float]] = []
+    guesses: list[dict[str, Any]] = []
+    for chunk in in_chunks(images, CHUNK):
+        check_labels(Counter(image.label for image in chunk), labels, "given")
+        with located([image.place for image in chunk]):
+            answers = classifier.predict([image.image for image in chunk])
+        for image, answer in zip(chunk, answers, strict=True):
             best = next(iter(answer))
-            true.append(ids[one.label])
-            shares.append([answer[label] for label in labels])
-            guesses.append(ImageGuess(one.place, one.label, best, answer[best], answer[one.label]))
+            true.append(labels.index(image.label))
+            probabilities.append([answer[label] for label in labels])
+            guesses.append(
+                {
+                    "place": image.place,
+                    "label": image.label,
+                    "prediction": best,
+                    "probability": answer[best],
+                    "of_label": answer[image.label],
+                }
+            )
     if not guesses:
         raise DataError("there is no image to evaluate on")
-    return ImageEvaluation(class_scores(true, np.array(shares), labels), guesses)
+    scores = class_scores(true, np.array(probabilities), labels)
+    return {"validation": scores.to_dict(), "samples": _samples(guesses)}
 
 
 def evaluate_files(
     classifier: ImageClassifier, paths: Sequence[str], columns: Sequence[str] | None = None
-) -> ImageEvaluation:
-    """On a set in files; of one that has a part to test on (t10k, x_test), that part."""
+) -> dict[str, Any]:
+    """Evaluate on a set in files; if it has a test part (t10k, x_test), on that part."""
     sources = image_sources(paths, part="test", columns=columns)
     return evaluate_images(classifier, chain.from_iterable(source.images() for source in sources))
 
 
-def _by_turns(guesses: Iterable[ImageGuess]) -> list[ImageGuess]:
-    """The first of each class, then the second of each, and so on."""
-    seen: Counter[str] = Counter()
-    turns: list[tuple[int, ImageGuess]] = []
+def _samples(guesses: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the most confident mistakes, at most half of `SAMPLES`, then correct guesses, the classes taking turns."""
+    wrong = sorted(
+        (guess for guess in guesses if guess["label"] != guess["prediction"]), key=lambda guess: -guess["probability"]
+    )[: SAMPLES // 2]
+    turns: Counter[str] = Counter()
+    right: list[tuple[int, dict[str, Any]]] = []
     for guess in guesses:
-        turns.append((seen[guess.label], guess))
-        seen[guess.label] += 1
-    return [guess for _, guess in sorted(turns, key=lambda turn: turn[0])]
+        if guess["label"] == guess["prediction"]:
+            right.append((turns[guess["label"]], guess))
+            turns[guess["label"]] += 1
+    right.sort(key=lambda item: item[0])
+    return [*wrong, *(guess for _, guess in right[: SAMPLES - len(wrong)])]
 
 
 def see_samples(
     classifier: ImageClassifier, data: Path, samples: Sequence[Mapping[str, Any]], n: int = 8
 ) -> list[SeenImage]:
-    """Of the `samples` that metrics.json lists, from the images in a run's `data`: half of them mistakes, if there are
-    so many, the others right."""
+    """Return attention pictures of some `samples` of metrics.json, half of them mistakes if there are enough."""
     store = ImageStore(data / IMAGES)
     at = {store.place(row): row for row in store.rows(VALID).tolist()}
-    wrong, right = ([one for one in samples if (one["label"] == one["prediction"]) is truth] for truth in (False, True))
+    wrong, right = (
+        [sample for sample in samples if (sample["label"] == sample["prediction"]) is truth] for truth in (False, True)
+    )
     few = wrong[: max(n // 2, n - len(right))]
     return [
-        see_image(classifier, store.pixels[at[one["place"]]], label=one["label"], place=one["place"])
-        for one in [*few, *right[: n - len(few)]]
+        see_image(classifier, store.pixels[at[sample["place"]]], label=sample["label"], place=sample["place"])
+        for sample in [*few, *right[: n - len(few)]]
     ]

@@ -1,4 +1,4 @@
-"""Masked words: gaps in a text, filled."""
+"""Masked language modeling: filling the gaps in a text."""
 
 from .predictor import MaskedLanguageModel, MaskedLanguageModelSettings
 

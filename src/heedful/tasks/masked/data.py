@@ -1,13 +1,13 @@
-"""Plain text with gaps: which texts there are, which of their tokens are to be guessed, and what stands instead.
+"""The data of masked language modeling: reading plain text, and masking tokens at random.
 
 Shapes: B rows, T tokens, P tokens to be guessed (and padding up to a round number), V vocabulary.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -16,15 +16,12 @@ from torch import Tensor
 
 from ...config import Config
 from ...data.corpus import Corpus, text_files
-from ...data.labeled_texts import text_digest
 from ...data.loader import WHOLE, Shard
 from ...data.published_tokenizer import PublishedTokenizer
 from ...data.report import FileReport, TextReport
+from ...data.store import TokenStore
 from ...data.text_batch import TextBatch, TextLoader
-from ...errors import DataError
-from ..run import DataReport, Files, TooLittleDataError
-from ..run.task import Split, split_examples
-from .predictor import MASKS, mask_of
+from .predictor import MASKS, mask_token
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "<pad>", "<unk>", "<s>", "</s>", *MASKS)
 STEP = 64  # P is a multiple of this, so that there are few shapes
@@ -46,70 +43,50 @@ class PlainText(NamedTuple):
         return f"{self.file}:{self.line}"
 
 
-def texts_of(files: Iterable[Path], unit: str) -> Iterator[PlainText]:
-    """The lines of files, empty ones too, or their paragraphs."""
-    begun: list[PlainText] = []  # of a paragraph
+def read_texts(paths: Sequence[str], unit: str, report: TextReport | None = None) -> Iterator[PlainText]:
+    """Read the texts of files and folders, empty ones left out; count them in a report, if there is one.
+
+    Args:
+        paths: Files and folders of running text.
+        unit: "line" or "paragraph": all lines up to an empty one.
+        report: Is told which files are read, and what is kept and dropped.
+    """
+    for path in text_files(paths):
+        file = FileReport(str(path), "text")
+        if report is not None:
+            report.files.append(file)
+        for text in split_file(path, unit):
+            file.count += 1
+            if not text.text.strip():
+                if report is not None:
+                    report.drop("empty", text.place)
+                continue
+            if report is not None:
+                report.keep(text.text)
+            yield text
+
+
+def split_file(path: Path, unit: str) -> Iterator[PlainText]:
+    """Yield the lines of a file, empty ones too, or its paragraphs."""
+    lines: list[PlainText] = []  # of the current paragraph
 
     def paragraph() -> Iterator[PlainText]:
-        if begun:
-            yield begun[0]._replace(text="\n".join(line.text for line in begun))
-            begun.clear()
+        if lines:
+            yield lines[0]._replace(text="\n".join(line.text for line in lines))
+            lines.clear()
 
-    for passage in Corpus(tuple(files)):
+    for passage in Corpus((path,)):
         if passage.begins:
             yield from paragraph()
-        for number, words in enumerate(passage.text.removesuffix("\n").split("\n"), passage.line):
-            line = PlainText(words, passage.file, number)
+        for number, text in enumerate(passage.text.removesuffix("\n").split("\n"), passage.line):
+            line = PlainText(text, passage.file, number)
             if unit == "line":
                 yield line
-            elif words.strip():
-                begun.append(line)
+            elif text.strip():
+                lines.append(line)
             else:
                 yield from paragraph()
     yield from paragraph()
-
-
-def split_texts(files: Files, unit: str, holdout: int) -> tuple[Split[PlainText], DataReport[TextReport]]:
-    """Read everything once: what there is, and which texts are set apart."""
-
-    def read(paths: Sequence[str], reading: TextReport | None) -> Iterator[PlainText]:
-        found = text_files(paths)
-        return _used(found, unit) if reading is None else _counted(found, unit, reading)
-
-    def drop(reading: TextReport, reason: str, example: PlainText) -> None:
-        reading.drop_kept(reason, example.place, example.text)
-
-    split, report = split_examples(
-        files, read, TextReport, digest=lambda example: text_digest(example.text), drop=drop, wanted=holdout
-    )
-    if report.valid is None:
-        report.held_out = sum(1 for _ in split.valid())
-    n_valid = report.held_out if report.valid is None else report.valid.kept
-    if not n_valid or report.train.kept == report.held_out:
-        raise TooLittleDataError(
-            f"{report.train.kept} usable texts are too few to train on some and validate on others; "
-            "give more text, or validation text of your own (--valid)",
-            report,
-        )
-    return split, report
-
-
-def _used(files: Iterable[Path], unit: str) -> Iterator[PlainText]:
-    return (one for one in texts_of(files, unit) if one.text.strip())
-
-
-def _counted(files: Iterable[Path], unit: str, reading: TextReport) -> Iterator[PlainText]:
-    """The texts that are used; the reading is told of them and of the others."""
-    for path in files:
-        found = FileReport(str(path), "text")
-        reading.files.append(found)
-        for one in texts_of([path], unit):
-            found.count += 1
-            if one.text.strip():
-                reading.keep(one.text)
-                yield one
-            else:
-                reading.drop("empty", one.place)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,125 +110,89 @@ class MaskingConfig(Config):
 
 @dataclass(frozen=True, eq=False)
 class MaskedBatch(TextBatch):
-    """Texts with gaps; `places` says where in all B · T tokens those to be guessed stand."""
+    """Masked texts; `places` are the indices of the masked tokens among all B · T."""
 
     places: Tensor  # (P,)
     targets: Tensor  # (P,) what stood there
-    counted: Tensor  # (P,) False for padding
+    is_real: Tensor  # (P,) False for padding
 
 
 class Masking:
-    """Real words only: what a tokeniser puts around a text is neither guessed nor put in."""
+    """Masks words at random; special tokens are neither masked nor used as replacements."""
 
     def __init__(self, config: MaskingConfig, tokenizer: PublishedTokenizer) -> None:
         self.config = config
-        self.gap = gap_of(tokenizer)
+        self.mask_id = tokenizer.id_of(mask_token(tokenizer)) or 0
         named = [name for key in tokenizer.roles if key.endswith("_token") and (name := tokenizer.role(key))]
         special = {tokenizer.id_of(name) for name in (*SPECIAL, *named)} | set(tokenizer.encode(""))
         self.is_word = np.array([index not in special for index in range(tokenizer.largest + 1)])
-        self.words = np.flatnonzero(self.is_word)
+        self.word_ids = np.flatnonzero(self.is_word)
 
-    def batch(self, texts: TextBatch, draws: Draws, share: Shard = WHOLE) -> MaskedBatch:
-        """A share of the rows, with gaps by these draws for all; of every text that has words one is guessed at least,
-        however short it is."""
+    def batch(self, texts: TextBatch, draws: Draws, shard: Shard = WHOLE) -> MaskedBatch:
+        """Return a shard of the rows, masked by draws for all rows; at least one word of every text is masked."""
         ids = texts.ids.numpy()
-        may = self.is_word[ids] & texts.keep.numpy()
-        lot = np.where(may, draws[..., 0], np.inf)
-        chosen = may & ((lot < self.config.share) | (lot == lot.min(axis=1, keepdims=True)))
+        maskable = self.is_word[ids] & texts.keep.numpy()
+        order = np.where(maskable, draws[..., 0], np.inf)
+        masked = maskable & ((order < self.config.share) | (order == order.min(axis=1, keepdims=True)))
         kind, gaps, others = draws[..., 1], self.config.gaps, self.config.gaps + self.config.others
-        drawn = self.words[(draws[..., 2] * len(self.words)).astype(np.int64)]
-        changed = np.where(chosen & (kind < gaps), self.gap, ids)
-        changed = np.where(chosen & (kind >= gaps) & (kind < others), drawn, changed)
-        counts = chosen.sum(axis=1)
-        most = max(int(counts[index :: share.of].sum()) for index in range(share.of))  # one shape for all processes
-        n_places = self.n_places(share.size(ids.shape[0]), ids.shape[1], most)
-        return _with_gaps(_part(texts, share), _rows(changed, share), _rows(chosen, share), n_places)
+        random_words = self.word_ids[(draws[..., 2] * len(self.word_ids)).astype(np.int64)]
+        changed = np.where(masked & (kind < gaps), self.mask_id, ids)
+        changed = np.where(masked & (kind >= gaps) & (kind < others), random_words, changed)
+        counts = masked.sum(axis=1)
+        most = max(int(counts[index :: shard.of].sum()) for index in range(shard.of))  # one shape for all processes
+        n_places = self.n_places(shard.size(ids.shape[0]), ids.shape[1], most)
+        masked_places = np.flatnonzero(_rows(masked, shard))
+        places = np.pad(masked_places, (0, n_places - len(masked_places)))
+        is_real = np.arange(n_places) < len(masked_places)
+        arrays = {name: _rows(getattr(texts, name).numpy(), shard) for name in ("segments", "keep", "labels", "real")}
+        arrays |= {"ids": _rows(changed, shard), "places": places, "is_real": is_real}
+        arrays["targets"] = np.where(is_real, _rows(ids, shard).flat[places], 0)
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        lengths = tuple(arrays["keep"].sum(axis=1).tolist())
+        return MaskedBatch(**tensors, lengths=lengths, rows=shard.rows(texts.rows))
 
     def n_places(self, n_rows: int, width: int, needed: int) -> int:
-        """P for batches of a shape: the same for nearly all, with room for four standard deviations more than are to be
-        expected where no text is padded; twice as many, or four times, where more are needed."""
+        """Return P for a batch shape, almost always the same, so that few shapes occur.
+
+        It has room for four standard deviations above the expected number without padding; twice that, or four times,
+        if a batch needs more.
+        """
         share, n = self.config.share, n_rows * width
         expected = n_rows * (share * width + (1 - share) ** width)  # a text in which none was drawn has one
-        usual = _rounded(expected + 4 * math.sqrt(n * share * (1 - share)))
-        while usual < needed:
-            usual *= 2
-        return min(usual, _rounded(n))
+        n_places = _rounded(expected + 4 * math.sqrt(n * share * (1 - share)))
+        while n_places < needed:
+            n_places *= 2
+        return min(n_places, _rounded(n))
 
 
 def _rounded(n: float) -> int:
     return math.ceil(n / STEP) * STEP
 
 
-def _part(texts: TextBatch, share: Shard) -> TextBatch:
-    """A process's rows. It is taken of what is made already: what is drawn for a row hangs on the whole batch."""
-    tensors = {name: getattr(texts, name) for name in ("ids", "segments", "keep", "labels", "real")}
-    parts = {name: torch.from_numpy(_rows(tensor.numpy(), share)) for name, tensor in tensors.items()}
-    lengths = tuple(parts["keep"].sum(dim=1).tolist())
-    return TextBatch(**parts, lengths=lengths, rows=share.rows(texts.rows))
-
-
 def _rows(array: NDArray[A], share: Shard) -> NDArray[A]:
-    """A process's rows, and where it has fewer than another, one more of zeros."""
+    """Return a process's rows, with a row of zeros if it has fewer than another process."""
     part = share.rows(array)
     rows = np.zeros((share.size(len(array)), *array.shape[1:]), array.dtype)
     rows[: len(part)] = part
     return rows
 
 
-def _with_gaps(texts: TextBatch, changed: Ids, chosen: NDArray[np.bool_], n_places: int) -> MaskedBatch:
-    ids, found = texts.ids.numpy(), np.flatnonzero(chosen)
-    places = np.zeros(n_places, dtype=np.int64)
-    places[: len(found)] = found
-    counted = np.arange(n_places) < len(found)
-    targets = np.where(counted, ids.flat[places], 0)
-    whole: dict[str, Any] = {field.name: getattr(texts, field.name) for field in fields(texts)}
-    whole["ids"] = torch.from_numpy(changed)
-    return MaskedBatch(
-        **whole,
-        places=torch.from_numpy(places),
-        targets=torch.from_numpy(targets),
-        counted=torch.from_numpy(counted),
-    )
+class MaskedLoader(TextLoader):
+    """Batches with new masks in every epoch, determined by (seed, epoch, step) alone."""
 
-
-def gap_of(tokenizer: PublishedTokenizer) -> int:
-    """The id of the token that stands for a gap."""
-    index = tokenizer.id_of(gap_name(tokenizer))
-    assert index is not None
-    return index
-
-
-def gap_name(tokenizer: PublishedTokenizer) -> str:
-    """The name of the token that stands for a gap; DataError where there is none."""
-    if (name := mask_of(tokenizer)) is None:
-        raise DataError(f"no token of the tokeniser stands for a gap ({', '.join(MASKS)}); words cannot be masked")
-    return name
-
-
-class MaskedLoader:
-    """Texts with new gaps in every epoch, which (seed, epoch, step) alone decide."""
-
-    def __init__(self, texts: TextLoader, masking: Masking) -> None:
-        self.texts, self.masking = texts, masking
-
-    @property
-    def padding_share(self) -> float:
-        """How much of what an epoch computes is padding: from 0 to 1."""
-        return self.texts.padding_share
-
-    def steps_per_epoch(self, epoch: int = 0) -> int:
-        """How many batches an epoch has."""
-        return self.texts.steps_per_epoch(epoch)
+    def __init__(self, store: TokenStore, batch_tokens: int, masking: Masking, seed: int = 0) -> None:
+        super().__init__(store, batch_tokens, seed)
+        self.masking = masking
 
     def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[MaskedBatch]:
-        """The batches of an epoch in its own order, or a share of each, from the one numbered `start`."""
-        for step, batch in enumerate(self.texts.epoch(epoch, start), start):
-            random = np.random.default_rng([self.texts.seed, epoch, step])
+        """Yield the batches of an epoch, or a shard of each, from step `start` on."""
+        for step, batch in enumerate(super().epoch(epoch, start), start):
+            random = np.random.default_rng([self.seed, epoch, step])
             yield self.masking.batch(batch, random.random((*batch.ids.shape, 3)), share)
 
     def fixed(self) -> Iterator[MaskedBatch]:
-        """Every text once with gaps that hang on nothing but its number: for validation."""
-        for batch in self.texts.in_order():
+        """Yield every text once, for validation, with masks that depend only on its row number."""
+        for batch in self.in_order():
             draws = np.zeros((*batch.ids.shape, 3))
             for place, row in enumerate(batch.rows):
                 draws[place] = np.random.default_rng(row).random(draws.shape[1:])

@@ -1,4 +1,4 @@
-"""Gaps in a text, filled by a model that was trained to guess masked words."""
+"""The predictor of masked language modeling: fills the gaps in a text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,16 +12,19 @@ from ...data.published_tokenizer import PublishedTokenizer
 from ...errors import DataError
 from ...families import Imported
 from ..predictor import OutputKind
-from ..text_encoder import InspectedText, Row, Text, TextEncoderPredictor
+from ..text_encoder import EncodedText, InspectedText, Text, TextEncoderPredictor
 
 MASKS = ("[MASK]", "<mask>")  # the tokens for a gap, where a tokenizer does not say which it has
 SIGNS = (*MASKS, "<extra_id_0>")  # of gaps, in one model or another
 GUESSES, GUESSES_OF_SEVERAL = 10, 5  # that are shown for a gap alone, and for each of several
 
 
-def mask_of(tokenizer: PublishedTokenizer) -> str | None:
-    """The name of the token that stands for a gap, if there is one."""
-    return tokenizer.role("mask_token") or next((name for name in MASKS if tokenizer.id_of(name) is not None), None)
+def mask_token(tokenizer: PublishedTokenizer) -> str:
+    """Return the token that marks a gap; DataError if a tokenizer has none."""
+    name = tokenizer.role("mask_token") or next((name for name in MASKS if tokenizer.id_of(name) is not None), None)
+    if name is None:
+        raise DataError(f"the tokenizer has no mask token ({', '.join(MASKS)}), so words cannot be masked")
+    return name
 
 
 class Guess(NamedTuple):
@@ -33,7 +36,7 @@ class Guess(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class MaskedLanguageModelSettings(Config):
-    """`mask` is the token that stands for a gap in a text, by its name."""
+    """`mask` is the mask token that marks a gap in a text."""
 
     title: ClassVar[str] = "masked words"
 
@@ -41,7 +44,7 @@ class MaskedLanguageModelSettings(Config):
 
 
 class MaskedLanguageModel(TextEncoderPredictor[str]):
-    """What `heedful.load` gives for a bundle of masked words. An empty text has no gap, and no other may lack one."""
+    """The predictor of masked words. Only an empty text may have no gap."""
 
     task: ClassVar[str] = "masked"
     head: ClassVar[str] = "words"
@@ -49,24 +52,24 @@ class MaskedLanguageModel(TextEncoderPredictor[str]):
     settings_class: ClassVar[type[Config]] = MaskedLanguageModelSettings
 
     def predict(self, texts: Sequence[Text]) -> list[str]:
-        """Each text with its gaps filled by what is likeliest in each, whatever the others are."""
+        """Return each text with the most likely token in each gap, independently of the other gaps."""
         return [self.filled(text, gaps) for text, gaps in zip(texts, self.guesses(texts, 1), strict=True)]
 
     def guesses(self, texts: Sequence[Text], count: int = 5) -> list[list[list[Guess]]]:
-        """For each text and each of its gaps, the `count` likeliest tokens, with the space that separates them."""
+        """Return the `count` most likely tokens for each gap of each text, with the space before them."""
         outputs = self.outputs(texts)
-        return [self._guessed(self.prepared(text), found, count) for text, found in zip(texts, outputs, strict=True)]
+        return [self._guessed(self.prepared(text), logits, count) for text, logits in zip(texts, outputs, strict=True)]
 
     def filled(self, text: Text, gaps: Sequence[Sequence[Guess]]) -> str:
-        """The text with the first guess in each gap; one that goes on with a word stands right behind it."""
+        """Return the text with the first guess in each gap; a guess that continues a word follows without a space."""
         done, *parts = str(text).split(self.settings.mask)
         for (best, *_), part in zip(gaps, parts, strict=True):
             goes_on = done.strip() and not best.text[0].isspace()
             done = (done.rstrip() + best.text if goes_on else done + best.text.strip()) + part
         return done
 
-    def prepared(self, text: Any) -> Row:
-        """A text with gaps that can be filled in it."""
+    def prepared(self, text: Any) -> EncodedText:
+        """Return the token ids of a text; DataError if it has no gap, or one that the tokenizer does not recognize."""
         mask = self.settings.mask
         if isinstance(text, tuple):
             raise DataError("gaps are filled in one text, not in two")
@@ -74,36 +77,36 @@ class MaskedLanguageModel(TextEncoderPredictor[str]):
         if text.strip() and mask not in text:
             raise DataError(f"it has no gap; write {mask} where a word is missing")
         if text.count(mask) != len(self._gaps(row)):
-            raise DataError(f"its tokeniser does not read every {mask} in it as a gap; put spaces around them")
+            raise DataError(f"the tokenizer does not read every {mask} in it as a gap; put spaces around them")
         return row
 
-    def needed(self, row: Row, output: Tensor) -> Tensor:
-        """Of the gaps alone: a vocabulary of logits for every token would take gigabytes."""
-        return output[self._gaps(row)]
+    def select(self, text: EncodedText, output: Tensor) -> Tensor:
+        """Return the logits of the gaps alone: those of every token would take gigabytes."""
+        return output[self._gaps(text)]
 
-    def _guessed(self, row: Row, logits: Tensor, count: int) -> list[list[Guess]]:
+    def _guessed(self, text: EncodedText, logits: Tensor, count: int) -> list[list[Guess]]:
         best = logits.softmax(dim=-1).topk(min(count, logits.shape[-1]))
-        gaps = self._gaps(row)
-        before = [[index for place, index in enumerate(row.ids[:gap]) if place not in gaps] for gap in gaps]
+        gaps = self._gaps(text)
+        before = [[index for place, index in enumerate(text.ids[:gap]) if place not in gaps] for gap in gaps]
         return [
             [Guess(self.tokenizer.piece(read, index), share) for share, index in zip(shares, indices, strict=True)]
             for read, shares, indices in zip(before, best.values.tolist(), best.indices.tolist(), strict=True)
         ]
 
-    def _gaps(self, row: Row) -> list[int]:
+    def _gaps(self, text: EncodedText) -> list[int]:
         mask = self.tokenizer.id_of(self.settings.mask)
-        return [place for place, index in enumerate(row.ids) if index == mask]
+        return [place for place, index in enumerate(text.ids) if index == mask]
 
     def run_inspected(self, item: Any) -> InspectedText:
-        """What may stand in the gaps. A text without one is read all the same: what looks at what can be seen."""
+        """Return the most likely tokens for the gaps; a text without gaps is inspected without an answer."""
         mask = self.settings.mask
         if not isinstance(item, str) or mask not in item:
             for sign in SIGNS:
                 if isinstance(item, str) and sign in item:
                     raise DataError(f"{sign} is another model's sign for a gap; write {mask} where a word is missing")
-            row = super().prepared(item)
-            self.read_rows([row])
-            return InspectedText(row)
+            encoded = super().prepared(item)
+            self.run_encoded([encoded])
+            return InspectedText(encoded)
         several = item.count(mask) > 1
         (gaps,) = self.guesses([item], GUESSES_OF_SEVERAL if several else GUESSES)
         probabilities = {
@@ -117,12 +120,10 @@ class MaskedLanguageModel(TextEncoderPredictor[str]):
     def checkpoint_settings(
         cls, checkpoint: Imported, folder: Path, tokenizer: PublishedTokenizer
     ) -> MaskedLanguageModelSettings:
-        """The token that stands for a gap."""
-        name = mask_of(tokenizer)
-        if name is None:
-            raise DataError(f"{folder}: no token of the tokeniser stands for a gap ({', '.join(MASKS)})")
-        return MaskedLanguageModelSettings(mask=name)
+        try:
+            return MaskedLanguageModelSettings(mask=mask_token(tokenizer))
+        except DataError as error:
+            raise DataError(f"{folder}: {error}") from None
 
     def hf_roles(self) -> dict[str, str]:
-        """The mask."""
         return {"mask_token": self.settings.mask}

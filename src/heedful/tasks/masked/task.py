@@ -1,4 +1,4 @@
-"""Masked words: plain text, a text encoder with a head for words, cross-entropy at the gaps, perplexity.
+"""Masked language modeling: plain text, a text encoder with a vocabulary head, cross-entropy, perplexity.
 
 Shapes: P tokens to be guessed, V vocabulary.
 """
@@ -19,20 +19,20 @@ from ...data.corpus import text_files
 from ...data.published_tokenizer import PublishedTokenizer, chunks
 from ...data.report import TextReport
 from ...data.store import Encoded, TokenStore
-from ...data.text_batch import TextLoader
 from ...errors import DataError
 from ...training.config import TrainingConfig
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
 from ..class_scores import share_interval
-from ..run import DataReport, Files
-from ..run.task import Split, settings_json
+from ..run import Files
+from ..run.task import settings_json
 from ..scoring import Score
-from ..text_encoder import BATCH_TOKENS, TextConfig, TextEncoderConfig, TextEncoderTask
-from .data import MaskedBatch, MaskedLoader, Masking, MaskingConfig, PlainText, gap_name, gap_of, split_texts, texts_of
-from .predictor import MaskedLanguageModel, MaskedLanguageModelSettings
+from ..text_encoder import BATCH_TOKENS
+from ..text_encoder_task import TextConfig, TextEncoderConfig, TextEncoderTask, TextMetadata
+from .data import MaskedBatch, MaskedLoader, Masking, MaskingConfig, PlainText, read_texts
+from .predictor import MaskedLanguageModel, MaskedLanguageModelSettings, mask_token
 
-MAX_LOSS = 50.0  # whose perplexity is written out
+MAX_LOSS = 50.0  # whose perplexity is computed
 CHUNK = 1 << 24  # tokens counted at once
 
 FROM_SCRATCH = TrainingConfig(
@@ -40,9 +40,7 @@ FROM_SCRATCH = TrainingConfig(
     label_smoothing=0.0,
     learning_rate=5e-4,
     schedule="cosine",
-    warmup_steps=1000,
     weight_decay=0.01,
-    betas=(0.9, 0.98),
     epsilon=1e-6,
 )
 
@@ -56,7 +54,7 @@ class MaskedTextConfig(TextConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class MaskedConfig(TextEncoderConfig):
-    """With which texts, pieces, gaps, model and training; from scratch, or going on from a `base`."""
+    """The settings of a run, from scratch or continuing from a `base`."""
 
     head: ClassVar[str] = "words"
     from_scratch: ClassVar[TrainingConfig] = FROM_SCRATCH
@@ -67,89 +65,75 @@ class MaskedConfig(TextEncoderConfig):
     training: TrainingConfig = field(default_factory=lambda: FROM_SCRATCH)
 
 
-class MaskedTask(TextEncoderTask[MaskedConfig, PlainText, None, MaskedBatch]):
-    """Cross-entropy of the tokens behind the gaps, from scratch or going on from a model that has read before."""
+class MaskedTask(TextEncoderTask[MaskedConfig, PlainText, TextMetadata, MaskedBatch]):
+    """Masked language modeling: cross-entropy of the masked tokens, from scratch or from a pretrained model."""
 
     name: ClassVar[str] = MaskedLanguageModel.task
     predictor_class: ClassVar[type[Any]] = MaskedLanguageModel
     config_class: ClassVar[type[Any]] = MaskedConfig
 
     def list_files(self, config: MaskedConfig, paths: Sequence[str]) -> list[Path]:
-        """The texts."""
         return text_files(paths)
 
-    def split(self, config: MaskedConfig, files: Files) -> tuple[Split[PlainText], DataReport[TextReport]]:
-        """No text is on both sides."""
-        return split_texts(files, config.data.text, config.data.holdout)
+    def read(
+        self, config: MaskedConfig, columns: Sequence[str] | None, paths: Sequence[str], report: TextReport | None
+    ) -> Iterator[PlainText]:
+        return read_texts(paths, config.data.text, report)
 
     def texts_of(self, example: PlainText) -> tuple[str, ...]:
-        """The text."""
         return (example.text,)
-
-    def metadata(self, report: DataReport[TextReport]) -> None:
-        """Tokens are all there is."""
-
-    def read_metadata(self, folder: Path) -> None:
-        """Tokens are all there is."""
 
     def encode(
         self,
         config: MaskedConfig,
         examples: Iterable[PlainText],
         tokenizer: PublishedTokenizer,
-        metadata: None,
+        metadata: TextMetadata,
         report: TextReport,
     ) -> Iterator[Encoded]:
-        """Without gaps, which come with the batches."""
-        gap_of(tokenizer)  # before anything is written for nothing
+        """Yield unmasked rows; masks are drawn for each batch. A tokenizer without a mask token is refused first."""
+        mask_token(tokenizer)
         return encoded(examples, tokenizer, config.limit)
 
     def setup(self) -> None:
-        """The score to monitor is the loss over all validation texts, with the same gaps always."""
+        """Monitor the loss over all validation texts, which always have the same masks."""
         training, data = self.config.training, self.data
         self.monitor = Monitor("loss", higher_is_better=False)
         self.masking = Masking(self.config.masking, data.tokenizer)
-        self.batches = MaskedLoader(TextLoader(data.train, training.batch_tokens, seed=training.seed), self.masking)
-        self.validation = MaskedLoader(TextLoader(data.valid, training.batch_tokens), self.masking)
+        self.batches = MaskedLoader(data.train, training.batch_tokens, self.masking, training.seed)
+        self.validation = MaskedLoader(data.valid, training.batch_tokens, self.masking)
 
     def predictor(self, module: nn.Module) -> MaskedLanguageModel:
-        """A module together with its tokenizer."""
         tokenizer = self.data.tokenizer
-        settings = MaskedLanguageModelSettings(mask=gap_name(tokenizer))
+        settings = MaskedLanguageModelSettings(mask=mask_token(tokenizer))
         return MaskedLanguageModel(self.model_config(), module, settings, tokenizer)
 
     def loss(self, module: nn.Module, batch: MaskedBatch) -> Loss:
-        """Sums over the tokens to be guessed."""
         smoothing = self.config.training.label_smoothing
-        return cross_entropy(_forward(module, batch), batch.targets, batch.counted, smoothing=smoothing)
+        return cross_entropy(_forward(module, batch), batch.targets, batch.is_real, smoothing=smoothing)
 
     def validate(self, module: nn.Module) -> dict[str, float]:
-        """Loss per token, perplexity, and how many of the tokens are guessed right, in percent."""
-        loss, right, _ = score(module, self.validation)
-        return {"loss": loss, "perplexity": math.exp(min(loss, MAX_LOSS)), "accuracy": right}
+        """Return the loss per token, perplexity, and the percentage of tokens that are predicted right."""
+        scores, _ = score(module, self.validation)
+        return {name: score.value for name, score in scores.items()}
 
     def final_evaluation(self, predictor: MaskedLanguageModel) -> dict[str, Any]:
-        """The same; beside it, what is reached by knowing only how frequent each token is."""
-        loss, right, n = score(predictor.module, self.validation)
-        plain_loss, plain_right = self._by_frequency()
-        scores = {
-            **scores_of(loss, right, n),
-            "frequency_perplexity": Score("perplexity by frequency alone", math.exp(min(plain_loss, MAX_LOSS))),
-            "frequency_accuracy": Score("accuracy by frequency alone", plain_right),
+        """Return the same scores; as a baseline, predict from token frequencies alone."""
+        scores, n = score(predictor.module, self.validation)
+        loss, accuracy = self._by_frequency()
+        scores |= {
+            "frequency_perplexity": Score("perplexity by frequency alone", math.exp(min(loss, MAX_LOSS))),
+            "frequency_accuracy": Score("accuracy by frequency alone", accuracy),
         }
-        said = {name: one.to_dict() for name, one in scores.items()}
-        return {"validation": {"n": len(self.data.valid), "masked": n, "scores": said}}
+        return {"validation": {"n": len(self.data.valid), "masked": n, "scores": _to_dict(scores)}}
 
     def identity(self) -> dict[str, str]:
-        """The gaps too."""
         return {**super().identity(), "masking": settings_json(self.config.masking)}
 
     def title(self, predictor: MaskedLanguageModel) -> str:
-        """What it does."""
         return "masked words"
 
     def card_notes(self, predictor: MaskedLanguageModel, metrics: Mapping[str, Any]) -> list[str]:
-        """What was measured, and what it is good for."""
         return [
             f"Of these texts, {metrics['validation']['masked']:,} tokens were to be guessed, the same ones every time.",
             f"A gap is written {predictor.settings.mask}. A classifier begins with these weights: "
@@ -157,67 +141,66 @@ class MaskedTask(TextEncoderTask[MaskedConfig, PlainText, None, MaskedBatch]):
         ]
 
     def evaluate(self, predictor: MaskedLanguageModel, files: Files) -> dict[str, Any]:
-        """Loss and accuracy over all lines of the files, with the usual share of gaps, the same every time."""
+        """Return loss and accuracy over all lines of the files, with the default share of masks, always the same."""
         tokenizer, limit = predictor.tokenizer, predictor.module.encoder.positions.limit
-        texts = (one for one in texts_of(text_files(files.train), "line") if one.text.strip())
         with TemporaryDirectory() as folder:
             try:
-                rows = encoded(texts, tokenizer, limit)
+                rows = encoded(read_texts(files.train, "line"), tokenizer, limit)
                 store = TokenStore.write(Path(folder) / "texts", rows, vocab_size=tokenizer.largest + 1)
             except DataError as error:
                 raise DataError(f"{', '.join(files.train)}: there is no text to evaluate on ({error})") from None
-            masked = MaskedLoader(TextLoader(store, BATCH_TOKENS), Masking(MaskingConfig(), tokenizer))
-            loss, right, n = score(predictor.module, masked)
-            scores = {name: one.to_dict() for name, one in scores_of(loss, right, n).items()}
-            return {"n": len(store), "masked": n, "scores": scores}
+            loader = MaskedLoader(store, BATCH_TOKENS, Masking(MaskingConfig(), tokenizer))
+            scores, n = score(predictor.module, loader)
+            return {"n": len(store), "masked": n, "scores": _to_dict(scores)}
 
     def _by_frequency(self) -> tuple[float, float]:
-        """Each token's share of the training words, one added to every count."""
-        train, words = self.data.train, self.masking.is_word
-        counts = words.astype(np.int64)
+        """Return loss and accuracy of predicting from token frequencies in training, with add-one smoothing."""
+        train, is_word = self.data.train, self.masking.is_word
+        counts = is_word.astype(np.int64)
         for start in range(0, len(train.flat), CHUNK):
-            counts += np.bincount(train.flat[start : start + CHUNK], minlength=len(words)) * words
+            counts += np.bincount(train.flat[start : start + CHUNK], minlength=len(is_word)) * is_word
         total, commonest, loss, right, n = int(counts.sum()), int(counts.argmax()), 0.0, 0, 0
         for batch in self.validation.fixed():
-            targets = batch.targets[batch.counted].numpy()
+            targets = batch.targets[batch.is_real].numpy()
             loss -= float(np.log(counts[targets] / total).sum())
             right, n = right + int((targets == commonest).sum()), n + len(targets)
         return loss / n, 100.0 * right / n
 
 
 def encoded(texts: Iterable[PlainText], tokenizer: PublishedTokenizer, limit: int) -> Iterator[Encoded]:
-    """Nothing is lost: a text that is too long becomes several rows."""
-    for one in texts:
-        for ids in chunks(tokenizer, tokenizer.encode(one.text), limit):
-            yield ids, (), (one.file, one.line)
+    """Yield token ids; a text that is too long becomes several rows, so nothing is lost."""
+    for text in texts:
+        for ids in chunks(tokenizer, tokenizer.encode(text.text), limit):
+            yield ids, (), (text.file, text.line)
 
 
 @torch.inference_mode()
-def score(module: nn.Module, texts: MaskedLoader) -> tuple[float, float, int]:
-    """The loss per token to be guessed, the percentage that is guessed right, and how many there are."""
+def score(module: nn.Module, loader: MaskedLoader) -> tuple[dict[str, Score], int]:
+    """Return the scores over all masked tokens, and how many there are."""
     device = next(module.parameters()).device
     plain = right = count = torch.zeros((), device=device, dtype=torch.float64)
-    for batch in texts.fixed():
+    for batch in loader.fixed():
         batch = batch.to(device)
         logits = _forward(module, batch)
-        sums = cross_entropy(logits, batch.targets, batch.counted)
+        sums = cross_entropy(logits, batch.targets, batch.is_real)
         plain, count = plain + sums.plain, count + sums.n
-        right = right + ((logits.argmax(dim=-1) == batch.targets) & batch.counted).sum()
+        right = right + ((logits.argmax(dim=-1) == batch.targets) & batch.is_real).sum()
     n = int(count)
-    return float(plain) / n, 100.0 * float(right) / n, n
-
-
-def scores_of(loss: float, right: float, n: int) -> dict[str, Score]:
-    """What `score` found, as it is shown."""
-    return {
+    loss, accuracy = float(plain) / n, 100.0 * float(right) / n
+    scores = {
         "loss": Score("loss (nats)", loss),
         "perplexity": Score("perplexity", math.exp(min(loss, MAX_LOSS))),
-        "accuracy": Score("accuracy of masked tokens", right, interval=share_interval(right, n)),
+        "accuracy": Score("accuracy of masked tokens", accuracy, interval=share_interval(accuracy, n)),
     }
+    return scores, n
+
+
+def _to_dict(scores: Mapping[str, Score]) -> dict[str, Any]:
+    return {name: score.to_dict() for name, score in scores.items()}
 
 
 def _forward(module: nn.Module, batch: MaskedBatch) -> Tensor:
-    """Logits (P, V), of the tokens to be guessed alone."""
+    """Return the logits (P, V) of the masked tokens alone."""
     keep = padding(batch.keep, lengths=batch.lengths, at_the_end=True)
     logits: Tensor = module(batch.ids, keep, places=batch.places)
     return logits

@@ -17,7 +17,8 @@ from ...data.published_tokenizer import EncodedWindow, PublishedTokenizer
 from ...errors import DataError
 from ...families import Imported
 from ..predictor import OutputKind, plain
-from ..text_encoder import InspectedText, Row, Text, TextEncoderPredictor, uses_segments
+from ..text_encoder import InspectedText, Text
+from ..text_windows import WindowPredictor
 
 MAX_TOKENS = 384  # of a window, as in BERT's paper, where the model reads as many
 STRIDE = 128  # tokens that neighboring windows share
@@ -37,8 +38,8 @@ class QuestionAnswererSettings(Config):
     """How contexts are read and which spans may be answers.
 
     A context that is longer than `max_tokens` together with its question is read in windows that share `stride` tokens.
-    An answer has at most `max_answer_tokens`. Where `can_refuse`, a question may have no answer: that is said where the
-    score of no answer is more than the best span's score plus `no_answer_threshold`.
+    An answer has at most `max_answer_tokens`. With `can_refuse`, a question may have no answer: the predictor refuses
+    if the score of no answer is above the best span's score plus `no_answer_threshold`.
     """
 
     title: ClassVar[str] = "question answering"
@@ -55,9 +56,9 @@ class QuestionAnswererSettings(Config):
 
 
 class SpanScores(NamedTuple):
-    """Every span of a context that may be an answer, once, and what it is worth; and what no answer is worth.
+    """The scores of all spans of a context that may be an answer, each span once, and the score of no answer.
 
-    The scores are sums of two logits, so their differences mean the same in every window.
+    A score is the sum of two logits, so differences of scores are comparable between windows.
     """
 
     starts: NDArray[np.int64]  # (S,) characters
@@ -67,12 +68,12 @@ class SpanScores(NamedTuple):
 
     @property
     def margin(self) -> float:
-        """By how much no answer is better than the best span."""
+        """The score of no answer less that of the best span."""
         return self.no_answer - float(self.scores.max(initial=-np.inf))
 
 
-class QuestionAnswerer(TextEncoderPredictor[ExtractedAnswer]):
-    """What `heedful.load` gives for a bundle of question answering; an item is a pair (question, context)."""
+class QuestionAnswerer(WindowPredictor[ExtractedAnswer]):
+    """The predictor of question answering; an item is a pair (question, context)."""
 
     task: ClassVar[str] = "question-answering"
     output_kind: ClassVar[OutputKind] = "answer"
@@ -82,17 +83,16 @@ class QuestionAnswerer(TextEncoderPredictor[ExtractedAnswer]):
 
     @property
     def takes_pairs(self) -> bool:
-        """Always: a question and its context."""
         return True
 
     def predict(self, items: Sequence[Text]) -> list[ExtractedAnswer]:
-        """The best answer to each question, in order; "" where the context does not answer it."""
+        """Return the best answer to each question, in order; "" if the context does not answer it."""
         return [best for best, *_ in self.candidates(items, 1)]
 
     def candidates(self, items: Sequence[Text], count: int = 5) -> list[list[ExtractedAnswer]]:
-        """For each (question, context) the `count` likeliest answers, the best first.
+        """Return the `count` most likely answers to each (question, context), the best first.
 
-        Probabilities are over all spans of the context, and no answer where the model can refuse.
+        Probabilities are over all spans of the context, and over no answer if the model can refuse.
         """
         contexts = [str(item[1]) if isinstance(item, tuple | list) and len(item) == 2 else "" for item in items]
         return [
@@ -101,7 +101,7 @@ class QuestionAnswerer(TextEncoderPredictor[ExtractedAnswer]):
         ]
 
     def ranked(self, context: str, spans: SpanScores, count: int) -> list[ExtractedAnswer]:
-        """The best spans as answers; no answer is one of them where the model can refuse."""
+        """Return the best spans as answers; no answer is one of them if the model can refuse."""
         refuses = self.settings.can_refuse
         scores = np.append(spans.scores, spans.no_answer if refuses else -np.inf)
         largest = scores.max()
@@ -109,54 +109,37 @@ class QuestionAnswerer(TextEncoderPredictor[ExtractedAnswer]):
             return [ExtractedAnswer(answer="", start=None, end=None, probability=0.0)]
         shares = np.exp(scores - largest)
         shares /= shares.sum()
-        order = np.argsort(-spans.scores, kind="stable")[:count].tolist()
-        if refuses:
-            refused = spans.margin > self.settings.no_answer_threshold
-            better = sum(shares[place] >= shares[-1] for place in order)
-            order.insert(0 if refused else max(1, better), len(spans.scores))
-        return [
-            ExtractedAnswer(answer="", start=None, end=None, probability=float(shares[-1]))
-            if place == len(spans.scores)
-            else ExtractedAnswer(
-                answer=context[spans.starts[place] : spans.ends[place]],
-                start=int(spans.starts[place]),
-                end=int(spans.ends[place]),
-                probability=float(shares[place]),
-            )
-            for place in order[:count]
+        best = np.argsort(-spans.scores, kind="stable")[:count]
+        columns = (spans.starts[best].tolist(), spans.ends[best].tolist(), shares[best].tolist())
+        answers = [
+            ExtractedAnswer(answer=context[start:end], start=start, end=end, probability=probability)
+            for start, end, probability in zip(*columns, strict=True)
         ]
+        if refuses:
+            no_answer = ExtractedAnswer(answer="", start=None, end=None, probability=float(shares[-1]))
+            refused = spans.margin > self.settings.no_answer_threshold
+            better = sum(answer["probability"] >= no_answer["probability"] for answer in answers)
+            answers.insert(0 if refused else max(1, better), no_answer)
+        return answers[:count]
 
     def span_scores(self, items: Sequence[Text]) -> list[SpanScores]:
-        """What every span of each context is worth as the answer to its question."""
-        windows = [self._numbered_windows(item, index) for index, item in enumerate(self._listed(items))]
-        segments = uses_segments(self.module, self.tokenizer)
-        rows = [Row(window.ids, window.segments if segments else None) for item in windows for window in item]
-        outputs = iter(self.read_rows(rows))
+        """Return the scores of all spans of each context as the answer to its question."""
         return [
-            score_spans(
-                str(item[1]), own, [next(outputs) for _ in own], max_answer_tokens=self.settings.max_answer_tokens
-            )
-            for item, own in zip(items, windows, strict=True)
+            score_spans(str(item[1]), windows, outputs, max_answer_tokens=self.settings.max_answer_tokens)
+            for item, (windows, outputs) in zip(items, self.run_windows(items), strict=True)
         ]
 
     def windows(self, item: Any) -> list[EncodedWindow]:
-        """The question with each part of the context, as the module reads them; DataError for no such pair."""
+        """Return the question with each part of the context; DataError if the item is not such a pair."""
         if not isinstance(item, tuple | list) or len(item) != 2:
             raise DataError("a question needs its context; give a pair: (question, context)")
         question, context = map(plain, item)
         if not question.strip() or not context.strip():
             raise DataError(f"the {'context' if question.strip() else 'question'} is empty")
-        limit = self.module.encoder.positions.limit
-        longest = self.settings.max_tokens if limit is None else min(limit, self.settings.max_tokens)
-        return self.tokenizer.encode_windows(question, context, max_tokens=longest, stride=self.settings.stride)
-
-    def prepared(self, item: Any) -> Row:
-        """The first window of an item."""
-        first, *_ = self.windows(item)
-        return Row(first.ids, first.segments if uses_segments(self.module, self.tokenizer) else None)
+        return self.tokenizer.encode_windows(question, context, max_tokens=self.limit, stride=self.settings.stride)
 
     def run_inspected(self, item: Any) -> InspectedText:
-        """The best answer, and how likely it and the next ones are; a page shows one window."""
+        """Return the best answer and the probabilities of the best five; a page shows one window."""
         if len(self.windows(item)) > 1:
             raise DataError("the context is read in several windows, and a page shows one; give a shorter context")
         best, *others = self.candidates([item])[0]
@@ -167,14 +150,10 @@ class QuestionAnswerer(TextEncoderPredictor[ExtractedAnswer]):
     def checkpoint_settings(
         cls, checkpoint: Imported, folder: Path, tokenizer: PublishedTokenizer
     ) -> QuestionAnswererSettings:
-        """Windows that the model can read. Whether it has learned to refuse, a published folder does not say."""
+        """Return windows that the model can read. A published folder does not say whether the model can refuse."""
         limit = checkpoint.module.encoder.positions.limit
         max_tokens = MAX_TOKENS if limit is None else min(limit, MAX_TOKENS)
         return QuestionAnswererSettings(max_tokens=max_tokens, stride=min(STRIDE, max_tokens // 2))
-
-    def _numbered_windows(self, item: Any, index: int) -> list[EncodedWindow]:
-        self._numbered(item, index)
-        return self.windows(item)
 
 
 def score_spans(
@@ -206,9 +185,9 @@ def score_spans(
 
 
 def character_bounds(context: str, window: EncodedWindow) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(T,) twice: the first character of each token of the context, and the one after its last; −1 for other tokens.
+    """Return the first character of each token and the one after its last, (T,) each; −1 outside the context.
 
-    Spaces at the ends of a token belong to no answer.
+    Spaces at the ends of a token are not part of an answer.
     """
     bounds = np.full((len(window.ids), 2), -1, dtype=np.int64)
     for place, span in enumerate(window.offsets):

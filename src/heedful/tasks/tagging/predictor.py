@@ -20,10 +20,10 @@ from ...data.tagged import lay_out
 from ...errors import DataError
 from ...families import Imported
 from ..predictor import OutputKind, plain
-from ..span_scores import entity_spans, marks_entities
-from ..text_encoder import InspectedText, Row, Text, TextEncoderPredictor, uses_segments
+from ..span_scores import EntitySpan, entity_spans, marks_entities
+from ..text_encoder import InspectedText, Text, checkpoint_labels
+from ..text_windows import STRIDE, WindowPredictor
 
-STRIDE = 32  # tokens that neighboring windows share
 WORD = re.compile(r"\S+")
 
 Spans = Sequence[tuple[int, int]]  # where words stand in a text
@@ -69,8 +69,8 @@ class TaggerSettings(Config):
         self.require(len(set(self.labels)) == len(self.labels), "a tag stands there twice")
 
 
-class Tagger(TextEncoderPredictor[list[TaggedSpan]]):
-    """What `heedful.load` gives for a bundle of tagging; an item is a text, or a list of its words."""
+class Tagger(WindowPredictor[list[TaggedSpan]]):
+    """The predictor of tagging; an item is a text, or a list of its words."""
 
     task: ClassVar[str] = "tagging"
     output_kind: ClassVar[OutputKind] = "spans"
@@ -78,38 +78,34 @@ class Tagger(TextEncoderPredictor[list[TaggedSpan]]):
     settings_class: ClassVar[type[Config]] = TaggerSettings
 
     def predict(self, items: Sequence[Text | Sequence[str]]) -> list[list[TaggedSpan]]:
-        """The entities of each text, in order; where the tags mark none (NOUN, VERB …), every word with its tag.
+        """Return the entities of each text, in order; if the tags mark none (NOUN, VERB …), every word with its tag.
 
         An entity's probability is the mean of its words'.
         """
-        entities = marks_entities(self.settings.labels)
+        marks = marks_entities(self.settings.labels)
         results = []
-        for words in self.tag_words(items):
+        for tagged in self.tag_words(items):
             spans = (
-                [(label, start, stop) for label, start, stop in entity_spans(words.tags)]
-                if entities
-                else [(tag, place, place + 1) for place, tag in enumerate(words.tags)]
+                entity_spans(tagged.tags)
+                if marks
+                else [EntitySpan(tag, place, place + 1) for place, tag in enumerate(tagged.tags)]
             )
-            results.append([_tagged_span(words, *span) for span in spans])
+            results.append([_tagged_span(tagged, span) for span in spans])
         return results
 
     def tag_words(self, items: Sequence[Text | Sequence[str]]) -> list[WordTags]:
-        """The words of each text with their tags and probabilities."""
-        texts = [self._numbered_text(item, index) for index, item in enumerate(self._listed(items))]
-        windows = [self.windows(text) for text, _ in texts]
-        segments = uses_segments(self.module, self.tokenizer)
-        rows = [Row(window.ids, window.segments if segments else None) for text in windows for window in text]
-        outputs = iter(self.read_rows(rows))
+        """Return the words of each text with their tags and probabilities."""
         results = []
-        for (text, spans), own in zip(texts, windows, strict=True):
-            shares = word_probabilities(spans, own, [next(outputs) for _ in own])
-            best = shares.argmax(axis=1)
-            tags = continue_within_tokens([self.settings.labels[tag] for tag in best], spans, own)
+        for item, (windows, outputs) in zip(items, self.run_windows(items), strict=True):
+            text, spans = self.split_words(item)
+            shares = word_probabilities(spans, windows, outputs)
+            labels = [self.settings.labels[tag] for tag in shares.argmax(axis=1)]
+            tags = continue_within_tokens(labels, spans, windows)
             results.append(WordTags(text, tuple(spans), tags, shares.max(axis=1, initial=0.0).tolist()))
         return results
 
-    def words(self, item: Any) -> tuple[str, Spans]:
-        """An item as a text, and where its words stand."""
+    def split_words(self, item: Any) -> tuple[str, Spans]:
+        """Return an item as a text, and the characters of each of its words."""
         if isinstance(item, list | tuple):
             return lay_out([plain(word) for word in item])
         text = plain(item)
@@ -117,23 +113,17 @@ class Tagger(TextEncoderPredictor[list[TaggedSpan]]):
             return text, [(place, place + 1) for place in range(len(text))]
         return text, [match.span() for match in WORD.finditer(text)]
 
-    def windows(self, text: str) -> list[EncodedWindow]:
-        """A text as the module reads it."""
-        limits = (self.settings.max_tokens, self.module.encoder.positions.limit)
-        longest = min((limit for limit in limits if limit is not None), default=512)
-        return self.tokenizer.encode_windows(text, max_tokens=longest, stride=min(self.settings.stride, longest // 2))
-
-    def prepared(self, item: Any) -> Row:
-        """The first window of an item."""
-        text, spans = self.words(item)
+    def windows(self, item: Any) -> list[EncodedWindow]:
+        """Return a text as the module reads it; DataError if it has no words."""
+        text, spans = self.split_words(item)
         if not spans:
             raise DataError("it is empty, so there is no word to tag")
-        first, *_ = self.windows(text)
-        return Row(first.ids, first.segments if uses_segments(self.module, self.tokenizer) else None)
+        stride = min(self.settings.stride, self.limit // 2)
+        return self.tokenizer.encode_windows(text, max_tokens=self.limit, stride=stride)
 
     def run_inspected(self, item: Any) -> InspectedText:
-        """The spans that are marked, each with its label and its probability; a page shows one window."""
-        if len(self.windows(self.words(item)[0])) > 1:
+        """Return the tagged spans with their probabilities; a page shows one window."""
+        if len(self.windows(item)) > 1:
             raise DataError("the text is read in several windows, and a page shows one; give a shorter text")
         (spans,) = self.predict([item])
         probabilities = {f"{span['text']}: {span['label']}": span["probability"] for span in spans}
@@ -141,17 +131,12 @@ class Tagger(TextEncoderPredictor[list[TaggedSpan]]):
 
     @classmethod
     def checkpoint_settings(cls, checkpoint: Imported, folder: Path, tokenizer: PublishedTokenizer) -> TaggerSettings:
-        """The names of the tags."""
-        n_classes: int = checkpoint.module.head.out.out_features
-        return TaggerSettings(labels=checkpoint.labels or tuple(map(str, range(n_classes))))
-
-    def _numbered_text(self, item: Any, index: int) -> tuple[str, Spans]:
-        self._numbered(item, index)
-        return self.words(item)
+        """Return the names of the tags."""
+        return TaggerSettings(labels=checkpoint_labels(checkpoint))
 
 
 def first_tokens(spans: Spans, window: EncodedWindow) -> list[int | None]:
-    """(W,): for each word the first token of a window that covers its first character; None if none does."""
+    """Return (W,): the first token of a window that covers each word's first character; None if there is none."""
     covering: dict[int, int] = {}
     for place, span in enumerate(window.offsets):
         for character in range(*span) if span is not None else ():
@@ -162,9 +147,10 @@ def first_tokens(spans: Spans, window: EncodedWindow) -> list[int | None]:
 def word_probabilities(
     spans: Spans, windows: Sequence[EncodedWindow], outputs: Sequence[Tensor]
 ) -> NDArray[np.float64]:
-    """(W, C): the tags' probabilities at each word's first token, from the window that shows most around it.
+    """Return (W, C): the tags' probabilities at each word's first token.
 
-    A word that no token covers, such as a space, has the probabilities of the word before it.
+    Of several windows, the one with the most context around the word counts. A word that no token covers, such as a
+    space, has the probabilities of the word before it.
     """
     shares = np.zeros((len(spans), outputs[0].shape[-1]))
     around = np.full(len(spans), -1)
@@ -180,7 +166,7 @@ def word_probabilities(
 
 
 def continue_within_tokens(tags: Sequence[str], spans: Spans, windows: Sequence[EncodedWindow]) -> list[str]:
-    """Where one token covers several words, the entity that begins with the first goes on with the others."""
+    """Continue the entity of the first word over the other words that the same token covers."""
     first = first_tokens(spans, windows[0])
     return [
         f"I-{tag[2:]}" if tag.startswith("B-") and place is not None and place == before else tag
@@ -188,7 +174,8 @@ def continue_within_tokens(tags: Sequence[str], spans: Spans, windows: Sequence[
     ]
 
 
-def _tagged_span(words: WordTags, label: str, first: int, stop: int) -> TaggedSpan:
-    start, end = words.spans[first][0], words.spans[stop - 1][1]
-    probability = float(np.mean(words.probabilities[first:stop]))
-    return TaggedSpan(text=words.text[start:end], label=label, start=start, end=end, probability=probability)
+def _tagged_span(tagged: WordTags, span: EntitySpan) -> TaggedSpan:
+    label, first, stop = span
+    start, end = tagged.spans[first][0], tagged.spans[stop - 1][1]
+    probability = float(np.mean(tagged.probabilities[first:stop]))
+    return TaggedSpan(text=tagged.text[start:end], label=label, start=start, end=end, probability=probability)
