@@ -27,7 +27,7 @@ from heedful.demo.lexicon import (
     Predicate,
     lexicon,
 )
-from heedful.demo.numerals import at_clock, between_clocks, between_days, on_date
+from heedful.demo.numerals import at_time, between_clocks, between_days, clock, date
 from heedful.demo.pragmatics import makes_sense
 from heedful.demo.semantics import max_count, suits
 from heedful.demo.sentences import SentenceSampler
@@ -104,8 +104,8 @@ OF_CLAUSES: dict[str, tuple[Clause, Clause]] = {
     "what is lost is one's own": (past("lose", some("표", determiner="this")), past("lose", "표")),
     "weather is of the day": (said("be cold", when="지난주에", tense="past"), said("be cold", when="어제", tense="past")),
     "a habit is lasting or often": (said("open", "문", habit=True), said("study", "영어", habit=True)),
-    "meals have no clock": (past("eat", "점심", when=at_clock(3, 0)), past("eat", "빵", when=at_clock(3, 0))),
-    "small things have no date": (past("wash", "손", when=on_date(3, 1)), past("meet", "민수", when=on_date(3, 1))),
+    "meals have no clock": (past("eat", "점심", when=at_time("at", clock(3, 0))), past("eat", "빵", when=at_time("at", clock(3, 0)))),
+    "small things have no date": (past("wash", "손", when=at_time("on", date(3, 1))), past("meet", "민수", when=at_time("on", date(3, 1)))),
     "next year is for great things": (said("wash", "손", when="내년에", tense="future"), said("travel", when="내년에", tense="future")),
     "just now": (past("travel", when="방금"), past("arrive", to="서울", when="방금")),
     "no trip in an afternoon": (past("travel", when="오후에"), past("travel", when="작년에")),
@@ -189,7 +189,7 @@ OF_MOODS: dict[str, tuple[str, Clause, Clause]] = {
     "how one goes": ("question", asked("go", "how", HOW, tense="past", to="서울", company="민수"), asked("go", "how", HOW, tense="past", to="서울")),
     "who does": ("question", asked("cry", "subject", WHO, habit=True), asked("like", "subject", WHO, "피자", habit=True)),
     "not whose my own is": ("question", said(COPULA, some("책", determiner="my"), "선물"), said(COPULA, "책", "선물")),
-    "at full hours": ("question", past("eat", "빵", when=at_clock(3, 5)), past("eat", "빵", when=at_clock(3, 0))),
+    "at full hours": ("question", past("eat", "빵", when=at_time("at", clock(3, 5))), past("eat", "빵", when=at_time("at", clock(3, 0)))),
     "what is ordered": ("command", said("cry"), said("eat", "빵")),
     "strangers are called": ("command", said("help", "학생"), said("call", "의사")),
     "nothing dear is ordered": ("command", said("buy", some("복숭아", adjective=verb("be expensive"))), said("buy", some("복숭아", adjective=verb("be sweet")))),

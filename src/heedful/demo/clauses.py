@@ -7,7 +7,7 @@ from typing import TypeVar, cast
 from .frames import Adjunct, Clause, Determiner, Modal, Negation, Phrase, Tense
 from .inventory import Inventory, WeightedChoice, draw_until
 from .lexicon import COPULA, EXIST, HAVE, HAVE_NOT, KNOW_NOT, NOT_EXIST, THAT, THIS, I, Noun, Predicate
-from .numerals import at_clock
+from .numerals import at_time, clock
 from .semantics import VERBS, allows, clause_facts, max_count, time_facts
 
 _T = TypeVar("_T")
@@ -283,7 +283,7 @@ class ClauseSampler:
         if of_it and clause.subject and not clause.subject.noun.animate:
             return  # programs keep no calendar
         if not of_it and clause.predicate.english in VERBS.timed_by_clock and self.chance(0.4):
-            clause.adjuncts.append(Adjunct("when", at_clock(*self.hour_and_minute())))
+            clause.adjuncts.append(Adjunct("when", at_time("at", clock(*self.hour_and_minute()))))
             return
         if mode == "habit" and clause.negation:
             return

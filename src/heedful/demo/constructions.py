@@ -275,7 +275,7 @@ class QuantitySampler(ClauseSampler):
         """유월 십오 일에 만났어요."""
         clause = draw_until(lambda c: c.predicate.english != "get up", self.person_event, "dated action")
         self.set_mode(clause, "past" if "done" in clause.predicate.marks else self.pick(("past", "past", "future")))
-        clause.adjuncts.append(Adjunct("when", numerals.on_date(*self.month_and_day())))
+        clause.adjuncts.append(Adjunct("when", numerals.at_time("on", numerals.date(*self.month_and_day()))))
         clause.topic = clause.subject is not None and clause.subject.noun is I
         return _statement(clause)
 

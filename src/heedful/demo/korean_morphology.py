@@ -1,7 +1,7 @@
 """Korean morphology: syllables, particles and conjugation.
 
-Endings and particles depend on the sound a word ends in, also for digits (3 is read 삼) and for Latin words (Python is
-read 파이썬). A word whose reading is not known is refused: a guess would be a wrong particle that nobody sees.
+Endings and particles depend on the sound a word ends in, also for Latin words (Transformer is read 트랜스포머). A word
+whose reading is not known is an error: a guess could be a wrong particle that nobody notices.
 
 Every ending joins one of three bases of a stem; all irregularity is in how the bases are made:
 
@@ -30,14 +30,7 @@ FINALS = ("", *"ㄱㄲㄳㄴㄵㄶㄷㄹㄺㄻㄼㄽㄾㄿㅀㅁㅂㅄㅅㅆㅇ�
 _FIRST, _LAST = ord("가"), ord("힣")
 
 _TABLE = read_yaml("korean_morphology.yaml")
-_SYMBOLS: dict[str, str] = _TABLE["symbols"]
-_DIGITS, _DIGITS_IN_NAMES = split_list(_TABLE["digits"]), split_list(_TABLE["digits_in_names"])
-
-_SILENT = " \t\"'“”‘’「」『』《》〈〉()[]{}<>`*_~.,!?…"
-_GLOSS = re.compile(r"(?<=\w)\s*\([^()]*\)$")  # 어텐션(attention): the gloss is not read
-_NUMBER_AT_END = re.compile(r"(?<![\d.,])\d[\d,]*(?:\.\d+)*$")
-_DIGIT_IN_NAME = re.compile(r"[A-Za-z]-?\d$")
-_LATIN_AT_END = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)*$")
+_LATIN_AT_END = re.compile(r"[A-Za-z]+$")
 
 
 def compose(initial: str, vowel: str, final: str = "") -> str:
@@ -70,49 +63,18 @@ def with_final(text: str, final: str) -> str:
 
 
 def final_sound(word: str) -> str:
-    """The final consonant the word ends in when read aloud, or "" after a vowel: 책 → ㄱ, 7 → ㄹ, GPU → ""."""
-    return decompose(_last_syllable(word))[2]
-
-
-def _last_syllable(word: str) -> str:
-    text = _GLOSS.sub("", word.rstrip(_SILENT.replace(")", ""))).rstrip(_SILENT)
-    last = text[-1:]
-    if is_syllable(last):
-        return last
-    if reading := _SYMBOLS.get(last):
-        return reading[-1]
-    if _DIGIT_IN_NAME.search(text):
-        return _DIGITS_IN_NAMES[int(last)][-1]
-    if number := _NUMBER_AT_END.search(text):
-        return _end_of_number(number.group())
-    if latin := _LATIN_AT_END.search(text):
-        return _end_of_latin(latin.group())
-    raise ValueError(f"no reading for the end of {word!r}; allowed: Hangul, digits, {' '.join(_SYMBOLS)}, Latin words")
-
-
-def _end_of_number(number: str) -> str:
-    """The last syllable of the Sino-Korean reading: 35,000 → 천, 100,000 → 만, 2.5 → 오."""
-    whole, _, fraction = number.replace(",", "").partition(".")
-    whole = whole.lstrip("0")
-    if fraction or not whole:
-        return _DIGITS[int((fraction or "0")[-1])]
-    zeros = len(whole) - len(whole.rstrip("0"))
-    if zeros >= 16:
-        raise ValueError(f"{number} is too large to be read; allowed: below 10^16")
-    if zeros >= 4:
-        return "만억조"[zeros // 4 - 1]
-    return "십백천"[zeros - 1] if zeros else _DIGITS[int(whole[-1])]
-
-
-def _end_of_latin(word: str) -> str:
-    reading = latin_readings().get(word.lower())
-    if reading is None and "-" in word:
-        return _end_of_latin(word.rpartition("-")[2])
-    if reading is None and word.isupper():
+    """Return the final consonant the word ends in when read aloud, or "" after a vowel: 책 → ㄱ, GPU → ""."""
+    if is_syllable(word[-1:]):
+        return decompose(word[-1])[2]
+    latin = _LATIN_AT_END.search(word)
+    if latin is None:
+        raise ValueError(f"no reading for the end of {word!r}; allowed: Hangul and Latin words")
+    reading = latin_readings().get(latin[0].lower())
+    if reading is None and latin[0].isupper():
         reading = _TABLE["letters"][word[-1]]
     if reading is None:
-        raise ValueError(f"no reading for the Latin word {word!r}; add it to tables/latin_readings.tsv")
-    return reading[-1]
+        raise ValueError(f"no reading for the Latin word {latin[0]!r}; add it to tables/latin_readings.tsv")
+    return decompose(reading[-1])[2]
 
 
 @lru_cache(1)

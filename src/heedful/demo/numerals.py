@@ -14,7 +14,7 @@ from .tables import read_yaml, split_list
 _TABLE = read_yaml("numerals.yaml")
 _NATIVE_ONES, _NATIVE_TENS = (["", *split_list(_TABLE[name])] for name in ("native_ones", "native_tens"))
 _BEFORE_COUNTER: dict[str, str] = _TABLE["before_counter"]
-_SINO_ONES, _SINO_PLACES, _MYRIADS = ("", *"일이삼사오육칠팔구"), ("", *"십백천"), ("", *"만억조")
+_SINO_ONES = ("", *"일이삼사오육칠팔구")
 
 System = Literal["native", "sino"]
 NATIVE_COUNTERS, SINO_COUNTERS = (frozenset(split_list(_TABLE[f"{name}_counters"])) for name in get_args(System))
@@ -31,30 +31,18 @@ def native(n: int, *, before_counter: bool = False) -> str:
 
 
 def sino(n: int) -> str:
-    """A Sino-Korean number in words: 35000 → 삼만 오천, 0 → 영."""
-    _require("a Sino-Korean number", n, 0, 10**16 - 1)
-    groups = [_sino_below_myriad(value) + unit for value, unit in _myriads(n)]
-    words = " ".join(groups) or "영"
-    return words.removeprefix("일") if words.startswith("일만") else words  # 만, not 일만; but 일억
+    """Return a Sino-Korean number in words, 1 to 99: 십오, 이십."""
+    _require("a Sino-Korean number", n, 1, 99)
+    tens, ones = divmod(n, 10)
+    before = "" if tens < 2 else _SINO_ONES[tens]  # 십, not 일십
+    return before + "십" * (tens > 0) + _SINO_ONES[ones]
 
 
 def counted(n: int, counter: str, system: System | None = None) -> str:
-    """A number and its counter: 세 개, 스무 살, 삼 층; `system` is needed where a counter takes both (분, 번)."""
-    if system is None:
-        system = _system(n, counter)
-    if system == "sino":
-        return "일주일" if (n, counter) == (1, "주일") else f"{sino(n)} {counter}"
-    hundreds, rest = n - n % 100, n % 100
-    if not hundreds:
+    """Return a number and its counter: 세 개, 삼 층; `system` is needed where a counter takes both (분, 번)."""
+    if (system or _system(counter)) == "native":
         return f"{native(n, before_counter=True)} {counter}"
-    space = " " if hundreds % 10_000 == 0 else ""
-    return f"{sino(hundreds)}{space}{native(rest, before_counter=True)} {counter}" if rest else f"{sino(n)} {counter}"
-
-
-def month(n: int) -> str:
-    """The name of a month: 일월, … 유월, … 시월."""
-    _require("a month", n, 1, 12)
-    return {6: "유월", 10: "시월"}.get(n, sino(n) + "월")
+    return "일주일" if (n, counter) == (1, "주일") else f"{sino(n)} {counter}"
 
 
 def clock_time(hour: int, minute: int = 0) -> str:
@@ -68,33 +56,21 @@ def clock_time(hour: int, minute: int = 0) -> str:
 
 
 def won(n: int) -> str:
-    """An amount as it is written with digits: 35000 → 3만 5천 원, 1500 → 1,500 원, 120000000 → 1억 2천만 원."""
-    _require("an amount of money", n, 0, 10**16 - 1)
-    groups = [(f"{value // 1000}천" if value % 1000 == 0 else f"{value:,}") + unit for value, unit in _myriads(n)]
-    return f"{' '.join(groups) or '0'} 원"
+    """Return an amount as it is written with digits: 35000 → 3만 5천 원, 1500 → 1,500 원."""
+    _require("an amount of money", n, 1, 10**7 - 1)
+    ten_thousands, rest = divmod(n, 10_000)
+    parts = [f"{ten_thousands}만"] if ten_thousands else []
+    if rest:
+        parts.append(f"{rest:,}" if rest % 1000 else f"{rest // 1000}천")
+    return f"{' '.join(parts)} 원"
 
 
-def _system(n: int, counter: str) -> System:
+def _system(counter: str) -> System:
     if counter in _BOTH:
         raise ValueError(f"{counter} counts {_BOTH[counter]}; say system='native' or system='sino'")
     if counter not in NATIVE_COUNTERS | SINO_COUNTERS:
         raise ValueError(unknown("counter", counter, {*NATIVE_COUNTERS, *SINO_COUNTERS, *_BOTH}))
-    on_a_24_hour_clock = counter == "시" and not 1 <= n <= 12
-    return "native" if counter in NATIVE_COUNTERS and not on_a_24_hour_clock else "sino"
-
-
-def _myriads(n: int) -> list[tuple[int, str]]:
-    """The parts of a number that are not zero, largest first, each with its unit: 35000 → (3, 만), (5000, "")."""
-    parts = [(n // 10_000**power % 10_000, unit) for power, unit in enumerate(_MYRIADS)]
-    return [(value, unit) for value, unit in reversed(parts) if value]
-
-
-def _sino_below_myriad(n: int) -> str:
-    words = ""
-    for place, digit in enumerate(reversed(str(n))):
-        unit = "" if digit == "1" and place else _SINO_ONES[int(digit)]  # 십, not 일십
-        words = (unit + _SINO_PLACES[place] if digit != "0" else "") + words
-    return words
+    return "native" if counter in NATIVE_COUNTERS else "sino"
 
 
 def _require(what: str, n: int, low: int, high: int) -> None:
@@ -106,10 +82,9 @@ def _require(what: str, n: int, low: int, high: int) -> None:
 
 
 @lru_cache(1000)
-def at_clock(hour: int, minute: int) -> Adverb:
-    """세 시 십오 분에, at 3:15."""
-    time = clock(hour, minute)
-    return Adverb(time.korean + "에", f"at {time.english}", "when", quantity=time.quantity)
+def at_time(preposition: str, time: Noun) -> Adverb:
+    """Return the adverb of a time or a date: 세 시 십오 분에, at 3:15; 6월 15일에, on June 15."""
+    return Adverb(time.korean + "에", f"{preposition} {time.english}", "when", quantity=time.quantity)
 
 
 @lru_cache(1000)
@@ -132,13 +107,6 @@ def between_days(start: Adverb, end: Adverb) -> Adverb:
     korean = f"{start.korean.removesuffix('에')}부터 {end.korean.removesuffix('에')}까지"
     english = f"from {start.english.removeprefix('on ')} to {end.english.removeprefix('on ')}"
     return Adverb(korean, english, "when", quantity=f"from-to {start.korean}-{end.korean}")
-
-
-@lru_cache(1000)
-def on_date(month: int, day: int) -> Adverb:
-    """6월 15일에, on June 15."""
-    noun = date(month, day)
-    return Adverb(noun.korean + "에", f"on {noun.english}", "when", quantity=noun.quantity)
 
 
 @lru_cache(1000)
