@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from heedful.data.published_tokenizer import PublishedTokenizer, chunks, truncate
-from heedful.data.text_tokenizers import PiecesConfig, learn_tokenizer
+from heedful.data.text_tokenizers import learn_tokenizer
+from heedful.data.tokenizer import PiecesConfig
 
 TEXT = "hello world this is a text"
 

@@ -19,6 +19,7 @@ from heedful.data.batch import Batch, Sequences
 from heedful.data.loader import Loader, LoaderConfig, Shard
 from heedful.data.store import TokenStore
 from heedful.errors import DataError
+from id_batches import sequences_of
 
 CONFIG = LoaderConfig(batch_tokens=256)
 
@@ -33,7 +34,7 @@ class Lengths(TokenStore):
     def sides(self, rows: NDArray[np.intp]) -> tuple[Sequences, Sequences]:
         self.asked += rows.tolist()
         source, target = ([np.full(n, row + 3) for n, row in zip(ns, rows, strict=True)] for ns in self.lengths[rows].T)
-        return Sequences.of(source), Sequences.of(target)
+        return sequences_of(source), sequences_of(target)
 
 
 def natural(count: int, seed: int = 0) -> Lengths:

@@ -6,7 +6,8 @@ import pytest
 from tokenizers import Tokenizer as FastTokenizer
 
 from heedful.data.published_tokenizer import PublishedTokenizer
-from heedful.data.text_tokenizers import PiecesConfig, learn_tokenizer
+from heedful.data.text_tokenizers import learn_tokenizer
+from heedful.data.tokenizer import PiecesConfig
 from heedful.errors import DataError
 
 QUESTION, CONTEXT = "who made it?", "세종대왕은 1443년에 훈민정음을 만들었다. é café 漢 the cat"

@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from heedful.demo.numerals import clock_time, counted, native, sino, won
+from heedful.demo.numerals import clock_time, counted, month, native, sino, won
 
 NATIVE = {
     1: ("하나", "한"), 2: ("둘", "두"), 3: ("셋", "세"), 4: ("넷", "네"), 5: ("다섯", "다섯"), 10: ("열", "열"),
@@ -23,6 +23,8 @@ COUNTED = [
     (1, "학년", "일 학년"),
 ]  # fmt: skip
 CALENDAR = [
+    (lambda: month(1), "일월"), (lambda: month(2), "이월"), (lambda: month(6), "유월"), (lambda: month(10), "시월"),
+    (lambda: month(11), "십일월"), (lambda: month(12), "십이월"),
     (lambda: clock_time(3, 15), "세 시 십오 분"), (lambda: clock_time(3, 30), "세 시 반"),
     (lambda: clock_time(12), "열두 시"),
     (lambda: clock_time(1, 5), "한 시 오 분"), (lambda: clock_time(11, 59), "열한 시 오십구 분"),
@@ -76,6 +78,7 @@ def test_no_two_numbers_are_written_alike() -> None:
         (lambda: counted(100, "층"), "1 to 99, not 100"),
         (lambda: counted(2, "분"), r"people \(두 분\) or minutes \(이 분\); say system="),
         (lambda: counted(2, "갸"), r"unknown counter '갸'.*; allowed: .*개"),
+        (lambda: month(13), "a month is 1 to 12, not 13"),
         (lambda: clock_time(13), "1 to 12, not 13"),
         (lambda: clock_time(3, 60), "0 to 59, not 60"),
         (lambda: won(-1), "not -1"),

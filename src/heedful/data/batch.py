@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -32,13 +32,6 @@ class Sequences(NamedTuple):
     flat: NDArray[np.integer[Any]]
     starts: NDArray[np.int64]  # (N,)
     lengths: NDArray[np.int64]  # (N,)
-
-    @classmethod
-    def of(cls, several: Sequence[Ids]) -> Sequences:
-        """These, put into one array."""
-        lengths = np.array([len(ids) for ids in several], dtype=np.int64)
-        flat = np.concatenate([(), *several], dtype=np.int64, casting="unsafe")  # an empty list counts as floats
-        return cls(flat, lengths.cumsum() - lengths, lengths)
 
     def laid_out(self, shape: tuple[int, int], fill: int) -> NDArray[np.int64]:
         """(B, T): one in each row and `fill` behind it; rows beyond the last sequence hold nothing else."""
@@ -70,8 +63,24 @@ DEFAULT_TOKENS = SpecialTokens()
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class TensorBatch:
+    """Tensors, and in `host_fields` what the host knows of their values."""
+
+    host_fields: ClassVar[dict[str, Any]] = {"rows": ()}  # each with the value that says nothing
+
+    def to(self, device: torch.device | str) -> Self:
+        return moved(self, device)
+
+    def fixed(self) -> Self:
+        """Return the batch without its host fields: what is captured or compiled for it fits any batch of its shape."""
+        return replace(self, **self.host_fields)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch(TensorBatch):
     """Pairs side by side, padded at the end. Rows beyond the real ones are all padding and have length 0."""
+
+    host_fields: ClassVar[dict[str, Any]] = {"source_lengths": None, "target_lengths": None, "rows": ()}
 
     source: Tensor  # (B, S) the source, then end
     target_in: Tensor  # (B, T) start, then the target: what the decoder reads
@@ -88,26 +97,6 @@ class Batch:
         return (*self.source.shape, self.target_in.shape[1])
 
     @classmethod
-    def of(
-        cls,
-        pairs: Sequence[tuple[Ids, Ids]],
-        *,
-        shape: tuple[int, int, int] | None = None,
-        rows: Sequence[int] | None = None,
-        pad: int = PAD,
-        start: int = START,
-        end: int = END,
-    ) -> Self:
-        """A batch of (source ids, target ids). The shape (B, S, T) is the smallest that fits unless given;
-        `rows` says where the pairs stand in their store, or counts them."""
-        rows = range(len(pairs)) if rows is None else rows
-        if len(rows) != len(pairs):
-            raise ValueError(f"{len(pairs)} pairs need as many rows, not {len(rows)}")
-        source, target = (Sequences.of([pair[side] for pair in pairs]) for side in (0, 1))
-        numbers = [int(row) for row in rows]
-        return cls.laid_out(source, target, shape or _needed(source, target), numbers, SpecialTokens(pad, start, end))
-
-    @classmethod
     def laid_out(
         cls,
         source: Sequences,
@@ -116,8 +105,9 @@ class Batch:
         rows: Sequence[int],
         special: SpecialTokens = DEFAULT_TOKENS,
     ) -> Self:
-        """A batch of as many sources as targets, which stand in these rows of their store."""
-        needed = _needed(source, target)
+        """Return a batch of as many sources as targets, which come from these rows of their store."""
+        n_source, n_target = (int(side.lengths.max(initial=0)) + 1 for side in (source, target))  # with the end
+        needed = (len(source.lengths), n_source, n_target)
         if any(have < need for have, need in zip(shape, needed, strict=True)):
             raise DataError(f"a batch of the shape {shape} cannot hold pairs that need {needed}; nothing is cut off")
         n_rows, n_source, n_target = shape
@@ -136,15 +126,6 @@ class Batch:
             target_lengths=target_lengths,
             rows=tuple(rows),
         )
-
-    def to(self, device: torch.device | str) -> Self:
-        """The same on a device."""
-        return moved(self, device)
-
-    def fixed(self) -> Self:
-        """The same without what the host knows of its values: what is captured or compiled for it holds for every
-        batch of its shape."""
-        return replace(self, source_lengths=None, target_lengths=None, rows=())
 
 
 def moved(batch: D, device: torch.device | str) -> D:
@@ -185,12 +166,6 @@ def tensors_of(batch: DataclassInstance) -> dict[str, Tensor]:
 def _with(batch: D, tensors: Sequence[Tensor]) -> D:
     """The same with other tensors, in the order of its own."""
     return replace(batch, **dict(zip(tensors_of(batch), tensors, strict=True)))
-
-
-def _needed(source: Sequences, target: Sequences) -> tuple[int, int, int]:
-    """The smallest shape, with a place for the end."""
-    n_source, n_target = (int(side.lengths.max(initial=0)) + 1 for side in (source, target))
-    return len(source.lengths), n_source, n_target
 
 
 def _ended(

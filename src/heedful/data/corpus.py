@@ -13,7 +13,7 @@ from typing import BinaryIO, NamedTuple
 from ..errors import DataError
 from .readers.files import find_files, opened, parse_json, split_lines, suffix_of
 from .report import CorpusReport, FileReport
-from .tokenizer import nfc
+from .tokenizer import check_unicode, nfc
 
 TEXT, LINES = (".txt", ".text", ".md"), (".jsonl", ".ndjson")
 FIELD = "text"  # of a JSON line
@@ -166,7 +166,7 @@ def _text_of(raw: bytes, place: str) -> str:
         raise DataError(f'{place}: an object with a text under "{FIELD}" was expected, not {keys[:200]}')
     text: str = row[FIELD]
     try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise DataError(f"{place}: half a surrogate pair stands at character {error.start} of the text") from None
+        check_unicode(text)
+    except DataError as error:
+        raise DataError(f"{place}: {error}") from None
     return text

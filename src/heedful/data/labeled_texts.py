@@ -165,11 +165,7 @@ def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
 def _labeled(rows: Iterable[TextRow], reading: TextReport) -> Iterator[LabeledText]:
     for file, number, texts, value in rows:
         label = _label(file, number, value)
-        try:
-            "".join((*texts, label)).encode()
-        except UnicodeEncodeError:
-            why = "half a surrogate pair stands in it; it was damaged where it was written"
-            raise file.error(why, number) from None
+        file.check_unicode(number, *texts, label)
         if not all(text.strip() for text in texts):
             file.drop("empty text", number)
         elif not label.strip():

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer as FastTokenizer
 from ..config import read_mapping, write_mapping
 from ..errors import DataError
 from ..files import write_text
-from .tokenizer import Piece
+from .tokenizer import Piece, check_unicode
 
 NAME, ROLES = "tokenizer.json", "tokenizer_config.json"
 CODE = ("auto_map", "name_or_path")  # where others look for code to run, and where a file lay
@@ -123,10 +123,9 @@ class PublishedTokenizer:
 
     def encode_pair(self, text: str, second: str | None = None) -> tuple[list[int], list[int]]:
         """The ids of one text or of two, and which of them each belongs to: 0 or 1."""
-        for part in (text, second or ""):
-            _check(part)
-        found = self._fast.encode(text, second)
-        return found.ids, found.type_ids
+        check_unicode(text, second or "")
+        encoding = self._fast.encode(text, second)
+        return encoding.ids, encoding.type_ids
 
     def encode_windows(
         self, text: str, second: str | None = None, *, max_tokens: int, stride: int
@@ -136,8 +135,7 @@ class PublishedTokenizer:
         The first of two texts stands in every window: a question before each part of a long passage. Where it leaves no
         room for as many shared tokens, fewer are shared.
         """
-        for part in (text, second or ""):
-            _check(part)
+        check_unicode(text, second or "")
         whole = self._fast.encode(text, second)
         number = 0 if second is None else 1
         own = [place for place, owner in enumerate(whole.sequence_ids) if owner == number]
@@ -265,11 +263,3 @@ def _spelt(tokens: Iterable[str]) -> Iterator[str]:
         row = list(run)
         text = bytes(int(token[3:5], 16) for token in row).decode("utf-8", errors="replace") if are_bytes else ""
         yield from [text] if BROKEN in text else row
-
-
-def _check(text: str) -> None:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        why = f"half a surrogate pair stands at character {error.start} of the text; it was damaged where it was read"
-        raise DataError(why) from None

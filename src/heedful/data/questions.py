@@ -186,13 +186,7 @@ def _example(
     if wanted and not spans:
         file.drop(NOT_IN_CONTEXT, number)
         return
-    for part in (question, context):
-        try:
-            part.encode()
-        except UnicodeEncodeError:
-            raise file.error(
-                "half a surrogate pair stands in it; it was damaged where it was written", number
-            ) from None
+    file.check_unicode(number, question, context)
     pair = file.pair(question, context, number)
     yield QuestionExample(name, question, context, tuple(dict.fromkeys(spans)), pair.file, pair.line)
 

@@ -5,8 +5,8 @@ Shapes: B rows or windows, T tokens in each; a window holds T + 1 ids, since eac
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..errors import DataError
-from .batch import Sequences, moved
+from .batch import Sequences, TensorBatch
 from .loader import WHOLE, BatchPlan, BucketedLoader, LoaderConfig, Shard
 from .store import TokenStore
 
@@ -23,8 +23,10 @@ Labels = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class TextBatch:
+class TextBatch(TensorBatch):
     """Texts side by side, padded at the end. Rows beyond the real ones are all padding."""
+
+    host_fields: ClassVar[dict[str, Any]] = {"lengths": None, "rows": ()}
 
     ids: Tensor  # (B, T)
     segments: Tensor  # (B, T) 1 where a second text stands
@@ -61,14 +63,6 @@ class TextBatch:
         labels, second = targets.laid_out((shape[0], 2), 0).T
         return labels, second
 
-    def to(self, device: torch.device | str) -> Self:
-        """The same on a device."""
-        return moved(self, device)
-
-    def fixed(self) -> Self:
-        """The same without what the host knows of its values: as good for every batch of its shape."""
-        return replace(self, lengths=None, rows=())
-
 
 class SpanBatch(TextBatch):
     """Texts whose labels are a span: (B, 2), its first and its last token."""
@@ -103,8 +97,10 @@ class TextLoader(BucketedLoader[TextBatch]):
 
 
 @dataclass(frozen=True, eq=False)
-class TokenWindows:
+class TokenWindows(TensorBatch):
     """A batch of windows. Where `keep` is None, every target counts."""
+
+    host_fields: ClassVar[dict[str, Any]] = {"starts": ()}
 
     ids: Tensor  # (B, T + 1)
     keep: Tensor | None  # (B, T) which of the targets count
@@ -119,14 +115,6 @@ class TokenWindows:
     def targets(self) -> Tensor:
         """(B, T) what follows each."""
         return self.ids[:, 1:]
-
-    def to(self, device: torch.device | str) -> Self:
-        """The same on a device."""
-        return moved(self, device)
-
-    def fixed(self) -> Self:
-        """The same without what the host knows of its values: as good for every batch of its shape."""
-        return replace(self, starts=())
 
 
 class RandomWindows:

@@ -10,19 +10,16 @@ along, as the word that it stands for does. A space stands before the first word
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as FastTokenizer
 
-from ..config import Config
 from ..errors import DataError
 from .corpus import Passage
 from .published_tokenizer import PublishedTokenizer
-from .tokenizer import END, FIRST_PIECE, PAD, START, Tokenizer, nfc
+from .tokenizer import END, PAD, START, PiecesConfig, Tokenizer, nfc
 
 PAD_NAME, START_NAME, END_NAME, MASK_NAME = "<pad>", "<s>", "</s>", "<mask>"
 ROLES = {"pad_token": PAD_NAME, "cls_token": START_NAME, "sep_token": END_NAME, "mask_token": MASK_NAME}
@@ -46,24 +43,6 @@ def of_pieces(texts: Iterable[str], *, vocab_size: int, min_frequency: int) -> P
     fast.normalizer = normalizers.NFC()
     fast.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
     return PublishedTokenizer(fast.to_str(pretty=True))
-
-
-@dataclass(frozen=True, kw_only=True)
-class PiecesConfig(Config):
-    """How many pieces are learned, from what occurs `min_frequency` times; the rest is spelt in bytes."""
-
-    title: ClassVar[str] = "tokenizer"
-
-    vocab_size: int = 8000
-    min_frequency: int = 2
-
-    def check(self) -> None:
-        self.require_positive("min_frequency")
-        self.require(
-            self.vocab_size > FIRST_PIECE,
-            f"vocab_size must be at least {FIRST_PIECE + 1}, which is 3 special ids, 256 bytes and the space, "
-            f"not {self.vocab_size}",
-        )
 
 
 def learn_tokenizer(texts: Iterable[str], config: PiecesConfig) -> PublishedTokenizer:

@@ -39,23 +39,28 @@ _SPARE = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class TokenizerConfig(Config):
-    """How a tokeniser is trained. `joint`: one vocabulary for both languages, or one for each."""
+class PiecesConfig(Config):
+    """How many pieces are learned, from what occurs `min_frequency` times; everything else is spelled in bytes."""
 
     title: ClassVar[str] = "tokenizer"
 
     vocab_size: int = 8000
-    joint: bool = True
     min_frequency: int = 2
 
     def check(self) -> None:
         self.require_positive("min_frequency")
-        smallest = FIRST_PIECE + 1
         self.require(
-            self.vocab_size >= smallest,
-            f"vocab_size must be at least {smallest}, which is 3 special ids, 256 bytes and the space, "
+            self.vocab_size > FIRST_PIECE,
+            f"vocab_size must be at least {FIRST_PIECE + 1}, which is 3 special ids, 256 bytes and the space, "
             f"not {self.vocab_size}",
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerConfig(PiecesConfig):
+    """How the tokenizers of two languages are trained. `joint`: one vocabulary for both languages, or one for each."""
+
+    joint: bool = True
 
 
 class Piece(NamedTuple):
@@ -87,7 +92,7 @@ class Tokenizer:
         Characters and pairs seen fewer than `min_frequency` times get no piece. A small corpus gives a vocabulary
         smaller than asked for.
         """
-        config = TokenizerConfig(vocab_size=vocab_size, min_frequency=min_frequency)
+        config = PiecesConfig(vocab_size=vocab_size, min_frequency=min_frequency)
         seen: Counter[str] = Counter()
         trainer = trainers.BpeTrainer(
             vocab_size=vocab_size + _SPARE, min_frequency=min_frequency, show_progress=False, initial_alphabet=[" "]
@@ -95,7 +100,7 @@ class Tokenizer:
         learner = _pipeline(models.BPE())
 
         def counted() -> Iterator[str]:
-            for text in map(_normalised, texts):
+            for text in map(_normalized, texts):
                 seen.update(text)
                 yield text
 
@@ -117,11 +122,11 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text, which is brought to Unicode's NFC first; nothing else is changed."""
-        return self._fast.encode(_normalised(text)).ids
+        return self._fast.encode(_normalized(text)).ids
 
     def encode_batch(self, texts: Iterable[str]) -> list[list[int]]:
         """The ids of many texts, faster than one by one."""
-        return [encoding.ids for encoding in self._fast.encode_batch_fast([_normalised(text) for text in texts])]
+        return [encoding.ids for encoding in self._fast.encode_batch_fast([_normalized(text) for text in texts])]
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of the ids. Special ids are left out; bytes that form no character become U+FFFD."""
@@ -215,22 +220,27 @@ def nfc(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
-def _normalised(text: str) -> str:
-    """Composed; half a surrogate pair is refused."""
+def check_unicode(*texts: str) -> None:
+    """Raise a DataError if a text contains half a surrogate pair, which no encoding can write."""
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise DataError(
+                f"half a surrogate pair, U+{ord(text[error.start]):04X}, stands at character {error.start} of the "
+                "text; it is no character, and the text was damaged where it was written or read"
+            ) from None
+
+
+def _normalized(text: str) -> str:
     if text.isascii():
         return text
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise DataError(
-            f"half a surrogate pair, U+{ord(text[error.start]):04X}, stands at character {error.start} of the text; "
-            "it is no character, and the text was damaged where it was read"
-        ) from None
+    check_unicode(text)
     return nfc(text)
 
 
 def _fitted(
-    alphabet: list[str], merges: list[tuple[str, str]], config: TokenizerConfig
+    alphabet: list[str], merges: list[tuple[str, str]], config: PiecesConfig
 ) -> tuple[list[str], list[tuple[str, str]]]:
     """The pieces and merges that fit. No merge holds a rare character, since it is no more frequent than its parts."""
     room = config.vocab_size - FIRST_PIECE

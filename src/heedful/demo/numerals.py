@@ -45,6 +45,12 @@ def counted(n: int, counter: str, system: System | None = None) -> str:
     return "일주일" if (n, counter) == (1, "주일") else f"{sino(n)} {counter}"
 
 
+def month(n: int) -> str:
+    """Return the name of a month: 일월, … 유월, … 시월."""
+    _require("a month", n, 1, 12)
+    return {6: "유월", 10: "시월"}.get(n, sino(n) + "월")
+
+
 def clock_time(hour: int, minute: int = 0) -> str:
     """A time on the clock's face: 세 시, 세 시 십오 분, 세 시 반."""
     _require("an hour", hour, 1, 12)

@@ -22,7 +22,8 @@ from ..config import Config, FamilyConfig, read_mapping
 from ..data.published_tokenizer import NAME, ROLES, PublishedTokenizer
 from ..data.report import DataReport
 from ..data.store import Encoded, TokenStore
-from ..data.text_tokenizers import PiecesConfig, learn_tokenizer
+from ..data.text_tokenizers import learn_tokenizer
+from ..data.tokenizer import PiecesConfig
 from ..errors import ConfigError, DataError
 from ..families import Imported, build, config_of
 from ..families.hf_io import read_checkpoint

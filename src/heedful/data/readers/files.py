@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 from ...errors import DataError
 from ..pairs import Pair
 from ..report import FileReport, SplitReport
+from ..tokenizer import check_unicode
 
 MAX_BYTES = 1 << 20  # of one line, one text, one tag: what is longer cannot be a sentence
 GZIP_MAGIC = b"\x1f\x8b"
@@ -87,8 +88,13 @@ class InputFile:
     def error(self, message: str, line: int | None = None) -> DataError:
         return DataError(f"{self.name}{'' if line is None else f':{line}'}: {message}")
 
+    def check_unicode(self, line: int, *texts: str) -> None:
+        try:
+            check_unicode(*texts)
+        except DataError as error:
+            raise self.error(str(error), line) from None
+
     def head(self, size: int = 1 << 16) -> bytes:
-        """The first bytes."""
         with opened(self.path) as stream:
             return stream.read(size)
 
