@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from heedful.demo.numerals import clock_time, counted, month, native, sino, won
+from heedful.demo.numerals import clock_time, month, native, sino, with_counter, won
 
 NATIVE = {
     1: ("하나", "한"), 2: ("둘", "두"), 3: ("셋", "세"), 4: ("넷", "네"), 5: ("다섯", "다섯"), 10: ("열", "열"),
@@ -28,8 +28,8 @@ CALENDAR = [
     (lambda: clock_time(3, 15), "세 시 십오 분"), (lambda: clock_time(3, 30), "세 시 반"),
     (lambda: clock_time(12), "열두 시"),
     (lambda: clock_time(1, 5), "한 시 오 분"), (lambda: clock_time(11, 59), "열한 시 오십구 분"),
-    (lambda: counted(2, "분", "native"), "두 분"), (lambda: counted(2, "분", "sino"), "이 분"),
-    (lambda: counted(3, "번", "native"), "세 번"), (lambda: counted(3, "번", "sino"), "삼 번"),
+    (lambda: with_counter(2, "분", "native"), "두 분"), (lambda: with_counter(2, "분", "sino"), "이 분"),
+    (lambda: with_counter(3, "번", "native"), "세 번"), (lambda: with_counter(3, "번", "sino"), "삼 번"),
 ]  # fmt: skip
 MONEY = {
     500: "500 원", 1000: "1천 원", 1500: "1,500 원", 5000: "5천 원", 10000: "1만 원", 35000: "3만 5천 원",
@@ -49,7 +49,7 @@ def test_sino_korean_numbers(n: int) -> None:
 
 @pytest.mark.parametrize(("n", "counter", "words"), COUNTED)
 def test_counters_choose_their_numbers(n: int, counter: str, words: str) -> None:
-    assert counted(n, counter) == words
+    assert with_counter(n, counter) == words
 
 
 @pytest.mark.parametrize(("say", "words"), CALENDAR, ids=[words for _, words in CALENDAR])
@@ -74,10 +74,10 @@ def test_no_two_numbers_are_written_alike() -> None:
         (lambda: native(0), "1 to 99, not 0"),
         (lambda: native(100), "1 to 99, not 100"),
         (lambda: sino(-1), "not -1"),
-        (lambda: counted(0, "개"), "1 to 99, not 0"),
-        (lambda: counted(100, "층"), "1 to 99, not 100"),
-        (lambda: counted(2, "분"), r"people \(두 분\) or minutes \(이 분\); say system="),
-        (lambda: counted(2, "갸"), r"unknown counter '갸'.*; allowed: .*개"),
+        (lambda: with_counter(0, "개"), "1 to 99, not 0"),
+        (lambda: with_counter(100, "층"), "1 to 99, not 100"),
+        (lambda: with_counter(2, "분"), r"people \(두 분\) or minutes \(이 분\); say system="),
+        (lambda: with_counter(2, "갸"), r"unknown counter '갸'.*; allowed: .*개"),
         (lambda: month(13), "a month is 1 to 12, not 13"),
         (lambda: clock_time(13), "1 to 12, not 13"),
         (lambda: clock_time(3, 60), "0 to 59, not 60"),

@@ -40,9 +40,9 @@ def kiwi() -> Any:
 
 def morphemes(verb: Verb, ending: str, honorific: bool, past: bool) -> str:
     names = MORPHEMES
-    if past or (verb.exists and not honorific):
+    if past or (verb.is_existential and not honorific):
         names = MORPHEMES | OF_EXISTENCE
-    elif verb.exists or verb.describes:
+    elif verb.is_existential or verb.is_descriptive:
         names = MORPHEMES | OF_ADJECTIVES
     if honorific and not past and ending == "-아요/어요":
         return names["-(으)세요"]  # Kiwi would write 가셔요, which is standard and rare

@@ -48,9 +48,9 @@ class Corpus:
             if not text or at <= self.start:
                 continue
             first = max(0, self.start - before)
-            kept = text[first : None if self.stop is None else self.stop - before]
+            part = text[first : None if self.stop is None else self.stop - before]
             line = passage.line + text.count("\n", 0, first)
-            yield Passage(kept, passage.file, line, passage.begins and not first)
+            yield Passage(part, passage.file, line, passage.begins and not first)
 
     def documents(self) -> Iterator[tuple[str, str]]:
         """Each document whole, with its place."""
@@ -68,15 +68,15 @@ class Corpus:
     def survey(self, reading: CorpusReport) -> None:
         """Read everything once, and tell what is there. Nothing but white space is an error."""
         for path in self.files:
-            found = FileReport(str(path), "text")
+            file = FileReport(str(path), "text")
             for passage in _passages([path]):
-                found.count += passage.begins
-                found.characters += len(passage.text)
+                file.count += passage.begins
+                file.characters += len(passage.text)
                 reading.alphabet.update(passage.text)
                 if passage.begins and not passage.text:
                     reading.skip("empty", f"{path}:{passage.line}")
-                    found.count -= 1
-            reading.files.append(found)
+                    file.count -= 1
+            reading.files.append(file)
         if all(character.isspace() for character in reading.alphabet):
             named = ", ".join(map(str, self.files[:3])) + (", …" if len(self.files) > 3 else "")
             raise DataError(f"{named}: there is no text to learn from, only white space or nothing at all")
@@ -86,13 +86,13 @@ def text_files(paths: Iterable[str | Path], reading: CorpusReport | None = None)
     """Every file to read for these paths. In a folder, the endings .txt, .text, .md and .jsonl count, packed or not;
     a file that is named is text whatever its ending."""
     reading = CorpusReport() if reading is None else reading
-    given = [Path(path) for path in paths]
-    if not given:
+    paths = [Path(path) for path in paths]
+    if not paths:
         raise DataError("no file was given to read text from")
-    files = find_files(given, (*TEXT, *LINES), reading)
+    files = find_files(paths, (*TEXT, *LINES), reading)
     if not files:
         raise DataError(
-            f"no text among {', '.join(map(str, given))} ({reading.explain_skipped()}); "
+            f"no text among {', '.join(map(str, paths))} ({reading.explain_skipped()}); "
             "endings read are .txt, .md and .jsonl"
         )
     return files

@@ -39,17 +39,17 @@ def pixels_of(source: object, n_channels: int) -> Pixels:
     # Whoever has a Pillow image has imported it; another thread may just be doing so.
     pillow_image = getattr(sys.modules.get("PIL.Image"), "Image", None)
     if isinstance(source, bytes):
-        found = _of_bytes(source)
+        pixels = _of_bytes(source)
     elif pillow_image is not None and isinstance(source, pillow_image):
-        found = _of_pillow(source)
+        pixels = _of_pillow(source)
     elif isinstance(source, np.ndarray | list | tuple):
-        found = _of_array(source)
+        pixels = _of_array(source)
     else:
         raise DataError(
             f"an image is a path, the bytes of a file, a Pillow image, an array or nested lists, "
             f"not {type(source).__name__}"
         )
-    return _with_channels(found, n_channels)
+    return _with_channels(pixels, n_channels)
 
 
 def resized(pixels: Pixels, height: int, width: int, resample: str) -> Pixels:
@@ -117,20 +117,20 @@ def _of_array(source: Any) -> Pixels:
 
 
 def _with_channels(pixels: Pixels, n: int) -> Pixels:
-    found = pixels.shape[2]
-    if found == n:
+    n_channels = pixels.shape[2]
+    if n_channels == n:
         return pixels
-    if found == 4 and n in (1, 3):  # over white
+    if n_channels == 4 and n in (1, 3):  # over white
         color, alpha = pixels[..., :3].astype(np.uint16), pixels[..., 3:].astype(np.uint16)
         return _with_channels(((color * alpha + 255 * (255 - alpha) + 127) // 255).astype(np.uint8), n)
-    if (found, n) == (1, 3):
+    if (n_channels, n) == (1, 3):
         return pixels.repeat(3, axis=2)
-    if (found, n) == (3, 1):  # luma of ITU-R 601 in parts of 65,536, rounded as Pillow does
+    if (n_channels, n) == (3, 1):  # luma of ITU-R 601 in parts of 65,536, rounded as Pillow does
         luma = (pixels @ np.array([19595, 38470, 7471], np.uint32) + 32768) >> 16
         return luma[..., None].astype(np.uint8)
     first = pixels.shape[0]
     hint = "; its channels seem to come first: give np.moveaxis(image, 0, -1)" if first in (1, 3, 4, n) else ""
-    raise DataError(f"the model reads {n} channels, and an image of shape {pixels.shape} has {found}{hint}")
+    raise DataError(f"the model reads {n} channels, and an image of shape {pixels.shape} has {n_channels}{hint}")
 
 
 def _check_size(height: int, width: int) -> None:

@@ -13,8 +13,8 @@ CODE = re.compile(r"[a-z]{2,3}([-_][a-z0-9]{1,8})*", re.IGNORECASE)
 _TABLE = json.loads(resources.files("heedful.data").joinpath("languages.json").read_text(encoding="utf-8"))
 
 # The letters of each script, and the languages written in it alone; a language that is in none is not checked.
-SCRIPTS: dict[str, re.Pattern[str]] = {name: re.compile(one["letters"]) for name, one in _TABLE["scripts"].items()}
-_SCRIPT_OF = {code: name for name, one in _TABLE["scripts"].items() for code in one["languages"].split()}
+SCRIPTS: dict[str, re.Pattern[str]] = {name: re.compile(row["letters"]) for name, row in _TABLE["scripts"].items()}
+_SCRIPT_OF = {code: name for name, row in _TABLE["scripts"].items() for code in row["languages"].split()}
 
 
 def script_of(code: str) -> str | None:
@@ -22,10 +22,10 @@ def script_of(code: str) -> str | None:
     return _SCRIPT_OF.get(_parts(code)[0])
 
 
-def matches(wanted: str, found: str) -> bool:
+def matches(language: str, tag: str) -> bool:
     """Whether a tag is of the wanted language: ko matches ko and ko-KR, pt-BR matches pt_BR and not pt."""
-    parts = _parts(wanted)
-    return _parts(found)[: len(parts)] == parts
+    parts = _parts(language)
+    return _parts(tag)[: len(parts)] == parts
 
 
 def _parts(code: str) -> list[str]:

@@ -77,7 +77,7 @@ def clean(
     reading = PairReport() if reading is None else reading
     direction = _Direction(source_language, target_language, reading)
     rules = _rules(config, direction)
-    kept = False
+    any_kept = False
     for raw in pairs:
         # What will be dropped for its length anyway is not composed, since that can take very long.
         collapsed = [" ".join(text.split()) for text in raw.texts]
@@ -86,11 +86,11 @@ def clean(
         if fault := next((reason for reason, broken in rules if broken(pair)), None):
             reading.drop(fault, pair.place)
             continue
-        kept = True
+        any_kept = True
         reading.keep(*pair.texts)
         yield pair
-    direction.judge()
-    if not kept:
+    direction.check_file()
+    if not any_kept:
         why = "; ".join(f"{reason}: {tally}" for reason, tally in reading.dropped.items())
         raise DataError(f"no sentence pair is left to use ({why or 'there was none'})")
 
@@ -103,7 +103,7 @@ def in_direction(
     for pair in pairs:
         direction.is_wrong(pair)
         yield pair
-    direction.judge()
+    direction.check_file()
 
 
 def _rules(config: CleaningConfig, direction: _Direction) -> list[tuple[str, Rule]]:
@@ -145,7 +145,7 @@ class _Direction:
 
     def is_wrong(self, pair: Pair) -> bool:
         if pair.file != self._file:
-            self.judge()
+            self.check_file()
             self._file, self._seen, self._swapped = pair.file, 0, 0
         source_script, target_script = self._scripts
         lacks = _lacks(pair.source, source_script), _lacks(pair.target, target_script)
@@ -153,10 +153,10 @@ class _Direction:
         if all(lacks) and not _lacks(pair.source, target_script) and not _lacks(pair.target, source_script):
             self._swapped += 1
         if self._seen == _ENOUGH:
-            self.judge()
+            self.check_file()
         return any(lacks)
 
-    def judge(self) -> None:
+    def check_file(self) -> None:
         """Raise if most of the pairs of the file at hand are the wrong way round."""
         if self._swapped * 2 <= self._seen:
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, takewhile
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -19,7 +19,7 @@ from .tokenizer import Piece, check_unicode
 
 NAME, ROLES = "tokenizer.json", "tokenizer_config.json"
 CODE = ("auto_map", "name_or_path")  # where others look for code to run, and where a file lay
-LARGEST = 256 << 20  # bytes; the largest vocabularies in use take a tenth of it
+MAX_FILE_BYTES = 256 << 20  # bytes; the largest vocabularies in use take a tenth of it
 Unit = Literal["words", "characters"]
 BROKEN = "\ufffd"  # what a decoder writes for bytes that form no character
 BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # a token for a byte, of tokenisers that fall back to them
@@ -59,20 +59,20 @@ class PublishedTokenizer:
         roles = path.with_name(ROLES)
         beside = path.name == NAME and roles.is_file()
         for file in (path, roles) if beside else (path,):
-            if file.is_file() and file.stat().st_size > LARGEST:
+            if file.is_file() and file.stat().st_size > MAX_FILE_BYTES:
                 raise DataError(f"{file}: {file.stat().st_size:,} bytes are more than a tokeniser has")
-        said = read_mapping(roles) if beside else {}
+        settings = read_mapping(roles) if beside else {}
         try:
-            return cls(path.read_text(encoding="utf-8"), {key: said[key] for key in said if key not in CODE})
+            return cls(path.read_text(encoding="utf-8"), {key: settings[key] for key in settings if key not in CODE})
         except Exception as error:  # the library raises plain Exception for a file it cannot use
             raise DataError(f"{path}: not a tokeniser file that can be used: {error}") from None
 
-    def surrounded(self, before: Sequence[int], after: Sequence[int]) -> PublishedTokenizer:
+    def surrounded(self, prefix: Sequence[int], suffix: Sequence[int]) -> PublishedTokenizer:
         """The same with these ids around every text, and no others."""
         fast = FastTokenizer.from_str(self._text)
-        around = {self.token_of(index): index for index in (*before, *after)}
+        around = {self.token_of(index): index for index in (*prefix, *suffix)}
         fast.add_special_tokens([AddedToken(name, normalized=False, special=True) for name in around])
-        template = [*map(self.token_of, before), "$A", *map(self.token_of, after)]
+        template = [*map(self.token_of, prefix), "$A", *map(self.token_of, suffix)]
         fast.post_processor = processors.TemplateProcessing(single=template, special_tokens=list(around.items()))
         return PublishedTokenizer(fast.to_str(pretty=True), self.roles)
 
@@ -87,8 +87,8 @@ class PublishedTokenizer:
 
     def role(self, name: str) -> str | None:
         """The token that has a role, such as "mask_token", if one is said to."""
-        said = self.roles.get(name)
-        token = said.get("content") if isinstance(said, Mapping) else said
+        entry = self.roles.get(name)
+        token = entry.get("content") if isinstance(entry, Mapping) else entry
         return token if isinstance(token, str) and self.id_of(token) is not None else None
 
     @property
@@ -138,18 +138,18 @@ class PublishedTokenizer:
         check_unicode(text, second or "")
         whole = self._fast.encode(text, second)
         number = 0 if second is None else 1
-        own = [place for place, owner in enumerate(whole.sequence_ids) if owner == number]
-        first, after = (own[0], own[-1] + 1) if own else (len(whole.ids), len(whole.ids))
-        room = max_tokens - (len(whole.ids) - len(own))
+        inner = [place for place, owner in enumerate(whole.sequence_ids) if owner == number]
+        first, last = (inner[0], inner[-1] + 1) if inner else (len(whole.ids), len(whole.ids))
+        room = max_tokens - (len(whole.ids) - len(inner))
         if room < 1:
             raise DataError(
-                f"{len(whole.ids) - len(own)} tokens stand around the text, and a window has {max_tokens}; "
+                f"{len(whole.ids) - len(inner)} tokens stand around the text, and a window has {max_tokens}; "
                 "shorten what comes before it"
             )
         step = max(1, room - stride)
         windows = []
-        for begin in range(first, max(after, first + 1), step):
-            parts = slice(0, first), slice(begin, min(begin + room, after)), slice(after, None)
+        for begin in range(first, max(last, first + 1), step):
+            parts = slice(0, first), slice(begin, min(begin + room, last)), slice(last, None)
             windows.append(
                 EncodedWindow(
                     [index for part in parts for index in whole.ids[part]],
@@ -157,7 +157,7 @@ class PublishedTokenizer:
                     [span if part is parts[1] else None for part in parts for span in whole.offsets[part]],
                 )
             )
-            if begin + room >= after:
+            if begin + room >= last:
                 break
         return windows
 
@@ -166,7 +166,7 @@ class PublishedTokenizer:
         if not self._falls_back:
             return self._fast.decode([int(index) for index in ids], skip_special_tokens=True)
         tokens = (self._fast.id_to_token(int(index)) for index in ids if index not in self._special)
-        return self._fast.decoder.decode(list(_spelt(token for token in tokens if token is not None)))
+        return self._fast.decoder.decode(list(_merge_broken_bytes(token for token in tokens if token is not None)))
 
     def continuation(self, before: Sequence[int], ids: Sequence[int]) -> str:
         """The text that ids add to those before them: a decoder may drop the space at the beginning of a text."""
@@ -228,36 +228,36 @@ def tokenizer_of(tokens: Sequence[str], unknown: str, unit: Unit = "words") -> P
 
 def truncate(tokenizer: PublishedTokenizer, ids: list[int], limit: int) -> list[int]:
     """The beginning of a text, no longer than `limit`; what the tokeniser puts around a text stays around it."""
-    before, inner, after = _apart(tokenizer, ids)
-    return [*before, *inner[: max(0, limit - len(before) - len(after))], *after]
+    prefix, inner, suffix = _split_specials(tokenizer, ids)
+    return [*prefix, *inner[: max(0, limit - len(prefix) - len(suffix))], *suffix]
 
 
 def chunks(tokenizer: PublishedTokenizer, ids: list[int], limit: int) -> Iterator[list[int]]:
     """A whole text in as few parts as `limit` allows, of equal length as far as that goes; each with what stands
     around a text."""
-    before, inner, after = _apart(tokenizer, ids)
-    room = max(1, limit - len(before) - len(after))
+    prefix, inner, suffix = _split_specials(tokenizer, ids)
+    room = max(1, limit - len(prefix) - len(suffix))
     count = -(-len(inner) // room)
     for part in range(count):
         start, stop = (len(inner) * edge // count for edge in (part, part + 1))
-        yield [*before, *inner[start:stop], *after]
+        yield [*prefix, *inner[start:stop], *suffix]
 
 
-def _apart(tokenizer: PublishedTokenizer, ids: list[int]) -> tuple[list[int], list[int], list[int]]:
+def _split_specials(tokenizer: PublishedTokenizer, ids: list[int]) -> tuple[list[int], list[int], list[int]]:
     """What stands before a text, the text, and what stands behind it: an empty one has nothing else."""
     around = tokenizer.encode("")
     # A text may itself begin as its end does, so a plain one is asked too.
-    first = min(_alike(around, ids), _alike(around, tokenizer.encode("a")))
+    first = min(_common_prefix(around, ids), _common_prefix(around, tokenizer.encode("a")))
     last = len(ids) - (len(around) - first)
     return ids[:first], ids[first:last], ids[last:]
 
 
-def _alike(one: list[int], other: list[int]) -> int:
-    """How many ids two texts have in common at their beginning."""
-    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+def _common_prefix(first: list[int], second: list[int]) -> int:
+    """Return how many ids two texts have in common at their beginning."""
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))))
 
 
-def _spelt(tokens: Iterable[str]) -> Iterator[str]:
+def _merge_broken_bytes(tokens: Iterable[str]) -> Iterator[str]:
     """Bytes in a row that are not whole characters as what they spell: the library would spoil the whole row."""
     for are_bytes, run in groupby(tokens, lambda token: BYTE.fullmatch(token) is not None):
         row = list(run)

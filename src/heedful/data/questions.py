@@ -164,7 +164,7 @@ def _names(file: InputFile, number: int, keys: Sequence[str], columns: Sequence[
         names: dict[str, str | None] = dict(zip(ROLES, [*columns, None], strict=False))
     else:
         lower = {key.strip().lower(): key for key in reversed(keys)}
-        names = {role: next((lower[name] for name in known if name in lower), None) for role, known in ROLES.items()}
+        names = {role: next((lower[name] for name in names if name in lower), None) for role, names in ROLES.items()}
     absent = [role for role in ("question", "context", "answer") if names[role] not in keys]
     if absent:
         raise file.error(

@@ -99,12 +99,12 @@ class Tokenizer:
         )
         learner = _pipeline(models.BPE())
 
-        def counted() -> Iterator[str]:
+        def count_characters() -> Iterator[str]:
             for text in map(_normalized, texts):
                 seen.update(text)
                 yield text
 
-        learner.train_from_iterator(counted(), trainer)
+        learner.train_from_iterator(count_characters(), trainer)
         merges = [(left, right) for left, right in json.loads(learner.to_str())["model"]["merges"]]
         alphabet = sorted({" "} | {character for character, times in seen.items() if times >= min_frequency})
         return cls(*_fitted(alphabet, merges, config))
@@ -145,7 +145,7 @@ class Tokenizer:
     def word_of(self, ids: Iterable[int]) -> list[int]:
         """For each id the word of `decode(ids).split()` it belongs to; -1 for special ids and white space alone."""
         ids = self._checked(ids)
-        words = [-1] * len(ids)
+        word_numbers = [-1] * len(ids)
         word, inside = -1, False
         for text, start, stop in self._readable(ids):
             if ids[start] < BYTE:
@@ -154,8 +154,8 @@ class Tokenizer:
             if not text.isspace():
                 word += not inside
                 inside = True
-                words[start:stop] = [word] * (stop - start)
-        return words
+                word_numbers[start:stop] = [word] * (stop - start)
+        return word_numbers
 
     def to_json(self) -> str:
         """As the `tokenizers` and `transformers` libraries read it too."""
@@ -249,13 +249,13 @@ def _fitted(
             f"tokenizer: vocab_size {config.vocab_size} has no room for the {len(alphabet)} characters seen at least "
             f"{config.min_frequency} times; it must be at least {len(alphabet) + FIRST_PIECE}, or raise min_frequency"
         )
-    pieces, kept = dict.fromkeys(alphabet), []
+    pieces, fitting_merges = dict.fromkeys(alphabet), []
     for left, right in merges:
         if len(pieces) == room:
             break
         pieces[left + right] = None  # two merges may make the same piece
-        kept.append((left, right))
-    return list(pieces), kept
+        fitting_merges.append((left, right))
+    return list(pieces), fitting_merges
 
 
 def _character(ids: Sequence[int], start: int) -> tuple[str, int]:

@@ -28,30 +28,30 @@ def held_out(examples: Iterable[tuple[str, bytes]], wanted: int, every: int = EV
     classes: dict[str, Counter[bytes]] = {}
     for label, digest in examples:
         classes.setdefault(label, Counter())[digest] += 1
-    owners = Counter(digest for found in classes.values() for digest in found)
-    for found in classes.values():
-        for digest in [digest for digest in found if owners[digest] > 1]:
-            del found[digest]
-    total = sum(found.total() for found in classes.values())
+    owners = Counter(digest for counts in classes.values() for digest in counts)
+    for counts in classes.values():
+        for digest in [digest for digest in counts if owners[digest] > 1]:
+            del counts[digest]
+    total = sum(counts.total() for counts in classes.values())
     left = min(wanted, total // every)
-    candidates = sorted(one for found in classes.values() for one in _candidates(found, left, total))
+    candidates = sorted(candidate for counts in classes.values() for candidate in _candidates(counts, left, total))
     chosen = set()
-    for one in candidates:
-        if one.copies <= left:
-            chosen.add(one.digest)
-            left -= one.copies
-    return frozenset(chosen or [one.digest for one in candidates if one.spare][:1])
+    for candidate in candidates:
+        if candidate.copies <= left:
+            chosen.add(candidate.digest)
+            left -= candidate.copies
+    return frozenset(chosen or [candidate.digest for candidate in candidates if candidate.spare][:1])
 
 
-def _candidates(found: Counter[bytes], wanted: int, total: int) -> Iterator[_Candidate]:
+def _candidates(counts: Counter[bytes], wanted: int, total: int) -> Iterator[_Candidate]:
     """The first of a class, as many as its share of those wanted, rounded up; one at least, and never all."""
-    digests = sorted(found)[:-1]
+    digests = sorted(counts)[:-1]
     if not digests:
         return
-    n, taken = found.total(), 0
-    share = max(-(-n * wanted // total), min(found[digest] for digest in digests))
+    n, taken = counts.total(), 0
+    share = max(-(-n * wanted // total), min(counts[digest] for digest in digests))
     for digest in digests:
-        copies = found[digest]
+        copies = counts[digest]
         if taken + copies <= share:
-            yield _Candidate((taken + copies / 2) / n, n, digest, copies, len(found) >= ENOUGH)
+            yield _Candidate((taken + copies / 2) / n, n, digest, copies, len(counts) >= ENOUGH)
             taken += copies

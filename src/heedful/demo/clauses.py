@@ -43,13 +43,13 @@ class ClauseSampler:
     def object_for(self, clause: Clause) -> Noun:
         """Something to do it to: not oneself, and kin only where they are the speaker's own."""
         actor = clause.subject.noun if clause.subject else None
-        things = self.inventory.objects[clause.predicate]
+        candidates = self.inventory.objects[clause.predicate]
         if actor and actor.animate and actor.pronoun == "it":
-            things = self.inventory.animal_objects[clause.predicate.english]
+            candidates = self.inventory.animal_objects[clause.predicate.english]
         mine = clause.person != "other"
         has_possessive = mine or (actor is not None and actor.pronoun != "")
         for _ in range(20):
-            thing = things.draw(self.random)
+            thing = candidates.draw(self.random)
             possessed = "own" in clause.predicate.marks or thing.kind == "own"
             if thing is not actor and (mine or thing.kind != "kin") and (has_possessive or not possessed):
                 return thing

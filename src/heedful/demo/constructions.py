@@ -29,19 +29,24 @@ class ConstructionSampler(ClauseSampler):
 
     def __init__(self, inventory: Inventory, random: Random) -> None:
         super().__init__(inventory, random)
-        words = self.lexicon
-        self.software = [verb for verb in words.verbs if "software" in verb.marks]
-        several = [adjective for adjective in words.adjectives if len(adjective.subjects) > 3]
+        vocabulary = self.lexicon
+        self.software = [verb for verb in vocabulary.verbs if "software" in verb.marks]
+        several = [adjective for adjective in vocabulary.adjectives if len(adjective.subjects) > 3]
         of_things = [adjective for adjective in several if not adjective.subjects[0].animate]
         self.comparable = [adjective for adjective in of_things if adjective.quality not in ADJECTIVES.not_compared]
-        self.of_people = [adjective for adjective in words.adjectives if adjective.quality in ADJECTIVES.of_people]
+        self.of_people = [adjective for adjective in vocabulary.adjectives if adjective.quality in ADJECTIVES.of_people]
         self.meeting = self.verbs_in(VERBS.meeting)
+        describing = [adjective for adjective in vocabulary.adjectives if adjective.quality not in ("good", "bad")]
         self.described = [
             (verb, noun, adjectives)
-            for verb in words.verbs
+            for verb in vocabulary.verbs
             for noun in verb.objects
-            if _can_be_described(verb, noun, words.in_classes("interesting"))
-            and (adjectives := [a for a in words.adjectives if noun in a.subjects and a.quality not in ("good", "bad")])
+            if _can_be_described(verb, noun, vocabulary.in_classes("interesting"))
+            and (
+                adjectives := [
+                    a for a in vocabulary.adjectives if noun in a.subjects and a.quality not in ("good", "bad")
+                ]
+            )
         ]
         self.obtained_and_used = [
             (first, noun, second)
@@ -217,10 +222,10 @@ class QuantitySampler(ClauseSampler):
 
     def __init__(self, inventory: Inventory, random: Random) -> None:
         super().__init__(inventory, random)
-        words, among = self.lexicon, self.lexicon.in_classes
+        vocabulary, among = self.lexicon, self.lexicon.in_classes
         self.in_town, self.far_cities, self.tasty = among("in-town"), among("far-cities"), among("tasty")
-        self.weekdays = [t for t in words.times if t.english.startswith("on ") and "weekend" not in t.english]
-        self.lasting = [verb for verb in words.verbs if verb.english in VERBS.taking_hours]
+        self.weekdays = [t for t in vocabulary.times if t.english.startswith("on ") and "weekend" not in t.english]
+        self.lasting = [verb for verb in vocabulary.verbs if verb.english in VERBS.taking_hours]
         self.goods = [noun for noun in among("priced") if noun.kind != "plural" and noun.korean != "자동차"]
 
     def journey(self) -> Draft:
@@ -346,5 +351,5 @@ def _can_be_described(verb: Predicate, noun: Noun, interesting: tuple[Noun, ...]
 
 def _is_countable(clause: Clause) -> bool:
     noun = clause.object.noun if clause.object else None
-    counted = clause.predicate.english not in VERBS.uncounted
-    return counted and noun is not None and noun.counter != "" and noun.kind == "count"
+    is_counted = clause.predicate.english not in VERBS.uncounted
+    return is_counted and noun is not None and noun.counter != "" and noun.kind == "count"

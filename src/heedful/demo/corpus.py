@@ -12,7 +12,7 @@ from ..errors import DataError, unknown
 from . import frames as f
 from . import splits
 from .english_realization import EnglishRealizer, Style, is_message
-from .frames import Clause, Negation, Phrase, SentenceFrame, SpeechLevel, Word
+from .frames import Clause, Negation, Phrase, SentenceFrame, SpeechLevel, Token
 from .inventory import inventory
 from .korean_realization import KoreanRealizer
 from .lexicon import FANCY, I, Level, lexicon
@@ -81,9 +81,9 @@ class Grammar:
         total = 0
         for verb in choices.lexicon.verbs:
             if not verb.marks & {"animals", "machines", "state", "done"}:
-                things = sum(1 + 9 * bool(n.counter) + len(choices.attributes.get(n, ())) for n in verb.objects)
-                variants = 3 * levels - 1 if things else levels  # scrambled; with the particle dropped
-                total += max(things, 1) * actors * tensed * (1 + len(verb.places) + len(verb.adverbs)) * variants
+                n_objects = sum(1 + 9 * bool(n.counter) + len(choices.attributes.get(n, ())) for n in verb.objects)
+                variants = 3 * levels - 1 if n_objects else levels  # scrambled; with the particle dropped
+                total += max(n_objects, 1) * actors * tensed * (1 + len(verb.places) + len(verb.adverbs)) * variants
                 total += (actors * len(verb.objects)) ** 2 * 4 * levels  # -고 and -지만, habit and past
         return total
 
@@ -128,23 +128,23 @@ class Grammar:
         text = english.text()
         if trained_parts and split != "T5" and splits.split_of(text) != split:
             return None
-        alignment, features = _align(korean.words, english.words), frozenset((*pairs, *korean.forms, *quantities))
+        alignment, features = _align(korean.tokens, english.tokens), frozenset((*pairs, *korean.forms, *quantities))
         source, held_out = korean.text(), tuple(kinds.get(split, ()))
         return ParallelExample(source, text, alignment, constructions, features, held_out, sentence.level, sentence)
 
 
-def _align(korean: list[Word], english: list[Word]) -> tuple[tuple[int, int], ...]:
+def _align(korean: list[Token], english: list[Token]) -> tuple[tuple[int, int], ...]:
     """Words that express the same part of the frame; a part that one side does not say apart is looked for nearby."""
-    places, words = _by_key(korean), _by_key(english)
-    pairs = {(i, j) for j, (_, key) in enumerate(english) for i in _nearest(places, key)}
+    korean_places, english_places = _by_key(korean), _by_key(english)
+    pairs = {(i, j) for j, (_, key) in enumerate(english) for i in _nearest(korean_places, key)}
     spoken = {i for i, _ in pairs}
-    pairs.update((i, j) for i, (_, key) in enumerate(korean) if i not in spoken for j in _nearest(words, key))
+    pairs.update((i, j) for i, (_, key) in enumerate(korean) if i not in spoken for j in _nearest(english_places, key))
     return tuple(sorted(pairs))
 
 
-def _by_key(words: list[Word]) -> dict[int, list[int]]:
+def _by_key(tokens: list[Token]) -> dict[int, list[int]]:
     places: dict[int, list[int]] = {}
-    for place, (_, key) in enumerate(words):
+    for place, (_, key) in enumerate(tokens):
         places.setdefault(key, []).append(place)
     return places
 

@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from .frames import MODAL, NEGATION, TENSE, VERB, Word
+from .frames import MODAL, NEGATION, TENSE, VERB, Tokens
 from .tables import read_yaml, split_list
 
 _TABLE = read_yaml("english_morphology.yaml")
@@ -115,31 +115,31 @@ _WITHOUT_S = ("I", "you", "they")  # as far as verbs can tell
 @lru_cache(200_000)
 def verb_words(
     english: str, person: str, tense: str, modal: str, negated: bool, question: bool, contracted: bool
-) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
+) -> tuple[Tokens, Tokens]:
     """An auxiliary (or none) and the rest of the verb group, with keys; a question puts the subject between them."""
     head, *rest = english.split(" ")
-    after = [(word, VERB) for word in rest]
+    following = [(word, VERB) for word in rest]
     key = VERB
     if modal in ("want", "must", "try"):
-        after = [(ing(head), VERB), *after] if modal == "try" else [("to", MODAL), (head, VERB), *after]
+        following = [(ing(head), VERB), *following] if modal == "try" else [("to", MODAL), (head, VERB), *following]
         head, key = {"want": "want", "must": "have", "try": "try"}[modal], MODAL
     if modal == "can":
         auxiliary = "could" if tense == "past" else "can"
-        return with_not(auxiliary, MODAL, negated, contracted), ((head, VERB), *after)
+        return with_not(auxiliary, MODAL, negated, contracted), ((head, VERB), *following)
     if tense == "future":
-        return with_not("will", TENSE, negated, contracted), ((head, key), *after)
+        return with_not("will", TENSE, negated, contracted), ((head, key), *following)
     if modal == "progressive" or head == "be":
         form = _BE.get(person, ("is", "was"))[tense == "past"]
         if modal == "progressive":
-            after = [(ing(head), VERB), *after]
-        return with_not(form, MODAL if modal == "progressive" else VERB, negated, contracted), tuple(after)
+            following = [(ing(head), VERB), *following]
+        return with_not(form, MODAL if modal == "progressive" else VERB, negated, contracted), tuple(following)
     inflect = past if tense == "past" else str if person in _WITHOUT_S else third
     if not negated and not question:
-        return (), ((inflect(head), key), *after)
-    return with_not(inflect("do"), key, negated, contracted), ((head, key), *after)
+        return (), ((inflect(head), key), *following)
+    return with_not(inflect("do"), key, negated, contracted), ((head, key), *following)
 
 
-def with_not(auxiliary: str, key: int, negated: bool, contracted: bool) -> tuple[Word, ...]:
+def with_not(auxiliary: str, key: int, negated: bool, contracted: bool) -> Tokens:
     """An auxiliary, and perhaps not: is, isn't, is not, cannot."""
     if not negated:
         return ((auxiliary, key),)

@@ -18,8 +18,9 @@ Determiner = Literal["", "this", "that", "my", "how many"]
 Tense = Literal["present", "past", "future"]
 Modal = Literal["", "progressive", "can", "want", "must", "try"]
 Negation = Literal["", "안", "못", "지", "lexical"]
-Word = tuple[str, int]
-"""A word and the key of what it expresses; key -1 expresses nothing of its own."""
+Token = tuple[str, int]
+"""A word and the key of what it expresses; key -1 expresses nothing by itself."""
+Tokens = tuple[Token, ...]
 
 VERB, MODAL, NEGATION, TENSE, LINK = 0, 1, 2, 3, 4  # parts of a predicate
 SUBJECT, OBJECT, ADJUNCTS = 10, 20, 30  # where phrases begin

@@ -269,12 +269,12 @@ class Verb:
         return _word(self.stem) == "아니"
 
     @property
-    def describes(self) -> bool:
+    def is_descriptive(self) -> bool:
         """Whether this conjugates as adjectives do."""
         return self.adjective or self.is_copula or self.is_negative_copula
 
     @property
-    def exists(self) -> bool:
+    def is_existential(self) -> bool:
         """Whether this is 있다, 없다 or a compound (재미있다), which conjugate partly as verbs: 재미있는."""
         return self.stem.endswith(("있", "없"))
 
@@ -286,13 +286,13 @@ def conjugate(verb: Verb, ending: str, *, honorific: bool = False, past: bool = 
     _check(verb, ending, honorific, past)
     if ending in _OF_COMMANDS:
         ending, honorific = _OF_COMMANDS[ending], True
-    if past or (verb.exists and not honorific):
+    if past or (verb.is_existential and not honorific):
         ending = _OF_EXISTENCE.get(ending, ending)
-    elif verb.exists or verb.describes:  # 재미있는 책, but 시간이 있으신 분
+    elif verb.is_existential or verb.is_descriptive:  # 재미있는 책, but 시간이 있으신 분
         ending = _OF_ADJECTIVES.get(ending, ending)
 
     bases = _bases(verb, ending, honorific)
-    if not past and (form := _worn_form(verb, bases, ending, honorific)):
+    if not past and (form := _contracted_form(verb, bases, ending, honorific)):
         return form
     bases = bases.honorific() if honorific else bases
     bases = bases.past() if past else bases
@@ -316,7 +316,7 @@ def _bases(verb: Verb, ending: str, honorific: bool) -> Bases:
     return Bases(stem if keeps_i else noun, stem if keeps_i else noun, noun + "여")
 
 
-def _worn_form(verb: Verb, bases: Bases, ending: str, honorific: bool) -> str | None:
+def _contracted_form(verb: Verb, bases: Bases, ending: str, honorific: bool) -> str | None:
     """A form of the present that is shorter than its parts: 가세요, 의사예요, 아니야, 가지 마."""
     if honorific:
         return join(bases.linked, "세요") if ending == "-아요/어요" else None
@@ -335,5 +335,5 @@ def _check(verb: Verb, ending: str, honorific: bool, past: bool) -> None:
         raise ValueError(f"{ending} takes no past; allowed with the past: {', '.join(_WITH_TENSE)}")
     if honorific and ending in _OF_SPEAKER:
         raise ValueError(f"{ending} speaks of oneself and takes no honorific")
-    if verb.describes and ending in _OF_ACTIONS:
+    if verb.is_descriptive and ending in _OF_ACTIONS:
         raise ValueError(f"{ending} is for actions, and {verb.lemma} describes a state")

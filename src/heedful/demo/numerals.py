@@ -38,7 +38,7 @@ def sino(n: int) -> str:
     return before + "십" * (tens > 0) + _SINO_ONES[ones]
 
 
-def counted(n: int, counter: str, system: System | None = None) -> str:
+def with_counter(n: int, counter: str, system: System | None = None) -> str:
     """Return a number and its counter: 세 개, 삼 층; `system` is needed where a counter takes both (분, 번)."""
     if (system or _system(counter)) == "native":
         return f"{native(n, before_counter=True)} {counter}"
@@ -55,10 +55,10 @@ def clock_time(hour: int, minute: int = 0) -> str:
     """A time on the clock's face: 세 시, 세 시 십오 분, 세 시 반."""
     _require("an hour", hour, 1, 12)
     _require("a minute", minute, 0, 59)
-    hours = counted(hour, "시")
+    hours = with_counter(hour, "시")
     if minute == 0:
         return hours
-    return f"{hours} 반" if minute == 30 else f"{hours} {counted(minute, '분', 'sino')}"
+    return f"{hours} 반" if minute == 30 else f"{hours} {with_counter(minute, '분', 'sino')}"
 
 
 def won(n: int) -> str:
@@ -130,4 +130,4 @@ def money(amount: int) -> Noun:
 @lru_cache(100)
 def age(years: int) -> Noun:
     """스무 살, twenty years old."""
-    return Noun(counted(years, "살"), f"{in_words(years)} years old", "name", quantity=f"age {years}")
+    return Noun(with_counter(years, "살"), f"{in_words(years)} years old", "name", quantity=f"age {years}")

@@ -40,25 +40,26 @@ def is_stranger(phrase: Phrase | None) -> bool:
     return _animacy(phrase) == "stranger"
 
 
-def suits(clause: Clause) -> bool:
+def satisfies_restrictions(clause: Clause) -> bool:
     """Whether subject, object, time, number and manner of a clause suit its predicate."""
     facts = clause_facts(clause)
     if not all(allows(rules, facts) for rules in ("subject", "object", "time", "mode", "manner")):
         return False
     adorned, relatives = 0, []
     for phrase in clause.phrases():
-        if not phrase_suits(phrase, clause):
+        if not attributes_allowed(phrase, clause):
             return False
         adorned += phrase.adjective is not None or phrase.number > 0
         relatives += [(phrase.noun.korean, phrase.relative)] if phrase.relative else []
     adjuncts = sum(adjunct.role not in ("to", "give", "from", "than") for adjunct in clause.adjuncts)
     if adjuncts + adorned + (clause.negation != "") > 2:
         return False  # not too much is said at once
-    if clause.degree and clause.subject and not clause.subject.determiner and not _degree_suits(clause, clause.subject):
+    subject = clause.subject
+    if clause.degree and subject and not subject.determiner and not _comparison_allowed(clause, subject):
         return False
     return all(
-        allows("relative", {**with_prefix("inner_", relative), **facts, "head": head}) and suits(relative)
-        for head, relative in relatives
+        allows("relative", {**with_prefix("inner_", clause), **facts, "head": head}) and satisfies_restrictions(clause)
+        for head, clause in relatives
     )
 
 
@@ -158,36 +159,36 @@ def _test(fact: str, spec: str | bool, place: str) -> Test:
     if isinstance(spec, bool):
         return get, bool, spec
     listed, _, without = spec.removeprefix("not ").partition(" but not ")
-    words = _words(fact, listed, place) - _words(fact, without, place)
+    members = _members(fact, listed, place) - _members(fact, without, place)
     if fact in _SETS:
-        return get, words.isdisjoint, spec.startswith("not ")
-    return get, words.__contains__, not spec.startswith("not ")
+        return get, members.isdisjoint, spec.startswith("not ")
+    return get, members.__contains__, not spec.startswith("not ")
 
 
-def _words(fact: str, text: str, place: str) -> frozenset[Any]:
+def _members(fact: str, text: str, place: str) -> frozenset[Any]:
     """The words of a condition: words themselves, lists, keys or pairs of tables, classes of nouns."""
-    words: set[Any] = set()
+    members: set[Any] = set()
     lists = VERBS if fact.endswith("verb") else ADJECTIVES if fact.endswith("quality") else NOUNS
     for item in text.split("|") if text else ():
         name = item.removeprefix("$")
         if name == item:
-            words.add("" if item == "none" else item)
+            members.add("" if item == "none" else item)
         elif name in read_yaml("semantics.yaml")["tables"]:
             table = word_sets_by_key(name)
-            words |= {(key, word) for key in table for word in table[key]} if "+" in fact else table.keys()
+            members |= {(key, word) for key in table for word in table[key]} if "+" in fact else table.keys()
         elif name in lists:
-            words |= getattr(lists, name)
+            members |= getattr(lists, name)
         elif name in lexicon("full").classes:
-            words |= {noun.korean for noun in noun_class(name)}
+            members |= {noun.korean for noun in noun_class(name)}
         else:
             raise DataError(f"{place}: no list, table or class of nouns is named {name}")
-    return frozenset(words)
+    return frozenset(members)
 
 
 # Attributes
 
 
-def phrase_suits(phrase: Phrase, clause: Clause) -> bool:
+def attributes_allowed(phrase: Phrase, clause: Clause) -> bool:
     """Whether what stands before a noun suits it and what is done to it."""
     noun, verb = phrase.noun, clause.predicate.english
     planned = clause.tense == "future" and clause.has_role("when")
@@ -207,7 +208,7 @@ def phrase_suits(phrase: Phrase, clause: Clause) -> bool:
     return phrase.determiner != "my" or noun.korean in NOUNS.mine or possessed
 
 
-def _degree_suits(clause: Clause, subject: Phrase) -> bool:
+def _comparison_allowed(clause: Clause, subject: Phrase) -> bool:
     """Without *this*, only people, foods and drinks are compared, and only what has a name is the most of all."""
     if clause.degree == "most":
         return subject.noun.kind in ("bare", "name") and clause.predicate.quality != "good"

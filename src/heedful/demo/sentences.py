@@ -10,8 +10,8 @@ from .constructions import ConstructionSampler, QuantitySampler
 from .frames import Adjunct, Clause, Phrase, SentenceFrame, SpeechLevel
 from .inventory import WeightedChoice, draw_until, inventory
 from .lexicon import FANCY, HOW, WHAT, WHEN, WHERE, WHO, WHY, YOU, Adverb, I, Level, Predicate
-from .pragmatics import makes_sense
-from .semantics import VERBS, suits
+from .pragmatics import is_felicitous
+from .semantics import VERBS, satisfies_restrictions
 
 _WH_ADVERBS: dict[str, Adverb] = {"when": WHEN, "why": WHY, "how": HOW}
 _NOT_DONE_AT_WILL = {"state", "animals", "machines", "done", "due"}
@@ -42,17 +42,17 @@ class SentenceSampler(LinkedClauseSampler, ConstructionSampler, QuantitySampler)
 
     def draw(self) -> SentenceFrame:
         """One sentence."""
-        return self.sensible(self.shapes.draw(self.random))
+        return self.draw_felicitous(self.shapes.draw(self.random))
 
     def draw_deeper(self) -> SentenceFrame:
         """One sentence of three clauses."""
-        return self.sensible(self.deeper.draw(self.random))
+        return self.draw_felicitous(self.deeper.draw(self.random))
 
-    def sensible(self, shape: Callable[[], Draft]) -> SentenceFrame:
+    def draw_felicitous(self, shape: Callable[[], Draft]) -> SentenceFrame:
         """A sentence of this shape that people would say."""
         if not self.full:
             return self.finish(shape())
-        return draw_until(makes_sense, lambda: self.finish(shape()), f"sentence of the shape {shape.__name__!r}")
+        return draw_until(is_felicitous, lambda: self.finish(shape()), f"sentence of the shape {shape.__name__!r}")
 
     def finish(self, draft: Draft) -> SentenceFrame:
         """Clauses on a speech level that the mood allows, spoken as people speak."""
@@ -61,10 +61,10 @@ class SentenceSampler(LinkedClauseSampler, ConstructionSampler, QuantitySampler)
         if mood == "question" and clauses[0].person == "I":  # you, who is named only among friends
             named = sentence.level == "해" and clauses[0].subject
             clauses[0].person, clauses[0].subject = "you", Phrase(YOU) if named else None
-        self.loosen(sentence)
+        self.vary_object(sentence)
         return sentence
 
-    def loosen(self, sentence: SentenceFrame) -> None:
+    def vary_object(self, sentence: SentenceFrame) -> None:
         """What speakers do: the object before the subject, or its particle dropped beside the verb."""
         for clause in sentence.clauses:
             if clause.object is None or clause.predicate.particle != "을/를" or clause.wh_role == "object":
@@ -82,7 +82,8 @@ class SentenceSampler(LinkedClauseSampler, ConstructionSampler, QuantitySampler)
         kind = self.clauses.draw(self.random)
         if not self.full:
             return self.with_tense(kind())
-        return draw_until(suits, lambda: self.with_tense(kind()), f"clause of the kind {kind.__name__!r}")
+        what = f"clause of the kind {kind.__name__!r}"
+        return draw_until(satisfies_restrictions, lambda: self.with_tense(kind()), what)
 
     def with_tense(self, clause: Clause) -> Clause:
         """The clause with its tense and adjuncts, and with its subject as the topic where it is."""

@@ -147,8 +147,8 @@ def _is_held_out(split: Split, feature: str) -> bool:
 class HeldOut:
     """Which features of one level are kept out of training."""
 
-    def __init__(self, words: Lexicon) -> None:
-        predicates = words.with_arguments
+    def __init__(self, vocabulary: Lexicon) -> None:
+        predicates = vocabulary.with_arguments
         self._partners: Counter[str] = Counter()
         self._alike: Counter[tuple[str, str]] = Counter()  # a predicate, and how many nouns of a kind it goes with
         self._kinds: dict[str, str] = {}
@@ -173,11 +173,11 @@ class HeldOut:
         return {split: features for split, features in held_out.items() if features}
 
     def _pair(self, pair: str) -> bool:
-        words = pair.split("+")
-        if any(word in self._ambiguous or self._partners[word] < _PARTNERS for word in words):
+        pair_lemmas = pair.split("+")
+        if any(word in self._ambiguous or self._partners[word] < _PARTNERS for word in pair_lemmas):
             return False
-        kind = self._kinds.get(words[-1], "")
-        return self._alike[words[0], kind] >= _PARTNERS and _is_held_out("T2", f"pair {pair}")
+        kind = self._kinds.get(pair_lemmas[-1], "")
+        return self._alike[pair_lemmas[0], kind] >= _PARTNERS and _is_held_out("T2", f"pair {pair}")
 
     def _form(self, form: str) -> bool:
         lemma = form.split(" -")[0]

@@ -12,7 +12,7 @@ from ..errors import DataError, unknown
 
 
 @dataclass(frozen=True)
-class Row:
+class TsvRow:
     """One line of a table: its cells by the name of their column."""
 
     place: str
@@ -42,17 +42,17 @@ def read_table(name: str) -> str:
     return resources.files("heedful.demo").joinpath("tables", name).read_text(encoding="utf-8")
 
 
-def read_rows(name: str, *columns: str) -> list[Row]:
+def read_rows(name: str, *columns: str) -> list[TsvRow]:
     """The rows of a tab-separated file of the package, which must have these columns."""
     return parse_rows(name, read_table(name), columns)
 
 
-def parse_rows(name: str, text: str, columns: tuple[str, ...]) -> list[Row]:
+def parse_rows(name: str, text: str, columns: tuple[str, ...]) -> list[TsvRow]:
     """The rows after the line with the columns' names; lines that begin with # are comments.
 
     Empty cells at the end of a line may be left out.
     """
-    rows: list[Row] | None = None
+    rows: list[TsvRow] | None = None
     for number, line in enumerate(text.splitlines(), 1):
         if not line or line.startswith("#"):
             continue
@@ -65,7 +65,7 @@ def parse_rows(name: str, text: str, columns: tuple[str, ...]) -> list[Row]:
         if len(cells) > len(columns) or not cells[0]:
             raise DataError(f"{place}: a row has {len(columns)} cells, the first not empty; this has {len(cells)}")
         padded = [*cells, *[""] * (len(columns) - len(cells))]
-        rows.append(Row(place, dict(zip(columns, padded, strict=True))))
+        rows.append(TsvRow(place, dict(zip(columns, padded, strict=True))))
     if not rows:
         raise DataError(f"{name} has no rows")
     return rows
@@ -98,11 +98,11 @@ class WordSets:
 
     def __getattr__(self, name: str) -> frozenset[str]:
         try:
-            words = self._sets[name]
+            members = self._sets[name]
         except KeyError:
             raise AttributeError(f"semantics.yaml has no list {name!r} under {self._section!r}") from None
-        setattr(self, name, words)
-        return words
+        setattr(self, name, members)
+        return members
 
 
 @lru_cache(32)
@@ -112,7 +112,7 @@ def word_sets_by_key(name: str) -> Mapping[str, frozenset[str]]:
 
 
 def _as_sets(lists: Mapping[str, str | None], section: str) -> dict[str, frozenset[str]]:
-    for name, words in lists.items():
-        if not isinstance(words, str | None):
-            raise DataError(f"semantics.yaml: {section}.{name} must be words between commas, not {words!r}")
-    return {name: frozenset(split_list(words or "")) for name, words in lists.items()}
+    for name, members in lists.items():
+        if not isinstance(members, str | None):
+            raise DataError(f"semantics.yaml: {section}.{name} must be words between commas, not {members!r}")
+    return {name: frozenset(split_list(members or "")) for name, members in lists.items()}

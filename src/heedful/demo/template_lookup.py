@@ -84,14 +84,14 @@ class TemplateLookup:
 def _entries(level: Level) -> dict[str, _Entry]:
     """Every eojeol of a noun with a particle or of a predicate with an ending."""
     entries: dict[str, _Entry] = {}
-    words = lexicon(level)
-    for noun in words.nouns.values():
+    vocabulary = lexicon(level)
+    for noun in vocabulary.nouns.values():
         if " " not in noun.korean:
             for korean, entry in _of_noun(noun):
                 entries.setdefault(korean, entry)
     for n in range(1, 100):
         entries[native(n, before_counter=True)] = _Entry("<number>", {"word": forms.in_words(n)})
-    for predicate in words.with_arguments:
+    for predicate in vocabulary.with_arguments:
         for korean, entry in _of_predicate(predicate):
             entries.setdefault(korean, entry)
     return entries

@@ -23,9 +23,9 @@ _EDGES = " .,?!\"'“”‘’()[]"
 
 def out_of_vocabulary(text: str, level: Level = "demo") -> list[str]:
     """The words of a Korean or English text that are not in the lexicon, in any form the corpus uses."""
-    words = [word.strip(_EDGES) for word in text.split()]
+    tokens = [word.strip(_EDGES) for word in text.split()]
     korean, english = _korean_words(level), _english_words(level)
-    return [word for word in words if word and not _is_known(word, korean, english)]
+    return [word for word in tokens if word and not _is_known(word, korean, english)]
 
 
 def _is_known(word: str, korean: frozenset[str], english: frozenset[str]) -> bool:
@@ -44,18 +44,18 @@ def _korean_words(level: Level) -> frozenset[str]:
     return frozenset((*split_list(_TABLE["korean"]), *_korean_forms(lexicon(level))))
 
 
-def _korean_forms(words: Lexicon) -> Iterator[str]:
-    counters = {noun.counter for noun in words.nouns.values() if noun.counter}
-    for noun in (*words.nouns, *split_list(_TABLE["korean_nominals"]), *counters):
+def _korean_forms(vocabulary: Lexicon) -> Iterator[str]:
+    counters = {noun.counter for noun in vocabulary.nouns.values() if noun.counter}
+    for noun in (*vocabulary.nouns, *split_list(_TABLE["korean_nominals"]), *counters):
         yield from noun.split(" ")
         last = noun.split(" ")[-1]
         yield from (attach(last, particle) for particle in _PARTICLES)
         for ending, marks in product(_COPULAS, ({}, {"honorific": True}, {"past": True})):
             yield copula(last, ending, **marks)
-    for adverb in (*words.adverbs.values(), *words.times):
+    for adverb in (*vocabulary.adverbs.values(), *vocabulary.times):
         yield from adverb.korean.split(" ")
         yield from (adverb.korean.removesuffix("에") + particle for particle in ("부터", "까지"))
-    for predicate in (*words.predicates, *STRUCTURAL_PREDICATES):
+    for predicate in (*vocabulary.predicates, *STRUCTURAL_PREDICATES):
         before, _, _ = predicate.lemma.rpartition(" ")
         yield before or predicate.light or predicate.lemma
         if predicate.light:
@@ -86,12 +86,12 @@ def inflected(verb: Verb) -> Iterator[tuple[str, str]]:
 
 @lru_cache(2)
 def _english_words(level: Level) -> frozenset[str]:
-    words, forms = lexicon(level), [*split_list(_TABLE["english"]), *english.MONTHS]
-    for noun in words.nouns.values():
+    vocabulary, forms = lexicon(level), [*split_list(_TABLE["english"]), *english.MONTHS]
+    for noun in vocabulary.nouns.values():
         forms += f"{noun.english} {english.plural(noun.english)} {noun.at} {noun.to}".split()
-    for adverb in (*words.adverbs.values(), *words.times):
+    for adverb in (*vocabulary.adverbs.values(), *vocabulary.times):
         forms += adverb.english.split()
-    for predicate in (*words.predicates, *STRUCTURAL_PREDICATES):
+    for predicate in (*vocabulary.predicates, *STRUCTURAL_PREDICATES):
         head, *rest = predicate.english.split()
         forms += [head, english.third(head), english.past(head), english.participle(head), english.ing(head), *rest]
         if head == "be":

@@ -71,13 +71,13 @@ def folder_source(folder: Path) -> ImageSource:
             f"{folder} holds {names}, which are parts of a set and no classes; "
             f"give them one by one: --data {classes[-1].with_name('train')} --valid …"
         )
-    found: list[tuple[Path, str]] = []
+    labeled_paths: list[tuple[Path, str]] = []
     others: list[str] = []
     for inner in classes:
         images, others_here = images_in(inner)
-        found += ((path, inner.name) for path in images)
+        labeled_paths += ((path, inner.name) for path in images)
         others += map(str, others_here)
-    if not found:
+    if not labeled_paths:
         loose = any(path.suffix.lower() in ENDINGS for path in _sorted(folder))
         why = "its images lie in no folder of a class" if loose else "there is no image in it"
         raise DataError(
@@ -87,8 +87,8 @@ def folder_source(folder: Path) -> ImageSource:
     return ImageSource(
         str(folder),
         "folders",
-        tuple(path for path, _ in found if path.is_file()),
-        lambda: (LabeledImage(path, label, str(path)) for path, label in found),
+        tuple(path for path, _ in labeled_paths if path.is_file()),
+        lambda: (LabeledImage(path, label, str(path)) for path, label in labeled_paths),
         tuple(others),
     )
 
@@ -172,20 +172,20 @@ def common_shape(
     Channels are 3 where any image has colour, else 1. No more images are looked at than it takes to tell.
     """
     sizes: set[tuple[int, int]] = set()
-    colour = n_channels is not None
-    for labelled in chain.from_iterable(source.images() for source in sources):
-        if size is not None and colour:
+    has_color = n_channels is not None
+    for labeled in chain.from_iterable(source.images() for source in sources):
+        if size is not None and has_color:
             break
         try:
-            pixels, grey = _seen(labelled.image)
+            pixels, grey = _seen(labeled.image)
         except DataError:
             continue
         sizes.add((pixels.shape[0], pixels.shape[1]))
-        colour = colour or not grey
+        has_color = has_color or not grey
         if len(sizes) > 1 or max(pixels.shape[:2]) > largest:
             size = size or largest
-    own = max(sizes.pop()) if sizes else largest
-    return size or own, n_channels or (3 if colour else 1)
+    common = max(sizes.pop()) if sizes else largest
+    return size or common, n_channels or (3 if has_color else 1)
 
 
 def resized_images(
@@ -198,21 +198,21 @@ def resized_images(
         reading.files.append(read)
         for path in source.passed_over:
             reading.skip("no image by its name", path)
-        for labelled in source.images():
+        for labeled in source.images():
             read.count += 1
             try:
-                pixels, grey = _seen(labelled.image)
+                pixels, grey = _seen(labeled.image)
             except DataError as error:
-                why = str(error).removeprefix(f"{labelled.image}: ")
-                reading.drop(BROKEN, f"{labelled.place} ({why})")
+                why = str(error).removeprefix(f"{labeled.image}: ")
+                reading.drop(BROKEN, f"{labeled.place} ({why})")
                 continue
             if grey != (n_channels == 1):
-                reading.change("grey made colour" if grey else "colour made grey", labelled.place)
+                reading.change("grey made colour" if grey else "colour made grey", labeled.place)
             if pixels.shape[:2] != (size, size):
-                reading.change(f"resized to {size} x {size}", labelled.place)
-            reading.keep(labelled.label)
+                reading.change(f"resized to {size} x {size}", labeled.place)
+            reading.keep(labeled.label)
             square = resized(pixels_of(pixels, n_channels), size, size, RESAMPLE)
-            yield square, labelled.label, labelled.place
+            yield square, labeled.label, labeled.place
 
 
 def _seen(image: object) -> tuple[Pixels, bool]:

@@ -81,8 +81,8 @@ def idx_source(path: Path) -> ImageSource:
 
 def idx_in(folder: Path, part: Part) -> Path | None:
     """The images of a part of the set in a folder: all there are, where it has only one part."""
-    found = sorted(path for path in folder.iterdir() if IMAGES.search(path.name) and path.is_file())
-    named = {path.name.removesuffix(".gz"): path for path in reversed(found)}  # unpacked before packed
+    image_files = sorted(path for path in folder.iterdir() if IMAGES.search(path.name) and path.is_file())
+    named = {path.name.removesuffix(".gz"): path for path in reversed(image_files)}  # unpacked before packed
     test = [path for name, path in named.items() if TEST.search(name)]
     train = [path for name, path in named.items() if not TEST.search(name)]
     wanted = (test or train) if part == "test" else (train or test)
@@ -162,11 +162,11 @@ def npz_source(path: Path, part: Part) -> ImageSource:
     """The arrays of a part of the set, or the only ones there are."""
     with _archive(path) as archive:
         names = {name.removesuffix(ENDING) for name in archive.namelist() if name.endswith(ENDING)}
-    images, labels = _chosen(path, names, part)
+    images, labels = _array_names(path, names, part)
     return ImageSource(f"{path}:{images}", "npz", (path,), lambda: _npz_images(path, images, labels))
 
 
-def _chosen(path: Path, names: set[str], part: Part) -> tuple[str, str]:
+def _array_names(path: Path, names: set[str], part: Part) -> tuple[str, str]:
     """Of those there are: x_train and y_train (or train_x and train_y) for training, x and y for either."""
     other: Part = "test" if part == "train" else "train"
     own_forms, other_forms = (

@@ -86,8 +86,8 @@ def _is_reverse(file: InputFile, header: str, languages: Languages) -> bool:
 
 def _encoding(file: InputFile, head: bytes) -> str:
     """The one that the header names; UTF-8 where none is named."""
-    found = re.search(rb"Content-Type:[^\n]*charset=([\w.-]+)", head)
-    name = found[1].decode() if found else "utf-8"
+    match = re.search(rb"Content-Type:[^\n]*charset=([\w.-]+)", head)
+    name = match[1].decode() if match else "utf-8"
     if name.upper() == "CHARSET":  # a template that nobody filled in
         return "utf-8"
     try:
@@ -101,8 +101,8 @@ def _encoding(file: InputFile, head: bytes) -> str:
 
 def _field(header: str, name: str) -> str | None:
     """A line of the header, as in Language: ko."""
-    found = re.search(rf"^{name}:[ \t]*(\S+)", header, re.MULTILINE | re.IGNORECASE)
-    return found[1] if found else None
+    match = re.search(rf"^{name}:[ \t]*(\S+)", header, re.MULTILINE | re.IGNORECASE)
+    return match[1] if match else None
 
 
 @dataclass
@@ -146,11 +146,11 @@ def _po_messages(file: InputFile) -> Iterator[_Message]:
             entry.fuzzy = True
         if not text or text.startswith("#"):
             continue
-        found = _LINE.fullmatch(text)
-        if not found:
+        match = _LINE.fullmatch(text)
+        if not match:
             raise file.error(f"not a line of a gettext catalogue: {text[:60]}", line.number)
-        if found[1]:
-            keyword = found[1]
+        if match[1]:
+            keyword = match[1]
             if not entry.allows(keyword):
                 raise file.error(f"{keyword} is out of place; a message is a msgid and then its msgstr", line.number)
             entry.texts[keyword] = []
@@ -158,7 +158,7 @@ def _po_messages(file: InputFile) -> Iterator[_Message]:
                 entry.line, entry.obsolete = line.number, obsolete
         if not keyword:
             raise file.error("a text without msgid or msgstr before it", line.number)
-        entry.texts[keyword].append(re.sub(r"\\(.)", lambda one: _ESCAPES.get(one[1], one[0]), found[2]))
+        entry.texts[keyword].append(re.sub(r"\\(.)", lambda escape: _ESCAPES.get(escape[1], escape[0]), match[2]))
         entry.size += len(text)
         if entry.size > MAX_BYTES:
             raise file.error("the message is over 1 MiB long", line.number)

@@ -47,8 +47,8 @@ def _pairs(
             started = True
             if header := languages.keys(columns):
                 if languages.columns and header != (source, target):
-                    asked, named = ",".join(languages.columns), ",".join(columns)
-                    raise file.error(f"the header names the columns {named}, but {asked} was asked for", number)
+                    order, named = ",".join(languages.columns), ",".join(columns)
+                    raise file.error(f"the header names the columns {named}, but {order} was asked for", number)
                 source, target = header
                 continue
             if len(columns) < 2:
@@ -89,8 +89,8 @@ def is_jsonl(head: bytes) -> bool:
 
 def array_hint(path: Path) -> str:
     """What to do with a JSON array, which cannot be read piece by piece."""
-    given, lines = shlex.quote(str(path)), shlex.quote(f"{path.with_suffix('')}-lines.jsonl")
-    return f"a JSON array; one object a line is read, so turn it into that: jq -c '.[]' {given} > {lines}"
+    source, lines = shlex.quote(str(path)), shlex.quote(f"{path.with_suffix('')}-lines.jsonl")
+    return f"a JSON array; one object a line is read, so turn it into that: jq -c '.[]' {source} > {lines}"
 
 
 def read_jsonl(file: InputFile, languages: Languages) -> Iterator[Pair]:
@@ -130,12 +130,12 @@ def code_in(path: Path, languages: Languages) -> re.Match[str] | None:
 
 def partner_of(file: InputFile, languages: Languages) -> Path:
     """The file of the other language beside this one, packed or not."""
-    found = code_in(file.path, languages)
-    if found is None:
+    code = code_in(file.path, languages)
+    if code is None:
         raise file.error(f"no language code ends the name, neither {languages.source} nor {languages.target}")
-    other = languages.target if _is_source(found, languages) else languages.source
-    other = other.upper() if found[0].isupper() else other
-    twin = file.path.name[: found.start()] + other + file.path.name[found.end() :]
+    other = languages.target if _is_source(code, languages) else languages.source
+    other = other.upper() if code[0].isupper() else other
+    twin = file.path.name[: code.start()] + other + file.path.name[code.end() :]
     repacked = twin.removesuffix(".gz") if twin.endswith(".gz") else f"{twin}.gz"
     for name in (twin, repacked):
         if (path := file.path.with_name(name)).exists():

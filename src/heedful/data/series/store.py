@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ...config import Config
 from ...errors import DataError
 from ..array_store import ArrayFolder, mapped
-from .dates import shown
+from .dates import format_time
 from .tables import Series
 
 _ARRAYS: dict[str, Any] = {"values.bin": np.float32, "times.bin": np.int64, "lines.bin": np.int32}
@@ -72,13 +72,13 @@ class ColumnScale(Config):
 
     def undo(self, values: Floats) -> NDArray[np.float64]:
         """(…, C) of the common size → as it was given."""
-        found = values.astype(np.float64)
+        original = values.astype(np.float64)
         if self.width:
-            found = found * np.array(self.width) + np.array(self.location)
+            original = original * np.array(self.width) + np.array(self.location)
         if self.transform == "log":
             with np.errstate(over="ignore"):
-                return np.exp(found)
-        return found
+                return np.exp(original)
+        return original
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class SeriesStore:
         kind, time = self.owner(row).times, self._times[row : row + 1]
         if kind is None:
             return None
-        return shown(time.view("datetime64[us]")[0] if kind == "date" else time.view(np.float64)[0])
+        return format_time(time.view("datetime64[us]")[0] if kind == "date" else time.view(np.float64)[0])
 
     @classmethod
     def write(cls, folder: str | Path, series: Sequence[Series], scale: ColumnScale) -> SeriesStore:
@@ -129,22 +129,22 @@ class SeriesStore:
         folder = Path(folder)
         with _FILES.write(folder) as (files, meta):
             whole = _write_arrays([files[name] for name in _ARRAYS], series, scale)
-            starts = np.cumsum([0, *(len(one) for one in series)]).tolist()
+            starts = np.cumsum([0, *(len(item) for item in series)]).tolist()
             meta |= {
                 "columns": series[0].columns,
                 "scale": scale.to_dict(),
-                "step": Counter(one.spacing.step for one in series).most_common(1)[0][0],
-                "season": Counter(one.spacing.season for one in series).most_common(1)[0][0],
+                "step": Counter(item.spacing.step for item in series).most_common(1)[0][0],
+                "season": Counter(item.spacing.season for item in series).most_common(1)[0][0],
                 "whole": whole,
                 "series": [
                     {
-                        "name": one.name,
-                        "file": one.file,
+                        "name": item.name,
+                        "file": item.file,
                         "start": start,
-                        "steps": len(one),
-                        "times": None if one.times is None else "date" if one.times.dtype.kind == "M" else "step",
+                        "steps": len(item),
+                        "times": None if item.times is None else "date" if item.times.dtype.kind == "M" else "step",
                     }
-                    for one, start in zip(series, starts, strict=False)
+                    for item, start in zip(series, starts, strict=False)
                 ],
             }
         return cls(folder)
@@ -155,16 +155,16 @@ def _write_arrays(paths: Sequence[Path], series: Sequence[Series], scale: Column
     whole = True
     with ExitStack() as stack:
         values, times, lines = [stack.enter_context(path.open("wb")) for path in paths]
-        for one in series:
+        for item in series:
             if scale.transform == "log":
-                one.check_above_zero()
+                item.check_above_zero()
             with np.errstate(over="ignore"):
-                scaled = scale.apply(one.values).astype(np.float32)
+                scaled = scale.apply(item.values).astype(np.float32)
             if np.isinf(scaled).any():
                 step = int(np.flatnonzero(np.isinf(scaled).any(axis=1))[0])
-                raise DataError(f"{one.place(step)}: a value is too large beside those of the training part")
+                raise DataError(f"{item.place(step)}: a value is too large beside those of the training part")
             whole = whole and not np.isnan(scaled).any()
             values.write(scaled.tobytes())
-            times.write((np.zeros(len(one), np.int64) if one.times is None else one.times).tobytes())
-            lines.write(one.lines.tobytes())
+            times.write((np.zeros(len(item), np.int64) if item.times is None else item.times).tobytes())
+            lines.write(item.lines.tobytes())
     return whole

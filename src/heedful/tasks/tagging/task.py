@@ -115,7 +115,7 @@ class TaggingTask(TextEncoderTask[TaggingConfig, TaggedSentence, TagSet, TextBat
             for sentence in read_tagged(paths, columns=files.columns, report=report):
                 report.keep(sentence.text)
                 report.labels.update(sentence.tags)
-                if any(not word.strip() for word in sentence.words):
+                if any(not word.strip() for word in sentence.tokens):
                     report.extra["characters_as_words"] = True
                 yield sentence
 
@@ -331,7 +331,7 @@ def predict_tags(predictor: Tagger, sentences: Sequence[TaggedSentence]) -> list
     return [
         words.tags
         for start in range(0, len(sentences), CHUNK)
-        for words in predictor.tag_words([sentence.words for sentence in sentences[start : start + CHUNK]])
+        for words in predictor.tag_words([sentence.tokens for sentence in sentences[start : start + CHUNK]])
     ]
 
 
