@@ -119,7 +119,7 @@ def test_what_is_no_tokeniser_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "tokenizer_config.json").write_text("[]")
     with pytest.raises(ConfigError, match=r"tokenizer_config\.json"):
         PublishedTokenizer.load(path)
-    monkeypatch.setattr("heedful.data.published_tokenizer.LARGEST", 10)
+    monkeypatch.setattr("heedful.data.published_tokenizer.MAX_FILE_BYTES", 10)
     with pytest.raises(DataError, match="bytes are more than a tokeniser has"):
         PublishedTokenizer.load(path)
 

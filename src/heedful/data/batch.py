@@ -34,7 +34,7 @@ class Sequences(NamedTuple):
     lengths: NDArray[np.int64]  # (N,)
 
     def laid_out(self, shape: tuple[int, int], fill: int) -> NDArray[np.int64]:
-        """(B, T): one in each row and `fill` behind it; rows beyond the last sequence hold nothing else."""
+        """Return (B, T): each sequence in a row, padded with `fill`; rows beyond the last sequence are all `fill`."""
         needed = (len(self.lengths), int(self.lengths.max(initial=0)))
         if any(have < need for have, need in zip(shape, needed, strict=True)):
             raise DataError(f"rows of the shape {shape} cannot hold sequences that need {needed}; nothing is cut off")
@@ -45,7 +45,7 @@ class Sequences(NamedTuple):
         return ids
 
     def lengths_of(self, n_rows: int) -> NDArray[np.int64]:
-        """(B,): 0 for rows beyond the last sequence."""
+        """Return (B,) lengths: 0 for rows beyond the last sequence."""
         lengths = np.zeros(n_rows, dtype=np.int64)
         lengths[: len(self.lengths)] = self.lengths
         return lengths
@@ -93,7 +93,6 @@ class Batch(TensorBatch):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """B, S, T."""
         return (*self.source.shape, self.target_in.shape[1])
 
     @classmethod
@@ -129,7 +128,7 @@ class Batch(TensorBatch):
 
 
 def moved(batch: D, device: torch.device | str) -> D:
-    """A batch of any kind with its tensors on a device; the host does not wait for the copy."""
+    """Return a batch of any kind with its tensors on a device; the host does not wait for the copy."""
     to_gpu = torch.device(device).type == "cuda"  # only from pinned memory can a GPU copy by itself
     tensors = list(tensors_of(pinned(batch) if to_gpu else batch).values())
     whole = whole_of(tensors) if to_gpu else None
@@ -139,8 +138,10 @@ def moved(batch: D, device: torch.device | str) -> D:
 
 
 def pinned(batch: D) -> D:
-    """A batch of any kind with its tensors in pinned memory; all in one piece, unless some are there already, or on a
-    GPU: those stay."""
+    """Return a batch of any kind with its tensors in one piece of pinned memory.
+
+    If some tensors are pinned or on a GPU already, those stay as they are.
+    """
     tensors = list(tensors_of(batch).values())
     whole = whole_of(tensors)
     if whole is not None and whole.is_pinned():
@@ -151,14 +152,14 @@ def pinned(batch: D) -> D:
 
 
 def copied(batch: D) -> D:
-    """A batch of any kind in memory of its own, in one piece if it was."""
+    """Return a copy of a batch of any kind, in one piece of memory if the batch was."""
     tensors = list(tensors_of(batch).values())
     whole = whole_of(tensors)
     return _with(batch, [tensor.clone() for tensor in tensors] if whole is None else cut(whole.clone(), tensors))
 
 
 def tensors_of(batch: DataclassInstance) -> dict[str, Tensor]:
-    """The tensors of a batch of any kind, by their names."""
+    """Return the tensors of a batch of any kind by name."""
     values = {field.name: getattr(batch, field.name) for field in fields(batch)}
     return {name: value for name, value in values.items() if isinstance(value, Tensor)}
 
@@ -171,7 +172,7 @@ def _with(batch: D, tensors: Sequence[Tensor]) -> D:
 def _ended(
     side: Sequences, shape: tuple[int, int], special: SpecialTokens
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_], tuple[int, ...]]:
-    """Each sequence and its end, then padding; what of that is real; and how long each row is."""
+    """Return each sequence with its end and padding, the mask of real tokens, and the length of each row."""
     ids, lengths, n = side.laid_out(shape, special.pad), side.lengths_of(shape[0]), len(side.lengths)
     ids[np.arange(n), side.lengths] = special.end
     lengths[:n] += 1
@@ -179,7 +180,7 @@ def _ended(
 
 
 def pinned_together(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Copies of tensors on the CPU, in one piece of memory that a GPU can read by itself."""
+    """Copy tensors from the CPU into one piece of pinned memory."""
     parts = cut(_pinned(_places(tensors)[1]), tensors)
     for part, tensor in zip(parts, tensors, strict=True):
         part.copy_(tensor)
@@ -187,14 +188,14 @@ def pinned_together(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 def cut(whole: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
-    """The tensors that lie in a piece of memory, which are shaped like these."""
+    """Return views of a piece of memory with the shapes and types of these tensors."""
     starts, _ = _places(like)
     bounds = zip(starts, like, strict=True)
     return [whole[start : start + part.nbytes].view(part.dtype).view(part.shape) for start, part in bounds]
 
 
 def whole_of(tensors: Sequence[Tensor]) -> Tensor | None:
-    """The piece of memory in which these tensors lie, as `cut` would find them; None where they do not."""
+    """Return the piece of memory that contains these tensors as `cut` lays them out, or None."""
     if not tensors:
         return None
     memory, (starts, end) = tensors[0].untyped_storage(), _places(tensors)
@@ -214,7 +215,7 @@ def _pinned(size: int) -> Tensor:
 
 
 def _places(tensors: Sequence[Tensor]) -> tuple[list[int], int]:
-    """Where each begins, and where the last one ends."""
+    """Return where each tensor begins and where the last one ends."""
     starts, end = [], 0
     for tensor in tensors:
         starts.append(end)

@@ -22,7 +22,7 @@ LONGEST_LINE = 1 << 26  # bytes of one JSON line
 
 
 class Passage(NamedTuple):
-    """A part of a document that no word crosses, where it begins, and whether the document does."""
+    """A part of a document that no word crosses; `begins` is True for the first part of a document."""
 
     text: str
     file: str
@@ -32,7 +32,7 @@ class Passage(NamedTuple):
 
 @dataclass(frozen=True)
 class Corpus:
-    """Files as one text, which can be read as often as needed: from the character `start` to before `stop`."""
+    """Files as one text that can be read repeatedly: the characters from `start` to before `stop`."""
 
     files: tuple[Path, ...]
     start: int = 0
@@ -53,7 +53,7 @@ class Corpus:
             yield Passage(part, passage.file, line, passage.begins and not first)
 
     def documents(self) -> Iterator[tuple[str, str]]:
-        """Each document whole, with its place."""
+        """Yield each document whole, with its place."""
         place, parts = "", list[str]()
         for passage in self:
             if passage.begins and parts:
@@ -66,7 +66,7 @@ class Corpus:
             yield place, "".join(parts)
 
     def survey(self, reading: CorpusReport) -> None:
-        """Read everything once, and tell what is there. Nothing but white space is an error."""
+        """Read everything once and report it. A text of only white space is a DataError."""
         for path in self.files:
             file = FileReport(str(path), "text")
             for passage in _passages([path]):
@@ -106,7 +106,7 @@ def _passages(files: Sequence[Path]) -> Iterator[Passage]:
 
 
 def _plain_text(stream: BinaryIO, path: Path) -> Iterator[Passage]:
-    """One document, cut after a line, or where lines have no end, before a space. An empty one is a passage too."""
+    """Read one document, cut after a line, or in very long lines before a space. An empty document is one passage."""
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
     text, line, begins = "", 1, True
     while True:
@@ -125,7 +125,7 @@ def _plain_text(stream: BinaryIO, path: Path) -> Iterator[Passage]:
 
 
 def _cut(text: str) -> int:
-    """How much of a text can be turned into tokens as if the rest stood behind it: no token crosses these places."""
+    """Return how much of a text can be tokenized on its own: no token crosses this place."""
     if len(text) < PASSAGE:
         return 0
     if after_line := text.rfind("\n") + 1:
@@ -137,7 +137,7 @@ def _cut(text: str) -> int:
 
 
 def _not_text(path: Path, error: UnicodeDecodeError) -> DataError:
-    """The line reader knows the place and what to do; in a line too long for it, the byte must do."""
+    """Return the line reader's error, which names the line, or one that names the byte."""
     try:
         with opened(path) as stream:
             for _ in split_lines(stream, str(path)):
@@ -148,7 +148,7 @@ def _not_text(path: Path, error: UnicodeDecodeError) -> DataError:
 
 
 def _json_lines(stream: BinaryIO, path: Path) -> Iterator[Passage]:
-    """Objects with a text, one a line; empty lines are none."""
+    """Read the texts of JSON objects, one on each line; empty lines are skipped."""
     for number, raw in enumerate(iter(lambda: stream.readline(LONGEST_LINE), b""), start=1):
         if len(raw) == LONGEST_LINE:
             raise DataError(

@@ -25,11 +25,15 @@ RESAMPLING = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")  # 
 
 
 def pixels_of(source: object, n_channels: int) -> Pixels:
-    """An image as (H, W, n_channels), or a DataError that says why not.
+    """Return an image as (H, W, n_channels).
 
-    `source` is a path, the bytes of a file, a Pillow image, or an array or nested lists: (H, W) or (H, W, C), whole
-    numbers from 0 to 255, or fractions from 0 to 1, which are rounded to the 256 levels that files have. Colour
-    becomes grey and grey colour as `n_channels` asks; what is transparent shows white.
+    Args:
+        source: a path, the bytes of a file, a Pillow image, or an array or nested lists: (H, W) or (H, W, C), integers
+            from 0 to 255, or fractions from 0 to 1, which are rounded to 256 levels.
+        n_channels: color is converted to gray and gray to color as needed; transparent pixels become white.
+
+    Raises:
+        DataError: the image cannot be read or has the wrong form.
     """
     if isinstance(source, str | os.PathLike):
         try:
@@ -53,7 +57,7 @@ def pixels_of(source: object, n_channels: int) -> Pixels:
 
 
 def resized(pixels: Pixels, height: int, width: int, resample: str) -> Pixels:
-    """To another size, each channel on its own, as Pillow does it."""
+    """Resize each channel separately, exactly as Pillow does."""
     if pixels.shape[:2] == (height, width):
         return pixels
     _check_size(height, width)
@@ -155,7 +159,7 @@ def _pillow() -> Any:
 
 @contextmanager
 def _decoding() -> Iterator[Any]:
-    """Pillow; what its decoders say of a broken file becomes a DataError."""
+    """Yield Pillow; convert errors of its decoders to a DataError."""
     pillow = _pillow()
     try:
         yield pillow

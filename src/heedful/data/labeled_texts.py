@@ -33,7 +33,7 @@ LABELS = (
 
 
 class ColumnPlaces(NamedTuple):
-    """Where a row has its one text or two, and its label."""
+    """The columns of one or two texts and of the label."""
 
     texts: tuple[int, ...]
     label: int
@@ -51,7 +51,7 @@ class TextColumns:
 
     @classmethod
     def of(cls, columns: Sequence[str] | None) -> Self:
-        """As a person writes them: ("review", "stars") by name, or ("label", "-", "text") by order."""
+        """Parse the setting: ("review", "stars") by name, or ("label", "-", "text") by order."""
         names = tuple(word.strip() for word in columns or ())
         if not names:
             return cls()
@@ -67,7 +67,7 @@ class TextColumns:
         return cls(names=names)
 
     def in_header(self, header: Sequence[str]) -> ColumnPlaces | None:
-        """Where a header has them; None where it does not name them."""
+        """Return the columns that a header names, or None if it names none."""
         index = {name.strip().lower(): place for place, name in reversed(list(enumerate(header)))}
         if self.names:
             places = [index.get(name.lower()) for name in self.names]
@@ -82,14 +82,14 @@ class TextColumns:
         return None if label is None or texts is None else ColumnPlaces(texts, label)
 
     def in_order(self) -> ColumnPlaces | None:
-        """Where columns without names have them, if that was said."""
+        """Return the columns by their order, or None if no order is set."""
         if not self.order:
             return None
         texts = tuple(place for place, role in enumerate(self.order) if role == TEXT)
         return ColumnPlaces(texts, self.order.index(LABEL))
 
     def missing(self, header: Sequence[str]) -> str:
-        """What to say where they are not found."""
+        """Return the error message for columns that were not found."""
         there = {name.strip().lower() for name in header}
         absent = [name for name in self.names if name.lower() not in there]
         wanted = f"named {', '.join(absent)}" if absent else "named as a text's and a label's usually are"
@@ -103,7 +103,7 @@ class TextColumns:
 
 @dataclass(frozen=True, slots=True)
 class LabeledText:
-    """A text, or two that belong together, their class, and where they stood."""
+    """A text, or a pair of texts, with its class and its place in a file."""
 
     text: str
     second: str | None
@@ -121,7 +121,7 @@ class LabeledText:
 
 
 class TextRow(NamedTuple):
-    """What a row holds in the columns asked for, as it stands there: JSON may have anything under a label."""
+    """The cells of one row in the selected columns, unconverted: JSON may have any value as the label."""
 
     file: InputFile
     line: int
@@ -130,7 +130,7 @@ class TextRow(NamedTuple):
 
 
 def labeled_files(paths: Iterable[str | Path], report: SplitReport | None = None) -> list[Path]:
-    """Every file to read for these paths. In a folder, only the known endings count; packed or not."""
+    """Return every file to read for these paths; in a folder, those with a known ending, packed or not."""
     return find_files(paths, ENDINGS, report, "table of texts")
 
 
@@ -150,12 +150,12 @@ def read_labeled_texts(
 
 
 def read_rows(paths: Iterable[str | Path], columns: TextColumns, reading: SplitReport) -> Iterator[TextRow]:
-    """The rows of files and folders, streamed; `reading` is told of files, and of rows that are none."""
+    """Yield the rows of files and folders; `reading` counts files and unusable rows."""
     return _stream([InputFile(path, reading) for path in labeled_files(paths, reading)], columns)
 
 
 def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
-    """Every label once, sorted; where all are numbers, by what they are worth."""
+    """Return every label once, sorted; by value if all are numbers."""
     names = sorted(set(labels))
     try:
         worth = {name: float(name) for name in names}
@@ -226,7 +226,7 @@ def _column_places(
 
 
 def _of_lines(file: InputFile, columns: TextColumns) -> Iterator[TextRow]:
-    """The first object's keys are those of all; what is null or not there is missing."""
+    """Read objects with the keys of the first one; null and absent values count as missing."""
     texts: list[str] | None = None
     label = ""
     for number, row in file.json_rows():
@@ -252,7 +252,7 @@ def _label(file: InputFile, number: int, value: Any) -> str:
 
 
 def text_digest(*texts: str) -> bytes:
-    """By which texts are told apart, and by which some of them are held out. Several are never the same as one."""
+    """Return the digest that identifies a text for the validation split; several texts never equal one."""
     raw = [text.encode() for text in texts]
     if len(raw) == 1:
         return hashlib.blake2b(raw[0], digest_size=8).digest()

@@ -27,7 +27,7 @@ _ENOUGH = 1000  # pairs of a file after which its direction is judged
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One sentence in both languages, and where it stood."""
+    """One sentence in both languages and its place in a file."""
 
     source: str
     target: str
@@ -48,7 +48,7 @@ Rule = Callable[[Pair], bool]
 
 @dataclass(frozen=True, kw_only=True)
 class CleaningConfig(Config):
-    """What a pair must be like to be kept."""
+    """The conditions for keeping a pair."""
 
     title: ClassVar[str] = "data"
 
@@ -62,7 +62,7 @@ class CleaningConfig(Config):
 
 
 def tidy(text: str) -> str:
-    """Text as it is learned: every run of white space one plain space, none at the ends, characters composed (NFC)."""
+    """Normalize white space to single spaces, none at the ends, and characters to NFC."""
     return nfc(" ".join(text.split()))
 
 
@@ -73,7 +73,11 @@ def clean(
     target_language: str,
     reading: PairReport | None = None,
 ) -> Iterator[Pair]:
-    """The pairs worth keeping, tidied, streamed. Nothing kept at all, or the wrong direction, is a DataError."""
+    """Yield the pairs worth keeping, tidied.
+
+    Raises:
+        DataError: no pair is kept, or most of a file is in the wrong direction.
+    """
     reading = PairReport() if reading is None else reading
     direction = _Direction(source_language, target_language, reading)
     rules = _rules(config, direction)
@@ -98,7 +102,7 @@ def clean(
 def in_direction(
     pairs: Iterable[Pair], source_language: str, target_language: str, reading: PairReport
 ) -> Iterator[Pair]:
-    """All the pairs as they are; a DataError where most of a file's are the wrong way round."""
+    """Yield all pairs unchanged; a DataError if most of a file's are in the wrong direction."""
     direction = _Direction(source_language, target_language, reading)
     for pair in pairs:
         direction.is_wrong(pair)
@@ -107,7 +111,7 @@ def in_direction(
 
 
 def _rules(config: CleaningConfig, direction: _Direction) -> list[tuple[str, Rule]]:
-    """What a pair is dropped for, the first that holds."""
+    """Return the reasons to drop a pair, each with its test; the first that applies counts."""
     seen: set[int] = set()  # by 8 bytes each: that any two of a million are mistaken has a chance of 3e-8
 
     def is_uneven(pair: Pair) -> bool:
@@ -135,7 +139,7 @@ def _rules(config: CleaningConfig, direction: _Direction) -> list[tuple[str, Rul
 
 
 class _Direction:
-    """Whether texts are written as their language is. A file that would fit the other way round is an error."""
+    """Checks that texts are in the script of their language. A file in the other direction is an error."""
 
     def __init__(self, source: str, target: str, reading: PairReport) -> None:
         self._languages = source, target
@@ -157,7 +161,7 @@ class _Direction:
         return any(lacks)
 
     def check_file(self) -> None:
-        """Raise if most of the pairs of the file at hand are the wrong way round."""
+        """Raise a DataError if most pairs of the current file are in the wrong direction."""
         if self._swapped * 2 <= self._seen:
             return
         source, target = self._languages
@@ -170,5 +174,5 @@ class _Direction:
 
 
 def _lacks(text: str, script: str | None) -> bool:
-    """Whether a text has letters and none of this script."""
+    """Return True if a text has letters but none of this script."""
     return script is not None and not SCRIPTS[script].search(text) and bool(_LETTER.search(text))

@@ -21,7 +21,7 @@ DOCSTART = "-DOCSTART-"
 
 @dataclass(frozen=True, slots=True)
 class TaggedSentence:
-    """A text, where each of its words stands in it, and each word's tag."""
+    """A text, the spans of its tokens, and the tag of each token."""
 
     text: str
     spans: tuple[tuple[int, int], ...]
@@ -39,16 +39,16 @@ class TaggedSentence:
 
 
 class _Columns(NamedTuple):
-    """Which columns hold the word and its tag; a negative number counts from the last."""
+    """The columns of the token and its tag; a negative number counts from the last."""
 
     word: int = 0
     tag: int = -1
 
 
 def join_tokens(tokens: Sequence[str]) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """Words as one text with spaces between them, and where each stands.
+    """Join tokens to one text with spaces, and return it with the span of each.
 
-    Where spaces are among the words, as in corpora whose words are single characters, they stand side by side.
+    If a token is a space, as in corpora of single characters, they are joined without spaces.
     """
     between = "" if any(not word.strip() for word in tokens) else " "
     spans, start = [], 0
@@ -141,7 +141,7 @@ def _lines(file: InputFile) -> Iterator[tuple[int, str]]:
 
 
 def _is_comment(text: str, cells: Sequence[str]) -> bool:
-    """A line such as "# text = …", or "## name<TAB>text" (KLUE); the word # has only columns beside it."""
+    """Return True for "# text = …" or "## name<TAB>text" (KLUE); the token # has only columns beside it."""
     if not text.startswith("#"):
         return False
     return " " in cells[0] if "\t" in text else " = " in text or text.startswith("# new")

@@ -59,7 +59,7 @@ class TextBatch(TensorBatch):
 
     @classmethod
     def _read_targets(cls, targets: Sequences, shape: tuple[int, int]) -> tuple[Labels, Labels]:
-        """The labels of every row, and where its second text begins."""
+        """Return the labels of every row, and where its second text begins."""
         labels, second = targets.laid_out((shape[0], 2), 0).T
         return labels, second
 
@@ -108,19 +108,17 @@ class TokenWindows(TensorBatch):
 
     @property
     def inputs(self) -> Tensor:
-        """(B, T) what is read."""
         return self.ids[:, :-1]
 
     @property
     def targets(self) -> Tensor:
-        """(B, T) what follows each."""
         return self.ids[:, 1:]
 
 
 class RandomWindows:
-    """For training: windows that begin anywhere, drawn from (seed, epoch, step) alone. All batches have one shape.
+    """Random windows for training, determined by (seed, epoch, step). All batches have one shape.
 
-    An epoch is as many batches as hold about as many tokens as the text has.
+    An epoch has as many batches as contain about as many tokens as the text.
     """
 
     def __init__(self, row: Row, *, context: int, batch: int, seed: int = 0) -> None:
@@ -148,11 +146,11 @@ class RandomWindows:
 
 
 def every_window(row: Row, *, context: int, stride: int, batch: int) -> Iterator[TokenWindows]:
-    """Windows over a whole row, in which every id but the first is a target that counts exactly once.
+    """Yield windows over a whole row, in which every id but the first is a target exactly once.
 
-    A window begins every `stride` ids. The first counts whole; of the others, what no earlier one has counted, which
-    therefore has at least `context` − `stride` tokens before it. What is missing in the last window or in the last
-    batch is filled up with ids that do not count: all batches have one shape.
+    A window begins every `stride` ids. In the first all targets count, in others those that no earlier one had, so each
+    has at least `context` − `stride` tokens before it. The last window and batch are filled up with ids that do not
+    count: all batches have one shape.
     """
     if not 1 <= stride <= context:
         raise ValueError(f"a stride goes from 1 to the context, {context}, not {stride}")
@@ -170,6 +168,6 @@ def every_window(row: Row, *, context: int, stride: int, batch: int) -> Iterator
 
 
 def _taken(row: Row, starts: NDArray[np.int64], context: int) -> Tensor:
-    """(B, T + 1); beyond the end of the row stands its last id."""
+    """Return (B, T + 1) ids; beyond the end of the row its last id repeats."""
     places = np.minimum(starts[:, None] + np.arange(context + 1), len(row) - 1)
     return torch.from_numpy(row[places].astype(np.int64))

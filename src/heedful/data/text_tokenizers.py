@@ -27,7 +27,7 @@ Ids = NDArray[np.int64]
 
 
 def of_characters(alphabet: Iterable[str], *, end: bool) -> PublishedTokenizer:
-    """The ids go by code point; with `end`, a token for the end of a document comes last."""
+    """Return a tokenizer of characters, ordered by code point; with `end`, its last token ends a document."""
     names = [*sorted(set(alphabet)), *([END_NAME] if end else [])]
     fast = FastTokenizer(models.WordLevel({name: index for index, name in enumerate(names)}, unk_token=""))
     fast.normalizer = normalizers.NFC()
@@ -37,7 +37,7 @@ def of_characters(alphabet: Iterable[str], *, end: bool) -> PublishedTokenizer:
 
 
 def of_pieces(texts: Iterable[str], *, vocab_size: int, min_frequency: int) -> PublishedTokenizer:
-    """BPE with bytes for what is rare, learned as for sentences; only the space before a text is left out."""
+    """Learn BPE with byte fallback as for sentences, but without the space before a text."""
     learned = Tokenizer.train(texts, vocab_size=vocab_size, min_frequency=min_frequency)
     fast = FastTokenizer.from_str(learned.to_json())
     fast.normalizer = normalizers.NFC()
@@ -46,7 +46,7 @@ def of_pieces(texts: Iterable[str], *, vocab_size: int, min_frequency: int) -> P
 
 
 def learn_tokenizer(texts: Iterable[str], config: PiecesConfig) -> PublishedTokenizer:
-    """A tokeniser for models that read, in one pass over the texts; the gap's token comes after all pieces."""
+    """Learn a tokenizer for encoders in one pass over the texts; the mask token comes after all pieces."""
     learned = Tokenizer.train(texts, vocab_size=config.vocab_size, min_frequency=config.min_frequency)
     fast = FastTokenizer.from_str(learned.to_json())
     fast.normalizer = normalizers.NFC()
@@ -66,12 +66,12 @@ def learn_tokenizer(texts: Iterable[str], config: PiecesConfig) -> PublishedToke
 
 
 def end_of(tokenizer: PublishedTokenizer) -> int | None:
-    """The token that ends a document, of the tokenisers made here."""
+    """Return the id of the token that ends a document, or None."""
     return tokenizer.id_of(END_NAME)
 
 
 def encode(tokenizer: PublishedTokenizer, text: str) -> list[int]:
-    """The ids of a text; a character that the tokeniser has no token for is an error, not a gap."""
+    """Return the ids of a text; a character without a token is an error."""
     try:
         return tokenizer.encode(text)
     except DataError:
@@ -82,7 +82,7 @@ def encode(tokenizer: PublishedTokenizer, text: str) -> list[int]:
 
 
 def unseen(character: str) -> str:
-    """What to say of it."""
+    """Return the error message for a character without a token."""
     return (
         f"the character {character!r} (U+{ord(character):04X}) was not in the text this model learned from, "
         "and it knows no others; leave it out, or train a model over pieces (bpe), which spells what it does not know"
@@ -90,7 +90,7 @@ def unseen(character: str) -> str:
 
 
 def encode_passages(tokenizer: PublishedTokenizer, passages: Iterable[Passage]) -> Iterator[tuple[Passage, Ids]]:
-    """Each passage with its ids, fast."""
+    """Yield each passage with its ids; for tokenizers of characters by table look-up."""
     alphabet = _alphabet(tokenizer)
     for passage in passages:
         if alphabet is None:
@@ -100,7 +100,7 @@ def encode_passages(tokenizer: PublishedTokenizer, passages: Iterable[Passage]) 
 
 
 def _alphabet(tokenizer: PublishedTokenizer) -> Ids | None:
-    """The id of every code point, -1 for none, where tokens are characters."""
+    """Return the id of every code point (-1 for none) if tokens are characters, else None."""
     names = [tokenizer.token_of(index) for index in range(tokenizer.vocab_size)]
     if any(len(name) != 1 for name in names if name != END_NAME):
         return None

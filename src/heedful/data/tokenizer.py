@@ -89,8 +89,8 @@ class Tokenizer:
     def train(cls, texts: Iterable[str], *, vocab_size: int = 8000, min_frequency: int = 2) -> Self:
         """Learn a vocabulary in one pass over the texts. The same texts give the same vocabulary.
 
-        Characters and pairs seen fewer than `min_frequency` times get no piece. A small corpus gives a vocabulary
-        smaller than asked for.
+        Characters and pairs seen fewer than `min_frequency` times get no piece. A small corpus gives a smaller
+        vocabulary than requested.
         """
         config = PiecesConfig(vocab_size=vocab_size, min_frequency=min_frequency)
         seen: Counter[str] = Counter()
@@ -111,39 +111,38 @@ class Tokenizer:
 
     @property
     def vocab_size(self) -> int:
-        """How many ids there are."""
         return len(self._pieces)
 
     @property
     def fingerprint(self) -> str:
-        """A sha256 over all that decides how a text is encoded."""
+        """A SHA-256 of everything that decides how a text is encoded."""
         content = json.dumps([_PATTERN, self._pieces, self._merges], ensure_ascii=True)
         return hashlib.sha256(content.encode("ascii")).hexdigest()
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text, which is brought to Unicode's NFC first; nothing else is changed."""
+        """Return the ids of a text, which is only normalized to NFC."""
         return self._fast.encode(_normalized(text)).ids
 
     def encode_batch(self, texts: Iterable[str]) -> list[list[int]]:
-        """The ids of many texts, faster than one by one."""
+        """Return the ids of many texts, faster than one by one."""
         return [encoding.ids for encoding in self._fast.encode_batch_fast([_normalized(text) for text in texts])]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of the ids. Special ids are left out; bytes that form no character become U+FFFD."""
+        """Return the text of the ids. Special ids are left out; invalid bytes become U+FFFD."""
         ids = self._checked(ids)
         text = "".join(piece.text for piece in self._readable(ids) if ids[piece.start] >= BYTE)
         return text.removeprefix(" ")
 
     def readable(self, ids: Iterable[int]) -> list[Piece]:
-        """The ids as text to show, the bytes of one character as one piece; special ids by their names."""
+        """Return the ids as text to show: the bytes of one character are one piece, special ids have their names."""
         return list(self._readable(self._checked(ids)))
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """The texts of `readable`: fewer than the ids where a character is spelt in bytes."""
+        """Return the texts of `readable`: fewer than the ids if a character is spelled in bytes."""
         return [piece.text for piece in self.readable(ids)]
 
     def word_of(self, ids: Iterable[int]) -> list[int]:
-        """For each id the word of `decode(ids).split()` it belongs to; -1 for special ids and white space alone."""
+        """Return for each id its word in `decode(ids).split()`; -1 for special ids and white space."""
         ids = self._checked(ids)
         word_numbers = [-1] * len(ids)
         word, inside = -1, False
@@ -158,17 +157,17 @@ class Tokenizer:
         return word_numbers
 
     def to_json(self) -> str:
-        """As the `tokenizers` and `transformers` libraries read it too."""
+        """Return the tokenizer as the `tokenizers` and `transformers` libraries read it."""
         return self._fast.to_str(pretty=True)
 
     def save(self, path: str | Path) -> list[str]:
-        """Write a tokenizer.json; the names of the files written, as `PublishedTokenizer.save` gives them."""
+        """Write a tokenizer.json; return the names of the files, like `PublishedTokenizer.save`."""
         write_text(path, self.to_json())
         return [Path(path).name]
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read what `save` wrote. A tokenizer.json of another make is refused: it would encode differently."""
+        """Read what `save` wrote. Any other tokenizer.json is an error: it would encode differently."""
         try:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -209,7 +208,7 @@ def _pipeline(model: models.BPE) -> FastTokenizer:
 
 
 def nfc(text: str) -> str:
-    """A text with its characters composed (Unicode's NFC as Python knows it): 한 is one, however it was typed.
+    """Return a text in NFC as Python defines it: 한 is one character, however it was typed.
 
     The library goes first: it sorts long runs of accents fast, Python does not.
     """
@@ -242,7 +241,7 @@ def _normalized(text: str) -> str:
 def _fitted(
     alphabet: list[str], merges: list[tuple[str, str]], config: PiecesConfig
 ) -> tuple[list[str], list[tuple[str, str]]]:
-    """The pieces and merges that fit. No merge holds a rare character, since it is no more frequent than its parts."""
+    """Return the pieces and merges that fit. No merge contains a rare character, since its parts are as frequent."""
     room = config.vocab_size - FIRST_PIECE
     if len(alphabet) > room:
         raise ConfigError(
@@ -259,7 +258,7 @@ def _fitted(
 
 
 def _character(ids: Sequence[int], start: int) -> tuple[str, int]:
-    """The character whose bytes begin at `start`, and where they end."""
+    """Return the character whose bytes begin at `start`, and where they end."""
     spelt = bytearray()
     for stop, index in enumerate(ids[start : start + 4], start + 1):
         if not BYTE <= index < FIRST_PIECE:

@@ -9,7 +9,7 @@ ENOUGH = 5  # different examples of a class: one of them can be spared
 
 
 class _Candidate(NamedTuple):
-    """By what they are ordered: how far along in its class, of how many, and which it is."""
+    """The sort key of an example: its place in its class, the size of the class, its digest."""
 
     place: float  # from 0 to 1, so that the first of all classes are a fair share of each
     of: int
@@ -19,11 +19,11 @@ class _Candidate(NamedTuple):
 
 
 def held_out(examples: Iterable[tuple[str, bytes]], wanted: int, every: int = EVERY) -> frozenset[bytes]:
-    """The digests of `wanted` examples, or of every `every`-th where that is less; of each class its share.
+    """Return the digests of `wanted` examples, or of every `every`-th if that is less; of each class its share.
 
-    An example is its class and its digest, which alone decides: no order matters, and all copies go the same way. What
-    stands in two classes is never held out, nor all of a class, nor what has more copies than its class's share.
-    One at least is held out where a class has enough.
+    An example is its class and its digest, which alone decides: order does not matter, and copies stay together. An
+    example in two classes is never held out, nor all of a class, nor one with more copies than its class's share.
+    At least one is held out if a class has enough.
     """
     classes: dict[str, Counter[bytes]] = {}
     for label, digest in examples:
@@ -44,7 +44,7 @@ def held_out(examples: Iterable[tuple[str, bytes]], wanted: int, every: int = EV
 
 
 def _candidates(counts: Counter[bytes], wanted: int, total: int) -> Iterator[_Candidate]:
-    """The first of a class, as many as its share of those wanted, rounded up; one at least, and never all."""
+    """Yield the first of a class, up to its share rounded up; at least one, and never all."""
     digests = sorted(counts)[:-1]
     if not digests:
         return

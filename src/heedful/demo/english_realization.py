@@ -28,7 +28,7 @@ _IMPERATIVES: dict[str, Tokens] = {
 
 @dataclass(frozen=True)
 class Style:
-    """Where more than one answer is right, which one to write; the default is the canonical answer."""
+    """Chooses among several right answers; the default is the canonical one."""
 
     contracted: bool = True
     the: bool = False
@@ -40,7 +40,7 @@ CANONICAL = Style()
 
 
 class EnglishRealizer:
-    """Writes one sentence: the words with their keys."""
+    """Realizes one sentence as English words with their keys."""
 
     def __init__(self, sentence: SentenceFrame, style: Style = CANONICAL) -> None:
         self.mood, self.style, self.formal = sentence.mood, style, sentence.level == "합쇼"
@@ -56,12 +56,11 @@ class EnglishRealizer:
         self.tokens += self.postponed
 
     def text(self) -> str:
-        """The sentence, with a capital and its punctuation."""
         line = " ".join([word for word, _ in self.tokens])
         return line[0].upper() + line[1:] + ("?" if self.asking else ".")
 
     def connective(self, before: Clause | None, clause: Clause, at: int) -> None:
-        """The comma and the conjunction between two clauses, and the one that opens a clause."""
+        """Add the comma and conjunction between two clauses, and the conjunction that opens a clause."""
         tokens = self.tokens
         link = before.link if before else ""
         if link and not (clause.shares_subject and link in _COORDINATING):
@@ -115,7 +114,7 @@ class EnglishRealizer:
         return auxiliary, main
 
     def there(self, clause: Clause, at: int, inverted: bool) -> None:
-        """There is a book on the desk; there is no book; are there three books?"""
+        """Add a clause of existence: There is a book on the desk; there is no book; are there three books?"""
         assert clause.subject is not None
         thing = clause.subject
         many = thing.number > 1 or thing.noun.kind == "plural"
@@ -129,7 +128,7 @@ class EnglishRealizer:
         self.adjuncts(clause, at, "it")
 
     def message(self, clause: Clause, at: int) -> None:
-        """The file cannot be saved; the file has been saved."""
+        """Add a passive: The file cannot be saved; the file has been saved."""
         assert clause.object is not None
         thing = clause.object
         many = "they" if thing.noun.kind == "plural" or thing.noun.pronoun == "they" or thing.number > 1 else "it"
@@ -153,7 +152,7 @@ class EnglishRealizer:
         return self.phrase(clause.subject, at + f.SUBJECT, reference, actor)
 
     def question_word(self, clause: Clause, at: int, actor: str) -> list[Token]:
-        """The question word comes first in English, wherever it stands in Korean."""
+        """Return the question word, which comes first in English, wherever it stands in Korean."""
         if clause.wh_role == "object" and clause.object:
             return self.phrase(clause.object, at + f.OBJECT, "event", actor)
         for key, adjunct in clause.keyed_adjuncts(at):
@@ -163,7 +162,6 @@ class EnglishRealizer:
         return []
 
     def predicate_phrase(self, clause: Clause, at: int, auxiliary: Tokens, main: Tokens, actor: str) -> None:
-        """Everything after the subject."""
         tokens = self.tokens
         tokens += _offset(auxiliary, at)
         for key, adjunct in clause.keyed_adjuncts(at):
@@ -175,7 +173,7 @@ class EnglishRealizer:
         self.adjuncts(clause, at, actor)
 
     def reference(self, clause: Clause) -> str:
-        """How the object is meant: in general, had, one's own, at hand, or one of a kind in a single event."""
+        """Return how the object refers: see `noun_words`."""
         marks = clause.predicate.marks
         if "own" in marks:
             return "own"
@@ -223,7 +221,7 @@ class EnglishRealizer:
         self.tokens += _with_key(tokens, key)
 
     def phrase(self, phrase: Phrase, key: int, reference: str, actor: str) -> list[Token]:
-        """Determiner, adjective, noun, and its relative clause."""
+        """Return determiner, adjective, noun, and the relative clause."""
         tokens = noun_words(phrase, key, reference, actor, asking=self.asking, the=self.style.the)
         return tokens + self.relative(phrase.relative, key * f.NESTED, phrase.noun) if phrase.relative else tokens
 
@@ -240,14 +238,14 @@ class EnglishRealizer:
 
 
 def is_message(clause: Clause) -> bool:
-    """Whether this is what a program says: a software verb of which nobody is the subject."""
+    """Return True for what a program says: a software verb without a subject."""
     over = not clause.modal and (clause.tense != "present" or clause.negation == "못")
     impersonal = clause.subject is None and not clause.link and not clause.shares_subject
     return impersonal and "software" in clause.predicate.marks and (over or clause.modal in ("can", "progressive"))
 
 
 def _actor(clause: Clause) -> str:
-    """The pronoun for the subject: it decides the verb's person and whose hands are washed."""
+    """Return the pronoun of the subject, which decides the verb's person and possessives."""
     if clause.subject is None:
         return "it" if "weather" in clause.predicate.marks else "you" if clause.person == "you" else "I"
     noun = clause.subject.noun
@@ -271,10 +269,10 @@ _MEASURES = {"잔": "cup"}
 
 
 def noun_words(phrase: Phrase, key: int, reference: str, actor: str, *, asking: bool, the: bool) -> list[Token]:
-    """Determiner, adjective and noun; `the` makes an event's object definite, which is right as well.
+    """Return determiner, adjective and noun; `the` makes an event's object definite, which is right as well.
 
-    `use` says how the noun is meant: "subject" (the one spoken of), "at hand" (the file, the light), "general" (habits
-    and likings: apples), "event" (one of them: an apple, some bread), "any" (as in a question or a negation: an apple,
+    `use` says how the noun refers: "subject" (the topic), "at hand" (the file, the light), "general" (habits and
+    likings: apples), "event" (one of them: an apple, some bread), "any" (in a question or a negation: an apple,
     bread), "have" (like any, but of kin: a sister), "own" (what one takes off: my hat).
     """
     noun = phrase.noun

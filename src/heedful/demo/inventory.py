@@ -20,26 +20,28 @@ _MARKS_WITH_MODES = ("weather", "state", "done", "due", "once", "moment")
 
 
 class WeightedChoice(Generic[_T]):
-    """A weighted choice."""
+    """Draws items in proportion to their weights."""
 
     def __init__(self, weights: Mapping[_T, float]) -> None:
         self.items = list(weights)
         self.sums = list(accumulate(weights.values()))
 
     def shares(self) -> Iterator[tuple[_T, float]]:
-        """Each item and its probability."""
         before = 0.0
         for item, total in zip(self.items, self.sums, strict=True):
             yield item, (total - before) / self.sums[-1]
             before = total
 
     def draw(self, random: Random) -> _T:
-        """One item, by its weight."""
         return self.items[bisect_right(self.sums, random.random() * self.sums[-1])]
 
 
 def draw_until(fits: Callable[[_T], bool], draw: Callable[[], _T], what: str) -> _T:
-    """The first of many draws that fits; where none does, the words leave too little to choose from."""
+    """Return the first draw that `fits`.
+
+    Raises:
+        DataError: no draw of many fits, so the words leave too little choice.
+    """
     for _ in range(_MAX_DRAWS):
         if fits(drawn := draw()):
             return drawn
@@ -48,7 +50,7 @@ def draw_until(fits: Callable[[_T], bool], draw: Callable[[], _T], what: str) ->
 
 @lru_cache(1)
 def sampling_weights() -> dict[str, float]:
-    """How many times as often the full level draws words that suit few others."""
+    """Return how much more often the full level draws words that suit few others."""
     return {row["word"]: float(row["weight"]) for row in read_rows("sampling_weights.tsv", "word", "weight")}
 
 
@@ -57,7 +59,7 @@ Scene = tuple[str, tuple[Noun, ...], tuple[Noun, ...]]
 
 
 class Inventory:
-    """The choices of one level."""
+    """The weighted choices over the words of one level."""
 
     def __init__(self, level: Level) -> None:
         self.lexicon, self.full = lexicon(level), level == "full"
@@ -112,7 +114,7 @@ class Inventory:
         self._balance()
 
     def _weight(self, word: str) -> float:
-        """Words that suit few others are drawn more often."""
+        """Return the weight of a word; words that suit few others have more than 1."""
         return self._weights.get(word, 1)
 
     def _scenes(self) -> list[Scene]:
@@ -126,7 +128,7 @@ class Inventory:
         return [(position, nouns(where), nouns(what)) for position, where, what in scenes]
 
     def _balance(self) -> None:
-        """Words that few others go with come up more often there."""
+        """Weight nouns and adverbs so that those with few predicates occur more often with them."""
         vocabulary, expected, power = self.lexicon, defaultdict[str, float](float), -1.2 if self.full else -1
         predicates = vocabulary.with_arguments
         for share, choices in ((0.5, self.verbs), (0.15, self.motion), (0.16, self.adjectives)):
@@ -155,7 +157,7 @@ class Inventory:
         }
 
     def modes_of(self, predicate: Predicate) -> WeightedChoice[str]:
-        """The tenses and modals of a predicate: states do not go on, and what happens once is no habit."""
+        """Return the tenses and modals of a predicate: no progressive of states, no habit of single events."""
         for mark in _MARKS_WITH_MODES:
             if mark in predicate.marks or (mark == "state" and predicate.verb.adjective):
                 return self.modes[mark]
@@ -164,5 +166,5 @@ class Inventory:
 
 @lru_cache(2)
 def inventory(level: Level) -> Inventory:
-    """The choices of a level, made once."""
+    """Return the choices of a level, computed once."""
     return Inventory(level)

@@ -34,7 +34,7 @@ _LATIN_AT_END = re.compile(r"[A-Za-z]+$")
 
 
 def compose(initial: str, vowel: str, final: str = "") -> str:
-    """The syllable of these letters: ㅎ, ㅏ, ㄴ → 한."""
+    """Return the syllable of these letters: ㅎ, ㅏ, ㄴ → 한."""
     try:
         index = (INITIALS.index(initial) * len(VOWELS) + VOWELS.index(vowel)) * len(FINALS) + FINALS.index(final)
     except ValueError:
@@ -43,7 +43,7 @@ def compose(initial: str, vowel: str, final: str = "") -> str:
 
 
 def decompose(syllable: str) -> tuple[str, str, str]:
-    """The initial, the vowel and the final ("" where there is none) of one syllable: 한 → ㅎ, ㅏ, ㄴ."""
+    """Return the initial, the vowel and the final ("" if there is none) of one syllable: 한 → ㅎ, ㅏ, ㄴ."""
     if not is_syllable(syllable):
         raise ValueError(f"{syllable!r} is not one Hangul syllable (가 to 힣)")
     rest, final = divmod(ord(syllable) - _FIRST, len(FINALS))
@@ -52,12 +52,12 @@ def decompose(syllable: str) -> tuple[str, str, str]:
 
 
 def is_syllable(character: str) -> bool:
-    """Whether this is one composed Hangul syllable."""
+    """Return True for one composed Hangul syllable."""
     return len(character) == 1 and _FIRST <= ord(character) <= _LAST
 
 
 def with_final(text: str, final: str) -> str:
-    """The text with the final of its last syllable replaced: 가 + ㅆ → 갔; with "" the final is dropped."""
+    """Replace the final of the last syllable: 가 + ㅆ → 갔; "" drops it."""
     initial, vowel, _ = decompose(text[-1:])
     return text[:-1] + compose(initial, vowel, final)
 
@@ -79,7 +79,7 @@ def final_sound(word: str) -> str:
 
 @lru_cache(1)
 def latin_readings() -> dict[str, str]:
-    """How Koreans read Latin words, by their lower-case spelling."""
+    """Return how Koreans read Latin words, by their lower-case spelling."""
     return {row["word"]: row["reading"] for row in read_rows("latin_readings.tsv", "word", "reading")}
 
 
@@ -94,7 +94,7 @@ PARTICLES = (*_ALTERNATING, *_WITH_I, *_WITH_EU, *_INVARIANT)
 
 
 def attach(word: str, particle: str) -> str:
-    """The word with its particle: 책 + 은/는 → 책은, 서울 + (으)로 → 서울로, 저 + 이/가 → 제가."""
+    """Return the word with its particle: 책 + 은/는 → 책은, 서울 + (으)로 → 서울로, 저 + 이/가 → 제가."""
     if particle not in PARTICLES:
         raise ValueError(unknown("particle", particle, PARTICLES))
     before, space, last = word.rpartition(" ")
@@ -127,7 +127,7 @@ _POINTING = ("이렇", "그렇", "저렇", "어떻")  # always ㅐ: 그래요, �
 
 @dataclass(frozen=True)
 class Bases:
-    """What stands before a consonant, before -(으)- and before -아/어-."""
+    """The forms of a stem before a consonant, before -(으)- and before -아/어-."""
 
     plain: str
     linked: str
@@ -255,32 +255,30 @@ class Verb:
 
     @property
     def lemma(self) -> str:
-        """The dictionary form."""
         return self.stem + "다"
 
     @property
     def is_copula(self) -> bool:
-        """Whether this is 이다 (after a noun or alone)."""
+        """True for 이다, after a noun or by itself."""
         return self.conjugation == "이다" or self.stem == "이"
 
     @property
     def is_negative_copula(self) -> bool:
-        """Whether this is 아니다."""
         return _word(self.stem) == "아니"
 
     @property
     def is_descriptive(self) -> bool:
-        """Whether this conjugates as adjectives do."""
+        """True if this conjugates as adjectives do."""
         return self.adjective or self.is_copula or self.is_negative_copula
 
     @property
     def is_existential(self) -> bool:
-        """Whether this is 있다, 없다 or a compound (재미있다), which conjugate partly as verbs: 재미있는."""
+        """True for 있다, 없다 and compounds (재미있다), which conjugate partly as verbs: 재미있는."""
         return self.stem.endswith(("있", "없"))
 
 
 def conjugate(verb: Verb, ending: str, *, honorific: bool = False, past: bool = False) -> str:
-    """The form of a verb with one of `ENDINGS`: 듣 + -(으)면 → 들으면, honorific 들으시면, past 들었으면."""
+    """Return the form of a verb with one of `ENDINGS`: 듣 + -(으)면 → 들으면, honorific 들으시면, past 들었으면."""
     if verb.stem.endswith(_HONORIFIC_STEMS):
         verb, honorific = Verb(verb.stem.removesuffix("시"), adjective=verb.adjective), True
     _check(verb, ending, honorific, past)
@@ -300,7 +298,7 @@ def conjugate(verb: Verb, ending: str, *, honorific: bool = False, past: bool = 
 
 
 def copula(noun: str, ending: str, *, honorific: bool = False, past: bool = False) -> str:
-    """A noun with 이다: 학생이에요, 의사예요, GPU였어요, 선생님이세요."""
+    """Return a noun with 이다: 학생이에요, 의사예요, GPU였어요, 선생님이세요."""
     return conjugate(Verb(noun + "이", "이다"), ending, honorific=honorific, past=past)
 
 
@@ -317,7 +315,7 @@ def _bases(verb: Verb, ending: str, honorific: bool) -> Bases:
 
 
 def _contracted_form(verb: Verb, bases: Bases, ending: str, honorific: bool) -> str | None:
-    """A form of the present that is shorter than its parts: 가세요, 의사예요, 아니야, 가지 마."""
+    """Return a form of the present that is shorter than its parts: 가세요, 의사예요, 아니야, 가지 마."""
     if honorific:
         return join(bases.linked, "세요") if ending == "-아요/어요" else None
     if (verb.is_copula or verb.is_negative_copula) and ending in _OF_COPULA:

@@ -25,7 +25,7 @@ attach = lru_cache(20_000)(attach_particle)
 
 
 class KoreanRealizer:
-    """Writes one sentence: the words with their keys, and the form each predicate's stem takes."""
+    """Realizes one sentence as Korean words with their keys, and collects the form of each predicate's stem."""
 
     def __init__(self, sentence: SentenceFrame) -> None:
         self.sentence, self.level = sentence, sentence.level
@@ -38,7 +38,6 @@ class KoreanRealizer:
             self.clause(clause, number * CLAUSE, clause.link or sentence.mood, elder)
 
     def text(self) -> str:
-        """The sentence, with its punctuation."""
         end = "?" if self.sentence.mood in ("question", "suggestion", "offer") else "."
         return " ".join([word for word, _ in self.tokens]) + end
 
@@ -97,7 +96,7 @@ class KoreanRealizer:
         return elder or asked_politely, clause.tense == "past" and ending not in _UNTENSED
 
     def do_well(self, clause: Clause, at: int, ending: str, elder: bool, adverb: int) -> None:
-        """축구를 잘해요, 수영을 잘해요: 잘 and 하다 are one word, which says *well* where a noun says the verb."""
+        """Add 축구를 잘해요, 수영을 잘해요: 잘 and 하다 are one word; *well* aligns with it beside a noun."""
         predicate = clause.predicate
         if predicate.light:
             self.tokens.append((attach(predicate.light, "을/를"), at + VERB))
@@ -138,7 +137,7 @@ class KoreanRealizer:
             self.tokens.append((adjunct.role + "에", key + f.POSITION))
 
     def phrase(self, phrase: Phrase, key: int, particle: str) -> None:
-        """What stands before the noun, the noun, its number and counter; the particle on the last of them."""
+        """Add modifiers, the noun, its number and counter; the particle goes on the last word."""
         noun, tokens = phrase.noun, self.tokens
         if phrase.relative:
             relative = phrase.relative
@@ -173,7 +172,7 @@ def _do_well_predicate(predicate: Predicate) -> Predicate:
 
 
 def _merges_with_do(adjunct: Adjunct, clause: Clause) -> bool:
-    """잘 beside 하다, or beside a noun with 하다 that has no other object."""
+    """Return True for 잘 with 하다, or with a noun + 하다 that has no other object."""
     plain = clause.predicate.lemma == "하다" or (clause.predicate.light != "" and clause.object is None)
     return plain and isinstance(adjunct.constituent, Adverb) and adjunct.constituent.korean == "잘"
 
@@ -187,7 +186,7 @@ Placed = list[tuple[int, Adjunct]]
 
 
 def _by_place(adjuncts: Placed) -> tuple[Placed, Placed, Placed]:
-    """The adjuncts that open the clause (times), those before the object, and those before the verb."""
+    """Return the adjuncts that open the clause (times), those before the object, and those before the verb."""
     places: tuple[Placed, Placed, Placed] = ([], [], [])
     for key, adjunct in adjuncts:
         thing = adjunct.constituent
@@ -211,7 +210,7 @@ _AUXILIARIES = {"want": [("-고", _WISH)], "wants": [("-고", _WISH), ("-아/어
 
 
 def final_ending(ending: str, level: SpeechLevel) -> str:
-    """The ending of a statement or a question on this level; other endings stay as they are."""
+    """Return the ending of a statement or a question on this level; other endings stay as they are."""
     if (ending, level) == ("question", "합쇼"):
         return "-ㅂ니까/습니까"
     return _FINAL[level] if ending in ("statement", "question") else ending
@@ -228,7 +227,7 @@ def predicate_words(
     negation: str,
     honorific: bool,
 ) -> tuple[tuple[Token, ...], str]:
-    """The eojeols of a predicate with their keys, and the name of the form its own stem takes (듣다 -(으)면).
+    """Return the eojeols of a predicate with their keys, and the name of the form of its stem (듣다 -(으)면).
 
     `ending` is a connective or attributive ending, or a mood: statement, question, command, prohibition, request,
     suggestion.
@@ -259,7 +258,7 @@ def predicate_words(
 
 
 class _Chain:
-    """A stem and the auxiliaries that follow it, each asking for the ending of the one before."""
+    """A stem and the auxiliaries after it, each of which selects the ending of the one before."""
 
     def __init__(self, predicate: Predicate, honorific: bool) -> None:
         before, _, _ = predicate.lemma.rpartition(" ")

@@ -38,7 +38,7 @@ class Noun:
 
     @property
     def is_person(self) -> bool:
-        """Somebody, and not an animal; who? is somebody too."""
+        """True for persons, who? included; False for animals."""
         return self.animate and self.pronoun != "it"
 
 
@@ -55,7 +55,7 @@ class Adverb:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Predicate:
-    """A verb or adjective: its Korean, its English in the base form, and what it goes with."""
+    """A verb or adjective: its Korean, its English in the base form, and its arguments."""
 
     lemma: str
     verb: Verb
@@ -93,33 +93,32 @@ class Lexicon:
 
     @cached_property
     def predicates(self) -> tuple[Predicate, ...]:
-        """Every verb and adjective."""
         return (*self.with_arguments, *self.weather, *self.messages)
 
     @cached_property
     def with_arguments(self) -> tuple[Predicate, ...]:
-        """The verbs and adjectives that choose their nouns."""
+        """The verbs and adjectives that select their nouns."""
         return (*self.verbs, *self.motion, *self.transfer, *self.adjectives)
 
     @cached_property
     def lemmas(self) -> tuple[str, ...]:
-        """Every word, in its dictionary form."""
+        """All words in their dictionary forms."""
         times = (time.korean for time in self.times)
         return tuple(dict.fromkeys([*self.nouns, *(p.lemma for p in self.predicates), *self.adverbs, *times]))
 
     def in_classes(self, *names: str) -> tuple[Noun, ...]:
-        """The nouns of these classes, each once."""
+        """Return the nouns of these classes, each once."""
         return tuple(dict.fromkeys(noun for name in names for noun in self.classes.get(name, ())))
 
     @cached_property
     def by_lemma(self) -> dict[str, Predicate]:
-        """What people do and what is how, by lemma; of several senses the first."""
+        """The first sense of each lemma of verbs and adjectives."""
         predicates = (*self.verbs, *self.motion, *self.adjectives, *self.weather)
         return {predicate.lemma: predicate for predicate in reversed(predicates)}
 
 
 class _LexiconReader:
-    """Reads the tables for one level; refuses a word that no table has."""
+    """Reads the tables for one level; a word that no table has is an error."""
 
     def __init__(self, level: Level) -> None:
         self.level = level
@@ -143,17 +142,17 @@ class _LexiconReader:
         self.times = tuple(adverb for adverb in adverbs if adverb.slot == "when")
 
     def has(self, row: TsvRow) -> bool:
-        """Whether the level has the word of this row."""
+        """Return True if the level has the word of this row."""
         return row.checked("level", get_args(Level)) == "demo" or self.level == "full"
 
     def nouns_of(self, lemmas: Iterable[str], place: str) -> tuple[Noun, ...]:
-        """The nouns that the level has of these; a word in brackets is the demo's only."""
+        """Return the nouns of the level among these; a word in brackets is only in the demo."""
         return tuple(
             self.nouns[word] for word in self._checked_words(lemmas, self.all_nouns, place) if word in self.nouns
         )
 
     def members(self, names: Iterable[str], place: str) -> tuple[Noun, ...]:
-        """The nouns of a cell that lists classes and single words."""
+        """Return the nouns of a cell that lists classes and single words."""
         groups = (self.classes[name] if name in self.classes else self.nouns_of([name], place) for name in names)
         return tuple(dict.fromkeys(noun for group in groups for noun in group))
 
@@ -209,7 +208,7 @@ def _predicate(
 
 @lru_cache(2)
 def lexicon(level: Level) -> Lexicon:
-    """The words of a level, read once."""
+    """Return the words of a level, read once."""
     if level not in get_args(Level):
         raise DataError(unknown("level of the grammar", level, get_args(Level)))
     return _LexiconReader(level).lexicon()

@@ -22,7 +22,7 @@ _BOTH: dict[str, str] = _TABLE["either_counters"]
 
 
 def native(n: int, *, before_counter: bool = False) -> str:
-    """A native number, 1 to 99: 스물; before a counter 스무, 한, 두, 세, 네 (스물한, 서른세)."""
+    """Return a native number, 1 to 99: 스물; before a counter 스무, 한, 두, 세, 네 (스물한, 서른세)."""
     _require("a native number", n, 1, 99)
     tens, ones = _NATIVE_TENS[n // 10], _NATIVE_ONES[n % 10]
     if not before_counter:
@@ -52,7 +52,7 @@ def month(n: int) -> str:
 
 
 def clock_time(hour: int, minute: int = 0) -> str:
-    """A time on the clock's face: 세 시, 세 시 십오 분, 세 시 반."""
+    """Return a clock time: 세 시, 세 시 십오 분, 세 시 반."""
     _require("an hour", hour, 1, 12)
     _require("a minute", minute, 0, 59)
     hours = with_counter(hour, "시")
@@ -95,21 +95,21 @@ def at_time(preposition: str, time: Noun) -> Adverb:
 
 @lru_cache(1000)
 def clock(hour: int, minute: int) -> Noun:
-    """세 시 십오 분, 3:15."""
+    """Return a clock time as a noun: 세 시 십오 분, 3:15."""
     english = f"{hour} o'clock" if minute == 0 else f"{hour}:{minute:02}"
     return Noun(clock_time(hour, minute), english, "name", quantity=f"clock {hour}:{minute:02}")
 
 
 @lru_cache(1000)
 def between_clocks(start: int, end: int) -> Adverb:
-    """세 시부터 다섯 시까지, from 3 to 5 o'clock."""
+    """Return a span of hours: 세 시부터 다섯 시까지, from 3 to 5 o'clock."""
     korean = f"{clock_time(start)}부터 {clock_time(end)}까지"
     return Adverb(korean, f"from {start} to {end} o'clock", "when", quantity=f"from-to {start}-{end}")
 
 
 @lru_cache(100)
 def between_days(start: Adverb, end: Adverb) -> Adverb:
-    """월요일부터 금요일까지, from Monday to Friday."""
+    """Return a span of days: 월요일부터 금요일까지, from Monday to Friday."""
     korean = f"{start.korean.removesuffix('에')}부터 {end.korean.removesuffix('에')}까지"
     english = f"from {start.english.removeprefix('on ')} to {end.english.removeprefix('on ')}"
     return Adverb(korean, english, "when", quantity=f"from-to {start.korean}-{end.korean}")
@@ -117,17 +117,17 @@ def between_days(start: Adverb, end: Adverb) -> Adverb:
 
 @lru_cache(1000)
 def date(month: int, day: int) -> Noun:
-    """6월 15일, June 15."""
+    """Return a date as a noun: 6월 15일, June 15."""
     return Noun(f"{month}월 {day}일", f"{MONTHS[month - 1]} {day}", "name", quantity=f"date {month}-{day}")
 
 
 @lru_cache(1000)
 def money(amount: int) -> Noun:
-    """3만 5천 원, 35,000 won."""
+    """Return an amount as a noun: 3만 5천 원, 35,000 won."""
     return Noun(won(amount), f"{amount:,} won", "name", quantity=f"money {amount}")
 
 
 @lru_cache(100)
 def age(years: int) -> Noun:
-    """스무 살, twenty years old."""
+    """Return an age as a noun: 스무 살, twenty years old."""
     return Noun(with_counter(years, "살"), f"{in_words(years)} years old", "name", quantity=f"age {years}")

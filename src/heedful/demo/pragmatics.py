@@ -12,7 +12,7 @@ from .tables import read_yaml, split_list, word_sets_by_key
 
 
 def is_felicitous(sentence: SentenceFrame) -> bool:
-    """Whether somebody would say this."""
+    """Return True if somebody would say this sentence."""
     clauses, mood = sentence.clauses, sentence.mood
     if not all(map(satisfies_restrictions, clauses)) or (
         mood != "statement" and any(clause.scrambled for clause in clauses)
@@ -31,7 +31,7 @@ def is_felicitous(sentence: SentenceFrame) -> bool:
 
 
 def is_felicitous_question(clause: Clause) -> bool:
-    """Whether one asks for this; yes or no may be asked of anything."""
+    """Return True if people ask this; a yes-no question has few restrictions."""
     facts, role, thing, phrases = clause_facts(clause), clause.wh_role, clause.object, list(clause.phrases())
     if (
         any(phrase.determiner == "my" or phrase.number == 1 for phrase in phrases)
@@ -49,7 +49,7 @@ def is_felicitous_question(clause: Clause) -> bool:
 
 
 def is_coherent(clauses: list[Clause]) -> bool:
-    """One thing after another, and two people do the same kind of thing."""
+    """Return True if the clauses can follow each other, and two people do the same kind of thing."""
     opening, verbs = clauses[0], [clause.predicate.english for clause in clauses]
     when = opening.adverb("when")
     if (

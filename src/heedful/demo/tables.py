@@ -13,7 +13,7 @@ from ..errors import DataError, unknown
 
 @dataclass(frozen=True)
 class TsvRow:
-    """One line of a table: its cells by the name of their column."""
+    """One line of a tab-separated table: its cells by column name."""
 
     place: str
     cells: Mapping[str, str]
@@ -22,33 +22,33 @@ class TsvRow:
         return self.cells[column]
 
     def listed(self, column: str) -> list[str]:
-        """The items of a cell that holds a list."""
+        """Return the items of a cell that contains a list."""
         return split_list(self.cells[column])
 
     def checked(self, column: str, allowed: tuple[str, ...]) -> str:
-        """A cell that must be one of a few words."""
+        """Return a cell, which must be one of the allowed values."""
         if (cell := self.cells[column]) not in allowed:
             raise DataError(f"{self.place}: {unknown(column, cell, allowed)}")
         return cell
 
 
 def split_list(text: str) -> list[str]:
-    """The items between commas."""
+    """Return the items between commas, without white space."""
     return [item.strip() for item in text.split(",")] if text else []
 
 
 def read_table(name: str) -> str:
-    """The text of a file in the folder of tables, wherever the package is installed."""
+    """Return the text of a file in the folder of tables, wherever the package is installed."""
     return resources.files("heedful.demo").joinpath("tables", name).read_text(encoding="utf-8")
 
 
 def read_rows(name: str, *columns: str) -> list[TsvRow]:
-    """The rows of a tab-separated file of the package, which must have these columns."""
+    """Return the rows of a tab-separated file of the package, which must have these columns."""
     return parse_rows(name, read_table(name), columns)
 
 
 def parse_rows(name: str, text: str, columns: tuple[str, ...]) -> list[TsvRow]:
-    """The rows after the line with the columns' names; lines that begin with # are comments.
+    """Return the rows after the line of column names; lines that begin with # are comments.
 
     Empty cells at the end of a line may be left out.
     """
@@ -73,7 +73,7 @@ def parse_rows(name: str, text: str, columns: tuple[str, ...]) -> list[TsvRow]:
 
 @lru_cache(8)
 def read_yaml(name: str) -> dict[str, Any]:
-    """The mapping in a YAML file of the package."""
+    """Return the mapping in a YAML file of the package."""
     try:
         content = yaml.safe_load(read_table(name))
     except yaml.YAMLError as error:
@@ -107,7 +107,7 @@ class WordSets:
 
 @lru_cache(32)
 def word_sets_by_key(name: str) -> Mapping[str, frozenset[str]]:
-    """One of the tables of `semantics.yaml`: sets of words by a key, such as a verb."""
+    """Return one of the tables of `semantics.yaml`: sets of words by a key, such as a verb."""
     return _as_sets(read_yaml("semantics.yaml")["tables"][name], name)
 
 

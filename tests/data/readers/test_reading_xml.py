@@ -99,15 +99,15 @@ def test_odd_structure_is_no_crash(tmp_path: Path) -> None:
     path = write(
         tmp_path / "a.tmx", "<tmx><seg>a</seg><tu><seg>b</seg></tu></tu></tmx>".replace("</tu></tu>", "</tu>") + "\n"
     )
-    refused(path, "the languages here: none")
+    refused(path, "the file has: none")
     path = write(tmp_path / "a.xlf", "<xliff><trans-unit/><target>a</target></xliff>")
-    refused(path, "the languages here: none")
+    refused(path, "the file has: none")
 
 
 @pytest.mark.parametrize("name", ["TMX", "XLIFF"])
 def test_languages_that_are_not_there(name: str, tmp_path: Path) -> None:
     path = WRITERS[name](tmp_path, PAIRS)
-    with pytest.raises(DataError, match=r"fr and ko were asked for; the languages here: en(-US)?, ko"):
+    with pytest.raises(DataError, match=r"fr and ko were asked for; the file has: en(-US)?, ko"):
         texts_of(path, "fr", "ko")
 
 

@@ -21,7 +21,7 @@ __all__ = ["files_of", "lines_of", "read_pairs"]
 
 @dataclass(frozen=True)
 class Format:
-    """One format: its name, the endings it is known by, whether a file's beginning proves it, and its reader."""
+    """One format: its name, its file endings, a test of a file's beginning, and its reader."""
 
     name: str
     endings: tuple[str, ...]
@@ -46,7 +46,7 @@ ENDINGS = ", ".join(ending for file_format in FORMATS for ending in file_format.
 
 
 def files_of(paths: Iterable[str | Path], source_language: str, target_language: str) -> list[Path]:
-    """Every file that `read_pairs` would open for these paths, both sides of parallel text among them."""
+    """Return every file that `read_pairs` would open for these paths, both sides of parallel text included."""
     languages = Languages(source_language, target_language)
     formats = find([Path(path) for path in paths], languages, PairReport())
     partners = [tables.partner_of(file, languages) for file, file_format in formats if file_format is TEXT]
@@ -61,10 +61,13 @@ def read_pairs(
     columns: Sequence[str] | None = None,
     reading: PairReport | None = None,
 ) -> Iterator[Pair]:
-    """The pairs of files and folders, streamed. The files are found and recognised before this returns.
+    """Yield the pairs of files and folders. The files are found and their formats detected before this returns.
 
-    `columns`, such as ("en", "ko"), names the languages of columns without a header, in their order; without it the
-    source comes first. `reading` is told what is read and what is left out.
+    Args:
+        paths: files and folders.
+        source_language, target_language: codes such as ko and en.
+        columns: the languages of columns without a header, in order; by default the source comes first.
+        reading: counts what is read and dropped.
     """
     languages = Languages(source_language, target_language, tuple(columns or ()))
     reading = PairReport() if reading is None else reading
@@ -87,7 +90,7 @@ def _stream(formats: list[tuple[InputFile, Format]], languages: Languages, readi
 
 
 def detect_format(file: InputFile, languages: Languages) -> Format | None:
-    """The format of a file, or None for one that is nothing of ours."""
+    """Return the format of a file, or None for a file of another kind."""
     head, ending = file.head(), suffix_of(file.path)
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         head = head.decode("utf-16", errors="ignore").encode()
@@ -110,7 +113,7 @@ def detect_format(file: InputFile, languages: Languages) -> Format | None:
 
 
 def find(paths: Sequence[Path], languages: Languages, reading: SplitReport) -> list[tuple[InputFile, Format]]:
-    """Every file once; of parallel text, one side stands for both."""
+    """Return every file once with its format; one side of parallel text stands for both."""
     formats: list[tuple[InputFile, Format]] = []
     seen: set[Path] = set()
     partners: set[Path] = set()

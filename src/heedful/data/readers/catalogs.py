@@ -24,17 +24,17 @@ _CUT_SHORT = "the catalogue is cut short: parts of it lie beyond its end"
 
 
 def read_po(file: InputFile, languages: Languages) -> Iterator[Pair]:
-    """The messages of a catalogue in text form, in the encoding that its header names."""
+    """Read a catalog in text form, in the encoding that its header names."""
     return _pairs(file, _po_messages(file), languages)
 
 
 def read_mo(file: InputFile, languages: Languages) -> Iterator[Pair]:
-    """The messages of a compiled catalogue; the number of a message serves as its line."""
+    """Read a compiled catalog; the number of a message serves as its line."""
     return _pairs(file, _mo_messages(file), languages)
 
 
 class _Message(NamedTuple):
-    """One message of a catalogue. The first one, without an original, is its header."""
+    """One message of a catalog. The first one, without an original, is its header."""
 
     line: int
     singular: str
@@ -48,7 +48,7 @@ class _Message(NamedTuple):
 
 
 def _pairs(file: InputFile, messages: Iterator[_Message], languages: Languages) -> Iterator[Pair]:
-    """The translated messages, in the direction wanted."""
+    """Yield the translated messages in the requested direction."""
     first = next(messages, None)
     if first is None:
         raise file.error("the catalogue holds no message")
@@ -65,7 +65,7 @@ def _pairs(file: InputFile, messages: Iterator[_Message], languages: Languages) 
 
 
 def _is_reverse(file: InputFile, header: str, languages: Languages) -> bool:
-    """False where originals are the source and translations the target, True the other way round."""
+    """Return False if originals are the source and translations the target, True in the other direction."""
     original = _field(header, "X-Source-Language") or "en"
     original = original if CODE.fullmatch(original) else "en"  # some write C
     translation = _field(header, "Language")
@@ -85,7 +85,7 @@ def _is_reverse(file: InputFile, header: str, languages: Languages) -> bool:
 
 
 def _encoding(file: InputFile, head: bytes) -> str:
-    """The one that the header names; UTF-8 where none is named."""
+    """Return the encoding that the header names; UTF-8 if it names none."""
     match = re.search(rb"Content-Type:[^\n]*charset=([\w.-]+)", head)
     name = match[1].decode() if match else "utf-8"
     if name.upper() == "CHARSET":  # a template that nobody filled in
@@ -100,7 +100,7 @@ def _encoding(file: InputFile, head: bytes) -> str:
 
 
 def _field(header: str, name: str) -> str | None:
-    """A line of the header, as in Language: ko."""
+    """Return a field of the header, as in Language: ko."""
     match = re.search(rf"^{name}:[ \t]*(\S+)", header, re.MULTILINE | re.IGNORECASE)
     return match[1] if match else None
 
@@ -114,7 +114,7 @@ class _Entry:
     texts: dict[str, list[str]] = field(default_factory=dict)  # by keyword, in the order of the file
 
     def allows(self, keyword: str) -> bool:
-        """Each keyword once, and nothing but a context before msgid."""
+        """Return True if a keyword may follow: each once, and only a context before msgid."""
         return keyword not in self.texts and (keyword in ("msgctxt", "msgid") or "msgid" in self.texts)
 
     @property
@@ -199,6 +199,6 @@ def _mo_messages(file: InputFile) -> Iterator[_Message]:
 
 
 def _spans(data: bytes, order: str, count: int, originals: int, translations: int) -> Iterator[list[tuple[int, int]]]:
-    """The length and offset of each original and of its translation."""
+    """Yield the length and offset of each original and of its translation."""
     for place in range(0, 8 * count, 8):
         yield [struct.unpack_from(f"{order}2I", data, table + place) for table in (originals, translations)]

@@ -21,7 +21,7 @@ CODES = frozenset({"bpt", "ept", "ph", "it", "ut"})
 
 
 def _signature(root: str) -> re.Pattern[bytes]:
-    """What begins a document with this root element."""
+    """Return a pattern for the beginning of a document with this root element."""
     return re.compile(_PROLOGUE + rb"<(?:\w+:)?" + root.encode() + rb"[\s>]")
 
 
@@ -58,12 +58,12 @@ class Document:
         self._parts, self._length = [], 0
 
     def collected(self) -> str | None:
-        """The words since `collect`; None where they are too many."""
+        """Return the text since `collect`, or None if it is too long."""
         parts, self._parts = self._parts or [], None
         return "".join(parts) if self._length <= MAX_BYTES else None
 
     def add_pair(self, source: str | None, target: str | None, line: int) -> None:
-        """One pair, complete or too long."""
+        """Add one pair; a side that is None was too long."""
         if source is None or target is None:
             self.file.drop("too long", line)
         else:
@@ -133,9 +133,9 @@ TMX_SIGNATURE, XLIFF_SIGNATURE = _signature("tmx"), _signature("xliff")
 
 
 class TMX(Document):
-    """A pair from each unit of a translation memory that holds both languages; ko-KR will do for ko.
+    """A pair from each unit of a translation memory that has both languages; ko-KR matches ko.
 
-    The first segment of a language counts.
+    Of several segments in one language the first counts.
     """
 
     def __init__(self, file: InputFile, languages: Languages) -> None:
@@ -165,7 +165,7 @@ class TMX(Document):
 
 
 class XLIFF(Document):
-    """A pair from each translated unit of XLIFF 1.2; suggestions (alt-trans) are left alone."""
+    """A pair from each translated unit of XLIFF 1.2; suggestions (alt-trans) are ignored."""
 
     def __init__(self, file: InputFile, languages: Languages) -> None:
         super().__init__(file, languages)

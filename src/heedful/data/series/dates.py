@@ -31,8 +31,8 @@ _EVEN = 0.01  # how far, as a share of the usual step, a step may be off it
 class Spacing:
     """How far apart the steps of a series are.
 
-    `step` in words; `season` is how many steps make up what usually comes again (a day of hours, a week of days, a
-    year of months); None where the times do not say.
+    `step` is in words; `season` is the number of steps in a usual cycle (a day of hours, a week of days, a year of
+    months), or None if the times do not determine it.
     """
 
     step: str | None
@@ -41,7 +41,7 @@ class Spacing:
 
 
 def read_times(cells: Sequence[str], place: Any) -> Times:
-    """Dates, or numbers of steps. `place(row)` names the line of a row."""
+    """Parse dates or step numbers. `place(row)` names the line of a row for messages."""
     if cells and _matched(cells[0]) is None:
         return np.array([_step(cell, place(row)) for row, cell in enumerate(cells)], np.float64)
     dates = [_date(cell, place(row)) for row, cell in enumerate(cells)]
@@ -82,12 +82,12 @@ def _date(cell: str, place: str) -> datetime:
 
 
 def descending(times: Times) -> bool:
-    """Whether the newest stands first, as in many files of prices."""
+    """Return True if the newest step comes first, as in many files of prices."""
     return len(times) > 1 and bool((times[1:] < times[:-1]).all())
 
 
 def check_order(times: Times, place: Any) -> None:
-    """Every time comes once, and after those before it. A DataError names the first that does not."""
+    """Raise a DataError at the first time that repeats or comes before its predecessor."""
     _, first, inverse, counts = np.unique(times, return_index=True, return_inverse=True, return_counts=True)
     if (counts > 1).any():
         row = int(np.flatnonzero(np.arange(len(times)) != first[inverse])[0])
@@ -105,14 +105,14 @@ def check_order(times: Times, place: Any) -> None:
 
 
 def format_time(time: Any) -> str:
-    """A time as people write it."""
+    """Return a time as people write it."""
     if isinstance(time, np.datetime64):
         return str(time.astype("datetime64[s]").item()).removesuffix(" 00:00:00")
     return f"{time:g}"
 
 
 def spacing(times: Times) -> Spacing:
-    """The usual step, and notes on what is not so."""
+    """Return the typical step, with notes on irregularities."""
     if len(times) < 3:
         return Spacing(None, None)
     if times.dtype.kind != "M":
@@ -134,7 +134,7 @@ def spacing(times: Times) -> Spacing:
 
 
 def _in_months(times: Times) -> NDArray[np.int64] | None:
-    """As numbers of months, where all stand at the same day of one, or all at its end."""
+    """Return the times as numbers of months if all are on the same day of the month or on its last, else None."""
     months = times.astype("datetime64[M]")
     within = times - months.astype(times.dtype)
     left = (months + 1).astype(times.dtype) - times
@@ -143,7 +143,7 @@ def _in_months(times: Times) -> NDArray[np.int64] | None:
 
 
 def _without_trading(times: Times) -> list[str]:
-    """Weekends are no gaps in daily prices; other days without a row are counted."""
+    """Count business days without a row; weekends are no gaps in daily prices."""
     days = times.astype("datetime64[D]")
     missing = np.busday_count(days[:-1], days[1:]) - 1
     if not missing.any():

@@ -36,7 +36,7 @@ Floats = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnScale(Config):
-    """What every column is moved and divided by, after its logarithm is taken where `transform` says so.
+    """The location and width that normalize each column, after its logarithm if `transform` says so.
 
     Without numbers, values stay as they are.
     """
@@ -53,7 +53,7 @@ class ColumnScale(Config):
 
     @classmethod
     def of(cls, values: NDArray[np.float64], transform: Literal["none", "log"] = "none") -> ColumnScale:
-        """By the mean and the deviation of what was observed of (L, C); a constant is only moved."""
+        """Return the scale by mean and deviation of the observed values of (L, C); a constant is only moved."""
         taken = cls(transform=transform).apply(values)
         if np.isnan(taken).all(axis=0).any():
             raise DataError("a column was observed nowhere")
@@ -63,7 +63,7 @@ class ColumnScale(Config):
         return cls(location=tuple(location.tolist()), width=tuple(width.tolist()), transform=transform)
 
     def apply(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(…, C) as it was given → to a common size. A DataError where a logarithm cannot be taken."""
+        """Normalize (…, C) values. A DataError where a logarithm does not exist."""
         if self.transform == "log":
             if (values <= 0).any():
                 raise DataError(f"it holds {values[values <= 0][0]:g}, and only what is above 0 has a logarithm")
@@ -71,7 +71,7 @@ class ColumnScale(Config):
         return (values - np.array(self.location)) / np.array(self.width) if self.width else values
 
     def undo(self, values: Floats) -> NDArray[np.float64]:
-        """(…, C) of the common size → as it was given."""
+        """Return (…, C) normalized values in their original scale."""
         original = values.astype(np.float64)
         if self.width:
             original = original * np.array(self.width) + np.array(self.location)
@@ -83,7 +83,7 @@ class ColumnScale(Config):
 
 @dataclass(frozen=True)
 class Stored:
-    """Where a series lies in the store."""
+    """The place of a series in the store."""
 
     name: str
     file: str
@@ -109,15 +109,14 @@ class SeriesStore:
         self.values: NDArray[np.float32] = values.reshape(-1, len(self.columns))
 
     def owner(self, row: int) -> Stored:
-        """The series that a row of `values` belongs to."""
+        """Return the series that a row of `values` belongs to."""
         return self.series[bisect_right(self.series, row, key=lambda series: series.start) - 1]
 
     def place(self, row: int) -> str:
-        """Where a row stood."""
         return f"{self.owner(row).file}:{self._lines[row]}"
 
     def when(self, row: int) -> str | None:
-        """The time of a row, in words."""
+        """Return the time of a row in words, or None."""
         kind, time = self.owner(row).times, self._times[row : row + 1]
         if kind is None:
             return None
@@ -151,7 +150,7 @@ class SeriesStore:
 
 
 def _write_arrays(paths: Sequence[Path], series: Sequence[Series], scale: ColumnScale) -> bool:
-    """All series, one after the other; whether everything was observed."""
+    """Write all series one after the other; return True if every value was observed."""
     whole = True
     with ExitStack() as stack:
         values, times, lines = [stack.enter_context(path.open("wb")) for path in paths]

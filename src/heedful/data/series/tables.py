@@ -25,7 +25,7 @@ MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "-", "?", "."})
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """One series as it stood in a file, oldest step first; NaN where it was not observed."""
+    """One series, oldest step first; NaN where it was not observed."""
 
     name: str
     columns: tuple[str, ...]
@@ -40,11 +40,10 @@ class Series:
         return len(self.values)
 
     def place(self, step: int) -> str:
-        """Where a step stood."""
         return f"{self.file}:{self.lines[step]}"
 
     def check_above_zero(self) -> None:
-        """For whoever takes logarithms: a DataError names the first value that has none."""
+        """Raise a DataError at the first value that has no logarithm."""
         wrong = np.argwhere(self.values <= 0)
         if len(wrong):
             step, column = wrong[0].tolist()
@@ -55,7 +54,7 @@ class Series:
 
 
 def report_series(series: Series, report: SeriesReport) -> None:
-    """Add a series to a report: how long, how often, from when to when, and what is missing."""
+    """Add a series to a report: length, step, first and last time, and what is missing."""
     report.columns = series.columns
     missing = np.isnan(series.values).sum(axis=0)
     first, last = (
@@ -90,9 +89,9 @@ def read_series(
     names: Sequence[str] | None = None,
     reading: SeriesReport | None = None,
 ) -> list[Series]:
-    """The series of some csv or tsv files, which must have the same columns.
+    """Read the series of csv or tsv files, which must have the same columns.
 
-    `columns` chooses some of these, `names` some of the series; all unless given.
+    `columns` selects some of these, `names` some of the series; by default all.
     """
     reading = SeriesReport() if reading is None else reading
     by_name: dict[str, Series] = {}
@@ -120,7 +119,7 @@ def read_series(
 
 
 class _Rows:
-    """What was read of one series: cells one after the other, in little memory."""
+    """The cells of one series, one after the other, in little memory."""
 
     def __init__(self) -> None:
         self.numbers = array("d")
@@ -129,7 +128,7 @@ class _Rows:
 
 
 class _Table:
-    """A file while it is read."""
+    """A table that is being read."""
 
     def __init__(self, path: Path, columns: Sequence[str] | None) -> None:
         self.path = path
@@ -175,7 +174,7 @@ class _Table:
         return chosen
 
     def series(self) -> Iterator[Series]:
-        """One or many, in the order in which they begin."""
+        """Yield the series in the order in which they begin."""
         by_name: dict[str, _Rows] = {}
         for line, cells, _ in self._rows:
             if not any(cell.strip() for cell in cells) and (self._time or len(cells) < 2):
@@ -220,7 +219,7 @@ class _Table:
 
 
 def parse_number(cell: str) -> float:
-    """A cell's number, NaN where it holds none. A ValueError says in words what it holds otherwise."""
+    """Return a cell's number, NaN for an empty cell. A ValueError says what else it contains."""
     text = cell.strip()
     if text.casefold() in MISSING:
         return math.nan
@@ -238,7 +237,7 @@ def parse_number(cell: str) -> float:
 
 
 def _rows(path: Path) -> Iterator[TableRow]:
-    """Rows with the line they begin on; what stands between their cells is seen in the header."""
+    """Yield rows with their first lines; the header determines the delimiter."""
     with opened(path) as stream:
         lines = split_lines(stream, str(path))
         head = next(lines, Line(1, ""))
