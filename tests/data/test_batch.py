@@ -102,15 +102,15 @@ def test_every_kind_of_batch_moves_to_a_gpu_in_one_copy_from_pinned_memory(
 
     monkeypatch.setattr(batch_module, "_pinned", pinned_room)
     monkeypatch.setattr(torch.Tensor, "to", copy)
-    given = [torch.tensor(n) if "Tensor" in str(field.type) else (n,) for n, field in enumerate(fields(kind))]
-    tensors = [value for value in given if isinstance(value, torch.Tensor)]
-    there = kind(*given).to("cuda")
+    values = [torch.tensor(n) if "Tensor" in str(field.type) else (n,) for n, field in enumerate(fields(kind))]
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
+    there = kind(*values).to("cuda")
     assert type(there) is kind
-    for field, value in zip(fields(kind), given, strict=True):
+    for field, value in zip(fields(kind), values, strict=True):
         assert getattr(there, field.name) == value
     assert steps == ["pinned", "cuda, True"]
     steps.clear()
-    kind(*given).to("cpu")
+    kind(*values).to("cpu")
     assert steps == ["cpu, True"] * len(tensors)
 
 

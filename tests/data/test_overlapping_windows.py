@@ -38,8 +38,8 @@ def test_offsets_name_the_characters_of_the_text_that_is_cut(tokenizer: Publishe
     covered = {place for window in windows for span in window.offsets if span for place in range(*span)}
     assert covered == set(range(len(CONTEXT)))
     first = windows[0]
-    shown = [CONTEXT[slice(*span)].strip() for span in first.offsets if span]
-    assert shown == [
+    texts = [CONTEXT[slice(*span)].strip() for span in first.offsets if span]
+    assert texts == [
         tokenizer.decode([index]).strip() for index, span in zip(first.ids, first.offsets, strict=True) if span
     ]
 

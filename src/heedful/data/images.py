@@ -1,6 +1,6 @@
 """Images as pixels: from a file, its bytes, a Pillow image or an array, to whole numbers from 0 to 255.
 
-Shapes: H height, W width, C channels, which come last: grey has one, colour three, colour with transparency four.
+Shapes: H height, W width, C channels, which come last: gray has one, color three, color with transparency four.
 """
 
 import os
@@ -95,8 +95,8 @@ def _of_pillow(image: Any) -> Pixels:
             return (np.asarray(upright)[..., None] >> 8).astype(np.uint8)
         if upright.mode in ("I", "F"):
             raise DataError("its pixels are 32-bit numbers, and nothing says which is white; save it with 8 bits")
-        grey = upright.mode in ("1", "L")
-        mode = "RGBA" if upright.has_transparency_data else "L" if grey else "RGB"
+        gray = upright.mode in ("1", "L")
+        mode = "RGBA" if upright.has_transparency_data else "L" if gray else "RGB"
         return np.atleast_3d(np.asarray(upright.convert(mode)))
 
 

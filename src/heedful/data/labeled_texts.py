@@ -137,7 +137,7 @@ def labeled_files(paths: Iterable[str | Path], report: SplitReport | None = None
 def read_labeled_texts(
     paths: str | Path | Iterable[str | Path], *, columns: Sequence[str] | None = None, reading: TextReport | None = None
 ) -> Iterator[LabeledText]:
-    """The labelled texts of files and folders, streamed; `reading` is told what is found and what is left out.
+    """The labeled texts of files and folders, streamed; `reading` is told what is found and what is left out.
 
     Without `columns` (see TextColumns.of), a header or the keys of JSON lines say where text and label are.
 

@@ -22,7 +22,7 @@ CODE = ("auto_map", "name_or_path")  # where others look for code to run, and wh
 MAX_FILE_BYTES = 256 << 20  # bytes; the largest vocabularies in use take a tenth of it
 Unit = Literal["words", "characters"]
 BROKEN = "\ufffd"  # what a decoder writes for bytes that form no character
-BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # a token for a byte, of tokenisers that fall back to them
+BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # a token for a byte, of tokenizers that fall back to them
 
 
 class EncodedWindow(NamedTuple):
@@ -60,12 +60,12 @@ class PublishedTokenizer:
         beside = path.name == NAME and roles.is_file()
         for file in (path, roles) if beside else (path,):
             if file.is_file() and file.stat().st_size > MAX_FILE_BYTES:
-                raise DataError(f"{file}: {file.stat().st_size:,} bytes are more than a tokeniser has")
+                raise DataError(f"{file}: {file.stat().st_size:,} bytes are more than a tokenizer has")
         settings = read_mapping(roles) if beside else {}
         try:
             return cls(path.read_text(encoding="utf-8"), {key: settings[key] for key in settings if key not in CODE})
         except Exception as error:  # the library raises plain Exception for a file it cannot use
-            raise DataError(f"{path}: not a tokeniser file that can be used: {error}") from None
+            raise DataError(f"{path}: not a tokenizer file that can be used: {error}") from None
 
     def surrounded(self, prefix: Sequence[int], suffix: Sequence[int]) -> PublishedTokenizer:
         """Return the same tokenizer with these ids around every text, and no others."""
@@ -111,7 +111,7 @@ class PublishedTokenizer:
     def token_of(self, index: int) -> str:
         token = self._fast.id_to_token(index)
         if token is None:
-            raise DataError(f"the tokeniser has no token with the id {index}")
+            raise DataError(f"the tokenizer has no token with the id {index}")
         return token
 
     def encode(self, text: str) -> list[int]:

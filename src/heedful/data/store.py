@@ -1,4 +1,4 @@
-"""Pairs tokenised once, into files that are mapped and not read (see array_store).
+"""Pairs tokenized once, into files that are mapped and not read (see array_store).
 
 A store is a folder: tokens.bin (all ids, source then target, row after row), lengths.bin (two numbers a row),
 places.bin (which file, which line), and meta.json.

@@ -1,4 +1,4 @@
-"""Tokenisers learned from texts: for models that continue text, and for models that read it.
+"""Tokenizers learned from texts: for models that continue text, and for models that read it.
 
 All are a tokenizer.json that anyone's library reads. Those for running text have characters or pieces of words (BPE)
 for tokens and lose nothing: a text comes back as it went in, its characters composed (NFC). No space is put before a
@@ -78,7 +78,7 @@ def encode(tokenizer: PublishedTokenizer, text: str) -> list[int]:
         raise
     except Exception as error:  # the library's own, plain
         strange = [character for character in nfc(text) if tokenizer.id_of(character) is None]
-        raise DataError(unseen(strange[0]) if strange else f"the tokeniser cannot read the text: {error}") from None
+        raise DataError(unseen(strange[0]) if strange else f"the tokenizer cannot read the text: {error}") from None
 
 
 def unseen(character: str) -> str:

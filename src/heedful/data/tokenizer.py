@@ -2,7 +2,7 @@
 
 A piece is real text, its leading space included, so that joining pieces is decoding. Every text gets one leading
 space on the way in and loses it on the way out: a word is the same piece at the start of a sentence as inside it.
-A character too rare to have a piece is spelt in UTF-8 bytes. The ids: pad, start, end, the 256 bytes, the alphabet,
+A character too rare to have a piece is spelled in UTF-8 bytes. The ids: pad, start, end, the 256 bytes, the alphabet,
 the merges. None of them can be written in a text: "<s>" typed by a person is three ordinary characters.
 """
 
@@ -171,16 +171,16 @@ class Tokenizer:
         try:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise DataError(f"{path}: the tokeniser cannot be read: {error}") from None
+            raise DataError(f"{path}: the tokenizer cannot be read: {error}") from None
         try:
             model = json.loads(text)["model"]
             pieces = sorted(model["vocab"], key=model["vocab"].__getitem__)
             loaded = cls(pieces[FIRST_PIECE:], [(left, right) for left, right in model["merges"]])
             same = json.loads(FastTokenizer.from_str(text).to_str()) == json.loads(loaded._fast.to_str())
         except Exception as error:  # the library raises plain Exception for a file it cannot use
-            raise DataError(f"{path}: not a tokeniser file: {error}") from None
+            raise DataError(f"{path}: not a tokenizer file: {error}") from None
         if not same:
-            raise DataError(f"{path}: not a tokeniser that Heedful wrote, or changed since; train it anew")
+            raise DataError(f"{path}: not a tokenizer that Heedful wrote, or changed since; train it anew")
         return loaded
 
     def _checked(self, ids: Iterable[int]) -> list[int]:
@@ -259,13 +259,13 @@ def _fitted(
 
 def _character(ids: Sequence[int], start: int) -> tuple[str, int]:
     """Return the character whose bytes begin at `start`, and where they end."""
-    spelt = bytearray()
+    spelled = bytearray()
     for stop, index in enumerate(ids[start : start + 4], start + 1):
         if not BYTE <= index < FIRST_PIECE:
             break
-        spelt.append(index - BYTE)
+        spelled.append(index - BYTE)
         try:
-            return spelt.decode("utf-8"), stop
+            return spelled.decode("utf-8"), stop
         except UnicodeDecodeError:
             continue
     return "\ufffd", start + 1

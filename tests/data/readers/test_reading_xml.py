@@ -26,8 +26,8 @@ def test_tmx_takes_words_and_leaves_codes(tmp_path: Path) -> None:
         </body></tmx>""",
     )
     reading = PairReport()
-    found = [(pair.source, pair.target) for pair in read_pairs(path, "en", "ko", reading=reading)]
-    assert found == [("Open the file\n & go", "파일 <열기>")]
+    pairs = [(pair.source, pair.target) for pair in read_pairs(path, "en", "ko", reading=reading)]
+    assert pairs == [("Open the file\n & go", "파일 <열기>")]
     assert reading.dropped["untranslated"].count == 1
 
 
@@ -51,8 +51,8 @@ def test_xliff_takes_finished_units_and_leaves_suggestions(tmp_path: Path) -> No
         </x:trans-unit></x:body></x:file></x:xliff>""",
     )
     reading = PairReport()
-    found = [(pair.source, pair.target) for pair in read_pairs(path, "en", "ko", reading=reading)]
-    assert found == [("Save all files", "모든 파일 저장")]
+    pairs = [(pair.source, pair.target) for pair in read_pairs(path, "en", "ko", reading=reading)]
+    assert pairs == [("Save all files", "모든 파일 저장")]
     assert {reason: tally.count for reason, tally in reading.dropped.items()} == {"untranslated": 3, "fuzzy": 1}
 
 

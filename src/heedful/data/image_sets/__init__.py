@@ -179,11 +179,11 @@ def common_shape(
         if size is not None and has_color:
             break
         try:
-            pixels, grey = _seen(labeled.image)
+            pixels, gray = _seen(labeled.image)
         except DataError:
             continue
         sizes.add((pixels.shape[0], pixels.shape[1]))
-        has_color = has_color or not grey
+        has_color = has_color or not gray
         if len(sizes) > 1 or max(pixels.shape[:2]) > largest:
             size = size or largest
     common = max(sizes.pop()) if sizes else largest
@@ -203,13 +203,13 @@ def resized_images(
         for labeled in source.images():
             read.count += 1
             try:
-                pixels, grey = _seen(labeled.image)
+                pixels, gray = _seen(labeled.image)
             except DataError as error:
                 why = str(error).removeprefix(f"{labeled.image}: ")
                 reading.drop(BROKEN, f"{labeled.place} ({why})")
                 continue
-            if grey != (n_channels == 1):
-                reading.change("grey made colour" if grey else "colour made grey", labeled.place)
+            if gray != (n_channels == 1):
+                reading.change("gray made color" if gray else "color made gray", labeled.place)
             if pixels.shape[:2] != (size, size):
                 reading.change(f"resized to {size} x {size}", labeled.place)
             reading.keep(labeled.label)

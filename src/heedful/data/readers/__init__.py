@@ -33,11 +33,11 @@ TSV = Format("tab-separated text", (".tsv", ".tab"), tables.read_tabs)
 CSV = Format("comma-separated text", (".csv",), tables.read_commas)
 TEXT = Format("parallel text", (), tables.read_parallel)
 FORMATS = (
-    Format("compiled gettext catalogue", (".mo", ".gmo"), catalogs.read_mo, catalogs.MO_SIGNATURE.match),
+    Format("compiled gettext catalog", (".mo", ".gmo"), catalogs.read_mo, catalogs.MO_SIGNATURE.match),
     Format("TMX", (".tmx",), markup.TMX, markup.TMX_SIGNATURE.match),
     Format("XLIFF", (".xlf", ".xliff"), markup.XLIFF, markup.XLIFF_SIGNATURE.match),
     Format("JSON lines", (".jsonl", ".ndjson"), tables.read_jsonl, tables.is_jsonl),
-    Format("gettext catalogue", (".po", ".pot"), catalogs.read_po, catalogs.PO_SIGNATURE.search),
+    Format("gettext catalog", (".po", ".pot"), catalogs.read_po, catalogs.PO_SIGNATURE.search),
     TSV,
     CSV,
     TEXT,
@@ -160,4 +160,4 @@ def _skip_unrecognized(file: InputFile, reading: SplitReport) -> None:
             f"not a file of sentence pairs: nothing proves its format and the name does not say it; known endings are "
             f"{ENDINGS}, or a language code as in train.en and train.ko"
         )
-    reading.skip("not recognised", file.name)
+    reading.skip("not recognized", file.name)

@@ -1,4 +1,4 @@
-"""gettext catalogues: as text (.po), and as compiled (.mo).
+"""gettext catalogs: as text (.po), and as compiled (.mo).
 
 Why no library reads them: polib takes a text without its end quote and drops the last letter, accepts a .mo that was
 cut short, and numbers an entry by its first comment. Here such files are errors, and lines are those of the msgid.
@@ -19,8 +19,8 @@ PO_SIGNATURE = re.compile(rb'^msgid[ \t]+"(?:[^\n]*\n){1,40}?msgstr(?:\[0\])?[ \
 _LINE = re.compile(r'(?:(msgctxt|msgid|msgid_plural|msgstr(?:\[\d\])?)\s*)?"([^"\\]*(?:\\.[^"\\]*)*)"')
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "v": "\v", "b": "\b", "f": "\f", "a": "\a", "\\": "\\", '"': '"'}
 MO_SIGNATURE = re.compile(rb"\A(?:\xde\x12\x04\x95|\x95\x04\x12\xde)")
-MAX_CATALOGUE = 64 << 20
-_CUT_SHORT = "the catalogue is cut short: parts of it lie beyond its end"
+MAX_CATALOG = 64 << 20
+_CUT_SHORT = "the catalog is cut short: parts of it lie beyond its end"
 
 
 def read_po(file: InputFile, languages: Languages) -> Iterator[Pair]:
@@ -51,7 +51,7 @@ def _pairs(file: InputFile, messages: Iterator[_Message], languages: Languages) 
     """Yield the translated messages in the requested direction."""
     first = next(messages, None)
     if first is None:
-        raise file.error("the catalogue holds no message")
+        raise file.error("the catalog holds no message")
     header = first.translations[0] if first.is_header else ""
     reverse = _is_reverse(file, header, languages)
     for line, singular, plural, forms, fault in messages if first.is_header else chain([first], messages):
@@ -80,7 +80,7 @@ def _is_reverse(file: InputFile, header: str, languages: Languages) -> bool:
         )
     places = languages.places((original, translation))
     if places is None:
-        raise OtherLanguageError(f"{file.name}: a catalogue from {original} to {translation}, not of {languages}")
+        raise OtherLanguageError(f"{file.name}: a catalog from {original} to {translation}, not of {languages}")
     return places == (1, 0)
 
 
@@ -148,7 +148,7 @@ def _po_messages(file: InputFile) -> Iterator[_Message]:
             continue
         match = _LINE.fullmatch(text)
         if not match:
-            raise file.error(f"not a line of a gettext catalogue: {text[:60]}", line.number)
+            raise file.error(f"not a line of a gettext catalog: {text[:60]}", line.number)
         if match[1]:
             keyword = match[1]
             if not entry.allows(keyword):
@@ -173,16 +173,16 @@ def _mo_messages(file: InputFile) -> Iterator[_Message]:
 
     Every offset is checked before a text is taken.
     """
-    data = file.head(MAX_CATALOGUE + 1)
-    if len(data) > MAX_CATALOGUE:
-        raise file.error(f"a compiled catalogue of more than {MAX_CATALOGUE >> 20} MiB")
+    data = file.head(MAX_CATALOG + 1)
+    if len(data) > MAX_CATALOG:
+        raise file.error(f"a compiled catalog of more than {MAX_CATALOG >> 20} MiB")
     if not MO_SIGNATURE.match(data):
-        raise file.error("not a compiled gettext catalogue (its magic number is wrong)")
+        raise file.error("not a compiled gettext catalog (its magic number is wrong)")
     order = "<" if data[0] == 0xDE else ">"
     try:
         revision, *tables = struct.unpack_from(f"{order}4I", data, 4)
         if revision >> 16 > 1:
-            raise file.error(f"a catalogue of revision {revision >> 16}, which is unknown")
+            raise file.error(f"a catalog of revision {revision >> 16}, which is unknown")
         if any(offset + length > len(data) for spans in _spans(data, order, *tables) for length, offset in spans):
             raise file.error(_CUT_SHORT)
     except struct.error:

@@ -251,7 +251,7 @@ def find_files(
     for path in map(Path, paths):
         for file in walk(path) if path.is_dir() else [path]:
             if path.is_dir() and suffix_of(file) not in endings:
-                report.skip("not recognised", str(file))
+                report.skip("not recognized", str(file))
             elif file.resolve() not in files:
                 if not file.is_file():
                     raise DataError(f"{file}: {'neither a file nor a' if file.exists() else 'no such file or'} folder")
