@@ -29,9 +29,9 @@ def cleaned(
 ) -> tuple[list[tuple[str, str]], dict[str, list[str]]]:
     """The texts kept, and the places of those dropped, by reason."""
     reading = PairReport()
-    kept = list(clean(pairs_of(*texts), CleaningConfig.from_dict(config), *languages, reading))
-    assert reading.kept == len(kept)
-    return [(pair.source, pair.target) for pair in kept], {why: tally.places for why, tally in reading.dropped.items()}
+    pairs = list(clean(pairs_of(*texts), CleaningConfig.from_dict(config), *languages, reading))
+    assert reading.kept == len(pairs)
+    return [(pair.source, pair.target) for pair in pairs], {why: tally.places for why, tally in reading.dropped.items()}
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ def test_what_is_dropped_and_why(pair: tuple[str, str], reason: str) -> None:
     ],
 )
 def test_what_is_kept(pair: tuple[str, str]) -> None:
-    kept, dropped = cleaned(FINE, pair)
-    assert kept == [FINE, (unicodedata.normalize("NFC", pair[0]), pair[1])]
+    pairs, dropped = cleaned(FINE, pair)
+    assert pairs == [FINE, (unicodedata.normalize("NFC", pair[0]), pair[1])]
     assert dropped == {}
 
 
@@ -128,8 +128,8 @@ def test_tidy_composes_hangul() -> None:
 )
 def test_scripts(language: str, right: str, wrong: str) -> None:
     other, text = ("en", "one word") if language != "de" else ("ko", "한 단어")
-    kept, dropped = cleaned((text, right), (text, wrong), languages=(other, language))
-    assert kept == [(text, right)]
+    pairs, dropped = cleaned((text, right), (text, wrong), languages=(other, language))
+    assert pairs == [(text, right)]
     assert list(dropped) == ["wrong script"]
 
 
@@ -197,14 +197,14 @@ def test_a_reading_as_a_dict() -> None:
     reading = PairReport()
     reading.files.append(FileReport("a.tsv", "tab-separated text", 3))
     list(clean(pairs_of(FINE, ("Yes", "네"), FINE), CleaningConfig(), "en", "ko", reading))
-    told = json.loads(json.dumps(reading.to_dict()))
-    assert told["files"] == [{"path": "a.tsv", "format": "tab-separated text", "pairs": 3}]
-    assert (told["pairs"], told["kept"]) == (3, 2)
-    assert told["dropped"] == {"duplicate": {"count": 1, "first": ["a.tsv:3"]}}
-    assert told["characters"]["source"] == {"mean": 12.0, "median": 3, "p95": 21, "longest": 21}
-    assert told["words"]["target"] == {"mean": 1.5, "median": 1, "p95": 2, "longest": 2}
+    entry = json.loads(json.dumps(reading.to_dict()))
+    assert entry["files"] == [{"path": "a.tsv", "format": "tab-separated text", "pairs": 3}]
+    assert (entry["pairs"], entry["kept"]) == (3, 2)
+    assert entry["dropped"] == {"duplicate": {"count": 1, "first": ["a.tsv:3"]}}
+    assert entry["characters"]["source"] == {"mean": 12.0, "median": 3, "p95": 21, "longest": 21}
+    assert entry["words"]["target"] == {"mean": 1.5, "median": 1, "p95": 2, "longest": 2}
     content = b"21:Where is the station?" + b"20:" + "역이 어디예요?".encode() + b"3:Yes" + b"3:" + "네".encode()
-    assert told["fingerprint"] == reading.fingerprint == hashlib.sha256(content).hexdigest()
+    assert entry["fingerprint"] == reading.fingerprint == hashlib.sha256(content).hexdigest()
 
 
 def test_the_fingerprint_knows_order_sides_and_borders() -> None:

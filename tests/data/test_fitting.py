@@ -1,11 +1,12 @@
-"""Texts that are too long for a model: what a tokeniser puts around a text stays around what is left of it."""
+"""Texts that are too long for a model: what a tokenizer puts around a text stays around what is left of it."""
 
 from __future__ import annotations
 
 import pytest
 
 from heedful.data.published_tokenizer import PublishedTokenizer, chunks, truncate
-from heedful.data.text_tokenizers import PiecesConfig, learn_tokenizer
+from heedful.data.text_tokenizers import learn_tokenizer
+from heedful.data.tokenizer import PiecesConfig
 
 TEXT = "hello world this is a text"
 
@@ -24,12 +25,12 @@ def test_the_beginning_has_the_start_and_the_end_of_a_whole_text(tokenizer: Publ
     for limit in range(2, len(ids) + 1):
         assert truncate(tokenizer, ids, limit) == [start, *ids[1 : limit - 1], end]
     for limit in range(3, len(ids) + 1):
-        found = list(chunks(tokenizer, ids, limit))
-        assert [index for part in found for index in part[1:-1]] == ids[1:-1]
-        assert all((part[0], part[-1]) == (start, end) and len(part) <= limit for part in found)
+        parts = list(chunks(tokenizer, ids, limit))
+        assert [index for part in parts for index in part[1:-1]] == ids[1:-1]
+        assert all((part[0], part[-1]) == (start, end) and len(part) <= limit for part in parts)
 
 
-def test_a_tokeniser_may_put_nothing_around_a_text(tokenizer: PublishedTokenizer) -> None:
+def test_a_tokenizer_may_put_nothing_around_a_text(tokenizer: PublishedTokenizer) -> None:
     bare = tokenizer.surrounded((), ())
     ids = bare.encode(TEXT)
     assert truncate(bare, ids, 3) == ids[:3]

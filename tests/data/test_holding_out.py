@@ -59,9 +59,9 @@ def test_what_stands_in_two_classes_is_never_held_out() -> None:
 @pytest.mark.parametrize("copies", [1, 2, 3])
 def test_many_small_classes_give_a_tenth_of_all_and_none_wholly(copies: int) -> None:
     small = {f"class{number}": 4 for number in range(50)}
-    found = chosen(examples(copies, **small), 5000)
-    assert found == dict.fromkeys(found, copies)
-    assert len(found) == 20
+    digests = chosen(examples(copies, **small), 5000)
+    assert digests == dict.fromkeys(digests, copies)
+    assert len(digests) == 20
     assert not held_out(examples(**{f"class{number}": 1 for number in range(50)}), 5000)
 
 

@@ -39,13 +39,13 @@ def mnist(folder: Path, name: str, images: NDArray[Any], labels: NDArray[Any], *
     return path
 
 
-def one(path: Path | str, **words: Any) -> ImageSource:
-    (source,) = image_sources([str(path)], **words)
+def image_source(path: Path | str, **message: Any) -> ImageSource:
+    (source,) = image_sources([str(path)], **message)
     return source
 
 
 def contents(source: ImageSource) -> list[tuple[Any, str]]:
-    return [(np.asarray(found.image).tolist(), found.label) for found in source.images()]
+    return [(np.asarray(loaded.image).tolist(), loaded.label) for loaded in source.images()]
 
 
 def pictures(folder: Path, **classes: list[NDArray[np.uint8]]) -> Path:
@@ -63,10 +63,10 @@ def pictures(folder: Path, **classes: list[NDArray[np.uint8]]) -> Path:
 def test_idx(tmp_path: Path, packed: bool) -> None:
     images, labels = drawn(5, 3, 4), np.array([3, 0, 3, 9, 1], np.uint8)
     path = mnist(tmp_path, TRAINING, images, labels, packed=packed)
-    source = one(path)
+    source = image_source(path)
     assert contents(source) == [(image.tolist(), str(label)) for image, label in zip(images, labels, strict=True)]
     assert contents(source) == contents(source)  # as often as one asks
-    assert [found.place for found in source.images()][:2] == [f"{path}:1", f"{path}:2"]
+    assert [loaded.place for loaded in source.images()][:2] == [f"{path}:1", f"{path}:2"]
     assert {file.name.removesuffix(".gz") for file in source.files} == {TRAINING, "train-labels-idx1-ubyte"}
 
 
@@ -74,25 +74,25 @@ def test_idx_with_dots_and_colour(tmp_path: Path) -> None:
     images = drawn(2, 3, 4, 3)
     (tmp_path / "train-images.idx4-ubyte").write_bytes(idx(images))
     (tmp_path / "train-labels.idx1-ubyte").write_bytes(idx(np.array([1, 300], ">i4"), 12))
-    assert contents(one(tmp_path)) == [(images[0].tolist(), "1"), (images[1].tolist(), "300")]
+    assert contents(image_source(tmp_path)) == [(images[0].tolist(), "1"), (images[1].tolist(), "300")]
 
 
 def test_a_folder_of_four_files_has_two_parts(tmp_path: Path) -> None:
     mnist(tmp_path, TRAINING, drawn(4, 2, 2), np.arange(4, dtype=np.uint8), packed=True)
     mnist(tmp_path, TESTING, drawn(3, 2, 2), np.arange(3, dtype=np.uint8))
-    assert [len(contents(one(tmp_path, part=part))) for part in ("train", "test")] == [4, 3]
+    assert [len(contents(image_source(tmp_path, part=part))) for part in ("train", "test")] == [4, 3]
 
 
 def test_a_folder_with_one_part_is_that_part(tmp_path: Path) -> None:
     mnist(tmp_path, TESTING, drawn(3, 2, 2), np.arange(3, dtype=np.uint8))
-    assert [len(contents(one(tmp_path, part=part))) for part in ("train", "test")] == [3, 3]
+    assert [len(contents(image_source(tmp_path, part=part))) for part in ("train", "test")] == [3, 3]
 
 
 IMAGES, LABELS = idx(drawn(2, 3, 3)), idx(np.zeros(2, np.uint8))
 
 
 @pytest.mark.parametrize(
-    ("images", "labels", "words"),
+    ("images", "labels", "message"),
     [
         (IMAGES[:-1], LABELS, "ends too early"),
         (IMAGES + b"x", LABELS, "goes on after"),
@@ -110,25 +110,25 @@ IMAGES, LABELS = idx(drawn(2, 3, 3)), idx(np.zeros(2, np.uint8))
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_idx_files_that_are_not_whole(tmp_path: Path, images: bytes, labels: bytes | None, words: str) -> None:
+def test_idx_files_that_are_not_whole(tmp_path: Path, images: bytes, labels: bytes | None, message: str) -> None:
     (tmp_path / TRAINING).write_bytes(images)
     if labels is not None:
         (tmp_path / "train-labels-idx1-ubyte").write_bytes(labels)
-    with pytest.raises(DataError, match=words):
-        list(one(tmp_path / TRAINING).images())
+    with pytest.raises(DataError, match=message):
+        list(image_source(tmp_path / TRAINING).images())
 
 
 def test_labels_given_for_images(tmp_path: Path) -> None:
     mnist(tmp_path, TRAINING, drawn(1, 2, 2), np.zeros(1, np.uint8))
     with pytest.raises(DataError, match="holds labels, not images"):
-        one(tmp_path / "train-labels-idx1-ubyte")
+        image_source(tmp_path / "train-labels-idx1-ubyte")
 
 
 def test_several_sets_in_a_folder(tmp_path: Path) -> None:
     for name in ("letters-train-images-idx3-ubyte", "digits-train-images-idx3-ubyte"):
         mnist(tmp_path, name, drawn(1, 2, 2), np.zeros(1, np.uint8))
     with pytest.raises(DataError, match=r"several sets of images: digits-train.*, letters-train"):
-        one(tmp_path)
+        image_source(tmp_path)
 
 
 # npz
@@ -141,25 +141,25 @@ def test_several_sets_in_a_folder(tmp_path: Path) -> None:
 def test_npz(tmp_path: Path, names: tuple[str, str], save: Any) -> None:
     images = drawn(3, 2, 5, 3)
     save(tmp_path / "set.npz", **dict(zip(names, (images, np.array([2, 0, 11])), strict=True)))
-    found = contents(one(tmp_path / "set.npz"))
-    assert found == [(images[0].tolist(), "2"), (images[1].tolist(), "0"), (images[2].tolist(), "11")]
+    loaded = contents(image_source(tmp_path / "set.npz"))
+    assert loaded == [(images[0].tolist(), "2"), (images[1].tolist(), "0"), (images[2].tolist(), "11")]
 
 
 def test_npz_has_two_parts_and_classes_with_names(tmp_path: Path) -> None:
     path = tmp_path / "set.npz"
     cats = np.array(["cat", "고양이"])
     np.savez(path, x_train=drawn(2, 2, 2), y_train=cats, x_test=drawn(1, 2, 2), y_test=np.array([b"dog"]))
-    assert [label for _, label in contents(one(path))] == ["cat", "고양이"]
-    assert [label for _, label in contents(one(path, part="test"))] == ["dog"]
+    assert [label for _, label in contents(image_source(path))] == ["cat", "고양이"]
+    assert [label for _, label in contents(image_source(path, part="test"))] == ["dog"]
 
 
 def test_a_column_of_classes(tmp_path: Path) -> None:
     np.savez(tmp_path / "set.npz", x=drawn(2, 2, 2), y=np.array([[1], [0]]))
-    assert [label for _, label in contents(one(tmp_path / "set.npz"))] == ["1", "0"]
+    assert [label for _, label in contents(image_source(tmp_path / "set.npz"))] == ["1", "0"]
 
 
 @pytest.mark.parametrize(
-    ("arrays", "words"),
+    ("arrays", "message"),
     [
         ({"a": drawn(2, 3), "b": np.zeros(2)}, "the arrays are called a, b"),
         ({"x": drawn(2, 3), "y": np.zeros(2, int)}, r"x has the shape \(2, 3\)"),
@@ -170,10 +170,10 @@ def test_a_column_of_classes(tmp_path: Path) -> None:
         ({"x": np.array([None, {}]), "y": np.zeros(2, int)}, "Python objects, which are not read"),
     ],
 )
-def test_npz_files_that_hold_something_else(tmp_path: Path, arrays: dict[str, NDArray[Any]], words: str) -> None:
+def test_npz_files_that_hold_something_else(tmp_path: Path, arrays: dict[str, NDArray[Any]], message: str) -> None:
     np.savez(tmp_path / "set.npz", **arrays)  # type: ignore[arg-type]
-    with pytest.raises(DataError, match=words):
-        list(one(tmp_path / "set.npz").images())
+    with pytest.raises(DataError, match=message):
+        list(image_source(tmp_path / "set.npz").images())
 
 
 def test_npz_files_that_are_broken(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_npz_files_that_are_broken(tmp_path: Path) -> None:
         path = tmp_path / f"{number}.npz"
         path.write_bytes(content)
         with pytest.raises(DataError, match="is not a whole npz file"):
-            list(one(path).images())
+            list(image_source(path).images())
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
@@ -196,7 +196,7 @@ def test_npz_files_damaged_anywhere(tmp_path: Path, save: Any) -> None:
         for value in (0xFF, *random.integers(0, 256, 1).tolist()):
             path.write_bytes(whole[:place] + bytes([value]) + whole[place + 1 :])
             try:
-                list(one(path).images())
+                list(image_source(path).images())
             except DataError:
                 refused += 1
     assert refused > len(whole)
@@ -208,7 +208,7 @@ def test_npz_with_a_name_that_is_no_text(tmp_path: Path) -> None:
     content = (tmp_path / "set.npz").read_bytes().replace("이".encode(), b"\xff\xff\xff")
     (tmp_path / "set.npz").write_bytes(content)
     with pytest.raises(DataError, match=r"set\.npz is not a whole npz file: 'utf-8' codec"):
-        one(tmp_path / "set.npz")
+        image_source(tmp_path / "set.npz")
 
 
 def test_an_array_that_claims_more_than_there_is(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_an_array_that_claims_more_than_there_is(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("x.npy", header + claim + b"few")
     with pytest.raises(DataError, match="but 3 bytes are there"):
-        list(one(path).images())
+        list(image_source(path).images())
 
 
 def _flipped(content: bytes) -> bytes:
@@ -236,8 +236,8 @@ def test_a_folder_for_each_class(tmp_path: Path) -> None:
     Image.fromarray(drawn(2, 2)).save(tmp_path / "dog" / "deeper" / "z.JPEG")
     (tmp_path / "dog" / "notes.txt").write_text("no image")
     (tmp_path / ".hidden").mkdir()
-    source = one(tmp_path)
-    assert [(found.label, Path(found.place).name) for found in source.images()] == [
+    source = image_source(tmp_path)
+    assert [(loaded.label, Path(loaded.place).name) for loaded in source.images()] == [
         ("cat", "0.png"),
         ("cat", "1.png"),
         ("dog", "0.png"),
@@ -251,8 +251,8 @@ def test_a_link_to_nothing_is_an_image_that_cannot_be_read(tmp_path: Path) -> No
     pictures(tmp_path, cat=[drawn(2, 2)])
     for name in ("a.png", "notes"):
         (tmp_path / "cat" / name).symlink_to(tmp_path / "nowhere")
-    source = one(tmp_path)
-    assert [Path(found.place).name for found in source.images()] == ["0.png", "a.png"]
+    source = image_source(tmp_path)
+    assert [Path(loaded.place).name for loaded in source.images()] == ["0.png", "a.png"]
     assert source.files == (tmp_path / "cat" / "0.png",)
     assert source.passed_over == (str(tmp_path / "cat" / "notes"),)
 
@@ -264,8 +264,8 @@ def test_a_table_of_paths(tmp_path: Path, header: str) -> None:
     forms = {"id,Label,Path\n": '7,"{1}",{0}\n'}
     text = header + "".join(forms.get(header, '{0},"{1}"\n').format(*row) for row in rows)
     (tmp_path / "list.csv").write_text(text)
-    source = one(tmp_path / "list.csv")
-    assert [(found.image, found.label) for found in source.images()] == [
+    source = image_source(tmp_path / "list.csv")
+    assert [(loaded.image, loaded.label) for loaded in source.images()] == [
         (tmp_path / path, label) for path, label in rows
     ]
     assert source.files == (tmp_path / "list.csv", tmp_path / "some/0.png", tmp_path / "some/1.png")
@@ -274,14 +274,14 @@ def test_a_table_of_paths(tmp_path: Path, header: str) -> None:
 def test_columns_can_be_named(tmp_path: Path) -> None:
     pictures(tmp_path, some=[drawn(2, 2)])
     (tmp_path / "list.tsv").write_text("where\tbreed\nsome/0.png\tpug\n")
-    (found,) = one(tmp_path / "list.tsv", columns=("where", "breed")).images()
-    assert found.label == "pug"
+    (loaded,) = image_source(tmp_path / "list.tsv", columns=("where", "breed")).images()
+    assert loaded.label == "pug"
     with pytest.raises(DataError, match="were called where, race; there are: where, breed"):
-        one(tmp_path / "list.tsv", columns=("where", "race"))
+        image_source(tmp_path / "list.tsv", columns=("where", "race"))
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("where,breed\nsome/0.png,pug\n", "the columns are where, breed; one called path"),
         ("path,label\nsome/9.png,pug\n", r"list.csv:2: there is no file .*9.png"),
@@ -292,11 +292,11 @@ def test_columns_can_be_named(tmp_path: Path) -> None:
         ('path,label\n"some/0.png,pug\n', "the row cannot be read"),
     ],
 )
-def test_tables_that_cannot_be_used(tmp_path: Path, text: str, words: str) -> None:
+def test_tables_that_cannot_be_used(tmp_path: Path, text: str, message: str) -> None:
     pictures(tmp_path, some=[drawn(2, 2)])
     (tmp_path / "list.csv").write_text(text)
-    with pytest.raises(DataError, match=words):
-        one(tmp_path / "list.csv")
+    with pytest.raises(DataError, match=message):
+        image_source(tmp_path / "list.csv")
 
 
 def test_what_is_no_set(tmp_path: Path) -> None:
@@ -305,15 +305,15 @@ def test_what_is_no_set(tmp_path: Path) -> None:
     Image.fromarray(drawn(2, 2)).save(tmp_path / "loose" / "a.png")
     pictures(tmp_path / "parts", train=[drawn(2, 2)], val=[drawn(2, 2)])
     (tmp_path / "text.txt").write_text("hello")
-    for name, words in (
+    for name, message in (
         ("empty", "there is no image in it; expected are a folder for each class"),
         ("loose", "its images lie in no folder of a class"),
         ("parts", "train, val, which are parts of a set and no classes"),
         ("text.txt", "is no set of images; known are"),
         ("gone", "there is no such file or folder"),
     ):
-        with pytest.raises(DataError, match=words):
-            one(tmp_path / name)
+        with pytest.raises(DataError, match=message):
+            image_source(tmp_path / name)
     with pytest.raises(DataError, match="no images were given"):
         image_sources([])
 
@@ -322,7 +322,7 @@ def test_what_is_no_set(tmp_path: Path) -> None:
 
 
 def shape_of(folder: Path, size: int | None = None, n_channels: int | None = None) -> tuple[int, int]:
-    return common_shape([one(folder)], size, n_channels, 10)
+    return common_shape([image_source(folder)], size, n_channels, 10)
 
 
 @pytest.mark.parametrize(
@@ -333,7 +333,7 @@ def shape_of(folder: Path, size: int | None = None, n_channels: int | None = Non
         ([drawn(6, 6), drawn(5, 6)], (10, 1)),
         ([drawn(12, 12), drawn(12, 12)], (10, 1)),
         ([drawn(6, 6), drawn(6, 6, 3)], (6, 3)),
-        ([drawn(6, 6, 1).repeat(3, axis=2)], (6, 1)),  # grey, whatever the file says
+        ([drawn(6, 6, 1).repeat(3, axis=2)], (6, 1)),  # gray, whatever the file says
         ([drawn(12, 12), drawn(6, 6, 3)], (10, 3)),
     ],
 )
@@ -350,27 +350,27 @@ def test_every_image_is_kept_or_counted(tmp_path: Path) -> None:
     (folder / "b" / "broken.png").write_bytes((folder / "b" / "0.png").read_bytes()[:50])
     (folder / "b" / "text.jpg").write_text("no image")
     reading = ImageReport()
-    found = list(resized_images([one(folder)], 4, 1, reading))
-    assert {pixels.shape for pixels, _, _ in found} == {(4, 4, 1)}
-    np.testing.assert_array_equal(found[0][0][..., 0], drawn(4, 4))
-    assert [label for _, label, _ in found] == ["a", "a", "a", "b"]
-    told = reading.to_dict()
-    assert (told["images"], told["kept"], told["classes"]) == (6, 4, {"a": 3, "b": 1})
-    assert told["dropped"]["broken or no image"]["count"] == 2
-    first, second = told["dropped"]["broken or no image"]["first"]
+    loaded = list(resized_images([image_source(folder)], 4, 1, reading))
+    assert {pixels.shape for pixels, _, _ in loaded} == {(4, 4, 1)}
+    np.testing.assert_array_equal(loaded[0][0][..., 0], drawn(4, 4))
+    assert [label for _, label, _ in loaded] == ["a", "a", "a", "b"]
+    content = reading.to_dict()
+    assert (content["images"], content["kept"], content["classes"]) == (6, 4, {"a": 3, "b": 1})
+    assert content["dropped"]["broken or no image"]["count"] == 2
+    first, second = content["dropped"]["broken or no image"]["first"]
     assert first.startswith(f"{folder}/b/broken.png (it is broken: ")
     assert second.startswith(f"{folder}/b/text.jpg (it is not an image of a kind that is read: ")
-    assert {name: tally["count"] for name, tally in told["changed"].items()} == {
-        "colour made grey": 1,
+    assert {name: tally["count"] for name, tally in content["changed"].items()} == {
+        "color made gray": 1,
         "resized to 4 x 4": 1,
     }
-    assert told["notes"] == ["1 images: colour made grey", "1 images: resized to 4 x 4"]
+    assert content["notes"] == ["1 images: color made gray", "1 images: resized to 4 x 4"]
 
 
 def test_channels_that_no_image_has(tmp_path: Path) -> None:
     np.savez(tmp_path / "set.npz", x=drawn(2, 5, 5, 2), y=np.zeros(2, int))
     reading = ImageReport()
-    assert list(resized_images([one(tmp_path / "set.npz")], 5, 3, reading)) == []
+    assert list(resized_images([image_source(tmp_path / "set.npz")], 5, 3, reading)) == []
     (place, _) = reading.dropped["broken or no image"].places
     assert "x[0] (the model reads 3 channels, and an image of shape (5, 5, 2) has 2)" in place
 

@@ -44,16 +44,16 @@ def test_a_file_its_bytes_an_array_and_lists_are_the_same_image(form: str, tmp_p
     forms: list[Any] = [path, str(path), path.read_bytes(), Image.fromarray(COLOUR), COLOUR, COLOUR.tolist()]
     forms += [COLOUR / 255, (COLOUR / 255).astype(np.float32), (COLOUR / 255).astype(np.float16), COLOUR.astype(int)]
     for source in forms:
-        found = pixels_of(source, 3)
-        assert found.dtype == np.uint8
-        np.testing.assert_array_equal(found, COLOUR)
+        pixels = pixels_of(source, 3)
+        assert pixels.dtype == np.uint8
+        np.testing.assert_array_equal(pixels, COLOUR)
 
 
 @pytest.mark.parametrize("form", ["JPEG", "WEBP"])
 def test_a_compressed_file_is_decoded(form: str) -> None:
     even = np.full((16, 16, 3), (200, 100, 50), dtype=np.uint8)
-    found = pixels_of(written(Image.fromarray(even), form), 3)
-    assert np.abs(found.astype(int) - even).max() <= 6
+    pixels = pixels_of(written(Image.fromarray(even), form), 3)
+    assert np.abs(pixels.astype(int) - even).max() <= 6
 
 
 def test_lists_are_read_with_and_without_channels() -> None:
@@ -129,7 +129,7 @@ def test_an_image_stands_as_its_camera_noted(orientation: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "words"),
+    ("source", "message"),
     [
         (None, "not NoneType"),
         (3.5, "not float"),
@@ -154,8 +154,8 @@ def test_an_image_stands_as_its_camera_noted(orientation: int) -> None:
         (Image.new("F", (2, 2)), "32-bit"),
     ],
 )
-def test_what_is_no_image_is_refused_in_words(source: Any, words: str) -> None:
-    with pytest.raises(DataError, match=words):
+def test_what_is_no_image_is_refused_in_words(source: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         pixels_of(source, 3)
 
 

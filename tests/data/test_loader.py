@@ -19,6 +19,7 @@ from heedful.data.batch import Batch, Sequences
 from heedful.data.loader import Loader, LoaderConfig, Shard
 from heedful.data.store import TokenStore
 from heedful.errors import DataError
+from id_batches import sequences_of
 
 CONFIG = LoaderConfig(batch_tokens=256)
 
@@ -28,12 +29,12 @@ class Lengths(TokenStore):
 
     def __init__(self, lengths: Any) -> None:
         self.lengths = np.array(lengths, dtype=np.int32)
-        self.asked: list[int] = []
+        self.requested_rows: list[int] = []
 
     def sides(self, rows: NDArray[np.intp]) -> tuple[Sequences, Sequences]:
-        self.asked += rows.tolist()
+        self.requested_rows += rows.tolist()
         source, target = ([np.full(n, row + 3) for n, row in zip(ns, rows, strict=True)] for ns in self.lengths[rows].T)
-        return Sequences.of(source), Sequences.of(target)
+        return sequences_of(source), sequences_of(target)
 
 
 def natural(count: int, seed: int = 0) -> Lengths:
@@ -88,8 +89,8 @@ def test_the_order_is_that_of_seed_and_epoch() -> None:
     orders = {(seed, epoch): rows(Loader(store, CONFIG, seed).epoch(epoch)) for seed in range(2) for epoch in range(2)}
     assert rows(Loader(natural(800), CONFIG, 1).epoch(1)) == orders[1, 1]
     assert len({tuple(order) for order in orders.values()}) == 4
-    together = [{frozenset(batch) for batch in order} for order in orders.values()]
-    assert not together[0] & together[1]  # other company, too, not only another order of the same batches
+    all_shards = [{frozenset(batch) for batch in order} for order in orders.values()]
+    assert not all_shards[0] & all_shards[1]  # other company, too, not only another order of the same batches
 
 
 def test_batches_come_shuffled_across_shapes() -> None:
@@ -103,11 +104,11 @@ def test_an_epoch_starts_anywhere_without_making_what_came_before(start: int) ->
     store = natural(800)
     loader = Loader(store, CONFIG, 3)
     whole = list(loader.epoch(5))
-    store.asked.clear()
+    store.requested_rows.clear()
     rest = list(loader.epoch(5, start=start))
     assert rows(rest) == rows(whole)[start:]
     assert all((one.source == other.source).all() for one, other in zip(rest, whole[start:], strict=True))
-    assert store.asked == [row for batch in rest for row in batch.rows]
+    assert store.requested_rows == [row for batch in rest for row in batch.rows]
 
 
 def test_an_epoch_can_start_at_its_end_and_not_beyond() -> None:

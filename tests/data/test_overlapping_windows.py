@@ -6,7 +6,8 @@ import pytest
 from tokenizers import Tokenizer as FastTokenizer
 
 from heedful.data.published_tokenizer import PublishedTokenizer
-from heedful.data.text_tokenizers import PiecesConfig, learn_tokenizer
+from heedful.data.text_tokenizers import learn_tokenizer
+from heedful.data.tokenizer import PiecesConfig
 from heedful.errors import DataError
 
 QUESTION, CONTEXT = "who made it?", "세종대왕은 1443년에 훈민정음을 만들었다. é café 漢 the cat"
@@ -37,8 +38,8 @@ def test_offsets_name_the_characters_of_the_text_that_is_cut(tokenizer: Publishe
     covered = {place for window in windows for span in window.offsets if span for place in range(*span)}
     assert covered == set(range(len(CONTEXT)))
     first = windows[0]
-    shown = [CONTEXT[slice(*span)].strip() for span in first.offsets if span]
-    assert shown == [
+    texts = [CONTEXT[slice(*span)].strip() for span in first.offsets if span]
+    assert texts == [
         tokenizer.decode([index]).strip() for index, span in zip(first.ids, first.offsets, strict=True) if span
     ]
 

@@ -24,10 +24,10 @@ def kinds(monkeypatch: pytest.MonkeyPatch) -> list[torch.Tensor]:
 
 def test_they_are_what_they_were(kinds: list[torch.Tensor]) -> None:
     packed = pinned_together(kinds)
-    for mine, given in zip(packed, kinds, strict=True):
-        assert mine.dtype == given.dtype
+    for mine, tensors in zip(packed, kinds, strict=True):
+        assert mine.dtype == tensors.dtype
         assert mine.is_contiguous()
-        assert torch.equal(mine, given)
+        assert torch.equal(mine, tensors)
 
 
 def test_one_copy_moves_all(kinds: list[torch.Tensor]) -> None:
@@ -37,7 +37,7 @@ def test_one_copy_moves_all(kinds: list[torch.Tensor]) -> None:
     target = whole_of(room)
     assert target is not None
     target.copy_(whole)
-    assert all(torch.equal(mine, given) for mine, given in zip(room, kinds, strict=True))
+    assert all(torch.equal(mine, tensors) for mine, tensors in zip(room, kinds, strict=True))
 
 
 def test_what_lies_elsewhere_is_no_whole(kinds: list[torch.Tensor]) -> None:

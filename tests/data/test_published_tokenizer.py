@@ -21,50 +21,50 @@ MAKES = {
 }
 
 
-def ours(fast: Tokenizer) -> PublishedTokenizer:
+def published_tokenizer(fast: Tokenizer) -> PublishedTokenizer:
     return PublishedTokenizer(fast.to_str())
 
 
 @pytest.mark.parametrize("make", MAKES)
 def test_ids_and_texts_are_those_of_transformers(make: str) -> None:
-    tokenizer, theirs = ours(MAKES[make]()), PreTrainedTokenizerFast(tokenizer_object=MAKES[make]())
+    tokenizer, reference = published_tokenizer(MAKES[make]()), PreTrainedTokenizerFast(tokenizer_object=MAKES[make]())
     for text in published.PAGE + published.TEXTS + published.TYPED:
         ids = tokenizer.encode(text)
-        assert ids == theirs(text)["input_ids"]
-        assert tokenizer.decode(ids) == theirs.decode(ids, skip_special_tokens=True)
+        assert ids == reference(text)["input_ids"]
+        assert tokenizer.decode(ids) == reference.decode(ids, skip_special_tokens=True)
 
 
 @pytest.mark.parametrize("make", MAKES)
 def test_pieces_stand_for_all_ids_and_are_whole_characters(make: str) -> None:
-    tokenizer = ours(MAKES[make]())
+    tokenizer = published_tokenizer(MAKES[make]())
     for text in published.PAGE:
         ids = tokenizer.encode(text)
         pieces = tokenizer.readable(ids)
         assert [place for piece in pieces for place in range(piece.start, piece.stop)] == list(range(len(ids)))
-        shown = "".join(piece.text for piece in pieces if tokenizer.decode(ids[piece.start : piece.stop]))
-        assert "\ufffd" not in shown
-        assert "".join(shown.split()) == "".join(tokenizer.decode(ids).split())
+        decoded = "".join(piece.text for piece in pieces if tokenizer.decode(ids[piece.start : piece.stop]))
+        assert "\ufffd" not in decoded
+        assert "".join(decoded.split()) == "".join(tokenizer.decode(ids).split())
 
 
 @pytest.mark.parametrize("make", ["byte_level", "byte_fallback"])
 def test_hangul_that_is_spelt_in_bytes_is_shown_whole(make: str) -> None:
-    tokenizer = ours(MAKES[make]())
+    tokenizer = published_tokenizer(MAKES[make]())
     ids = tokenizer.encode("cat뷁뛟🙂!")
     assert len(ids) > 10
-    shown = [piece.text for piece in tokenizer.readable(ids)]
-    assert shown[shown.index("뷁") :][:4] == ["뷁", "뛟", "🙂", "!"]
+    decoded = [piece.text for piece in tokenizer.readable(ids)]
+    assert decoded[decoded.index("뷁") :][:4] == ["뷁", "뛟", "🙂", "!"]
 
 
 def test_a_character_that_was_cut_off_spoils_no_other() -> None:
     """The library alone writes a row of bytes as so many marks where the last character is not whole."""
-    tokenizer = ours(published.byte_fallback())
+    tokenizer = published_tokenizer(published.byte_fallback())
     ids = tokenizer.encode("a나책")[:-1]
     assert tokenizer.decode(ids) == "a나\ufffd"
     assert [piece.text for piece in tokenizer.readable(ids)] == ["<s>", "a", "나", "\ufffd", "<0xB1>"]
 
 
 def test_a_piece_has_the_space_that_separates_it_and_no_marks() -> None:
-    tokenizer = ours(published.wordpiece())
+    tokenizer = published_tokenizer(published.wordpiece())
     ids = tokenizer.encode("the cats, plays")
     assert [piece.text for piece in tokenizer.readable(ids)][:3] == ["[CLS]", "the", " cat"]
     assert "#" not in "".join(piece.text for piece in tokenizer.readable(ids))
@@ -73,7 +73,7 @@ def test_a_piece_has_the_space_that_separates_it_and_no_marks() -> None:
 def test_what_a_model_writes_without_having_a_token_for_it_is_left_out_and_named() -> None:
     """Tables are often larger than vocabularies."""
     for make in MAKES.values():
-        tokenizer = ours(make())
+        tokenizer = published_tokenizer(make())
         ids = tokenizer.encode("cat")
         strange = tokenizer.largest + 3
         assert tokenizer.decode([*ids, strange]) == tokenizer.decode(ids)
@@ -96,43 +96,43 @@ def test_a_file_that_cuts_and_pads_is_not_obeyed_and_kept_as_it_is(tmp_path: Pat
 
 def test_where_code_lies_is_not_taken_along(tmp_path: Path) -> None:
     published.wordpiece().save(str(tmp_path / "tokenizer.json"))
-    said = {"mask_token": {"content": "[MASK]"}, "pad_token": "[PAD]", "eos_token": "not there"}
+    content = {"mask_token": {"content": "[MASK]"}, "pad_token": "[PAD]", "eos_token": "not there"}
     code = {"auto_map": {"AutoTokenizer": ["evil.Code", None]}, "name_or_path": "/home/somebody"}
-    published.write(tmp_path / "tokenizer_config.json", said | code)
+    published.write(tmp_path / "tokenizer_config.json", content | code)
     tokenizer = PublishedTokenizer.load(tmp_path / "tokenizer.json")
-    assert tokenizer.roles == said
+    assert tokenizer.roles == content
     assert (tokenizer.role("mask_token"), tokenizer.role("pad_token")) == ("[MASK]", "[PAD]")
     assert (tokenizer.role("eos_token"), tokenizer.role("bos_token")) == (None, None)
     assert tokenizer.save(tmp_path / "new" / "tokenizer.json") == ["tokenizer.json", "tokenizer_config.json"]
-    assert json.loads((tmp_path / "new" / "tokenizer_config.json").read_text()) == said
+    assert json.loads((tmp_path / "new" / "tokenizer_config.json").read_text()) == content
 
 
-def test_what_is_no_tokeniser_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_tokenizer_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "tokenizer.json"
-    with pytest.raises(DataError, match="not a tokeniser file"):
+    with pytest.raises(DataError, match="not a tokenizer file"):
         PublishedTokenizer.load(path)
     for content in (b"", b"{}", b"\xff", b"[" * 100_000, b'{"model": {"type": "WordLevel"}}'):
         path.write_bytes(content)
-        with pytest.raises(DataError, match="not a tokeniser file"):
+        with pytest.raises(DataError, match="not a tokenizer file"):
             PublishedTokenizer.load(path)
     published.wordpiece().save(str(path))
     (tmp_path / "tokenizer_config.json").write_text("[]")
     with pytest.raises(ConfigError, match=r"tokenizer_config\.json"):
         PublishedTokenizer.load(path)
-    monkeypatch.setattr("heedful.data.published_tokenizer.LARGEST", 10)
-    with pytest.raises(DataError, match="bytes are more than a tokeniser has"):
+    monkeypatch.setattr("heedful.data.published_tokenizer.MAX_FILE_BYTES", 10)
+    with pytest.raises(DataError, match="bytes are more than a tokenizer has"):
         PublishedTokenizer.load(path)
 
 
 def test_half_a_surrogate_pair_is_refused() -> None:
-    tokenizer = ours(published.byte_level())
+    tokenizer = published_tokenizer(published.byte_level())
     for pair in (("a\ud800", None), ("a", "b\udfff")):
-        with pytest.raises(DataError, match="half a surrogate pair stands at character 1"):
+        with pytest.raises(DataError, match=r"half a surrogate pair, U\+D\w{3}, stands at character 1"):
             tokenizer.encode_pair(*pair)
 
 
 def test_ends_are_put_around_a_text_once() -> None:
-    tokenizer = ours(published.unigram())  # it adds </s> of its own
+    tokenizer = published_tokenizer(published.unigram())  # it adds </s> of its own
     bare = published.unigram().encode("The cat", add_special_tokens=False).ids
     assert tokenizer.surrounded((), (1,)).encode("The cat") == [*bare, 1]
     assert tokenizer.surrounded((0,), (1,)).encode("The cat") == [0, *bare, 1]

@@ -56,8 +56,8 @@ def test_json_lines_in_every_layout(tmp_path: Path, answers: Any) -> None:
 
 
 def test_tables_by_header_or_by_named_columns(tmp_path: Path) -> None:
-    usual = written(tmp_path, "a.csv", 'question,context,answer\nWho?,"A cat, a dog",a dog\nWhy?,A cat,\n')
-    first, second = read_questions([usual])
+    expected_names = written(tmp_path, "a.csv", 'question,context,answer\nWho?,"A cat, a dog",a dog\nWhy?,A cat,\n')
+    first, second = read_questions([expected_names])
     assert (first.answers, second.answers) == ((AnswerSpan(7, "a dog"),), ())
     named = written(tmp_path, "b.tsv", "frage\ttext\tantwort\tab\nWo?\tda und da\tda\t7\n")
     (example,) = read_questions([named], columns=["frage", "text", "antwort", "ab"])

@@ -48,9 +48,9 @@ def test_the_columns_of_numbers_are_the_channels(read: Read) -> None:
     assert reading.series[0]["steps"] == 2
 
 
-@pytest.mark.parametrize(("columns", "found"), [(["close", "open"], [[2, 1]]), (["Close"], [[2]])])
-def test_columns_can_be_chosen_in_any_order_and_case(read: Read, columns: list[str], found: list[list[int]]) -> None:
-    assert read("date,Open,Close,remark\n2013-03-01,1,2,split\n", columns)[0].values.tolist() == found
+@pytest.mark.parametrize(("columns", "rows"), [(["close", "open"], [[2, 1]]), (["Close"], [[2]])])
+def test_columns_can_be_chosen_in_any_order_and_case(read: Read, columns: list[str], rows: list[list[int]]) -> None:
+    assert read("date,Open,Close,remark\n2013-03-01,1,2,split\n", columns)[0].values.tolist() == rows
 
 
 def test_a_missing_column_is_told_with_those_there_are(read: Read) -> None:
@@ -117,7 +117,7 @@ def test_a_constant_is_noted(read: Read) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("", r"prices\.csv: the file is empty"),
         ("\n\n", "the file is empty"),
@@ -137,8 +137,8 @@ def test_a_constant_is_noted(read: Read) -> None:
         ('a\n"1\n', "is a quote left open"),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_its_place(read: Read, text: str, words: str) -> None:
-    with pytest.raises(DataError, match=words):
+def test_what_cannot_be_read_is_refused_with_its_place(read: Read, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         read(text)
 
 
@@ -190,7 +190,7 @@ def test_steps_may_be_numbers_or_not_be_there(read: Read) -> None:
 
 
 @pytest.mark.parametrize(
-    ("dates", "words"),
+    ("dates", "message"),
     [
         (["03/01/2013"], "'03/01/2013' is no date; dates are written 2013-03-01"),
         (["2013-03-01", "soon"], ":3: 'soon' is no date"),
@@ -202,8 +202,8 @@ def test_steps_may_be_numbers_or_not_be_there(read: Read) -> None:
         (["1", "nan"], ":3: 'nan' is no date"),
     ],
 )
-def test_dates_that_cannot_be(read: Read, dates: list[str], words: str) -> None:
-    with pytest.raises(DataError, match=words):
+def test_dates_that_cannot_be(read: Read, dates: list[str], message: str) -> None:
+    with pytest.raises(DataError, match=message):
         read(dated(dates))
 
 

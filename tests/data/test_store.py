@@ -26,12 +26,12 @@ ids = st.lists(st.integers(0, 99_999), max_size=6)
 
 
 def contents(store: TokenStore) -> list[Encoded]:
-    found: list[Encoded] = []
+    rows: list[Encoded] = []
     for row in range(len(store)):
         source, target = store[row]
         file, _, line = store.place(row).rpartition(":")
-        found.append((source.tolist(), target.tolist(), (file, int(line))))
-    return found
+        rows.append((source.tolist(), target.tolist(), (file, int(line))))
+    return rows
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
@@ -181,24 +181,24 @@ class TestEncodePairs:
     english = Tokenizer.train(["the cat caught the mouse"] * 3)
     pairs = tuple(Pair("고양이가 쥐를", "the cat" + " the" * index, "a.tsv", index + 1) for index in range(10))
 
-    def test_each_side_has_its_tokeniser(self) -> None:
-        found = list(encode_pairs(self.pairs, self.korean, self.english, max_tokens=99, too_long=never, chunk=3))
-        assert found == [
+    def test_each_side_has_its_tokenizer(self) -> None:
+        rows = list(encode_pairs(self.pairs, self.korean, self.english, max_tokens=99, too_long=never, chunk=3))
+        assert rows == [
             (self.korean.encode(pair.source), self.english.encode(pair.target), (pair.file, pair.line))
             for pair in self.pairs
         ]
 
     def test_what_is_too_long_is_told_and_left_out(self) -> None:
-        told: list[tuple[int, int]] = []
-        found = encode_pairs(
+        dropped: list[tuple[int, int]] = []
+        rows = encode_pairs(
             self.pairs,
             self.korean,
             self.english,
             max_tokens=5,
-            too_long=lambda pair, tokens: told.append((pair.line, tokens)),
+            too_long=lambda pair, tokens: dropped.append((pair.line, tokens)),
         )
-        assert [line for _, _, (_, line) in found] == [1, 2, 3]  # "the cat the the" and the end are 5 tokens
-        assert told == [(line, line + 2) for line in range(4, 11)]
+        assert [line for _, _, (_, line) in rows] == [1, 2, 3]  # "the cat the the" and the end are 5 tokens
+        assert dropped == [(line, line + 2) for line in range(4, 11)]
 
     def test_no_more_is_read_than_a_chunk(self) -> None:
         source = iter(self.pairs)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.data.tagged import lay_out, read_tagged
+from heedful.data.tagged import join_tokens, read_tagged
 from heedful.errors import ConfigError, DataError
 
 CONLL_2003 = """-DOCSTART- -X- -X- O
@@ -36,9 +36,9 @@ def written(folder: Path, text: str, name: str = "a.conll") -> str:
 def test_conll_2003(tmp_path: Path) -> None:
     first, second = read_tagged([written(tmp_path, CONLL_2003)])
     assert first.text == "EU rejects German"
-    assert first.words == ["EU", "rejects", "German"]
+    assert first.tokens == ["EU", "rejects", "German"]
     assert first.tags == ("B-ORG", "O", "B-MISC")
-    assert (second.words, second.tags, second.line) == (["Peter"], ("B-PER",), 7)
+    assert (second.tokens, second.tags, second.line) == (["Peter"], ("B-PER",), 7)
 
 
 def test_columns_say_which_tag_is_meant(tmp_path: Path) -> None:
@@ -48,13 +48,13 @@ def test_columns_say_which_tag_is_meant(tmp_path: Path) -> None:
 
 def test_conll_u_has_no_multiword_tokens(tmp_path: Path) -> None:
     (sentence,) = read_tagged([written(tmp_path, CONLL_U)])
-    assert (sentence.words, sentence.tags) == (["vamos", "nos", "#"], ("VERB", "PRON", "SYM"))
+    assert (sentence.tokens, sentence.tags) == (["vamos", "nos", "#"], ("VERB", "PRON", "SYM"))
 
 
 def test_characters_with_spaces_among_them_are_one_text(tmp_path: Path) -> None:
     (sentence,) = read_tagged([written(tmp_path, KLUE, "klue.tsv")])
     assert sentence.text == "세종은 왕"
-    assert sentence.words == ["세", "종", "은", " ", "왕"]
+    assert sentence.tokens == ["세", "종", "은", " ", "왕"]
     assert sentence.tags[:2] == ("B-PS", "I-PS")
 
 
@@ -87,4 +87,4 @@ def test_columns_need_a_word_and_a_tag(tmp_path: Path) -> None:
 
 
 def test_words_are_laid_out_with_spaces() -> None:
-    assert lay_out(["New", "York"]) == ("New York", ((0, 3), (4, 8)))
+    assert join_tokens(["New", "York"]) == ("New York", ((0, 3), (4, 8)))

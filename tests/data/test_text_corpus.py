@@ -36,17 +36,17 @@ def test_files_folders_packed_text_and_json_lines_are_documents(tmp_path: Path) 
     files = text_files([plain, tmp_path / "b"], reading)
     text = Corpus(tuple(files))
     text.survey(reading)
-    found = [(passage.text, Path(passage.file).name, passage.line, passage.begins) for passage in text]
-    assert found == [
+    passages = [(passage.text, Path(passage.file).name, passage.line, passage.begins) for passage in text]
+    assert passages == [
         ("one\ntwo\n", "a.txt", 1, True),
         ("# three", "c.md", 1, True),
         ("넷\n", "d.txt.gz", 1, True),
         ("five", "e.jsonl", 1, True),
         ("s\nix", "e.jsonl", 3, True),
     ]
-    assert [text for _, text in text.documents()] == [row[0] for row in found]
+    assert [text for _, text in text.documents()] == [row[0] for row in passages]
     assert (reading.total, reading.characters) == (5, 8 + 7 + 2 + 4 + 4)
-    assert {reason: tally.count for reason, tally in reading.skipped.items()} == {"not recognised": 1}
+    assert {reason: tally.count for reason, tally in reading.skipped.items()} == {"not recognized": 1}
     assert json.loads(json.dumps(reading.to_dict()))["different_characters"] == len(
         set("one\ntwo\n# three넷\nfives\nix")
     )
@@ -128,7 +128,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="the folder is empty"):
         text_files([tmp_path / "empty"])
     write(tmp_path / "empty" / "a.py", "x")
-    with pytest.raises(DataError, match=r"not recognised: 1 .*a\.py"):
+    with pytest.raises(DataError, match=r"not recognized: 1 .*a\.py"):
         text_files([tmp_path / "empty"])
     path = write(tmp_path / "a.txt", "x")
     with pytest.raises(DataError, match="given twice"):

@@ -66,7 +66,7 @@ def test_every_place_may_be_drawn_the_last_one_too() -> None:
 @pytest.mark.parametrize("stride", [1, 5, 8, 16])
 @pytest.mark.parametrize("batch", [1, 4])
 def test_every_token_counts_once_with_enough_before_it(length: int, stride: int, batch: int) -> None:
-    counted = Counter[int]()
+    scored = Counter[int]()
     for windows in every_window(ROW[:length], context=16, stride=stride, batch=batch):
         assert windows.ids.shape == (batch, 17)
         assert windows.keep is not None
@@ -74,10 +74,10 @@ def test_every_token_counts_once_with_enough_before_it(length: int, stride: int,
             for place in range(16):
                 if windows.keep[row, place]:
                     target = int(windows.targets[row, place])
-                    counted[target] += 1
+                    scored[target] += 1
                     assert place + 1 >= min(target, 16 - stride + 1)
                     assert windows.inputs[row, : place + 1].tolist() == list(range(target - place - 1, target))
-    assert counted == Counter(range(1, length))
+    assert scored == Counter(range(1, length))
 
 
 def test_nothing_to_predict_is_no_window() -> None:

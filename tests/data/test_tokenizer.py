@@ -92,9 +92,9 @@ def test_the_ids_begin_with_pad_start_end_and_the_bytes() -> None:
 
 
 def test_a_word_is_the_same_at_the_start_as_inside() -> None:
-    alone = TOKENIZER.encode("고양이가")
-    assert TOKENIZER.pieces(alone) == [" 고양이가"]
-    assert TOKENIZER.encode("쥐를 고양이가")[-1:] == alone
+    single = TOKENIZER.encode("고양이가")
+    assert TOKENIZER.pieces(single) == [" 고양이가"]
+    assert TOKENIZER.encode("쥐를 고양이가")[-1:] == single
 
 
 def test_a_mark_and_a_digit_stand_alone() -> None:
@@ -171,15 +171,15 @@ def test_half_a_surrogate_pair_is_refused_by_its_place(call: object) -> None:
 def test_shown_pieces_cover_the_ids_and_spell_their_text(ids: list[int]) -> None:
     pieces = TOKENIZER.readable(ids)
     assert [at for _, start, stop in pieces for at in range(start, stop)] == list(range(len(ids)))
-    spelt = b"".join(
+    spelled = b"".join(
         bytes([index - BYTE]) if index < FIRST_PIECE else TOKENIZER._pieces[index].encode()
         for index in ids
         if index >= BYTE
     )
-    expected = spelt.decode("utf-8", errors="replace").removeprefix(" ")
+    expected = spelled.decode("utf-8", errors="replace").removeprefix(" ")
     if all(index >= BYTE for index in ids):  # a special id between two bytes keeps them apart
-        one = re.compile("\ufffd+")
-        assert one.sub("\ufffd", TOKENIZER.decode(ids)) == one.sub("\ufffd", expected)
+        piece = re.compile("\ufffd+")
+        assert piece.sub("\ufffd", TOKENIZER.decode(ids)) == piece.sub("\ufffd", expected)
 
 
 def test_a_character_spelt_in_bytes_is_shown_whole() -> None:
@@ -194,13 +194,13 @@ def test_a_character_spelt_in_bytes_is_shown_whole() -> None:
 def test_each_token_knows_its_word(text: str) -> None:
     ids = [1, *TOKENIZER.encode(text), 2, 0]
     words = TOKENIZER.word_of(ids)
-    spelt: dict[int, str] = {}
-    for shown, start, stop in TOKENIZER.readable(ids):
+    spelled: dict[int, str] = {}
+    for pieces, start, stop in TOKENIZER.readable(ids):
         assert len(set(words[start:stop])) == 1
-        spelt[words[start]] = spelt.get(words[start], "") + shown
+        spelled[words[start]] = spelled.get(words[start], "") + pieces
     assert [words[0], *words[-2:]] == [-1, -1, -1]
-    assert spelt.pop(-1).replace("<s>", "").replace("</s>", "").replace("<pad>", "").strip() == ""
-    assert [spelt[word].strip() for word in sorted(spelt)] == unicodedata.normalize("NFC", text).split()
+    assert spelled.pop(-1).replace("<s>", "").replace("</s>", "").replace("<pad>", "").strip() == ""
+    assert [spelled[word].strip() for word in sorted(spelled)] == unicodedata.normalize("NFC", text).split()
 
 
 @pytest.mark.parametrize("wrong", [-1, TOKENIZER.vocab_size])
@@ -259,9 +259,9 @@ class TestFile:
         text = path.read_text(encoding="utf-8")
         assert old in text
         path.write_text(text.replace(old, new, 1), encoding="utf-8")
-        with pytest.raises(DataError, match=r"tokenizer\.json: not a tokeniser"):
+        with pytest.raises(DataError, match=r"tokenizer\.json: not a tokenizer"):
             Tokenizer.load(path)
 
     def test_a_missing_file_is_named(self, tmp_path: Path) -> None:
-        with pytest.raises(DataError, match=r"none\.json: the tokeniser cannot be read"):
+        with pytest.raises(DataError, match=r"none\.json: the tokenizer cannot be read"):
             Tokenizer.load(tmp_path / "none.json")

@@ -11,14 +11,14 @@ Form = tuple[str, str, bool, bool, str]
 
 def rows(table: str) -> list[Form]:
     """Word, ending, honorific, past, expected."""
-    found = []
+    forms = []
     for line in table.strip().splitlines():
         word, _, cells = line.partition(": ")
         for cell in cells.split("|"):
             before, dash, rest = cell.strip().partition("-")
             ending, _, form = rest.partition(" ")
-            found.append((word, dash + ending, "시" in before, "었" in before, form))
-    return found
+            forms.append((word, dash + ending, "시" in before, "었" in before, form))
+    return forms
 
 
 def verb(header: str) -> Verb:
@@ -35,16 +35,16 @@ def test_the_table_is_large_and_misses_no_ending() -> None:
 
 @pytest.mark.parametrize("word", dict.fromkeys(row[0] for row in rows(CONJUGATIONS)))
 def test_conjugation_agrees_with_the_hand_checked_forms(word: str) -> None:
-    mine = [row for row in rows(CONJUGATIONS) if row[0] == word]
-    made = [(*row[:4], conjugate(verb(word), row[1], honorific=row[2], past=row[3])) for row in mine]
-    assert made == mine
+    expected = [row for row in rows(CONJUGATIONS) if row[0] == word]
+    actual = [(*row[:4], conjugate(verb(word), row[1], honorific=row[2], past=row[3])) for row in expected]
+    assert actual == expected
 
 
 @pytest.mark.parametrize("noun", dict.fromkeys(row[0] for row in rows(COPULAS)))
 def test_the_copula_agrees_with_the_hand_checked_forms(noun: str) -> None:
-    mine = [row for row in rows(COPULAS) if row[0] == noun]
-    made = [(*row[:4], copula(noun, row[1], honorific=row[2], past=row[3])) for row in mine]
-    assert made == mine
+    expected = [row for row in rows(COPULAS) if row[0] == noun]
+    actual = [(*row[:4], copula(noun, row[1], honorific=row[2], past=row[3])) for row in expected]
+    assert actual == expected
 
 
 @pytest.mark.parametrize("word", VERBS, ids=lambda word: word.lemma)

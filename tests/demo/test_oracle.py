@@ -40,9 +40,9 @@ def kiwi() -> Any:
 
 def morphemes(verb: Verb, ending: str, honorific: bool, past: bool) -> str:
     names = MORPHEMES
-    if past or (verb.exists and not honorific):
+    if past or (verb.is_existential and not honorific):
         names = MORPHEMES | OF_EXISTENCE
-    elif verb.exists or verb.describes:
+    elif verb.is_existential or verb.is_descriptive:
         names = MORPHEMES | OF_ADJECTIVES
     if honorific and not past and ending == "-아요/어요":
         return names["-(으)세요"]  # Kiwi would write 가셔요, which is standard and rare
@@ -79,11 +79,11 @@ def test_every_verb_with_every_ending_is_what_kiwi_joins(kiwi: Any, honorific: b
                 form = conjugate(verb, ending, honorific=honorific, past=past)
             except ValueError:
                 continue  # a form that no one says; test_verbs names them
-            theirs = joined(kiwi, f"{verb.stem}/{tag}", morphemes(verb, ending, honorific, past))
-            if ours_as_kiwi_writes(verb, ending, form, honorific, past) == theirs:
+            reference = joined(kiwi, f"{verb.stem}/{tag}", morphemes(verb, ending, honorific, past))
+            if ours_as_kiwi_writes(verb, ending, form, honorific, past) == reference:
                 right += 1
             else:
-                wrong.append((verb.lemma, ending, form, theirs))
+                wrong.append((verb.lemma, ending, form, reference))
     assert not wrong
     assert right > 4000
 
@@ -91,10 +91,18 @@ def test_every_verb_with_every_ending_is_what_kiwi_joins(kiwi: Any, honorific: b
 @pytest.mark.parametrize("noun", NOUNS)
 def test_the_copula_is_what_kiwi_joins(kiwi: Any, noun: str) -> None:
     verb = Verb(noun + "이", "이다")
-    own = ("-아요/어요", "-아/어", "-아서/어서", "-아야/어야", "-아도/어도", "-기", *COMMANDS)  # Kiwi: 의사어요, 의사기
+    special = (
+        "-아요/어요",
+        "-아/어",
+        "-아서/어서",
+        "-아야/어야",
+        "-아도/어도",
+        "-기",
+        *COMMANDS,
+    )  # Kiwi: 의사어요, 의사기
     for honorific, past in ((False, False), (True, False), (False, True), (True, True)):
         for ending in ENDINGS:
-            if ending in own and not past:
+            if ending in special and not past:
                 continue
             try:
                 form = copula(noun, ending, honorific=honorific, past=past)

@@ -8,7 +8,7 @@ from heedful.demo.english_realization import EnglishRealizer
 from heedful.demo.frames import Adjunct, Clause, Phrase, SentenceFrame
 from heedful.demo.korean_realization import KoreanRealizer
 from heedful.demo.lexicon import COPULA, EXIST, HAVE, WHO, WHY, I, Noun, Predicate, lexicon
-from heedful.demo.numerals import age, at_clock, date, money
+from heedful.demo.numerals import age, at_time, clock, date, money
 
 WORDS = lexicon("full")
 
@@ -197,5 +197,5 @@ def test_comparison_possession_and_quantities() -> None:
     assert both(years) == ("저는 스무 살이에요.", "I am twenty years old.")
     day = Clause(COPULA, phrase("생일"), Phrase(date(6, 15)), topic=True)
     assert both(day) == ("생일은 6월 15일이에요.", "The birthday is June 15.")
-    rise = Clause(verb("get up"), person="I", tense="past", adjuncts=[Adjunct("when", at_clock(3, 15))])
+    rise = Clause(verb("get up"), person="I", tense="past", adjuncts=[Adjunct("when", at_time("at", clock(3, 15)))])
     assert both(rise) == ("세 시 십오 분에 일어났어요.", "I got up at 3:15.")

@@ -27,9 +27,9 @@ from heedful.demo.lexicon import (
     Predicate,
     lexicon,
 )
-from heedful.demo.numerals import at_clock, between_clocks, between_days, on_date
-from heedful.demo.pragmatics import makes_sense
-from heedful.demo.semantics import max_count, suits
+from heedful.demo.numerals import at_time, between_clocks, between_days, clock, date
+from heedful.demo.pragmatics import is_felicitous
+from heedful.demo.semantics import max_count, satisfies_restrictions
 from heedful.demo.sentences import SentenceSampler
 from heedful.errors import DataError
 
@@ -104,8 +104,8 @@ OF_CLAUSES: dict[str, tuple[Clause, Clause]] = {
     "what is lost is one's own": (past("lose", some("표", determiner="this")), past("lose", "표")),
     "weather is of the day": (said("be cold", when="지난주에", tense="past"), said("be cold", when="어제", tense="past")),
     "a habit is lasting or often": (said("open", "문", habit=True), said("study", "영어", habit=True)),
-    "meals have no clock": (past("eat", "점심", when=at_clock(3, 0)), past("eat", "빵", when=at_clock(3, 0))),
-    "small things have no date": (past("wash", "손", when=on_date(3, 1)), past("meet", "민수", when=on_date(3, 1))),
+    "meals have no clock": (past("eat", "점심", when=at_time("at", clock(3, 0))), past("eat", "빵", when=at_time("at", clock(3, 0)))),
+    "small things have no date": (past("wash", "손", when=at_time("on", date(3, 1))), past("meet", "민수", when=at_time("on", date(3, 1)))),
     "next year is for great things": (said("wash", "손", when="내년에", tense="future"), said("travel", when="내년에", tense="future")),
     "just now": (past("travel", when="방금"), past("arrive", to="서울", when="방금")),
     "no trip in an afternoon": (past("travel", when="오후에"), past("travel", when="작년에")),
@@ -142,25 +142,25 @@ OF_CLAUSES: dict[str, tuple[Clause, Clause]] = {
 @pytest.mark.parametrize("rule", OF_CLAUSES)
 def test_clauses(rule: str) -> None:
     refused, allowed = OF_CLAUSES[rule]
-    assert not suits(refused)
-    assert suits(allowed)
+    assert not satisfies_restrictions(refused)
+    assert satisfies_restrictions(allowed)
 
 
 def test_relative_clauses_lead_to_what_is_said() -> None:
     def cake(inner: str, quality: str, **how: Any) -> Clause:
         return said(f"be {quality}", who=some("케이크", relative=past(inner, who="민수")), **how)
 
-    assert not suits(cake("make", "expensive"))
-    assert suits(cake("make", "delicious"))
-    assert not suits(cake("eat", "delicious")), "what was eaten was delicious"
-    assert suits(cake("eat", "delicious", tense="past"))
+    assert not satisfies_restrictions(cake("make", "expensive"))
+    assert satisfies_restrictions(cake("make", "delicious"))
+    assert not satisfies_restrictions(cake("eat", "delicious")), "what was eaten was delicious"
+    assert satisfies_restrictions(cake("eat", "delicious", tense="past"))
 
     def reader(person: str) -> Clause:
         inner = Clause(verb("read"), object=some("책"), now=True)
         return said("be kind", who=some(person, relative=inner))
 
-    assert not suits(reader("소방관"))
-    assert suits(reader("학생"))
+    assert not satisfies_restrictions(reader("소방관"))
+    assert satisfies_restrictions(reader("학생"))
 
 
 def test_what_is_counted_has_a_limit() -> None:
@@ -169,7 +169,7 @@ def test_what_is_counted_has_a_limit() -> None:
 
 
 def spoken(mood: str, *clauses: Clause, level: str = "해요") -> bool:
-    return makes_sense(SentenceFrame(level, mood, list(clauses)))  # type: ignore[arg-type]
+    return is_felicitous(SentenceFrame(level, mood, list(clauses)))  # type: ignore[arg-type]
 
 
 def asked(what: str, role: str, word: Any, *words: Any, **rest: Any) -> Clause:
@@ -189,7 +189,7 @@ OF_MOODS: dict[str, tuple[str, Clause, Clause]] = {
     "how one goes": ("question", asked("go", "how", HOW, tense="past", to="서울", company="민수"), asked("go", "how", HOW, tense="past", to="서울")),
     "who does": ("question", asked("cry", "subject", WHO, habit=True), asked("like", "subject", WHO, "피자", habit=True)),
     "not whose my own is": ("question", said(COPULA, some("책", determiner="my"), "선물"), said(COPULA, "책", "선물")),
-    "at full hours": ("question", past("eat", "빵", when=at_clock(3, 5)), past("eat", "빵", when=at_clock(3, 0))),
+    "at full hours": ("question", past("eat", "빵", when=at_time("at", clock(3, 5))), past("eat", "빵", when=at_time("at", clock(3, 0)))),
     "what is ordered": ("command", said("cry"), said("eat", "빵")),
     "strangers are called": ("command", said("help", "학생"), said("call", "의사")),
     "nothing dear is ordered": ("command", said("buy", some("복숭아", adjective=verb("be expensive"))), said("buy", some("복숭아", adjective=verb("be sweet")))),
@@ -282,8 +282,8 @@ def test_nothing_is_drawn_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_shape_without_sense_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     never: Callable[[SentenceFrame], bool] = lambda sentence: False  # noqa: E731
-    monkeypatch.setattr("heedful.demo.sentences.makes_sense", never)
+    monkeypatch.setattr("heedful.demo.sentences.is_felicitous", never)
     monkeypatch.setattr(inventory, "_MAX_DRAWS", 50)
     sampler = SentenceSampler("full", Random(0))
     with pytest.raises(DataError, match="the shape 'because_then'"):
-        sampler.sensible(sampler.because_then)
+        sampler.draw_felicitous(sampler.because_then)

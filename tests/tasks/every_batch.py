@@ -25,6 +25,7 @@ from heedful.tasks.masked.data import MaskedBatch
 from heedful.tasks.masked.task import MaskedConfig, MaskedTask
 from heedful.tasks.run import Files
 from heedful.tasks.translation.task import TranslationConfig, TranslationTask
+from id_batches import batch_of
 
 SIZE = {"d_model": 8, "n_heads": 2, "d_ff": 16}
 
@@ -83,7 +84,7 @@ def write_images(path: Path) -> None:
 
 def pairs(job: Any, batch: Batch) -> Iterator[Batch]:
     store = job.batches.store
-    return (Batch.of([store[row]]) for row in batch.rows)
+    return (batch_of([store[row]]) for row in batch.rows)
 
 
 def texts(job: Any, batch: TextBatch) -> Iterator[TextBatch]:

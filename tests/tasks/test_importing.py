@@ -45,7 +45,7 @@ def older_tokenizer(folder: Path) -> None:
 REFUSED: dict[str, tuple[Callable[[Path], None], tuple[str, ...], int, str]] = {
     "no tokenizer": (without("tokenizer.json"), (), 1, "has no tokenizer.json. transformers writes one: AutoTokenizer"),
     "an older tokenizer": (older_tokenizer, (), 1, "; vocab.txt is read by other programs"),
-    "a damaged tokenizer": (lambda folder: write(folder / "tokenizer.json", "{"), (), 1, "not a tokeniser file"),
+    "a damaged tokenizer": (lambda folder: write(folder / "tokenizer.json", "{"), (), 1, "not a tokenizer file"),
     "a larger tokenizer": (larger_tokenizer, (), 1, "has ids up to 219, but the model has 200 tokens"),
     "no weights": (without("model.safetensors"), (), 1, "holds no weights that are read here"),
     "no config": (without("config.json"), (), 1, "holds no config.json"),

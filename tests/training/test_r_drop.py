@@ -29,6 +29,7 @@ from heedful.tasks.translation.task import TranslationConfig, TranslationTask
 from heedful.training import Loss, TrainingConfig, cross_entropy
 from heedful.training import loss as losses
 from heedful.training.loss import agreeing_cross_entropy, doubled, loss_of
+from id_batches import batch_of
 
 B, T, V = 3, 4, 7
 
@@ -123,7 +124,7 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
 
 
 def pairs() -> Batch:
-    return Batch.of([(np.array([5, 6]), np.array([7])), (np.array([8]), np.array([9, 4, 3]))], shape=(3, 4, 5))
+    return batch_of([(np.array([5, 6]), np.array([7])), (np.array([8]), np.array([9, 4, 3]))], shape=(3, 4, 5))
 
 
 def test_a_doubled_batch_has_every_row_twice() -> None:

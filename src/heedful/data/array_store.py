@@ -24,7 +24,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class ArrayFolder:
-    """A kind of store: its files beside meta.json, what to call it in a message, and what to do where it is broken."""
+    """A kind of store: its files beside meta.json, its name and its remedy for error messages."""
 
     files: tuple[str, ...]
     name: str
@@ -33,7 +33,7 @@ class ArrayFolder:
 
     @contextmanager
     def write(self, folder: Path) -> Iterator[tuple[dict[str, Path], dict[str, Any]]]:
-        """Where to write each file, and a mapping for meta.json to fill. With an error, an older store stays."""
+        """Yield a path for each file and a mapping for meta.json. After an error an older store stays."""
         meta: dict[str, Any] = {"format": FORMAT}
         with ExitStack() as stack:  # which is unwound from its end: what is entered first takes its place last
             partial = {name: stack.enter_context(replacing(folder / name)) for name in (META, *self.files)}
@@ -44,7 +44,7 @@ class ArrayFolder:
             (folder / META).unlink(missing_ok=True)  # from here to the last rename there is no store
 
     def read(self, folder: Path) -> tuple[dict[str, Any], str]:
-        """What meta.json says, once every byte of the store is checked; and a fingerprint of it all."""
+        """Check every byte of the store; return meta.json and its fingerprint."""
         try:
             meta = json.loads((folder / META).read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -69,16 +69,16 @@ class ArrayFolder:
         return meta, fingerprint
 
     def unusable(self, folder: Path, why: str) -> DataError:
-        """The error for a store that is broken."""
+        """Return the error for a broken store."""
         return DataError(f"{folder}: the {self.name} cannot be used: {why}{self.remedy and f'; {self.remedy}'}")
 
 
 def mapped(path: Path, dtype: Any) -> NDArray[Any]:
-    """The file as a plain array: slicing a `memmap` itself costs many times as much. An empty file cannot be mapped."""
+    """Map a file as a plain array: slicing a `memmap` itself is many times slower. An empty file cannot be mapped."""
     return np.asarray(np.memmap(path, dtype, mode="r")) if path.stat().st_size else np.empty(0, dtype)
 
 
 def _fingerprint(meta: dict[str, Any]) -> str:
-    """A sha256 over all else that stands in meta.json, the sums of the arrays among it."""
+    """Return a SHA-256 of everything else in meta.json, with the sums of the arrays."""
     content = {key: value for key, value in meta.items() if key != "fingerprint"}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).hexdigest()

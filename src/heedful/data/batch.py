@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -33,15 +33,8 @@ class Sequences(NamedTuple):
     starts: NDArray[np.int64]  # (N,)
     lengths: NDArray[np.int64]  # (N,)
 
-    @classmethod
-    def of(cls, several: Sequence[Ids]) -> Sequences:
-        """These, put into one array."""
-        lengths = np.array([len(ids) for ids in several], dtype=np.int64)
-        flat = np.concatenate([(), *several], dtype=np.int64, casting="unsafe")  # an empty list counts as floats
-        return cls(flat, lengths.cumsum() - lengths, lengths)
-
     def laid_out(self, shape: tuple[int, int], fill: int) -> NDArray[np.int64]:
-        """(B, T): one in each row and `fill` behind it; rows beyond the last sequence hold nothing else."""
+        """Return (B, T): each sequence in a row, padded with `fill`; rows beyond the last sequence are all `fill`."""
         needed = (len(self.lengths), int(self.lengths.max(initial=0)))
         if any(have < need for have, need in zip(shape, needed, strict=True)):
             raise DataError(f"rows of the shape {shape} cannot hold sequences that need {needed}; nothing is cut off")
@@ -52,7 +45,7 @@ class Sequences(NamedTuple):
         return ids
 
     def lengths_of(self, n_rows: int) -> NDArray[np.int64]:
-        """(B,): 0 for rows beyond the last sequence."""
+        """Return (B,) lengths: 0 for rows beyond the last sequence."""
         lengths = np.zeros(n_rows, dtype=np.int64)
         lengths[: len(self.lengths)] = self.lengths
         return lengths
@@ -70,8 +63,24 @@ DEFAULT_TOKENS = SpecialTokens()
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class TensorBatch:
+    """Tensors, and in `host_fields` what the host knows of their values."""
+
+    host_fields: ClassVar[dict[str, Any]] = {"rows": ()}  # each with the value that says nothing
+
+    def to(self, device: torch.device | str) -> Self:
+        return moved(self, device)
+
+    def fixed(self) -> Self:
+        """Return the batch without its host fields: what is captured or compiled for it fits any batch of its shape."""
+        return replace(self, **self.host_fields)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch(TensorBatch):
     """Pairs side by side, padded at the end. Rows beyond the real ones are all padding and have length 0."""
+
+    host_fields: ClassVar[dict[str, Any]] = {"source_lengths": None, "target_lengths": None, "rows": ()}
 
     source: Tensor  # (B, S) the source, then end
     target_in: Tensor  # (B, T) start, then the target: what the decoder reads
@@ -84,28 +93,7 @@ class Batch:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """B, S, T."""
         return (*self.source.shape, self.target_in.shape[1])
-
-    @classmethod
-    def of(
-        cls,
-        pairs: Sequence[tuple[Ids, Ids]],
-        *,
-        shape: tuple[int, int, int] | None = None,
-        rows: Sequence[int] | None = None,
-        pad: int = PAD,
-        start: int = START,
-        end: int = END,
-    ) -> Self:
-        """A batch of (source ids, target ids). The shape (B, S, T) is the smallest that fits unless given;
-        `rows` says where the pairs stand in their store, or counts them."""
-        rows = range(len(pairs)) if rows is None else rows
-        if len(rows) != len(pairs):
-            raise ValueError(f"{len(pairs)} pairs need as many rows, not {len(rows)}")
-        source, target = (Sequences.of([pair[side] for pair in pairs]) for side in (0, 1))
-        numbers = [int(row) for row in rows]
-        return cls.laid_out(source, target, shape or _needed(source, target), numbers, SpecialTokens(pad, start, end))
 
     @classmethod
     def laid_out(
@@ -116,8 +104,9 @@ class Batch:
         rows: Sequence[int],
         special: SpecialTokens = DEFAULT_TOKENS,
     ) -> Self:
-        """A batch of as many sources as targets, which stand in these rows of their store."""
-        needed = _needed(source, target)
+        """Return a batch of as many sources as targets, which come from these rows of their store."""
+        n_source, n_target = (int(side.lengths.max(initial=0)) + 1 for side in (source, target))  # with the end
+        needed = (len(source.lengths), n_source, n_target)
         if any(have < need for have, need in zip(shape, needed, strict=True)):
             raise DataError(f"a batch of the shape {shape} cannot hold pairs that need {needed}; nothing is cut off")
         n_rows, n_source, n_target = shape
@@ -137,18 +126,9 @@ class Batch:
             rows=tuple(rows),
         )
 
-    def to(self, device: torch.device | str) -> Self:
-        """The same on a device."""
-        return moved(self, device)
-
-    def fixed(self) -> Self:
-        """The same without what the host knows of its values: what is captured or compiled for it holds for every
-        batch of its shape."""
-        return replace(self, source_lengths=None, target_lengths=None, rows=())
-
 
 def moved(batch: D, device: torch.device | str) -> D:
-    """A batch of any kind with its tensors on a device; the host does not wait for the copy."""
+    """Return a batch of any kind with its tensors on a device; the host does not wait for the copy."""
     to_gpu = torch.device(device).type == "cuda"  # only from pinned memory can a GPU copy by itself
     tensors = list(tensors_of(pinned(batch) if to_gpu else batch).values())
     whole = whole_of(tensors) if to_gpu else None
@@ -158,8 +138,10 @@ def moved(batch: D, device: torch.device | str) -> D:
 
 
 def pinned(batch: D) -> D:
-    """A batch of any kind with its tensors in pinned memory; all in one piece, unless some are there already, or on a
-    GPU: those stay."""
+    """Return a batch of any kind with its tensors in one piece of pinned memory.
+
+    If some tensors are pinned or on a GPU already, those stay as they are.
+    """
     tensors = list(tensors_of(batch).values())
     whole = whole_of(tensors)
     if whole is not None and whole.is_pinned():
@@ -170,14 +152,14 @@ def pinned(batch: D) -> D:
 
 
 def copied(batch: D) -> D:
-    """A batch of any kind in memory of its own, in one piece if it was."""
+    """Return a copy of a batch of any kind, in one piece of memory if the batch was."""
     tensors = list(tensors_of(batch).values())
     whole = whole_of(tensors)
     return _with(batch, [tensor.clone() for tensor in tensors] if whole is None else cut(whole.clone(), tensors))
 
 
 def tensors_of(batch: DataclassInstance) -> dict[str, Tensor]:
-    """The tensors of a batch of any kind, by their names."""
+    """Return the tensors of a batch of any kind by name."""
     values = {field.name: getattr(batch, field.name) for field in fields(batch)}
     return {name: value for name, value in values.items() if isinstance(value, Tensor)}
 
@@ -187,16 +169,10 @@ def _with(batch: D, tensors: Sequence[Tensor]) -> D:
     return replace(batch, **dict(zip(tensors_of(batch), tensors, strict=True)))
 
 
-def _needed(source: Sequences, target: Sequences) -> tuple[int, int, int]:
-    """The smallest shape, with a place for the end."""
-    n_source, n_target = (int(side.lengths.max(initial=0)) + 1 for side in (source, target))
-    return len(source.lengths), n_source, n_target
-
-
 def _ended(
     side: Sequences, shape: tuple[int, int], special: SpecialTokens
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_], tuple[int, ...]]:
-    """Each sequence and its end, then padding; what of that is real; and how long each row is."""
+    """Return each sequence with its end and padding, the mask of real tokens, and the length of each row."""
     ids, lengths, n = side.laid_out(shape, special.pad), side.lengths_of(shape[0]), len(side.lengths)
     ids[np.arange(n), side.lengths] = special.end
     lengths[:n] += 1
@@ -204,7 +180,7 @@ def _ended(
 
 
 def pinned_together(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Copies of tensors on the CPU, in one piece of memory that a GPU can read by itself."""
+    """Copy tensors from the CPU into one piece of pinned memory."""
     parts = cut(_pinned(_places(tensors)[1]), tensors)
     for part, tensor in zip(parts, tensors, strict=True):
         part.copy_(tensor)
@@ -212,14 +188,14 @@ def pinned_together(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 def cut(whole: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
-    """The tensors that lie in a piece of memory, which are shaped like these."""
+    """Return views of a piece of memory with the shapes and types of these tensors."""
     starts, _ = _places(like)
     bounds = zip(starts, like, strict=True)
     return [whole[start : start + part.nbytes].view(part.dtype).view(part.shape) for start, part in bounds]
 
 
 def whole_of(tensors: Sequence[Tensor]) -> Tensor | None:
-    """The piece of memory in which these tensors lie, as `cut` would find them; None where they do not."""
+    """Return the piece of memory that contains these tensors as `cut` lays them out, or None."""
     if not tensors:
         return None
     memory, (starts, end) = tensors[0].untyped_storage(), _places(tensors)
@@ -239,7 +215,7 @@ def _pinned(size: int) -> Tensor:
 
 
 def _places(tensors: Sequence[Tensor]) -> tuple[list[int], int]:
-    """Where each begins, and where the last one ends."""
+    """Return where each tensor begins and where the last one ends."""
     starts, end = [], 0
     for tensor in tensors:
         starts.append(end)

@@ -13,7 +13,7 @@ from typing import BinaryIO, NamedTuple
 from ..errors import DataError
 from .readers.files import find_files, opened, parse_json, split_lines, suffix_of
 from .report import CorpusReport, FileReport
-from .tokenizer import nfc
+from .tokenizer import check_unicode, nfc
 
 TEXT, LINES = (".txt", ".text", ".md"), (".jsonl", ".ndjson")
 FIELD = "text"  # of a JSON line
@@ -22,7 +22,7 @@ LONGEST_LINE = 1 << 26  # bytes of one JSON line
 
 
 class Passage(NamedTuple):
-    """A part of a document that no word crosses, where it begins, and whether the document does."""
+    """A part of a document that no word crosses; `begins` is True for the first part of a document."""
 
     text: str
     file: str
@@ -32,7 +32,7 @@ class Passage(NamedTuple):
 
 @dataclass(frozen=True)
 class Corpus:
-    """Files as one text, which can be read as often as needed: from the character `start` to before `stop`."""
+    """Files as one text that can be read repeatedly: the characters from `start` to before `stop`."""
 
     files: tuple[Path, ...]
     start: int = 0
@@ -48,12 +48,12 @@ class Corpus:
             if not text or at <= self.start:
                 continue
             first = max(0, self.start - before)
-            kept = text[first : None if self.stop is None else self.stop - before]
+            part = text[first : None if self.stop is None else self.stop - before]
             line = passage.line + text.count("\n", 0, first)
-            yield Passage(kept, passage.file, line, passage.begins and not first)
+            yield Passage(part, passage.file, line, passage.begins and not first)
 
     def documents(self) -> Iterator[tuple[str, str]]:
-        """Each document whole, with its place."""
+        """Yield each document whole, with its place."""
         place, parts = "", list[str]()
         for passage in self:
             if passage.begins and parts:
@@ -66,17 +66,17 @@ class Corpus:
             yield place, "".join(parts)
 
     def survey(self, reading: CorpusReport) -> None:
-        """Read everything once, and tell what is there. Nothing but white space is an error."""
+        """Read everything once and report it. A text of only white space is a DataError."""
         for path in self.files:
-            found = FileReport(str(path), "text")
+            file = FileReport(str(path), "text")
             for passage in _passages([path]):
-                found.count += passage.begins
-                found.characters += len(passage.text)
+                file.count += passage.begins
+                file.characters += len(passage.text)
                 reading.alphabet.update(passage.text)
                 if passage.begins and not passage.text:
                     reading.skip("empty", f"{path}:{passage.line}")
-                    found.count -= 1
-            reading.files.append(found)
+                    file.count -= 1
+            reading.files.append(file)
         if all(character.isspace() for character in reading.alphabet):
             named = ", ".join(map(str, self.files[:3])) + (", …" if len(self.files) > 3 else "")
             raise DataError(f"{named}: there is no text to learn from, only white space or nothing at all")
@@ -86,13 +86,13 @@ def text_files(paths: Iterable[str | Path], reading: CorpusReport | None = None)
     """Every file to read for these paths. In a folder, the endings .txt, .text, .md and .jsonl count, packed or not;
     a file that is named is text whatever its ending."""
     reading = CorpusReport() if reading is None else reading
-    given = [Path(path) for path in paths]
-    if not given:
+    paths = [Path(path) for path in paths]
+    if not paths:
         raise DataError("no file was given to read text from")
-    files = find_files(given, (*TEXT, *LINES), reading)
+    files = find_files(paths, (*TEXT, *LINES), reading)
     if not files:
         raise DataError(
-            f"no text among {', '.join(map(str, given))} ({reading.explain_skipped()}); "
+            f"no text among {', '.join(map(str, paths))} ({reading.explain_skipped()}); "
             "endings read are .txt, .md and .jsonl"
         )
     return files
@@ -106,7 +106,7 @@ def _passages(files: Sequence[Path]) -> Iterator[Passage]:
 
 
 def _plain_text(stream: BinaryIO, path: Path) -> Iterator[Passage]:
-    """One document, cut after a line, or where lines have no end, before a space. An empty one is a passage too."""
+    """Read one document, cut after a line, or in very long lines before a space. An empty document is one passage."""
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
     text, line, begins = "", 1, True
     while True:
@@ -125,7 +125,7 @@ def _plain_text(stream: BinaryIO, path: Path) -> Iterator[Passage]:
 
 
 def _cut(text: str) -> int:
-    """How much of a text can be turned into tokens as if the rest stood behind it: no token crosses these places."""
+    """Return how much of a text can be tokenized on its own: no token crosses this place."""
     if len(text) < PASSAGE:
         return 0
     if after_line := text.rfind("\n") + 1:
@@ -137,7 +137,7 @@ def _cut(text: str) -> int:
 
 
 def _not_text(path: Path, error: UnicodeDecodeError) -> DataError:
-    """The line reader knows the place and what to do; in a line too long for it, the byte must do."""
+    """Return the line reader's error, which names the line, or one that names the byte."""
     try:
         with opened(path) as stream:
             for _ in split_lines(stream, str(path)):
@@ -148,7 +148,7 @@ def _not_text(path: Path, error: UnicodeDecodeError) -> DataError:
 
 
 def _json_lines(stream: BinaryIO, path: Path) -> Iterator[Passage]:
-    """Objects with a text, one a line; empty lines are none."""
+    """Read the texts of JSON objects, one on each line; empty lines are skipped."""
     for number, raw in enumerate(iter(lambda: stream.readline(LONGEST_LINE), b""), start=1):
         if len(raw) == LONGEST_LINE:
             raise DataError(
@@ -166,7 +166,7 @@ def _text_of(raw: bytes, place: str) -> str:
         raise DataError(f'{place}: an object with a text under "{FIELD}" was expected, not {keys[:200]}')
     text: str = row[FIELD]
     try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise DataError(f"{place}: half a surrogate pair stands at character {error.start} of the text") from None
+        check_unicode(text)
+    except DataError as error:
+        raise DataError(f"{place}: {error}") from None
     return text

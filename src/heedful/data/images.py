@@ -1,6 +1,6 @@
 """Images as pixels: from a file, its bytes, a Pillow image or an array, to whole numbers from 0 to 255.
 
-Shapes: H height, W width, C channels, which come last: grey has one, colour three, colour with transparency four.
+Shapes: H height, W width, C channels, which come last: gray has one, color three, color with transparency four.
 """
 
 import os
@@ -25,11 +25,15 @@ RESAMPLING = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")  # 
 
 
 def pixels_of(source: object, n_channels: int) -> Pixels:
-    """An image as (H, W, n_channels), or a DataError that says why not.
+    """Return an image as (H, W, n_channels).
 
-    `source` is a path, the bytes of a file, a Pillow image, or an array or nested lists: (H, W) or (H, W, C), whole
-    numbers from 0 to 255, or fractions from 0 to 1, which are rounded to the 256 levels that files have. Colour
-    becomes grey and grey colour as `n_channels` asks; what is transparent shows white.
+    Args:
+        source: a path, the bytes of a file, a Pillow image, or an array or nested lists: (H, W) or (H, W, C), integers
+            from 0 to 255, or fractions from 0 to 1, which are rounded to 256 levels.
+        n_channels: color is converted to gray and gray to color as needed; transparent pixels become white.
+
+    Raises:
+        DataError: the image cannot be read or has the wrong form.
     """
     if isinstance(source, str | os.PathLike):
         try:
@@ -39,21 +43,21 @@ def pixels_of(source: object, n_channels: int) -> Pixels:
     # Whoever has a Pillow image has imported it; another thread may just be doing so.
     pillow_image = getattr(sys.modules.get("PIL.Image"), "Image", None)
     if isinstance(source, bytes):
-        found = _of_bytes(source)
+        pixels = _of_bytes(source)
     elif pillow_image is not None and isinstance(source, pillow_image):
-        found = _of_pillow(source)
+        pixels = _of_pillow(source)
     elif isinstance(source, np.ndarray | list | tuple):
-        found = _of_array(source)
+        pixels = _of_array(source)
     else:
         raise DataError(
             f"an image is a path, the bytes of a file, a Pillow image, an array or nested lists, "
             f"not {type(source).__name__}"
         )
-    return _with_channels(found, n_channels)
+    return _with_channels(pixels, n_channels)
 
 
 def resized(pixels: Pixels, height: int, width: int, resample: str) -> Pixels:
-    """To another size, each channel on its own, as Pillow does it."""
+    """Resize each channel separately, exactly as Pillow does."""
     if pixels.shape[:2] == (height, width):
         return pixels
     _check_size(height, width)
@@ -91,8 +95,8 @@ def _of_pillow(image: Any) -> Pixels:
             return (np.asarray(upright)[..., None] >> 8).astype(np.uint8)
         if upright.mode in ("I", "F"):
             raise DataError("its pixels are 32-bit numbers, and nothing says which is white; save it with 8 bits")
-        grey = upright.mode in ("1", "L")
-        mode = "RGBA" if upright.has_transparency_data else "L" if grey else "RGB"
+        gray = upright.mode in ("1", "L")
+        mode = "RGBA" if upright.has_transparency_data else "L" if gray else "RGB"
         return np.atleast_3d(np.asarray(upright.convert(mode)))
 
 
@@ -117,20 +121,20 @@ def _of_array(source: Any) -> Pixels:
 
 
 def _with_channels(pixels: Pixels, n: int) -> Pixels:
-    found = pixels.shape[2]
-    if found == n:
+    n_channels = pixels.shape[2]
+    if n_channels == n:
         return pixels
-    if found == 4 and n in (1, 3):  # over white
+    if n_channels == 4 and n in (1, 3):  # over white
         color, alpha = pixels[..., :3].astype(np.uint16), pixels[..., 3:].astype(np.uint16)
         return _with_channels(((color * alpha + 255 * (255 - alpha) + 127) // 255).astype(np.uint8), n)
-    if (found, n) == (1, 3):
+    if (n_channels, n) == (1, 3):
         return pixels.repeat(3, axis=2)
-    if (found, n) == (3, 1):  # luma of ITU-R 601 in parts of 65,536, rounded as Pillow does
+    if (n_channels, n) == (3, 1):  # luma of ITU-R 601 in parts of 65,536, rounded as Pillow does
         luma = (pixels @ np.array([19595, 38470, 7471], np.uint32) + 32768) >> 16
         return luma[..., None].astype(np.uint8)
     first = pixels.shape[0]
     hint = "; its channels seem to come first: give np.moveaxis(image, 0, -1)" if first in (1, 3, 4, n) else ""
-    raise DataError(f"the model reads {n} channels, and an image of shape {pixels.shape} has {found}{hint}")
+    raise DataError(f"the model reads {n} channels, and an image of shape {pixels.shape} has {n_channels}{hint}")
 
 
 def _check_size(height: int, width: int) -> None:
@@ -155,7 +159,7 @@ def _pillow() -> Any:
 
 @contextmanager
 def _decoding() -> Iterator[Any]:
-    """Pillow; what its decoders say of a broken file becomes a DataError."""
+    """Yield Pillow; convert errors of its decoders to a DataError."""
     pillow = _pillow()
     try:
         yield pillow

@@ -33,7 +33,7 @@ LABELS = (
 
 
 class ColumnPlaces(NamedTuple):
-    """Where a row has its one text or two, and its label."""
+    """The columns of one or two texts and of the label."""
 
     texts: tuple[int, ...]
     label: int
@@ -50,48 +50,50 @@ class TextColumns:
     order: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, given: Sequence[str] | None) -> Self:
-        """As a person writes them: ("review", "stars") by name, or ("label", "-", "text") by order."""
-        words = tuple(word.strip() for word in given or ())
-        if not words:
+    def of(cls, columns: Sequence[str] | None) -> Self:
+        """Parse the setting: ("review", "stars") by name, or ("label", "-", "text") by order."""
+        names = tuple(word.strip() for word in columns or ())
+        if not names:
             return cls()
-        if set(words) <= {TEXT, LABEL, OTHER}:
-            if words.count(LABEL) != 1 or words.count(TEXT) not in (1, 2):
-                raise ConfigError(f"--columns {','.join(words)}: there are one or two texts and one label")
-            return cls(order=words)
-        if len(words) not in (2, 3) or not all(words):
+        if set(names) <= {TEXT, LABEL, OTHER}:
+            if names.count(LABEL) != 1 or names.count(TEXT) not in (1, 2):
+                raise ConfigError(f"--columns {','.join(names)}: there are one or two texts and one label")
+            return cls(order=names)
+        if len(names) not in (2, 3) or not all(names):
             raise ConfigError(
-                f"--columns {','.join(words)}: give the names of one or two texts, then the label's (review,stars), "
+                f"--columns {','.join(names)}: give the names of one or two texts, then the label's (review,stars), "
                 f"or for columns without names what each holds: {TEXT}, {LABEL}, or {OTHER} for something else"
             )
-        return cls(names=words)
+        return cls(names=names)
 
     def in_header(self, header: Sequence[str]) -> ColumnPlaces | None:
-        """Where a header has them; None where it does not name them."""
-        found = {name.strip().lower(): place for place, name in reversed(list(enumerate(header)))}
+        """Return the columns that a header names, or None if it names none."""
+        index = {name.strip().lower(): place for place, name in reversed(list(enumerate(header)))}
         if self.names:
-            places = [found.get(name.lower()) for name in self.names]
-            known = [place for place in places if place is not None]
-            return ColumnPlaces(tuple(known[:-1]), known[-1]) if len(known) == len(places) else None
-        label = next((found[name] for name in LABELS if name in found), None)
-        both = next(((found[one], found[two]) for one, two in PAIRS if one in found and two in found), None)
-        alone = next(((found[name],) for name in TEXTS if name in found), None)
-        texts = both or alone
+            places = [index.get(name.lower()) for name in self.names]
+            present = [place for place in places if place is not None]
+            return ColumnPlaces(tuple(present[:-1]), present[-1]) if len(present) == len(places) else None
+        label = next((index[name] for name in LABELS if name in index), None)
+        pair = next(
+            ((index[first], index[second]) for first, second in PAIRS if first in index and second in index), None
+        )
+        single = next(((index[name],) for name in TEXTS if name in index), None)
+        texts = pair or single
         return None if label is None or texts is None else ColumnPlaces(texts, label)
 
     def in_order(self) -> ColumnPlaces | None:
-        """Where columns without names have them, if that was said."""
+        """Return the columns by their order, or None if no order is set."""
         if not self.order:
             return None
         texts = tuple(place for place, role in enumerate(self.order) if role == TEXT)
         return ColumnPlaces(texts, self.order.index(LABEL))
 
-    def missing(self, found: Sequence[str]) -> str:
-        """What to say where they are not found."""
-        there = {name.strip().lower() for name in found}
+    def missing(self, header: Sequence[str]) -> str:
+        """Return the error message for columns that were not found."""
+        there = {name.strip().lower() for name in header}
         absent = [name for name in self.names if name.lower() not in there]
         wanted = f"named {', '.join(absent)}" if absent else "named as a text's and a label's usually are"
-        listed = ", ".join(repr(name[:40]) for name in found[:12]) + (", …" if len(found) > 12 else "")
+        listed = ", ".join(repr(name[:40]) for name in header[:12]) + (", …" if len(header) > 12 else "")
         return (
             f"no columns are {wanted}; there are {listed or 'none'}. "
             f"Name them, the label last: --columns review,stars; or where there is no header, "
@@ -101,7 +103,7 @@ class TextColumns:
 
 @dataclass(frozen=True, slots=True)
 class LabeledText:
-    """A text, or two that belong together, their class, and where they stood."""
+    """A text, or a pair of texts, with its class and its place in a file."""
 
     text: str
     second: str | None
@@ -119,7 +121,7 @@ class LabeledText:
 
 
 class TextRow(NamedTuple):
-    """What a row holds in the columns asked for, as it stands there: JSON may have anything under a label."""
+    """The cells of one row in the selected columns, unconverted: JSON may have any value as the label."""
 
     file: InputFile
     line: int
@@ -128,32 +130,32 @@ class TextRow(NamedTuple):
 
 
 def labeled_files(paths: Iterable[str | Path], report: SplitReport | None = None) -> list[Path]:
-    """Every file to read for these paths. In a folder, only the known endings count; packed or not."""
+    """Return every file to read for these paths; in a folder, those with a known ending, packed or not."""
     return find_files(paths, ENDINGS, report, "table of texts")
 
 
 def read_labeled_texts(
     paths: str | Path | Iterable[str | Path], *, columns: Sequence[str] | None = None, reading: TextReport | None = None
 ) -> Iterator[LabeledText]:
-    """The labelled texts of files and folders, streamed; `reading` is told what is found and what is left out.
+    """The labeled texts of files and folders, streamed; `reading` is told what is found and what is left out.
 
     Without `columns` (see TextColumns.of), a header or the keys of JSON lines say where text and label are.
 
     >>> read_labeled_texts("reviews.csv", columns=("review", "stars"))
     """
     reading = TextReport() if reading is None else reading
-    given = [paths] if isinstance(paths, str | Path) else paths
-    chosen = TextColumns.of(columns)
-    return _labeled(read_rows(given, chosen, reading), reading)
+    path_list = [paths] if isinstance(paths, str | Path) else paths
+    text_columns = TextColumns.of(columns)
+    return _labeled(read_rows(path_list, text_columns, reading), reading)
 
 
 def read_rows(paths: Iterable[str | Path], columns: TextColumns, reading: SplitReport) -> Iterator[TextRow]:
-    """The rows of files and folders, streamed; `reading` is told of files, and of rows that are none."""
+    """Yield the rows of files and folders; `reading` counts files and unusable rows."""
     return _stream([InputFile(path, reading) for path in labeled_files(paths, reading)], columns)
 
 
 def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
-    """Every label once, sorted; where all are numbers, by what they are worth."""
+    """Return every label once, sorted; by value if all are numbers."""
     names = sorted(set(labels))
     try:
         worth = {name: float(name) for name in names}
@@ -165,20 +167,16 @@ def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
 def _labeled(rows: Iterable[TextRow], reading: TextReport) -> Iterator[LabeledText]:
     for file, number, texts, value in rows:
         label = _label(file, number, value)
-        try:
-            "".join((*texts, label)).encode()
-        except UnicodeEncodeError:
-            why = "half a surrogate pair stands in it; it was damaged where it was written"
-            raise file.error(why, number) from None
+        file.check_unicode(number, *texts, label)
         if not all(text.strip() for text in texts):
             file.drop("empty text", number)
         elif not label.strip():
             file.drop("no label", number)
         else:
             pair = file.pair(texts[0], label.strip(), number)
-            found = LabeledText(pair.source, texts[1] if len(texts) > 1 else None, pair.target, pair.file, pair.line)
-            reading.keep("\t".join(found.texts), label=found.label)
-            yield found
+            example = LabeledText(pair.source, texts[1] if len(texts) > 1 else None, pair.target, pair.file, pair.line)
+            reading.keep("\t".join(example.texts), label=example.label)
+            yield example
 
 
 def _stream(files: Sequence[InputFile], columns: TextColumns) -> Iterator[TextRow]:
@@ -203,7 +201,7 @@ def _of_table(file: InputFile, columns: TextColumns, rows: Iterable[tuple[int, l
     for number, cells in rows:
         if places is None:
             width, header = len(cells), columns.in_header(cells)
-            places = _agreed(file, number, cells, header, columns)
+            places = _column_places(file, number, cells, header, columns)
             if header is not None:
                 continue
         if len(cells) != width:
@@ -212,15 +210,15 @@ def _of_table(file: InputFile, columns: TextColumns, rows: Iterable[tuple[int, l
         yield TextRow(file, number, [cells[place] for place in places.texts], cells[places.label])
 
 
-def _agreed(
+def _column_places(
     file: InputFile, number: int, cells: Sequence[str], header: ColumnPlaces | None, columns: TextColumns
 ) -> ColumnPlaces:
     ordered = columns.in_order()
     if ordered is not None and max(ordered.label, *ordered.texts) >= len(cells):
         raise file.error(f"--columns {','.join(columns.order)}: there are only {len(cells)} columns", number)
     if header is not None and ordered is not None and header != ordered:
-        asked = ",".join(columns.order)
-        raise file.error(f"the header names the columns {','.join(cells)}, but {asked} was asked for", number)
+        order = ",".join(columns.order)
+        raise file.error(f"the header names the columns {','.join(cells)}, but {order} was asked for", number)
     places = header or ordered
     if places is None:
         raise file.error(columns.missing(cells), number)
@@ -228,7 +226,7 @@ def _agreed(
 
 
 def _of_lines(file: InputFile, columns: TextColumns) -> Iterator[TextRow]:
-    """The first object's keys are those of all; what is null or not there is missing."""
+    """Read objects with the keys of the first one; null and absent values count as missing."""
     texts: list[str] | None = None
     label = ""
     for number, row in file.json_rows():
@@ -254,9 +252,9 @@ def _label(file: InputFile, number: int, value: Any) -> str:
 
 
 def text_digest(*texts: str) -> bytes:
-    """By which texts are told apart, and by which some of them are held out. Several are never the same as one."""
+    """Return the digest that identifies a text for the validation split; several texts never equal one."""
     raw = [text.encode() for text in texts]
     if len(raw) == 1:
         return hashlib.blake2b(raw[0], digest_size=8).digest()
-    told = b"".join(b"%d:%b" % (len(one), one) for one in raw)
-    return hashlib.blake2b(told, digest_size=8, person=b"several").digest()
+    combined = b"".join(b"%d:%b" % (len(part), part) for part in raw)
+    return hashlib.blake2b(combined, digest_size=8, person=b"several").digest()

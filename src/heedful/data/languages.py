@@ -13,19 +13,19 @@ CODE = re.compile(r"[a-z]{2,3}([-_][a-z0-9]{1,8})*", re.IGNORECASE)
 _TABLE = json.loads(resources.files("heedful.data").joinpath("languages.json").read_text(encoding="utf-8"))
 
 # The letters of each script, and the languages written in it alone; a language that is in none is not checked.
-SCRIPTS: dict[str, re.Pattern[str]] = {name: re.compile(one["letters"]) for name, one in _TABLE["scripts"].items()}
-_SCRIPT_OF = {code: name for name, one in _TABLE["scripts"].items() for code in one["languages"].split()}
+SCRIPTS: dict[str, re.Pattern[str]] = {name: re.compile(row["letters"]) for name, row in _TABLE["scripts"].items()}
+_SCRIPT_OF = {code: name for name, row in _TABLE["scripts"].items() for code in row["languages"].split()}
 
 
 def script_of(code: str) -> str | None:
-    """The one script a language is written in, a key of SCRIPTS, where that is known."""
+    """Return the one script a language is written in, a key of SCRIPTS, or None if unknown."""
     return _SCRIPT_OF.get(_parts(code)[0])
 
 
-def matches(wanted: str, found: str) -> bool:
-    """Whether a tag is of the wanted language: ko matches ko and ko-KR, pt-BR matches pt_BR and not pt."""
-    parts = _parts(wanted)
-    return _parts(found)[: len(parts)] == parts
+def matches(language: str, tag: str) -> bool:
+    """Return True if a tag is of the language: ko matches ko and ko-KR, pt-BR matches pt_BR and not pt."""
+    parts = _parts(language)
+    return _parts(tag)[: len(parts)] == parts
 
 
 def _parts(code: str) -> list[str]:
@@ -34,7 +34,7 @@ def _parts(code: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Languages:
-    """The direction wanted. `columns`, where given, names the languages of unnamed columns in their order."""
+    """The translation direction. `columns` names the languages of unnamed columns in their order."""
 
     source: str
     target: str
@@ -57,21 +57,21 @@ class Languages:
 
     @property
     def order(self) -> tuple[str, ...]:
-        """The languages of unnamed columns: the source first unless said otherwise."""
+        """The languages of unnamed columns: by default the source first."""
         return self.columns or (self.source, self.target)
 
     def knows(self, word: str) -> bool:
-        """Whether a word is the code of some language: one of these two, or one that is written down here."""
+        """Return True if a word is a language code: one of these two or one in the table."""
         return any(matches(wanted, word) for wanted in (self.source, self.target)) or script_of(word) is not None
 
     def places(self, names: Sequence[str]) -> tuple[int, int] | None:
-        """Where source and target stand among these names, if both do."""
+        """Return where source and target stand among these names, or None."""
         source = next((place for place, name in enumerate(names) if _names(self.source, name)), None)
         target = next((place for place, name in enumerate(names) if _names(self.target, name)), None)
         return None if source is None or target is None or source == target else (source, target)
 
     def keys(self, names: Sequence[str]) -> tuple[int, int] | None:
-        """As `places`; names such as source and target will do too, then `order` says which languages they are."""
+        """Return the same as `places`; names such as source and target count too, with the languages of `order`."""
         lowered = [name.strip().lower() for name in names]
         for first, second in (("source", "target"), ("src", "tgt")):
             if first in lowered and second in lowered:

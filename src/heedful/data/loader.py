@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Sliceable(Protocol):
-    """A list, a tuple, an array, a tensor."""
+    """A list, tuple, array or tensor: whatever can be sliced."""
 
     def __getitem__(self, key: slice, /) -> Any: ...
 
@@ -38,10 +38,9 @@ R = TypeVar("R", bound=Sliceable)
 
 @dataclass(frozen=True)
 class Shard:
-    """The part of every batch that a process takes, where several train one model.
+    """The part of every batch that one process takes, where several train one model.
 
-    Process `index` of `of` takes every `of`-th row. All of them together have every row once, and each makes room
-    for as many as any: a batch has one shape on all.
+    Process `index` of `of` takes every `of`-th row. Together they have every row once; all have the same batch shape.
     """
 
     index: int = 0
@@ -52,12 +51,11 @@ class Shard:
             raise ValueError(f"of {self.of} shards, one has a number from 0 to {self.of - 1}, not {self.index}")
 
     def rows(self, rows: R) -> R:
-        """This process's rows of all."""
         part: R = rows[self.index :: self.of]
         return part
 
     def size(self, n: int) -> int:
-        """How many rows of n the largest shard has."""
+        """Return how many rows of n the largest shard has."""
         return -(-n // self.of)
 
 
@@ -79,28 +77,30 @@ class LoaderConfig(Config):
 
 @dataclass(frozen=True)
 class Bucket:
-    """Rows of similar length, which share a shape (B, S, T). They are spread over the batches as evenly as can be:
-    a batch lacks one row at most, and none is nearly empty."""
+    """Rows of similar length, which share a shape (B, S, T).
+
+    They are spread evenly: a batch lacks one row at most, and none is nearly empty.
+    """
 
     members: NDArray[np.intp]
     shape: tuple[int, int, int]
     n_batches: int
 
     def part(self, order: NDArray[np.intp], batch: int) -> NDArray[np.intp]:
-        """The rows of one batch, taken from the members in this order."""
+        """Return the rows of one batch, with the members in this order."""
         start, stop = (len(self.members) * index // self.n_batches for index in (batch, batch + 1))
         return self.members[order[start:stop]]
 
 
 class BatchPlan(NamedTuple):
-    """Rows of a store, and the shape (B, S, T) they are laid out in."""
+    """Rows of a store and the shape (B, S, T) of their batch."""
 
     rows: NDArray[np.intp]
     shape: tuple[int, int, int]
 
 
 class BucketedLoader(ABC, Generic[T]):
-    """A store as batches. Every row comes exactly once in an epoch."""
+    """Makes batches of a store. Every row comes exactly once in an epoch."""
 
     def __init__(self, store: TokenStore, config: LoaderConfig, seed: int = 0) -> None:
         self.store, self.config, self.seed = store, config, seed
@@ -117,17 +117,16 @@ class BucketedLoader(ABC, Generic[T]):
 
     @property
     def padding_share(self) -> float:
-        """How much of what an epoch computes is padding, source and target together: from 0 to 1."""
+        """The share of padding in what an epoch computes, source and target together: from 0 to 1."""
         places = sum(bucket.n_batches * b * (s + t) for bucket in self._buckets for b, s, t in [bucket.shape])
         return 1 - (int(self.store.lengths.sum(dtype=np.int64)) + 2 * len(self.store)) / places
 
     def steps_per_epoch(self, epoch: int = 0) -> int:
-        """How many batches an epoch has; here the same for each."""
+        """Return how many batches an epoch has; here the same for each."""
         return len(self._steps)
 
     def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[T]:
-        """The batches of an epoch in its own order, or a shard of each, from step `start` on; those before are not
-        made."""
+        """Yield the batches of an epoch, or a shard of each, from step `start` on; earlier ones are not computed."""
         if not 0 <= start <= len(self._steps):
             raise DataError(
                 f"an epoch has {len(self._steps)} steps and cannot start at step {start}; "
@@ -139,7 +138,7 @@ class BucketedLoader(ABC, Generic[T]):
         return map(self._batch, self._plans(orders, steps[start:], share))
 
     def in_order(self) -> Iterator[T]:
-        """Every batch once, from the shortest rows to the longest: for validation."""
+        """Yield every batch once, from the shortest rows to the longest: for validation."""
         orders = [np.arange(len(bucket.members)) for bucket in self._buckets]
         return map(self._batch, self._plans(orders, self._steps, WHOLE))
 
@@ -152,7 +151,7 @@ class BucketedLoader(ABC, Generic[T]):
 
     @abstractmethod
     def _batch(self, part: BatchPlan) -> T:
-        """A batch of these rows of the store, in this shape."""
+        """Return a batch of these rows of the store in this shape."""
 
 
 class Loader(BucketedLoader[Batch]):
@@ -175,10 +174,10 @@ def _bucket(members: NDArray[np.intp], lengths: Array, batch_tokens: int) -> Buc
 
 
 def _divide(lengths: Array, config: LoaderConfig) -> list[NDArray[np.intp]]:
-    """The rows, sorted by the longer side and cut into buckets such that an epoch's cost is the least.
+    """Sort the rows by the longer side and cut them into the buckets with the least cost of an epoch.
 
     cost[k][j] is the least for the first j groups in k buckets, by dynamic programming: the last bucket begins
-    at some group i, and what stands before it is a smaller case of the same kind.
+    at some group i, and what precedes it is a smaller case of the same kind.
     """
     widths = lengths.max(axis=1)
     by_width = np.argsort(widths, kind="stable")
@@ -219,10 +218,10 @@ def _rounded(lengths: Array) -> Array:
 
 
 def prefetched(batches: Iterator[T], n: int) -> Generator[T, None, None]:
-    """The same in the same order, up to `n` of them made ahead. An error comes where its batch would have come.
+    """Yield the same items in the same order, with up to `n` computed ahead by a thread. Errors keep their place.
 
-    The thread begins with the first batch asked for, and ends with the last, with an error, or when the consumer closes
-    or drops the iterator; no later batch is made then.
+    The thread starts with the first item requested, and ends with the last, with an error, or when the consumer closes
+    or drops the iterator.
     """
     if n < 1:
         raise ValueError(f"at least one batch is made ahead, not {n}")

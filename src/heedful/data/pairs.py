@@ -27,7 +27,7 @@ _ENOUGH = 1000  # pairs of a file after which its direction is judged
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One sentence in both languages, and where it stood."""
+    """One sentence in both languages and its place in a file."""
 
     source: str
     target: str
@@ -48,7 +48,7 @@ Rule = Callable[[Pair], bool]
 
 @dataclass(frozen=True, kw_only=True)
 class CleaningConfig(Config):
-    """What a pair must be like to be kept."""
+    """The conditions for keeping a pair."""
 
     title: ClassVar[str] = "data"
 
@@ -62,7 +62,7 @@ class CleaningConfig(Config):
 
 
 def tidy(text: str) -> str:
-    """Text as it is learned: every run of white space one plain space, none at the ends, characters composed (NFC)."""
+    """Normalize white space to single spaces, none at the ends, and characters to NFC."""
     return nfc(" ".join(text.split()))
 
 
@@ -73,11 +73,15 @@ def clean(
     target_language: str,
     reading: PairReport | None = None,
 ) -> Iterator[Pair]:
-    """The pairs worth keeping, tidied, streamed. Nothing kept at all, or the wrong direction, is a DataError."""
+    """Yield the pairs worth keeping, tidied.
+
+    Raises:
+        DataError: no pair is kept, or most of a file is in the wrong direction.
+    """
     reading = PairReport() if reading is None else reading
     direction = _Direction(source_language, target_language, reading)
     rules = _rules(config, direction)
-    kept = False
+    any_kept = False
     for raw in pairs:
         # What will be dropped for its length anyway is not composed, since that can take very long.
         collapsed = [" ".join(text.split()) for text in raw.texts]
@@ -86,11 +90,11 @@ def clean(
         if fault := next((reason for reason, broken in rules if broken(pair)), None):
             reading.drop(fault, pair.place)
             continue
-        kept = True
+        any_kept = True
         reading.keep(*pair.texts)
         yield pair
-    direction.judge()
-    if not kept:
+    direction.check_file()
+    if not any_kept:
         why = "; ".join(f"{reason}: {tally}" for reason, tally in reading.dropped.items())
         raise DataError(f"no sentence pair is left to use ({why or 'there was none'})")
 
@@ -98,16 +102,16 @@ def clean(
 def in_direction(
     pairs: Iterable[Pair], source_language: str, target_language: str, reading: PairReport
 ) -> Iterator[Pair]:
-    """All the pairs as they are; a DataError where most of a file's are the wrong way round."""
+    """Yield all pairs unchanged; a DataError if most of a file's are in the wrong direction."""
     direction = _Direction(source_language, target_language, reading)
     for pair in pairs:
         direction.is_wrong(pair)
         yield pair
-    direction.judge()
+    direction.check_file()
 
 
 def _rules(config: CleaningConfig, direction: _Direction) -> list[tuple[str, Rule]]:
-    """What a pair is dropped for, the first that holds."""
+    """Return the reasons to drop a pair, each with its test; the first that applies counts."""
     seen: set[int] = set()  # by 8 bytes each: that any two of a million are mistaken has a chance of 3e-8
 
     def is_uneven(pair: Pair) -> bool:
@@ -135,7 +139,7 @@ def _rules(config: CleaningConfig, direction: _Direction) -> list[tuple[str, Rul
 
 
 class _Direction:
-    """Whether texts are written as their language is. A file that would fit the other way round is an error."""
+    """Checks that texts are in the script of their language. A file in the other direction is an error."""
 
     def __init__(self, source: str, target: str, reading: PairReport) -> None:
         self._languages = source, target
@@ -145,7 +149,7 @@ class _Direction:
 
     def is_wrong(self, pair: Pair) -> bool:
         if pair.file != self._file:
-            self.judge()
+            self.check_file()
             self._file, self._seen, self._swapped = pair.file, 0, 0
         source_script, target_script = self._scripts
         lacks = _lacks(pair.source, source_script), _lacks(pair.target, target_script)
@@ -153,11 +157,11 @@ class _Direction:
         if all(lacks) and not _lacks(pair.source, target_script) and not _lacks(pair.target, source_script):
             self._swapped += 1
         if self._seen == _ENOUGH:
-            self.judge()
+            self.check_file()
         return any(lacks)
 
-    def judge(self) -> None:
-        """Raise if most of the pairs of the file at hand are the wrong way round."""
+    def check_file(self) -> None:
+        """Raise a DataError if most pairs of the current file are in the wrong direction."""
         if self._swapped * 2 <= self._seen:
             return
         source, target = self._languages
@@ -170,5 +174,5 @@ class _Direction:
 
 
 def _lacks(text: str, script: str | None) -> bool:
-    """Whether a text has letters and none of this script."""
+    """Return True if a text has letters but none of this script."""
     return script is not None and not SCRIPTS[script].search(text) and bool(_LETTER.search(text))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, takewhile
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -15,20 +15,20 @@ from tokenizers import Tokenizer as FastTokenizer
 from ..config import read_mapping, write_mapping
 from ..errors import DataError
 from ..files import write_text
-from .tokenizer import Piece
+from .tokenizer import Piece, check_unicode
 
 NAME, ROLES = "tokenizer.json", "tokenizer_config.json"
 CODE = ("auto_map", "name_or_path")  # where others look for code to run, and where a file lay
-LARGEST = 256 << 20  # bytes; the largest vocabularies in use take a tenth of it
+MAX_FILE_BYTES = 256 << 20  # bytes; the largest vocabularies in use take a tenth of it
 Unit = Literal["words", "characters"]
 BROKEN = "\ufffd"  # what a decoder writes for bytes that form no character
-BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # a token for a byte, of tokenisers that fall back to them
+BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # a token for a byte, of tokenizers that fall back to them
 
 
 class EncodedWindow(NamedTuple):
-    """A part of a text in ids, which of two texts each id belongs to, and which characters it covers.
+    """A window of a text: its ids, the segment of each, and the characters it covers.
 
-    An id that is not of the text that is cut into windows has no characters.
+    Ids outside the text that is split have no characters.
     """
 
     ids: list[int]
@@ -37,10 +37,10 @@ class EncodedWindow(NamedTuple):
 
 
 class PublishedTokenizer:
-    """`encode` adds what the file says belongs around a text. It neither pads nor cuts, whatever the file says.
+    """Encodes as the file says, with its special tokens, but never pads or truncates.
 
-    A file may cut every text at 128 tokens without a word: a text that is too long is for the model to refuse.
-    `roles` is what a tokenizer_config.json beside it says: which token pads, which stands for a gap.
+    Some files truncate every text at 128 tokens silently; here the model refuses a text that is too long. `roles` is
+    the content of tokenizer_config.json: which token pads, which is the mask.
     """
 
     def __init__(self, text: str, roles: Mapping[str, Any] | None = None) -> None:
@@ -54,30 +54,30 @@ class PublishedTokenizer:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a file, and what is said of it beside it."""
+        """Read a tokenizer.json, and the tokenizer_config.json beside it."""
         path = Path(path)
         roles = path.with_name(ROLES)
         beside = path.name == NAME and roles.is_file()
         for file in (path, roles) if beside else (path,):
-            if file.is_file() and file.stat().st_size > LARGEST:
-                raise DataError(f"{file}: {file.stat().st_size:,} bytes are more than a tokeniser has")
-        said = read_mapping(roles) if beside else {}
+            if file.is_file() and file.stat().st_size > MAX_FILE_BYTES:
+                raise DataError(f"{file}: {file.stat().st_size:,} bytes are more than a tokenizer has")
+        settings = read_mapping(roles) if beside else {}
         try:
-            return cls(path.read_text(encoding="utf-8"), {key: said[key] for key in said if key not in CODE})
+            return cls(path.read_text(encoding="utf-8"), {key: settings[key] for key in settings if key not in CODE})
         except Exception as error:  # the library raises plain Exception for a file it cannot use
-            raise DataError(f"{path}: not a tokeniser file that can be used: {error}") from None
+            raise DataError(f"{path}: not a tokenizer file that can be used: {error}") from None
 
-    def surrounded(self, before: Sequence[int], after: Sequence[int]) -> PublishedTokenizer:
-        """The same with these ids around every text, and no others."""
+    def surrounded(self, prefix: Sequence[int], suffix: Sequence[int]) -> PublishedTokenizer:
+        """Return the same tokenizer with these ids around every text, and no others."""
         fast = FastTokenizer.from_str(self._text)
-        around = {self.token_of(index): index for index in (*before, *after)}
+        around = {self.token_of(index): index for index in (*prefix, *suffix)}
         fast.add_special_tokens([AddedToken(name, normalized=False, special=True) for name in around])
-        template = [*map(self.token_of, before), "$A", *map(self.token_of, after)]
+        template = [*map(self.token_of, prefix), "$A", *map(self.token_of, suffix)]
         fast.post_processor = processors.TemplateProcessing(single=template, special_tokens=list(around.items()))
         return PublishedTokenizer(fast.to_str(pretty=True), self.roles)
 
     def save(self, path: str | Path) -> list[str]:
-        """Write it as it was read, and what is said of it; the names of the files."""
+        """Write the file unchanged, and its roles; return the names of the files."""
         path = Path(path)
         write_text(path, self._text)
         if not self.roles or path.name != NAME:
@@ -86,72 +86,66 @@ class PublishedTokenizer:
         return [path.name, ROLES]
 
     def role(self, name: str) -> str | None:
-        """The token that has a role, such as "mask_token", if one is said to."""
-        said = self.roles.get(name)
-        token = said.get("content") if isinstance(said, Mapping) else said
+        """Return the token with a role, such as "mask_token", or None."""
+        entry = self.roles.get(name)
+        token = entry.get("content") if isinstance(entry, Mapping) else entry
         return token if isinstance(token, str) and self.id_of(token) is not None else None
 
     @property
     def vocab_size(self) -> int:
-        """How many ids there are; the largest may be more."""
+        """The number of ids; the largest id may be greater."""
         return self._fast.get_vocab_size()
 
     @property
     def largest(self) -> int:
-        """The largest id."""
         return max(self._fast.get_vocab().values(), default=-1)
 
     @property
     def fingerprint(self) -> str:
-        """A sha256 over the file."""
         return hashlib.sha256(self._text.encode("utf-8")).hexdigest()
 
     def id_of(self, token: str) -> int | None:
-        """The id of a token by its name, such as "[MASK]"."""
+        """Return the id of a token by its name, such as "[MASK]", or None."""
         return self._fast.token_to_id(token)
 
     def token_of(self, index: int) -> str:
-        """The name of an id."""
         token = self._fast.id_to_token(index)
         if token is None:
-            raise DataError(f"the tokeniser has no token with the id {index}")
+            raise DataError(f"the tokenizer has no token with the id {index}")
         return token
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text."""
         return self.encode_pair(text)[0]
 
     def encode_pair(self, text: str, second: str | None = None) -> tuple[list[int], list[int]]:
-        """The ids of one text or of two, and which of them each belongs to: 0 or 1."""
-        for part in (text, second or ""):
-            _check(part)
-        found = self._fast.encode(text, second)
-        return found.ids, found.type_ids
+        """Return the ids of one text or of two, and the segment of each id: 0 or 1."""
+        check_unicode(text, second or "")
+        encoding = self._fast.encode(text, second)
+        return encoding.ids, encoding.type_ids
 
     def encode_windows(
         self, text: str, second: str | None = None, *, max_tokens: int, stride: int
     ) -> list[EncodedWindow]:
-        """A text, or the second of two, in as many windows as it takes; neighbors share `stride` tokens.
+        """Return a text, or the second of two, in as many windows as needed; neighbors share `stride` tokens.
 
-        The first of two texts stands in every window: a question before each part of a long passage. Where it leaves no
-        room for as many shared tokens, fewer are shared.
+        The first of two texts is in every window: a question before each part of a long passage. If it leaves too
+        little room, fewer tokens are shared.
         """
-        for part in (text, second or ""):
-            _check(part)
+        check_unicode(text, second or "")
         whole = self._fast.encode(text, second)
         number = 0 if second is None else 1
-        own = [place for place, owner in enumerate(whole.sequence_ids) if owner == number]
-        first, after = (own[0], own[-1] + 1) if own else (len(whole.ids), len(whole.ids))
-        room = max_tokens - (len(whole.ids) - len(own))
+        inner = [place for place, owner in enumerate(whole.sequence_ids) if owner == number]
+        first, last = (inner[0], inner[-1] + 1) if inner else (len(whole.ids), len(whole.ids))
+        room = max_tokens - (len(whole.ids) - len(inner))
         if room < 1:
             raise DataError(
-                f"{len(whole.ids) - len(own)} tokens stand around the text, and a window has {max_tokens}; "
+                f"{len(whole.ids) - len(inner)} tokens stand around the text, and a window has {max_tokens}; "
                 "shorten what comes before it"
             )
         step = max(1, room - stride)
         windows = []
-        for begin in range(first, max(after, first + 1), step):
-            parts = slice(0, first), slice(begin, min(begin + room, after)), slice(after, None)
+        for begin in range(first, max(last, first + 1), step):
+            parts = slice(0, first), slice(begin, min(begin + room, last)), slice(last, None)
             windows.append(
                 EncodedWindow(
                     [index for part in parts for index in whole.ids[part]],
@@ -159,28 +153,28 @@ class PublishedTokenizer:
                     [span if part is parts[1] else None for part in parts for span in whole.offsets[part]],
                 )
             )
-            if begin + room >= after:
+            if begin + room >= last:
                 break
         return windows
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of the ids, without special ones and without those that a model has a row for, but no token."""
+        """Return the text of the ids, without special ids and without ids that have no token."""
         if not self._falls_back:
             return self._fast.decode([int(index) for index in ids], skip_special_tokens=True)
         tokens = (self._fast.id_to_token(int(index)) for index in ids if index not in self._special)
-        return self._fast.decoder.decode(list(_spelt(token for token in tokens if token is not None)))
+        return self._fast.decoder.decode(list(_merge_broken_bytes(token for token in tokens if token is not None)))
 
     def continuation(self, before: Sequence[int], ids: Sequence[int]) -> str:
-        """The text that ids add to those before them: a decoder may drop the space at the beginning of a text."""
+        """Return the text that ids add to those before them: a decoder may drop the first space of a text."""
         start, whole = self.decode(before), self.decode([*before, *ids])
         return whole[len(start) :] if whole.startswith(start) else self.decode(ids)
 
     def readable(self, ids: Iterable[int]) -> list[Piece]:
-        """The ids as text to show; several that spell one character are one piece, special ones have their names."""
+        """Return the ids as text to show: ids that form one character are one piece, special ids have their names."""
         return list(self._readable([int(index) for index in ids]))
 
     def piece(self, before: Sequence[int], index: int) -> str:
-        """One id as text to show, where it stands behind others: they decide whether a space separates it."""
+        """Return one id as text to show after others, which decide whether a space precedes it."""
         return self._name(index) if self._is_silent(index) else self._piece(before, [index])
 
     def _readable(self, ids: Sequence[int]) -> Iterator[Piece]:
@@ -200,13 +194,12 @@ class PublishedTokenizer:
             yield Piece(text, start, stop)
 
     def _piece(self, before: Sequence[int], ids: Sequence[int]) -> str:
-        """With a little of what stands before, which decides about spaces."""
+        """Return the text of ids after their last predecessor, which decides about spaces."""
         near = [index for index in before[-1:] if not self._is_silent(index)]
         text = self.continuation(near, ids) if near else self.decode(ids)
         return text or self._name(ids[0])  # a space at the beginning, which decoding drops
 
     def _is_silent(self, index: int) -> bool:
-        """Whether decoding leaves it out."""
         return index in self._special or self._fast.id_to_token(index) is None
 
     def _name(self, index: int) -> str:
@@ -214,9 +207,9 @@ class PublishedTokenizer:
 
 
 def tokenizer_of(tokens: Sequence[str], unknown: str, unit: Unit = "words") -> PublishedTokenizer:
-    """A tokeniser for a bare list of tokens, as engines keep one beside a model. What is not in the list is `unknown`.
+    """Return a tokenizer for a list of tokens, as some engines store it. Other tokens become `unknown`.
 
-    Of "words" a text comes with spaces between its tokens, and goes out so; of "characters" each is a token.
+    With "words", spaces separate the tokens of a text; with "characters", each character is a token.
     """
     places = {token: place for place, token in reversed(list(enumerate(tokens)))}
     fast = FastTokenizer(models.WordLevel(places, unk_token=unknown))
@@ -229,47 +222,38 @@ def tokenizer_of(tokens: Sequence[str], unknown: str, unit: Unit = "words") -> P
 
 
 def truncate(tokenizer: PublishedTokenizer, ids: list[int], limit: int) -> list[int]:
-    """The beginning of a text, no longer than `limit`; what the tokeniser puts around a text stays around it."""
-    before, inner, after = _apart(tokenizer, ids)
-    return [*before, *inner[: max(0, limit - len(before) - len(after))], *after]
+    """Return the beginning of a text, no longer than `limit`; its special tokens stay around it."""
+    prefix, inner, suffix = _split_specials(tokenizer, ids)
+    return [*prefix, *inner[: max(0, limit - len(prefix) - len(suffix))], *suffix]
 
 
 def chunks(tokenizer: PublishedTokenizer, ids: list[int], limit: int) -> Iterator[list[int]]:
-    """A whole text in as few parts as `limit` allows, of equal length as far as that goes; each with what stands
-    around a text."""
-    before, inner, after = _apart(tokenizer, ids)
-    room = max(1, limit - len(before) - len(after))
+    """Yield a whole text in as few parts as `limit` allows, of nearly equal length, each with the special tokens."""
+    prefix, inner, suffix = _split_specials(tokenizer, ids)
+    room = max(1, limit - len(prefix) - len(suffix))
     count = -(-len(inner) // room)
     for part in range(count):
         start, stop = (len(inner) * edge // count for edge in (part, part + 1))
-        yield [*before, *inner[start:stop], *after]
+        yield [*prefix, *inner[start:stop], *suffix]
 
 
-def _apart(tokenizer: PublishedTokenizer, ids: list[int]) -> tuple[list[int], list[int], list[int]]:
-    """What stands before a text, the text, and what stands behind it: an empty one has nothing else."""
+def _split_specials(tokenizer: PublishedTokenizer, ids: list[int]) -> tuple[list[int], list[int], list[int]]:
+    """Return the special tokens before a text, its own ids, and the special tokens after it."""
     around = tokenizer.encode("")
     # A text may itself begin as its end does, so a plain one is asked too.
-    first = min(_alike(around, ids), _alike(around, tokenizer.encode("a")))
+    first = min(_common_prefix(around, ids), _common_prefix(around, tokenizer.encode("a")))
     last = len(ids) - (len(around) - first)
     return ids[:first], ids[first:last], ids[last:]
 
 
-def _alike(one: list[int], other: list[int]) -> int:
-    """How many ids two texts have in common at their beginning."""
-    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+def _common_prefix(first: list[int], second: list[int]) -> int:
+    """Return how many ids two texts have in common at their beginning."""
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))))
 
 
-def _spelt(tokens: Iterable[str]) -> Iterator[str]:
-    """Bytes in a row that are not whole characters as what they spell: the library would spoil the whole row."""
+def _merge_broken_bytes(tokens: Iterable[str]) -> Iterator[str]:
+    """Replace runs of bytes that form no whole characters by their decoded text: the library would lose all."""
     for are_bytes, run in groupby(tokens, lambda token: BYTE.fullmatch(token) is not None):
         row = list(run)
         text = bytes(int(token[3:5], 16) for token in row).decode("utf-8", errors="replace") if are_bytes else ""
         yield from [text] if BROKEN in text else row
-
-
-def _check(text: str) -> None:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        why = f"half a surrogate pair stands at character {error.start} of the text; it was damaged where it was read"
-        raise DataError(why) from None

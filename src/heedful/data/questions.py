@@ -23,7 +23,7 @@ ROLES = {"question": QUESTION, "context": CONTEXT, "answer": ANSWER, "start": ST
 
 
 class AnswerSpan(NamedTuple):
-    """An answer: the characters of the context from `start` on."""
+    """An answer: its text, and where it begins in the context."""
 
     start: int
     text: str
@@ -35,7 +35,7 @@ class AnswerSpan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QuestionExample:
-    """A question, the context that may answer it, and where. No answers: the context does not answer it.
+    """A question, the context, and the answers in it; without answers the context does not answer it.
 
     `line` counts lines in tables and JSON lines, questions in a SQuAD file.
     """
@@ -97,7 +97,7 @@ def _read_file(file: InputFile, columns: Sequence[str] | None) -> Iterator[Quest
 
 
 def _of_squad(file: InputFile) -> Iterator[QuestionExample]:
-    """KorQuAD 2 has the context and its questions directly under "data"; both layouts are read."""
+    """Read both layouts: KorQuAD 2 has the context and its questions directly under "data"."""
     number = 0
     for passage in _passages(file):
         context = passage.get("context")
@@ -159,12 +159,12 @@ def _of_rows(
 
 
 def _names(file: InputFile, number: int, keys: Sequence[str], columns: Sequence[str] | None) -> dict[str, str | None]:
-    """The key of each role; only the answer's start may have none."""
+    """Return the key of each role; only the answer's start may have none."""
     if columns is not None:
         names: dict[str, str | None] = dict(zip(ROLES, [*columns, None], strict=False))
     else:
         lower = {key.strip().lower(): key for key in reversed(keys)}
-        names = {role: next((lower[name] for name in known if name in lower), None) for role, known in ROLES.items()}
+        names = {role: next((lower[name] for name in names if name in lower), None) for role, names in ROLES.items()}
     absent = [role for role in ("question", "context", "answer") if names[role] not in keys]
     if absent:
         raise file.error(
@@ -186,19 +186,13 @@ def _example(
     if wanted and not spans:
         file.drop(NOT_IN_CONTEXT, number)
         return
-    for part in (question, context):
-        try:
-            part.encode()
-        except UnicodeEncodeError:
-            raise file.error(
-                "half a surrogate pair stands in it; it was damaged where it was written", number
-            ) from None
+    file.check_unicode(number, question, context)
     pair = file.pair(question, context, number)
     yield QuestionExample(name, question, context, tuple(dict.fromkeys(spans)), pair.file, pair.line)
 
 
 def _answers(file: InputFile, number: int, answers: Any, start: Any) -> Iterator[tuple[str, int | None]]:
-    """The texts and the starts that are claimed: a list of objects, an object of lists (datasets), or one text."""
+    """Yield the texts and the given starts: of a list of objects, an object of lists (datasets), or one text."""
     if isinstance(answers, Mapping):
         texts, starts = answers.get("text"), answers.get("answer_start")
         texts, starts = ([texts], [starts]) if isinstance(texts, str) else (texts, starts)
@@ -229,7 +223,7 @@ def _whole(file: InputFile, number: int, value: Any) -> int | None:
 
 
 def locate(context: str, text: str, hint: int | None = None) -> AnswerSpan | None:
-    """The span of the context that is an answer's text: the one nearest to the hint, or the first; None if none is."""
+    """Return the span of an answer's text in the context, nearest to the hint or the first; None if it is absent."""
     wanted = text.strip()
     near = None if hint is None else hint + len(text) - len(text.lstrip())
     if near is not None and near >= 0 and context.startswith(wanted, near):

@@ -15,7 +15,7 @@ FIRST_PLACES = 5
 
 @dataclass
 class Tally:
-    """How often something happened, and the first places."""
+    """How often something happened, and where it happened first."""
 
     count: int = 0
     places: list[str] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Tally:
 
 
 class Lengths:
-    """Statistics of lengths, from how often each occurred: memory does not grow with the data."""
+    """Statistics of lengths from a counter: memory does not grow with the data."""
 
     def __init__(self) -> None:
         self.counts: Counter[int] = Counter()
@@ -57,7 +57,7 @@ class Lengths:
         return max(self.counts, default=0)
 
     def quantile(self, fraction: float) -> int:
-        """The smallest length that at least this fraction of all does not exceed."""
+        """Return the smallest length that at least this fraction of all does not exceed."""
         needed, reached = fraction * self.counts.total(), 0
         for length, count in sorted(self.counts.items()):
             reached += count
@@ -76,7 +76,7 @@ class Lengths:
 
 @dataclass
 class FileReport:
-    """One file that was read: in which format, and how many examples it holds, dropped ones included."""
+    """One file that was read: its format and the number of its examples, dropped ones included."""
 
     path: str
     format: str
@@ -111,7 +111,7 @@ class SplitReport:
 
     @property
     def total(self) -> int:
-        """Examples found in all files so far, dropped ones included."""
+        """The number of examples in all files so far, dropped ones included."""
         return sum(file.count for file in self.files)
 
     def skip(self, reason: str, file: str) -> None:
@@ -123,11 +123,11 @@ class SplitReport:
         self.dropped.setdefault(reason, Tally()).add(place)
 
     def note(self, what: str, place: str) -> None:
-        """Count something worth knowing of an example that is used."""
+        """Count something noteworthy about an example that is used."""
         self.noted.setdefault(what, Tally()).add(place)
 
     def forget(self, reason: str, count: int, place: str) -> None:
-        """Take back `count` drops whose places begin with `place`."""
+        """Undo `count` drops whose places begin with `place`."""
         tally = self.dropped[reason]
         tally.count -= count
         tally.places = [other for other in tally.places if not other.startswith(place)]
@@ -135,11 +135,11 @@ class SplitReport:
             del self.dropped[reason]
 
     def explain_skipped(self) -> str:
-        """Why files of the folders were not read, in one line."""
+        """Return in one line why files of the folders were not read."""
         return "; ".join(f"{reason}: {tally}" for reason, tally in self.skipped.items()) or "the folder is empty"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for a JSON file."""
+        """Return plain values for a JSON file."""
         return {
             "files": [{"path": file.path, "format": file.format, self.unit: file.count} for file in self.files],
             "skipped_files": tallies_to_dict(self.skipped),
@@ -151,7 +151,7 @@ class SplitReport:
         }
 
     def _sections(self) -> dict[str, Any]:
-        """What only this kind of data has."""
+        """Return the entries that only this kind of data has."""
         return {}
 
     def _all_notes(self) -> list[str]:
@@ -159,7 +159,7 @@ class SplitReport:
 
 
 class TextReport(SplitReport):
-    """Texts, with a label each or without: their lengths, how often each label came, and a fingerprint of them all."""
+    """Texts with or without labels: their lengths, the label counts, and a fingerprint of all texts."""
 
     unit = "texts"
     sides: ClassVar[tuple[str, ...]] = ("text",)
@@ -172,7 +172,7 @@ class TextReport(SplitReport):
 
     @property
     def fingerprint(self) -> str:
-        """A sha256 of the texts in the order they were kept: another one means that the data changed."""
+        """A SHA-256 of the texts in their order: if it differs, the data changed."""
         return self._hash.hexdigest()
 
     def keep(self, *texts: str, label: str | None = None) -> None:
@@ -188,7 +188,7 @@ class TextReport(SplitReport):
             self._hash.update(b"%d:%b" % (len(raw), raw))  # the length in front: no two lists of texts read the same
 
     def drop_kept(self, reason: str, place: str, *texts: str, label: str | None = None) -> None:
-        """Drop an example that was kept: the counts are as if it never had been. The fingerprint stays."""
+        """Drop an example that was kept: the counts are as if it had never been kept. The fingerprint stays."""
         self.kept -= 1
         for side, text in zip(self.sides, texts, strict=True):
             self.characters[side].remove(len(text))
@@ -228,7 +228,7 @@ class PairReport(TextReport):
 
 
 class CorpusReport(SplitReport):
-    """Running text: documents, characters, and how many different ones. `skipped` counts empty documents too."""
+    """Running text: documents, characters, and distinct characters. `skipped` includes empty documents."""
 
     unit = "documents"
 
@@ -238,11 +238,10 @@ class CorpusReport(SplitReport):
 
     @property
     def characters(self) -> int:
-        """Characters of all files."""
         return sum(file.characters for file in self.files)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for a JSON file."""
+        """Return plain values for a JSON file."""
         return {
             "files": [
                 {"path": file.path, "documents": file.count, "characters": file.characters} for file in self.files
@@ -278,7 +277,7 @@ class ImageReport(SplitReport):
         self.drop(reason, place)
 
     def change(self, what: str, place: str) -> None:
-        """Count an image that is used, but not as it was."""
+        """Count an image that is used after a change."""
         self.changed.setdefault(what, Tally()).add(place)
 
     def _sections(self) -> dict[str, Any]:
@@ -291,7 +290,7 @@ class ImageReport(SplitReport):
 
 
 class SeriesReport(SplitReport):
-    """Series: an entry each, with its length, its times and how much is missing."""
+    """Series: one entry each, with length, times and the number of missing values."""
 
     unit = "steps"
 
@@ -301,7 +300,7 @@ class SeriesReport(SplitReport):
         self.series: list[dict[str, Any]] = []
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for a JSON file."""
+        """Return plain values for a JSON file."""
         steps: Counter[str] = Counter()
         for series in self.series:
             steps[series["file"]] += series["steps"]
@@ -321,8 +320,8 @@ R = TypeVar("R", bound=SplitReport)
 class DataReport(Generic[R]):
     """What was read for training and for validation.
 
-    Where `valid` is None, `held_out` examples of `train` serve. Where `held_out` is None, one series of steps is
-    divided by time, and there is nothing to say but of `train`.
+    If `valid` is None, `held_out` examples of `train` serve. If `held_out` is None too, series are divided by time, and
+    only `train` is reported.
     """
 
     train: R
@@ -330,7 +329,6 @@ class DataReport(Generic[R]):
     held_out: int | None = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """The content of reading.json."""
         if self.held_out is None:
             return {"train": self.train.to_dict()}
         return {
@@ -341,5 +339,5 @@ class DataReport(Generic[R]):
 
 
 def tallies_to_dict(tallies: Mapping[str, Tally]) -> dict[str, Any]:
-    """Counts and first places by reason, for a JSON file."""
+    """Return counts and first places by reason, for a JSON file."""
     return {reason: tally.to_dict() for reason, tally in tallies.items()}

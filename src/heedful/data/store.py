@@ -1,4 +1,4 @@
-"""Pairs tokenised once, into files that are mapped and not read (see array_store).
+"""Pairs tokenized once, into files that are mapped and not read (see array_store).
 
 A store is a folder: tokens.bin (all ids, source then target, row after row), lengths.bin (two numbers a row),
 places.bin (which file, which line), and meta.json.
@@ -37,7 +37,7 @@ _LARGEST = np.iinfo(np.int32).max  # of a length, a line and the number of files
 
 
 class TokenStore:
-    """Tokenised pairs on disk. `store[i]` is (source ids, target ids); `lengths` is (N, 2)."""
+    """Tokenized pairs on disk. `store[i]` is (source ids, target ids); `lengths` is (N, 2)."""
 
     def __init__(self, folder: str | Path) -> None:
         """Open a store and check every byte of it."""
@@ -62,13 +62,13 @@ class TokenStore:
         return self.flat[start:middle], self.flat[middle:stop]
 
     def sides(self, rows: NDArray[np.intp]) -> tuple[Sequences, Sequences]:
-        """The sources and the targets of several rows."""
+        """Return the sources and the targets of several rows."""
         starts, lengths = self._starts[rows], self.lengths[rows].astype(np.int64)
         source, target = lengths[:, 0], lengths[:, 1]
         return Sequences(self.flat, starts, source), Sequences(self.flat, starts + source, target)
 
     def place(self, row: int) -> str:
-        """Where a row comes from, as "file:line"."""
+        """Return where a row comes from, as "file:line"."""
         file, line = self._places[row]
         return f"{self._files[file]}:{line}"
 
@@ -90,8 +90,10 @@ def encode_pairs(
     too_long: Callable[[Pair, int], None],
     chunk: int = 1024,
 ) -> Iterator[Encoded]:
-    """What `TokenStore.write` takes. A pair with more than `max_tokens` on a side, the start or end token counted,
-    is left out and handed to `too_long` with the number it has."""
+    """Yield rows for `TokenStore.write`.
+
+    A pair with more than `max_tokens` on a side, the start or end token included, goes to `too_long` with its length.
+    """
     pairs = iter(pairs)
     while several := list(islice(pairs, chunk)):
         sources = _encode_side(source_tokenizer, several, [pair.source for pair in several])

@@ -21,7 +21,7 @@ DOCSTART = "-DOCSTART-"
 
 @dataclass(frozen=True, slots=True)
 class TaggedSentence:
-    """A text, where each of its words stands in it, and each word's tag."""
+    """A text, the spans of its tokens, and the tag of each token."""
 
     text: str
     spans: tuple[tuple[int, int], ...]
@@ -30,7 +30,7 @@ class TaggedSentence:
     line: int
 
     @property
-    def words(self) -> list[str]:
+    def tokens(self) -> list[str]:
         return [self.text[start:stop] for start, stop in self.spans]
 
     @property
@@ -39,23 +39,23 @@ class TaggedSentence:
 
 
 class _Columns(NamedTuple):
-    """Which columns hold the word and its tag; a negative number counts from the last."""
+    """The columns of the token and its tag; a negative number counts from the last."""
 
     word: int = 0
     tag: int = -1
 
 
-def lay_out(words: Sequence[str]) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """Words as one text with spaces between them, and where each stands.
+def join_tokens(tokens: Sequence[str]) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """Join tokens to one text with spaces, and return it with the span of each.
 
-    Where spaces are among the words, as in corpora whose words are single characters, they stand side by side.
+    If a token is a space, as in corpora of single characters, they are joined without spaces.
     """
-    between = "" if any(not word.strip() for word in words) else " "
+    between = "" if any(not word.strip() for word in tokens) else " "
     spans, start = [], 0
-    for word in words:
+    for word in tokens:
         spans.append((start, start + len(word)))
         start += len(word) + len(between)
-    return between.join(words), tuple(spans)
+    return between.join(tokens), tuple(spans)
 
 
 def tagged_files(paths: Iterable[str | Path], report: SplitReport | None = None) -> list[Path]:
@@ -107,20 +107,20 @@ def _chosen(columns: Sequence[str] | None) -> _Columns:
 
 
 def _of_columns(file: InputFile, columns: _Columns) -> Iterator[TaggedSentence]:
-    words: list[str] = []
+    tokens: list[str] = []
     tags: list[str] = []
     begin = width = 0
     for number, text in _lines(file):
         cells = text.split("\t") if "\t" in text else text.split()
         if not text.strip() or cells[0] == DOCSTART:
-            yield from _sentence(file, begin, words, tags)
-            words, tags = [], []
+            yield from _sentence(file, begin, tokens, tags)
+            tokens, tags = [], []
             continue
         if _is_comment(text, cells) or (
             columns.word == 1 and not cells[0].isdigit()
         ):  # 3-4, 5.1: no words of their own
             continue
-        if not words:
+        if not tokens:
             begin, width = number, len(cells)
         if len(cells) != width or width < 2 or max(columns) >= width:
             raise file.error(
@@ -128,9 +128,9 @@ def _of_columns(file: InputFile, columns: _Columns) -> Iterator[TaggedSentence]:
                 "a word and its tag a line, an empty line between sentences",
                 number,
             )
-        words.append(cells[columns.word])
+        tokens.append(cells[columns.word])
         tags.append(cells[columns.tag].strip())
-    yield from _sentence(file, begin, words, tags)
+    yield from _sentence(file, begin, tokens, tags)
 
 
 def _lines(file: InputFile) -> Iterator[tuple[int, str]]:
@@ -141,7 +141,7 @@ def _lines(file: InputFile) -> Iterator[tuple[int, str]]:
 
 
 def _is_comment(text: str, cells: Sequence[str]) -> bool:
-    """A line such as "# text = …", or "## name<TAB>text" (KLUE); the word # has only columns beside it."""
+    """Return True for "# text = …" or "## name<TAB>text" (KLUE); the token # has only columns beside it."""
     if not text.startswith("#"):
         return False
     return " " in cells[0] if "\t" in text else " = " in text or text.startswith("# new")
@@ -151,38 +151,38 @@ def _of_lines(file: InputFile, columns: Sequence[str] | None) -> Iterator[Tagged
     for number, text in _lines(file):
         if not text.strip():
             continue
-        words, tags = _listed(file, number, file.json_object(number, text), columns)
-        if len(words) != len(tags):
-            raise file.error(f"{len(words)} words and {len(tags)} tags; each word has one", number)
-        yield from _sentence(file, number, words, tags)
+        tokens, tags = _listed(file, number, file.json_object(number, text), columns)
+        if len(tokens) != len(tags):
+            raise file.error(f"{len(tokens)} words and {len(tags)} tags; each word has one", number)
+        yield from _sentence(file, number, tokens, tags)
 
 
 def _listed(
     file: InputFile, number: int, row: dict[str, Any], columns: Sequence[str] | None
 ) -> tuple[list[str], list[str]]:
     keys = list(row)
-    usual = (WORDS, TAGS) if columns is None else tuple((name,) for name in columns)
-    chosen = [key for names in usual if (key := next((name for name in names if name in keys), None)) is not None]
+    candidates = (WORDS, TAGS) if columns is None else tuple((name,) for name in columns)
+    chosen = [key for names in candidates if (key := next((name for name in names if name in keys), None)) is not None]
     if len(chosen) != 2:
         raise file.error(
             f"no list of words and of tags; the keys are {', '.join(map(repr, keys[:12])) or 'none'}. "
             "Name them: --columns tokens,tags",
             number,
         )
-    words, tags = (row[key] for key in chosen)
-    for key, values in zip(chosen, (words, tags), strict=True):
+    tokens, tags = (row[key] for key in chosen)
+    for key, values in zip(chosen, (tokens, tags), strict=True):
         if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
             raise file.error(f"a list of texts was expected under {key!r}: write tags by their names", number)
-    return words, tags
+    return tokens, tags
 
 
-def _sentence(file: InputFile, line: int, words: Sequence[str], tags: Sequence[str]) -> Iterator[TaggedSentence]:
-    if not words:
+def _sentence(file: InputFile, line: int, tokens: Sequence[str], tags: Sequence[str]) -> Iterator[TaggedSentence]:
+    if not tokens:
         return
     if not all(tags):
         file.drop("a word without a tag", line)
         return
-    text, spans = lay_out(words)
+    text, spans = join_tokens(tokens)
     if not text.strip():
         file.drop("empty", line)
         return

@@ -5,8 +5,8 @@ Shapes: B rows or windows, T tokens in each; a window holds T + 1 ids, since eac
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..errors import DataError
-from .batch import Sequences, moved
+from .batch import Sequences, TensorBatch
 from .loader import WHOLE, BatchPlan, BucketedLoader, LoaderConfig, Shard
 from .store import TokenStore
 
@@ -23,8 +23,10 @@ Labels = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class TextBatch:
+class TextBatch(TensorBatch):
     """Texts side by side, padded at the end. Rows beyond the real ones are all padding."""
+
+    host_fields: ClassVar[dict[str, Any]] = {"lengths": None, "rows": ()}
 
     ids: Tensor  # (B, T)
     segments: Tensor  # (B, T) 1 where a second text stands
@@ -57,17 +59,9 @@ class TextBatch:
 
     @classmethod
     def _read_targets(cls, targets: Sequences, shape: tuple[int, int]) -> tuple[Labels, Labels]:
-        """The labels of every row, and where its second text begins."""
+        """Return the labels of every row, and where its second text begins."""
         labels, second = targets.laid_out((shape[0], 2), 0).T
         return labels, second
-
-    def to(self, device: torch.device | str) -> Self:
-        """The same on a device."""
-        return moved(self, device)
-
-    def fixed(self) -> Self:
-        """The same without what the host knows of its values: as good for every batch of its shape."""
-        return replace(self, lengths=None, rows=())
 
 
 class SpanBatch(TextBatch):
@@ -103,8 +97,10 @@ class TextLoader(BucketedLoader[TextBatch]):
 
 
 @dataclass(frozen=True, eq=False)
-class TokenWindows:
+class TokenWindows(TensorBatch):
     """A batch of windows. Where `keep` is None, every target counts."""
+
+    host_fields: ClassVar[dict[str, Any]] = {"starts": ()}
 
     ids: Tensor  # (B, T + 1)
     keep: Tensor | None  # (B, T) which of the targets count
@@ -112,27 +108,17 @@ class TokenWindows:
 
     @property
     def inputs(self) -> Tensor:
-        """(B, T) what is read."""
         return self.ids[:, :-1]
 
     @property
     def targets(self) -> Tensor:
-        """(B, T) what follows each."""
         return self.ids[:, 1:]
-
-    def to(self, device: torch.device | str) -> Self:
-        """The same on a device."""
-        return moved(self, device)
-
-    def fixed(self) -> Self:
-        """The same without what the host knows of its values: as good for every batch of its shape."""
-        return replace(self, starts=())
 
 
 class RandomWindows:
-    """For training: windows that begin anywhere, drawn from (seed, epoch, step) alone. All batches have one shape.
+    """Random windows for training, determined by (seed, epoch, step). All batches have one shape.
 
-    An epoch is as many batches as hold about as many tokens as the text has.
+    An epoch has as many batches as contain about as many tokens as the text.
     """
 
     def __init__(self, row: Row, *, context: int, batch: int, seed: int = 0) -> None:
@@ -160,11 +146,11 @@ class RandomWindows:
 
 
 def every_window(row: Row, *, context: int, stride: int, batch: int) -> Iterator[TokenWindows]:
-    """Windows over a whole row, in which every id but the first is a target that counts exactly once.
+    """Yield windows over a whole row, in which every id but the first is a target exactly once.
 
-    A window begins every `stride` ids. The first counts whole; of the others, what no earlier one has counted, which
-    therefore has at least `context` − `stride` tokens before it. What is missing in the last window or in the last
-    batch is filled up with ids that do not count: all batches have one shape.
+    A window begins every `stride` ids. In the first all targets count, in others those that no earlier one had, so each
+    has at least `context` − `stride` tokens before it. The last window and batch are filled up with ids that do not
+    count: all batches have one shape.
     """
     if not 1 <= stride <= context:
         raise ValueError(f"a stride goes from 1 to the context, {context}, not {stride}")
@@ -182,6 +168,6 @@ def every_window(row: Row, *, context: int, stride: int, batch: int) -> Iterator
 
 
 def _taken(row: Row, starts: NDArray[np.int64], context: int) -> Tensor:
-    """(B, T + 1); beyond the end of the row stands its last id."""
+    """Return (B, T + 1) ids; beyond the end of the row its last id repeats."""
     places = np.minimum(starts[:, None] + np.arange(context + 1), len(row) - 1)
     return torch.from_numpy(row[places].astype(np.int64))

@@ -1,4 +1,4 @@
-"""Tokenisers learned from texts: for models that continue text, and for models that read it.
+"""Tokenizers learned from texts: for models that continue text, and for models that read it.
 
 All are a tokenizer.json that anyone's library reads. Those for running text have characters or pieces of words (BPE)
 for tokens and lose nothing: a text comes back as it went in, its characters composed (NFC). No space is put before a
@@ -10,19 +10,16 @@ along, as the word that it stands for does. A space stands before the first word
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as FastTokenizer
 
-from ..config import Config
 from ..errors import DataError
 from .corpus import Passage
 from .published_tokenizer import PublishedTokenizer
-from .tokenizer import END, FIRST_PIECE, PAD, START, Tokenizer, nfc
+from .tokenizer import END, PAD, START, PiecesConfig, Tokenizer, nfc
 
 PAD_NAME, START_NAME, END_NAME, MASK_NAME = "<pad>", "<s>", "</s>", "<mask>"
 ROLES = {"pad_token": PAD_NAME, "cls_token": START_NAME, "sep_token": END_NAME, "mask_token": MASK_NAME}
@@ -30,7 +27,7 @@ Ids = NDArray[np.int64]
 
 
 def of_characters(alphabet: Iterable[str], *, end: bool) -> PublishedTokenizer:
-    """The ids go by code point; with `end`, a token for the end of a document comes last."""
+    """Return a tokenizer of characters, ordered by code point; with `end`, its last token ends a document."""
     names = [*sorted(set(alphabet)), *([END_NAME] if end else [])]
     fast = FastTokenizer(models.WordLevel({name: index for index, name in enumerate(names)}, unk_token=""))
     fast.normalizer = normalizers.NFC()
@@ -40,7 +37,7 @@ def of_characters(alphabet: Iterable[str], *, end: bool) -> PublishedTokenizer:
 
 
 def of_pieces(texts: Iterable[str], *, vocab_size: int, min_frequency: int) -> PublishedTokenizer:
-    """BPE with bytes for what is rare, learned as for sentences; only the space before a text is left out."""
+    """Learn BPE with byte fallback as for sentences, but without the space before a text."""
     learned = Tokenizer.train(texts, vocab_size=vocab_size, min_frequency=min_frequency)
     fast = FastTokenizer.from_str(learned.to_json())
     fast.normalizer = normalizers.NFC()
@@ -48,26 +45,8 @@ def of_pieces(texts: Iterable[str], *, vocab_size: int, min_frequency: int) -> P
     return PublishedTokenizer(fast.to_str(pretty=True))
 
 
-@dataclass(frozen=True, kw_only=True)
-class PiecesConfig(Config):
-    """How many pieces are learned, from what occurs `min_frequency` times; the rest is spelt in bytes."""
-
-    title: ClassVar[str] = "tokenizer"
-
-    vocab_size: int = 8000
-    min_frequency: int = 2
-
-    def check(self) -> None:
-        self.require_positive("min_frequency")
-        self.require(
-            self.vocab_size > FIRST_PIECE,
-            f"vocab_size must be at least {FIRST_PIECE + 1}, which is 3 special ids, 256 bytes and the space, "
-            f"not {self.vocab_size}",
-        )
-
-
 def learn_tokenizer(texts: Iterable[str], config: PiecesConfig) -> PublishedTokenizer:
-    """A tokeniser for models that read, in one pass over the texts; the gap's token comes after all pieces."""
+    """Learn a tokenizer for encoders in one pass over the texts; the mask token comes after all pieces."""
     learned = Tokenizer.train(texts, vocab_size=config.vocab_size, min_frequency=config.min_frequency)
     fast = FastTokenizer.from_str(learned.to_json())
     fast.normalizer = normalizers.NFC()
@@ -87,23 +66,23 @@ def learn_tokenizer(texts: Iterable[str], config: PiecesConfig) -> PublishedToke
 
 
 def end_of(tokenizer: PublishedTokenizer) -> int | None:
-    """The token that ends a document, of the tokenisers made here."""
+    """Return the id of the token that ends a document, or None."""
     return tokenizer.id_of(END_NAME)
 
 
 def encode(tokenizer: PublishedTokenizer, text: str) -> list[int]:
-    """The ids of a text; a character that the tokeniser has no token for is an error, not a gap."""
+    """Return the ids of a text; a character without a token is an error."""
     try:
         return tokenizer.encode(text)
     except DataError:
         raise
     except Exception as error:  # the library's own, plain
         strange = [character for character in nfc(text) if tokenizer.id_of(character) is None]
-        raise DataError(unseen(strange[0]) if strange else f"the tokeniser cannot read the text: {error}") from None
+        raise DataError(unseen(strange[0]) if strange else f"the tokenizer cannot read the text: {error}") from None
 
 
 def unseen(character: str) -> str:
-    """What to say of it."""
+    """Return the error message for a character without a token."""
     return (
         f"the character {character!r} (U+{ord(character):04X}) was not in the text this model learned from, "
         "and it knows no others; leave it out, or train a model over pieces (bpe), which spells what it does not know"
@@ -111,7 +90,7 @@ def unseen(character: str) -> str:
 
 
 def encode_passages(tokenizer: PublishedTokenizer, passages: Iterable[Passage]) -> Iterator[tuple[Passage, Ids]]:
-    """Each passage with its ids, fast."""
+    """Yield each passage with its ids; for tokenizers of characters by table look-up."""
     alphabet = _alphabet(tokenizer)
     for passage in passages:
         if alphabet is None:
@@ -121,7 +100,7 @@ def encode_passages(tokenizer: PublishedTokenizer, passages: Iterable[Passage]) 
 
 
 def _alphabet(tokenizer: PublishedTokenizer) -> Ids | None:
-    """The id of every code point, -1 for none, where tokens are characters."""
+    """Return the id of every code point (-1 for none) if tokens are characters, else None."""
     names = [tokenizer.token_of(index) for index in range(tokenizer.vocab_size)]
     if any(len(name) != 1 for name in names if name != END_NAME):
         return None

@@ -2,7 +2,7 @@
 
 A piece is real text, its leading space included, so that joining pieces is decoding. Every text gets one leading
 space on the way in and loses it on the way out: a word is the same piece at the start of a sentence as inside it.
-A character too rare to have a piece is spelt in UTF-8 bytes. The ids: pad, start, end, the 256 bytes, the alphabet,
+A character too rare to have a piece is spelled in UTF-8 bytes. The ids: pad, start, end, the 256 bytes, the alphabet,
 the merges. None of them can be written in a text: "<s>" typed by a person is three ordinary characters.
 """
 
@@ -39,23 +39,28 @@ _SPARE = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class TokenizerConfig(Config):
-    """How a tokeniser is trained. `joint`: one vocabulary for both languages, or one for each."""
+class PiecesConfig(Config):
+    """How many pieces are learned, from what occurs `min_frequency` times; everything else is spelled in bytes."""
 
     title: ClassVar[str] = "tokenizer"
 
     vocab_size: int = 8000
-    joint: bool = True
     min_frequency: int = 2
 
     def check(self) -> None:
         self.require_positive("min_frequency")
-        smallest = FIRST_PIECE + 1
         self.require(
-            self.vocab_size >= smallest,
-            f"vocab_size must be at least {smallest}, which is 3 special ids, 256 bytes and the space, "
+            self.vocab_size > FIRST_PIECE,
+            f"vocab_size must be at least {FIRST_PIECE + 1}, which is 3 special ids, 256 bytes and the space, "
             f"not {self.vocab_size}",
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerConfig(PiecesConfig):
+    """How the tokenizers of two languages are trained. `joint`: one vocabulary for both languages, or one for each."""
+
+    joint: bool = True
 
 
 class Piece(NamedTuple):
@@ -84,63 +89,62 @@ class Tokenizer:
     def train(cls, texts: Iterable[str], *, vocab_size: int = 8000, min_frequency: int = 2) -> Self:
         """Learn a vocabulary in one pass over the texts. The same texts give the same vocabulary.
 
-        Characters and pairs seen fewer than `min_frequency` times get no piece. A small corpus gives a vocabulary
-        smaller than asked for.
+        Characters and pairs seen fewer than `min_frequency` times get no piece. A small corpus gives a smaller
+        vocabulary than requested.
         """
-        config = TokenizerConfig(vocab_size=vocab_size, min_frequency=min_frequency)
+        config = PiecesConfig(vocab_size=vocab_size, min_frequency=min_frequency)
         seen: Counter[str] = Counter()
         trainer = trainers.BpeTrainer(
             vocab_size=vocab_size + _SPARE, min_frequency=min_frequency, show_progress=False, initial_alphabet=[" "]
         )
         learner = _pipeline(models.BPE())
 
-        def counted() -> Iterator[str]:
-            for text in map(_normalised, texts):
+        def count_characters() -> Iterator[str]:
+            for text in map(_normalized, texts):
                 seen.update(text)
                 yield text
 
-        learner.train_from_iterator(counted(), trainer)
+        learner.train_from_iterator(count_characters(), trainer)
         merges = [(left, right) for left, right in json.loads(learner.to_str())["model"]["merges"]]
         alphabet = sorted({" "} | {character for character, times in seen.items() if times >= min_frequency})
         return cls(*_fitted(alphabet, merges, config))
 
     @property
     def vocab_size(self) -> int:
-        """How many ids there are."""
         return len(self._pieces)
 
     @property
     def fingerprint(self) -> str:
-        """A sha256 over all that decides how a text is encoded."""
+        """A SHA-256 of everything that decides how a text is encoded."""
         content = json.dumps([_PATTERN, self._pieces, self._merges], ensure_ascii=True)
         return hashlib.sha256(content.encode("ascii")).hexdigest()
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text, which is brought to Unicode's NFC first; nothing else is changed."""
-        return self._fast.encode(_normalised(text)).ids
+        """Return the ids of a text, which is only normalized to NFC."""
+        return self._fast.encode(_normalized(text)).ids
 
     def encode_batch(self, texts: Iterable[str]) -> list[list[int]]:
-        """The ids of many texts, faster than one by one."""
-        return [encoding.ids for encoding in self._fast.encode_batch_fast([_normalised(text) for text in texts])]
+        """Return the ids of many texts, faster than one by one."""
+        return [encoding.ids for encoding in self._fast.encode_batch_fast([_normalized(text) for text in texts])]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of the ids. Special ids are left out; bytes that form no character become U+FFFD."""
+        """Return the text of the ids. Special ids are left out; invalid bytes become U+FFFD."""
         ids = self._checked(ids)
         text = "".join(piece.text for piece in self._readable(ids) if ids[piece.start] >= BYTE)
         return text.removeprefix(" ")
 
     def readable(self, ids: Iterable[int]) -> list[Piece]:
-        """The ids as text to show, the bytes of one character as one piece; special ids by their names."""
+        """Return the ids as text to show: the bytes of one character are one piece, special ids have their names."""
         return list(self._readable(self._checked(ids)))
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """The texts of `readable`: fewer than the ids where a character is spelt in bytes."""
+        """Return the texts of `readable`: fewer than the ids if a character is spelled in bytes."""
         return [piece.text for piece in self.readable(ids)]
 
     def word_of(self, ids: Iterable[int]) -> list[int]:
-        """For each id the word of `decode(ids).split()` it belongs to; -1 for special ids and white space alone."""
+        """Return for each id its word in `decode(ids).split()`; -1 for special ids and white space."""
         ids = self._checked(ids)
-        words = [-1] * len(ids)
+        word_numbers = [-1] * len(ids)
         word, inside = -1, False
         for text, start, stop in self._readable(ids):
             if ids[start] < BYTE:
@@ -149,34 +153,34 @@ class Tokenizer:
             if not text.isspace():
                 word += not inside
                 inside = True
-                words[start:stop] = [word] * (stop - start)
-        return words
+                word_numbers[start:stop] = [word] * (stop - start)
+        return word_numbers
 
     def to_json(self) -> str:
-        """As the `tokenizers` and `transformers` libraries read it too."""
+        """Return the tokenizer as the `tokenizers` and `transformers` libraries read it."""
         return self._fast.to_str(pretty=True)
 
     def save(self, path: str | Path) -> list[str]:
-        """Write a tokenizer.json; the names of the files written, as `PublishedTokenizer.save` gives them."""
+        """Write a tokenizer.json; return the names of the files, like `PublishedTokenizer.save`."""
         write_text(path, self.to_json())
         return [Path(path).name]
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read what `save` wrote. A tokenizer.json of another make is refused: it would encode differently."""
+        """Read what `save` wrote. Any other tokenizer.json is an error: it would encode differently."""
         try:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise DataError(f"{path}: the tokeniser cannot be read: {error}") from None
+            raise DataError(f"{path}: the tokenizer cannot be read: {error}") from None
         try:
             model = json.loads(text)["model"]
             pieces = sorted(model["vocab"], key=model["vocab"].__getitem__)
             loaded = cls(pieces[FIRST_PIECE:], [(left, right) for left, right in model["merges"]])
             same = json.loads(FastTokenizer.from_str(text).to_str()) == json.loads(loaded._fast.to_str())
         except Exception as error:  # the library raises plain Exception for a file it cannot use
-            raise DataError(f"{path}: not a tokeniser file: {error}") from None
+            raise DataError(f"{path}: not a tokenizer file: {error}") from None
         if not same:
-            raise DataError(f"{path}: not a tokeniser that Heedful wrote, or changed since; train it anew")
+            raise DataError(f"{path}: not a tokenizer that Heedful wrote, or changed since; train it anew")
         return loaded
 
     def _checked(self, ids: Iterable[int]) -> list[int]:
@@ -204,7 +208,7 @@ def _pipeline(model: models.BPE) -> FastTokenizer:
 
 
 def nfc(text: str) -> str:
-    """A text with its characters composed (Unicode's NFC as Python knows it): 한 is one, however it was typed.
+    """Return a text in NFC as Python defines it: 한 is one character, however it was typed.
 
     The library goes first: it sorts long runs of accents fast, Python does not.
     """
@@ -215,48 +219,53 @@ def nfc(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
-def _normalised(text: str) -> str:
-    """Composed; half a surrogate pair is refused."""
+def check_unicode(*texts: str) -> None:
+    """Raise a DataError if a text contains half a surrogate pair, which no encoding can write."""
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise DataError(
+                f"half a surrogate pair, U+{ord(text[error.start]):04X}, stands at character {error.start} of the "
+                "text; it is no character, and the text was damaged where it was written or read"
+            ) from None
+
+
+def _normalized(text: str) -> str:
     if text.isascii():
         return text
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise DataError(
-            f"half a surrogate pair, U+{ord(text[error.start]):04X}, stands at character {error.start} of the text; "
-            "it is no character, and the text was damaged where it was read"
-        ) from None
+    check_unicode(text)
     return nfc(text)
 
 
 def _fitted(
-    alphabet: list[str], merges: list[tuple[str, str]], config: TokenizerConfig
+    alphabet: list[str], merges: list[tuple[str, str]], config: PiecesConfig
 ) -> tuple[list[str], list[tuple[str, str]]]:
-    """The pieces and merges that fit. No merge holds a rare character, since it is no more frequent than its parts."""
+    """Return the pieces and merges that fit. No merge contains a rare character, since its parts are as frequent."""
     room = config.vocab_size - FIRST_PIECE
     if len(alphabet) > room:
         raise ConfigError(
             f"tokenizer: vocab_size {config.vocab_size} has no room for the {len(alphabet)} characters seen at least "
             f"{config.min_frequency} times; it must be at least {len(alphabet) + FIRST_PIECE}, or raise min_frequency"
         )
-    pieces, kept = dict.fromkeys(alphabet), []
+    pieces, fitting_merges = dict.fromkeys(alphabet), []
     for left, right in merges:
         if len(pieces) == room:
             break
         pieces[left + right] = None  # two merges may make the same piece
-        kept.append((left, right))
-    return list(pieces), kept
+        fitting_merges.append((left, right))
+    return list(pieces), fitting_merges
 
 
 def _character(ids: Sequence[int], start: int) -> tuple[str, int]:
-    """The character whose bytes begin at `start`, and where they end."""
-    spelt = bytearray()
+    """Return the character whose bytes begin at `start`, and where they end."""
+    spelled = bytearray()
     for stop, index in enumerate(ids[start : start + 4], start + 1):
         if not BYTE <= index < FIRST_PIECE:
             break
-        spelt.append(index - BYTE)
+        spelled.append(index - BYTE)
         try:
-            return spelt.decode("utf-8"), stop
+            return spelled.decode("utf-8"), stop
         except UnicodeDecodeError:
             continue
     return "\ufffd", start + 1

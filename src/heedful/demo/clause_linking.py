@@ -18,7 +18,7 @@ Draft = tuple[Mood, list[Clause], SpeechLevel | None]
 
 
 class LinkedClauseSampler(ClauseSampler):
-    """Draws linked clauses, each with the mood of the whole."""
+    """Draws linked clauses together with the mood of the sentence."""
 
     def __init__(self, inventory: Inventory, random: Random) -> None:
         super().__init__(inventory, random)
@@ -31,7 +31,7 @@ class LinkedClauseSampler(ClauseSampler):
         return [self.by_lemma[lemma] for lemma in split_list(lemmas) if lemma in self.by_lemma]
 
     def _effects(self, table: dict[str, str]) -> dict[Predicate, list[Effect]]:
-        """The effects of each cause, as far as this level has the words."""
+        """Return the effects of each cause for which this level has the words."""
         return {
             self.by_lemma[cause]: [effect for text in split_list(effects) if (effect := self._effect(text))]
             for cause, effects in table.items()
@@ -57,7 +57,7 @@ class LinkedClauseSampler(ClauseSampler):
     # What links two clauses
 
     def sequence(self) -> Draft:
-        """One does this and then that."""
+        """Draw two actions that one person does, one after the other."""
         first = self.of_somebody(self.first)
         second = self.next_action(first, [first])
         mode = self.pick(("past", "past", "past", "future", "habit"))
@@ -70,11 +70,11 @@ class LinkedClauseSampler(ClauseSampler):
         return "statement", _link(first, "-고", second), None
 
     def side_by_side(self) -> Draft:
-        """One does this, another that."""
+        """Draw two people who do the same kind of thing."""
         return self.two_people("-고")
 
     def two_people(self, link: str) -> Draft:
-        """The same done by two people to two things."""
+        """Draw two people who do the same thing to two objects."""
         first = draw_until(_is_of_many_things, self.event, "action with several objects")
         verb = first.predicate
         if first.subject is None or first.is_of_animal_or_thing:
@@ -92,7 +92,7 @@ class LinkedClauseSampler(ClauseSampler):
         return "statement", [first, second], None
 
     def contrast(self) -> Draft:
-        """I like tea, but Minsu likes coffee; the room is small but clean; I was tired but studied."""
+        """Draw a contrast: I like tea, but Minsu likes coffee; the room is small but clean; I was tired but studied."""
         draw = self.random.random()
         if draw < 0.4:
             return self.two_people("-지만")
@@ -107,7 +107,7 @@ class LinkedClauseSampler(ClauseSampler):
         return "statement", _link(first, "-지만", second), None
 
     def because(self) -> Draft:
-        """It is raining, so I can't exercise."""
+        """Draw a cause and its effect: It is raining, so I can't exercise."""
         first, second = self.cause_and_effect(self.causes)
         if second.negation == "못":
             mode = self.pick(("past", "past", "present"))
@@ -120,7 +120,7 @@ class LinkedClauseSampler(ClauseSampler):
         return "statement", _link(first, "-아서/어서", second), None
 
     def since(self) -> Draft:
-        """Since it is cold, close the window."""
+        """Draw a cause and a command: Since it is cold, close the window."""
         first, second = self.cause_and_effect(
             self.causes,
             lambda pair: "weather" in pair[0].predicate.marks and not pair[1].negation,
@@ -130,7 +130,7 @@ class LinkedClauseSampler(ClauseSampler):
         return "command", _link(first, "-(으)니까", second), None
 
     def condition(self) -> Draft:
-        """If you are hungry, eat some bread; if it rains, I will buy an umbrella."""
+        """Draw a condition: If you are hungry, eat some bread; if it rains, I will buy an umbrella."""
         first, second = self.cause_and_effect(self.causes, _is_possible, "condition")
         if self.chance(0.25):
             first = Clause(HAVE, object=Phrase(self.lexicon.nouns["시간"]), person="I")
@@ -146,7 +146,7 @@ class LinkedClauseSampler(ClauseSampler):
     # One clause deeper
 
     def because_then(self) -> Draft:
-        """I was hungry, so I ate some bread and drank some milk."""
+        """Draw a cause and two effects: I was hungry, so I ate some bread and drank some milk."""
 
         def leads_on(draft: Draft) -> bool:
             return not draft[1][1].negation and draft[1][1].tense != "present"
@@ -154,11 +154,11 @@ class LinkedClauseSampler(ClauseSampler):
         return self._add_third(draw_until(leads_on, self.because, "reason to act"))
 
     def three_in_a_row(self) -> Draft:
-        """I ate, and read, and slept."""
+        """Draw three actions of one person: I ate, and read, and slept."""
         return self._add_third(self.sequence())
 
     def but_then(self) -> Draft:
-        """I was tired but ate and studied."""
+        """Draw a contrast of three clauses: I was tired but ate and studied."""
         first, second = self.cause_and_effect(self.despite, lambda pair: not pair[1].negation, "action nevertheless")
         first.tense = second.tense = "past"
         return self._add_third(("statement", _link(first, "-지만", second), None))
@@ -174,7 +174,7 @@ class LinkedClauseSampler(ClauseSampler):
     # Parts
 
     def next_action(self, last: Clause, before: Sequence[Clause]) -> Clause:
-        """Something else the same one does next."""
+        """Draw another action that the same person does next."""
         used = [clause.predicate for clause in before]
 
         def draw() -> Clause:
@@ -192,7 +192,7 @@ class LinkedClauseSampler(ClauseSampler):
         fits: Callable[[tuple[Clause, Clause]], bool] = lambda _: True,
         what: str = "effect",
     ) -> tuple[Clause, Clause]:
-        """A state of the weather or of somebody, and what follows from it for them: the first pair that fits."""
+        """Draw a state of the weather or of a person and what follows from it: the first pair that `fits`."""
         return draw_until(fits, lambda: self._cause_and_effect(table), what)
 
     def _cause_and_effect(self, table: dict[Predicate, list[Effect]]) -> tuple[Clause, Clause]:

@@ -7,7 +7,7 @@ from typing import TypeVar, cast
 from .frames import Adjunct, Clause, Determiner, Modal, Negation, Phrase, Tense
 from .inventory import Inventory, WeightedChoice, draw_until
 from .lexicon import COPULA, EXIST, HAVE, HAVE_NOT, KNOW_NOT, NOT_EXIST, THAT, THIS, I, Noun, Predicate
-from .numerals import at_clock
+from .numerals import at_time, clock
 from .semantics import VERBS, allows, clause_facts, max_count, time_facts
 
 _T = TypeVar("_T")
@@ -21,17 +21,15 @@ class ClauseSampler:
         self.inventory, self.lexicon, self.random, self.full = inventory, inventory.lexicon, random, inventory.full
 
     def chance(self, probability: float) -> bool:
-        """True with this probability."""
         return self.random.random() < probability
 
     def pick(self, items: Sequence[_T]) -> _T:
-        """Any of these, all alike."""
         return items[int(self.random.random() * len(items))]
 
     # Subjects and objects
 
     def set_subject(self, clause: Clause, *, dropped: float = 0.25, me: float = 0.2) -> None:
-        """Somebody for the clause to speak of: I (said or not), or another person."""
+        """Set the subject to I (expressed or dropped) or to another person."""
         draw = self.random.random()
         if draw < dropped + me:
             clause.person = "I"
@@ -41,15 +39,15 @@ class ClauseSampler:
             clause.subject = Phrase(self.inventory.others.draw(self.random))
 
     def object_for(self, clause: Clause) -> Noun:
-        """Something to do it to: not oneself, and kin only where they are the speaker's own."""
+        """Draw an object: never the subject itself, and kin only of the speaker."""
         actor = clause.subject.noun if clause.subject else None
-        things = self.inventory.objects[clause.predicate]
+        candidates = self.inventory.objects[clause.predicate]
         if actor and actor.animate and actor.pronoun == "it":
-            things = self.inventory.animal_objects[clause.predicate.english]
+            candidates = self.inventory.animal_objects[clause.predicate.english]
         mine = clause.person != "other"
         has_possessive = mine or (actor is not None and actor.pronoun != "")
         for _ in range(20):
-            thing = things.draw(self.random)
+            thing = candidates.draw(self.random)
             possessed = "own" in clause.predicate.marks or thing.kind == "own"
             if thing is not actor and (mine or thing.kind != "kin") and (has_possessive or not possessed):
                 return thing
@@ -59,7 +57,7 @@ class ClauseSampler:
     # Kinds of clauses
 
     def event(self, verb: Predicate | None = None, *, of: Clause | None = None) -> Clause:
-        """An action, its actor (or that `of` another clause) and what it is done to."""
+        """Draw an action, its subject (or that of the clause `of`) and its object."""
         verb = verb or self.inventory.verbs.draw(self.random)
         clause = Clause(verb)
         if of is not None:
@@ -77,7 +75,7 @@ class ClauseSampler:
         return clause
 
     def person_event(self, *, objects: bool = False) -> Clause:
-        """A single action of a person."""
+        """Draw a single action of a person."""
 
         def fits(clause: Clause) -> bool:
             done = not clause.is_of_animal_or_thing and "state" not in clause.predicate.marks
@@ -86,11 +84,10 @@ class ClauseSampler:
         return draw_until(fits, self.event, "action of a person")
 
     def of_somebody(self, verbs: Sequence[Predicate]) -> Clause:
-        """What a person does, of these verbs."""
+        """Draw an action of a person with one of these verbs."""
         return draw_until(lambda c: not c.is_of_animal_or_thing, lambda: self.event(self.pick(verbs)), "action")
 
     def go(self, verb: Predicate | None = None, place: Noun | None = None) -> Clause:
-        """Going, coming or living somewhere."""
         verb = verb or self.inventory.motion.draw(self.random)
         goal = place or self.inventory.places[verb].draw(self.random)
         clause = Clause(verb, adjuncts=[Adjunct("to", Phrase(goal))])
@@ -98,7 +95,7 @@ class ClauseSampler:
         return clause
 
     def quality(self, adjective: Predicate | None = None) -> Clause:
-        """An adjective and what has the quality."""
+        """Draw an adjective and a subject that has the quality."""
         adjective = adjective or self.inventory.adjectives.draw(self.random)
         clause = Clause(adjective)
         if "oneself" in adjective.marks:
@@ -115,7 +112,6 @@ class ClauseSampler:
         return clause
 
     def existence(self) -> Clause:
-        """Something somewhere, or somebody somewhere."""
         if self.chance(0.25):
             home = self.pick(self.lexicon.in_classes("homes"))
             clause = Clause(EXIST, adjuncts=[Adjunct("in", Phrase(home))], topic=True)
@@ -131,7 +127,6 @@ class ClauseSampler:
         return clause
 
     def possession(self) -> Clause:
-        """Having something, or a sister."""
         clause = Clause(HAVE)
         self.set_subject(clause, dropped=0.35)
         related = clause.subject is None or clause.subject.noun.kind in ("name", "pronoun")
@@ -147,7 +142,7 @@ class ClauseSampler:
         return clause
 
     def identity(self) -> Clause:
-        """This is a book; Minsu is a student."""
+        """Draw a copula clause: This is a book; Minsu is a student."""
         clause = Clause(COPULA, negation="lexical" if self.chance(0.2) else "")
         if self.chance(0.5):
             clause.subject = Phrase(THIS if self.chance(0.6) else THAT)
@@ -162,17 +157,17 @@ class ClauseSampler:
         return clause
 
     def name_stranger(self, clause: Clause) -> None:
-        """Put somebody with a name in the place of a subject known by an occupation."""
+        """Replace a subject known by an occupation with somebody who has a name."""
         if clause.subject and clause.subject.noun.kind == "count":
             clause.subject = Phrase(self.pick(self.inventory.names))
 
     def occupations(self, *, students: bool) -> list[Noun]:
-        """What people are, or become."""
+        """Return the nouns for what people are or become."""
         jobs = self.lexicon.in_classes("jobs")
         return [job for job in jobs if not job.elder and (students or job.korean != "학생")]
 
     def weather(self) -> Clause:
-        """Rain, cold and the like, of which English says *it*."""
+        """Draw a weather clause: rain, cold and the like, with the English subject *it*."""
         clause = Clause(self.pick(self.lexicon.weather))
         if clause.predicate.verb.adjective and self.chance(0.3):
             clause.subject = Phrase(self.lexicon.nouns["날씨"])
@@ -195,7 +190,7 @@ class ClauseSampler:
         self.add_adjuncts(clause, mode)
 
     def set_mode(self, clause: Clause, mode: str) -> None:
-        """Past, future, habit, now, or a modal."""
+        """Set the tense, aspect or modal that a mode stands for."""
         if mode in ("past", "future"):
             clause.tense = cast("Tense", mode)
         elif mode == "habit":
@@ -206,7 +201,7 @@ class ClauseSampler:
             clause.modal = cast("Modal", mode)
 
     def negation_for(self, predicate: Predicate, mode: str) -> Negation:
-        """A negation that the word and the tense allow: no 못 with adjectives, 안 only before short ones."""
+        """Choose a negation that the word and the tense allow: no 못 with adjectives, 안 only before short ones."""
         draw = self.random.random()
         if predicate.verb.adjective:
             short = len(predicate.lemma) <= 3 and not predicate.lemma.endswith("있다")
@@ -222,7 +217,7 @@ class ClauseSampler:
     # Attributes and adjuncts
 
     def add_attribute(self, phrase: Phrase, verb: Predicate) -> None:
-        """Perhaps a demonstrative, an adjective or a number before an object."""
+        """Add a demonstrative, an adjective or a number to an object, or nothing."""
         noun, draw = phrase.noun, self.random.random()
         if noun.kind not in ("count", "mass", "plural") or noun.at:
             return
@@ -236,13 +231,13 @@ class ClauseSampler:
             self.count(phrase, 1, verb.english)
 
     def count(self, phrase: Phrase, probability: float, verb: str) -> None:
-        """Perhaps a number, where the noun has a counter."""
+        """Add a number with this probability, if the noun has a counter."""
         if phrase.noun.counter and self.chance(probability):
             most = max_count(phrase.noun, verb) if self.full else 9
             phrase.number = 1 + int(self.random.random() * most) if most else 0
 
     def add_adjuncts(self, clause: Clause, mode: str) -> None:
-        """At most two of: a time, a place, an adverb, company."""
+        """Add at most two of: a time, a place, an adverb, company."""
         predicate, adjuncts, marks = clause.predicate, clause.adjuncts, clause.predicate.marks
         if mode == "now":
             adjuncts.append(self.inventory.now)
@@ -275,15 +270,15 @@ class ClauseSampler:
                 adjuncts.append(Adjunct("how", manner))
 
     def add_time(self, clause: Clause, mode: str) -> None:
-        """A time that fits the tense: a time on the clock for people, or one with a name.
+        """Add a time that fits the tense: a clock time for people, or a named time.
 
-        On the full level the name is one of those that suit what is done, if any do.
+        On the full level, a named time must satisfy the restrictions of the clause; if none does, no time is added.
         """
         of_it = clause.is_of_animal_or_thing
         if of_it and clause.subject and not clause.subject.noun.animate:
             return  # programs keep no calendar
         if not of_it and clause.predicate.english in VERBS.timed_by_clock and self.chance(0.4):
-            clause.adjuncts.append(Adjunct("when", at_clock(*self.hour_and_minute())))
+            clause.adjuncts.append(Adjunct("when", at_time("at", clock(*self.hour_and_minute()))))
             return
         if mode == "habit" and clause.negation:
             return
@@ -297,13 +292,13 @@ class ClauseSampler:
         clause.adjuncts.append(Adjunct("when", times.draw(self.random)))
 
     def hour_and_minute(self) -> tuple[int, int]:
-        """A time on the clock: full hours often, in the demo only tens of minutes."""
+        """Draw a clock time: often a full hour; in the demo the minutes are multiples of ten."""
         step = 5 if self.full else 10
         minute = step * int(self.random.random() * (60 // step)) if self.chance(0.6) else 0
         return 1 + int(self.random.random() * 12), minute
 
     def add_company(self, clause: Clause) -> None:
-        """Somebody to do it with; kin only for the speaker."""
+        """Add a person who takes part; kin only for the speaker."""
         actor = clause.subject.noun if clause.subject else None
         friend = self.pick(self.inventory.companions if clause.person == "I" else self.inventory.names)
         if friend not in (actor, clause.object and clause.object.noun):

@@ -25,23 +25,24 @@ def _question(clause: Clause, word: Phrase) -> Draft:
 
 
 class ConstructionSampler(ClauseSampler):
-    """Draws what is said in its own way: messages, people and things, comparisons, relative clauses."""
+    """Draws single constructions: messages, transfers, comparisons, relative clauses."""
 
     def __init__(self, inventory: Inventory, random: Random) -> None:
         super().__init__(inventory, random)
-        words = self.lexicon
-        self.software = [verb for verb in words.verbs if "software" in verb.marks]
-        several = [adjective for adjective in words.adjectives if len(adjective.subjects) > 3]
+        vocabulary = self.lexicon
+        self.software = [verb for verb in vocabulary.verbs if "software" in verb.marks]
+        several = [adjective for adjective in vocabulary.adjectives if len(adjective.subjects) > 3]
         of_things = [adjective for adjective in several if not adjective.subjects[0].animate]
         self.comparable = [adjective for adjective in of_things if adjective.quality not in ADJECTIVES.not_compared]
-        self.of_people = [adjective for adjective in words.adjectives if adjective.quality in ADJECTIVES.of_people]
+        self.of_people = [adjective for adjective in vocabulary.adjectives if adjective.quality in ADJECTIVES.of_people]
         self.meeting = self.verbs_in(VERBS.meeting)
+        describing = [adjective for adjective in vocabulary.adjectives if adjective.quality not in ("good", "bad")]
         self.described = [
             (verb, noun, adjectives)
-            for verb in words.verbs
+            for verb in vocabulary.verbs
             for noun in verb.objects
-            if _can_be_described(verb, noun, words.in_classes("interesting"))
-            and (adjectives := [a for a in words.adjectives if noun in a.subjects and a.quality not in ("good", "bad")])
+            if _can_be_described(verb, noun, vocabulary.in_classes("interesting"))
+            and (adjectives := [adjective for adjective in describing if noun in adjective.subjects])
         ]
         self.obtained_and_used = [
             (first, noun, second)
@@ -54,13 +55,13 @@ class ConstructionSampler(ClauseSampler):
         ]
 
     def verbs_in(self, names: frozenset[str]) -> list[Predicate]:
-        """The verbs of the level that a list of semantics.yaml names."""
+        """Return the verbs of the level that a list of semantics.yaml names."""
         return [verb for verb in self.lexicon.verbs if verb.english in names]
 
     # Messages of programs
 
     def message(self) -> Draft:
-        """파일을 저장할 수 없습니다: of nobody, in the formal level."""
+        """Draw a message of a program, formal and without a subject: 파일을 저장할 수 없습니다."""
         verb = self.pick(self.software)
         clause = Clause(verb, object=Phrase(self.pick(verb.objects)), person="I")
         self.set_mode(clause, self.inventory.modes["message"].draw(self.random))
@@ -69,12 +70,12 @@ class ConstructionSampler(ClauseSampler):
         return _statement(clause, "합쇼")
 
     def offer(self) -> Draft:
-        """파일을 삭제하시겠습니까?"""
+        """Draw an offer of a program: 파일을 삭제하시겠습니까?"""
         verb = self.pick(self.software)
         return "offer", [Clause(verb, object=Phrase(self.pick(verb.objects)), person="you")], "합쇼"
 
     def status_message(self) -> Clause:
-        """업데이트가 실패했습니다."""
+        """Draw a status message of a program: 업데이트가 실패했습니다."""
         verb = self.pick(self.lexicon.messages)
         clause = Clause(verb, Phrase(self.pick(verb.subjects)), has_tense=True)
         clause.tense = "past" if self.chance(0.8) else "future"
@@ -83,7 +84,7 @@ class ConstructionSampler(ClauseSampler):
     # People and things
 
     def transfer(self) -> Clause:
-        """Giving and sending to somebody; to one's elders one 드리다."""
+        """Draw a clause of giving or sending; 드리다 if an elder receives."""
         verb = self.pick(self.lexicon.transfer)
         clause = Clause(verb, object=Phrase(self.pick(verb.objects)))
         self.set_subject(clause)
@@ -98,18 +99,18 @@ class ConstructionSampler(ClauseSampler):
         return clause
 
     def need(self) -> Clause:
-        """저는 우산이 필요해요."""
+        """Draw a clause like 저는 우산이 필요해요."""
         clause = Clause(lex.NEED, object=Phrase(self.inventory.needed.draw(self.random)))
         self.set_subject(clause, dropped=0.35)
         return clause
 
     def fancy(self) -> Clause:
-        """저는 커피가 좋아요: of oneself only, and said."""
+        """Draw a clause like 저는 커피가 좋아요: only of the speaker, always with a subject."""
         thing = self.pick(self.lexicon.in_classes("liked"))
         return Clause(lex.FANCY, Phrase(I), Phrase(thing), person="I", topic=True, habit=True, has_tense=True)
 
     def become(self) -> Clause:
-        """민수는 의사가 되고 싶어 해요."""
+        """Draw a clause like 민수는 의사가 되고 싶어 해요."""
         clause = Clause(lex.BECOME, object=Phrase(self.pick(self.occupations(students=False))), has_tense=True)
         self.set_subject(clause)
         self.name_stranger(clause)
@@ -119,7 +120,7 @@ class ConstructionSampler(ClauseSampler):
     # Comparison and attempt
 
     def comparison(self) -> Draft:
-        """이 가방이 그 가방보다 더 비싸요."""
+        """Draw a comparison: 이 가방이 그 가방보다 더 비싸요."""
         adjective = self.pick(self.comparable)
         if self.chance(0.25):
             adjective = self.pick(self.of_people)
@@ -134,14 +135,14 @@ class ConstructionSampler(ClauseSampler):
         return _statement(clause)
 
     def superlative(self) -> Draft:
-        """이 가방이 가장 비싸요."""
+        """Draw a superlative like 이 가방이 가장 비싸요."""
         adjective = self.pick(self.comparable)
         noun = self.pick(adjective.subjects)
         subject = Phrase(noun, "this" if noun.kind in ("count", "mass") and self.chance(0.6) else "")
         return _statement(Clause(adjective, subject, degree="most", tense="past" if self.chance(0.2) else "present"))
 
     def attempt(self) -> Draft:
-        """김치를 먹어 봤어요."""
+        """Draw an attempt like 김치를 먹어 봤어요."""
         verbs = self.verbs_in(VERBS.attempted)
         clause = draw_until(
             lambda c: not (c.is_of_animal_or_thing or c.has_elder_subject),
@@ -155,7 +156,7 @@ class ConstructionSampler(ClauseSampler):
     # Relative clauses
 
     def relative(self, verb: Predicate, noun: Noun, *, past: bool) -> Phrase:
-        """제가 산 가방: the noun that somebody does this to."""
+        """Return the noun with a relative clause, in which somebody does this to it: 제가 산 가방."""
         clause = Clause(verb)
         self.set_subject(clause, dropped=0, me=0.4)
         if "state" in verb.marks:
@@ -169,7 +170,7 @@ class ConstructionSampler(ClauseSampler):
         return Phrase(noun, relative=clause)
 
     def of_relative(self) -> Draft:
-        """제가 산 가방은 비싸요."""
+        """Draw a subject with a relative clause: 제가 산 가방은 비싸요."""
         verb, noun, adjectives = self.pick(self.described)
         adjective = self.pick(adjectives)
         subject = self.relative(verb, noun, past=False)
@@ -179,7 +180,7 @@ class ConstructionSampler(ClauseSampler):
         return _statement(clause)
 
     def with_relative(self) -> Draft:
-        """민수가 만든 빵을 먹었어요."""
+        """Draw an object with a relative clause: 민수가 만든 빵을 먹었어요."""
         if self.chance(0.5):
             return self.of_person()
         first, noun, second = self.pick(self.obtained_and_used)
@@ -191,7 +192,7 @@ class ConstructionSampler(ClauseSampler):
         return self.by_speaker(clause)
 
     def of_person(self) -> Draft:
-        """책을 읽는 학생은 친절해요; 책을 읽은 학생을 만났어요."""
+        """Draw a person with a relative clause: 책을 읽는 학생은 친절해요; 책을 읽은 학생을 만났어요."""
         inner = draw_until(
             _tells_people_apart, lambda: self.person_event(objects=True), "action that tells people apart"
         )
@@ -206,7 +207,7 @@ class ConstructionSampler(ClauseSampler):
         return self.by_speaker(Clause(self.pick(self.meeting), object=head, person="I", tense="past"))
 
     def by_speaker(self, clause: Clause) -> Draft:
-        """With 저는, or without."""
+        """Return a statement of the speaker, with or without 저는."""
         if self.chance(0.5):
             clause.subject, clause.topic = Phrase(I), True
         return _statement(clause)
@@ -217,14 +218,14 @@ class QuantitySampler(ClauseSampler):
 
     def __init__(self, inventory: Inventory, random: Random) -> None:
         super().__init__(inventory, random)
-        words, among = self.lexicon, self.lexicon.in_classes
+        vocabulary, among = self.lexicon, self.lexicon.in_classes
         self.in_town, self.far_cities, self.tasty = among("in-town"), among("far-cities"), among("tasty")
-        self.weekdays = [t for t in words.times if t.english.startswith("on ") and "weekend" not in t.english]
-        self.lasting = [verb for verb in words.verbs if verb.english in VERBS.taking_hours]
+        self.weekdays = [t for t in vocabulary.times if t.english.startswith("on ") and "weekend" not in t.english]
+        self.lasting = [verb for verb in vocabulary.verbs if verb.english in VERBS.taking_hours]
         self.goods = [noun for noun in among("priced") if noun.kind != "plural" and noun.korean != "자동차"]
 
     def journey(self) -> Draft:
-        """서울에서 부산까지 기차로 갔어요."""
+        """Draw a journey like 서울에서 부산까지 기차로 갔어요."""
         start, end = self.random.sample(self.in_town if self.chance(0.6) else self.far_cities, 2)
         go = self.lexicon.by_lemma["가다"]
         on_foot = [v for v in self.lexicon.verbs if v.lemma in ("걷다", "달리다") and start not in self.far_cities]
@@ -236,27 +237,27 @@ class QuantitySampler(ClauseSampler):
         return self._in_mode(clause, ("past", "past", "future"))
 
     def _in_mode(self, clause: Clause, modes: tuple[str, ...]) -> Draft:
-        """A statement in one of these tenses; I and habits are topics."""
+        """Return a statement in one of these tenses; I and habits are topics."""
         self.set_mode(clause, self.pick(modes))
         clause.topic = clause.subject is not None and (clause.subject.noun is I or clause.habit)
         return _statement(clause)
 
     def vehicle_to(self, place: Noun) -> Noun:
-        """Trains and planes go far, the others stay in town; only planes cross the sea."""
+        """Draw a vehicle: trains and planes go far, the others stay in town; only planes cross the sea."""
         if place.korean in NOUNS.abroad:
             return self.lexicon.nouns["비행기"]
         far = place in self.far_cities
         return self.lexicon.nouns[self.pick(("기차", "버스", "비행기") if far else ("버스", "지하철", "택시"))]
 
     def by_vehicle(self) -> Draft:
-        """버스로 학교에 가요."""
+        """Draw a trip by vehicle like 버스로 학교에 가요."""
         clause = self.go(self.lexicon.by_lemma["가다"])
         *_, goal = clause.phrases()
         clause.adjuncts.append(Adjunct("by", Phrase(self.vehicle_to(goal.noun))))
         return self._in_mode(clause, ("past", "habit", "future"))
 
     def hours(self) -> Draft:
-        """세 시부터 다섯 시까지 공부했어요; 월요일부터 금요일까지 일해요."""
+        """Draw a span of time: 세 시부터 다섯 시까지 공부했어요; 월요일부터 금요일까지 일해요."""
         clause = self.of_somebody(self.lasting)
         draft = self._in_mode(clause, ("past", "past", "habit"))
         start, length = self.pick(range(1, 10)), self.pick(range(1, 4))
@@ -268,19 +269,19 @@ class QuantitySampler(ClauseSampler):
         return draft
 
     def month_and_day(self) -> tuple[int, int]:
-        """A date; no month is too short for it."""
+        """Draw a date that exists in every month."""
         return self.pick(range(1, 13)), self.pick(range(1, 29))
 
     def on_date(self) -> Draft:
-        """유월 십오 일에 만났어요."""
+        """Draw an action on a date: 유월 십오 일에 만났어요."""
         clause = draw_until(lambda c: c.predicate.english != "get up", self.person_event, "dated action")
         self.set_mode(clause, "past" if "done" in clause.predicate.marks else self.pick(("past", "past", "future")))
-        clause.adjuncts.append(Adjunct("when", numerals.on_date(*self.month_and_day())))
+        clause.adjuncts.append(Adjunct("when", numerals.at_time("on", numerals.date(*self.month_and_day()))))
         clause.topic = clause.subject is not None and clause.subject.noun is I
         return _statement(clause)
 
     def price(self) -> Draft:
-        """이 가방은 3만 5천 원이에요; 이 가방은 얼마예요?"""
+        """Draw a price: 이 가방은 3만 5천 원이에요; 이 가방은 얼마예요?"""
         noun = self.pick(self.goods)
         clause = Clause(COPULA, Phrase(noun, self.pick(_DETERMINERS)), topic=True)
         if self.chance(0.25):
@@ -295,7 +296,7 @@ class QuantitySampler(ClauseSampler):
         return _statement(clause)
 
     def birthday(self) -> Draft:
-        """제 생일은 유월 십오 일이에요; 민수의 생일은 언제예요?"""
+        """Draw a birthday: 제 생일은 유월 십오 일이에요; 민수의 생일은 언제예요?"""
         possessor = self.pick(self.inventory.names) if self.chance(0.5) else None
         subject = Phrase(lex.BIRTHDAY, "" if possessor else "my", possessor=possessor)
         clause = Clause(COPULA, Phrase(lex.TODAY) if self.chance(0.3) else subject, topic=True)
@@ -305,7 +306,7 @@ class QuantitySampler(ClauseSampler):
         return _statement(clause)
 
     def age(self) -> Draft:
-        """저는 스무 살이에요; 민수는 몇 살이에요?"""
+        """Draw an age: 저는 스무 살이에요; 민수는 몇 살이에요?"""
         young = [noun for noun in self.lexicon.in_classes("kin") if noun.pronoun and "older" not in noun.english]
         subject = self.pick((I, *self.inventory.names, *young))
         clause = Clause(COPULA, Phrase(subject), topic=True)
@@ -317,7 +318,7 @@ class QuantitySampler(ClauseSampler):
         return _statement(clause)
 
     def time(self) -> Draft:
-        """지금 세 시 십오 분이에요; 지금 몇 시예요?"""
+        """Draw a clock time: 지금 세 시 십오 분이에요; 지금 몇 시예요?"""
         clause = Clause(lex.CLOCK, adjuncts=[self.inventory.now])
         if self.chance(0.1):
             return _question(clause, Phrase(lex.WHAT_TIME))
@@ -325,7 +326,7 @@ class QuantitySampler(ClauseSampler):
         return _statement(clause)
 
     def how_many(self) -> Draft:
-        """사과 몇 개를 샀어요?"""
+        """Draw a question for a number: 사과 몇 개를 샀어요?"""
         clause = draw_until(_is_countable, lambda: self.person_event(objects=True), "action with a number")
         assert clause.object is not None
         clause.tense, clause.topic = "past", True
@@ -333,18 +334,18 @@ class QuantitySampler(ClauseSampler):
 
 
 def _tells_people_apart(clause: Clause) -> bool:
-    """Not 옷을 입은 사람, nor one's own hands: of whom would that not be true?"""
+    """Return False for 옷을 입은 사람 or for one's own hands, which are true of everybody."""
     shared = clause.object is None or clause.object.noun.kind in ("own", "kin") or clause.object_noun == "옷"
     return not shared and "once" not in clause.predicate.marks
 
 
 def _can_be_described(verb: Predicate, noun: Noun, interesting: tuple[Noun, ...]) -> bool:
-    """Whether *the noun that I …* has something to say: what is liked must be something to have a liking for."""
+    """Return True if *the noun that I …* can have an adjective; what is liked must be interesting."""
     thing = not noun.animate and noun.kind in ("count", "mass", "plural") and not noun.at
     return thing and ("state" not in verb.marks or (verb.english == "like" and noun in interesting))
 
 
 def _is_countable(clause: Clause) -> bool:
     noun = clause.object.noun if clause.object else None
-    counted = clause.predicate.english not in VERBS.uncounted
-    return counted and noun is not None and noun.counter != "" and noun.kind == "count"
+    is_counted = clause.predicate.english not in VERBS.uncounted
+    return is_counted and noun is not None and noun.counter != "" and noun.kind == "count"

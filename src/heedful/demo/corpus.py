@@ -12,7 +12,7 @@ from ..errors import DataError, unknown
 from . import frames as f
 from . import splits
 from .english_realization import EnglishRealizer, Style, is_message
-from .frames import Clause, Negation, Phrase, SentenceFrame, SpeechLevel, Word
+from .frames import Clause, Negation, Phrase, SentenceFrame, SpeechLevel, Token
 from .inventory import inventory
 from .korean_realization import KoreanRealizer
 from .lexicon import FANCY, I, Level, lexicon
@@ -27,7 +27,7 @@ _MAX_MISSES = 200_000  # draws without a new sentence before giving up
 
 @dataclass(frozen=True, slots=True)
 class ParallelExample:
-    """A Korean sentence and its English, with gold word alignment (words are what spaces separate)."""
+    """A Korean sentence and its English, with gold word alignment (words are separated by spaces)."""
 
     korean: str
     english: str
@@ -56,7 +56,7 @@ class ParallelExample:
 
 @lru_cache(1)
 def handwritten_sentences() -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """One hundred sentences apart from the grammar: (korean, accepted English answers)."""
+    """Return one hundred sentences that the grammar did not make: (korean, accepted English answers)."""
     rows = read_rows("handwritten.tsv", "korean", "answers")
     return tuple((row["korean"], tuple(row["answers"].split(" | "))) for row in rows)
 
@@ -69,11 +69,11 @@ class Grammar:
         self.held_out = HeldOut(lexicon(level))
 
     def vocabulary(self) -> tuple[str, ...]:
-        """Every Korean word of the level, in its dictionary form."""
+        """Return every Korean word of the level in its dictionary form."""
         return lexicon(self.level).lemmas
 
     def n_sentences(self) -> int:
-        """An estimate from below: single events in their tenses, and the same done by two people to two things."""
+        """Return a lower bound: single events in all tenses, and the same done by two people to two objects."""
         choices = inventory(self.level)
         actors, levels = len(choices.others.items) + 2, len(TAGS)
         times = {tense: 1 + len(choice.items) for tense, choice in choices.times.items()}
@@ -81,17 +81,20 @@ class Grammar:
         total = 0
         for verb in choices.lexicon.verbs:
             if not verb.marks & {"animals", "machines", "state", "done"}:
-                things = sum(1 + 9 * bool(n.counter) + len(choices.attributes.get(n, ())) for n in verb.objects)
-                variants = 3 * levels - 1 if things else levels  # scrambled; with the particle dropped
-                total += max(things, 1) * actors * tensed * (1 + len(verb.places) + len(verb.adverbs)) * variants
+                n_objects = sum(1 + 9 * bool(n.counter) + len(choices.attributes.get(n, ())) for n in verb.objects)
+                variants = 3 * levels - 1 if n_objects else levels  # scrambled; with the particle dropped
+                total += max(n_objects, 1) * actors * tensed * (1 + len(verb.places) + len(verb.adverbs)) * variants
                 total += (actors * len(verb.objects)) ** 2 * 4 * levels  # -고 and -지만, habit and past
         return total
 
     def sample(self, n: int, split: Split = "train") -> Iterator[ParallelExample]:
-        """n examples of a split, the same for the same level, split and seed; all different, except in training.
+        """Yield n examples of a split; level, split and seed determine them. All differ, except in training.
 
-        Training sees short sentences as often as the grammar makes them, or rare shapes would be hard to learn.
-        No one word is behind more than a twentieth of T2 or T3, so that their scores are of many.
+        Training repeats short sentences as often as the grammar draws them, or rare shapes would be hard to learn.
+        No single feature causes more than a twentieth of T2 or T3, so that their scores cover many features.
+
+        Raises:
+            DataError: the split is unknown, or the grammar has fewer than n sentences for it.
         """
         if split not in SPLITS:
             raise DataError(unknown("split", split, SPLITS))
@@ -116,7 +119,7 @@ class Grammar:
             yield example
 
     def _example(self, sentence: SentenceFrame, split: Split) -> ParallelExample | None:
-        """The sentence in both languages, if it belongs to the split."""
+        """Return the sentence in both languages if it belongs to the split, else None."""
         korean = KoreanRealizer(sentence)
         pairs, quantities = tuple(splits.word_pairs(sentence)), tuple(splits.quantities(sentence))
         constructions = splits.constructions(sentence)
@@ -128,29 +131,29 @@ class Grammar:
         text = english.text()
         if trained_parts and split != "T5" and splits.split_of(text) != split:
             return None
-        alignment, features = _align(korean.words, english.words), frozenset((*pairs, *korean.forms, *quantities))
+        alignment, features = _align(korean.tokens, english.tokens), frozenset((*pairs, *korean.forms, *quantities))
         source, held_out = korean.text(), tuple(kinds.get(split, ()))
         return ParallelExample(source, text, alignment, constructions, features, held_out, sentence.level, sentence)
 
 
-def _align(korean: list[Word], english: list[Word]) -> tuple[tuple[int, int], ...]:
-    """Words that express the same part of the frame; a part that one side does not say apart is looked for nearby."""
-    places, words = _by_key(korean), _by_key(english)
-    pairs = {(i, j) for j, (_, key) in enumerate(english) for i in _nearest(places, key)}
+def _align(korean: list[Token], english: list[Token]) -> tuple[tuple[int, int], ...]:
+    """Align words that express the same part of the frame; a part that one side lacks goes to its neighbor."""
+    korean_places, english_places = _by_key(korean), _by_key(english)
+    pairs = {(i, j) for j, (_, key) in enumerate(english) for i in _nearest(korean_places, key)}
     spoken = {i for i, _ in pairs}
-    pairs.update((i, j) for i, (_, key) in enumerate(korean) if i not in spoken for j in _nearest(words, key))
+    pairs.update((i, j) for i, (_, key) in enumerate(korean) if i not in spoken for j in _nearest(english_places, key))
     return tuple(sorted(pairs))
 
 
-def _by_key(words: list[Word]) -> dict[int, list[int]]:
+def _by_key(tokens: list[Token]) -> dict[int, list[int]]:
     places: dict[int, list[int]] = {}
-    for place, (_, key) in enumerate(words):
+    for place, (_, key) in enumerate(tokens):
         places.setdefault(key, []).append(place)
     return places
 
 
 def _nearest(places: dict[int, list[int]], key: int) -> list[int]:
-    """Where a key stands, or its neighbor: in the verb, in the noun before 이다, in the number before a counter."""
+    """Return where a key or its neighbor stands: in the verb, in the noun before 이다, in the number of a counter."""
     if key in places or key < 0:
         return places.get(key, [])
     decade, clause = key - key % 10, key - key % f.CLAUSE
@@ -170,7 +173,7 @@ _CONTRACTIONS = {
 
 
 def english_variants(sentence: SentenceFrame) -> tuple[str, ...]:
-    """Every accepted English sentence, the canonical one first."""
+    """Return every accepted English sentence, the canonical one first."""
     readings = [sentence, *_progressive_reading(sentence)]
     texts = [EnglishRealizer(reading, style).text() for reading in readings for style in _STYLES]
     if sentence.mood == "command" and len(sentence.clauses) == 1:
@@ -187,7 +190,7 @@ def _contract(text: str) -> str:
 
 
 def _progressive_reading(sentence: SentenceFrame) -> list[SentenceFrame]:
-    """책을 읽어요 is read as a habit; it may also be going on now."""
+    """Return the progressive reading of a habit: 책을 읽어요 can mean both."""
     clause = sentence.clauses[0]
     lasting = clause.predicate.marks & {"state", "moment"} or clause.predicate.verb.adjective
     fixed = lasting or clause.negation == "못" or clause.has_role("when", "often")
@@ -197,7 +200,7 @@ def _progressive_reading(sentence: SentenceFrame) -> list[SentenceFrame]:
 
 
 def korean_variants(sentence: SentenceFrame) -> tuple[str, ...]:
-    """Every accepted Korean sentence, the given one first."""
+    """Return every accepted Korean sentence, that of the frame first."""
     choices = [_clause_variants(clause, sentence) for clause in sentence.clauses]
     sentences = (replace(sentence, clauses=list(clauses)) for clauses in islice(product(*choices), _MAX_VARIANTS))
     return tuple(dict.fromkeys(KoreanRealizer(variant).text() for variant in (sentence, *sentences)))
@@ -222,7 +225,7 @@ def _negations(clause: Clause, _: SentenceFrame) -> list[Clause]:
 
 
 def _subjects(clause: Clause, sentence: SentenceFrame) -> list[Clause]:
-    """저는 may be said or left out, unless a program speaks."""
+    """Express or drop 저는, unless a program speaks."""
     message = sentence.level == "합쇼" and is_message(replace(clause, subject=None))
     fixed = clause.shares_subject or clause.predicate is FANCY or message
     if clause.person != "I" or fixed or sentence.mood != "statement":

@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from .frames import MODAL, NEGATION, TENSE, VERB, Word
+from .frames import MODAL, NEGATION, TENSE, VERB, Tokens
 from .tables import read_yaml, split_list
 
 _TABLE = read_yaml("english_morphology.yaml")
@@ -27,13 +27,13 @@ def _with_s(word: str) -> str:
 
 @lru_cache(4096)
 def third(verb: str) -> str:
-    """The third person singular: study → studies."""
+    """Return the third person singular: study → studies."""
     return _irregular("third", verb) or _with_s(verb)
 
 
 @lru_cache(4096)
 def past(verb: str) -> str:
-    """The simple past: chase → chased, go → went."""
+    """Return the simple past: chase → chased, go → went."""
     if irregular := _irregular("past", verb):
         return irregular
     if verb in _DOUBLING:
@@ -45,13 +45,13 @@ def past(verb: str) -> str:
 
 @lru_cache(4096)
 def participle(verb: str) -> str:
-    """The past participle: save → saved, write → written."""
+    """Return the past participle: save → saved, write → written."""
     return _irregular("participle", verb) or past(verb)
 
 
 @lru_cache(4096)
 def ing(verb: str) -> str:
-    """The present participle: make → making, swim → swimming."""
+    """Return the present participle: make → making, swim → swimming."""
     if verb in _DOUBLING:
         return verb + verb[-1] + "ing"
     return (verb[:-1] if verb.endswith("e") and verb not in ("be", "see") else verb) + "ing"
@@ -59,27 +59,27 @@ def ing(verb: str) -> str:
 
 @lru_cache(4096)
 def plural(noun: str) -> str:
-    """The plural; of several words the last one takes it: bus stop → bus stops."""
+    """Return the plural; of several words the last one is inflected: bus stop → bus stops."""
     before, space, last = noun.rpartition(" ")
     return before + space + (_irregular("plural", last) or _with_s(last))
 
 
 @lru_cache(4096)
 def article(word: str) -> str:
-    """A or an, by the sound the next word begins with: an apple, an hour, a university."""
+    """Return a or an, by the first sound of the next word: an apple, an hour, a university."""
     vowel = word[0].lower() in "aeiou" and not word.startswith(_LONG_U)
     return "an" if vowel or word.startswith(_SILENT_H) else "a"
 
 
 @lru_cache(1024)
 def comparative(adjective: str) -> list[str]:
-    """Words for more of it: taller; more expensive."""
+    """Return the words of the comparative: taller; more expensive."""
     return [_degree(adjective, "comparative", "er")] if _is_short(adjective) else ["more", adjective]
 
 
 @lru_cache(1024)
 def superlative(adjective: str) -> list[str]:
-    """Words for most of it: the tallest; the most expensive."""
+    """Return the words of the superlative: the tallest; the most expensive."""
     return ["the", _degree(adjective, "superlative", "est")] if _is_short(adjective) else ["the", "most", adjective]
 
 
@@ -100,7 +100,7 @@ def _degree(adjective: str, form: str, ending: str) -> str:
 
 @lru_cache(256)
 def in_words(n: int) -> str:
-    """A number below a hundred: 23 → twenty-three."""
+    """Return a number below a hundred in words: 23 → twenty-three."""
     if not 0 <= n < 100:
         raise ValueError(f"numbers in words are 0 to 99, not {n}")
     return _ONES[n] if n < 20 else _TENS[n // 10] + (f"-{_ONES[n % 10]}" if n % 10 else "")
@@ -115,32 +115,32 @@ _WITHOUT_S = ("I", "you", "they")  # as far as verbs can tell
 @lru_cache(200_000)
 def verb_words(
     english: str, person: str, tense: str, modal: str, negated: bool, question: bool, contracted: bool
-) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
-    """An auxiliary (or none) and the rest of the verb group, with keys; a question puts the subject between them."""
+) -> tuple[Tokens, Tokens]:
+    """Return an auxiliary (or nothing) and the rest of the verb group; a question puts the subject between them."""
     head, *rest = english.split(" ")
-    after = [(word, VERB) for word in rest]
+    following = [(word, VERB) for word in rest]
     key = VERB
     if modal in ("want", "must", "try"):
-        after = [(ing(head), VERB), *after] if modal == "try" else [("to", MODAL), (head, VERB), *after]
+        following = [(ing(head), VERB), *following] if modal == "try" else [("to", MODAL), (head, VERB), *following]
         head, key = {"want": "want", "must": "have", "try": "try"}[modal], MODAL
     if modal == "can":
         auxiliary = "could" if tense == "past" else "can"
-        return with_not(auxiliary, MODAL, negated, contracted), ((head, VERB), *after)
+        return with_not(auxiliary, MODAL, negated, contracted), ((head, VERB), *following)
     if tense == "future":
-        return with_not("will", TENSE, negated, contracted), ((head, key), *after)
+        return with_not("will", TENSE, negated, contracted), ((head, key), *following)
     if modal == "progressive" or head == "be":
         form = _BE.get(person, ("is", "was"))[tense == "past"]
         if modal == "progressive":
-            after = [(ing(head), VERB), *after]
-        return with_not(form, MODAL if modal == "progressive" else VERB, negated, contracted), tuple(after)
+            following = [(ing(head), VERB), *following]
+        return with_not(form, MODAL if modal == "progressive" else VERB, negated, contracted), tuple(following)
     inflect = past if tense == "past" else str if person in _WITHOUT_S else third
     if not negated and not question:
-        return (), ((inflect(head), key), *after)
-    return with_not(inflect("do"), key, negated, contracted), ((head, key), *after)
+        return (), ((inflect(head), key), *following)
+    return with_not(inflect("do"), key, negated, contracted), ((head, key), *following)
 
 
-def with_not(auxiliary: str, key: int, negated: bool, contracted: bool) -> tuple[Word, ...]:
-    """An auxiliary, and perhaps not: is, isn't, is not, cannot."""
+def with_not(auxiliary: str, key: int, negated: bool, contracted: bool) -> Tokens:
+    """Return an auxiliary, negated if asked for: is, isn't, is not, cannot."""
     if not negated:
         return ((auxiliary, key),)
     if auxiliary != "am" and contracted:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from . import frames as f
 from .english_morphology import article, comparative, in_words, participle, plural, superlative, verb_words, with_not
-from .frames import CLAUSE, MODAL, NEGATION, NOTHING, VERB, Adjunct, Clause, Phrase, SentenceFrame, Word
+from .frames import CLAUSE, MODAL, NEGATION, NOTHING, VERB, Adjunct, Clause, Phrase, SentenceFrame, Token, Tokens
 from .lexicon import Adverb, Noun
 
 _POSITIONS = {"위": "on", "아래": "under", "옆": "next to", "안": "in", "앞": "in front of", "뒤": "behind"}
@@ -17,7 +17,7 @@ _ORDER = {
 }  # fmt: skip
 _COORDINATING, _SUBORDINATORS = ("-고", "-지만"), {"-(으)니까": "since", "-(으)면": "if"}
 _COORDINATORS = {"-고": "and", "-지만": "but", "-아서/어서": "so"}
-_IMPERATIVES: dict[str, tuple[Word, ...]] = {
+_IMPERATIVES: dict[str, Tokens] = {
     "command": (),
     "prohibition": (("don't", NEGATION),),
     "request": (("please", MODAL),),
@@ -28,7 +28,7 @@ _IMPERATIVES: dict[str, tuple[Word, ...]] = {
 
 @dataclass(frozen=True)
 class Style:
-    """Where more than one answer is right, which one to write; the default is the canonical answer."""
+    """Chooses among several right answers; the default is the canonical one."""
 
     contracted: bool = True
     the: bool = False
@@ -40,37 +40,36 @@ CANONICAL = Style()
 
 
 class EnglishRealizer:
-    """Writes one sentence: the words with their keys."""
+    """Realizes one sentence as English words with their keys."""
 
     def __init__(self, sentence: SentenceFrame, style: Style = CANONICAL) -> None:
         self.mood, self.style, self.formal = sentence.mood, style, sentence.level == "합쇼"
         self.asking = self.mood in ("question", "suggestion", "offer")
-        self.words: list[Word] = []
-        self.late: list[Word] = []
+        self.tokens: list[Token] = []
+        self.postponed: list[Token] = []
         before, actor = None, ""
         for number, clause in enumerate(sentence.clauses):
             actor = actor if clause.shares_subject else _actor(clause)
-            self.joint(before, clause, number * CLAUSE)
+            self.connective(before, clause, number * CLAUSE)
             self.clause(clause, number * CLAUSE, actor, before)
             before = clause
-        self.words += self.late
+        self.tokens += self.postponed
 
     def text(self) -> str:
-        """The sentence, with a capital and its punctuation."""
-        line = " ".join([word for word, _ in self.words])
+        line = " ".join([word for word, _ in self.tokens])
         return line[0].upper() + line[1:] + ("?" if self.asking else ".")
 
-    def joint(self, before: Clause | None, clause: Clause, at: int) -> None:
-        """The comma and the conjunction between two clauses, and the one that opens a clause."""
-        words = self.words
+    def connective(self, before: Clause | None, clause: Clause, at: int) -> None:
+        """Add the comma and conjunction between two clauses, and the conjunction that opens a clause."""
+        tokens = self.tokens
         link = before.link if before else ""
         if link and not (clause.shares_subject and link in _COORDINATING):
-            words[-1] = (words[-1][0] + ",", words[-1][1])
+            tokens[-1] = (tokens[-1][0] + ",", tokens[-1][1])
         if link in _COORDINATORS and not (link == "-아서/어서" and self.style.since):
-            words.append((_COORDINATORS[link], at - CLAUSE + VERB))
+            tokens.append((_COORDINATORS[link], at - CLAUSE + VERB))
         since = clause.link == "-아서/어서" and self.style.since
         if opening := "since" if since else _SUBORDINATORS.get(clause.link):
-            words.append((opening, at + VERB))
+            tokens.append((opening, at + VERB))
 
     def clause(self, clause: Clause, at: int, actor: str, before: Clause | None) -> None:
         mood = self.mood if clause.link in ("", "-고") else "statement"
@@ -79,8 +78,8 @@ class EnglishRealizer:
         actor = "we" if mood == "suggestion" else actor
         auxiliary, main = self.group(clause, actor, inverted)
         if mood in _IMPERATIVES:
-            self.words += _IMPERATIVES[mood] if before is None or link != "-고" else ()
-            auxiliary, main = (), tuple(_keyed(clause.predicate.english, VERB))
+            self.tokens += _IMPERATIVES[mood] if before is None or link != "-고" else ()
+            auxiliary, main = (), tuple(_with_key(clause.predicate.english, VERB))
         elif clause.shares_subject and link in _COORDINATING:
             if before is not None and self.group(before, actor, False)[0] == auxiliary:
                 auxiliary = ()  # is small but clean; will eat and sleep
@@ -93,15 +92,15 @@ class EnglishRealizer:
         else:
             subject = self.subject(clause, at, actor)
             if inverted:
-                self.words += self.question_word(clause, at, actor)
-                self.words += _moved(auxiliary, at)
+                self.tokens += self.question_word(clause, at, actor)
+                self.tokens += _offset(auxiliary, at)
                 auxiliary = ()
             elif self.style.time_first:
                 self.time(clause, at)
-            self.words += subject
-        self.rest(clause, at, auxiliary, main, actor)
+            self.tokens += subject
+        self.predicate_phrase(clause, at, auxiliary, main, actor)
 
-    def group(self, clause: Clause, actor: str, inverted: bool) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
+    def group(self, clause: Clause, actor: str, inverted: bool) -> tuple[Tokens, Tokens]:
         predicate, modal = clause.predicate, clause.modal
         if clause.negation == "못":
             modal = "can"
@@ -110,32 +109,32 @@ class EnglishRealizer:
         form = clause.tense, modal, clause.negation != "", inverted, self.style.contracted
         auxiliary, main = verb_words(predicate.english, actor, *form)
         if clause.degree:
-            words = comparative(predicate.quality) if clause.degree == "more" else superlative(predicate.quality)
-            main = tuple((word, MODAL if word in ("more", "most", "the") else VERB) for word in words)
+            tokens = comparative(predicate.quality) if clause.degree == "more" else superlative(predicate.quality)
+            main = tuple((word, MODAL if word in ("more", "most", "the") else VERB) for word in tokens)
         return auxiliary, main
 
     def there(self, clause: Clause, at: int, inverted: bool) -> None:
-        """There is a book on the desk; there is no book; are there three books?"""
+        """Add a clause of existence: There is a book on the desk; there is no book; are there three books?"""
         assert clause.subject is not None
         thing = clause.subject
         many = thing.number > 1 or thing.noun.kind == "plural"
         form = (("were" if many else "was") if clause.tense == "past" else ("are" if many else "is"), at + VERB)
-        self.words += [form, ("there", at + VERB)] if inverted else [("there", at + VERB), form]
+        self.tokens += [form, ("there", at + VERB)] if inverted else [("there", at + VERB), form]
         if clause.negation:
-            self.words.append(("no", at + VERB))
-            self.words += _keyed(thing.noun.english, at + f.SUBJECT)
+            self.tokens.append(("no", at + VERB))
+            self.tokens += _with_key(thing.noun.english, at + f.SUBJECT)
         else:
-            self.words += self.phrase(thing, at + f.SUBJECT, "any" if inverted else "event", "it")
+            self.tokens += self.phrase(thing, at + f.SUBJECT, "any" if inverted else "event", "it")
         self.adjuncts(clause, at, "it")
 
     def message(self, clause: Clause, at: int) -> None:
-        """The file cannot be saved; the file has been saved."""
+        """Add a passive: The file cannot be saved; the file has been saved."""
         assert clause.object is not None
         thing = clause.object
         many = "they" if thing.noun.kind == "plural" or thing.noun.pronoun == "they" or thing.number > 1 else "it"
         done = participle(clause.predicate.english)
         modal, negated = "can" if clause.negation == "못" else clause.modal, clause.negation != ""
-        self.words += self.phrase(thing, at + f.OBJECT, "subject", many)
+        self.tokens += self.phrase(thing, at + f.OBJECT, "subject", many)
         if modal == "progressive":
             auxiliary, main = verb_words("be being", many, clause.tense, "", negated, False, False)
         elif modal != "can" and clause.tense == "past" and not clause.adjuncts:
@@ -143,39 +142,38 @@ class EnglishRealizer:
             main = (("been", VERB),)
         else:
             auxiliary, main = verb_words("be", many, clause.tense, modal, negated, False, False)
-        self.words += _moved((*auxiliary, *main, (done, VERB)), at)
+        self.tokens += _offset((*auxiliary, *main, (done, VERB)), at)
         self.adjuncts(clause, at, many)
 
-    def subject(self, clause: Clause, at: int, actor: str) -> list[Word]:
+    def subject(self, clause: Clause, at: int, actor: str) -> list[Token]:
         if clause.subject is None:
             return [(actor, NOTHING)]
-        use = "event" if "arises" in clause.predicate.marks else "subject"  # an error occurred
-        return self.phrase(clause.subject, at + f.SUBJECT, use, actor)
+        reference = "event" if "arises" in clause.predicate.marks else "subject"  # an error occurred
+        return self.phrase(clause.subject, at + f.SUBJECT, reference, actor)
 
-    def question_word(self, clause: Clause, at: int, actor: str) -> list[Word]:
-        """The question word comes first in English, wherever it stands in Korean."""
+    def question_word(self, clause: Clause, at: int, actor: str) -> list[Token]:
+        """Return the question word, which comes first in English, wherever it stands in Korean."""
         if clause.wh_role == "object" and clause.object:
             return self.phrase(clause.object, at + f.OBJECT, "event", actor)
         for key, adjunct in clause.keyed_adjuncts(at):
             if adjunct.role == clause.wh_role:
                 thing = adjunct.constituent
-                return _keyed(thing.english if isinstance(thing, Adverb) else thing.noun.english, key)
+                return _with_key(thing.english if isinstance(thing, Adverb) else thing.noun.english, key)
         return []
 
-    def rest(self, clause: Clause, at: int, auxiliary: tuple[Word, ...], main: tuple[Word, ...], actor: str) -> None:
-        """Everything after the subject."""
-        words = self.words
-        words += _moved(auxiliary, at)
+    def predicate_phrase(self, clause: Clause, at: int, auxiliary: Tokens, main: Tokens, actor: str) -> None:
+        tokens = self.tokens
+        tokens += _offset(auxiliary, at)
         for key, adjunct in clause.keyed_adjuncts(at):
             if adjunct.role == "often" and isinstance(adjunct.constituent, Adverb):
-                words.append((adjunct.constituent.english, key))
-        words += _moved(main, at)
+                tokens.append((adjunct.constituent.english, key))
+        tokens += _offset(main, at)
         if clause.object and clause.wh_role != "object":
-            words += self.phrase(clause.object, at + f.OBJECT, self.use(clause), actor)
+            tokens += self.phrase(clause.object, at + f.OBJECT, self.reference(clause), actor)
         self.adjuncts(clause, at, actor)
 
-    def use(self, clause: Clause) -> str:
-        """How the object is meant: in general, had, one's own, at hand, or one of a kind in a single event."""
+    def reference(self, clause: Clause) -> str:
+        """Return how the object refers: see `noun_words`."""
         marks = clause.predicate.marks
         if "own" in marks:
             return "own"
@@ -198,68 +196,68 @@ class EnglishRealizer:
     def time(self, clause: Clause, at: int) -> None:
         for key, adjunct in clause.keyed_adjuncts(at):
             if adjunct.role == "when" and isinstance(adjunct.constituent, Adverb):
-                self.words += _keyed(adjunct.constituent.english + ",", key)
+                self.tokens += _with_key(adjunct.constituent.english + ",", key)
 
     def adjunct(self, clause: Clause, adjunct: Adjunct, key: int, actor: str) -> None:
         thing, role = adjunct.constituent, adjunct.role
         if isinstance(thing, Adverb):
-            words = thing.english
+            tokens = thing.english
             if clause.link == "-고" and role == "when":  # one time for both: I ate and slept yesterday
-                self.late = _keyed(words, key)
+                self.postponed = _with_key(tokens, key)
                 return
         elif role in ("at", "in") or (role == "to" and "at" in clause.predicate.marks):
-            words = thing.noun.at
+            tokens = thing.noun.at
         elif role == "to":
-            words = thing.noun.to
+            tokens = thing.noun.to
         elif role in ("from", "until"):
-            words = f"{'from' if role == 'from' else 'to'} {thing.noun.to.removeprefix('to ')}"
+            tokens = f"{'from' if role == 'from' else 'to'} {thing.noun.to.removeprefix('to ')}"
         elif role == "by":
-            words = "by " + thing.noun.english
+            tokens = "by " + thing.noun.english
         else:
             where = key + f.POSITION if role in _POSITIONS else key
-            self.words += _keyed(_POSITIONS.get(role) or _PREPOSITIONS.get(role, ""), where)
-            self.words += self.phrase(thing, key, "subject", actor)
+            self.tokens += _with_key(_POSITIONS.get(role) or _PREPOSITIONS.get(role, ""), where)
+            self.tokens += self.phrase(thing, key, "subject", actor)
             return
-        self.words += _keyed(words, key)
+        self.tokens += _with_key(tokens, key)
 
-    def phrase(self, phrase: Phrase, key: int, use: str, actor: str) -> list[Word]:
-        """Determiner, adjective, noun, and its relative clause."""
-        words = noun_words(phrase, key, use, actor, asking=self.asking, the=self.style.the)
-        return words + self.relative(phrase.relative, key * f.NESTED, phrase.noun) if phrase.relative else words
+    def phrase(self, phrase: Phrase, key: int, reference: str, actor: str) -> list[Token]:
+        """Return determiner, adjective, noun, and the relative clause."""
+        tokens = noun_words(phrase, key, reference, actor, asking=self.asking, the=self.style.the)
+        return tokens + self.relative(phrase.relative, key * f.NESTED, phrase.noun) if phrase.relative else tokens
 
-    def relative(self, clause: Clause, at: int, noun: Noun) -> list[Word]:
-        outer, self.words = self.words, []
+    def relative(self, clause: Clause, at: int, noun: Noun) -> list[Token]:
+        outer, self.tokens = self.tokens, []
         of_subject = clause.subject is None and clause.person == "other"
-        self.words.append(("who" if of_subject and noun.animate and noun.pronoun != "it" else "that", NOTHING))
+        self.tokens.append(("who" if of_subject and noun.animate and noun.pronoun != "it" else "that", NOTHING))
         actor = (noun.pronoun or "he") if of_subject else _actor(clause)
         if not of_subject:
-            self.words += self.subject(clause, at, actor)
-        self.rest(clause, at, *self.group(clause, actor, False), actor)
-        inner, self.words = self.words, outer
+            self.tokens += self.subject(clause, at, actor)
+        self.predicate_phrase(clause, at, *self.group(clause, actor, False), actor)
+        inner, self.tokens = self.tokens, outer
         return inner
 
 
 def is_message(clause: Clause) -> bool:
-    """Whether this is what a program says: a software verb of which nobody is the subject."""
+    """Return True for what a program says: a software verb without a subject."""
     over = not clause.modal and (clause.tense != "present" or clause.negation == "못")
     impersonal = clause.subject is None and not clause.link and not clause.shares_subject
     return impersonal and "software" in clause.predicate.marks and (over or clause.modal in ("can", "progressive"))
 
 
 def _actor(clause: Clause) -> str:
-    """The pronoun for the subject: it decides the verb's person and whose hands are washed."""
+    """Return the pronoun of the subject, which decides the verb's person and possessives."""
     if clause.subject is None:
         return "it" if "weather" in clause.predicate.marks else "you" if clause.person == "you" else "I"
     noun = clause.subject.noun
     return noun.english if noun.kind == "pronoun" else noun.pronoun or "he"
 
 
-def _keyed(text: str, key: int) -> list[Word]:
+def _with_key(text: str, key: int) -> list[Token]:
     return [(word, key) for word in text.split(" ")]
 
 
-def _moved(words: tuple[Word, ...], at: int) -> list[Word] | tuple[Word, ...]:
-    return [(word, at + key) for word, key in words] if at else words
+def _offset(tokens: Tokens, at: int) -> list[Token] | Tokens:
+    return [(word, at + key) for word, key in tokens] if at else tokens
 
 
 # Noun phrases: which determiner, which number
@@ -270,11 +268,11 @@ _POSSESSIVE = {
 _MEASURES = {"잔": "cup"}
 
 
-def noun_words(phrase: Phrase, key: int, use: str, actor: str, *, asking: bool, the: bool) -> list[Word]:
-    """Determiner, adjective and noun; `the` makes an event's object definite, which is right as well.
+def noun_words(phrase: Phrase, key: int, reference: str, actor: str, *, asking: bool, the: bool) -> list[Token]:
+    """Return determiner, adjective and noun; `the` makes an event's object definite, which is right as well.
 
-    `use` says how the noun is meant: "subject" (the one spoken of), "at hand" (the file, the light), "general" (habits
-    and likings: apples), "event" (one of them: an apple, some bread), "any" (as in a question or a negation: an apple,
+    `use` says how the noun refers: "subject" (the topic), "at hand" (the file, the light), "general" (habits and
+    likings: apples), "event" (one of them: an apple, some bread), "any" (in a question or a negation: an apple,
     bread), "have" (like any, but of kin: a sister), "own" (what one takes off: my hat).
     """
     noun = phrase.noun
@@ -287,39 +285,39 @@ def noun_words(phrase: Phrase, key: int, use: str, actor: str, *, asking: bool, 
     elif phrase.determiner:
         part, before_noun = f.DETERMINER, phrase.determiner
     elif phrase.number:
-        part, before_noun, english = f.NUMBER, in_words(phrase.number), _counted(phrase)
+        part, before_noun, english = f.NUMBER, in_words(phrase.number), _with_number(phrase)
     elif phrase.relative:
         before_noun = "the"
     else:
-        before_noun = _determiner(phrase, use, actor, asking, the, adjective or english)
-        if use == "general" and noun.kind == "count":
+        before_noun = _determiner(phrase, reference, actor, asking, the, adjective or english)
+        if reference == "general" and noun.kind == "count":
             english = plural(english)
-    words = _keyed(before_noun, key + part) if before_noun else []
+    tokens = _with_key(before_noun, key + part) if before_noun else []
     if adjective:
-        words.append((adjective, key + f.ADJECTIVE))
+        tokens.append((adjective, key + f.ADJECTIVE))
     if " of " in english:
         measure, _, english = english.partition(" of ")
-        words += _keyed(f"{measure} of", key + f.COUNTER)
-    return words + _keyed(english, key + f.HEAD)
+        tokens += _with_key(f"{measure} of", key + f.COUNTER)
+    return tokens + _with_key(english, key + f.HEAD)
 
 
-def _counted(phrase: Phrase) -> str:
+def _with_number(phrase: Phrase) -> str:
     noun, form = phrase.noun, plural if phrase.number > 1 else str
     return f"{form(_MEASURES[noun.counter])} of {noun.english}" if noun.kind == "mass" else form(noun.english)
 
 
-def _determiner(phrase: Phrase, use: str, actor: str, asking: bool, the: bool, following: str) -> str:
+def _determiner(phrase: Phrase, reference: str, actor: str, asking: bool, the: bool, following: str) -> str:
     kind = phrase.noun.kind
-    if kind in ("name", "question", "pronoun") or (kind == "bare" and use != "at hand"):
+    if kind in ("name", "question", "pronoun") or (kind == "bare" and reference != "at hand"):
         return ""
-    if kind == "kin" and use != "have":
+    if kind == "kin" and reference != "have":
         return "your" if asking else "my"
-    if use == "own" or (kind == "own" and use != "subject"):
+    if reference == "own" or (kind == "own" and reference != "subject"):
         return _POSSESSIVE[actor]
-    if kind in ("definite", "own") or use in ("subject", "at hand"):
+    if kind in ("definite", "own") or reference in ("subject", "at hand"):
         return "the"
-    if use == "general" or kind in ("plural", "bare"):
+    if reference == "general" or kind in ("plural", "bare"):
         return ""
     if kind == "mass":
-        return "" if use != "event" else "the" if the else "some"
-    return "the" if the and use == "event" else article(following)
+        return "" if reference != "event" else "the" if the else "some"
+    return "the" if the and reference == "event" else article(following)

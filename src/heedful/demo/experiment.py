@@ -49,7 +49,7 @@ OUT_OF_VOCABULARY = "코끼리가 피아노를 쳐요."  # of words that the dem
 
 @dataclass(frozen=True)
 class SetResult:
-    """How the model did on a held-out set, and how the template look-up did."""
+    """The scores of the model and of the template look-up on one held-out set."""
 
     name: str
     evaluation: Evaluation
@@ -57,13 +57,13 @@ class SetResult:
 
     @property
     def title(self) -> str:
-        """The name with what it stands for."""
+        """The name of the set with its meaning."""
         return f"{self.name} {meaning}" if (meaning := SETS.get(cast("Split", self.name))) else self.name
 
 
 @dataclass(frozen=True)
 class DemoResult:
-    """Everything the demo has to show."""
+    """All results of a demo run."""
 
     translator: Translator
     sets: list[SetResult]
@@ -79,7 +79,7 @@ def recipe(
     model: dict[str, Any] | None = None,
     **training: Any,
 ) -> TranslationConfig:
-    """The demo's settings: chosen on validation sentences, for two cores. `model` and `training` change them."""
+    """Return the demo's settings, chosen on validation sentences; `model` and `training` override them."""
     source, target = direction.split("-")
     return TranslationConfig(
         source=source,
@@ -93,7 +93,7 @@ def recipe(
 
 
 class DirectionAdapter:
-    """An example seen from one direction: what goes in, what should come out, and what else is right."""
+    """Reads examples in one direction: source, target and accepted answers."""
 
     def __init__(self, direction: Direction) -> None:
         self.to_english = direction == "ko-en"
@@ -108,16 +108,16 @@ class DirectionAdapter:
         return example.accepted if self.to_english else example.accepted_korean
 
     def row(self, example: ParallelExample) -> tuple[str, Sequence[str]]:
-        """The source and all its right answers."""
+        """Return the source and all accepted answers."""
         return self.source(example), self.accepted(example)
 
     def probes(self, example: ParallelExample) -> list[str]:
-        """What one asks about a translator; whether it keeps the speech level, only where it speaks Korean."""
+        """Return the probes that the example belongs to; speech levels count only where the target is Korean."""
         names = [name for name, constructions in PROBES.items() if example.constructions & set(constructions)]
         return names if self.to_english else [*names, f"level {example.level}체"]
 
     def gold(self, example: ParallelExample) -> Gold:
-        """Links as (source word, target word); the tag of a speech level is a word of its own."""
+        """Return links as (source word, target word); the tag of a speech level counts as a word."""
         if self.to_english:
             return Gold(frozenset(example.alignment))
         shift = len(example.tagged_english.split()) - len(example.english.split())
@@ -171,7 +171,7 @@ def run_demo(
 def _result(
     translator: Translator, lookup: TemplateLookup | None, name: str, rows: Sequence[tuple[str, Sequence[str]]]
 ) -> SetResult:
-    """Score sources against their accepted answers, of which the first is the reference."""
+    """Score sources against their accepted answers, the first of which is the reference."""
     sources, accepted = [source for source, _ in rows], [answers for _, answers in rows]
     references = [answers[0] for answers in accepted]
     evaluation = evaluate(translator, sources, references, accepted=accepted)
@@ -187,7 +187,7 @@ def _finish(
     out: Path,
     language: str,
 ) -> DemoResult:
-    """Add what only the demo knows to the run's metrics, and write its report again."""
+    """Add the demo's own metrics to those of the run and write the report again."""
     constructions = _counts(sets, examples, lambda example: example.constructions)
     probes = _counts(sets, examples, adapter.probes)
     alignment = _alignment(translator, adapter, examples)
@@ -212,7 +212,7 @@ def _counts(
     examples: dict[str, list[ParallelExample]],
     groups: Callable[[ParallelExample], Iterable[str]],
 ) -> dict[str, tuple[int, int]]:
-    """How many sentences of each group are right, over the sets of the same depth as training."""
+    """Count the right sentences of each group, over the sets of the same depth as training."""
     right: Counter[str] = Counter()
     total: Counter[str] = Counter()
     for result in (result for result in sets if result.name in SAME_DEPTH):
@@ -225,7 +225,7 @@ def _counts(
 def _alignment(
     translator: Translator, adapter: DirectionAdapter, examples: dict[str, list[ParallelExample]]
 ) -> AlignmentScore | None:
-    """Choose the head on validation sentences, report it on new ones."""
+    """Choose the head on validation sentences and score it on new ones."""
     if not has_attention(translator):
         return None
     chosen_on, reported_on = (

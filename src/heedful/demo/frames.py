@@ -18,8 +18,9 @@ Determiner = Literal["", "this", "that", "my", "how many"]
 Tense = Literal["present", "past", "future"]
 Modal = Literal["", "progressive", "can", "want", "must", "try"]
 Negation = Literal["", "안", "못", "지", "lexical"]
-Word = tuple[str, int]
-"""A word and the key of what it expresses; key -1 expresses nothing of its own."""
+Token = tuple[str, int]
+"""A word and the key of what it expresses; key -1 expresses nothing by itself."""
+Tokens = tuple[Token, ...]
 
 VERB, MODAL, NEGATION, TENSE, LINK = 0, 1, 2, 3, 4  # parts of a predicate
 SUBJECT, OBJECT, ADJUNCTS = 10, 20, 30  # where phrases begin
@@ -74,21 +75,21 @@ class Clause:
     """The connective that joins it to the next clause."""
 
     def phrases(self) -> Iterator[Phrase]:
-        """The subject, the object, and the phrases among the adjuncts."""
+        """Yield the subject, the object, and the phrases among the adjuncts."""
         for part in (self.subject, self.object, *[adjunct.constituent for adjunct in self.adjuncts]):
             if isinstance(part, Phrase):
                 yield part
 
     def keyed_adjuncts(self, at: int) -> list[tuple[int, Adjunct]]:
-        """The adjuncts with their keys, in a clause whose keys begin at `at`."""
+        """Return the adjuncts with their keys, in a clause whose keys begin at `at`."""
         return [(at + ADJUNCTS + 10 * place, adjunct) for place, adjunct in enumerate(self.adjuncts)]
 
     def has_role(self, *roles: str) -> bool:
-        """Whether an adjunct has one of these roles."""
+        """Return True if an adjunct has one of these roles."""
         return any(adjunct.role in roles for adjunct in self.adjuncts)
 
     def adverb(self, role: str) -> Adverb | None:
-        """The adverb in this role: when, how, often."""
+        """Return the adverb in this role: when, how, often."""
         for adjunct in self.adjuncts:
             if adjunct.role == role and isinstance(adjunct.constituent, Adverb):
                 return adjunct.constituent
@@ -96,13 +97,12 @@ class Clause:
 
     @property
     def manner(self) -> str:
-        """The adverb of manner."""
         adverb = self.adverb("how")
         return adverb.korean if adverb else ""
 
     @property
     def place(self) -> str:
-        """Where it is done, or where one goes."""
+        """The goal or the place of the action."""
         for adjunct in self.adjuncts:
             if isinstance(adjunct.constituent, Phrase) and adjunct.role not in ("with", "give", "by", "from", "than"):
                 return adjunct.constituent.noun.korean
@@ -110,17 +110,15 @@ class Clause:
 
     @property
     def object_noun(self) -> str:
-        """The noun of the object."""
         return self.object.noun.korean if self.object else ""
 
     @property
     def has_elder_subject(self) -> bool:
-        """Whether the subject is honored."""
         return self.subject is not None and self.subject.noun.elder
 
     @property
     def is_of_animal_or_thing(self) -> bool:
-        """Whether English says *it* of the subject."""
+        """True if English says *it* of the subject."""
         return self.subject is not None and self.subject.noun.pronoun == "it"
 
 

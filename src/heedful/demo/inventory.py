@@ -20,26 +20,28 @@ _MARKS_WITH_MODES = ("weather", "state", "done", "due", "once", "moment")
 
 
 class WeightedChoice(Generic[_T]):
-    """A weighted choice."""
+    """Draws items in proportion to their weights."""
 
     def __init__(self, weights: Mapping[_T, float]) -> None:
         self.items = list(weights)
         self.sums = list(accumulate(weights.values()))
 
     def shares(self) -> Iterator[tuple[_T, float]]:
-        """Each item and its probability."""
         before = 0.0
         for item, total in zip(self.items, self.sums, strict=True):
             yield item, (total - before) / self.sums[-1]
             before = total
 
     def draw(self, random: Random) -> _T:
-        """One item, by its weight."""
         return self.items[bisect_right(self.sums, random.random() * self.sums[-1])]
 
 
 def draw_until(fits: Callable[[_T], bool], draw: Callable[[], _T], what: str) -> _T:
-    """The first of many draws that fits; where none does, the words leave too little to choose from."""
+    """Return the first draw that `fits`.
+
+    Raises:
+        DataError: no draw of many fits, so the words leave too little choice.
+    """
     for _ in range(_MAX_DRAWS):
         if fits(drawn := draw()):
             return drawn
@@ -48,7 +50,7 @@ def draw_until(fits: Callable[[_T], bool], draw: Callable[[], _T], what: str) ->
 
 @lru_cache(1)
 def sampling_weights() -> dict[str, float]:
-    """How many times as often the full level draws words that suit few others."""
+    """Return how much more often the full level draws words that suit few others."""
     return {row["word"]: float(row["weight"]) for row in read_rows("sampling_weights.tsv", "word", "weight")}
 
 
@@ -57,11 +59,11 @@ Scene = tuple[str, tuple[Noun, ...], tuple[Noun, ...]]
 
 
 class Inventory:
-    """The choices of one level."""
+    """The weighted choices over the words of one level."""
 
     def __init__(self, level: Level) -> None:
         self.lexicon, self.full = lexicon(level), level == "full"
-        words, among, self.weights = self.lexicon, self.lexicon.in_classes, read_yaml("sampling.yaml")
+        vocabulary, among, self.weights = self.lexicon, self.lexicon.in_classes, read_yaml("sampling.yaml")
         self._weights = sampling_weights() if self.full else {}
         self.names, self.animals, self.machines = among("name"), among("animal"), among("machines")
         self.companions = among("name", "kin", "elder kin")
@@ -73,24 +75,24 @@ class Inventory:
             }
         )
         self.scenes = self._scenes()
-        uses = Counter(noun for p in (*words.verbs, *words.adjectives) for noun in (*p.objects, *p.subjects))
-        only_here = {verb: sum(uses[noun] == 1 for noun in verb.objects) for verb in words.verbs}
+        uses = Counter(noun for p in (*vocabulary.verbs, *vocabulary.adjectives) for noun in (*p.objects, *p.subjects))
+        only_here = {verb: sum(uses[noun] == 1 for noun in verb.objects) for verb in vocabulary.verbs}
         least, fewest = (4.5, 9) if self.full else (2.6, 0)
         self.verbs = WeightedChoice(
             {
                 verb: self._weight(verb.lemma) * (least + len(verb.objects) ** 0.72 + only_here[verb])
-                for verb in words.verbs
+                for verb in vocabulary.verbs
             }
         )
-        self.motion = WeightedChoice({verb: len(verb.places) ** 0.5 for verb in words.motion})
+        self.motion = WeightedChoice({verb: len(verb.places) ** 0.5 for verb in vocabulary.motion})
         self.adjectives = WeightedChoice(
             {
                 adjective: self._weight(adjective.lemma) * (1 + (max(len(adjective.subjects), fewest) or 9) ** 0.5)
-                for adjective in words.adjectives
+                for adjective in vocabulary.adjectives
             }
         )
         self.attributes: dict[Noun, list[Predicate]] = {}
-        for adjective in words.adjectives:
+        for adjective in vocabulary.adjectives:
             for noun in adjective.subjects if adjective.quality not in ADJECTIVES.not_attributive else ():
                 self.attributes.setdefault(noun, []).append(adjective)
         self.animal_objects = {
@@ -99,12 +101,12 @@ class Inventory:
         }
         self.times = {
             tense: WeightedChoice(
-                {t: self._weight(t.korean) / len(t.tenses) for t in words.times if tense in t.tenses}
+                {t: self._weight(t.korean) / len(t.tenses) for t in vocabulary.times if tense in t.tenses}
             )  # the more tenses a time has, the less it is drawn in each
             for tense in ("past", "future", "habit")
         }
-        self.now = Adjunct("when", next(time for time in words.times if "now" in time.tenses))
-        self.often = [adverb for adverb in words.adverbs.values() if adverb.slot == "often"]
+        self.now = Adjunct("when", next(time for time in vocabulary.times if "now" in time.tenses))
+        self.often = [adverb for adverb in vocabulary.adverbs.values() if adverb.slot == "often"]
         self.modes: dict[str, WeightedChoice[str]] = {
             kind: WeightedChoice({mode: weight for mode, weight in modes.items() if self.full or mode != "must"})
             for kind, modes in self.weights["modes"].items()
@@ -112,7 +114,7 @@ class Inventory:
         self._balance()
 
     def _weight(self, word: str) -> float:
-        """Words that suit few others are drawn more often."""
+        """Return the weight of a word; words that suit few others have more than 1."""
         return self._weights.get(word, 1)
 
     def _scenes(self) -> list[Scene]:
@@ -126,9 +128,9 @@ class Inventory:
         return [(position, nouns(where), nouns(what)) for position, where, what in scenes]
 
     def _balance(self) -> None:
-        """Words that few others go with come up more often there."""
-        words, expected, power = self.lexicon, defaultdict[str, float](float), -1.2 if self.full else -1
-        predicates = words.with_arguments
+        """Weight nouns and adverbs so that those with few predicates occur more often with them."""
+        vocabulary, expected, power = self.lexicon, defaultdict[str, float](float), -1.2 if self.full else -1
+        predicates = vocabulary.with_arguments
         for share, choices in ((0.5, self.verbs), (0.15, self.motion), (0.16, self.adjectives)):
             for predicate, weight in choices.shares():
                 at = 1 if "motion" in predicate.marks else 0.25
@@ -146,7 +148,7 @@ class Inventory:
         self.objects = {predicate: choice(predicate.objects) for predicate in predicates if predicate.objects}
         self.subjects = {predicate: choice(predicate.subjects) for predicate in predicates if predicate.subjects}
         self.places = {predicate: choice(predicate.places) for predicate in predicates if predicate.places}
-        self.owned, self.needed = choice(words.in_classes("owned")), choice(words.in_classes("needed"))
+        self.owned, self.needed = choice(vocabulary.in_classes("owned")), choice(vocabulary.in_classes("needed"))
         uses = Counter(adverb for predicate in predicates for adverb in predicate.adverbs)
         self.manners = {
             predicate: WeightedChoice({a: self._weight(a.korean) / uses[a] for a in predicate.adverbs})
@@ -155,7 +157,7 @@ class Inventory:
         }
 
     def modes_of(self, predicate: Predicate) -> WeightedChoice[str]:
-        """The tenses and modals of a predicate: states do not go on, and what happens once is no habit."""
+        """Return the tenses and modals of a predicate: no progressive of states, no habit of single events."""
         for mark in _MARKS_WITH_MODES:
             if mark in predicate.marks or (mark == "state" and predicate.verb.adjective):
                 return self.modes[mark]
@@ -164,5 +166,5 @@ class Inventory:
 
 @lru_cache(2)
 def inventory(level: Level) -> Inventory:
-    """The choices of a level, made once."""
+    """Return the choices of a level, computed once."""
     return Inventory(level)

@@ -1,7 +1,7 @@
 """Korean morphology: syllables, particles and conjugation.
 
-Endings and particles depend on the sound a word ends in, also for digits (3 is read 삼) and for Latin words (Python is
-read 파이썬). A word whose reading is not known is refused: a guess would be a wrong particle that nobody sees.
+Endings and particles depend on the sound a word ends in, also for Latin words (Transformer is read 트랜스포머). A word
+whose reading is not known is an error: a guess could be a wrong particle that nobody notices.
 
 Every ending joins one of three bases of a stem; all irregularity is in how the bases are made:
 
@@ -30,18 +30,11 @@ FINALS = ("", *"ㄱㄲㄳㄴㄵㄶㄷㄹㄺㄻㄼㄽㄾㄿㅀㅁㅂㅄㅅㅆㅇ�
 _FIRST, _LAST = ord("가"), ord("힣")
 
 _TABLE = read_yaml("korean_morphology.yaml")
-_SYMBOLS: dict[str, str] = _TABLE["symbols"]
-_DIGITS, _DIGITS_IN_NAMES = split_list(_TABLE["digits"]), split_list(_TABLE["digits_in_names"])
-
-_SILENT = " \t\"'“”‘’「」『』《》〈〉()[]{}<>`*_~.,!?…"
-_GLOSS = re.compile(r"(?<=\w)\s*\([^()]*\)$")  # 어텐션(attention): the gloss is not read
-_NUMBER_AT_END = re.compile(r"(?<![\d.,])\d[\d,]*(?:\.\d+)*$")
-_DIGIT_IN_NAME = re.compile(r"[A-Za-z]-?\d$")
-_LATIN_AT_END = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)*$")
+_LATIN_AT_END = re.compile(r"[A-Za-z]+$")
 
 
 def compose(initial: str, vowel: str, final: str = "") -> str:
-    """The syllable of these letters: ㅎ, ㅏ, ㄴ → 한."""
+    """Return the syllable of these letters: ㅎ, ㅏ, ㄴ → 한."""
     try:
         index = (INITIALS.index(initial) * len(VOWELS) + VOWELS.index(vowel)) * len(FINALS) + FINALS.index(final)
     except ValueError:
@@ -50,7 +43,7 @@ def compose(initial: str, vowel: str, final: str = "") -> str:
 
 
 def decompose(syllable: str) -> tuple[str, str, str]:
-    """The initial, the vowel and the final ("" where there is none) of one syllable: 한 → ㅎ, ㅏ, ㄴ."""
+    """Return the initial, the vowel and the final ("" if there is none) of one syllable: 한 → ㅎ, ㅏ, ㄴ."""
     if not is_syllable(syllable):
         raise ValueError(f"{syllable!r} is not one Hangul syllable (가 to 힣)")
     rest, final = divmod(ord(syllable) - _FIRST, len(FINALS))
@@ -59,65 +52,34 @@ def decompose(syllable: str) -> tuple[str, str, str]:
 
 
 def is_syllable(character: str) -> bool:
-    """Whether this is one composed Hangul syllable."""
+    """Return True for one composed Hangul syllable."""
     return len(character) == 1 and _FIRST <= ord(character) <= _LAST
 
 
 def with_final(text: str, final: str) -> str:
-    """The text with the final of its last syllable replaced: 가 + ㅆ → 갔; with "" the final is dropped."""
+    """Replace the final of the last syllable: 가 + ㅆ → 갔; "" drops it."""
     initial, vowel, _ = decompose(text[-1:])
     return text[:-1] + compose(initial, vowel, final)
 
 
 def final_sound(word: str) -> str:
-    """The final consonant the word ends in when read aloud, or "" after a vowel: 책 → ㄱ, 7 → ㄹ, GPU → ""."""
-    return decompose(_last_syllable(word))[2]
-
-
-def _last_syllable(word: str) -> str:
-    text = _GLOSS.sub("", word.rstrip(_SILENT.replace(")", ""))).rstrip(_SILENT)
-    last = text[-1:]
-    if is_syllable(last):
-        return last
-    if reading := _SYMBOLS.get(last):
-        return reading[-1]
-    if _DIGIT_IN_NAME.search(text):
-        return _DIGITS_IN_NAMES[int(last)][-1]
-    if number := _NUMBER_AT_END.search(text):
-        return _end_of_number(number.group())
-    if latin := _LATIN_AT_END.search(text):
-        return _end_of_latin(latin.group())
-    raise ValueError(f"no reading for the end of {word!r}; allowed: Hangul, digits, {' '.join(_SYMBOLS)}, Latin words")
-
-
-def _end_of_number(number: str) -> str:
-    """The last syllable of the Sino-Korean reading: 35,000 → 천, 100,000 → 만, 2.5 → 오."""
-    whole, _, fraction = number.replace(",", "").partition(".")
-    whole = whole.lstrip("0")
-    if fraction or not whole:
-        return _DIGITS[int((fraction or "0")[-1])]
-    zeros = len(whole) - len(whole.rstrip("0"))
-    if zeros >= 16:
-        raise ValueError(f"{number} is too large to be read; allowed: below 10^16")
-    if zeros >= 4:
-        return "만억조"[zeros // 4 - 1]
-    return "십백천"[zeros - 1] if zeros else _DIGITS[int(whole[-1])]
-
-
-def _end_of_latin(word: str) -> str:
-    reading = latin_readings().get(word.lower())
-    if reading is None and "-" in word:
-        return _end_of_latin(word.rpartition("-")[2])
-    if reading is None and word.isupper():
+    """Return the final consonant the word ends in when read aloud, or "" after a vowel: 책 → ㄱ, GPU → ""."""
+    if is_syllable(word[-1:]):
+        return decompose(word[-1])[2]
+    latin = _LATIN_AT_END.search(word)
+    if latin is None:
+        raise ValueError(f"no reading for the end of {word!r}; allowed: Hangul and Latin words")
+    reading = latin_readings().get(latin[0].lower())
+    if reading is None and latin[0].isupper():
         reading = _TABLE["letters"][word[-1]]
     if reading is None:
-        raise ValueError(f"no reading for the Latin word {word!r}; add it to tables/latin_readings.tsv")
-    return reading[-1]
+        raise ValueError(f"no reading for the Latin word {latin[0]!r}; add it to tables/latin_readings.tsv")
+    return decompose(reading[-1])[2]
 
 
 @lru_cache(1)
 def latin_readings() -> dict[str, str]:
-    """How Koreans read Latin words, by their lower-case spelling."""
+    """Return how Koreans read Latin words, by their lower-case spelling."""
     return {row["word"]: row["reading"] for row in read_rows("latin_readings.tsv", "word", "reading")}
 
 
@@ -132,7 +94,7 @@ PARTICLES = (*_ALTERNATING, *_WITH_I, *_WITH_EU, *_INVARIANT)
 
 
 def attach(word: str, particle: str) -> str:
-    """The word with its particle: 책 + 은/는 → 책은, 서울 + (으)로 → 서울로, 저 + 이/가 → 제가."""
+    """Return the word with its particle: 책 + 은/는 → 책은, 서울 + (으)로 → 서울로, 저 + 이/가 → 제가."""
     if particle not in PARTICLES:
         raise ValueError(unknown("particle", particle, PARTICLES))
     before, space, last = word.rpartition(" ")
@@ -165,7 +127,7 @@ _POINTING = ("이렇", "그렇", "저렇", "어떻")  # always ㅐ: 그래요, �
 
 @dataclass(frozen=True)
 class Bases:
-    """What stands before a consonant, before -(으)- and before -아/어-."""
+    """The forms of a stem before a consonant, before -(으)- and before -아/어-."""
 
     plain: str
     linked: str
@@ -293,44 +255,42 @@ class Verb:
 
     @property
     def lemma(self) -> str:
-        """The dictionary form."""
         return self.stem + "다"
 
     @property
     def is_copula(self) -> bool:
-        """Whether this is 이다 (after a noun or alone)."""
+        """True for 이다, after a noun or by itself."""
         return self.conjugation == "이다" or self.stem == "이"
 
     @property
     def is_negative_copula(self) -> bool:
-        """Whether this is 아니다."""
         return _word(self.stem) == "아니"
 
     @property
-    def describes(self) -> bool:
-        """Whether this conjugates as adjectives do."""
+    def is_descriptive(self) -> bool:
+        """True if this conjugates as adjectives do."""
         return self.adjective or self.is_copula or self.is_negative_copula
 
     @property
-    def exists(self) -> bool:
-        """Whether this is 있다, 없다 or a compound (재미있다), which conjugate partly as verbs: 재미있는."""
+    def is_existential(self) -> bool:
+        """True for 있다, 없다 and compounds (재미있다), which conjugate partly as verbs: 재미있는."""
         return self.stem.endswith(("있", "없"))
 
 
 def conjugate(verb: Verb, ending: str, *, honorific: bool = False, past: bool = False) -> str:
-    """The form of a verb with one of `ENDINGS`: 듣 + -(으)면 → 들으면, honorific 들으시면, past 들었으면."""
+    """Return the form of a verb with one of `ENDINGS`: 듣 + -(으)면 → 들으면, honorific 들으시면, past 들었으면."""
     if verb.stem.endswith(_HONORIFIC_STEMS):
         verb, honorific = Verb(verb.stem.removesuffix("시"), adjective=verb.adjective), True
     _check(verb, ending, honorific, past)
     if ending in _OF_COMMANDS:
         ending, honorific = _OF_COMMANDS[ending], True
-    if past or (verb.exists and not honorific):
+    if past or (verb.is_existential and not honorific):
         ending = _OF_EXISTENCE.get(ending, ending)
-    elif verb.exists or verb.describes:  # 재미있는 책, but 시간이 있으신 분
+    elif verb.is_existential or verb.is_descriptive:  # 재미있는 책, but 시간이 있으신 분
         ending = _OF_ADJECTIVES.get(ending, ending)
 
     bases = _bases(verb, ending, honorific)
-    if not past and (form := _worn_form(verb, bases, ending, honorific)):
+    if not past and (form := _contracted_form(verb, bases, ending, honorific)):
         return form
     bases = bases.honorific() if honorific else bases
     bases = bases.past() if past else bases
@@ -338,7 +298,7 @@ def conjugate(verb: Verb, ending: str, *, honorific: bool = False, past: bool = 
 
 
 def copula(noun: str, ending: str, *, honorific: bool = False, past: bool = False) -> str:
-    """A noun with 이다: 학생이에요, 의사예요, GPU였어요, 선생님이세요."""
+    """Return a noun with 이다: 학생이에요, 의사예요, GPU였어요, 선생님이세요."""
     return conjugate(Verb(noun + "이", "이다"), ending, honorific=honorific, past=past)
 
 
@@ -354,8 +314,8 @@ def _bases(verb: Verb, ending: str, honorific: bool) -> Bases:
     return Bases(stem if keeps_i else noun, stem if keeps_i else noun, noun + "여")
 
 
-def _worn_form(verb: Verb, bases: Bases, ending: str, honorific: bool) -> str | None:
-    """A form of the present that is shorter than its parts: 가세요, 의사예요, 아니야, 가지 마."""
+def _contracted_form(verb: Verb, bases: Bases, ending: str, honorific: bool) -> str | None:
+    """Return a form of the present that is shorter than its parts: 가세요, 의사예요, 아니야, 가지 마."""
     if honorific:
         return join(bases.linked, "세요") if ending == "-아요/어요" else None
     if (verb.is_copula or verb.is_negative_copula) and ending in _OF_COPULA:
@@ -373,5 +333,5 @@ def _check(verb: Verb, ending: str, honorific: bool, past: bool) -> None:
         raise ValueError(f"{ending} takes no past; allowed with the past: {', '.join(_WITH_TENSE)}")
     if honorific and ending in _OF_SPEAKER:
         raise ValueError(f"{ending} speaks of oneself and takes no honorific")
-    if verb.describes and ending in _OF_ACTIONS:
+    if verb.is_descriptive and ending in _OF_ACTIONS:
         raise ValueError(f"{ending} is for actions, and {verb.lemma} describes a state")

@@ -4,11 +4,11 @@ from dataclasses import replace
 from functools import lru_cache
 
 from . import frames as f
-from .frames import CLAUSE, MODAL, NEGATION, TENSE, VERB, Adjunct, Clause, Phrase, SentenceFrame, SpeechLevel, Word
+from .frames import CLAUSE, MODAL, NEGATION, TENSE, VERB, Adjunct, Clause, Phrase, SentenceFrame, SpeechLevel, Token
 from .korean_morphology import Verb, conjugate, copula
 from .korean_morphology import attach as attach_particle
 from .lexicon import Adverb, Predicate
-from .numerals import counted
+from .numerals import with_counter
 
 _ROLES = {
     "at": "에서", "in": "에", "to": "에", "by": "(으)로", "with": "과/와", "than": "보다", "from": "에서",
@@ -25,11 +25,11 @@ attach = lru_cache(20_000)(attach_particle)
 
 
 class KoreanRealizer:
-    """Writes one sentence: the words with their keys, and the form each predicate's stem takes."""
+    """Realizes one sentence as Korean words with their keys, and collects the form of each predicate's stem."""
 
     def __init__(self, sentence: SentenceFrame) -> None:
         self.sentence, self.level = sentence, sentence.level
-        self.words: list[Word] = []
+        self.tokens: list[Token] = []
         self.forms: list[str] = []
         self.me = "나" if self.level == "해" else "저"
         elder = False
@@ -38,9 +38,8 @@ class KoreanRealizer:
             self.clause(clause, number * CLAUSE, clause.link or sentence.mood, elder)
 
     def text(self) -> str:
-        """The sentence, with its punctuation."""
         end = "?" if self.sentence.mood in ("question", "suggestion", "offer") else "."
-        return " ".join([word for word, _ in self.words]) + end
+        return " ".join([word for word, _ in self.tokens]) + end
 
     def clause(self, clause: Clause, at: int, ending: str, elder: bool) -> None:
         front, middle, close = _by_place(clause.keyed_adjuncts(at))
@@ -64,18 +63,18 @@ class KoreanRealizer:
             return
         if thing and not clause.scrambled:
             self.phrase(thing, at + f.OBJECT, "" if clause.drops_particle else clause.predicate.particle)
-        start = len(self.words)
-        well = next((key for key, adjunct in close if _is_done_well(adjunct, clause)), None)
+        start = len(self.tokens)
+        well = next((key for key, adjunct in close if _merges_with_do(adjunct, clause)), None)
         for key, adjunct in close:
             if key != well:
                 self.adjunct(adjunct, key)
-        end = len(self.words)
+        end = len(self.tokens)
         if well is None:
             self.predicate(clause, at, ending, elder)
         else:
             self.do_well(clause, at, ending, elder, well)
         if close and " " in clause.predicate.lemma:  # 비가 많이 와요
-            self.words[start : end + 1] = [self.words[end], *self.words[start:end]]
+            self.tokens[start : end + 1] = [self.tokens[end], *self.tokens[start:end]]
 
     def predicate(self, clause: Clause, at: int, ending: str, elder: bool) -> None:
         honorific, past = self.honorific_and_past(clause, ending, elder)
@@ -85,11 +84,11 @@ class KoreanRealizer:
         if predicate.light and clause.object and negation in ("안", "못") and modal != "can":
             negation = "지" if negation == "안" else "지 못"  # 수학을 공부하지 않아요
         if clause.degree:
-            self.words.append(("더" if clause.degree == "more" else "가장", at + MODAL))
+            self.tokens.append(("더" if clause.degree == "more" else "가장", at + MODAL))
         if ending == "command" and predicate.honorific:
             honorific = True
-        words, form = predicate_words(predicate, ending, self.level, past, future, modal, negation, honorific)
-        self.words += [(word, at + key) for word, key in words] if at else words
+        tokens, form = predicate_words(predicate, ending, self.level, past, future, modal, negation, honorific)
+        self.tokens += [(word, at + key) for word, key in tokens] if at else tokens
         self.forms.append(form)
 
     def honorific_and_past(self, clause: Clause, ending: str, elder: bool) -> tuple[bool, bool]:
@@ -97,14 +96,14 @@ class KoreanRealizer:
         return elder or asked_politely, clause.tense == "past" and ending not in _UNTENSED
 
     def do_well(self, clause: Clause, at: int, ending: str, elder: bool, adverb: int) -> None:
-        """축구를 잘해요, 수영을 잘해요: 잘 and 하다 are one word, which says *well* where a noun says the verb."""
+        """Add 축구를 잘해요, 수영을 잘해요: 잘 and 하다 are one word; *well* aligns with it beside a noun."""
         predicate = clause.predicate
         if predicate.light:
-            self.words.append((attach(predicate.light, "을/를"), at + VERB))
-        start = len(self.words)
-        self.predicate(replace(clause, predicate=_done_well(predicate)), at, ending, elder)
+            self.tokens.append((attach(predicate.light, "을/를"), at + VERB))
+        start = len(self.tokens)
+        self.predicate(replace(clause, predicate=_do_well_predicate(predicate)), at, ending, elder)
         if predicate.light:
-            self.words[start] = (self.words[start][0], adverb)
+            self.tokens[start] = (self.tokens[start][0], adverb)
 
     def copula(self, clause: Clause, at: int, ending: str, elder: bool) -> None:
         assert clause.object is not None
@@ -112,68 +111,68 @@ class KoreanRealizer:
         honorific, past = self.honorific_and_past(clause, ending, elder)
         if clause.negation:
             self.phrase(clause.object, at + f.OBJECT, "이/가")
-            self.words.append((conjugate(_NOT_BE, final, honorific=honorific, past=past), at + VERB))
+            self.tokens.append((conjugate(_NOT_BE, final, honorific=honorific, past=past), at + VERB))
             return
         self.phrase(clause.object, at + f.OBJECT, "")
-        noun, key = self.words[-1]
-        self.words[-1] = (copula(noun, final, honorific=honorific, past=past), key)
+        noun, key = self.tokens[-1]
+        self.tokens[-1] = (copula(noun, final, honorific=honorific, past=past), key)
 
     def subject(self, phrase: Phrase, key: int, topic: bool) -> None:
         noun, particle = phrase.noun, "은/는" if topic else "이/가"
         if noun.kind == "pronoun":
-            self.words.append((attach(self.me if noun.english == "I" else noun.korean, particle), key))
+            self.tokens.append((attach(self.me if noun.english == "I" else noun.korean, particle), key))
         else:
             self.phrase(phrase, key, ("께서는" if topic else "께서") if noun.elder else particle)
 
     def adjunct(self, adjunct: Adjunct, key: int) -> None:
         thing = adjunct.constituent
         if isinstance(thing, Adverb):
-            self.words += [(word, key) for word in thing.korean.split(" ")]
+            self.tokens += [(word, key) for word in thing.korean.split(" ")]
         elif adjunct.role == "give":
             self.phrase(thing, key, "께" if thing.noun.elder else "에게" if self.level == "합쇼" else "한테")
         elif adjunct.role in _ROLES:
             self.phrase(thing, key, _ROLES[adjunct.role])
         else:  # a position: 책상 위에
             self.phrase(thing, key, "")
-            self.words.append((adjunct.role + "에", key + f.POSITION))
+            self.tokens.append((adjunct.role + "에", key + f.POSITION))
 
     def phrase(self, phrase: Phrase, key: int, particle: str) -> None:
-        """What stands before the noun, the noun, its number and counter; the particle on the last of them."""
-        noun, words = phrase.noun, self.words
+        """Add modifiers, the noun, its number and counter; the particle goes on the last word."""
+        noun, tokens = phrase.noun, self.tokens
         if phrase.relative:
             relative = phrase.relative
             self.clause(relative, key * f.NESTED, _ATTRIBUTIVE[relative.tense], relative.has_elder_subject)
         if phrase.possessor:
-            words.append((attach(phrase.possessor.korean, "의"), key + f.DETERMINER))
+            tokens.append((attach(phrase.possessor.korean, "의"), key + f.DETERMINER))
         elif phrase.determiner and phrase.determiner != "how many":
             mine = "내" if self.level == "해" else "제"
-            words.append((_DEMONSTRATIVES.get(phrase.determiner, mine), key + f.DETERMINER))
+            tokens.append((_DEMONSTRATIVES.get(phrase.determiner, mine), key + f.DETERMINER))
         if phrase.adjective:
-            words.append((_attributive(phrase.adjective.verb), key + f.ADJECTIVE))
+            tokens.append((_attributive(phrase.adjective.verb), key + f.ADJECTIVE))
         korean = "뭐" if noun.korean == "무엇" and self.level != "합쇼" else noun.korean
         if phrase.number or phrase.determiner == "how many":
-            words += [(word, key + f.HEAD) for word in korean.split(" ")]
-            words.append((_number(phrase.number, noun.counter), key + f.NUMBER))
-            words.append((attach(noun.counter, particle) if particle else noun.counter, key + f.COUNTER))
+            tokens += [(word, key + f.HEAD) for word in korean.split(" ")]
+            tokens.append((_number(phrase.number, noun.counter), key + f.NUMBER))
+            tokens.append((attach(noun.counter, particle) if particle else noun.counter, key + f.COUNTER))
             return
         if korean == "뭐" and particle == "을/를":
             particle = ""
         text = attach(korean, particle) if particle else korean
-        words += [(word, key + f.HEAD) for word in text.split(" ")]
+        tokens += [(word, key + f.HEAD) for word in text.split(" ")]
 
 
 @lru_cache(1000)
 def _number(n: int, counter: str) -> str:
-    return counted(n, counter).split(" ")[0] if n else "몇"
+    return with_counter(n, counter).split(" ")[0] if n else "몇"
 
 
 @lru_cache(1000)
-def _done_well(predicate: Predicate) -> Predicate:
+def _do_well_predicate(predicate: Predicate) -> Predicate:
     return replace(predicate, verb=_DO_WELL, light="")
 
 
-def _is_done_well(adjunct: Adjunct, clause: Clause) -> bool:
-    """잘 beside 하다, or beside a noun with 하다 that has no other object."""
+def _merges_with_do(adjunct: Adjunct, clause: Clause) -> bool:
+    """Return True for 잘 with 하다, or with a noun + 하다 that has no other object."""
     plain = clause.predicate.lemma == "하다" or (clause.predicate.light != "" and clause.object is None)
     return plain and isinstance(adjunct.constituent, Adverb) and adjunct.constituent.korean == "잘"
 
@@ -187,7 +186,7 @@ Placed = list[tuple[int, Adjunct]]
 
 
 def _by_place(adjuncts: Placed) -> tuple[Placed, Placed, Placed]:
-    """The adjuncts that open the clause (times), those before the object, and those before the verb."""
+    """Return the adjuncts that open the clause (times), those before the object, and those before the verb."""
     places: tuple[Placed, Placed, Placed] = ([], [], [])
     for key, adjunct in adjuncts:
         thing = adjunct.constituent
@@ -211,7 +210,7 @@ _AUXILIARIES = {"want": [("-고", _WISH)], "wants": [("-고", _WISH), ("-아/어
 
 
 def final_ending(ending: str, level: SpeechLevel) -> str:
-    """The ending of a statement or a question on this level; other endings stay as they are."""
+    """Return the ending of a statement or a question on this level; other endings stay as they are."""
     if (ending, level) == ("question", "합쇼"):
         return "-ㅂ니까/습니까"
     return _FINAL[level] if ending in ("statement", "question") else ending
@@ -227,8 +226,8 @@ def predicate_words(
     modal: str,
     negation: str,
     honorific: bool,
-) -> tuple[tuple[Word, ...], str]:
-    """The eojeols of a predicate with their keys, and the name of the form its own stem takes (듣다 -(으)면).
+) -> tuple[tuple[Token, ...], str]:
+    """Return the eojeols of a predicate with their keys, and the name of the form of its stem (듣다 -(으)면).
 
     `ending` is a connective or attributive ending, or a mood: statement, question, command, prohibition, request,
     suggestion.
@@ -240,7 +239,7 @@ def predicate_words(
         chain.link("-고", _ELDER_EXIST if honorific else _EXIST, MODAL)
     elif modal == "can":
         chain.link("-(으)ㄹ", _LACK if negation else _EXIST, MODAL, honorific=honorific)
-        chain.words.append(("수", MODAL))
+        chain.tokens.append(("수", MODAL))
     elif modal == "must":
         chain.link("-아야/어야", _DO, MODAL, honorific=honorific)
     for connective, auxiliary in _AUXILIARIES.get(modal, ()):
@@ -255,15 +254,15 @@ def predicate_words(
     elif ending == "request":
         chain.link("-아/어", _GIVE, MODAL)
     chain.finish(ending, level, past, future)
-    return tuple(chain.words), chain.form
+    return tuple(chain.tokens), chain.form
 
 
 class _Chain:
-    """A stem and the auxiliaries that follow it, each asking for the ending of the one before."""
+    """A stem and the auxiliaries after it, each of which selects the ending of the one before."""
 
     def __init__(self, predicate: Predicate, honorific: bool) -> None:
         before, _, _ = predicate.lemma.rpartition(" ")
-        self.words: list[Word] = [(before, VERB)] if before else []
+        self.tokens: list[Token] = [(before, VERB)] if before else []
         self.lemma, self.light = predicate.lemma, predicate.light
         self.verb, self.key, self.honorific, self.form = predicate.verb, VERB, honorific, ""
         if honorific and predicate.honorific:
@@ -271,12 +270,12 @@ class _Chain:
 
     def negate(self, word: str) -> None:
         if self.light:
-            self.words.append((self.light, VERB))
+            self.tokens.append((self.light, VERB))
             self.verb = _DO
-        self.words.append((word, NEGATION))
+        self.tokens.append((word, NEGATION))
 
     def put(self, ending: str, *, honorific: bool = False, past: bool = False) -> None:
-        self.words.append((conjugate(self.verb, ending, honorific=honorific, past=past), self.key))
+        self.tokens.append((conjugate(self.verb, ending, honorific=honorific, past=past), self.key))
         if not self.form:
             marks = ("-시-" if honorific else "") + ("-었-" if past else "")
             self.form = f"{self.lemma} {marks}{ending}"
@@ -289,17 +288,17 @@ class _Chain:
         if future:
             self.put("-(으)ㄹ", honorific=self.honorific)
             will = "겁니까" if (ending, level) == ("question", "합쇼") else _WILL[level]
-            self.words.append((will, TENSE))
+            self.tokens.append((will, TENSE))
         elif ending == "prohibition" and level == "해":
-            self.words.append(("마", self.key))
+            self.tokens.append(("마", self.key))
         elif ending in ("command", "prohibition", "request"):
             self.put(_COMMAND[level])
         elif ending == "offer":
             self.put("-겠습니다", honorific=True)
-            self.words[-1] = (self.words[-1][0].removesuffix("다") + "까", self.words[-1][1])
+            self.tokens[-1] = (self.tokens[-1][0].removesuffix("다") + "까", self.tokens[-1][1])
         elif ending == "suggestion":
             self.put("-(으)ㄹ까요")
             if level == "해":
-                self.words[-1] = (self.words[-1][0].removesuffix("요"), self.words[-1][1])
+                self.tokens[-1] = (self.tokens[-1][0].removesuffix("요"), self.tokens[-1][1])
         else:
             self.put(final_ending(ending, level), honorific=self.honorific, past=past)

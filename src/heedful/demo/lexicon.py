@@ -7,7 +7,7 @@ from typing import Literal, cast, get_args
 
 from ..errors import DataError, unknown
 from .korean_morphology import Conjugation, Verb
-from .tables import Row, read_rows, read_yaml, split_list
+from .tables import TsvRow, read_rows, read_yaml, split_list
 
 Level = Literal["demo", "full"]
 Slot = Literal["how", "often", "when"]
@@ -38,7 +38,7 @@ class Noun:
 
     @property
     def is_person(self) -> bool:
-        """Somebody, and not an animal; who? is somebody too."""
+        """True for persons, who? included; False for animals."""
         return self.animate and self.pronoun != "it"
 
 
@@ -55,7 +55,7 @@ class Adverb:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Predicate:
-    """A verb or adjective: its Korean, its English in the base form, and what it goes with."""
+    """A verb or adjective: its Korean, its English in the base form, and its arguments."""
 
     lemma: str
     verb: Verb
@@ -93,33 +93,32 @@ class Lexicon:
 
     @cached_property
     def predicates(self) -> tuple[Predicate, ...]:
-        """Every verb and adjective."""
         return (*self.with_arguments, *self.weather, *self.messages)
 
     @cached_property
     def with_arguments(self) -> tuple[Predicate, ...]:
-        """The verbs and adjectives that choose their nouns."""
+        """The verbs and adjectives that select their nouns."""
         return (*self.verbs, *self.motion, *self.transfer, *self.adjectives)
 
     @cached_property
     def lemmas(self) -> tuple[str, ...]:
-        """Every word, in its dictionary form."""
+        """All words in their dictionary forms."""
         times = (time.korean for time in self.times)
         return tuple(dict.fromkeys([*self.nouns, *(p.lemma for p in self.predicates), *self.adverbs, *times]))
 
     def in_classes(self, *names: str) -> tuple[Noun, ...]:
-        """The nouns of these classes, each once."""
+        """Return the nouns of these classes, each once."""
         return tuple(dict.fromkeys(noun for name in names for noun in self.classes.get(name, ())))
 
     @cached_property
     def by_lemma(self) -> dict[str, Predicate]:
-        """What people do and what is how, by lemma; of several senses the first."""
+        """The first sense of each lemma of verbs and adjectives."""
         predicates = (*self.verbs, *self.motion, *self.adjectives, *self.weather)
         return {predicate.lemma: predicate for predicate in reversed(predicates)}
 
 
 class _LexiconReader:
-    """Reads the tables for one level; refuses a word that no table has."""
+    """Reads the tables for one level; a word that no table has is an error."""
 
     def __init__(self, level: Level) -> None:
         self.level = level
@@ -134,35 +133,37 @@ class _LexiconReader:
             if group in groups:
                 groups[group][noun.korean] = noun
         self.classes = {group: tuple(people.values()) for group, people in groups.items()}
-        for name, words in read_yaml("noun_classes.yaml").items():
-            self.classes[name] = self.nouns_of(split_list(words), f"noun_classes.yaml: {name}")
+        for name, lemmas in read_yaml("noun_classes.yaml").items():
+            self.classes[name] = self.nouns_of(split_list(lemmas), f"noun_classes.yaml: {name}")
         rows = read_rows("adverbs.tsv", "korean", "english", "level", "slot", "tenses")
         self.all_adverbs = {row["korean"] for row in rows}
         adverbs = [_adverb(row) for row in filter(self.has, rows)]
         self.adverbs = {adverb.korean: adverb for adverb in adverbs if adverb.slot != "when"}
         self.times = tuple(adverb for adverb in adverbs if adverb.slot == "when")
 
-    def has(self, row: Row) -> bool:
-        """Whether the level has the word of this row."""
+    def has(self, row: TsvRow) -> bool:
+        """Return True if the level has the word of this row."""
         return row.checked("level", get_args(Level)) == "demo" or self.level == "full"
 
-    def nouns_of(self, words: Iterable[str], place: str) -> tuple[Noun, ...]:
-        """The nouns that the level has of these; a word in brackets is the demo's only."""
-        return tuple(self.nouns[word] for word in self._words(words, self.all_nouns, place) if word in self.nouns)
+    def nouns_of(self, lemmas: Iterable[str], place: str) -> tuple[Noun, ...]:
+        """Return the nouns of the level among these; a word in brackets is only in the demo."""
+        return tuple(
+            self.nouns[word] for word in self._checked_words(lemmas, self.all_nouns, place) if word in self.nouns
+        )
 
     def members(self, names: Iterable[str], place: str) -> tuple[Noun, ...]:
-        """The nouns of a cell that lists classes and single words."""
+        """Return the nouns of a cell that lists classes and single words."""
         groups = (self.classes[name] if name in self.classes else self.nouns_of([name], place) for name in names)
         return tuple(dict.fromkeys(noun for group in groups for noun in group))
 
-    def _words(self, words: Iterable[str], dictionary: set[str], place: str) -> list[str]:
-        bare = {word: word.strip("()") for word in words}
+    def _checked_words(self, lemmas: Iterable[str], dictionary: set[str], place: str) -> list[str]:
+        bare = {word: word.strip("()") for word in lemmas}
         if missing := [word for word in bare.values() if word not in dictionary]:
             raise DataError(f"{place}: no table of words has {', '.join(missing)}")
         return [word for cell, word in bare.items() if cell == word or self.level == "demo"]
 
-    def predicate(self, row: Row) -> Predicate:
-        adverbs = self._words(row.listed("adverbs"), self.all_adverbs, row.place)
+    def predicate(self, row: TsvRow) -> Predicate:
+        adverbs = self._checked_words(row.listed("adverbs"), self.all_adverbs, row.place)
         conjugation = cast("Conjugation", row.checked("conjugation", get_args(Conjugation)))
         pos = row.checked("pos", ("verb", "adjective"))
         return replace(
@@ -186,13 +187,13 @@ class _LexiconReader:
         return Lexicon(self.nouns, self.classes, self.adverbs, self.times, **predicates)
 
 
-def _noun(row: Row) -> Noun:
+def _noun(row: TsvRow) -> Noun:
     group, kind = row["group"], row.checked("kind", _NOUN_KINDS)
     names = row["korean"], row["english"], kind, row.checked("pronoun", ("", "it", "he", "she", "they"))
     return Noun(*names, "elder" in group, group in _PEOPLE, row["counter"], row["at"], row["to"])
 
 
-def _adverb(row: Row) -> Adverb:
+def _adverb(row: TsvRow) -> Adverb:
     slot = cast("Slot", row.checked("slot", get_args(Slot)))
     return Adverb(row["korean"], row["english"], slot, frozenset(row.listed("tenses")))
 
@@ -207,7 +208,7 @@ def _predicate(
 
 @lru_cache(2)
 def lexicon(level: Level) -> Lexicon:
-    """The words of a level, read once."""
+    """Return the words of a level, read once."""
     if level not in get_args(Level):
         raise DataError(unknown("level of the grammar", level, get_args(Level)))
     return _LexiconReader(level).lexicon()

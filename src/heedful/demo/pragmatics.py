@@ -7,29 +7,31 @@ from itertools import pairwise
 
 from .english_realization import is_message
 from .frames import Clause, SentenceFrame
-from .semantics import NOUNS, VERBS, allows, clause_facts, is_stranger, noun_class, suits, with_prefix
+from .semantics import NOUNS, VERBS, allows, clause_facts, is_stranger, noun_class, satisfies_restrictions, with_prefix
 from .tables import read_yaml, split_list, word_sets_by_key
 
 
-def makes_sense(sentence: SentenceFrame) -> bool:
-    """Whether somebody would say this."""
+def is_felicitous(sentence: SentenceFrame) -> bool:
+    """Return True if somebody would say this sentence."""
     clauses, mood = sentence.clauses, sentence.mood
-    if not all(map(suits, clauses)) or (mood != "statement" and any(clause.scrambled for clause in clauses)):
+    if not all(map(satisfies_restrictions, clauses)) or (
+        mood != "statement" and any(clause.scrambled for clause in clauses)
+    ):
         return False
     if len(clauses) > 1:
-        return all(allows("linked", clause_facts(clause)) for clause in clauses) and follow(clauses)
+        return all(allows("linked", clause_facts(clause)) for clause in clauses) and is_coherent(clauses)
     clause = clauses[0]
     if clause.drops_particle and (clause.has_elder_subject or clause.object_noun == "이"):
         return False
     if sentence.level == "합쇼" and clause.tense == "future" and is_message(clause):
         return False  # programs do not announce what they will do
     if mood == "question":
-        return may_be_asked(clause)
+        return is_felicitous_question(clause)
     return mood in ("statement", "offer") or allows(mood, clause_facts(clause))
 
 
-def may_be_asked(clause: Clause) -> bool:
-    """Whether one asks for this; yes or no may be asked of anything."""
+def is_felicitous_question(clause: Clause) -> bool:
+    """Return True if people ask this; a yes-no question has few restrictions."""
     facts, role, thing, phrases = clause_facts(clause), clause.wh_role, clause.object, list(clause.phrases())
     if (
         any(phrase.determiner == "my" or phrase.number == 1 for phrase in phrases)
@@ -46,12 +48,12 @@ def may_be_asked(clause: Clause) -> bool:
     return not (role == "object" and elsewhere) and allows("question", facts)
 
 
-def follow(clauses: list[Clause]) -> bool:
-    """One thing after another, and two people do the same kind of thing."""
+def is_coherent(clauses: list[Clause]) -> bool:
+    """Return True if the clauses can follow each other, and two people do the same kind of thing."""
     opening, verbs = clauses[0], [clause.predicate.english for clause in clauses]
     when = opening.adverb("when")
     if (
-        not all(_follows(second, first) for first, second in pairwise(clauses))
+        not all(_coheres(second, first) for first, second in pairwise(clauses))
         or (when and when.korean not in NOUNS.near_times and VERBS.minor & {*verbs})
         or (verbs[0] == "be bored" and clauses[1].object_noun == "이메일")
         or (verbs[0] in ("be sad", "be glad") and (len(clauses) > 2 or verbs[1] == "eat"))
@@ -61,7 +63,7 @@ def follow(clauses: list[Clause]) -> bool:
     return len(clauses) < 3 or trouble is None or verbs[2] in trouble
 
 
-def _follows(second: Clause, first: Clause) -> bool:
+def _coheres(second: Clause, first: Clause) -> bool:
     verb = first.predicate.english
     if first.predicate is second.predicate and not second.shares_subject:
         by_two = (not first.habit or verb in VERBS.habitual) and verb not in ("know", "understand", "wear", "love")

@@ -25,40 +25,41 @@ _SETS = ("marks", "roles")
 
 @lru_cache(100)
 def noun_class(*names: str) -> frozenset[Noun]:
-    """The nouns of these classes."""
+    """Return the nouns of these classes as a set."""
     return frozenset(lexicon("full").in_classes(*names))
 
 
 def max_count(noun: Noun, verb: str) -> int:
-    """How many of these one buys, eats, has, …; 0 where nobody counts."""
+    """Return how many of these one buys, eats, has, …; 0 where nobody counts."""
     most: int = read_yaml("semantics.yaml")["counts"].get(verb, 0)
     return min(most, 2) if noun.counter == "대" or noun.korean in NOUNS.few_at_once else most
 
 
 def is_stranger(phrase: Phrase | None) -> bool:
-    """Somebody known by an occupation, not by a name or as kin."""
+    """Return True for a person known by an occupation, not by a name or as kin."""
     return _animacy(phrase) == "stranger"
 
 
-def suits(clause: Clause) -> bool:
-    """Whether subject, object, time, number and manner of a clause suit its predicate."""
+def satisfies_restrictions(clause: Clause) -> bool:
+    """Return True if subject, object, time, number and manner of a clause suit its predicate."""
     facts = clause_facts(clause)
     if not all(allows(rules, facts) for rules in ("subject", "object", "time", "mode", "manner")):
         return False
     adorned, relatives = 0, []
     for phrase in clause.phrases():
-        if not phrase_suits(phrase, clause):
+        if not attributes_allowed(phrase, clause):
             return False
         adorned += phrase.adjective is not None or phrase.number > 0
         relatives += [(phrase.noun.korean, phrase.relative)] if phrase.relative else []
     adjuncts = sum(adjunct.role not in ("to", "give", "from", "than") for adjunct in clause.adjuncts)
     if adjuncts + adorned + (clause.negation != "") > 2:
         return False  # not too much is said at once
-    if clause.degree and clause.subject and not clause.subject.determiner and not _degree_suits(clause, clause.subject):
+    subject = clause.subject
+    if clause.degree and subject and not subject.determiner and not _comparison_allowed(clause, subject):
         return False
     return all(
-        allows("relative", {**with_prefix("inner_", relative), **facts, "head": head}) and suits(relative)
-        for head, relative in relatives
+        allows("relative", {**with_prefix("inner_", clause), **facts, "head": head}) and satisfies_restrictions(clause)
+        for head, clause in relatives
     )
 
 
@@ -66,7 +67,7 @@ def suits(clause: Clause) -> bool:
 
 
 def clause_facts(clause: Clause) -> Facts:
-    """What the rules of restrictions.yaml may speak of."""
+    """Return the facts that the rules of restrictions.yaml may name."""
     predicate, subject, thing, modal, link = clause.predicate, clause.subject, clause.object, clause.modal, clause.link
     roles = {adjunct.role: adjunct.constituent for adjunct in clause.adjuncts}
     receiver, place = roles.get("give"), clause.place
@@ -90,7 +91,7 @@ def clause_facts(clause: Clause) -> Facts:
 
 
 def time_facts(when: Adverb | None) -> Facts:
-    """The facts that an adverb of time adds to a clause: its name, its kind, and whether it is a full or half hour."""
+    """Return the facts of an adverb of time: its name, its kind, and whether it is a full or half hour."""
     if when is None:
         return {"when": "", "time": "", "sharp": False}
     kind = when.quantity.partition(" ")[0] or ("remote" if when.korean in NOUNS.remote_times else "named")
@@ -100,12 +101,12 @@ def time_facts(when: Adverb | None) -> Facts:
 
 
 def with_prefix(prefix: str, clause: Clause) -> Facts:
-    """The facts of a second clause, beside those of the first."""
+    """Return the facts of a second clause under prefixed names."""
     return {prefix + name: value for name, value in clause_facts(clause).items()}
 
 
 def _animacy(phrase: Phrase | None) -> str:
-    """A thing, an animal, a person, a stranger (known by an occupation) or who; "" where there is no phrase."""
+    """Return thing, animal, person, stranger (known by an occupation) or who; "" without a phrase."""
     if phrase is None:
         return ""
     noun = phrase.noun
@@ -115,7 +116,7 @@ def _animacy(phrase: Phrase | None) -> str:
 
 
 def allows(rules: str, facts: Facts) -> bool:
-    """Whether a decision list of restrictions.yaml lets these facts pass: the first rule that holds decides."""
+    """Return True if a decision list of restrictions.yaml allows these facts: the first rule that matches decides."""
     for condition, requirement in _rules(rules, facts["verb"]):
         for get, test, wanted in condition:
             if test(get(facts)) is not wanted:
@@ -127,7 +128,7 @@ def allows(rules: str, facts: Facts) -> bool:
 
 @lru_cache(5000)
 def _rules(name: str, verb: str) -> list[tuple[list[Test], list[Test] | None]]:
-    """The rules of a decision list that can hold of a verb: the tests of `if` and of `only_if`."""
+    """Return the rules that can match a verb: the tests of `if` and of `only_if`."""
     rules = []
     for condition, requirement in _all_rules(name):
         of_verb = condition.get("verb")
@@ -158,37 +159,37 @@ def _test(fact: str, spec: str | bool, place: str) -> Test:
     if isinstance(spec, bool):
         return get, bool, spec
     listed, _, without = spec.removeprefix("not ").partition(" but not ")
-    words = _words(fact, listed, place) - _words(fact, without, place)
+    members = _members(fact, listed, place) - _members(fact, without, place)
     if fact in _SETS:
-        return get, words.isdisjoint, spec.startswith("not ")
-    return get, words.__contains__, not spec.startswith("not ")
+        return get, members.isdisjoint, spec.startswith("not ")
+    return get, members.__contains__, not spec.startswith("not ")
 
 
-def _words(fact: str, text: str, place: str) -> frozenset[Any]:
-    """The words of a condition: words themselves, lists, keys or pairs of tables, classes of nouns."""
-    words: set[Any] = set()
+def _members(fact: str, text: str, place: str) -> frozenset[Any]:
+    """Return the words of a condition: words, lists, keys or pairs of tables, classes of nouns."""
+    members: set[Any] = set()
     lists = VERBS if fact.endswith("verb") else ADJECTIVES if fact.endswith("quality") else NOUNS
     for item in text.split("|") if text else ():
         name = item.removeprefix("$")
         if name == item:
-            words.add("" if item == "none" else item)
+            members.add("" if item == "none" else item)
         elif name in read_yaml("semantics.yaml")["tables"]:
             table = word_sets_by_key(name)
-            words |= {(key, word) for key in table for word in table[key]} if "+" in fact else table.keys()
+            members |= {(key, word) for key in table for word in table[key]} if "+" in fact else table.keys()
         elif name in lists:
-            words |= getattr(lists, name)
+            members |= getattr(lists, name)
         elif name in lexicon("full").classes:
-            words |= {noun.korean for noun in noun_class(name)}
+            members |= {noun.korean for noun in noun_class(name)}
         else:
             raise DataError(f"{place}: no list, table or class of nouns is named {name}")
-    return frozenset(words)
+    return frozenset(members)
 
 
 # Attributes
 
 
-def phrase_suits(phrase: Phrase, clause: Clause) -> bool:
-    """Whether what stands before a noun suits it and what is done to it."""
+def attributes_allowed(phrase: Phrase, clause: Clause) -> bool:
+    """Return True if what stands before a noun suits it and the predicate."""
     noun, verb = phrase.noun, clause.predicate.english
     planned = clause.tense == "future" and clause.has_role("when")
     plain = clause.now or clause.modal in ("progressive", "can") or clause.manner != ""
@@ -207,8 +208,11 @@ def phrase_suits(phrase: Phrase, clause: Clause) -> bool:
     return phrase.determiner != "my" or noun.korean in NOUNS.mine or possessed
 
 
-def _degree_suits(clause: Clause, subject: Phrase) -> bool:
-    """Without *this*, only people, foods and drinks are compared, and only what has a name is the most of all."""
+def _comparison_allowed(clause: Clause, subject: Phrase) -> bool:
+    """Return True if the compared nouns go together.
+
+    Without *this*, only people, foods and drinks are compared, and only named things are the most of all.
+    """
     if clause.degree == "most":
         return subject.noun.kind in ("bare", "name") and clause.predicate.quality != "good"
     than = next(phrase for phrase in clause.phrases() if phrase is not subject)

@@ -10,8 +10,8 @@ from .constructions import ConstructionSampler, QuantitySampler
 from .frames import Adjunct, Clause, Phrase, SentenceFrame, SpeechLevel
 from .inventory import WeightedChoice, draw_until, inventory
 from .lexicon import FANCY, HOW, WHAT, WHEN, WHERE, WHO, WHY, YOU, Adverb, I, Level, Predicate
-from .pragmatics import makes_sense
-from .semantics import VERBS, suits
+from .pragmatics import is_felicitous
+from .semantics import VERBS, satisfies_restrictions
 
 _WH_ADVERBS: dict[str, Adverb] = {"when": WHEN, "why": WHY, "how": HOW}
 _NOT_DONE_AT_WILL = {"state", "animals", "machines", "done", "due"}
@@ -37,35 +37,33 @@ class SentenceSampler(LinkedClauseSampler, ConstructionSampler, QuantitySampler)
         }
 
     def methods(self, weights: dict[str, float]) -> WeightedChoice[Any]:
-        """A choice of the methods with these names."""
+        """Return a choice among the methods with these names."""
         return WeightedChoice({getattr(self, name): weight for name, weight in weights.items()})
 
     def draw(self) -> SentenceFrame:
-        """One sentence."""
-        return self.sensible(self.shapes.draw(self.random))
+        return self.draw_felicitous(self.shapes.draw(self.random))
 
     def draw_deeper(self) -> SentenceFrame:
-        """One sentence of three clauses."""
-        return self.sensible(self.deeper.draw(self.random))
+        return self.draw_felicitous(self.deeper.draw(self.random))
 
-    def sensible(self, shape: Callable[[], Draft]) -> SentenceFrame:
-        """A sentence of this shape that people would say."""
+    def draw_felicitous(self, shape: Callable[[], Draft]) -> SentenceFrame:
+        """Draw a sentence of this shape that people would say."""
         if not self.full:
             return self.finish(shape())
-        return draw_until(makes_sense, lambda: self.finish(shape()), f"sentence of the shape {shape.__name__!r}")
+        return draw_until(is_felicitous, lambda: self.finish(shape()), f"sentence of the shape {shape.__name__!r}")
 
     def finish(self, draft: Draft) -> SentenceFrame:
-        """Clauses on a speech level that the mood allows, spoken as people speak."""
+        """Return the clauses as a sentence on a speech level that the mood allows."""
         mood, clauses, level = draft
         sentence = SentenceFrame(level or self.levels.get(mood, self.levels["any"]).draw(self.random), mood, clauses)
         if mood == "question" and clauses[0].person == "I":  # you, who is named only among friends
             named = sentence.level == "해" and clauses[0].subject
             clauses[0].person, clauses[0].subject = "you", Phrase(YOU) if named else None
-        self.loosen(sentence)
+        self.vary_object(sentence)
         return sentence
 
-    def loosen(self, sentence: SentenceFrame) -> None:
-        """What speakers do: the object before the subject, or its particle dropped beside the verb."""
+    def vary_object(self, sentence: SentenceFrame) -> None:
+        """Scramble an object before its subject or drop its particle, as speakers do."""
         for clause in sentence.clauses:
             if clause.object is None or clause.predicate.particle != "을/를" or clause.wh_role == "object":
                 continue
@@ -78,14 +76,15 @@ class SentenceSampler(LinkedClauseSampler, ConstructionSampler, QuantitySampler)
     # Statements and questions
 
     def core(self) -> Clause:
-        """Any clause, with tense and adjuncts."""
+        """Draw any clause, with tense and adjuncts."""
         kind = self.clauses.draw(self.random)
         if not self.full:
             return self.with_tense(kind())
-        return draw_until(suits, lambda: self.with_tense(kind()), f"clause of the kind {kind.__name__!r}")
+        what = f"clause of the kind {kind.__name__!r}"
+        return draw_until(satisfies_restrictions, lambda: self.with_tense(kind()), what)
 
     def with_tense(self, clause: Clause) -> Clause:
-        """The clause with its tense and adjuncts, and with its subject as the topic where it is."""
+        """Add tense and adjuncts to a clause, and mark its subject as the topic where it is one."""
         predicate = clause.predicate
         if "copula" not in predicate.marks and not clause.has_tense:
             self.set_tense(clause)
@@ -95,15 +94,13 @@ class SentenceSampler(LinkedClauseSampler, ConstructionSampler, QuantitySampler)
         return clause
 
     def statement(self) -> Draft:
-        """A clause that is said."""
         return "statement", [self.core()], None
 
     def question(self) -> Draft:
-        """Yes or no?"""
         return "question", [draw_until(_is_questionable, self.core, "question")], None
 
     def wh_question(self) -> Draft:
-        """Who, what, when, where, why; in Korean the word stays in its place."""
+        """Draw a question with who, what, when, where or why; in Korean the word stays in its place."""
         clause = self.event() if self.chance(0.65) else self.go()
         if clause.is_of_animal_or_thing:
             clause = draw_until(lambda c: not c.is_of_animal_or_thing, self.event, "action to ask about")
@@ -117,7 +114,7 @@ class SentenceSampler(LinkedClauseSampler, ConstructionSampler, QuantitySampler)
         return "question", [clause], None
 
     def wh_roles(self, clause: Clause) -> list[str]:
-        """What can be asked about: roles, and why."""
+        """Return the roles that can be asked about, and why."""
         marks = clause.predicate.marks
         roles = ["subject", "why"] if "state" in marks else ["subject", "when", "why"]
         if clause.object and clause.predicate.english not in VERBS.phrasal:  # what do you turn on on Friday?
@@ -131,7 +128,7 @@ class SentenceSampler(LinkedClauseSampler, ConstructionSampler, QuantitySampler)
         return roles
 
     def put_wh_word(self, clause: Clause, role: str) -> None:
-        """The question word in the place of what is asked for."""
+        """Put the question word in the place of what is asked for."""
         clause.wh_role = role
         if role == "subject":
             clause.subject, clause.person = Phrase(WHO), "other"
@@ -146,22 +143,22 @@ class SentenceSampler(LinkedClauseSampler, ConstructionSampler, QuantitySampler)
     # Commands and their kind
 
     def command(self) -> Draft:
-        """책을 읽으세요."""
+        """Draw a command such as 책을 읽으세요."""
         return "command", [self.action()], None
 
     def prohibition(self) -> Draft:
-        """문을 열지 마세요."""
+        """Draw a prohibition such as 문을 열지 마세요."""
         clause = self.action(VERBS.prohibited)
         if clause.object:
             clause.object = Phrase(clause.object.noun)
         return "prohibition", [clause], None
 
     def request(self) -> Draft:
-        """문을 열어 주세요."""
+        """Draw a request such as 문을 열어 주세요."""
         return "request", [self.action(VERBS.requested)], None
 
     def suggestion(self) -> Draft:
-        """같이 영화를 볼까요?"""
+        """Draw a suggestion such as 같이 영화를 볼까요?"""
         clause = self.action(VERBS.suggested)
         clause.adjuncts = [adjunct for adjunct in clause.adjuncts if adjunct.role in ("to", "at")]
         if self.chance(0.5):
@@ -169,7 +166,7 @@ class SentenceSampler(LinkedClauseSampler, ConstructionSampler, QuantitySampler)
         return "suggestion", [clause], None
 
     def action(self, among: frozenset[str] = frozenset()) -> Clause:
-        """Something one can be told to do; of these verbs, if any are named."""
+        """Draw an action that one can be told to do, with one of these verbs if any are named."""
 
         def fits(clause: Clause) -> bool:
             verb = clause.predicate
@@ -191,13 +188,13 @@ class SentenceSampler(LinkedClauseSampler, ConstructionSampler, QuantitySampler)
 
 
 def _is_questionable(clause: Clause) -> bool:
-    """What one asks of another: no denials, and not who one is oneself."""
+    """Return True for what one asks another: no denials, and not who one is oneself."""
     of_me = clause.person == "I" and "copula" in clause.predicate.marks
     return not (clause.negation or of_me or clause.predicate is FANCY)
 
 
 def is_topic(clause: Clause) -> bool:
-    """은/는 for I and you, for habits and states of people, and for what is pointed at; 이/가 for single events."""
+    """Return True for 은/는: I and you, habits and states of people, pointed-at nouns; 이/가 for single events."""
     if clause.subject is None or clause.degree:
         return False
     noun, marks = clause.subject.noun, clause.predicate.marks
@@ -209,7 +206,7 @@ def is_topic(clause: Clause) -> bool:
 
 
 def may_scramble(clause: Clause) -> bool:
-    """Single events and likings; a habit keeps its topic in front, and *I* moves only in short sentences."""
+    """Return True for single events and likings; a habit keeps its topic first, *I* moves only in short sentences."""
     if clause.subject is None or clause.wh_role or clause.link or clause.now or clause.modal or clause.shares_subject:
         return False
     noun = clause.subject.noun
@@ -221,7 +218,7 @@ def may_scramble(clause: Clause) -> bool:
 
 
 def may_drop_particle(clause: Clause) -> bool:
-    """A thing's particle may be dropped beside the verb."""
+    """Return True if the object's particle may be dropped beside the verb."""
     assert clause.object is not None
     thing, short = clause.object, clause.negation in ("안", "못") and clause.modal != "can"
     if clause.predicate.lemma == "하다" and not short:

@@ -32,7 +32,7 @@ PROBES = {probe: tuple(split_list(names)) for probe, names in _NAMES["probes"].i
 
 
 def constructions(sentence: SentenceFrame) -> frozenset[str]:
-    """The names of the constructions in a sentence."""
+    """Return the names of the constructions in a sentence."""
     names: set[str] = {sentence.mood}
     if len(sentence.clauses) > 2:
         names.add("three clauses")
@@ -42,7 +42,7 @@ def constructions(sentence: SentenceFrame) -> frozenset[str]:
 
 
 def lemmas(sentence: SentenceFrame) -> Iterator[str]:
-    """The dictionary forms of the words in a sentence."""
+    """Yield the dictionary forms of the words in a sentence."""
     for clause in _clauses(sentence):
         yield clause.predicate.lemma
         for phrase in clause.phrases():
@@ -55,7 +55,7 @@ def lemmas(sentence: SentenceFrame) -> Iterator[str]:
 
 
 def word_pairs(sentence: SentenceFrame) -> Iterator[str]:
-    """The pairs of words that depend on each other: 읽다+책, 크다+방, 가다+학교."""
+    """Yield the pairs of words that depend on each other: 읽다+책, 크다+방, 가다+학교."""
     for clause in _clauses(sentence):
         lemma = clause.predicate.lemma
         if clause.object and clause.object.noun.kind != "question":
@@ -69,7 +69,7 @@ def word_pairs(sentence: SentenceFrame) -> Iterator[str]:
 
 
 def quantities(sentence: SentenceFrame) -> Iterator[str]:
-    """Numbers with what they count, times, dates and amounts: 3 개, clock 3:15."""
+    """Yield numbers with their counters, times, dates and amounts: 3 개, clock 3:15."""
     for clause in _clauses(sentence):
         yield from (f"{phrase.number} {phrase.noun.counter}" for phrase in clause.phrases() if phrase.number)
         yield from _quantities(clause)
@@ -135,7 +135,7 @@ _NOT_LEMMAS = ("있다", "없다", "이다", "아니다")
 
 
 def bucket(text: str) -> int:
-    """A number below 1000 that depends on the text alone, the same on every machine."""
+    """Return a number below 1000 that depends only on the text, the same on every machine."""
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big") % 1000
 
 
@@ -145,10 +145,10 @@ def _is_held_out(split: Split, feature: str) -> bool:
 
 
 class HeldOut:
-    """Which features of one level are kept out of training."""
+    """Decides which features of one level are held out of training."""
 
-    def __init__(self, words: Lexicon) -> None:
-        predicates = words.with_arguments
+    def __init__(self, vocabulary: Lexicon) -> None:
+        predicates = vocabulary.with_arguments
         self._partners: Counter[str] = Counter()
         self._alike: Counter[tuple[str, str]] = Counter()  # a predicate, and how many nouns of a kind it goes with
         self._kinds: dict[str, str] = {}
@@ -163,7 +163,7 @@ class HeldOut:
     def kinds(
         self, pairs: Iterable[str], forms: Iterable[str], constructions: frozenset[str], quantities: Iterable[str]
     ) -> dict[Split, list[str]]:
-        """The held-out sets that a sentence belongs to, each with the features that put it there; training has none."""
+        """Return the held-out sets of a sentence, each with the features that cause it; empty for training."""
         held_out: dict[Split, list[str]] = {
             "T2": list(filter(self.pair, pairs)),
             "T3": list(filter(self.form, forms)),
@@ -173,11 +173,11 @@ class HeldOut:
         return {split: features for split, features in held_out.items() if features}
 
     def _pair(self, pair: str) -> bool:
-        words = pair.split("+")
-        if any(word in self._ambiguous or self._partners[word] < _PARTNERS for word in words):
+        pair_lemmas = pair.split("+")
+        if any(word in self._ambiguous or self._partners[word] < _PARTNERS for word in pair_lemmas):
             return False
-        kind = self._kinds.get(words[-1], "")
-        return self._alike[words[0], kind] >= _PARTNERS and _is_held_out("T2", f"pair {pair}")
+        kind = self._kinds.get(pair_lemmas[-1], "")
+        return self._alike[pair_lemmas[0], kind] >= _PARTNERS and _is_held_out("T2", f"pair {pair}")
 
     def _form(self, form: str) -> bool:
         lemma = form.split(" -")[0]
@@ -187,9 +187,9 @@ class HeldOut:
 
 
 def _ambiguous(predicates: Iterable[Predicate]) -> set[str]:
-    """Words of several meanings (모자를, 편지를 쓰다), and those that share a form (살 거예요: 사다, 살다).
+    """Return words of several meanings (모자를, 편지를 쓰다), and those that share a form (살 거예요: 사다, 살다).
 
-    What they mean is known from what stands beside them, so an unseen combination could not be known at all.
+    Their meaning depends on the words beside them, so it could not be inferred in an unseen combination.
     """
     meanings: dict[str, set[str]] = {}
     lemmas: dict[str, set[str]] = {}
@@ -201,12 +201,12 @@ def _ambiguous(predicates: Iterable[Predicate]) -> set[str]:
 
 
 def construction_pairs(constructions: frozenset[str]) -> Iterator[str]:
-    """The pairs of constructions in a sentence that can be held out."""
+    """Yield the pairs of constructions in a sentence that can be held out."""
     for first, second in combinations(sorted(constructions & _COMBINED), 2):
         yield f"{first} + {second}"
 
 
 def split_of(english: str) -> Split:
-    """Where a sentence of known parts belongs. All Korean sentences with one meaning go together."""
+    """Return the split of a sentence of known parts. All Korean sentences with one meaning go together."""
     place = bucket(f"sentence {english}")
     return "valid" if place < _VALID else "T1" if place < _VALID + _T1 else "train"

@@ -12,8 +12,8 @@ from ..errors import DataError, unknown
 
 
 @dataclass(frozen=True)
-class Row:
-    """One line of a table: its cells by the name of their column."""
+class TsvRow:
+    """One line of a tab-separated table: its cells by column name."""
 
     place: str
     cells: Mapping[str, str]
@@ -22,37 +22,37 @@ class Row:
         return self.cells[column]
 
     def listed(self, column: str) -> list[str]:
-        """The items of a cell that holds a list."""
+        """Return the items of a cell that contains a list."""
         return split_list(self.cells[column])
 
     def checked(self, column: str, allowed: tuple[str, ...]) -> str:
-        """A cell that must be one of a few words."""
+        """Return a cell, which must be one of the allowed values."""
         if (cell := self.cells[column]) not in allowed:
             raise DataError(f"{self.place}: {unknown(column, cell, allowed)}")
         return cell
 
 
 def split_list(text: str) -> list[str]:
-    """The items between commas."""
+    """Return the items between commas, without white space."""
     return [item.strip() for item in text.split(",")] if text else []
 
 
 def read_table(name: str) -> str:
-    """The text of a file in the folder of tables, wherever the package is installed."""
+    """Return the text of a file in the folder of tables, wherever the package is installed."""
     return resources.files("heedful.demo").joinpath("tables", name).read_text(encoding="utf-8")
 
 
-def read_rows(name: str, *columns: str) -> list[Row]:
-    """The rows of a tab-separated file of the package, which must have these columns."""
+def read_rows(name: str, *columns: str) -> list[TsvRow]:
+    """Return the rows of a tab-separated file of the package, which must have these columns."""
     return parse_rows(name, read_table(name), columns)
 
 
-def parse_rows(name: str, text: str, columns: tuple[str, ...]) -> list[Row]:
-    """The rows after the line with the columns' names; lines that begin with # are comments.
+def parse_rows(name: str, text: str, columns: tuple[str, ...]) -> list[TsvRow]:
+    """Return the rows after the line of column names; lines that begin with # are comments.
 
     Empty cells at the end of a line may be left out.
     """
-    rows: list[Row] | None = None
+    rows: list[TsvRow] | None = None
     for number, line in enumerate(text.splitlines(), 1):
         if not line or line.startswith("#"):
             continue
@@ -65,7 +65,7 @@ def parse_rows(name: str, text: str, columns: tuple[str, ...]) -> list[Row]:
         if len(cells) > len(columns) or not cells[0]:
             raise DataError(f"{place}: a row has {len(columns)} cells, the first not empty; this has {len(cells)}")
         padded = [*cells, *[""] * (len(columns) - len(cells))]
-        rows.append(Row(place, dict(zip(columns, padded, strict=True))))
+        rows.append(TsvRow(place, dict(zip(columns, padded, strict=True))))
     if not rows:
         raise DataError(f"{name} has no rows")
     return rows
@@ -73,7 +73,7 @@ def parse_rows(name: str, text: str, columns: tuple[str, ...]) -> list[Row]:
 
 @lru_cache(8)
 def read_yaml(name: str) -> dict[str, Any]:
-    """The mapping in a YAML file of the package."""
+    """Return the mapping in a YAML file of the package."""
     try:
         content = yaml.safe_load(read_table(name))
     except yaml.YAMLError as error:
@@ -98,21 +98,21 @@ class WordSets:
 
     def __getattr__(self, name: str) -> frozenset[str]:
         try:
-            words = self._sets[name]
+            members = self._sets[name]
         except KeyError:
             raise AttributeError(f"semantics.yaml has no list {name!r} under {self._section!r}") from None
-        setattr(self, name, words)
-        return words
+        setattr(self, name, members)
+        return members
 
 
 @lru_cache(32)
 def word_sets_by_key(name: str) -> Mapping[str, frozenset[str]]:
-    """One of the tables of `semantics.yaml`: sets of words by a key, such as a verb."""
+    """Return one of the tables of `semantics.yaml`: sets of words by a key, such as a verb."""
     return _as_sets(read_yaml("semantics.yaml")["tables"][name], name)
 
 
 def _as_sets(lists: Mapping[str, str | None], section: str) -> dict[str, frozenset[str]]:
-    for name, words in lists.items():
-        if not isinstance(words, str | None):
-            raise DataError(f"semantics.yaml: {section}.{name} must be words between commas, not {words!r}")
-    return {name: frozenset(split_list(words or "")) for name, words in lists.items()}
+    for name, members in lists.items():
+        if not isinstance(members, str | None):
+            raise DataError(f"semantics.yaml: {section}.{name} must be words between commas, not {members!r}")
+    return {name: frozenset(split_list(members or "")) for name, members in lists.items()}

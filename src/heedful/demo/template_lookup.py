@@ -39,14 +39,14 @@ class TemplateLookup:
         self._templates: dict[tuple[str, ...], str] = {}
 
     def learn(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Remember the templates of (korean, english) pairs; the first of each kind stays."""
+        """Learn the templates of (korean, english) pairs; the first English of a template is kept."""
         for korean, english in pairs:
             key, chosen = self._slots(korean)
             if key not in self._templates and (template := self._with_slots(english, chosen)):
                 self._templates[key] = template
 
     def answer(self, korean: str) -> str | None:
-        """The English of a sentence whose template is known, else None."""
+        """Return the English of a sentence whose template is known, else None."""
         key, chosen = self._slots(korean)
         template = self._templates.get(key)
         if template is None:
@@ -56,7 +56,7 @@ class TemplateLookup:
         return line[0].upper() + line[1:]
 
     def _slots(self, korean: str) -> tuple[tuple[str, ...], list[_Entry]]:
-        """The Korean template, and the words in its slots; of several senses the first."""
+        """Return the Korean template and the words in its slots; of several senses the first."""
         key, chosen = [], []
         for word in _MARK.sub(r" \1", korean).split():
             entry = self._entries.get(word)
@@ -66,7 +66,7 @@ class TemplateLookup:
         return tuple(key), chosen
 
     def _with_slots(self, english: str, chosen: list[_Entry]) -> str:
-        """The English with a slot for each word, in the longest of its forms; "" if one of them is missing."""
+        """Return the English with a slot for each word, in its longest form; "" if a word is missing."""
         first, _, rest = english.partition(" ")
         opening = first if first in self._names else first[0].lower() + first[1:]
         line = _MARK.sub(r" \1", f" {opening} {rest}") + " "
@@ -82,16 +82,16 @@ class TemplateLookup:
 
 @lru_cache(2)
 def _entries(level: Level) -> dict[str, _Entry]:
-    """Every eojeol of a noun with a particle or of a predicate with an ending."""
+    """Return every eojeol of a noun with a particle or of a predicate with an ending."""
     entries: dict[str, _Entry] = {}
-    words = lexicon(level)
-    for noun in words.nouns.values():
+    vocabulary = lexicon(level)
+    for noun in vocabulary.nouns.values():
         if " " not in noun.korean:
             for korean, entry in _of_noun(noun):
                 entries.setdefault(korean, entry)
     for n in range(1, 100):
         entries[native(n, before_counter=True)] = _Entry("<number>", {"word": forms.in_words(n)})
-    for predicate in words.with_arguments:
+    for predicate in vocabulary.with_arguments:
         for korean, entry in _of_predicate(predicate):
             entries.setdefault(korean, entry)
     return entries

@@ -22,10 +22,10 @@ _EDGES = " .,?!\"'“”‘’()[]"
 
 
 def out_of_vocabulary(text: str, level: Level = "demo") -> list[str]:
-    """The words of a Korean or English text that are not in the lexicon, in any form the corpus uses."""
-    words = [word.strip(_EDGES) for word in text.split()]
+    """Return the words of a Korean or English text that the lexicon lacks in every form the corpus uses."""
+    tokens = [word.strip(_EDGES) for word in text.split()]
     korean, english = _korean_words(level), _english_words(level)
-    return [word for word in words if word and not _is_known(word, korean, english)]
+    return [word for word in tokens if word and not _is_known(word, korean, english)]
 
 
 def _is_known(word: str, korean: frozenset[str], english: frozenset[str]) -> bool:
@@ -44,18 +44,18 @@ def _korean_words(level: Level) -> frozenset[str]:
     return frozenset((*split_list(_TABLE["korean"]), *_korean_forms(lexicon(level))))
 
 
-def _korean_forms(words: Lexicon) -> Iterator[str]:
-    counters = {noun.counter for noun in words.nouns.values() if noun.counter}
-    for noun in (*words.nouns, *split_list(_TABLE["korean_nominals"]), *counters):
+def _korean_forms(vocabulary: Lexicon) -> Iterator[str]:
+    counters = {noun.counter for noun in vocabulary.nouns.values() if noun.counter}
+    for noun in (*vocabulary.nouns, *split_list(_TABLE["korean_nominals"]), *counters):
         yield from noun.split(" ")
         last = noun.split(" ")[-1]
         yield from (attach(last, particle) for particle in _PARTICLES)
         for ending, marks in product(_COPULAS, ({}, {"honorific": True}, {"past": True})):
             yield copula(last, ending, **marks)
-    for adverb in (*words.adverbs.values(), *words.times):
+    for adverb in (*vocabulary.adverbs.values(), *vocabulary.times):
         yield from adverb.korean.split(" ")
         yield from (adverb.korean.removesuffix("에") + particle for particle in ("부터", "까지"))
-    for predicate in (*words.predicates, *STRUCTURAL_PREDICATES):
+    for predicate in (*vocabulary.predicates, *STRUCTURAL_PREDICATES):
         before, _, _ = predicate.lemma.rpartition(" ")
         yield before or predicate.light or predicate.lemma
         if predicate.light:
@@ -75,7 +75,7 @@ def _forms_of(verb: Verb) -> Iterator[str]:
 
 
 def inflected(verb: Verb) -> Iterator[tuple[str, str]]:
-    """Each form of a verb, after the name of the form."""
+    """Yield the name and the text of each form of a verb."""
     for ending, honorific, past in product((*_TENSED, *_UNTENSED), (False, True), (False, True)):
         if past and ending not in _TENSED:
             continue
@@ -86,12 +86,12 @@ def inflected(verb: Verb) -> Iterator[tuple[str, str]]:
 
 @lru_cache(2)
 def _english_words(level: Level) -> frozenset[str]:
-    words, forms = lexicon(level), [*split_list(_TABLE["english"]), *english.MONTHS]
-    for noun in words.nouns.values():
+    vocabulary, forms = lexicon(level), [*split_list(_TABLE["english"]), *english.MONTHS]
+    for noun in vocabulary.nouns.values():
         forms += f"{noun.english} {english.plural(noun.english)} {noun.at} {noun.to}".split()
-    for adverb in (*words.adverbs.values(), *words.times):
+    for adverb in (*vocabulary.adverbs.values(), *vocabulary.times):
         forms += adverb.english.split()
-    for predicate in (*words.predicates, *STRUCTURAL_PREDICATES):
+    for predicate in (*vocabulary.predicates, *STRUCTURAL_PREDICATES):
         head, *rest = predicate.english.split()
         forms += [head, english.third(head), english.past(head), english.participle(head), english.ing(head), *rest]
         if head == "be":
@@ -107,9 +107,9 @@ _AFTER_CONSONANT = {"은": True, "는": False, "이": True, "가": False, "을":
 
 
 def lint(korean: str) -> list[str]:
-    """What is wrong with a sentence, by name: translationese, particles, mixed levels, impossible negations.
+    """Return the names of faults in a sentence: translationese, particles, mixed levels, impossible negations.
 
-    It knows no grammar of the corpus and reads text, so that it can catch what the grammar gets wrong.
+    The check reads text and knows nothing of the grammar, so it can catch the grammar's mistakes.
     """
     faults = [name for name, pattern in _banned_patterns().items() if pattern.search(korean)]
     faults += _mixed_levels(korean)
@@ -139,7 +139,7 @@ def _is_plural(word: str) -> bool:
 
 @lru_cache(50_000)
 def _particle_fits(word: str) -> bool:
-    """Whether a known noun with a particle takes the form that its last sound asks for."""
+    """Return True unless a noun of the lexicon has the wrong form of a particle."""
     for length in range(len(word) - 1, 0, -1):
         noun, particle = word[:length], word[length:]
         if noun in _nouns():

@@ -23,7 +23,8 @@ from ..data.published_tokenizer import NAME, ROLES, PublishedTokenizer
 from ..data.report import DataReport, TextReport
 from ..data.store import Encoded, TokenStore
 from ..data.text_batch import TextBatch, TextLoader
-from ..data.text_tokenizers import PiecesConfig, learn_tokenizer
+from ..data.text_tokenizers import learn_tokenizer
+from ..data.tokenizer import PiecesConfig
 from ..errors import ConfigError, DataError
 from ..families import build, config_of
 from ..families.hf_io import read_checkpoint

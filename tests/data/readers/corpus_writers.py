@@ -41,22 +41,22 @@ def write_jsonl(folder: Path, texts: Texts) -> Path:
     return path
 
 
-def catalogue(texts: Texts) -> polib.POFile:
-    made = polib.POFile()
-    made.metadata = {"Language": "ko", "Content-Type": "text/plain; charset=UTF-8"}
-    made.extend(polib.POEntry(msgid=source, msgstr=target) for source, target in texts)
-    return made
+def catalog(texts: Texts) -> polib.POFile:
+    catalog = polib.POFile()
+    catalog.metadata = {"Language": "ko", "Content-Type": "text/plain; charset=UTF-8"}
+    catalog.extend(polib.POEntry(msgid=source, msgstr=target) for source, target in texts)
+    return catalog
 
 
 def write_po(folder: Path, texts: Texts) -> Path:
     path = folder / "app.po"
-    catalogue(texts).save(str(path))
+    catalog(texts).save(str(path))
     return path
 
 
 def write_mo(folder: Path, texts: Texts) -> Path:
     path = folder / "app.mo"
-    catalogue(texts).save_as_mofile(str(path))
+    catalog(texts).save_as_mofile(str(path))
     return path
 
 
@@ -91,8 +91,8 @@ WRITERS: dict[str, Callable[[Path, Texts], Path]] = {
     "comma-separated text": write_csv,
     "parallel text": write_text,
     "JSON lines": write_jsonl,
-    "gettext catalogue": write_po,
-    "compiled gettext catalogue": write_mo,
+    "gettext catalog": write_po,
+    "compiled gettext catalog": write_mo,
     "TMX": write_tmx,
     "XLIFF": write_xliff,
 }

@@ -20,35 +20,35 @@ def po(language: str, text: str) -> str:
 
 
 @pytest.mark.parametrize("name", CERTAIN)
-@pytest.mark.parametrize("given", ["x", "x.tsv", "x.txt", "x.po", "x.mo.gz", "x.en", "x.tmx", "x.csv"])
-def test_certain_content_wins_over_the_name(name: str, given: str, tmp_path: Path) -> None:
-    path = WRITERS[name](tmp_path, PAIRS).rename(tmp_path / given)
+@pytest.mark.parametrize("paths", ["x", "x.tsv", "x.txt", "x.po", "x.mo.gz", "x.en", "x.tmx", "x.csv"])
+def test_certain_content_wins_over_the_name(name: str, paths: str, tmp_path: Path) -> None:
+    path = WRITERS[name](tmp_path, PAIRS).rename(tmp_path / paths)
     reading = PairReport()
-    found = [(pair.source, pair.target) for pair in read_pairs(path, "en", "ko", reading=reading)]
-    assert found == PAIRS
+    files = [(pair.source, pair.target) for pair in read_pairs(path, "en", "ko", reading=reading)]
+    assert files == PAIRS
     assert reading.files[0].format == name
 
 
-@pytest.mark.parametrize("given", ["x", "x.txt", "x.csv", "ko.txt", "x.tab", "x.tsv.gz"])
-def test_tabs_are_recognised_under_other_names(given: str, tmp_path: Path) -> None:
-    assert texts_of(write(tmp_path / given, "a\t가\nb\t나\n")) == [("a", "가"), ("b", "나")]
+@pytest.mark.parametrize("paths", ["x", "x.txt", "x.csv", "ko.txt", "x.tab", "x.tsv.gz"])
+def test_tabs_are_recognized_under_other_names(paths: str, tmp_path: Path) -> None:
+    assert texts_of(write(tmp_path / paths, "a\t가\nb\t나\n")) == [("a", "가"), ("b", "나")]
 
 
 @pytest.mark.parametrize(
-    ("given", "by_name"),
-    [("x.po", "gettext catalogue"), ("x.tmx", "TMX"), ("x.en", "parallel text"), ("x.jsonl", "JSON lines")],
+    ("paths", "by_name"),
+    [("x.po", "gettext catalog"), ("x.tmx", "TMX"), ("x.en", "parallel text"), ("x.jsonl", "JSON lines")],
 )
-def test_doubtful_content_against_the_name_is_an_error(given: str, by_name: str, tmp_path: Path) -> None:
+def test_doubtful_content_against_the_name_is_an_error(paths: str, by_name: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=f"by its name this is {by_name}, by its content tab-separated text"):
-        texts_of(write(tmp_path / given, "a\t가\nb\t나\n"))
+        texts_of(write(tmp_path / paths, "a\t가\nb\t나\n"))
 
 
-def test_nothing_recognised(tmp_path: Path) -> None:
+def test_nothing_recognized(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a\.txt: not a file of sentence pairs.*\.tsv"):
         texts_of(write(tmp_path / "a.txt", "Hello\n"))
 
 
-def test_a_folder_gives_every_recognised_file_sorted(tmp_path: Path) -> None:
+def test_a_folder_gives_every_recognized_file_sorted(tmp_path: Path) -> None:
     write(tmp_path / "b" / "z.tsv", "z\t하\n")
     write(tmp_path / "b" / "a.tsv", "a\t가\n")
     write(tmp_path / "c.en", "c\n")
@@ -64,12 +64,12 @@ def test_a_folder_gives_every_recognised_file_sorted(tmp_path: Path) -> None:
     french = write_xliff(tmp_path, [("a", "b"), ("c", "")])
     write(french, french.read_text().replace('"ko"', '"fr"'))
     reading = PairReport()
-    found = [pair.source for pair in read_pairs(tmp_path, "en", "ko", reading=reading)]
-    assert found == ["a", "c", "t", "z", "p"]
+    files = [pair.source for pair in read_pairs(tmp_path, "en", "ko", reading=reading)]
+    assert files == ["a", "c", "t", "z", "p"]
     assert {
         reason: sorted(Path(place).name for place in tally.places) for reason, tally in reading.skipped.items()
     } == {
-        "not recognised": ["README.md", "tool.c"],
+        "not recognized": ["README.md", "tool.c"],
         "read already": ["a.tsv"],
         "neither a file nor a folder": ["lost.tsv"],
         "other languages": ["de.po", "exchange.xlf"],
@@ -94,7 +94,7 @@ def test_a_folder_without_anything_says_what_it_saw(tmp_path: Path) -> None:
     write(tmp_path / "notes.md", "Read me\n")
     write(tmp_path / "de.po", po("de", "d"))
     with pytest.raises(
-        DataError, match=r"no file of en and ko .*not recognised: 1 .*notes\.md.*other languages: 1 .*de\.po"
+        DataError, match=r"no file of en and ko .*not recognized: 1 .*notes\.md.*other languages: 1 .*de\.po"
     ):
         texts_of(tmp_path)
 

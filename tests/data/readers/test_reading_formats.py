@@ -38,11 +38,11 @@ def test_what_was_written_is_read(name: str, data: st.DataObject, pack: bool) ->
     with tempfile.TemporaryDirectory() as folder:
         path = WRITERS[name](Path(folder), pairs)
         reading = PairReport()
-        found = list(read_pairs(packed(path) if pack else path, "en", "ko", reading=reading))
-    order = sorted(pairs) if name == "compiled gettext catalogue" else pairs  # msgfmt sorts by bytes
-    assert sorted((pair.source, pair.target) for pair in found) == sorted(order)
-    if name != "compiled gettext catalogue":
-        assert [(pair.source, pair.target) for pair in found] == pairs
+        actual = list(read_pairs(packed(path) if pack else path, "en", "ko", reading=reading))
+    order = sorted(pairs) if name == "compiled gettext catalog" else pairs  # msgfmt sorts by bytes
+    assert sorted((pair.source, pair.target) for pair in actual) == sorted(order)
+    if name != "compiled gettext catalog":
+        assert [(pair.source, pair.target) for pair in actual] == pairs
     assert [(file.format, file.count) for file in reading.files] == [(name, len(pairs))]
 
 
@@ -102,8 +102,8 @@ def test_a_table_as_spreadsheets_write_it(tmp_path: Path) -> None:
         '\ufeffid,Korean,English\r\n1,안녕,"Hello, you"\r\n\r\n2,"잘\r\n가","Say ""bye"""\r\n3,하나\r\n',
     )
     reading = PairReport()
-    found = list(read_pairs(path, "en", "ko", reading=reading))
-    assert [(pair.source, pair.target, pair.line) for pair in found] == [
+    actual = list(read_pairs(path, "en", "ko", reading=reading))
+    assert [(pair.source, pair.target, pair.line) for pair in actual] == [
         ("Hello, you", "안녕", 2),
         ('Say "bye"', "잘\n가", 4),
     ]

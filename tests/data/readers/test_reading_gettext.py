@@ -1,4 +1,4 @@
-"""gettext catalogues: which messages count, in which direction, and the same reading as another library's."""
+"""gettext catalogs: which messages count, in which direction, and the same reading as another library's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import polib
 import pytest
 from bad_files import bomb, little_memory, refused
-from corpus_writers import catalogue, texts_of, write, write_mo
+from corpus_writers import catalog, texts_of, write, write_mo
 
 from heedful.data.readers import read_pairs
 from heedful.data.report import PairReport
@@ -16,14 +16,14 @@ from heedful.errors import DataError
 
 
 def test_gettext_drops_what_nobody_finished(tmp_path: Path) -> None:
-    made = catalogue([("Open", "열기"), ("Close", "")])
-    made.append(polib.POEntry(msgid="Save", msgstr="저장", flags=["fuzzy", "c-format"]))
-    made.append(polib.POEntry(msgid="Old", msgstr="옛것", obsolete=True))
-    made.append(polib.POEntry(msgid="Print", msgstr="인쇄", msgctxt="menu", previous_msgid="Prints", comment="msgid"))
-    made.save(str(tmp_path / "app.po"))
+    po = catalog([("Open", "열기"), ("Close", "")])
+    po.append(polib.POEntry(msgid="Save", msgstr="저장", flags=["fuzzy", "c-format"]))
+    po.append(polib.POEntry(msgid="Old", msgstr="옛것", obsolete=True))
+    po.append(polib.POEntry(msgid="Print", msgstr="인쇄", msgctxt="menu", previous_msgid="Prints", comment="msgid"))
+    po.save(str(tmp_path / "app.po"))
     reading = PairReport()
-    found = [(pair.source, pair.target) for pair in read_pairs(tmp_path / "app.po", "en", "ko", reading=reading)]
-    assert found == [("Open", "열기"), ("Print", "인쇄")]
+    pairs = [(pair.source, pair.target) for pair in read_pairs(tmp_path / "app.po", "en", "ko", reading=reading)]
+    assert pairs == [("Open", "열기"), ("Print", "인쇄")]
     assert {reason: tally.count for reason, tally in reading.dropped.items()} == {
         "untranslated": 1,
         "fuzzy": 1,
@@ -34,12 +34,12 @@ def test_gettext_drops_what_nobody_finished(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", ["po", "mo"])
 def test_gettext_plurals(ending: str, tmp_path: Path) -> None:
-    made = catalogue([])
-    made.metadata["Language"] = "ru"
-    made.append(polib.POEntry(msgid="%d day", msgid_plural="%d days", msgstr_plural={0: "день", 1: "дня", 2: "дней"}))
-    made.append(polib.POEntry(msgid="item", msgid_plural="items", msgctxt="x", msgstr_plural={0: "вещи"}))
+    po = catalog([])
+    po.metadata["Language"] = "ru"
+    po.append(polib.POEntry(msgid="%d day", msgid_plural="%d days", msgstr_plural={0: "день", 1: "дня", 2: "дней"}))
+    po.append(polib.POEntry(msgid="item", msgid_plural="items", msgctxt="x", msgstr_plural={0: "вещи"}))
     path = tmp_path / f"app.{ending}"
-    made.save(str(path)) if ending == "po" else made.save_as_mofile(str(path))
+    po.save(str(path)) if ending == "po" else po.save_as_mofile(str(path))
     assert sorted(texts_of(path, "en", "ru")) == [
         ("%d day", "день"),
         ("%d days", "дней"),
@@ -49,9 +49,9 @@ def test_gettext_plurals(ending: str, tmp_path: Path) -> None:
 
 
 def test_gettext_half_translated_plurals_are_untranslated(tmp_path: Path) -> None:
-    made = catalogue([])
-    made.append(polib.POEntry(msgid="a", msgid_plural="b", msgstr_plural={0: "c", 1: ""}))
-    made.save(str(tmp_path / "a.po"))
+    po = catalog([])
+    po.append(polib.POEntry(msgid="a", msgid_plural="b", msgstr_plural={0: "c", 1: ""}))
+    po.save(str(tmp_path / "a.po"))
     assert texts_of(tmp_path / "a.po") == []
 
 
@@ -118,7 +118,7 @@ PAIRS = [("Good morning.", "안녕하세요."), ("Where is it?", "어디예요?"
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('msgid "a"\nmsgstr "b\n', r"ko\.po:5: not a line of a gettext catalogue"),
+        ('msgid "a"\nmsgstr "b\n', r"ko\.po:5: not a line of a gettext catalog"),
         ('msgid "a"\nmsgstr "b"c"\n', r":5: not a line"),
         ("msgid a\nmsgstr b\n", r":4: not a line"),
         ('msgid "a"\nmsgstr "b\\"\n', r":5: not a line"),
@@ -145,7 +145,7 @@ def test_broken_mo(tmp_path: Path) -> None:
     path = tmp_path / "ko.mo"
     for size in range(5, len(whole) - 1):  # the last byte is the NUL after the last text
         path.write_bytes(whole[:size])
-        refused(path, "the catalogue is cut short")
+        refused(path, "the catalog is cut short")
     path.write_bytes(b"\0\0\0\0" + whole[4:])
     refused(path, "magic number is wrong")
     path.write_bytes(whole[:4] + struct.pack("<I", 7 << 16) + whole[8:])
@@ -167,7 +167,7 @@ def test_mo_of_the_other_byte_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["po", "mo"])
-def test_catalogues_of_200_mb_are_refused_in_little_memory(ending: str, tmp_path: Path) -> None:
+def test_catalogs_of_200_mb_are_refused_in_little_memory(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"ko.{ending}.gz"
     if ending == "po":
         bomb(path, HEAD + 'msgid "a"\nmsgstr ""\n', "", filler=b'"xxxxxxxxxxxxx"\n')

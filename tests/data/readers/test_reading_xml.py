@@ -26,8 +26,8 @@ def test_tmx_takes_words_and_leaves_codes(tmp_path: Path) -> None:
         </body></tmx>""",
     )
     reading = PairReport()
-    found = [(pair.source, pair.target) for pair in read_pairs(path, "en", "ko", reading=reading)]
-    assert found == [("Open the file\n & go", "파일 <열기>")]
+    pairs = [(pair.source, pair.target) for pair in read_pairs(path, "en", "ko", reading=reading)]
+    assert pairs == [("Open the file\n & go", "파일 <열기>")]
     assert reading.dropped["untranslated"].count == 1
 
 
@@ -51,8 +51,8 @@ def test_xliff_takes_finished_units_and_leaves_suggestions(tmp_path: Path) -> No
         </x:trans-unit></x:body></x:file></x:xliff>""",
     )
     reading = PairReport()
-    found = [(pair.source, pair.target) for pair in read_pairs(path, "en", "ko", reading=reading)]
-    assert found == [("Save all files", "모든 파일 저장")]
+    pairs = [(pair.source, pair.target) for pair in read_pairs(path, "en", "ko", reading=reading)]
+    assert pairs == [("Save all files", "모든 파일 저장")]
     assert {reason: tally.count for reason, tally in reading.dropped.items()} == {"untranslated": 3, "fuzzy": 1}
 
 
@@ -99,15 +99,15 @@ def test_odd_structure_is_no_crash(tmp_path: Path) -> None:
     path = write(
         tmp_path / "a.tmx", "<tmx><seg>a</seg><tu><seg>b</seg></tu></tu></tmx>".replace("</tu></tu>", "</tu>") + "\n"
     )
-    refused(path, "the languages here: none")
+    refused(path, "the file has: none")
     path = write(tmp_path / "a.xlf", "<xliff><trans-unit/><target>a</target></xliff>")
-    refused(path, "the languages here: none")
+    refused(path, "the file has: none")
 
 
 @pytest.mark.parametrize("name", ["TMX", "XLIFF"])
 def test_languages_that_are_not_there(name: str, tmp_path: Path) -> None:
     path = WRITERS[name](tmp_path, PAIRS)
-    with pytest.raises(DataError, match=r"fr and ko were asked for; the languages here: en(-US)?, ko"):
+    with pytest.raises(DataError, match=r"fr and ko were asked for; the file has: en(-US)?, ko"):
         texts_of(path, "fr", "ko")
 
 

@@ -45,7 +45,7 @@ def test_packed_files_and_folders_are_read(tmp_path: Path) -> None:
     (tmp_path / "in/notes.md").write_text("not data")
     reading = TextReport()
     assert pairs(list(read_labeled_texts(tmp_path / "in", reading=reading))) == WANTED + WANTED
-    assert reading.skipped["not recognised"].count == 1
+    assert reading.skipped["not recognized"].count == 1
     assert [file.format for file in reading.files] == ["tab-separated text", "comma-separated text"]
 
 

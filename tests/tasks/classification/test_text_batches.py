@@ -12,7 +12,8 @@ import torch
 from heedful.data.published_tokenizer import PublishedTokenizer, chunks, truncate
 from heedful.data.store import TokenStore
 from heedful.data.text_batch import TextBatch, TextLoader
-from heedful.data.text_tokenizers import PiecesConfig, learn_tokenizer
+from heedful.data.text_tokenizers import learn_tokenizer
+from heedful.data.tokenizer import PiecesConfig
 from heedful.errors import DataError
 from published_folders import PAGE, byte_level, unigram, wordpiece
 

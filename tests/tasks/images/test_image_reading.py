@@ -192,7 +192,7 @@ def test_mixed_sizes_become_one(tmp_path: Path) -> None:
     prepared, readings = read(tmp_path, str(tmp_path / "set"))
     assert prepared.train.store.pixels.shape[1:] == (64, 64, 3)
     assert {name: tally.count for name, tally in readings.train.changed.items()} == {
-        "grey made colour": 20,
+        "gray made color": 20,
         "resized to 64 x 64": 40,
     }
     prepared, _ = read(tmp_path / "grey", str(tmp_path / "set"), data={"image_size": 12, "n_channels": 1})

@@ -15,7 +15,8 @@ from heedful.data.loader import Shard
 from heedful.data.published_tokenizer import PublishedTokenizer, tokenizer_of
 from heedful.data.store import TokenStore
 from heedful.data.text_batch import TextLoader
-from heedful.data.text_tokenizers import PiecesConfig, learn_tokenizer
+from heedful.data.text_tokenizers import learn_tokenizer
+from heedful.data.tokenizer import PiecesConfig
 from heedful.errors import ConfigError, DataError
 from heedful.tasks.masked.data import MaskedLoader, Masking, MaskingConfig
 from heedful.tasks.masked.predictor import mask_token

@@ -30,10 +30,12 @@ LABEL = ("label", "class", "target", "category")
 def image_sources(
     paths: Sequence[str], *, part: Part = "train", columns: Sequence[str] | None = None
 ) -> list[ImageSource]:
-    """The sets at the paths given, looked at and not yet read.
+    """Inspect the image sets at these paths without reading their images.
 
-    Where one holds images to train on and images to test on (MNIST's four files, x_train and x_test), `part` says
-    which are meant. `columns` names the path and the class in a table.
+    Args:
+        paths: idx files, npz files, folders, or tables of paths.
+        part: which images to use where a set has images for training and for testing.
+        columns: the columns of the path and the class in a table.
     """
     if not paths:
         raise DataError("no images were given")
@@ -63,7 +65,7 @@ def _source(path: Path, part: Part, columns: Sequence[str] | None) -> ImageSourc
 
 
 def folder_source(folder: Path) -> ImageSource:
-    """Every folder within is a class, named as it is; images may lie deeper in it."""
+    """Return the set of a folder: each folder in it is a class; images may be in folders below."""
     classes = [inner for inner in _sorted(folder) if inner.is_dir()]
     if len(SPLITS & {inner.name.lower() for inner in classes}) > 1:
         names = ", ".join(inner.name for inner in classes)
@@ -71,13 +73,13 @@ def folder_source(folder: Path) -> ImageSource:
             f"{folder} holds {names}, which are parts of a set and no classes; "
             f"give them one by one: --data {classes[-1].with_name('train')} --valid …"
         )
-    found: list[tuple[Path, str]] = []
+    labeled_paths: list[tuple[Path, str]] = []
     others: list[str] = []
     for inner in classes:
         images, others_here = images_in(inner)
-        found += ((path, inner.name) for path in images)
+        labeled_paths += ((path, inner.name) for path in images)
         others += map(str, others_here)
-    if not found:
+    if not labeled_paths:
         loose = any(path.suffix.lower() in ENDINGS for path in _sorted(folder))
         why = "its images lie in no folder of a class" if loose else "there is no image in it"
         raise DataError(
@@ -87,16 +89,16 @@ def folder_source(folder: Path) -> ImageSource:
     return ImageSource(
         str(folder),
         "folders",
-        tuple(path for path, _ in found if path.is_file()),
-        lambda: (LabeledImage(path, label, str(path)) for path, label in found),
+        tuple(path for path, _ in labeled_paths if path.is_file()),
+        lambda: (LabeledImage(path, label, str(path)) for path, label in labeled_paths),
         tuple(others),
     )
 
 
 def images_in(folder: Path) -> tuple[list[Path], list[Path]]:
-    """The images in a folder and in those within it, by their names, and the other files.
+    """Return the images in a folder and below, sorted, and the other files.
 
-    A link to nothing is an image that cannot be read, and is told as such by who tries.
+    A broken link counts as an image, so that reading it reports the error.
     """
     lost: list[Path] = []
     there = sorted(chain(walk(folder, lost.append), lost))  # what is lost is known once all is walked
@@ -105,7 +107,7 @@ def images_in(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 def listing_source(listing: Path, columns: Sequence[str] | None = None) -> ImageSource:
-    """A table of paths, from where it lies, and classes; a missing file is refused here, one that is broken later."""
+    """Return the set of a table of paths and classes. A missing file is an error now, a broken one later."""
     rows = list(_rows(listing, columns))
     if not rows:
         raise DataError(f"{listing} lists no image")
@@ -138,7 +140,7 @@ def _rows(listing: Path, columns: Sequence[str] | None) -> Iterator[tuple[Path, 
 
 
 def _places(listing: Path, first: Sequence[str], columns: Sequence[str] | None) -> tuple[tuple[int, int], bool]:
-    """Where path and class stand, and whether the first row only says so."""
+    """Return the columns of path and class, and whether the first row is a header."""
     if columns is not None:
         if len(columns) != 2 or not set(columns) <= set(first):
             raise DataError(
@@ -159,64 +161,64 @@ def _places(listing: Path, first: Sequence[str], columns: Sequence[str] | None) 
 
 
 def _sorted(folder: Path) -> list[Path]:
-    """What lies in a folder, hidden things left alone."""
+    """Return the visible contents of a folder."""
     return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
 
 
 def common_shape(
     sources: Sequence[ImageSource], size: int | None, n_channels: int | None, largest: int
 ) -> tuple[int, int]:
-    """The side of the square and the channels that all images shall have, where these are not given.
+    """Return the side of the square and the number of channels for all images, where they are not given.
 
-    The side is the longer one of the images, where all are alike and it is no more than `largest`; else `largest`.
-    Channels are 3 where any image has colour, else 1. No more images are looked at than it takes to tell.
+    If all images have one size of at most `largest`, the side is their longer one; else it is `largest`. There are 3
+    channels if any image has color, else 1. No more images are read than necessary.
     """
     sizes: set[tuple[int, int]] = set()
-    colour = n_channels is not None
-    for labelled in chain.from_iterable(source.images() for source in sources):
-        if size is not None and colour:
+    has_color = n_channels is not None
+    for labeled in chain.from_iterable(source.images() for source in sources):
+        if size is not None and has_color:
             break
         try:
-            pixels, grey = _seen(labelled.image)
+            pixels, gray = _seen(labeled.image)
         except DataError:
             continue
         sizes.add((pixels.shape[0], pixels.shape[1]))
-        colour = colour or not grey
+        has_color = has_color or not gray
         if len(sizes) > 1 or max(pixels.shape[:2]) > largest:
             size = size or largest
-    own = max(sizes.pop()) if sizes else largest
-    return size or own, n_channels or (3 if colour else 1)
+    common = max(sizes.pop()) if sizes else largest
+    return size or common, n_channels or (3 if has_color else 1)
 
 
 def resized_images(
     sources: Sequence[ImageSource], size: int, n_channels: int, reading: ImageReport
 ) -> Iterator[tuple[Pixels, str, str]]:
-    """Every image that can be used as (size, size, n_channels), its class and its place; the reading keeps count."""
+    """Yield every usable image as (size, size, n_channels) with its class and its place, and count them."""
     reading.size, reading.n_channels = size, n_channels
     for source in sources:
         read = FileReport(source.name, source.format)
         reading.files.append(read)
         for path in source.passed_over:
             reading.skip("no image by its name", path)
-        for labelled in source.images():
+        for labeled in source.images():
             read.count += 1
             try:
-                pixels, grey = _seen(labelled.image)
+                pixels, gray = _seen(labeled.image)
             except DataError as error:
-                why = str(error).removeprefix(f"{labelled.image}: ")
-                reading.drop(BROKEN, f"{labelled.place} ({why})")
+                why = str(error).removeprefix(f"{labeled.image}: ")
+                reading.drop(BROKEN, f"{labeled.place} ({why})")
                 continue
-            if grey != (n_channels == 1):
-                reading.change("grey made colour" if grey else "colour made grey", labelled.place)
+            if gray != (n_channels == 1):
+                reading.change("gray made color" if gray else "color made gray", labeled.place)
             if pixels.shape[:2] != (size, size):
-                reading.change(f"resized to {size} x {size}", labelled.place)
-            reading.keep(labelled.label)
+                reading.change(f"resized to {size} x {size}", labeled.place)
+            reading.keep(labeled.label)
             square = resized(pixels_of(pixels, n_channels), size, size, RESAMPLE)
-            yield square, labelled.label, labelled.place
+            yield square, labeled.label, labeled.place
 
 
 def _seen(image: object) -> tuple[Pixels, bool]:
-    """An image (H, W, 1) or (H, W, 3), and whether it is grey."""
+    """Return an image (H, W, 1) or (H, W, 3), and whether it is gray."""
     if isinstance(image, np.ndarray) and (image.ndim == 2 or image.shape[2:] == (1,)):
         return pixels_of(image, 1), True
     pixels = pixels_of(image, 3)

@@ -47,7 +47,7 @@ class LabeledImage(NamedTuple):
 
 @dataclass(frozen=True)
 class ImageSource:
-    """One set: its name, its format, every file it is read from, and its images, as often as one asks."""
+    """One image set; `images` starts reading it and can be called repeatedly."""
 
     name: str
     format: str
@@ -57,14 +57,14 @@ class ImageSource:
 
 
 class ArrayHeader(NamedTuple):
-    """What an array says of itself."""
+    """Shape and type of an array as its file declares them."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[np.generic]
 
 
 def is_idx(path: Path) -> bool:
-    """By its first bytes, unpacked."""
+    """Return True if the first bytes, unpacked, are those of an idx file."""
     with opened(path) as stream:
         return _is_idx(stream.read(4))
 
@@ -74,15 +74,15 @@ def _is_idx(head: bytes) -> bool:
 
 
 def idx_source(path: Path) -> ImageSource:
-    """The images in a file, with the labels that lie beside it."""
+    """Return the images of a file with the labels beside it."""
     labels = labels_beside(path)
     return ImageSource(str(path), "idx", (path, labels), lambda: _idx_images(path, labels))
 
 
 def idx_in(folder: Path, part: Part) -> Path | None:
-    """The images of a part of the set in a folder: all there are, where it has only one part."""
-    found = sorted(path for path in folder.iterdir() if IMAGES.search(path.name) and path.is_file())
-    named = {path.name.removesuffix(".gz"): path for path in reversed(found)}  # unpacked before packed
+    """Return the image file of a part of the set in a folder, or the only one there is."""
+    image_files = sorted(path for path in folder.iterdir() if IMAGES.search(path.name) and path.is_file())
+    named = {path.name.removesuffix(".gz"): path for path in reversed(image_files)}  # unpacked before packed
     test = [path for name, path in named.items() if TEST.search(name)]
     train = [path for name, path in named.items() if not TEST.search(name)]
     wanted = (test or train) if part == "test" else (train or test)
@@ -93,7 +93,7 @@ def idx_in(folder: Path, part: Part) -> Path | None:
 
 
 def labels_beside(path: Path) -> Path:
-    """train-labels-idx1-ubyte for train-images-idx3-ubyte, packed or not."""
+    """Return the label file of an image file, packed or not: train-labels-idx1-ubyte for train-images-idx3-ubyte."""
     name = IMAGES.sub("labels", path.name.removesuffix(".gz"))
     if name == path.name.removesuffix(".gz"):
         kind = "holds labels, not images" if "labels" in path.name else "is not named as a file of images"
@@ -142,7 +142,7 @@ def _idx_header(stream: BinaryIO, path: Path) -> ArrayHeader:
 
 
 def _exactly(stream: BinaryIO, size: int, path: Path) -> bytes:
-    """So many bytes, taken in pieces: a header may claim more than there is memory."""
+    """Read this many bytes in pieces: a header may claim more than there is memory."""
     pieces = []
     while size:
         piece = stream.read(min(size, 1 << 24))
@@ -159,14 +159,14 @@ def _at_end(stream: BinaryIO, path: Path) -> None:
 
 
 def npz_source(path: Path, part: Part) -> ImageSource:
-    """The arrays of a part of the set, or the only ones there are."""
+    """Return the arrays of a part of the set, or the only ones there are."""
     with _archive(path) as archive:
         names = {name.removesuffix(ENDING) for name in archive.namelist() if name.endswith(ENDING)}
-    images, labels = _chosen(path, names, part)
+    images, labels = _array_names(path, names, part)
     return ImageSource(f"{path}:{images}", "npz", (path,), lambda: _npz_images(path, images, labels))
 
 
-def _chosen(path: Path, names: set[str], part: Part) -> tuple[str, str]:
+def _array_names(path: Path, names: set[str], part: Part) -> tuple[str, str]:
     """Of those there are: x_train and y_train (or train_x and train_y) for training, x and y for either."""
     other: Part = "test" if part == "train" else "train"
     own_forms, other_forms = (
@@ -213,7 +213,7 @@ def _npz_classes(archive: zipfile.ZipFile, path: Path, name: str) -> list[str]:
 
 
 def _npz_header(stream: IO[bytes], archive: zipfile.ZipFile, path: Path, name: str) -> ArrayHeader:
-    """Checked against the size of what is there, before room is made for it."""
+    """Read a header and check it against the size of the file before memory is allocated."""
     try:
         version = np.lib.format.read_magic(stream)
         if version not in HEADERS:

@@ -39,18 +39,17 @@ class ImageStore:
         return len(self.labels)
 
     def rows(self, part: int) -> NDArray[np.intp]:
-        """Which images are for training, or for validation."""
+        """Return the rows of a part: TRAIN, VALID or UNUSED."""
         return np.flatnonzero(self._parts == part)
 
     def place(self, row: int) -> str:
-        """Where an image comes from."""
         if self._places is None:
             self._places = (self.folder / PLACES).read_text("utf-8").split("\n")
         return self._places[row]
 
 
 class ImageWriter:
-    """Takes images one by one, and when all are there, what each of them is."""
+    """Writes images one by one, and at the end their labels and parts."""
 
     def __init__(self, files: dict[str, Path], shape: tuple[int, int, int], pixels: IO[bytes], places: IO[str]) -> None:
         self._files, self._shape, self._pixels, self._places = files, shape, pixels, places
@@ -64,7 +63,7 @@ class ImageWriter:
         self.count += 1
 
     def finish(self, labels: Sequence[int], parts: Sequence[int]) -> None:
-        """The ids of the classes, and what each image is for."""
+        """Write the ids of the classes and the part of each image."""
         for name, values in ((LABELS, np.asarray(labels, np.int32)), (PARTS, np.asarray(parts, np.uint8))):
             if values.shape != (self.count,):
                 raise ValueError(f"{self.count} images need as many {name}, not {values.shape}")
@@ -73,7 +72,7 @@ class ImageWriter:
 
 @contextmanager
 def write_images(folder: Path, shape: tuple[int, int, int]) -> Iterator[ImageWriter]:
-    """A store of images of one shape (H, W, C), in place of an older one; with an error, the older one stays."""
+    """Write a store of images of one shape (H, W, C), replacing an older one; after an error the older one stays."""
     with _STORE.write(folder) as (files, meta):
         with (
             files[PIXELS].open("wb", buffering=1 << 20) as pixels,

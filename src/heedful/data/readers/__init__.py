@@ -21,7 +21,7 @@ __all__ = ["files_of", "lines_of", "read_pairs"]
 
 @dataclass(frozen=True)
 class Format:
-    """One format: its name, the endings it is known by, whether a file's beginning proves it, and its reader."""
+    """One format: its name, its file endings, a test of a file's beginning, and its reader."""
 
     name: str
     endings: tuple[str, ...]
@@ -33,24 +33,24 @@ TSV = Format("tab-separated text", (".tsv", ".tab"), tables.read_tabs)
 CSV = Format("comma-separated text", (".csv",), tables.read_commas)
 TEXT = Format("parallel text", (), tables.read_parallel)
 FORMATS = (
-    Format("compiled gettext catalogue", (".mo", ".gmo"), catalogs.read_mo, catalogs.MO_SIGNATURE.match),
+    Format("compiled gettext catalog", (".mo", ".gmo"), catalogs.read_mo, catalogs.MO_SIGNATURE.match),
     Format("TMX", (".tmx",), markup.TMX, markup.TMX_SIGNATURE.match),
     Format("XLIFF", (".xlf", ".xliff"), markup.XLIFF, markup.XLIFF_SIGNATURE.match),
     Format("JSON lines", (".jsonl", ".ndjson"), tables.read_jsonl, tables.is_jsonl),
-    Format("gettext catalogue", (".po", ".pot"), catalogs.read_po, catalogs.PO_SIGNATURE.search),
+    Format("gettext catalog", (".po", ".pot"), catalogs.read_po, catalogs.PO_SIGNATURE.search),
     TSV,
     CSV,
     TEXT,
 )
-ENDINGS = ", ".join(ending for known in FORMATS for ending in known.endings)
+ENDINGS = ", ".join(ending for file_format in FORMATS for ending in file_format.endings)
 
 
 def files_of(paths: Iterable[str | Path], source_language: str, target_language: str) -> list[Path]:
-    """Every file that `read_pairs` would open for these paths, both sides of parallel text among them."""
+    """Return every file that `read_pairs` would open for these paths, both sides of parallel text included."""
     languages = Languages(source_language, target_language)
-    found = find([Path(path) for path in paths], languages, PairReport())
-    partners = [tables.partner_of(file, languages) for file, known in found if known is TEXT]
-    return [*(file.path for file, _ in found), *partners]
+    formats = find([Path(path) for path in paths], languages, PairReport())
+    partners = [tables.partner_of(file, languages) for file, file_format in formats if file_format is TEXT]
+    return [*(file.path for file, _ in formats), *partners]
 
 
 def read_pairs(
@@ -61,23 +61,26 @@ def read_pairs(
     columns: Sequence[str] | None = None,
     reading: PairReport | None = None,
 ) -> Iterator[Pair]:
-    """The pairs of files and folders, streamed. The files are found and recognised before this returns.
+    """Yield the pairs of files and folders. The files are found and their formats detected before this returns.
 
-    `columns`, such as ("en", "ko"), names the languages of columns without a header, in their order; without it the
-    source comes first. `reading` is told what is read and what is left out.
+    Args:
+        paths: files and folders.
+        source_language, target_language: codes such as ko and en.
+        columns: the languages of columns without a header, in order; by default the source comes first.
+        reading: counts what is read and dropped.
     """
     languages = Languages(source_language, target_language, tuple(columns or ()))
     reading = PairReport() if reading is None else reading
     reading.columns = languages.order
-    given = [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
-    return _stream(find(given, languages, reading), languages, reading)
+    path_list = [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
+    return _stream(find(path_list, languages, reading), languages, reading)
 
 
-def _stream(found: list[tuple[InputFile, Format]], languages: Languages, reading: PairReport) -> Iterator[Pair]:
-    for file, known in found:
-        file.begin(known.name)
+def _stream(formats: list[tuple[InputFile, Format]], languages: Languages, reading: PairReport) -> Iterator[Pair]:
+    for file, file_format in formats:
+        file.begin(file_format.name)
         try:
-            yield from known.read(file, languages)
+            yield from file_format.read(file, languages)
         except OtherLanguageError:
             if file.folder is None:
                 raise
@@ -86,17 +89,17 @@ def _stream(found: list[tuple[InputFile, Format]], languages: Languages, reading
         raise DataError(f"no file of {languages} among those given ({reading.explain_skipped()})")
 
 
-def recognise(file: InputFile, languages: Languages) -> Format | None:
-    """The format of a file, or None for one that is nothing of ours."""
+def detect_format(file: InputFile, languages: Languages) -> Format | None:
+    """Return the format of a file, or None for a file of another kind."""
     head, ending = file.head(), suffix_of(file.path)
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         head = head.decode("utf-16", errors="ignore").encode()
     head = head.removeprefix(codecs.BOM_UTF8)
-    named = next((known for known in FORMATS if ending in known.endings), None)
+    named = next((file_format for file_format in FORMATS if ending in file_format.endings), None)
     named = named or (TEXT if tables.code_in(file.path, languages) else None)
     # In a folder, tabs alone do not make a table: programs have them too.
     tabbed = tables.looks_tabbed(head) and (file.folder is None or ending in (*TSV.endings, ".txt", ""))
-    if proven := next((known for known in FORMATS if known.proves(head)), None):
+    if proven := next((file_format for file_format in FORMATS if file_format.proves(head)), None):
         return proven
     if not head and (named or file.folder is None):
         raise file.error("the file is empty")
@@ -110,14 +113,14 @@ def recognise(file: InputFile, languages: Languages) -> Format | None:
 
 
 def find(paths: Sequence[Path], languages: Languages, reading: SplitReport) -> list[tuple[InputFile, Format]]:
-    """Every file once; of parallel text, one side stands for both."""
-    found: list[tuple[InputFile, Format]] = []
+    """Return every file once with its format; one side of parallel text stands for both."""
+    formats: list[tuple[InputFile, Format]] = []
     seen: set[Path] = set()
     partners: set[Path] = set()
     for file in _files(paths, reading):
-        known = recognise(file, languages)
-        if known is None:
-            _pass_over(file, reading)
+        file_format = detect_format(file, languages)
+        if file_format is None:
+            _skip_unrecognized(file, reading)
             continue
         real = file.path.resolve()
         if real in seen:
@@ -128,10 +131,10 @@ def find(paths: Sequence[Path], languages: Languages, reading: SplitReport) -> l
         seen.add(real)
         if real in partners:
             continue
-        if known is TEXT:
+        if file_format is TEXT:
             partners.add(tables.partner_of(file, languages).resolve())
-        found.append((file, known))
-    return found
+        formats.append((file, file_format))
+    return formats
 
 
 def _files(paths: Sequence[Path], reading: SplitReport) -> Iterator[InputFile]:
@@ -149,7 +152,7 @@ def _files(paths: Sequence[Path], reading: SplitReport) -> Iterator[InputFile]:
             yield InputFile(path, reading)  # one that is missing says so when it is opened
 
 
-def _pass_over(file: InputFile, reading: SplitReport) -> None:
+def _skip_unrecognized(file: InputFile, reading: SplitReport) -> None:
     if file.folder is None:
         if tables.ARRAY.match(file.head()):
             raise file.error(tables.array_hint(file.path))
@@ -157,4 +160,4 @@ def _pass_over(file: InputFile, reading: SplitReport) -> None:
             f"not a file of sentence pairs: nothing proves its format and the name does not say it; known endings are "
             f"{ENDINGS}, or a language code as in train.en and train.ko"
         )
-    reading.skip("not recognised", file.name)
+    reading.skip("not recognized", file.name)

@@ -1,4 +1,4 @@
-"""gettext catalogues: as text (.po), and as compiled (.mo).
+"""gettext catalogs: as text (.po), and as compiled (.mo).
 
 Why no library reads them: polib takes a text without its end quote and drops the last letter, accepts a .mo that was
 cut short, and numbers an entry by its first comment. Here such files are errors, and lines are those of the msgid.
@@ -19,22 +19,22 @@ PO_SIGNATURE = re.compile(rb'^msgid[ \t]+"(?:[^\n]*\n){1,40}?msgstr(?:\[0\])?[ \
 _LINE = re.compile(r'(?:(msgctxt|msgid|msgid_plural|msgstr(?:\[\d\])?)\s*)?"([^"\\]*(?:\\.[^"\\]*)*)"')
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "v": "\v", "b": "\b", "f": "\f", "a": "\a", "\\": "\\", '"': '"'}
 MO_SIGNATURE = re.compile(rb"\A(?:\xde\x12\x04\x95|\x95\x04\x12\xde)")
-MAX_CATALOGUE = 64 << 20
-_CUT_SHORT = "the catalogue is cut short: parts of it lie beyond its end"
+MAX_CATALOG = 64 << 20
+_CUT_SHORT = "the catalog is cut short: parts of it lie beyond its end"
 
 
 def read_po(file: InputFile, languages: Languages) -> Iterator[Pair]:
-    """The messages of a catalogue in text form, in the encoding that its header names."""
+    """Read a catalog in text form, in the encoding that its header names."""
     return _pairs(file, _po_messages(file), languages)
 
 
 def read_mo(file: InputFile, languages: Languages) -> Iterator[Pair]:
-    """The messages of a compiled catalogue; the number of a message serves as its line."""
+    """Read a compiled catalog; the number of a message serves as its line."""
     return _pairs(file, _mo_messages(file), languages)
 
 
 class _Message(NamedTuple):
-    """One message of a catalogue. The first one, without an original, is its header."""
+    """One message of a catalog. The first one, without an original, is its header."""
 
     line: int
     singular: str
@@ -48,10 +48,10 @@ class _Message(NamedTuple):
 
 
 def _pairs(file: InputFile, messages: Iterator[_Message], languages: Languages) -> Iterator[Pair]:
-    """The translated messages, in the direction wanted."""
+    """Yield the translated messages in the requested direction."""
     first = next(messages, None)
     if first is None:
-        raise file.error("the catalogue holds no message")
+        raise file.error("the catalog holds no message")
     header = first.translations[0] if first.is_header else ""
     reverse = _is_reverse(file, header, languages)
     for line, singular, plural, forms, fault in messages if first.is_header else chain([first], messages):
@@ -65,7 +65,7 @@ def _pairs(file: InputFile, messages: Iterator[_Message], languages: Languages) 
 
 
 def _is_reverse(file: InputFile, header: str, languages: Languages) -> bool:
-    """False where originals are the source and translations the target, True the other way round."""
+    """Return False if originals are the source and translations the target, True in the other direction."""
     original = _field(header, "X-Source-Language") or "en"
     original = original if CODE.fullmatch(original) else "en"  # some write C
     translation = _field(header, "Language")
@@ -80,14 +80,14 @@ def _is_reverse(file: InputFile, header: str, languages: Languages) -> bool:
         )
     places = languages.places((original, translation))
     if places is None:
-        raise OtherLanguageError(f"{file.name}: a catalogue from {original} to {translation}, not of {languages}")
+        raise OtherLanguageError(f"{file.name}: a catalog from {original} to {translation}, not of {languages}")
     return places == (1, 0)
 
 
 def _encoding(file: InputFile, head: bytes) -> str:
-    """The one that the header names; UTF-8 where none is named."""
-    found = re.search(rb"Content-Type:[^\n]*charset=([\w.-]+)", head)
-    name = found[1].decode() if found else "utf-8"
+    """Return the encoding that the header names; UTF-8 if it names none."""
+    match = re.search(rb"Content-Type:[^\n]*charset=([\w.-]+)", head)
+    name = match[1].decode() if match else "utf-8"
     if name.upper() == "CHARSET":  # a template that nobody filled in
         return "utf-8"
     try:
@@ -100,9 +100,9 @@ def _encoding(file: InputFile, head: bytes) -> str:
 
 
 def _field(header: str, name: str) -> str | None:
-    """A line of the header, as in Language: ko."""
-    found = re.search(rf"^{name}:[ \t]*(\S+)", header, re.MULTILINE | re.IGNORECASE)
-    return found[1] if found else None
+    """Return a field of the header, as in Language: ko."""
+    match = re.search(rf"^{name}:[ \t]*(\S+)", header, re.MULTILINE | re.IGNORECASE)
+    return match[1] if match else None
 
 
 @dataclass
@@ -114,7 +114,7 @@ class _Entry:
     texts: dict[str, list[str]] = field(default_factory=dict)  # by keyword, in the order of the file
 
     def allows(self, keyword: str) -> bool:
-        """Each keyword once, and nothing but a context before msgid."""
+        """Return True if a keyword may follow: each once, and only a context before msgid."""
         return keyword not in self.texts and (keyword in ("msgctxt", "msgid") or "msgid" in self.texts)
 
     @property
@@ -146,11 +146,11 @@ def _po_messages(file: InputFile) -> Iterator[_Message]:
             entry.fuzzy = True
         if not text or text.startswith("#"):
             continue
-        found = _LINE.fullmatch(text)
-        if not found:
-            raise file.error(f"not a line of a gettext catalogue: {text[:60]}", line.number)
-        if found[1]:
-            keyword = found[1]
+        match = _LINE.fullmatch(text)
+        if not match:
+            raise file.error(f"not a line of a gettext catalog: {text[:60]}", line.number)
+        if match[1]:
+            keyword = match[1]
             if not entry.allows(keyword):
                 raise file.error(f"{keyword} is out of place; a message is a msgid and then its msgstr", line.number)
             entry.texts[keyword] = []
@@ -158,7 +158,7 @@ def _po_messages(file: InputFile) -> Iterator[_Message]:
                 entry.line, entry.obsolete = line.number, obsolete
         if not keyword:
             raise file.error("a text without msgid or msgstr before it", line.number)
-        entry.texts[keyword].append(re.sub(r"\\(.)", lambda one: _ESCAPES.get(one[1], one[0]), found[2]))
+        entry.texts[keyword].append(re.sub(r"\\(.)", lambda escape: _ESCAPES.get(escape[1], escape[0]), match[2]))
         entry.size += len(text)
         if entry.size > MAX_BYTES:
             raise file.error("the message is over 1 MiB long", line.number)
@@ -173,16 +173,16 @@ def _mo_messages(file: InputFile) -> Iterator[_Message]:
 
     Every offset is checked before a text is taken.
     """
-    data = file.head(MAX_CATALOGUE + 1)
-    if len(data) > MAX_CATALOGUE:
-        raise file.error(f"a compiled catalogue of more than {MAX_CATALOGUE >> 20} MiB")
+    data = file.head(MAX_CATALOG + 1)
+    if len(data) > MAX_CATALOG:
+        raise file.error(f"a compiled catalog of more than {MAX_CATALOG >> 20} MiB")
     if not MO_SIGNATURE.match(data):
-        raise file.error("not a compiled gettext catalogue (its magic number is wrong)")
+        raise file.error("not a compiled gettext catalog (its magic number is wrong)")
     order = "<" if data[0] == 0xDE else ">"
     try:
         revision, *tables = struct.unpack_from(f"{order}4I", data, 4)
         if revision >> 16 > 1:
-            raise file.error(f"a catalogue of revision {revision >> 16}, which is unknown")
+            raise file.error(f"a catalog of revision {revision >> 16}, which is unknown")
         if any(offset + length > len(data) for spans in _spans(data, order, *tables) for length, offset in spans):
             raise file.error(_CUT_SHORT)
     except struct.error:
@@ -199,6 +199,6 @@ def _mo_messages(file: InputFile) -> Iterator[_Message]:
 
 
 def _spans(data: bytes, order: str, count: int, originals: int, translations: int) -> Iterator[list[tuple[int, int]]]:
-    """The length and offset of each original and of its translation."""
+    """Yield the length and offset of each original and of its translation."""
     for place in range(0, 8 * count, 8):
         yield [struct.unpack_from(f"{order}2I", data, table + place) for table in (originals, translations)]

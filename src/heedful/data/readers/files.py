@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 from ...errors import DataError
 from ..pairs import Pair
 from ..report import FileReport, SplitReport
+from ..tokenizer import check_unicode
 
 MAX_BYTES = 1 << 20  # of one line, one text, one tag: what is longer cannot be a sentence
 GZIP_MAGIC = b"\x1f\x8b"
@@ -32,7 +33,7 @@ class OtherLanguageError(DataError):
 
 
 class Line(NamedTuple):
-    """A line without its end. Where it cannot be used, `fault` says why and the text is empty."""
+    """A line without its end. If it cannot be used, `fault` says why and the text is empty."""
 
     number: int
     text: str
@@ -40,7 +41,7 @@ class Line(NamedTuple):
 
 
 class TableRow(NamedTuple):
-    """A row of a table: the line it begins on, its cells, and where it cannot be used, why."""
+    """A row of a table: its first line, its cells and, if it cannot be used, the reason."""
 
     number: int
     cells: list[str]
@@ -48,7 +49,7 @@ class TableRow(NamedTuple):
 
 
 class InputFile:
-    """One file of pairs. Readers take it, and tell it what they leave out."""
+    """One input file. Readers report to it what they read and drop."""
 
     def __init__(self, path: Path, reading: SplitReport, folder: Path | None = None) -> None:
         self.path = path
@@ -59,11 +60,11 @@ class InputFile:
         self._drops: Counter[str] = Counter()
 
     def beside(self, path: Path) -> InputFile:
-        """Another file that is read along with this one."""
+        """Return another file that is read together with this one."""
         return InputFile(path, self._reading, self.folder)
 
     def begin(self, format_name: str) -> None:
-        """From here on the file is among those read."""
+        """Add the file to those read."""
         self._read.format = format_name
         self._reading.files.append(self._read)
 
@@ -72,13 +73,13 @@ class InputFile:
         return Pair(source, target, self.name, line)
 
     def drop(self, reason: str, line: int) -> None:
-        """Count a pair that was found and is of no use."""
+        """Count an example that cannot be used."""
         self._read.count += 1
         self._drops[reason] += 1
         self._reading.drop(reason, f"{self.name}:{line}")
 
     def withdraw(self, reason: str) -> None:
-        """Nothing in it was wanted after all: the reading forgets what it dropped."""
+        """Remove the file from the report again, with everything it dropped."""
         self._reading.files.remove(self._read)
         for dropped, count in self._drops.items():
             self._reading.forget(dropped, count, f"{self.name}:")
@@ -87,8 +88,13 @@ class InputFile:
     def error(self, message: str, line: int | None = None) -> DataError:
         return DataError(f"{self.name}{'' if line is None else f':{line}'}: {message}")
 
+    def check_unicode(self, line: int, *texts: str) -> None:
+        try:
+            check_unicode(*texts)
+        except DataError as error:
+            raise self.error(str(error), line) from None
+
     def head(self, size: int = 1 << 16) -> bytes:
-        """The first bytes."""
         with opened(self.path) as stream:
             return stream.read(size)
 
@@ -97,20 +103,19 @@ class InputFile:
             yield from split_lines(stream, self.name, encoding)
 
     def sentences(self) -> Iterator[Line]:
-        """Lines that are sentences. With a carriage return inside, one line would mean several: old line ends."""
+        """Yield lines that are sentences. A carriage return inside means several: old line ends."""
         for line in self.lines():
             yield Line(line.number, "", "carriage return inside") if "\r" in line.text else line
 
     def tabbed_rows(self) -> Iterator[TableRow]:
-        """A row a line, its cells between tabs."""
         return (TableRow(line.number, line.text.split("\t"), line.fault) for line in self.sentences())
 
     def quoted_rows(self) -> Iterator[TableRow]:
-        """As spreadsheets write them: commas, and quotes around what holds commas, quotes or line ends."""
+        """Yield rows of comma-separated cells, with quotes around cells that contain commas, quotes or line ends."""
         return csv_rows(self.lines(), self.name)
 
     def filled_rows(self, rows: Iterable[TableRow]) -> Iterator[tuple[int, list[str]]]:
-        """The rows that hold something; the others are dropped."""
+        """Yield the rows that are not empty; drop the others."""
         for number, cells, fault in rows:
             if fault or not any(cell.strip() for cell in cells):
                 self.drop(fault or "empty", number)
@@ -118,14 +123,14 @@ class InputFile:
                 yield number, cells
 
     def json_object(self, number: int, text: str) -> dict[str, Any]:
-        """The JSON object of a line; anything else is an error."""
+        """Return the JSON object of a line; anything else is an error."""
         row = parse_json(text, f"{self.name}:{number}")
         if not isinstance(row, dict):
             raise self.error(f"a JSON object was expected, not {type(row).__name__}", number)
         return row
 
     def json_rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """The JSON object of every line; empty lines, and those that are too long, are dropped."""
+        """Yield the JSON object of every line; drop empty and too long lines."""
         for number, text, fault in self.lines():
             if fault or not text.strip():
                 self.drop(fault or "empty", number)
@@ -139,7 +144,7 @@ class InputFile:
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """The file's bytes, unpacked if its content is gzip, whatever its name."""
+    """Open a file, unpacked if its content is gzip, whatever its name."""
     try:
         with path.open("rb") as raw:
             packed = raw.peek(2)[:2] == GZIP_MAGIC
@@ -153,9 +158,9 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def split_lines(stream: BinaryIO, name: str, encoding: str = "utf-8", *, strict: bool = True) -> Iterator[Line]:
-    """Lines as numbers and text. Only a newline ends one; a carriage return before it goes, as does a BOM.
+    """Yield the numbered lines. Only a newline ends one; a carriage return before it is removed, as is a BOM.
 
-    A line that is no text is an error, or with `strict` off a line with that fault.
+    A line that cannot be decoded is an error, or without `strict` a line with that fault.
     """
     number = 0
     while raw := stream.readline(MAX_BYTES):
@@ -180,7 +185,7 @@ def split_lines(stream: BinaryIO, name: str, encoding: str = "utf-8", *, strict:
 
 
 def csv_rows(lines: Iterable[Line], name: str, delimiter: str = ",") -> Iterator[TableRow]:
-    """Rows of quoted cells. A cell ends at the library's limit of 128 KiB: a quote left open swallows no file."""
+    """Yield rows of quoted cells. The csv module limits a cell to 128 KiB, so an open quote cannot swallow a file."""
 
     def texts() -> Iterator[str]:
         for line in lines:
@@ -199,7 +204,7 @@ def csv_rows(lines: Iterable[Line], name: str, delimiter: str = ",") -> Iterator
 
 
 def parse_json(raw: str | bytes, place: str) -> Any:
-    """A value from JSON; a DataError names the place of what is none."""
+    """Parse JSON; a DataError names the place of invalid JSON."""
     try:
         return json.loads(raw)
     except RecursionError:
@@ -209,14 +214,14 @@ def parse_json(raw: str | bytes, place: str) -> Any:
 
 
 def suffix_of(path: Path) -> str:
-    """The ending that says what is in a file, in lower case; that of gzip does not count."""
+    """Return the lower-case ending of a file name, ignoring .gz."""
     return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
 def walk(folder: Path, pass_over: Callable[[Path], object] = lambda _: None) -> Iterator[Path]:
-    """The files of a folder and of those within it, sorted; hidden ones are left alone.
+    """Yield the visible files of a folder and its subfolders, sorted.
 
-    `pass_over` is told what is neither a file nor a folder: a link to nothing, a pipe.
+    `pass_over` is called with everything that is neither a file nor a folder, such as a broken link or a pipe.
     """
 
     def refuse(error: OSError) -> None:
@@ -237,15 +242,16 @@ def walk(folder: Path, pass_over: Callable[[Path], object] = lambda _: None) -> 
 def find_files(
     paths: Iterable[str | Path], endings: Sequence[str], report: SplitReport | None, what: str = ""
 ) -> list[Path]:
-    """Every file once. In a folder only those with these endings count, packed or not; a file that is named is taken
-    as it is. None at all is an error where `what` says what is missing.
+    """Return every file once. In a folder only files with these endings count, packed or not; a named file always does.
+
+    If there is none and `what` names what is missing, raise a DataError.
     """
     report = SplitReport() if report is None else report
     files: dict[Path, Path] = {}  # by where they really are
     for path in map(Path, paths):
         for file in walk(path) if path.is_dir() else [path]:
             if path.is_dir() and suffix_of(file) not in endings:
-                report.skip("not recognised", str(file))
+                report.skip("not recognized", str(file))
             elif file.resolve() not in files:
                 if not file.is_file():
                     raise DataError(f"{file}: {'neither a file nor a' if file.exists() else 'no such file or'} folder")
@@ -258,7 +264,7 @@ def find_files(
 
 
 def every_line(source: str | Path | BinaryIO) -> Iterator[Line]:
-    """Every line of a file or a binary stream, empty ones too; where one cannot be used, its fault says why."""
+    """Yield every line of a file or a binary stream, empty ones too; `fault` says why a line cannot be used."""
     if isinstance(source, str | Path):
         with opened(Path(source)) as stream:
             yield from every_line(stream)
@@ -268,7 +274,7 @@ def every_line(source: str | Path | BinaryIO) -> Iterator[Line]:
 
 
 def lines_of(source: str | Path | BinaryIO) -> Iterator[str]:
-    """Every line as one string: as many come out as went in. One that cannot be used is an error."""
+    """Yield every line as a string; a line that cannot be used is an error."""
     for line in every_line(source):
         if line.fault:
             raise DataError(f"{name_of(source)}:{line.number}: {line.fault}")
@@ -276,7 +282,7 @@ def lines_of(source: str | Path | BinaryIO) -> Iterator[str]:
 
 
 def name_of(source: str | Path | BinaryIO) -> str:
-    """What to call it in a message."""
+    """Return the name of a source for messages."""
     return str(source) if isinstance(source, str | Path) else getattr(source, "name", "input")
 
 

@@ -21,7 +21,7 @@ CODES = frozenset({"bpt", "ept", "ph", "it", "ut"})
 
 
 def _signature(root: str) -> re.Pattern[bytes]:
-    """What begins a document with this root element."""
+    """Return a pattern for the beginning of a document with this root element."""
     return re.compile(_PROLOGUE + rb"<(?:\w+:)?" + root.encode() + rb"[\s>]")
 
 
@@ -36,7 +36,7 @@ class Document:
         self.pairs: list[Pair] = []
         self.languages_found: list[str] = []
         self._depth = self._inside_code = self._length = 0
-        self._words: list[str] | None = None
+        self._parts: list[str] | None = None
         self._parser = expat.ParserCreate()
         self._parser.buffer_text = True
         self._parser.StartElementHandler = self._start
@@ -55,15 +55,15 @@ class Document:
         return self._parser.CurrentLineNumber
 
     def collect(self) -> None:
-        self._words, self._length = [], 0
+        self._parts, self._length = [], 0
 
     def collected(self) -> str | None:
-        """The words since `collect`; None where they are too many."""
-        words, self._words = self._words or [], None
-        return "".join(words) if self._length <= MAX_BYTES else None
+        """Return the text since `collect`, or None if it is too long."""
+        parts, self._parts = self._parts or [], None
+        return "".join(parts) if self._length <= MAX_BYTES else None
 
-    def found(self, source: str | None, target: str | None, line: int) -> None:
-        """One pair, complete or too long."""
+    def add_pair(self, source: str | None, target: str | None, line: int) -> None:
+        """Add one pair; a side that is None was too long."""
         if source is None or target is None:
             self.file.drop("too long", line)
         else:
@@ -81,8 +81,8 @@ class Document:
         self._feed(b"", final=True)
         yield from self._taken()
         if self.languages.places(self.languages_found) is None:
-            found = ", ".join(self.languages_found[:20]) or "none"
-            raise OtherLanguageError(f"{self.file.name}: {self.languages} were asked for; the languages here: {found}")
+            languages = ", ".join(self.languages_found[:20]) or "none"
+            raise OtherLanguageError(f"{self.file.name}: {self.languages} were asked for; the file has: {languages}")
 
     def saw(self, language: str) -> None:
         if language and language not in self.languages_found and len(self.languages_found) < 1000:
@@ -110,7 +110,7 @@ class Document:
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise self.file.error(f"elements are nested more than {MAX_DEPTH} deep", self.line)
-        if self._words is None:
+        if self._parts is None:
             self.opened(_local(name), attributes)
         elif self._inside_code or _local(name) in CODES:
             self._inside_code += 1
@@ -123,19 +123,19 @@ class Document:
             self.closed(_local(name))
 
     def _text(self, text: str) -> None:
-        if self._words is not None and not self._inside_code:
+        if self._parts is not None and not self._inside_code:
             self._length += len(text)
             if self._length <= MAX_BYTES:
-                self._words.append(text)
+                self._parts.append(text)
 
 
 TMX_SIGNATURE, XLIFF_SIGNATURE = _signature("tmx"), _signature("xliff")
 
 
 class TMX(Document):
-    """A pair from each unit of a translation memory that holds both languages; ko-KR will do for ko.
+    """A pair from each unit of a translation memory that has both languages; ko-KR matches ko.
 
-    The first segment of a language counts.
+    Of several segments in one language the first counts.
     """
 
     def __init__(self, file: InputFile, languages: Languages) -> None:
@@ -161,11 +161,11 @@ class TMX(Document):
             if places is None:
                 self.file.drop("untranslated", self.start)
             else:
-                self.found(segments[places[0]], segments[places[1]], self.start)
+                self.add_pair(segments[places[0]], segments[places[1]], self.start)
 
 
 class XLIFF(Document):
-    """A pair from each translated unit of XLIFF 1.2; suggestions (alt-trans) are left alone."""
+    """A pair from each translated unit of XLIFF 1.2; suggestions (alt-trans) are ignored."""
 
     def __init__(self, file: InputFile, languages: Languages) -> None:
         super().__init__(file, languages)
@@ -202,7 +202,7 @@ class XLIFF(Document):
             if fault := self.fault or ("untranslated" if self.texts[1] == "" else ""):
                 self.file.drop(fault, self.start)
             else:
-                self.found(self.texts[self.places[0]], self.texts[self.places[1]], self.start)
+                self.add_pair(self.texts[self.places[0]], self.texts[self.places[1]], self.start)
 
 
 def _local(name: str) -> str:

@@ -18,18 +18,18 @@ ARRAY = re.compile(rb"\s*\[\s*\{")
 
 
 def looks_tabbed(head: bytes) -> bool:
-    """Whether every line has a tab, as far as can be seen. Likely, never certain: prose may hold tabs too."""
+    """Return True if every line has a tab. This is likely, never certain: prose may contain tabs too."""
     *lines, last = [line for line in head.split(b"\n") if line.strip()] or [b""]
     return all(b"\t" in line for line in lines or [last])  # the last one may be cut off
 
 
 def read_tabs(file: InputFile, languages: Languages) -> Iterator[Pair]:
-    """A row a line, its columns between tabs."""
+    """Read one row per line, with tabs between its columns."""
     return _pairs(file, languages, file.tabbed_rows(), "tabs")
 
 
 def read_commas(file: InputFile, languages: Languages) -> Iterator[Pair]:
-    """As spreadsheets write it: commas, and quotes around what holds commas, quotes or line ends.
+    """Read comma-separated rows as spreadsheets write them, with quotes around special cells.
 
     More than two columns must be named: in such tables the source is seldom the first.
     """
@@ -39,7 +39,7 @@ def read_commas(file: InputFile, languages: Languages) -> Iterator[Pair]:
 def _pairs(
     file: InputFile, languages: Languages, rows: Iterable[TableRow], between: str, unnamed: int | None = None
 ) -> Iterator[Pair]:
-    """Which columns: the header says it, or `columns`, or else the source comes first."""
+    """Select the columns by the header, or by `columns`, or else with the source first."""
     source, target = languages.places(languages.order) or (0, 1)
     started = False
     for number, columns in file.filled_rows(rows):
@@ -47,8 +47,8 @@ def _pairs(
             started = True
             if header := languages.keys(columns):
                 if languages.columns and header != (source, target):
-                    asked, named = ",".join(languages.columns), ",".join(columns)
-                    raise file.error(f"the header names the columns {named}, but {asked} was asked for", number)
+                    order, named = ",".join(languages.columns), ",".join(columns)
+                    raise file.error(f"the header names the columns {named}, but {order} was asked for", number)
                 source, target = header
                 continue
             if len(columns) < 2:
@@ -65,7 +65,7 @@ def _pairs(
 
 
 def table_rows(file: InputFile, head: bytes) -> Iterator[tuple[int, list[str]]] | None:
-    """Begin to read a comma- or tab-separated table, which content and name tell apart; None for another file."""
+    """Begin to read a comma- or tab-separated table, detected by content and name; None for another file."""
     ending, tabbed = suffix_of(file.path), looks_tabbed(head)
     if ending == ".csv" and not (tabbed and b"," not in head.lstrip().split(b"\n")[0]):
         file.begin("comma-separated text")
@@ -77,7 +77,7 @@ def table_rows(file: InputFile, head: bytes) -> Iterator[tuple[int, list[str]]] 
 
 
 def is_jsonl(head: bytes) -> bool:
-    """Whether the first line is a JSON object, or the beginning of a very long one."""
+    """Return True if the first line is a JSON object, or the beginning of a very long one."""
     first, ended, _ = head.lstrip().partition(b"\n")
     if not ended:
         return first.startswith(b'{"')
@@ -88,13 +88,13 @@ def is_jsonl(head: bytes) -> bool:
 
 
 def array_hint(path: Path) -> str:
-    """What to do with a JSON array, which cannot be read piece by piece."""
-    given, lines = shlex.quote(str(path)), shlex.quote(f"{path.with_suffix('')}-lines.jsonl")
-    return f"a JSON array; one object a line is read, so turn it into that: jq -c '.[]' {given} > {lines}"
+    """Return how to convert a JSON array, which cannot be read piece by piece."""
+    source, lines = shlex.quote(str(path)), shlex.quote(f"{path.with_suffix('')}-lines.jsonl")
+    return f"a JSON array; one object a line is read, so turn it into that: jq -c '.[]' {source} > {lines}"
 
 
 def read_jsonl(file: InputFile, languages: Languages) -> Iterator[Pair]:
-    """Null stands for a missing translation; a line that is not such an object is an error."""
+    """Read JSON objects with both texts. Null means a missing translation; a line of another form is an error."""
     if file.head(4).removeprefix(codecs.BOM_UTF8).startswith(b"["):
         raise file.error(array_hint(file.path))
     for number, row in file.json_rows():
@@ -123,19 +123,19 @@ def _texts(file: InputFile, number: int, row: dict[str, Any], languages: Languag
 
 
 def code_in(path: Path, languages: Languages) -> re.Match[str] | None:
-    """The language code that ends a name, as in train.en, train.en.gz or en.txt."""
+    """Return the language code that ends a name, as in train.en, train.en.gz or en.txt."""
     codes = "|".join(re.escape(code) for code in (languages.source, languages.target))
     return re.search(rf"(?<![^._-])(?:{codes})(?=(\.txt)?(\.gz)?$)", path.name, re.IGNORECASE)
 
 
 def partner_of(file: InputFile, languages: Languages) -> Path:
-    """The file of the other language beside this one, packed or not."""
-    found = code_in(file.path, languages)
-    if found is None:
+    """Return the file of the other language beside this one, packed or not."""
+    code = code_in(file.path, languages)
+    if code is None:
         raise file.error(f"no language code ends the name, neither {languages.source} nor {languages.target}")
-    other = languages.target if _is_source(found, languages) else languages.source
-    other = other.upper() if found[0].isupper() else other
-    twin = file.path.name[: found.start()] + other + file.path.name[found.end() :]
+    other = languages.target if _is_source(code, languages) else languages.source
+    other = other.upper() if code[0].isupper() else other
+    twin = file.path.name[: code.start()] + other + file.path.name[code.end() :]
     repacked = twin.removesuffix(".gz") if twin.endswith(".gz") else f"{twin}.gz"
     for name in (twin, repacked):
         if (path := file.path.with_name(name)).exists():

@@ -31,8 +31,8 @@ _EVEN = 0.01  # how far, as a share of the usual step, a step may be off it
 class Spacing:
     """How far apart the steps of a series are.
 
-    `step` in words; `season` is how many steps make up what usually comes again (a day of hours, a week of days, a
-    year of months); None where the times do not say.
+    `step` is in words; `season` is the number of steps in a usual cycle (a day of hours, a week of days, a year of
+    months), or None if the times do not determine it.
     """
 
     step: str | None
@@ -41,15 +41,15 @@ class Spacing:
 
 
 def read_times(cells: Sequence[str], place: Any) -> Times:
-    """Dates, or numbers of steps. `place(row)` names the line of a row."""
+    """Parse dates or step numbers. `place(row)` names the line of a row for messages."""
     if cells and _matched(cells[0]) is None:
         return np.array([_step(cell, place(row)) for row, cell in enumerate(cells)], np.float64)
-    found = [_date(cell, place(row)) for row, cell in enumerate(cells)]
-    zoned = [date.tzinfo is not None for date in found]
+    dates = [_date(cell, place(row)) for row, cell in enumerate(cells)]
+    zoned = [date.tzinfo is not None for date in dates]
     if any(zoned) and not all(zoned):
         row = zoned.index(not zoned[0])
         raise DataError(f"{place(row)}: {cells[row]!r}: some dates have a time zone and some have none")
-    naive = [date.astimezone(UTC).replace(tzinfo=None) if date.tzinfo else date for date in found]
+    naive = [date.astimezone(UTC).replace(tzinfo=None) if date.tzinfo else date for date in dates]
     return np.array(naive, "datetime64[us]")
 
 
@@ -82,58 +82,59 @@ def _date(cell: str, place: str) -> datetime:
 
 
 def descending(times: Times) -> bool:
-    """Whether the newest stands first, as in many files of prices."""
+    """Return True if the newest step comes first, as in many files of prices."""
     return len(times) > 1 and bool((times[1:] < times[:-1]).all())
 
 
 def check_order(times: Times, place: Any) -> None:
-    """Every time comes once, and after those before it. A DataError names the first that does not."""
+    """Raise a DataError at the first time that repeats or comes before its predecessor."""
     _, first, inverse, counts = np.unique(times, return_index=True, return_inverse=True, return_counts=True)
     if (counts > 1).any():
         row = int(np.flatnonzero(np.arange(len(times)) != first[inverse])[0])
         raise DataError(
-            f"{place(row)}: {shown(times[row])} was there before, at {place(int(first[inverse[row]]))}; "
+            f"{place(row)}: {format_time(times[row])} was there before, at {place(int(first[inverse[row]]))}; "
             "a step comes once. Are these several series? Then a column 'symbol' or 'unique_id' must tell them apart"
         )
     wrong = np.flatnonzero(times[1:] < times[:-1])
     if len(wrong):
         row = int(wrong[0]) + 1
         raise DataError(
-            f"{place(row)}: {shown(times[row])} comes after {shown(times[row - 1])}; sort the rows by their time"
+            f"{place(row)}: {format_time(times[row])} comes after {format_time(times[row - 1])}; "
+            "sort the rows by their time"
         )
 
 
-def shown(time: Any) -> str:
-    """A time as people write it."""
+def format_time(time: Any) -> str:
+    """Return a time as people write it."""
     if isinstance(time, np.datetime64):
         return str(time.astype("datetime64[s]").item()).removesuffix(" 00:00:00")
     return f"{time:g}"
 
 
 def spacing(times: Times) -> Spacing:
-    """The usual step, and notes on what is not so."""
+    """Return the typical step, with notes on irregularities."""
     if len(times) < 3:
         return Spacing(None, None)
     if times.dtype.kind != "M":
-        usual = float(np.median(np.diff(times)))
-        return Spacing(f"{usual:g}", None, tuple(_gaps(times, np.diff(times), usual, f"{usual:g}")))
+        typical = float(np.median(np.diff(times)))
+        return Spacing(f"{typical:g}", None, tuple(_gaps(times, np.diff(times), typical, f"{typical:g}")))
     if (months := _in_months(times)) is not None:
-        usual = float(np.median(np.diff(months)))
-        step = {1.0: "month", 3.0: "quarter", 12.0: "year"}.get(usual, f"{usual:g} months")
-        season = round(12 / usual) if usual < 12 and 12 % usual == 0 else None
-        return Spacing(step, season, tuple(_gaps(times, np.diff(months).astype(np.float64), usual, step)))
+        typical = float(np.median(np.diff(months)))
+        step = {1.0: "month", 3.0: "quarter", 12.0: "year"}.get(typical, f"{typical:g} months")
+        season = round(12 / typical) if typical < 12 and 12 % typical == 0 else None
+        return Spacing(step, season, tuple(_gaps(times, np.diff(months).astype(np.float64), typical, step)))
     seconds = np.diff(times) / _US / 1e6
-    usual = float(np.median(seconds))
-    if usual == _DAY and np.is_busday(times.astype("datetime64[D]")).all():
+    typical = float(np.median(seconds))
+    if typical == _DAY and np.is_busday(times.astype("datetime64[D]")).all():
         return Spacing("business day", 5, tuple(_without_trading(times)))
-    day = _DAY / usual
-    season = {_DAY: 7, 7 * _DAY: 52}.get(usual, round(day) if usual < _DAY and day == round(day) else None)
-    step = _NAMED_STEPS.get(usual) or (f"{usual / 60:g} minutes" if usual >= 60 else f"{usual:g} seconds")
-    return Spacing(step, season, tuple(_gaps(times, seconds, usual, step)))
+    day = _DAY / typical
+    season = {_DAY: 7, 7 * _DAY: 52}.get(typical, round(day) if typical < _DAY and day == round(day) else None)
+    step = _NAMED_STEPS.get(typical) or (f"{typical / 60:g} minutes" if typical >= 60 else f"{typical:g} seconds")
+    return Spacing(step, season, tuple(_gaps(times, seconds, typical, step)))
 
 
 def _in_months(times: Times) -> NDArray[np.int64] | None:
-    """As numbers of months, where all stand at the same day of one, or all at its end."""
+    """Return the times as numbers of months if all are on the same day of the month or on its last, else None."""
     months = times.astype("datetime64[M]")
     within = times - months.astype(times.dtype)
     left = (months + 1).astype(times.dtype) - times
@@ -142,7 +143,7 @@ def _in_months(times: Times) -> NDArray[np.int64] | None:
 
 
 def _without_trading(times: Times) -> list[str]:
-    """Weekends are no gaps in daily prices; other days without a row are counted."""
+    """Count business days without a row; weekends are no gaps in daily prices."""
     days = times.astype("datetime64[D]")
     missing = np.busday_count(days[:-1], days[1:]) - 1
     if not missing.any():
@@ -150,18 +151,18 @@ def _without_trading(times: Times) -> list[str]:
     longest = int(missing.argmax())
     return [
         f"{missing.sum():,} business days have no row (holidays, as a rule); the most in a row are "
-        f"{missing[longest]:,}, after {shown(times[longest])}"
+        f"{missing[longest]:,}, after {format_time(times[longest])}"
     ]
 
 
-def _gaps(times: Times, steps: NDArray[np.float64], usual: float, step: str) -> list[str]:
-    long, short = steps > usual * (1 + _EVEN), steps < usual * (1 - _EVEN)
+def _gaps(times: Times, steps: NDArray[np.float64], typical: float, step: str) -> list[str]:
+    long, short = steps > typical * (1 + _EVEN), steps < typical * (1 - _EVEN)
     notes = []
     if long.any():
         largest = int(steps.argmax())
         notes.append(
-            f"{long.sum():,} gaps: steps longer than the usual one ({step}); the largest, {steps[largest] / usual:g} "
-            f"times as long, is after {shown(times[largest])}"
+            f"{long.sum():,} gaps: steps longer than the usual one ({step}); the largest, {steps[largest] / typical:g} "
+            f"times as long, is after {format_time(times[largest])}"
         )
     if short.any():
         notes.append(f"{short.sum():,} steps are shorter than the usual one ({step})")

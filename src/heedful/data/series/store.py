@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ...config import Config
 from ...errors import DataError
 from ..array_store import ArrayFolder, mapped
-from .dates import shown
+from .dates import format_time
 from .tables import Series
 
 _ARRAYS: dict[str, Any] = {"values.bin": np.float32, "times.bin": np.int64, "lines.bin": np.int32}
@@ -36,7 +36,7 @@ Floats = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnScale(Config):
-    """What every column is moved and divided by, after its logarithm is taken where `transform` says so.
+    """The location and width that normalize each column, after its logarithm if `transform` says so.
 
     Without numbers, values stay as they are.
     """
@@ -53,7 +53,7 @@ class ColumnScale(Config):
 
     @classmethod
     def of(cls, values: NDArray[np.float64], transform: Literal["none", "log"] = "none") -> ColumnScale:
-        """By the mean and the deviation of what was observed of (L, C); a constant is only moved."""
+        """Return the scale by mean and deviation of the observed values of (L, C); a constant is only moved."""
         taken = cls(transform=transform).apply(values)
         if np.isnan(taken).all(axis=0).any():
             raise DataError("a column was observed nowhere")
@@ -63,7 +63,7 @@ class ColumnScale(Config):
         return cls(location=tuple(location.tolist()), width=tuple(width.tolist()), transform=transform)
 
     def apply(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(…, C) as it was given → to a common size. A DataError where a logarithm cannot be taken."""
+        """Normalize (…, C) values. A DataError where a logarithm does not exist."""
         if self.transform == "log":
             if (values <= 0).any():
                 raise DataError(f"it holds {values[values <= 0][0]:g}, and only what is above 0 has a logarithm")
@@ -71,19 +71,19 @@ class ColumnScale(Config):
         return (values - np.array(self.location)) / np.array(self.width) if self.width else values
 
     def undo(self, values: Floats) -> NDArray[np.float64]:
-        """(…, C) of the common size → as it was given."""
-        found = values.astype(np.float64)
+        """Return (…, C) normalized values in their original scale."""
+        original = values.astype(np.float64)
         if self.width:
-            found = found * np.array(self.width) + np.array(self.location)
+            original = original * np.array(self.width) + np.array(self.location)
         if self.transform == "log":
             with np.errstate(over="ignore"):
-                return np.exp(found)
-        return found
+                return np.exp(original)
+        return original
 
 
 @dataclass(frozen=True)
 class Stored:
-    """Where a series lies in the store."""
+    """The place of a series in the store."""
 
     name: str
     file: str
@@ -109,19 +109,18 @@ class SeriesStore:
         self.values: NDArray[np.float32] = values.reshape(-1, len(self.columns))
 
     def owner(self, row: int) -> Stored:
-        """The series that a row of `values` belongs to."""
+        """Return the series that a row of `values` belongs to."""
         return self.series[bisect_right(self.series, row, key=lambda series: series.start) - 1]
 
     def place(self, row: int) -> str:
-        """Where a row stood."""
         return f"{self.owner(row).file}:{self._lines[row]}"
 
     def when(self, row: int) -> str | None:
-        """The time of a row, in words."""
+        """Return the time of a row in words, or None."""
         kind, time = self.owner(row).times, self._times[row : row + 1]
         if kind is None:
             return None
-        return shown(time.view("datetime64[us]")[0] if kind == "date" else time.view(np.float64)[0])
+        return format_time(time.view("datetime64[us]")[0] if kind == "date" else time.view(np.float64)[0])
 
     @classmethod
     def write(cls, folder: str | Path, series: Sequence[Series], scale: ColumnScale) -> SeriesStore:
@@ -129,42 +128,42 @@ class SeriesStore:
         folder = Path(folder)
         with _FILES.write(folder) as (files, meta):
             whole = _write_arrays([files[name] for name in _ARRAYS], series, scale)
-            starts = np.cumsum([0, *(len(one) for one in series)]).tolist()
+            starts = np.cumsum([0, *(len(item) for item in series)]).tolist()
             meta |= {
                 "columns": series[0].columns,
                 "scale": scale.to_dict(),
-                "step": Counter(one.spacing.step for one in series).most_common(1)[0][0],
-                "season": Counter(one.spacing.season for one in series).most_common(1)[0][0],
+                "step": Counter(item.spacing.step for item in series).most_common(1)[0][0],
+                "season": Counter(item.spacing.season for item in series).most_common(1)[0][0],
                 "whole": whole,
                 "series": [
                     {
-                        "name": one.name,
-                        "file": one.file,
+                        "name": item.name,
+                        "file": item.file,
                         "start": start,
-                        "steps": len(one),
-                        "times": None if one.times is None else "date" if one.times.dtype.kind == "M" else "step",
+                        "steps": len(item),
+                        "times": None if item.times is None else "date" if item.times.dtype.kind == "M" else "step",
                     }
-                    for one, start in zip(series, starts, strict=False)
+                    for item, start in zip(series, starts, strict=False)
                 ],
             }
         return cls(folder)
 
 
 def _write_arrays(paths: Sequence[Path], series: Sequence[Series], scale: ColumnScale) -> bool:
-    """All series, one after the other; whether everything was observed."""
+    """Write all series one after the other; return True if every value was observed."""
     whole = True
     with ExitStack() as stack:
         values, times, lines = [stack.enter_context(path.open("wb")) for path in paths]
-        for one in series:
+        for item in series:
             if scale.transform == "log":
-                one.check_above_zero()
+                item.check_above_zero()
             with np.errstate(over="ignore"):
-                scaled = scale.apply(one.values).astype(np.float32)
+                scaled = scale.apply(item.values).astype(np.float32)
             if np.isinf(scaled).any():
                 step = int(np.flatnonzero(np.isinf(scaled).any(axis=1))[0])
-                raise DataError(f"{one.place(step)}: a value is too large beside those of the training part")
+                raise DataError(f"{item.place(step)}: a value is too large beside those of the training part")
             whole = whole and not np.isnan(scaled).any()
             values.write(scaled.tobytes())
-            times.write((np.zeros(len(one), np.int64) if one.times is None else one.times).tobytes())
-            lines.write(one.lines.tobytes())
+            times.write((np.zeros(len(item), np.int64) if item.times is None else item.times).tobytes())
+            lines.write(item.lines.tobytes())
     return whole

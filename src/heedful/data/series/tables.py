@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ...errors import DataError, unknown
 from ..readers.files import Line, TableRow, csv_rows, opened, split_lines
 from ..report import SeriesReport
-from .dates import Spacing, Times, check_order, descending, read_times, shown, spacing
+from .dates import Spacing, Times, check_order, descending, format_time, read_times, spacing
 
 TIMES = ("date", "time", "timestamp", "datetime", "ds", "day", "month", "unnamed: 0", "")
 NAMES = ("symbol", "ticker", "unique_id", "series")
@@ -25,7 +25,7 @@ MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "-", "?", "."})
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """One series as it stood in a file, oldest step first; NaN where it was not observed."""
+    """One series, oldest step first; NaN where it was not observed."""
 
     name: str
     columns: tuple[str, ...]
@@ -40,11 +40,10 @@ class Series:
         return len(self.values)
 
     def place(self, step: int) -> str:
-        """Where a step stood."""
         return f"{self.file}:{self.lines[step]}"
 
     def check_above_zero(self) -> None:
-        """For whoever takes logarithms: a DataError names the first value that has none."""
+        """Raise a DataError at the first value that has no logarithm."""
         wrong = np.argwhere(self.values <= 0)
         if len(wrong):
             step, column = wrong[0].tolist()
@@ -55,10 +54,12 @@ class Series:
 
 
 def report_series(series: Series, report: SeriesReport) -> None:
-    """Add a series to a report: how long, how often, from when to when, and what is missing."""
+    """Add a series to a report: length, step, first and last time, and what is missing."""
     report.columns = series.columns
     missing = np.isnan(series.values).sum(axis=0)
-    first, last = (None, None) if series.times is None else (shown(series.times[0]), shown(series.times[-1]))
+    first, last = (
+        (None, None) if series.times is None else (format_time(series.times[0]), format_time(series.times[-1]))
+    )
     report.series.append(
         {
             "name": series.name,
@@ -88,37 +89,37 @@ def read_series(
     names: Sequence[str] | None = None,
     reading: SeriesReport | None = None,
 ) -> list[Series]:
-    """The series of some csv or tsv files, which must have the same columns.
+    """Read the series of csv or tsv files, which must have the same columns.
 
-    `columns` chooses some of these, `names` some of the series; all unless given.
+    `columns` selects some of these, `names` some of the series; by default all.
     """
     reading = SeriesReport() if reading is None else reading
-    found: dict[str, Series] = {}
+    by_name: dict[str, Series] = {}
     for path in map(Path, paths):
         table = _Table(path, columns)
-        first = next(iter(found.values()), None)
+        first = next(iter(by_name.values()), None)
         if first is not None and first.columns != table.columns:
             raise DataError(
                 f"{path} has the columns {', '.join(table.columns)}, but {first.file} has {', '.join(first.columns)}; "
                 "choose those that both have with --columns"
             )
         for series in table.series():
-            if series.name in found:
+            if series.name in by_name:
                 raise DataError(
-                    f"{path}: the series {series.name!r} was read before, from {found[series.name].file}; "
+                    f"{path}: the series {series.name!r} was read before, from {by_name[series.name].file}; "
                     "give each series a name of its own, or each file one"
                 )
-            found[series.name] = series
-    if missing := [name for name in names or () if name not in found]:
-        raise DataError(unknown("series", missing[0], found))
-    chosen = list(found.values()) if names is None else [found[name] for name in names]
+            by_name[series.name] = series
+    if missing := [name for name in names or () if name not in by_name]:
+        raise DataError(unknown("series", missing[0], by_name))
+    chosen = list(by_name.values()) if names is None else [by_name[name] for name in names]
     for series in chosen:
         report_series(series, reading)
     return chosen
 
 
 class _Rows:
-    """What was read of one series: cells one after the other, in little memory."""
+    """The cells of one series, one after the other, in little memory."""
 
     def __init__(self) -> None:
         self.numbers = array("d")
@@ -127,7 +128,7 @@ class _Rows:
 
 
 class _Table:
-    """A file while it is read."""
+    """A table that is being read."""
 
     def __init__(self, path: Path, columns: Sequence[str] | None) -> None:
         self.path = path
@@ -148,11 +149,11 @@ class _Table:
         twice = {name for name in self.header if self.header.count(name) > 1}
         if twice:
             raise DataError(f"{path}:{line}: the column {min(twice)!r} is there twice; give each its own name")
-        known = [name.casefold() for name in self.header]
-        both = "date" in known and "time" in known  # the two make up the times
-        times = ["date", "time"] if both else [name for name in TIMES if name in known][:1]
-        self._time = [known.index(name) for name in times]
-        self._name = next((known.index(name) for name in NAMES if name in known), None)
+        column_names = [name.casefold() for name in self.header]
+        both = "date" in column_names and "time" in column_names  # the two make up the times
+        times = ["date", "time"] if both else [name for name in TIMES if name in column_names][:1]
+        self._time = [column_names.index(name) for name in times]
+        self._name = next((column_names.index(name) for name in NAMES if name in column_names), None)
         self._channels = self._chosen(columns)
         self.columns = tuple(self.header[place] for place in self._channels)
 
@@ -173,8 +174,8 @@ class _Table:
         return chosen
 
     def series(self) -> Iterator[Series]:
-        """One or many, in the order in which they begin."""
-        found: dict[str, _Rows] = {}
+        """Yield the series in the order in which they begin."""
+        by_name: dict[str, _Rows] = {}
         for line, cells, _ in self._rows:
             if not any(cell.strip() for cell in cells) and (self._time or len(cells) < 2):
                 continue  # an empty line; without times, a row of empty cells is a step at which nothing was observed
@@ -186,13 +187,13 @@ class _Table:
             name = self.path.name.split(".")[0] if self._name is None else cells[self._name].strip()
             if not name:
                 raise DataError(f"{self.path}:{line}: the row has no {self.header[self._name or 0]!r}")
-            rows = found.setdefault(name, _Rows())
+            rows = by_name.setdefault(name, _Rows())
             rows.lines.append(line)
             rows.times.append(" ".join(cells[place] for place in self._time))
             rows.numbers.extend(self._number(cells[place], place, line) for place in self._channels)
-        if not found:
+        if not by_name:
             raise DataError(f"{self.path}: there is no row below the header")
-        for name, rows in found.items():
+        for name, rows in by_name.items():
             yield self._whole(name, rows)
 
     def _number(self, cell: str, place: int, line: int) -> float:
@@ -218,7 +219,7 @@ class _Table:
 
 
 def parse_number(cell: str) -> float:
-    """A cell's number, NaN where it holds none. A ValueError says in words what it holds otherwise."""
+    """Return a cell's number, NaN for an empty cell. A ValueError says what else it contains."""
     text = cell.strip()
     if text.casefold() in MISSING:
         return math.nan
@@ -236,7 +237,7 @@ def parse_number(cell: str) -> float:
 
 
 def _rows(path: Path) -> Iterator[TableRow]:
-    """Rows with the line they begin on; what stands between their cells is seen in the header."""
+    """Yield rows with their first lines; the header determines the delimiter."""
     with opened(path) as stream:
         lines = split_lines(stream, str(path))
         head = next(lines, Line(1, ""))

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from ...config import Config, FamilyConfig
 from ...core import Forecaster
 from ...data.series import ColumnScale, Series, read_series
-from ...data.series.dates import shown
+from ...data.series.dates import format_time
 from ...errors import ConfigError, DataError, unknown
 from ...families import Imported
 from ...lens.trace import Trace, hookable_copy, trace
@@ -198,7 +198,7 @@ class SeriesForecaster(Predictor[Any, Any]):
             "series": {
                 "name": "" if table is None else table.name,
                 "column": names[column] if names else "",
-                "times": None if times is None else [shown(time) for time in times[-length:]],
+                "times": None if times is None else [format_time(time) for time in times[-length:]],
                 "context": [None if value != value else value for value in context],  # a gap is NaN, unlike itself
                 "forecast": [row[column] if isinstance(row, list) else row for row in forecast],
                 "truth": None,

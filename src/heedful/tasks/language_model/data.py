@@ -16,7 +16,7 @@ from ...data.report import CorpusReport
 from ...data.store import Encoded, TokenStore
 from ...data.text_batch import Row
 from ...data.text_tokenizers import encode_passages, end_of, of_characters, of_pieces
-from ...data.tokenizer import FIRST_PIECE
+from ...data.tokenizer import PiecesConfig
 from ...errors import ConfigError, DataError
 from ...families import FAMILIES, build, config_of
 from ...generation import GenerationConfig
@@ -30,23 +30,10 @@ SIZES = "sizes.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextTokenizerConfig(Config):
-    """`kind`: "characters" makes each a token; "bpe" learns `vocab_size` pieces, from what occurs `min_frequency`
-    times, and spells the rest in bytes."""
-
-    title: ClassVar[str] = "tokenizer"
+class TextTokenizerConfig(PiecesConfig):
+    """`kind`: "characters" makes each a token; "bpe" learns pieces and spells the rest in bytes."""
 
     kind: Literal["bpe", "characters"] = "bpe"
-    vocab_size: int = 8000
-    min_frequency: int = 2
-
-    def check(self) -> None:
-        self.require_positive("min_frequency")
-        self.require(
-            self.vocab_size > FIRST_PIECE,
-            f"vocab_size must be at least {FIRST_PIECE + 1}, which is 3 special ids, 256 bytes and the space, "
-            f"not {self.vocab_size}",
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ...config import Config
 from ...data.published_tokenizer import EncodedWindow, PublishedTokenizer
-from ...data.tagged import lay_out
+from ...data.tagged import join_tokens
 from ...errors import DataError
 from ...families import Imported
 from ..predictor import OutputKind, plain
@@ -107,7 +107,7 @@ class Tagger(WindowPredictor[list[TaggedSpan]]):
     def split_words(self, item: Any) -> tuple[str, Spans]:
         """Return an item as a text, and the characters of each of its words."""
         if isinstance(item, list | tuple):
-            return lay_out([plain(word) for word in item])
+            return join_tokens([plain(word) for word in item])
         text = plain(item)
         if self.settings.characters:
             return text, [(place, place + 1) for place in range(len(text))]

@@ -77,7 +77,7 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence, TagMetadata]):
         for sentence in read_tagged(paths, columns=columns, report=report):
             report.keep(sentence.text)
             report.labels.update(sentence.tags)
-            if any(not word.strip() for word in sentence.words):
+            if any(not word.strip() for word in sentence.tokens):
                 report.extra["characters_as_words"] = True
             yield sentence
 
@@ -218,7 +218,7 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence, TagMetadata]):
 
 def predict_tags(predictor: Tagger, sentences: Iterable[TaggedSentence]) -> list[list[str]]:
     """Return the predicted tag of every word."""
-    chunks = in_chunks((sentence.words for sentence in sentences), CHUNK)
+    chunks = in_chunks((sentence.tokens for sentence in sentences), CHUNK)
     return [tagged.tags for chunk in chunks for tagged in predictor.tag_words(chunk)]
 
 

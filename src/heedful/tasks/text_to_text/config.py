@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 from ...config import Config, FamilyConfig
 from ...core import EncoderDecoder
-from ...data.text_tokenizers import PiecesConfig
+from ...data.tokenizer import PiecesConfig
 from ...errors import ConfigError, DataError
 from ...families import ComposedConfig, T5Config, config_of
 from ...families.hf_io import read_checkpoint
