@@ -244,7 +244,7 @@ def test_a_model_that_puts_its_prefix_itself_is_not_given_it() -> None:
         def answers(self, texts: list[str], **search: Any) -> list[str]:
             return texts
 
-    examples = [TextToTextExample("p: ", source, "b", "file", 1) for source in ("a", "p: a")]
+    examples = [TextToTextExample(source, "b", "file", 1, "p: ") for source in ("a", "p: a")]
     echo: Any = Echo()
     assert [str(text) for text in answers_to(echo, examples)] == ["a", "p: a"]
     echo.settings = TextToTextSettings(tokens=OWN_TOKENS)

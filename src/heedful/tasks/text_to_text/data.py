@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, Self, TextIO
 
@@ -21,9 +21,10 @@ from ...data.tokenizer import END, PAD, START, Tokenizer
 from ...errors import ConfigError, DataError
 from ...families import GenerationDefaults
 from ...families.weights import weights_of
-from ..run import DataReport, Files, TooLittleDataError, TrainingData
+from ..run import DataReport, Files, TrainingData
 from ..run.task import START as START_WEIGHTS
-from ..run.task import Split, split_examples, write_start_weights
+from ..run.task import Split, write_start_weights
+from ..seq2seq import split_pairs
 from .config import TextToTextConfig, read_base
 
 SOURCE, TARGET, PREFIX = "source", "target", "prefix"
@@ -44,27 +45,22 @@ NAMED = 20  # prefixes that a reading lists
 TOKENS, TEXTS = "tokens.json", "valid.jsonl"  # in a run's data folder
 OWN_ROLES = {"pad_token": PAD_NAME, "bos_token": START_NAME, "eos_token": END_NAME}
 OWN_TOKENS = GenerationDefaults(start=START, end=(END,), pad=PAD, suppress_tokens=(PAD, START))
-EVERY = 20  # at most every twentieth pair is held out
 
 
 @dataclass(frozen=True, slots=True)
-class TextToTextExample:
-    """A text, what stands before it, what it is to become, and where it stood."""
+class TextToTextExample(Pair):
+    """A pair whose source stands behind a prefix."""
 
-    prefix: str
-    source: str
-    target: str
-    file: str
-    line: int
+    prefix: str = ""
 
     @property
     def text(self) -> str:
-        """What the model reads."""
+        """The prefix and the source, which the model reads together."""
         return self.prefix + self.source
 
     @property
-    def pair(self) -> Pair:
-        return Pair(self.text, self.target, self.file, self.line)
+    def texts(self) -> tuple[str, str]:
+        return self.text, self.target
 
 
 class ExampleColumns(TextColumns):
@@ -166,8 +162,8 @@ def _kept(rows: Iterable[TextRow], prefix: str, reading: ExampleReading) -> Iter
             row.file.drop(fault, row.line)
             continue
         pair = row.file.pair(source, target, row.line)
-        found = TextToTextExample(f"{own[0]} " if own else prefix, pair.source, pair.target, pair.file, pair.line)
-        reading.keep(*found.pair.texts)
+        found = TextToTextExample(pair.source, pair.target, pair.file, pair.line, f"{own[0]} " if own else prefix)
+        reading.keep(*found.texts)
         reading.prefixes.update([found.prefix] if own else [])
         yield found
 
@@ -214,34 +210,15 @@ def validation_texts(folder: Path) -> Iterator[TextToTextExample]:
         raise DataError(f"{folder / TEXTS} cannot be read: {error}") from None
 
 
-def split_pairs(files: Files, prefix: str, holdout: int) -> tuple[Split[TextToTextExample], DataReport[ExampleReading]]:
-    """Read everything once: what there is, and which sources are set apart. Which they are hangs on no order."""
+def split_text_pairs(
+    files: Files, prefix: str, holdout: int
+) -> tuple[Split[TextToTextExample], DataReport[ExampleReading]]:
+    """Read everything once, and choose the sources for validation, whatever their order."""
 
     def read(paths: Sequence[str], reading: ExampleReading | None) -> Iterator[TextToTextExample]:
         return read_examples(paths, columns=files.columns, prefix=prefix, reading=reading)
 
-    split, report = split_examples(
-        files,
-        read,
-        ExampleReading,
-        digest=lambda example: text_digest(example.text),
-        drop=lambda reading, reason, example: reading.drop_kept(reason, example.pair.place, *example.pair.texts),
-        wanted=holdout,
-        every=EVERY,
-    )
-    if report.valid is None:
-        report.held_out = 0  # counted when they are encoded
-        if not split.set_apart:
-            raise TooLittleDataError(
-                f"{report.train.kept} usable pairs are too few to set some apart for validation; "
-                "give more data, or validation pairs of your own (--valid)",
-                report,
-            )
-        return split, report
-    for part, paths, use in ((report.train, files.train, "learn from"), (report.valid, files.valid, "validate on")):
-        if not part.kept:
-            raise TooLittleDataError(f"{', '.join(paths)}: there is no pair to {use}", report)
-    return split, report
+    return split_pairs(files, read, ExampleReading, digest=lambda one: text_digest(one.text), holdout=holdout)
 
 
 def settle_tokenizer(config: TextToTextConfig, folder: Path, texts: Iterable[str]) -> None:
@@ -284,15 +261,15 @@ class ExampleEncoder:
             source, target = self.tokenizer.encode(one.text), self.target(one.target)
             long = len(source) > limit
             if fault := self._fault(long and not self.config.data.cut, target, target_limit):
-                reading.drop_kept(fault, one.pair.place, *one.pair.texts)
+                reading.drop_kept(fault, one.place, *one.texts)
                 continue
             if long:
                 source = truncate(self.tokenizer, source, limit)
-                reading.note(f"sources cut at {limit} tokens", one.pair.place)
+                reading.note(f"sources cut at {limit} tokens", one.place)
             if self.unknown is not None and self.unknown in target:
-                reading.note("targets with characters that the tokeniser does not know", one.pair.place)
+                reading.note("targets with characters that the tokeniser does not know", one.place)
             if texts is not None:
-                texts.write(f"{json.dumps([one.prefix, one.source, one.target, one.file, one.line])}\n")
+                texts.write(f"{json.dumps(astuple(one))}\n")
             yield source[:-1], target, (one.file, one.line)
 
     def target(self, text: str) -> list[int]:

@@ -37,7 +37,7 @@ from .data import (
     read_examples,
     read_tokens,
     settle_tokenizer,
-    split_pairs,
+    split_text_pairs,
     validation_texts,
 )
 from .predictor import CutWarning, TextToTextGenerator, TextToTextSettings
@@ -80,7 +80,7 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
         self, config: TextToTextConfig, files: Files, folder: Path, *, keep: bool = False
     ) -> tuple[ExampleData, DataReport[ExampleReading]]:
         """Settle the tokenizer, which `keep` leaves as it is, and write the stores, the validation texts beside."""
-        split, report = split_pairs(files, config.prefix, config.data.holdout)
+        split, report = split_text_pairs(files, config.prefix, config.data.holdout)
         if not keep:
             settle_tokenizer(config, folder, (text for one in split.train() for text in (one.text, one.target)))
         tokenizer, tokens = PublishedTokenizer.load(folder / NAME), read_tokens(folder)
@@ -236,7 +236,7 @@ def _cell(prefix: str) -> str:
 
 def answers_to(rewriter: TextToTextGenerator, examples: Sequence[TextToTextExample], **search: Any) -> list[Answer]:
     """To the texts as they stand before the model puts its own prefix there; what it cannot read is named."""
-    with located([one.pair.place for one in examples]):
+    with located([one.place for one in examples]):
         return rewriter.answers([one.text.removeprefix(rewriter.settings.prefix) for one in examples], **search)
 
 

@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,18 +12,20 @@ from torch import nn
 
 from ...config import FamilyConfig
 from ...data.languages import CODE
-from ...data.pairs import CleaningConfig
+from ...data.pairs import CleaningConfig, Pair
 from ...data.readers import files_of
 from ...data.report import PairReport
+from ...data.store import TokenStore, encode_pairs
 from ...data.tokenizer import TokenizerConfig
+from ...errors import DataError
 from ...families import config_of
 from ...families.translator import TranslatorConfig
 from ...generation import GenerationConfig
 from ...lens.report import Sample
 from ...training.objective import Monitor
-from ..run import DataReport, Files, RunConfig
+from ..run import DataReport, Files, RunConfig, TooLittleDataError
 from ..run import train as train_task
-from ..run.task import DATA, TRAIN, VALID, settings_json
+from ..run.task import DATA, SCRATCH, TRAIN, VALID, settings_json
 from ..scoring import (
     LengthScore,
     Score,
@@ -35,21 +38,14 @@ from ..scoring import (
 )
 from ..seq2seq import FINAL_TEXTS, VALIDATION_TEXTS, Drafts, Seq2SeqTask
 from ..text_generator import SOURCE, TARGET, Answer
-from . import confidence
-from .data import (
-    PairData,
-    Tokenizers,
-    has_single_sentences,
-    open_pairs,
-    prepare_pairs,
-    validation_texts,
-)
+from .data import PairData, Tokenizers, has_single_sentences, split_sentence_pairs, validation_texts
 from .inspection import attention_maps
-from .predictor import Translator, TranslatorSettings
+from .predictor import Confidence, ScoredAnswer, Translator, TranslatorSettings
 
 PRESET = "small"
 TOKENIZER = "the tokeniser settings"
 SAMPLES = 200  # translations that metrics.json shows
+CANDIDATES = 4  # of each sentence, from which the confidence is learned
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,11 +114,10 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
         self.accepted = accepted or {}
 
     def list_files(self, config: TranslationConfig, paths: Sequence[str]) -> list[Path]:
-        """Both sides of parallel text among them."""
+        """Return the files of these paths, both sides of parallel text included."""
         return files_of(paths, config.source, config.target)
 
     def data_settings(self, config: TranslationConfig, files: Files) -> dict[str, str]:
-        """Languages, columns, cleaning, pieces."""
         return {
             "the languages": f"{config.source} to {config.target}",
             "the columns": json.dumps(files.columns),
@@ -133,21 +128,46 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
     def prepare(
         self, config: TranslationConfig, files: Files, folder: Path, *, keep: bool = False
     ) -> tuple[PairData, DataReport[PairReport]]:
-        """Cleaned and tokenized once."""
-        tokenizers = Tokenizers.load(folder, joint=config.tokenizer.joint) if keep else None
-        return prepare_pairs(config, files, folder, tokenizers=tokenizers)
+        """Write the tokenizers and the stores, with every pair cleaned and tokenized once."""
+        scratch = folder / SCRATCH
+        shutil.rmtree(scratch, ignore_errors=True)  # of a run that was killed
+        scratch.mkdir(parents=True)
+        try:
+            split, report = split_sentence_pairs(config, files, scratch)
+            if keep:
+                tokenizers = Tokenizers.load(folder, joint=config.tokenizer.joint)
+            else:
+                tokenizers = Tokenizers.train(config.tokenizer, split.train)
+            tokenizers.save(folder)
+
+            def write(name: str, pairs: Iterator[Pair], part: PairReport) -> TokenStore:
+                def drop(pair: Pair, _: int) -> None:
+                    part.drop_kept("too many tokens", pair.place, *pair.texts)
+
+                sides, limit = (tokenizers.source, tokenizers.target), config.data.max_tokens
+                rows = encode_pairs(pairs, *sides, max_tokens=limit, too_long=drop)
+                try:
+                    return TokenStore.write(folder / name, rows, vocab_size=max(tokenizers.sizes))
+                except DataError as error:
+                    raise TooLittleDataError(str(error), report) from None
+
+            train = write(TRAIN, split.train(), report.train)
+            valid = write(VALID, split.valid(), report.valid or report.train)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+        if report.valid is None:
+            report.held_out = len(valid)
+        return PairData(folder, train, valid, tokenizers, None), report
 
     def open(self, config: TranslationConfig, folder: Path) -> PairData:
-        """The stores."""
-        return open_pairs(folder, joint=config.tokenizer.joint)
+        stores = TokenStore(folder / TRAIN), TokenStore(folder / VALID)
+        return PairData(folder, *stores, Tokenizers.load(folder, joint=config.tokenizer.joint), None)
 
     def model_config(self) -> FamilyConfig:
-        """For the vocabularies of both languages."""
         return self.config.model_for(*self.data.tokenizer.sizes)
 
     @property
     def vocab_size(self) -> int:
-        """Of the source."""
         return self.data.tokenizer.source.vocab_size
 
     def setup(self) -> None:
@@ -184,7 +204,7 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
         sources, references = validation_texts(self.data, FINAL_TEXTS)
         pairs = zip(sources, references, strict=True)
         right = [self.accepted.get(source, (reference,)) for source, reference in pairs]
-        several = min(confidence.CANDIDATES, predictor.generation.beam)
+        several = min(CANDIDATES, predictor.generation.beam)
         evaluation = evaluate(predictor, sources, references, accepted=right, n_best=several)
         learned = learn_confidence(predictor, evaluation, right)
         return {
@@ -242,23 +262,13 @@ class Evaluation:
     calibration: dict[str, float]
 
     @property
-    def answers(self) -> list[Answer]:
-        """The best candidate of each."""
-        return [best for best, *_ in self.candidates]
-
-    @property
     def unfinished(self) -> int:
-        """How many outputs had not come to an end when their room did."""
-        return sum(not answer.finished for answer in self.answers)
-
-    @property
-    def right(self) -> list[bool]:
-        """Which outputs are an accepted answer."""
-        return [sample.exact for sample in self.samples]
+        """The number of outputs that were cut off before their end token."""
+        return sum(not best.finished for best, *_ in self.candidates)
 
     @property
     def best(self) -> list[Sample]:
-        """From the best sentence to the worst."""
+        """The samples from the best to the worst."""
         return sorted(self.samples, key=lambda sample: -sample.score)
 
     def to_dict(self) -> dict[str, Any]:
@@ -315,24 +325,28 @@ def _calibration(answers: Sequence[Answer], exact: Sequence[bool]) -> dict[str, 
 def learn_confidence(
     translator: Translator, evaluation: Evaluation, accepted: Sequence[Sequence[str]]
 ) -> dict[str, Any]:
-    """Teach the translator how sure it may be, by several candidates of each sentence; what was learned, or why not."""
-    found = evaluation.candidates
-    if translator.generation.beam < confidence.CANDIDATES:  # it has a narrower search of its own
-        sources = [sample.source for sample in evaluation.samples]
-        found = translator.candidates(sources, n_best=confidence.CANDIDATES)
+    """Learn the translator's confidence from several candidates of each sentence.
+
+    Returns the learned values; or, where the candidates cannot teach it, {"why_not": the reason}.
+    """
+    answers = evaluation.candidates
+    if translator.generation.beam < CANDIDATES:  # then the evaluation has fewer candidates
+        answers = translator.candidates([sample.source for sample in evaluation.samples], n_best=CANDIDATES)
     candidates = [
-        confidence.ScoredAnswer(answer.logprob, answer.n_tokens, answer.text in right)
-        for answers, right in zip(found, accepted, strict=True)
-        for answer in answers
+        ScoredAnswer(answer.logprob, answer.n_tokens, answer.text in right)
+        for several, right in zip(answers, accepted, strict=True)
+        for answer in several
     ]
-    reason = confidence.why_not(candidates)
-    if reason is not None:
-        return {"why_not": reason}
-    given = zip(evaluation.answers, evaluation.right, strict=True)
-    own = [confidence.ScoredAnswer(answer.logprob, answer.n_tokens, right) for answer, right in given]
-    learned = confidence.fit(candidates, own)
-    translator.settings = translator.settings.changed(confidence=learned)
-    return learned.to_dict()
+    best = [
+        ScoredAnswer(answers[0].logprob, answers[0].n_tokens, sample.exact)
+        for answers, sample in zip(evaluation.candidates, evaluation.samples, strict=True)
+    ]
+    try:
+        confidence = Confidence.fit(candidates, best)
+    except DataError as error:
+        return {"why_not": str(error)}
+    translator.settings = translator.settings.changed(confidence=confidence)
+    return confidence.to_dict()
 
 
 def train(
