@@ -22,8 +22,7 @@ from heedful.lens.alignment import Head
 from heedful.lens.tokens import PART, visible
 from heedful.tasks.inspection import document as inspection_document
 from heedful.tasks.inspection import inspect
-from heedful.tasks.inspection.alignment import agreement
-from heedful.tasks.inspection.generation import beam_tree, end_of
+from heedful.tasks.inspection.generation import agreement, beam_tree, end_of
 from heedful.tasks.language_model import CausalLanguageModel
 from heedful.tasks.language_model.predictor import LanguageModelSettings
 from heedful.tasks.model_import import import_model
@@ -142,7 +141,7 @@ def test_the_weights_are_those_of_the_recorder(name: str, writers: dict[str, Any
         if document["kind"] == "writing":
             model.module(torch.tensor([[*source, *tokens][:-1]]))
         else:
-            model.module(torch.tensor([source]), torch.tensor([[model.special_tokens()["start"], *tokens[:-1]]]))
+            model.module(torch.tensor([source]), torch.tensor([[model.tokens.start, *tokens[:-1]]]))
     assert len(document["attentions"]) == len(recording.looks)
     for seen in recording.looks:
         assert torch.equal(weights(document, f"{seen.stack}.{seen.kind}.{seen.layer}"), seen.weights[0])
@@ -153,7 +152,15 @@ def test_every_beam_is_worth_what_the_model_gives_its_tokens() -> None:
     (source,) = model.inputs(SOURCE)
     words = GenerationConfig(beam=3, max_new_tokens=6, length_penalty=0.7)
     traces: list[Any] = []
-    ((best, *_),) = generate(model.module, [source], words, search_trace=traces, **model.special_tokens())
+    ((best, *_),) = generate(
+        model.module,
+        [source],
+        words,
+        search_trace=traces,
+        start=model.tokens.start,
+        end=model.tokens.end,
+        suppress_tokens=model.tokens.suppress_tokens,
+    )
     written = [*best.tokens, *end_of(traces[0], best, words)]
     tree = beam_tree(traces[0], written, best, words, lambda tokens: str(tokens[-1]))
     nodes = tree["nodes"]

@@ -11,7 +11,7 @@ To score a text, every token is predicted once, in windows of T tokens (the cont
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -29,8 +29,6 @@ from ...families import GenerationDefaults, Imported
 from ...generation import GenerationConfig
 from ...training.loss import cross_entropy
 from ..bundle import Bundle, hf_tokenizer, split_defaults
-from ..inspection import Inspection
-from ..inspection.generation import inspect_continuation
 from ..predictor import ItemError, OutputKind, listed, plain, within
 from ..scoring import Score
 from ..text_generator import TextGenerator
@@ -168,7 +166,6 @@ class CausalLanguageModel(TextGenerator):
 
     @property
     def limit(self) -> int | None:
-        """The most tokens that the model reads at once; None without a limit."""
         limit: int | None = self.module.decoder.positions.limit
         return limit if self.settings.context is None else self.settings.context
 
@@ -202,7 +199,3 @@ class CausalLanguageModel(TextGenerator):
             generation = generation.changed(max_new_tokens=DEFAULT_MAX_NEW_TOKENS + generation.min_new_tokens)
         settings = LanguageModelSettings(tokens=tokens, generation=generation)
         return cls(checkpoint.config, checkpoint.module, tokenizer, settings)
-
-    def inspect(self, item: Any, inspection: Inspection, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the document of the text and its continuation; see `Predictor.inspect`."""
-        return inspect_continuation(self, item, inspection, options)
