@@ -128,7 +128,7 @@ def test_vectors_are_pooled_as_they_were(tmp_path: Path) -> None:
             model.settings = model.settings.changed(normalised=normalised)
             model.save(tmp_path / "ours")
             out = tmp_path / f"out {head} {normalised}"
-            files = export_huggingface(tmp_path / "ours", out).files
+            files = export_huggingface(tmp_path / "ours", out)
             assert {"modules.json", "1_Pooling/config.json"} <= set(files)
             assert pooling_of(out) == Pooling(head, normalised)
             assert ((out / "1_Pooling").stat().st_mode & 0o777) == 0o755
@@ -176,7 +176,7 @@ def test_transformers_translates_as_a_model_that_was_trained_here(beam: int, tmp
 
 def test_a_translator_of_two_vocabularies_comes_back(tmp_path: Path) -> None:
     model = translator(tmp_path / "ours", joint=False)
-    files = export_huggingface(tmp_path / "ours", tmp_path / "out").files
+    files = export_huggingface(tmp_path / "ours", tmp_path / "out")
     assert {"tokenizer.json", "target_tokenizer.json"} <= set(files)
     again = import_model(tmp_path / "out", tmp_path / "again")
     assert again.predict(PAGE) == model.predict(PAGE, max_new_tokens=32)

@@ -5,7 +5,6 @@ A predictor says what its task adds: `generation_defaults`, `tokenizer_files`, `
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +24,11 @@ from .predictor import Predictor
 from .text_to_text import TextToTextGenerator
 
 
-@dataclass(frozen=True)
-class HFExport:
-    """What was written."""
+def export_huggingface(folder: str | Path, out: str | Path) -> list[str]:
+    """Write a bundle in Hugging Face's layout into a new folder; return the names of its files.
 
-    folder: Path
-    files: tuple[str, ...]
-
-
-def export_huggingface(folder: str | Path, out: str | Path) -> HFExport:
-    """Write a bundle in Hugging Face's layout into a new folder, and read it back: every weight is the same."""
+    The folder is read back before it appears: every weight must be the same.
+    """
     out, model = Path(out), load(folder)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise LayoutError(f"{out} is there already, and not an empty folder; choose another one (--out)")
@@ -46,8 +40,7 @@ def export_huggingface(folder: str | Path, out: str | Path) -> HFExport:
             _published(tokenizer, model).save(partial / name)
         for name, content in model.hf_files(read_mapping(partial / CONFIG)).items():
             write_text(partial / name, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-        files = tuple(sorted(str(path.relative_to(partial)) for path in partial.rglob("*") if path.is_file()))
-    return HFExport(out, files)
+        return sorted(str(path.relative_to(partial)) for path in partial.rglob("*") if path.is_file())
 
 
 def _published(tokenizer: Tokenizer | PublishedTokenizer, model: Predictor[Any, Any]) -> PublishedTokenizer:

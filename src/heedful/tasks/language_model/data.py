@@ -12,8 +12,7 @@ from ...data.corpus import Corpus, Passage, text_files
 from ...data.published_tokenizer import PublishedTokenizer
 from ...data.report import CorpusReport
 from ...data.store import Encoded, TokenStore
-from ...data.text_tokenizers import encode_passages, of_characters, of_pieces
-from ...data.tokenizer import FIRST_PIECE
+from ...data.text_tokenizers import PiecesConfig, encode_passages, of_characters, of_pieces
 from ...errors import DataError
 from ...families import FAMILIES, build, config_of
 from ...generation import GenerationConfig
@@ -26,26 +25,10 @@ SIZES = "sizes.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextTokenizerConfig(Config):
-    """The tokenizer to train.
-
-    With the kind "characters" every character is a token. "bpe" learns `vocab_size` pieces from sequences that occur
-    at least `min_frequency` times, and spells everything else in bytes.
-    """
-
-    title: ClassVar[str] = "tokenizer"
+class TextTokenizerConfig(PiecesConfig):
+    """The tokenizer to train: with the kind "characters" every character is a token, "bpe" learns pieces."""
 
     kind: Literal["bpe", "characters"] = "bpe"
-    vocab_size: int = 8000
-    min_frequency: int = 2
-
-    def check(self) -> None:
-        self.require_positive("min_frequency")
-        self.require(
-            self.vocab_size > FIRST_PIECE,
-            f"vocab_size must be at least {FIRST_PIECE + 1}, which is 3 special ids, 256 bytes and the space, "
-            f"not {self.vocab_size}",
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -64,9 +64,12 @@ class TrainingData(Generic[StoreT, TokenizerT, MetadataT]):
     metadata: MetadataT
 
     def start_weights(self) -> dict[str, Tensor] | None:
-        """The weights that training starts from, of a run that has a base."""
+        """Return the weights that training starts from; None for a run without a base."""
         path = self.folder / START
-        return read_start_weights(path) if path.exists() else None
+        try:
+            return load_file(path) if path.exists() else None
+        except (SafetensorError, OSError) as error:
+            raise DataError(f"{path}: the weights to begin with cannot be read: {error}") from None
 
     def identity(self) -> dict[str, str]:
         """What must stay the same for a run to go on, as fingerprints short enough to be shown."""
@@ -92,14 +95,6 @@ def write_start_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
     with replacing(path) as partial:
         save_file({name: tensor.cpu().contiguous() for name, tensor in weights.items()}, partial)
         partial.chmod(0o644)  # the library makes it the owner's alone
-
-
-def read_start_weights(path: Path) -> dict[str, Tensor]:
-    """What `write_start_weights` wrote."""
-    try:
-        return load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise DataError(f"{path}: the weights to begin with cannot be read: {error}") from None
 
 
 E = TypeVar("E")
