@@ -57,7 +57,7 @@ def exported(folder: Path, *, joint: bool = True) -> tuple[Any, Path]:
     )
     settings = TranslatorSettings(source="ko", target="en", joint=joint)
     module = randomised(heedful.build(config), source.pad, source.start)
-    Translator(config, module, tokenizers, settings).save(folder / "ours")
+    Translator(config, module, tokenizers.source, settings, tokenizers.target).save(folder / "ours")
     done = shell("export", folder / "ours", "--to", "ctranslate2", "--out", folder / "theirs")
     assert done.code == 0, done.err
     return heedful.load(folder / "ours"), folder / "theirs"

@@ -152,7 +152,7 @@ def test_a_model_with_two_vocabularies_wants_two_tokenisers(tmp_path: Path) -> N
     folder = publish(tmp_path / "theirs", published.marian(**sides))
     done = shell("import", folder, "--out", tmp_path / "ours")
     assert done.code == 1
-    assert "reads 300 tokens and writes 200, so that it needs a tokeniser for each side" in done.err
+    assert "reads 300 tokens and writes 200, so it needs a tokenizer for each side" in done.err
     published.wordpiece().save(str(folder / "target_tokenizer.json"))
     model = import_model(folder, tmp_path / "ours")
     assert (model.tokenizer.vocab_size, model.target_tokenizer.vocab_size) == (300, 200)

@@ -26,7 +26,6 @@ from heedful.tasks.inspection.generation import agreement, beam_tree, end_of
 from heedful.tasks.language_model import CausalLanguageModel
 from heedful.tasks.language_model.predictor import LanguageModelSettings
 from heedful.tasks.model_import import import_model
-from heedful.tasks.translation.data import Tokenizers
 from heedful.tasks.translation.inspection import look
 from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 
@@ -57,7 +56,7 @@ def translator(
     words = TranslatorSettings(
         source="ko", target="en", **{"generation": GenerationConfig(max_new_tokens=9), **settings}
     )
-    return Translator(family, built(family), Tokenizers(tokenizer, tokenizer), words)
+    return Translator(family, built(family), tokenizer, words)
 
 
 def continuer(context: int | None = None) -> CausalLanguageModel:

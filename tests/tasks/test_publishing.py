@@ -151,7 +151,7 @@ def translator(folder: Path, *, joint: bool = True, **changes: Any) -> Translato
     )
     module = randomised(heedful.build(config))
     settings = TranslatorSettings(source="ko", target="en", joint=joint, **changes)
-    Translator(config, module, tokenizers, settings).save(folder)
+    Translator(config, module, tokenizers.source, settings, tokenizers.target).save(folder)
     return heedful.load(folder, "translation")
 
 
@@ -229,7 +229,7 @@ def test_what_has_no_published_form_is_refused_and_nothing_left(tmp_path: Path) 
     source = Tokenizer.train(PAGE * 2, vocab_size=330)
     config = config_of("tiny").changed(vocab_size=source.vocab_size, d_model=16, n_heads=2, d_ff=32)
     settings = TranslatorSettings(source="ko", target="en")
-    Translator(config, heedful.build(config), Tokenizers(source, source), settings).save(tmp_path / "ours")
+    Translator(config, heedful.build(config), source, settings).save(tmp_path / "ours")
     done = shell("export", tmp_path / "ours", "--to", "hf", "--out", tmp_path / "out")
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
     assert "the family 'original' has no published form; " in done.err

@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from math import prod
-from typing import Any, ClassVar, NamedTuple, Unpack
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self, Unpack
 
-from ..data.published_tokenizer import NAME
+from torch import nn
+
+from ..config import FamilyConfig
+from ..data.published_tokenizer import NAME, PublishedTokenizer
 from ..families import GenerationDefaults
 from ..generation import (
     GenerationConfig,
@@ -21,7 +25,7 @@ from ..generation import (
     Stream,
     create_requests,
 )
-from .bundle import join_defaults
+from .bundle import Bundle, join_defaults
 from .inspection import Inspection
 from .inspection.generation import inspect_generator
 from .predictor import OutputKind, Predictor, plain
@@ -96,7 +100,21 @@ class TextGenerator(Predictor[str, str]):
     generates_text: ClassVar[bool] = True
     batch_method: ClassVar[str | None] = "generate"
     comes_to_an_end: ClassVar[bool] = True  # an answer that does not was cut short
-    target_tokenizer: Any  # of answers; the same object where both sides share it
+    tokenizer_class: ClassVar[type[Any]] = PublishedTokenizer
+
+    def __init__(
+        self, config: FamilyConfig, module: nn.Module, tokenizer: Any, settings: Any, target_tokenizer: Any = None
+    ) -> None:
+        super().__init__(config, module, settings)
+        self.tokenizer = tokenizer
+        self.target_tokenizer = target_tokenizer or tokenizer  # the same object where both sides share it
+
+    @classmethod
+    def from_bundle(cls, folder: Path, bundle: Bundle) -> Self:
+        settings = bundle.settings_as(cls.settings_class, folder)
+        source = cls.tokenizer_class.load(folder / SOURCE)
+        target = source if getattr(settings, "joint", True) else cls.tokenizer_class.load(folder / TARGET)
+        return cls(bundle.model, bundle.module(folder), source, settings, target)
 
     @property
     def generation(self) -> GenerationConfig:

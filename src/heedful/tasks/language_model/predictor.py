@@ -20,15 +20,15 @@ import numpy as np
 import torch
 from torch import nn
 
-from ...config import Config, FamilyConfig
-from ...data.published_tokenizer import NAME, PublishedTokenizer
+from ...config import Config
+from ...data.published_tokenizer import PublishedTokenizer
 from ...data.text_batch import Row, every_window
 from ...data.text_tokenizers import encode
 from ...errors import DataError
 from ...families import GenerationDefaults, Imported
 from ...generation import GenerationConfig
 from ...training.loss import cross_entropy
-from ..bundle import Bundle, hf_tokenizer, split_defaults
+from ..bundle import hf_tokenizer, split_defaults
 from ..predictor import ItemError, OutputKind, listed, plain, within
 from ..scoring import Score
 from ..text_generator import TextGenerator
@@ -122,14 +122,10 @@ class CausalLanguageModel(TextGenerator):
     """What `heedful.load` returns for a language model's bundle; an answer is what follows the text."""
 
     task: ClassVar[str] = "language_model"
+    settings_class: ClassVar[type[Config]] = LanguageModelSettings
     output_kind: ClassVar[OutputKind] = "continuation"
     comes_to_an_end: ClassVar[bool] = False  # the answer has the length that was requested
-
-    def __init__(
-        self, config: FamilyConfig, module: nn.Module, tokenizer: PublishedTokenizer, settings: LanguageModelSettings
-    ) -> None:
-        super().__init__(config, module, settings)
-        self.tokenizer = self.target_tokenizer = tokenizer
+    tokenizer: PublishedTokenizer
 
     def inputs(self, text: str) -> list[list[int]]:
         """Return the ids of the text; an empty text becomes the start token. White space counts as text."""
@@ -181,11 +177,6 @@ class CausalLanguageModel(TextGenerator):
             raise ItemError("text", index, str(error)) from None
         start = self.settings.tokens.start
         return ids if start is None or start in self.tokenizer.encode("") else [start, *ids]
-
-    @classmethod
-    def from_bundle(cls, folder: Path, bundle: Bundle) -> Self:
-        settings = bundle.settings_as(LanguageModelSettings, folder)
-        return cls(bundle.model, bundle.module(folder), PublishedTokenizer.load(folder / NAME), settings)
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Imported, folder: Path) -> Self:

@@ -9,23 +9,21 @@ learned from its best answers alone.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from ...config import Config, FamilyConfig
+from ...config import Config
 from ...data.pairs import tidy
 from ...data.tokenizer import Tokenizer
 from ...errors import DataError
 from ...families import GenerationDefaults
 from ...generation import GenerationConfig, Hypothesis
-from ..bundle import Bundle
 from ..predictor import OutputKind
 from ..text_generator import TextGenerator
-from .data import Tokenizers, parts_within, sentences
+from .data import parts_within, sentences
 
 MIN_CANDIDATES = 20  # right ones, and wrong ones: fewer say more about chance than about the model
 PRIOR = 1.0  # precision of the prior on the weights: without one, perfectly separated answers make them infinite
@@ -125,18 +123,9 @@ class Translator(TextGenerator):
     """What `heedful.load` returns for a translation bundle."""
 
     task: ClassVar[str] = "translation"
+    settings_class: ClassVar[type[Config]] = TranslatorSettings
     output_kind: ClassVar[OutputKind] = "translation"
-
-    def __init__(
-        self,
-        config: FamilyConfig,
-        module: nn.Module,
-        tokenizers: Tokenizers,
-        settings: TranslatorSettings,
-    ) -> None:
-        super().__init__(config, module, settings)
-        self.tokenizer: Tokenizer = tokenizers.source
-        self.target_tokenizer: Tokenizer = tokenizers.target  # the same one where the languages share it
+    tokenizer_class: ClassVar[type[Any]] = Tokenizer
 
     @property
     def lacks_confidence(self) -> bool:
@@ -176,9 +165,3 @@ class Translator(TextGenerator):
         device = next(self.module.parameters()).device
         target_ids = [self.target_tokenizer.start, *self.target_tokenizer.encode(target)]
         return torch.tensor([self._ids(source)], device=device), torch.tensor([target_ids], device=device)
-
-    @classmethod
-    def from_bundle(cls, folder: Path, bundle: Bundle) -> Self:
-        settings = bundle.settings_as(TranslatorSettings, folder)
-        tokenizers = Tokenizers.load(folder, joint=settings.joint)
-        return cls(bundle.model, bundle.module(folder), tokenizers, settings)

@@ -187,7 +187,8 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
             one_sentence=self.one_sentence,
             generation=self.config.generation,
         )
-        return Translator(self.model_config(), module, self.data.tokenizer, settings)
+        tokenizers = self.data.tokenizer
+        return Translator(self.model_config(), module, tokenizers.source, settings, tokenizers.target)
 
     def draft(self, module: nn.Module) -> Drafts:
         """Greedy translations."""
