@@ -61,9 +61,7 @@ class TextToTextGenerator(TextGenerator):
             return []
         ids, limit = self.tokenizer.encode(self.settings.prefix + text), self.limit
         if self.settings.cut and limit is not None and len(ids) > limit:
-            warnings.warn(
-                f"only the first {limit:,} tokens of a text were read; it has more", CutWarning, stacklevel=2
-            )
+            warnings.warn(f"only the first {limit:,} tokens of a text were read; it has more", CutWarning, stacklevel=2)
             ids = truncate(self.tokenizer, ids, limit)
         return [within(ids, limit)]
 
