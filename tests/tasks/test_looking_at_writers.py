@@ -300,7 +300,7 @@ def test_an_answer_that_outgrows_the_context_is_refused_and_one_that_just_fits_i
 
 
 def test_what_is_no_model_is_refused() -> None:
-    with pytest.raises(ConfigError, match="a Linear cannot be looked at"):
+    with pytest.raises(ConfigError, match="a Linear cannot be inspected"):
         inspect(torch.nn.Linear(2, 2), SOURCE)
 
 

@@ -123,7 +123,7 @@ def write_ctranslate2(
     if model.module.training:
         raise ExportError("the model is being trained, with dropout; call module.eval() first")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise FolderError(f"{out} is there already, and not an empty folder; choose another one (--out)")
+        raise FolderError(f"{out} already exists and is not an empty folder; choose another one (--out)")
     longest = _max_lengths(model)[0]
     fitting = [pair for pair in examples if all(0 < len(side) <= longest for side in pair)]
     pairs = [*random_pairs(model), *fitting]
@@ -254,8 +254,10 @@ class _Engines:
         place = next((place for place, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1]), None)
         if place is None:
             return False
-        one, other = (float(self.log_probs(TokenPair(source, ids[: place + 1]))[place]) for ids in (first, second))
-        return abs(one - other) < TIE
+        first_value, second_value = (
+            float(self.log_probs(TokenPair(source, ids[: place + 1]))[place]) for ids in (first, second)
+        )
+        return abs(first_value - second_value) < TIE
 
     def _texts(self, source: list[int]) -> list[str]:
         return [self.vocabularies.source[index] for index in source]

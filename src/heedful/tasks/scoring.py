@@ -188,7 +188,7 @@ def rouge_scores(
     signature = f"f1|mean|tok:{unit}|script:all|case:lc|stem:no{drawn}"
     scores = {}
     for key, metric in ROUGE.items():
-        values = 100.0 * np.array([one[key] for one in each])
+        values = 100.0 * np.array([f1[key] for f1 in each])
         draw = bootstrap > 1 and len(each) > 0
         interval = bootstrap_interval(partial(_mean_of_rows, values), len(each), bootstrap) if draw else None
         name = metric if unit == "words" else f"{metric} ({unit})"

@@ -179,9 +179,9 @@ def _continue(generator: TextGenerator, ids: list[int], options: Mapping[str, An
 
 def _forced_answer(generator: TextGenerator, ids: list[int], options: Mapping[str, Any]) -> InspectedAnswer:
     """Return the answer that the option `target` gives, in the tokens that training would use."""
-    if strange := [option for option in options if option != "target"]:
+    if extra := [option for option in options if option != "target"]:
         raise ConfigError(
-            f"a given target excludes searching for an answer: leave out {' and '.join(map(repr, strange))}, "
+            f"a given target excludes searching for an answer: leave out {' and '.join(map(repr, extra))}, "
             "or leave out 'target'"
         )
     text, forced, ends = tidy(plain(options["target"])), generator.forced(), generator.tokens.end

@@ -209,7 +209,7 @@ def split_text_pairs(
     def read(paths: Sequence[str], reading: ExampleReading | None) -> Iterator[TextToTextExample]:
         return read_examples(paths, columns=files.columns, prefix=prefix, reading=reading)
 
-    return split_pairs(files, read, ExampleReading, digest=lambda one: text_digest(one.text), holdout=holdout)
+    return split_pairs(files, read, ExampleReading, digest=lambda example: text_digest(example.text), holdout=holdout)
 
 
 def create_tokenizer(config: TextToTextConfig, folder: Path, texts: Iterable[str]) -> None:

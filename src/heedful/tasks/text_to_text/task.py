@@ -81,7 +81,7 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
         """Write the tokenizer, the stores, and the validation texts as they were read."""
         split, report = split_text_pairs(files, config.prefix, config.data.holdout)
         if not keep:
-            create_tokenizer(config, folder, (text for one in split.train() for text in one.texts))
+            create_tokenizer(config, folder, (text for example in split.train() for text in example.texts))
         tokenizer, tokens = PublishedTokenizer.load(folder / NAME), read_tokens(folder)
         encode, size = partial(encode_examples, config, tokenizer, tokens), tokenizer.largest + 1
         try:
@@ -133,7 +133,7 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
     def valid_examples(self, limit: int) -> list[TextToTextExample]:
         """Return at most `limit` validation examples, spread evenly over all."""
         rows = set(spread_evenly(len(self.data.valid), limit))
-        return [one for row, one in enumerate(validation_texts(self.data.folder)) if row in rows]
+        return [example for row, example in enumerate(validation_texts(self.data.folder)) if row in rows]
 
     def predictor(self, module: nn.Module) -> TextToTextGenerator:
         """Return a predictor with this run's tokenizer, prefix and settings of generation."""
@@ -154,7 +154,7 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
             return None
         examples = self.valid_examples(VALIDATION_TEXTS)
         outputs = [answer.text for answer in answers_to(self.predictor(module), examples, beam=1)]
-        return Drafts([one.text for one in examples], [one.target for one in examples], outputs)
+        return Drafts([example.text for example in examples], [example.target for example in examples], outputs)
 
     def draft_scores(self, drafts: Drafts) -> dict[str, float]:
         return quick_scores(drafts.outputs, drafts.references)
@@ -164,8 +164,14 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
         examples = self.valid_examples(FINAL_TEXTS)
         answers = answers_to(predictor, examples)
         samples = [
-            Sample(one.text, one.target, text, 100.0 * rouge(text, one.target)["rougeL"], text == one.target)
-            for text, one in zip([answer.text for answer in answers], examples, strict=True)
+            Sample(
+                example.text,
+                example.target,
+                text,
+                100.0 * rouge(text, example.target)["rougeL"],
+                text == example.target,
+            )
+            for text, example in zip([answer.text for answer in answers], examples, strict=True)
         ]
         return {
             "validation": {**evaluate_answers(answers, examples), "of": len(self.data.valid)},
@@ -229,8 +235,8 @@ def answers_to(
     The prefix that the model adds is removed. The data of a run needs no warning for sources that are cut: its report
     counts them.
     """
-    texts = [one.text.removeprefix(model.settings.prefix) for one in examples]
-    with located([one.place for one in examples]), warnings.catch_warnings():
+    texts = [example.text.removeprefix(model.settings.prefix) for example in examples]
+    with located([example.place for example in examples]), warnings.catch_warnings():
         if not warn:
             warnings.simplefilter("ignore", CutWarning)
         return model.answers(texts, **generation)
@@ -259,8 +265,8 @@ def all_scores(outputs: Sequence[str], examples: Sequence[TextToTextExample]) ->
     The baseline answers with the first words of the source, as many as a reference has on average. Where the
     references are Korean, ROUGE-L of syllables stands beside that of words.
     """
-    lead = max(1, round(sum(len(one.target.split()) for one in examples) / len(examples)))
-    references = [one.target for one in examples]
+    lead = max(1, round(sum(len(example.target.split()) for example in examples) / len(examples)))
+    references = [example.target for example in examples]
     exact = exact_share(outputs, [[reference] for reference in references])
     scores = {"exact": Score("exact %", exact, share_interval(exact, len(outputs)))}
     scores |= rouge_scores(outputs, references, bootstrap=BOOTSTRAP)
@@ -268,7 +274,7 @@ def all_scores(outputs: Sequence[str], examples: Sequence[TextToTextExample]) ->
         syllables = rouge_scores(outputs, references, unit="characters", bootstrap=BOOTSTRAP)
         scores["rougeL_characters"] = syllables["rougeL"]
     scores["chrf"] = corpus_scores(outputs, references, "en", bootstrap=BOOTSTRAP)["chrf"]  # the same in any language
-    beginnings = [" ".join(one.source.split()[:lead]) for one in examples]
+    beginnings = [" ".join(example.source.split()[:lead]) for example in examples]
     first = rouge_scores(beginnings, references)["rougeL"]
     scores["lead"] = Score(f"ROUGE-L, first {lead} words", first.value, None, first.signature)
     return scores
@@ -277,8 +283,8 @@ def all_scores(outputs: Sequence[str], examples: Sequence[TextToTextExample]) ->
 def by_prefix(outputs: Sequence[str], examples: Sequence[TextToTextExample]) -> list[dict[str, Any]]:
     """Return the scores for each prefix, where there are several."""
     rows: dict[str, list[int]] = {}
-    for row, one in enumerate(examples):
-        rows.setdefault(one.prefix, []).append(row)
+    for row, example in enumerate(examples):
+        rows.setdefault(example.prefix, []).append(row)
     if len(rows) < 2:
         return []
     return [

@@ -54,24 +54,26 @@ class Confidence(Config):
         Raises:
             DataError: There are too few right or too few wrong candidates to learn from.
         """
-        n_right = sum(one.right for one in candidates)
+        n_right = sum(candidate.right for candidate in candidates)
         n_wrong = len(candidates) - n_right
         if min(n_right, n_wrong) < MIN_CANDIDATES:
             raise DataError(
                 f"of {len(candidates):,} candidates for the validation sentences {n_right:,} are right and "
                 f"{n_wrong:,} wrong; at least {MIN_CANDIDATES} of each are needed"
             )
-        features = torch.tensor([[one.logprob, one.n_tokens] for one in candidates], dtype=torch.float64)
+        features = torch.tensor(
+            [[candidate.logprob, candidate.n_tokens] for candidate in candidates], dtype=torch.float64
+        )
         deviation = features.std(dim=0, correction=0)
         deviation[deviation == 0] = 1.0
         inputs = torch.column_stack([torch.ones(len(features)), (features - features.mean(dim=0)) / deviation])
-        weights = logistic_regression(inputs, [one.right for one in candidates], torch.zeros(len(inputs)))
+        weights = logistic_regression(inputs, [candidate.right for candidate in candidates], torch.zeros(len(inputs)))
         by_logprob, by_token = (weights[1:] / deviation).tolist()
-        logits = torch.tensor([by_logprob * one.logprob + by_token * one.n_tokens for one in answers])
+        logits = torch.tensor([by_logprob * answer.logprob + by_token * answer.n_tokens for answer in answers])
         mean = logits.mean()
         # One more answer that is right and one that is wrong keep the base finite.
         offset = torch.cat([logits - mean, torch.zeros(2)])
-        labels = [*(one.right for one in answers), True, False]
+        labels = [*(answer.right for answer in answers), True, False]
         (base,) = logistic_regression(torch.ones(len(offset), 1), labels, offset) - mean
         return cls(base=float(base), by_logprob=by_logprob, by_token=by_token)
 

@@ -1,4 +1,4 @@
-"""Translation: sentence pairs, an encoder and a decoder, cross-entropy, BLEU and chrF."""
+"""The task of translation: sentence pairs, teacher forcing, BLEU and chrF."""
 
 import json
 import math
@@ -50,7 +50,7 @@ CANDIDATES = 4  # of each sentence, from which the confidence is learned
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig(CleaningConfig):
-    """Which pairs are used. Without validation files, `holdout` pairs (at most a twentieth) are set apart."""
+    """How pairs are cleaned. Without validation files, `holdout` pairs (at most a twentieth) are set apart."""
 
     max_tokens: int = 256
     holdout: int = 1000
@@ -62,7 +62,7 @@ class DataConfig(CleaningConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationConfig(RunConfig):
-    """From which language to which, with which data, pieces, model, training and search."""
+    """The settings of a translation run, from the language `source` to the language `target`."""
 
     preset: ClassVar[str] = PRESET
     supports_r_drop: ClassVar[bool] = True
@@ -91,7 +91,7 @@ class TranslationConfig(RunConfig):
         )
 
     def model_for(self, source_size: int, target_size: int) -> FamilyConfig:
-        """The model's config once the vocabularies are known; two of them cannot share one matrix."""
+        """Return the model's config for these vocabularies; two vocabularies cannot share one matrix."""
         if self.tokenizer.joint:
             return self.model.changed(vocab_size=source_size, target_vocab_size=None)
         tied = "none" if getattr(self.model, "tied", "none") == "none" else "output"
@@ -99,7 +99,7 @@ class TranslationConfig(RunConfig):
 
 
 class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
-    """`accepted` lists every right answer to a validation source, where there are more than the file has."""
+    """Trains a translator. `accepted` lists all right answers to a validation source, where there are several."""
 
     name: ClassVar[str] = Translator.task
     predictor_class: ClassVar[type[Any]] = Translator
@@ -171,14 +171,14 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
         return self.data.tokenizer.source.vocab_size
 
     def setup(self) -> None:
-        """The score to monitor is that of greedy translations."""
+        """Monitor the main score of greedy translations."""
         super().setup()
         self.monitor = Monitor(main_metric(self.config.target), higher_is_better=True)
         self.sources, self.references = validation_texts(self.data, VALIDATION_TEXTS)
         self.one_sentence = has_single_sentences(self.data)
 
     def predictor(self, module: nn.Module) -> Translator:
-        """A module together with what turns text into ids and back."""
+        """Return a translator with this run's tokenizers and settings."""
         settings = TranslatorSettings(
             source=self.config.source,
             target=self.config.target,
@@ -191,17 +191,15 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
         return Translator(self.model_config(), module, tokenizers.source, settings, tokenizers.target)
 
     def draft(self, module: nn.Module) -> Drafts:
-        """Greedy translations."""
         return Drafts(self.sources, self.references, self.predictor(module).predict(self.sources, beam=1))
 
     def draft_scores(self, drafts: Drafts) -> dict[str, float]:
-        """BLEU and chrF, and the share that is exactly right."""
         scores = corpus_scores(drafts.outputs, drafts.references, self.config.target)
-        right = sum(a == b for a, b in zip(drafts.references, drafts.outputs, strict=True))
-        return {**{name: score.value for name, score in scores.items()}, "exact": 100.0 * right / len(drafts.outputs)}
+        exact = exact_share(drafts.outputs, [[reference] for reference in drafts.references])
+        return {**{name: score.value for name, score in scores.items()}, "exact": exact}
 
     def final_evaluation(self, predictor: Translator) -> dict[str, Any]:
-        """With the full search. What is right among its candidates teaches the translator how sure it may be."""
+        """Score the answers of the full search, and learn the confidence from its candidates."""
         sources, references = validation_texts(self.data, FINAL_TEXTS)
         pairs = zip(sources, references, strict=True)
         right = [self.accepted.get(source, (reference,)) for source, reference in pairs]
@@ -215,30 +213,26 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
         }
 
     def identity(self) -> dict[str, str]:
-        """Both tokenizers too."""
         tokenizers = {"source tokeniser": self.data.tokenizer.source, "target tokeniser": self.data.tokenizer.target}
         return {**super().identity(), **{name: tokenizer.fingerprint[:16] for name, tokenizer in tokenizers.items()}}
 
     def title(self, predictor: Translator) -> str:
-        """From which language to which."""
         return f"{predictor.settings.source} → {predictor.settings.target}"
 
     def card_notes(self, predictor: Translator, metrics: Mapping[str, Any]) -> list[str]:
-        """How it searches, what its confidence is worth, what it does with long texts."""
         settings, learned = predictor.settings, metrics["confidence"]
-        sure = (
+        confidence = (
             f"It gives no confidence with its answers: {learned['why_not']}."
             if "why_not" in learned
             else "It says how likely each answer is right (`heedful predict --scores`), as learned from these pairs."
         )
         return [
             f"It was scored with beam {settings.generation.beam}.",
-            sure,
+            confidence,
             f"Sources of more than {settings.max_tokens} pieces are cut at sentence ends, or refused if there is none.",
         ]
 
     def report_sections(self, predictor: Translator, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        """Translations, constructions, and what a few sentences attend to."""
         constructions = metrics.get("constructions", {})
         return {
             "constructions": [(name, right, total) for name, (right, total) in constructions.items()],
@@ -273,7 +267,7 @@ class Evaluation:
         return sorted(self.samples, key=lambda sample: -sample.score)
 
     def to_dict(self) -> dict[str, Any]:
-        """For metrics.json: everything but the samples."""
+        """Return the content of metrics.json, without the samples."""
         return {
             "n": len(self.samples),
             "scores": {
@@ -295,7 +289,7 @@ def evaluate(
     bootstrap: int = 1000,
     **generation: Any,
 ) -> Evaluation:
-    """Translate the sources and compare. `accepted` lists every right answer where a reference is only one of them."""
+    """Translate the sources and score the outputs; `accepted` lists all right answers where there are several."""
     language = translator.settings.target
     candidates = translator.candidates(sources, **generation)
     answers = [best for best, *_ in candidates]
@@ -317,9 +311,9 @@ def evaluate(
 
 def _calibration(answers: Sequence[Answer], exact: Sequence[bool]) -> dict[str, float]:
     stated = {"probability": [math.exp(answer.logprob) for answer in answers]}
-    sure = [answer.confidence for answer in answers if answer.confidence is not None]
-    if len(sure) == len(answers):
-        stated["confidence"] = sure
+    confidences = [answer.confidence for answer in answers if answer.confidence is not None]
+    if len(confidences) == len(answers):
+        stated["confidence"] = confidences
     return {name: calibration_error(shares, exact) for name, shares in stated.items()}
 
 
@@ -358,10 +352,10 @@ def train(
     accepted: Mapping[str, Sequence[str]] | None = None,
     **options: Any,
 ) -> Translator:
-    """Train a translator and leave its bundle, its scores, its card and its report in `out`.
+    """Train a translator, and write its bundle, scores, card and report into `out`.
 
-    `accepted` lists every right answer to a validation source, where there are more than the file has. The other
-    options are those of `heedful.tasks.run.train`: resume, allow_changes, overwrite, on_read, watch.
+    `accepted` lists all right answers to a validation source, where there are several. The other options are those of
+    `heedful.tasks.run.train`: resume, allow_changes, overwrite, on_read, watch.
 
     >>> config = TranslationConfig(source="ko", target="en")
     >>> train(config, Files(train=("pairs.tsv",)), "runs/ko-en").predict(["나는 책을 읽어요."])
