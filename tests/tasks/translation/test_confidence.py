@@ -27,12 +27,12 @@ TRUE = Confidence(base=1.0, by_logprob=1.5, by_token=0.2)
 
 def made_up(count: int, seed: int = 0, doubt: float = 0.125, true: Confidence = TRUE) -> list[ScoredAnswer]:
     """Answers that a smoothed model scored, each right with the probability that `true` says."""
-    draw, found = random.Random(seed), []
+    draw, actual = random.Random(seed), []
     for _ in range(count):
         length = draw.randint(3, 20)
         logprob = sum(-0.1 - draw.expovariate(1 / doubt) for _ in range(length))
-        found.append(ScoredAnswer(logprob, length, draw.random() < true.of(logprob, length)))
-    return found
+        actual.append(ScoredAnswer(logprob, length, draw.random() < true.of(logprob, length)))
+    return actual
 
 
 def stated(learned: Confidence, answers: list[ScoredAnswer]) -> list[float]:
@@ -45,16 +45,16 @@ def rights(answers: list[ScoredAnswer]) -> list[bool]:
 
 def test_the_true_numbers_are_found() -> None:
     answers = made_up(20_000)
-    found = Confidence.fit(answers, answers)
+    actual = Confidence.fit(answers, answers)
     for name in ("base", "by_logprob", "by_token"):
-        assert getattr(found, name) == pytest.approx(getattr(TRUE, name), abs=0.12)
-    assert sum(stated(found, answers)) == pytest.approx(sum(rights(answers)), abs=1)  # the level
+        assert getattr(actual, name) == pytest.approx(getattr(TRUE, name), abs=0.12)
+    assert sum(stated(actual, answers)) == pytest.approx(sum(rights(answers)), abs=1)  # the level
 
 
 def test_on_other_sentences_it_is_calibrated_and_the_raw_probability_is_not() -> None:
     answers = made_up(2000)
-    found, others = Confidence.fit(answers, answers), made_up(5000, seed=1)
-    assert calibration_error(stated(found, others), rights(others)) < 3
+    actual, others = Confidence.fit(answers, answers), made_up(5000, seed=1)
+    assert calibration_error(stated(actual, others), rights(others)) < 3
     assert calibration_error([math.exp(seen.logprob) for seen in others], rights(others)) > 20
 
 
@@ -63,10 +63,10 @@ def test_a_model_that_is_hardly_ever_wrong_learns_from_its_other_candidates() ->
     true = Confidence(base=5.0, by_logprob=1.5, by_token=0.2)
     answers, candidates = made_up(300, doubt=0.02, true=true), made_up(1200, doubt=0.3, true=true)
     assert 0 < sum(not seen.right for seen in answers) < MIN_CANDIDATES
-    found = Confidence.fit([*answers, *candidates], answers)
+    actual = Confidence.fit([*answers, *candidates], answers)
     others, worse = made_up(5000, 1, doubt=0.02, true=true), made_up(5000, 2, doubt=0.3, true=true)
-    assert calibration_error(stated(found, others), rights(others)) < 2
-    assert calibration_error(stated(found, worse), rights(worse)) < 10
+    assert calibration_error(stated(actual, others), rights(others)) < 2
+    assert calibration_error(stated(actual, worse), rights(worse)) < 10
 
 
 @pytest.mark.parametrize("right", [True, False])
@@ -81,12 +81,12 @@ def test_a_level_that_was_never_seen_broken_is_no_certainty(right: bool) -> None
 def test_even_where_right_and_wrong_never_mix_the_numbers_stay_small(count: int) -> None:
     logprobs = [-0.1 * place / count if place % 2 else -5.0 - place / count for place in range(count)]
     answers = [ScoredAnswer(logprob, 5, logprob > -1) for logprob in logprobs]
-    found = Confidence.fit(answers, answers)
-    assert 0.5 < found.of(-0.1, 5) < 1
-    assert 0 < found.of(-5.0, 5) < 0.5
-    assert abs(found.by_logprob) < 10
-    assert found.of(-1e9, 5) == 0.0  # and nothing overflows
-    assert found.of(1e9, 5) == 1.0
+    actual = Confidence.fit(answers, answers)
+    assert 0.5 < actual.of(-0.1, 5) < 1
+    assert 0 < actual.of(-5.0, 5) < 0.5
+    assert abs(actual.by_logprob) < 10
+    assert actual.of(-1e9, 5) == 0.0  # and nothing overflows
+    assert actual.of(1e9, 5) == 1.0
 
 
 def test_too_few_to_learn_from_are_said() -> None:
@@ -146,13 +146,13 @@ def test_evaluate_measures_it_beside_the_raw_probability(run: Path, tmp_path: Pa
     test = symbol_files(tmp_path, train=400).train[0]
     done = heedful("evaluate", run, "--data", test, "--out", tmp_path / "scores.json")
     assert done.code == 0, done.err
-    found = json.loads((tmp_path / "scores.json").read_text())
-    calibration = found["calibration"]
+    actual = json.loads((tmp_path / "scores.json").read_text())
+    calibration = actual["calibration"]
     assert calibration["confidence"] < 12 < calibration["probability"]
     assert f"of the confidence {calibration['confidence']:.1f} %" in done.out
     assert f"own probability {calibration['probability']:.1f} %" in done.out
-    answers = package.load(run, "translation").answers([sample["source"] for sample in found["samples"]])
-    right = [sample["exact"] for sample in found["samples"]]
+    answers = package.load(run, "translation").answers([sample["source"] for sample in actual["samples"]])
+    right = [sample["exact"] for sample in actual["samples"]]
     assert calibration["confidence"] == pytest.approx(calibration_error([a.confidence or 0 for a in answers], right))
 
 

@@ -24,10 +24,10 @@ def test_a_pair_dropped_after_all_leaves_no_trace_but_the_count() -> None:
     reading.drop_kept("too many tokens", long.place, *long.texts)
     other.keep(*short.texts)
     other.keep(*short.texts)
-    found, expected = reading.to_dict(), other.to_dict()
+    actual, expected = reading.to_dict(), other.to_dict()
     for key in ("kept", "words", "characters"):
-        assert found[key] == expected[key]
-    assert found["dropped"] == {"too many tokens": {"count": 1, "first": ["f:2"]}}
+        assert actual[key] == expected[key]
+    assert actual["dropped"] == {"too many tokens": {"count": 1, "first": ["f:2"]}}
 
 
 def test_no_source_is_on_both_sides_of_what_is_held_out(tmp_path: Path) -> None:
@@ -62,6 +62,6 @@ def test_every_file_that_is_read_is_known(tmp_path: Path) -> None:
     for name in ("a.tsv", "folder/train.ko", "folder/train.en", "folder/notes.md", "other.en", "other.ko"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("하나\tone\n" if name == "a.tsv" else "x\n")
-    found = files_of([tmp_path / "a.tsv", tmp_path / "folder", tmp_path / "other.en"], "ko", "en")
+    actual = files_of([tmp_path / "a.tsv", tmp_path / "folder", tmp_path / "other.en"], "ko", "en")
     expected = ("a.tsv", "folder/train.en", "folder/train.ko", "other.en", "other.ko")
-    assert sorted(found) == sorted(tmp_path / name for name in expected)
+    assert sorted(actual) == sorted(tmp_path / name for name in expected)

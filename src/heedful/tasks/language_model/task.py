@@ -185,8 +185,8 @@ class LanguageModelTask(Task[LanguageModelConfig, CorpusData, TokenWindows]):
         """Return texts of the validation set with their continuations, and the attention within the first."""
         texts = [(sample["source"], sample["output"]) for sample in metrics["samples"]]
         return {
-            "continuations": [Continuation(before, after) for before, after in texts],
-            "attention": [attention_map(predictor, before + after) for before, after in texts[:1] if before + after],
+            "continuations": [Continuation(prompt, output) for prompt, output in texts],
+            "attention": [attention_map(predictor, prompt + output) for prompt, output in texts[:1] if prompt + output],
         }
 
     def card_notes(self, predictor: CausalLanguageModel, metrics: Mapping[str, Any]) -> list[str]:
