@@ -15,7 +15,6 @@ import heedful
 from heedful.data.tokenizer import FIRST_PIECE, Tokenizer
 from heedful.families import config_of
 from heedful.generation import GenerationConfig
-from heedful.tasks.translation.data import Tokenizers
 from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 
 VOWELS, CONSONANTS = "aeiou", "bcdfghjklmnpqrstvwxyz"
@@ -31,7 +30,7 @@ def write_model(folder: Path, config: dict[str, Any]) -> None:
         source="en", target="ko", generation=GenerationConfig(min_new_tokens=NEW, max_new_tokens=NEW + 1)
     )
     folder.mkdir(parents=True, exist_ok=True)
-    Translator(family, heedful.build(family), Tokenizers(tokenizer, tokenizer), settings).save(folder)
+    Translator(family, heedful.build(family), tokenizer, settings).save(folder)
 
 
 def with_beam(folder: Path, beam: int, out: Path) -> Path:

@@ -15,7 +15,7 @@ from _training_loops import FOREVER, First, HeedfulLoop, Loop, PlainLoop
 from _training_setup import TRANSFORMERS, Bench, has_transformers, verdict
 from heedful.data.batch import Batch
 from heedful.families import GenerationDefaults, build, config_of, write_published
-from heedful.tasks.translation.data import PairData, prepare_pairs
+from heedful.tasks.translation.data import PairData
 from heedful.tasks.translation.task import TranslationConfig, TranslationTask
 from heedful.training.device import computes_in_bf16
 
@@ -107,7 +107,7 @@ class Case:
             settings["training"]["batch_tokens"] = batch_tokens
         self.config = TranslationConfig.from_dict(settings)
         self.data: PairData
-        self.data, _ = prepare_pairs(self.config, bench.pairs(), bench.folder())
+        self.data, _ = TranslationTask().prepare(self.config, bench.pairs(), bench.folder())
         self.model = self.config.model_for(*self.data.tokenizer.sizes)
         self.limit = 3 if bench.small else batches
         self.batches: list[Batch] = list(self.job("eager", "float32").batches.epoch(0))

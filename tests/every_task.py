@@ -28,7 +28,6 @@ from heedful.tasks.language_model.predictor import LanguageModelSettings
 from heedful.tasks.masked import MaskedLanguageModel, MaskedLanguageModelSettings
 from heedful.tasks.question_answering import QuestionAnswerer, QuestionAnswererSettings
 from heedful.tasks.tagging import Tagger, TaggerSettings
-from heedful.tasks.translation.data import Tokenizers
 from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 
 PAGE = (
@@ -56,7 +55,7 @@ def translator(source: str, target: str) -> Translator:
     config = config_of(small).changed(vocab_size=tokenizer.vocab_size)
     words = GenerationConfig(max_new_tokens=12, beam=2)
     settings = TranslatorSettings(source=source, target=target, max_tokens=64, generation=words)
-    return Translator(config, built(config), Tokenizers(tokenizer, tokenizer), settings)
+    return Translator(config, built(config), tokenizer, settings)
 
 
 def language_model() -> CausalLanguageModel:

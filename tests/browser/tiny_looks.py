@@ -28,7 +28,6 @@ from heedful.tasks.images.predictor import ImageSettings
 from heedful.tasks.inspection import inspect
 from heedful.tasks.language_model import CausalLanguageModel
 from heedful.tasks.language_model.predictor import LanguageModelSettings
-from heedful.tasks.translation.data import Tokenizers
 from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 
 Document = dict[str, Any]
@@ -71,7 +70,7 @@ def translator(texts: tuple[str, ...], languages: tuple[str, str], **changes: An
     settings = TranslatorSettings(
         source=source, target=target, max_tokens=400, generation=GenerationConfig(max_new_tokens=12)
     )
-    return Translator(config, built(config), Tokenizers(tokenizer, tokenizer), settings)
+    return Translator(config, built(config), tokenizer, settings)
 
 
 def taught(model: Translator, source: str, target: str, steps: int = 40) -> Translator:
@@ -102,7 +101,7 @@ def recurrent() -> Document:
     tokenizer = Tokenizer.train((ENGLISH, KOREAN) * 3, vocab_size=400)
     config = config_of(tiny).changed(vocab_size=tokenizer.vocab_size)
     settings = TranslatorSettings(source="en", target="ko")
-    model = Translator(config, built(config), Tokenizers(tokenizer, tokenizer), settings)
+    model = Translator(config, built(config), tokenizer, settings)
     return inspect(model, ENGLISH, target=KOREAN)
 
 

@@ -16,7 +16,7 @@ from heedful.core import DecoderOnly, EncoderDecoder
 from heedful.errors import RecordingError
 from heedful.families import FAMILIES, config_of, registry
 from heedful.families.weights import read_weights, write_weights
-from heedful.tasks.language_model.data import _continues
+from heedful.tasks.language_model.data import is_decoder_only
 
 V = 30
 SMALL = {"vocab_size": V, "d_model": 24}
@@ -153,7 +153,7 @@ def test_every_family_is_here() -> None:
 
 @every_family
 def test_who_continues_text_is_a_decoder_alone(name: str) -> None:
-    assert _continues(config_of(EVERY[name])) == isinstance(made(name), DecoderOnly)
+    assert is_decoder_only(config_of(EVERY[name])) == isinstance(made(name), DecoderOnly)
 
 
 @every_family

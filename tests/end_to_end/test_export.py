@@ -44,7 +44,7 @@ def bundle(folder: Path, *, joint: bool = True, model: Any = SMALL) -> Path:
     sizes = {"vocab_size": tokenizers.sizes[0], "tied": "all" if joint else "output"}
     config = model.changed(**sizes, target_vocab_size=None if joint else tokenizers.sizes[1])
     settings = TranslatorSettings(source="ko", target="en", joint=joint)
-    Translator(config, randomised(build(config)), tokenizers, settings).save(folder)
+    Translator(config, randomised(build(config)), tokenizers.source, settings, tokenizers.target).save(folder)
     return folder
 
 

@@ -57,7 +57,7 @@ def exported(folder: Path, *, joint: bool = True) -> tuple[Any, Path]:
     )
     settings = TranslatorSettings(source="ko", target="en", joint=joint)
     module = randomised(heedful.build(config), source.pad, source.start)
-    Translator(config, module, tokenizers, settings).save(folder / "ours")
+    Translator(config, module, tokenizers.source, settings, tokenizers.target).save(folder / "ours")
     done = shell("export", folder / "ours", "--to", "ctranslate2", "--out", folder / "theirs")
     assert done.code == 0, done.err
     return heedful.load(folder / "ours"), folder / "theirs"
@@ -99,7 +99,7 @@ def test_a_tokeniser_of_another_model_is_refused(tmp_path: Path) -> None:
     (folder / "shared_vocabulary.json").write_text(json.dumps(vocabulary))
     done = shell("import", folder, "--out", tmp_path / "again")
     assert (done.code, done.err.count("\n")) == (1, 1)
-    assert "stands where the model has" in done.err
+    assert "which in the model is" in done.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ours", "theirs"]
 
 

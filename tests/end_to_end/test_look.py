@@ -18,7 +18,6 @@ from heedful.generation import GenerationConfig
 from heedful.tasks.forecasting import ForecastSettings, SeriesForecaster
 from heedful.tasks.images import ImageClassifier
 from heedful.tasks.images.predictor import ImageSettings
-from heedful.tasks.translation.data import Tokenizers
 from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 from shell import heedful as shell
 
@@ -29,7 +28,7 @@ def translator(config: dict[str, Any]) -> Translator:
     tokenizer = Tokenizer.train([TEXT] * 3, vocab_size=330)
     family = config_of(config).changed(vocab_size=tokenizer.vocab_size)
     settings = TranslatorSettings(source="ko", target="en", generation=GenerationConfig(max_new_tokens=6))
-    return Translator(family, heedful.build(family), Tokenizers(tokenizer, tokenizer), settings)
+    return Translator(family, heedful.build(family), tokenizer, settings)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.tasks.run.train import _await
+from heedful.tasks.run.train import _await_file
 from heedful.training import FolderError
 from processes import ENOUGH, Ended, run_together
 from shell import QUICK, SIZE, heedful
@@ -83,7 +83,7 @@ def test_a_run_of_two_processes_makes_the_same_model(folder: Path, translator: P
 
 def test_a_folder_that_is_not_the_first_ones_is_refused(folder: Path) -> None:
     with pytest.raises(FolderError, match="is not what the first process has there"):
-        _await(folder, "of another", patience=0.0)
+        _await_file(folder / "data" / "sources.json", "another sum", timeout=0.0)
 
 
 def test_a_mistake_is_shown_once(folder: Path, translator: Path) -> None:

@@ -59,7 +59,7 @@ REFUSED: dict[str, tuple[Callable[[Path], None], tuple[str, ...], int, str]] = {
     ),
     "a task without weights": (lambda _: None, ("--task", "classification"), 1, "classifier"),
     "no task": (lambda _: None, ("--task", "reading"), 2, "reading"),
-    "a unit": (lambda _: None, ("--unit", "words"), 2, "a unit is for the bare vocabularies of CTranslate2"),
+    "a unit": (lambda _: None, ("--unit", "words"), 2, "--unit is for CTranslate2 models without a tokenizer"),
     "no unit": (lambda _: None, ("--unit", "syllables"), 2, "syllables"),
     "no mask": (lambda folder: published.unigram().save(str(folder / "tokenizer.json")), (), 1, "has no mask token"),
 }
@@ -106,7 +106,7 @@ def test_folders_that_are_not_there_or_in_the_way(tmp_path: Path) -> None:
         before = {path.name: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
         done = shell("import", folder, "--out", out)
         assert done.code == 1
-        assert "is there already, and not an empty folder; choose another one (--out)" in done.err
+        assert "already exists and is not an empty folder; choose another one (--out)" in done.err
         assert {path.name: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
     (tmp_path / "empty").mkdir()
     assert shell("import", folder, "--out", tmp_path / "empty").code == 0
@@ -122,18 +122,18 @@ def test_authors_words_go_along_and_nothing_that_runs(tmp_path: Path, monkeypatc
     write(folder / "evil.py", "raise SystemExit")
     changed(auto_map={"AutoModel": "evil.Code"})(folder)
     import_model(folder, tmp_path / "ours")
-    names = ["README.md", "THEIRS.md", "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]
+    names = ["AUTHORS.md", "README.md", "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]
     assert sorted(path.name for path in (tmp_path / "ours").iterdir()) == names
-    assert (tmp_path / "ours" / "THEIRS.md").read_bytes() == (folder / "README.md").read_bytes()
-    assert "in THEIRS.md" in (tmp_path / "ours" / "README.md").read_text()
+    assert (tmp_path / "ours" / "AUTHORS.md").read_bytes() == (folder / "README.md").read_bytes()
+    assert "in AUTHORS.md" in (tmp_path / "ours" / "README.md").read_text()
     assert not [path for path in (tmp_path / "ours").iterdir() if b"auto_map" in path.read_bytes()]
-    monkeypatch.setattr(model_import, "LARGEST_CARD", 5)
+    monkeypatch.setattr(model_import, "MAX_CARD_BYTES", 5)
     import_model(folder, tmp_path / "other")
-    assert not (tmp_path / "other" / "THEIRS.md").exists()
-    assert "THEIRS" not in (tmp_path / "other" / "README.md").read_text()
-    assert model_import.LARGEST_CARD == 5
+    assert not (tmp_path / "other" / "AUTHORS.md").exists()
+    assert "AUTHORS" not in (tmp_path / "other" / "README.md").read_text()
+    assert model_import.MAX_CARD_BYTES == 5
     monkeypatch.undo()
-    assert model_import.LARGEST_CARD == 2**20
+    assert model_import.MAX_CARD_BYTES == 2**20
 
 
 def test_two_labels_of_one_name_and_an_unknown_problem_are_refused(tmp_path: Path) -> None:
@@ -152,9 +152,9 @@ def test_a_model_with_two_vocabularies_wants_two_tokenisers(tmp_path: Path) -> N
     folder = publish(tmp_path / "theirs", published.marian(**sides))
     done = shell("import", folder, "--out", tmp_path / "ours")
     assert done.code == 1
-    assert "reads 300 tokens and writes 200, so that it needs a tokeniser for each side" in done.err
+    assert "reads 300 tokens and writes 200, so it needs a tokenizer for each side" in done.err
     published.wordpiece().save(str(folder / "target_tokenizer.json"))
     model = import_model(folder, tmp_path / "ours")
     assert (model.tokenizer.vocab_size, model.target_tokenizer.vocab_size) == (300, 200)
     published.byte_level().save(str(folder / "target_tokenizer.json"))
-    assert "they are not of one model" in shell("import", folder, "--out", tmp_path / "other").err
+    assert "they do not belong together" in shell("import", folder, "--out", tmp_path / "other").err

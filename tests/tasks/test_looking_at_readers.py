@@ -178,7 +178,7 @@ def test_what_cannot_be_read_is_refused(name: str, readers: dict[str, Any]) -> N
     for empty in ("", " \n", ("", " ")):
         with pytest.raises(DataError, match="the text is empty"):
             inspect(readers[name], empty)
-    with pytest.raises(ConfigError, match=f"a model for {name} is looked at without 'beam'"):
+    with pytest.raises(ConfigError, match=f"a model for {name} is inspected without 'beam'"):
         inspect(readers[name], TEXT, beam=2)
 
 

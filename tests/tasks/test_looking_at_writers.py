@@ -22,12 +22,10 @@ from heedful.lens.alignment import Head
 from heedful.lens.tokens import PART, visible
 from heedful.tasks.inspection import document as inspection_document
 from heedful.tasks.inspection import inspect
-from heedful.tasks.inspection.alignment import agreement
-from heedful.tasks.inspection.generation import beam_tree, end_of
+from heedful.tasks.inspection.generation import agreement, beam_tree, end_of
 from heedful.tasks.language_model import CausalLanguageModel
 from heedful.tasks.language_model.predictor import LanguageModelSettings
 from heedful.tasks.model_import import import_model
-from heedful.tasks.translation.data import Tokenizers
 from heedful.tasks.translation.inspection import look
 from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 
@@ -58,7 +56,7 @@ def translator(
     words = TranslatorSettings(
         source="ko", target="en", **{"generation": GenerationConfig(max_new_tokens=9), **settings}
     )
-    return Translator(family, built(family), Tokenizers(tokenizer, tokenizer), words)
+    return Translator(family, built(family), tokenizer, words)
 
 
 def continuer(context: int | None = None) -> CausalLanguageModel:
@@ -84,9 +82,9 @@ def writers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     }
     for name, (model, words) in made.items():
         import_model(published.publish(folder / f"their {name}", model, generation=words), folder / name)
-    found = {name: heedful.load(folder / name) for name in made}
+    actual = {name: heedful.load(folder / name) for name in made}
     recurrent = {"preset": "recurrent", "d_model": 16}
-    return found | {"translator": translator(), "recurrent": translator(recurrent), "characters": continuer()}
+    return actual | {"translator": translator(), "recurrent": translator(recurrent), "characters": continuer()}
 
 
 NAMES = ("gpt2", "llama", "bart", "t5", "translator", "recurrent", "characters")
@@ -135,14 +133,14 @@ def test_the_weights_are_those_of_the_recorder(name: str, writers: dict[str, Any
     model = writers[name]
     text = "bad egg" if name == "characters" else "나는 책"
     document = inspect(model, text)
-    (source,), (found,) = model.inputs(text), model.generate(model.inputs(text), model.generation)[0][:1]
-    end = [] if not found.finished else [0]  # read by nobody
-    tokens = [*found.tokens, *end]
+    (source,), (actual,) = model.inputs(text), model.generate(model.inputs(text), model.generation)[0][:1]
+    end = [] if not actual.finished else [0]  # read by nobody
+    tokens = [*actual.tokens, *end]
     with torch.inference_mode(), heedful.record(model.module) as recording:
         if document["kind"] == "writing":
             model.module(torch.tensor([[*source, *tokens][:-1]]))
         else:
-            model.module(torch.tensor([source]), torch.tensor([[model.special_tokens()["start"], *tokens[:-1]]]))
+            model.module(torch.tensor([source]), torch.tensor([[model.tokens.start, *tokens[:-1]]]))
     assert len(document["attentions"]) == len(recording.looks)
     for seen in recording.looks:
         assert torch.equal(weights(document, f"{seen.stack}.{seen.kind}.{seen.layer}"), seen.weights[0])
@@ -153,7 +151,15 @@ def test_every_beam_is_worth_what_the_model_gives_its_tokens() -> None:
     (source,) = model.inputs(SOURCE)
     words = GenerationConfig(beam=3, max_new_tokens=6, length_penalty=0.7)
     traces: list[Any] = []
-    ((best, *_),) = generate(model.module, [source], words, search_trace=traces, **model.special_tokens())
+    ((best, *_),) = generate(
+        model.module,
+        [source],
+        words,
+        search_trace=traces,
+        start=model.tokens.start,
+        end=model.tokens.end,
+        suppress_tokens=model.tokens.suppress_tokens,
+    )
     written = [*best.tokens, *end_of(traces[0], best, words)]
     tree = beam_tree(traces[0], written, best, words, lambda tokens: str(tokens[-1]))
     nodes = tree["nodes"]
@@ -199,14 +205,14 @@ def test_a_given_target_is_seen_as_if_it_had_been_written() -> None:
     assert (document["given"], inspect(model, SOURCE)["given"]) == (True, False)
     assert "".join(token["piece"] for token in document["sequences"]["target"][1:]) == "▁I▁read▁books."
     assert document["generation"]["beam"] is None
-    wanted, found = look(model, SOURCE, TARGET), document["alignment"]
-    assert (found["source"], found["target"]) == (wanted.source, wanted.target)
-    assert len(found["maps"]) == len(wanted.weights)
-    for one in found["maps"]:
+    wanted, actual = look(model, SOURCE, TARGET), document["alignment"]
+    assert (actual["source"], actual["target"]) == (wanted.source, wanted.target)
+    assert len(actual["maps"]) == len(wanted.weights)
+    for one in actual["maps"]:
         torch.testing.assert_close(values(document, one["weights"]), wanted.weights[Head(one["layer"], one["head"])])
-    assert found["maps"][0]["layer"] is found["maps"][0]["head"] is None
-    best = values(document, found["maps"][found["chosen"]]["weights"]).argmax(dim=1).tolist()
-    assert sorted(map(tuple, found["links"])) == sorted((source, target) for target, source in enumerate(best))
+    assert actual["maps"][0]["layer"] is actual["maps"][0]["head"] is None
+    best = values(document, actual["maps"][actual["chosen"]]["weights"]).argmax(dim=1).tolist()
+    assert sorted(map(tuple, actual["links"])) == sorted((source, target) for target, source in enumerate(best))
 
 
 def test_a_model_of_others_reads_a_target_as_it_was_trained(writers: dict[str, Any]) -> None:
@@ -219,8 +225,8 @@ def test_a_model_of_others_reads_a_target_as_it_was_trained(writers: dict[str, A
 
 
 def test_letters_spelt_in_bytes_are_whole_words() -> None:
-    found = inspect(translator(texts=(TARGET,)), SOURCE, target="책 I")["alignment"]
-    assert (found["source"], found["target"]) == (["저는", "책을", "읽어요."], ["책", "I"])
+    actual = inspect(translator(texts=(TARGET,)), SOURCE, target="책 I")["alignment"]
+    assert (actual["source"], actual["target"]) == (["저는", "책을", "읽어요."], ["책", "I"])
 
 
 def test_agreement_favours_the_map_that_tells_words_apart() -> None:
@@ -294,7 +300,7 @@ def test_an_answer_that_outgrows_the_context_is_refused_and_one_that_just_fits_i
 
 
 def test_what_is_no_model_is_refused() -> None:
-    with pytest.raises(ConfigError, match="a Linear cannot be looked at"):
+    with pytest.raises(ConfigError, match="a Linear cannot be inspected"):
         inspect(torch.nn.Linear(2, 2), SOURCE)
 
 

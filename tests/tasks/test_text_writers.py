@@ -13,7 +13,7 @@ import heedful
 import published_folders as published
 from heedful.data.published_tokenizer import PublishedTokenizer
 from heedful.errors import ConfigError, DataError
-from heedful.tasks.language_model import LENGTH
+from heedful.tasks.language_model import DEFAULT_MAX_NEW_TOKENS
 from heedful.tasks.model_import import import_model
 from published_folders import TEXTS, publish, theirs
 from shell import heedful as shell
@@ -97,10 +97,10 @@ def test_sampling_is_the_folders_own_and_its_seed_ours(tmp_path: Path) -> None:
 
 def test_a_language_model_that_says_no_length_has_one(tmp_path: Path) -> None:
     folder = publish(tmp_path / "theirs", published.llama(), generation={"bos_token_id": 1, "eos_token_id": 2})
-    assert import_model(folder, tmp_path / "ours").generation.max_new_tokens == LENGTH
-    words = {"bos_token_id": 1, "eos_token_id": 2, "min_new_tokens": LENGTH + 5}
+    assert import_model(folder, tmp_path / "ours").generation.max_new_tokens == DEFAULT_MAX_NEW_TOKENS
+    words = {"bos_token_id": 1, "eos_token_id": 2, "min_new_tokens": DEFAULT_MAX_NEW_TOKENS + 5}
     folder = publish(tmp_path / "long", published.llama(), generation=words)
-    assert import_model(folder, tmp_path / "other").generation.max_new_tokens == 2 * LENGTH + 5
+    assert import_model(folder, tmp_path / "other").generation.max_new_tokens == 2 * DEFAULT_MAX_NEW_TOKENS + 5
 
 
 @pytest.mark.parametrize("beams", [1, 3])

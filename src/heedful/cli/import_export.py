@@ -60,8 +60,7 @@ def export(
     if to == "hf":
         if quantization is not None:
             raise ConfigError("--quantization is for ctranslate2; weights for transformers are written as they are")
-        written = export_huggingface(model, out)
-        _say_written(written.folder, written.files)
+        _say_written(out, export_huggingface(model, out))
         say("checked: read back, every weight is the same", "green")
         return
     done = export_ctranslate2(model, out, quantization=quantization)

@@ -18,9 +18,10 @@ def report(
     language: Annotated[Literal["en", "ko"], option("Of the page.")] = "en",
 ) -> None:
     """Write the page of a run again, or compare several runs on one page."""
-    from ..tasks.registry import report_of
+    from ..tasks.registry import task_of
+    from ..tasks.run import write_report
 
-    say(f"wrote {report_of(runs, out, language=language)}")
+    say(f"wrote {write_report(task_of(runs[0]), runs, out, language=language)}")
 
 
 def doctor(

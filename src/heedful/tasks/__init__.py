@@ -1,4 +1,4 @@
-"""What people train models for: data, model, loss, metric."""
+"""Tasks: the data, loss, metric and predictor of everything that models are trained for."""
 
 from pathlib import Path
 from typing import Any, Literal, overload
@@ -35,50 +35,43 @@ PREDICTORS: dict[str, Any] = {
         SeriesForecaster,
     )
 }
+Device = str | torch.device
 
 
 @overload
-def load(folder: str | Path, task: None = None, *, device: str | torch.device = "cpu") -> Predictor[Any, Any]: ...
+def load(folder: str | Path, task: None = None, *, device: Device = "cpu") -> Predictor[Any, Any]: ...
 @overload
-def load(folder: str | Path, task: Literal["translation"], *, device: str | torch.device = "cpu") -> Translator: ...
+def load(folder: str | Path, task: Literal["translation"], *, device: Device = "cpu") -> Translator: ...
 @overload
-def load(
-    folder: str | Path, task: Literal["text-to-text"], *, device: str | torch.device = "cpu"
-) -> TextToTextGenerator: ...
+def load(folder: str | Path, task: Literal["text-to-text"], *, device: Device = "cpu") -> TextToTextGenerator: ...
 @overload
-def load(
-    folder: str | Path, task: Literal["language_model"], *, device: str | torch.device = "cpu"
-) -> CausalLanguageModel: ...
+def load(folder: str | Path, task: Literal["language_model"], *, device: Device = "cpu") -> CausalLanguageModel: ...
 @overload
-def load(folder: str | Path, task: Literal["masked"], *, device: str | torch.device = "cpu") -> MaskedLanguageModel: ...
+def load(folder: str | Path, task: Literal["masked"], *, device: Device = "cpu") -> MaskedLanguageModel: ...
 @overload
-def load(folder: str | Path, task: Literal["classification"], *, device: str | torch.device = "cpu") -> Classifier: ...
+def load(folder: str | Path, task: Literal["classification"], *, device: Device = "cpu") -> Classifier: ...
 @overload
-def load(
-    folder: str | Path, task: Literal["question-answering"], *, device: str | torch.device = "cpu"
-) -> QuestionAnswerer: ...
+def load(folder: str | Path, task: Literal["question-answering"], *, device: Device = "cpu") -> QuestionAnswerer: ...
 @overload
-def load(folder: str | Path, task: Literal["tagging"], *, device: str | torch.device = "cpu") -> Tagger: ...
+def load(folder: str | Path, task: Literal["tagging"], *, device: Device = "cpu") -> Tagger: ...
 @overload
-def load(folder: str | Path, task: Literal["embedding"], *, device: str | torch.device = "cpu") -> Embedder: ...
+def load(folder: str | Path, task: Literal["embedding"], *, device: Device = "cpu") -> Embedder: ...
 @overload
-def load(folder: str | Path, task: Literal["images"], *, device: str | torch.device = "cpu") -> ImageClassifier: ...
+def load(folder: str | Path, task: Literal["images"], *, device: Device = "cpu") -> ImageClassifier: ...
 @overload
-def load(
-    folder: str | Path, task: Literal["forecasting"], *, device: str | torch.device = "cpu"
-) -> SeriesForecaster: ...
+def load(folder: str | Path, task: Literal["forecasting"], *, device: Device = "cpu") -> SeriesForecaster: ...
 
 
-def load(folder: str | Path, task: str | None = None, *, device: str | torch.device = "cpu") -> Any:
-    """A trained model from its folder: an object with .task, .module, .tokenizer and .predict(list) → list.
+def load(folder: str | Path, task: str | None = None, *, device: Device = "cpu") -> Any:
+    """Load a trained model: an object with .task, .module, .tokenizer and .predict(list) → list.
 
     Args:
-        folder: what training or import wrote.
-        task: what the model must be for, such as "translation"; then a type checker knows the result's class.
+        folder: The folder that training or import wrote.
+        task: The task that the model must be for, such as "translation"; a type checker then knows the result's class.
         device: "cpu", "cuda", or "auto" for a GPU where there is one.
 
     Raises:
-        BundleError: the folder holds no whole bundle, or one for another task.
+        BundleError: The folder holds no complete bundle, or one for another task.
 
     >>> heedful.load("runs/ko-en").predict(["나는 책을 읽어요."])
     """

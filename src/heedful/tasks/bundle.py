@@ -1,4 +1,4 @@
-"""A bundle is a folder: config.json, model.safetensors, what its task adds (tokenisers), a card, metrics."""
+"""Bundles: folders with config.json, model.safetensors, the files of the task (tokenizers), a card and metrics."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from ..generation import GenerationConfig
 C = TypeVar("C", bound=Config)
 FORMAT = 1
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
-# What a published model says about generating is kept in two parts: its tokens, and how to generate.
+# The settings that a published generation config shares with GenerationConfig; the rest are its special tokens.
 GENERATION = {field.name for field in fields(GenerationConfig)} & {field.name for field in fields(GenerationDefaults)}
 KEYS = ("format", "task", "model", "settings", "sha256")
 
 
 class BundleError(HeedfulError, ValueError):
-    """A folder that is no bundle, or not a whole one."""
+    """A folder that holds no bundle, or an incomplete one."""
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """What config.json says: which task, which model, and the task's own settings."""
+    """The content of config.json: the task, the model's config, and the settings of the task."""
 
     task: str
     model: FamilyConfig
     settings: Mapping[str, Any]
 
     def write(self, folder: str | Path, module: nn.Module, beside: Sequence[str] = ()) -> None:
-        """Weights first, then config.json with the sums of all files: `beside` names those that the task has written.
+        """Write the weights, then config.json with the checksums of all files, those of the task (`beside`) included.
 
-        A folder whose config.json agrees with its files is whole.
+        A folder whose config.json matches its files is complete.
         """
         folder = Path(folder)
         try:
@@ -54,13 +54,17 @@ class Bundle:
 
     @classmethod
     def read(cls, folder: str | Path) -> Bundle:
-        """The bundle in a folder, every file of it checked, its weights not yet used."""
+        """Read the bundle in a folder and verify its files; the weights are not loaded yet."""
         folder = Path(folder)
         if not folder.is_dir():
             raise BundleError(f"{folder} is not a folder; a model is the folder that training wrote (--out)")
         if not (folder / CONFIG).is_file():
             begun = (folder / "checkpoints").is_dir()
-            why = "its training has not finished; go on with --resume" if begun else "it was not written by training"
+            why = (
+                "its training has not finished; continue it with --resume"
+                if begun
+                else "it was not written by training"
+            )
             raise BundleError(f"{folder} holds no trained model: {CONFIG} is missing; {why}")
         try:
             values = _checked(read_mapping(folder / CONFIG))
@@ -70,35 +74,35 @@ class Bundle:
         for name, expected in values["sha256"].items():
             path = folder / Path(name).name
             try:
-                found = sha256_of(path)
+                actual = sha256_of(path)
             except OSError as error:
                 raise BundleError(f"{path} cannot be read: {error.strerror}") from None
-            if found != expected:
+            if actual != expected:
                 raise BundleError(f"{path} is not the file that was written with {CONFIG}; restore both")
         return bundle
 
     def settings_as(self, kind: type[C], folder: str | Path) -> C:
-        """The task's settings, checked."""
+        """Return the settings as a config of the task; BundleError where they are not valid."""
         try:
             return kind.from_dict(self.settings)
         except (ConfigError, TypeError) as error:
             raise BundleError(f"{folder}: the settings of the bundle cannot be used: {error}") from None
 
     def module(self, folder: str | Path) -> nn.Module:
-        """The model with its weights, ready to use."""
+        """Build the model and load its weights, in evaluation mode."""
         module: nn.Module = build(self.model)
         read_weights(module, Path(folder) / WEIGHTS)
         return module.eval()
 
 
 def _checked(values: dict[str, Any]) -> dict[str, Any]:
-    """All the keys and no others, of the format that is read here."""
+    """Return the values if they have exactly the keys of this format; ConfigError otherwise."""
     if "model_type" in values and "task" not in values:
-        raise ConfigError("it is a published model's; first take it over: heedful import FOLDER --out DIR")
+        raise ConfigError("it belongs to a published model; import it first: heedful import FOLDER --out DIR")
     if missing := [key for key in KEYS if key not in values]:
         raise ConfigError(f"it lacks {', '.join(missing)}")
-    if strange := [key for key in values if key not in KEYS]:
-        raise ConfigError(unknown("key", strange[0], KEYS))
+    if extra := [key for key in values if key not in KEYS]:
+        raise ConfigError(unknown("key", extra[0], KEYS))
     if values["format"] != FORMAT:
         raise ConfigError(f"its format is {values['format']!r}, and this version of Heedful reads {FORMAT}")
     if not isinstance(values["sha256"], dict) or WEIGHTS not in values["sha256"]:
@@ -107,21 +111,23 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_bundle(folder: Path) -> bool:
-    """Whether a folder holds a bundle, and not a published model."""
+    """Whether a folder holds a bundle rather than a published model."""
     return (folder / CONFIG).is_file() and set(KEYS) <= read_mapping(folder / CONFIG).keys()
 
 
 def sized_tokenizer(path: Path, vocab_size: int) -> PublishedTokenizer:
-    """The tokenizer in a file, which must have no more tokens than its model."""
+    """Load a tokenizer; DataError where it has more tokens than the model."""
     tokenizer = PublishedTokenizer.load(path)
     if tokenizer.largest >= vocab_size:
-        sizes = f"has ids up to {tokenizer.largest:,}, but the model has {vocab_size:,} tokens"
-        raise DataError(f"{path} {sizes}; they are not of one model")
+        raise DataError(
+            f"{path} has ids up to {tokenizer.largest:,}, but the model has {vocab_size:,} tokens; "
+            "they do not belong together"
+        )
     return tokenizer
 
 
 def hf_tokenizer(folder: Path, vocab_size: int) -> PublishedTokenizer:
-    """The tokenizer of a published folder, or how to get one."""
+    """Load the tokenizer of a published folder; the DataError for a missing one says how to create it."""
     if not (folder / NAME).is_file():
         others = sorted(path.name for path in folder.iterdir() if path.suffix in (".model", ".spm", ".txt", ".vocab"))
         there = f"; {', '.join(others)} is read by other programs" if others else ""
@@ -133,12 +139,12 @@ def hf_tokenizer(folder: Path, vocab_size: int) -> PublishedTokenizer:
 
 
 def split_defaults(defaults: GenerationDefaults) -> tuple[GenerationDefaults, GenerationConfig]:
-    """What a published model says about generating: its tokens alone, and how to generate."""
+    """Split a published generation config into its special tokens and the settings of generation."""
     blank = GenerationDefaults()
     tokens = defaults.changed(**{name: getattr(blank, name) for name in GENERATION})
     return tokens, GenerationConfig(**{name: getattr(defaults, name) for name in GENERATION})
 
 
 def join_defaults(tokens: GenerationDefaults, generation: GenerationConfig) -> GenerationDefaults:
-    """What `split_defaults` took apart."""
+    """Join special tokens and settings, which `split_defaults` separates."""
     return tokens.changed(**{name: getattr(generation, name) for name in GENERATION})

@@ -1,6 +1,6 @@
-"""A model written for CTranslate2, and proved against the engine here before it takes its place.
+"""Exports models to CTranslate2, and compares both engines before the new folder appears.
 
-In both engines the same tokens are scored and the same inputs answered.
+Both engines score the same tokens and answer the same inputs.
 """
 
 import json
@@ -24,21 +24,22 @@ from ..generation import generate
 from ..training.errors import FolderError
 from . import load
 from .run.task import DATA, VALID
+from .seq2seq import spread_evenly
 from .translation.predictor import Translator
 
-EXACT = 1e-4  # what a log-probability may be off in float32
-ROUGH = 0.25  # what those of a quantized model may be off on average
-SENTENCES = 4  # real ones that are compared, where the model's folder has some
-LENGTHS = (1, 2, 5, 9, 17, 33)
+FLOAT_TOLERANCE = 1e-4  # of every log-probability in float32
+QUANTIZED_TOLERANCE = 0.25  # of the mean difference of a quantized model
+N_EXAMPLES = 4  # validation sentences that are compared, where the model's folder has some
+LENGTHS = (1, 2, 5, 9, 17, 33)  # of random answers
 BEAMS = (1, 4)
-LIMIT = 24  # tokens of an answer
-# The end counts as a token, and CTranslate2 goes on to the limit as long as fewer than so many beams have ended.
-EXACTLY: dict[str, Any] = {"return_scores": True, "return_end_token": True, "length_penalty": 1.0, "patience": 1e4}
-TIED = 1e-3  # log-probabilities as near as this may be put in another order by rounding
+MAX_NEW_TOKENS = 24
+# The end counts as a token, and CTranslate2 searches up to the limit while fewer than `patience` beams have ended.
+SEARCH: dict[str, Any] = {"return_scores": True, "return_end_token": True, "length_penalty": 1.0, "patience": 1e4}
+TIE = 1e-3  # rounding may change the order of log-probabilities that differ by less
 
 
 class TokenPair(NamedTuple):
-    """An input, without what the model puts around it, and an answer to be scored, without its end."""
+    """An input and an answer to be scored, both without the special tokens around them."""
 
     source: list[int]
     target: list[int]
@@ -46,19 +47,28 @@ class TokenPair(NamedTuple):
 
 @dataclass(frozen=True)
 class Agreement:
-    """What was compared, and how far the two were apart; a tie that rounding decided is no difference."""
+    """How far the two engines differ; a tie that rounding decided is no difference.
 
-    scored: int  # log-probabilities compared: of each token of a forced answer, and the mean of each found one
-    largest: float  # difference
+    Attributes:
+        scored: The number of compared log-probabilities: of each token of a given answer, and the mean of a generated
+            one.
+        largest, mean: Their differences.
+        worst: Where the largest difference is.
+        answers: The number of compared answers.
+        different: Descriptions of the answers that are not the same.
+    """
+
+    scored: int
+    largest: float
     mean: float
-    worst: str  # where the largest one is
+    worst: str
     answers: int
-    different: tuple[str, ...]  # answers that are not the same, in words
+    different: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class CTranslate2Export:
-    """What was written, and how it compared: in float32, and as it was quantized, where it was."""
+    """A folder that was written, and how the engines agree: in float32, and as quantized if it is."""
 
     folder: Path
     files: tuple[str, ...]
@@ -67,19 +77,26 @@ class CTranslate2Export:
 
 
 def export_ctranslate2(folder: str | Path, out: str | Path, *, quantization: str | None = None) -> CTranslate2Export:
-    """Write a translator's bundle as a folder that CTranslate2 loads; its tokenizers go with it.
+    """Write a translator's bundle as a folder that CTranslate2 loads, with its tokenizers.
 
-    CTranslate2 is handed the pieces of a sentence without the end, which it adds.
+    CTranslate2 takes the pieces of a sentence without the end, which it adds.
     """
     folder, translator = Path(folder), load(folder)
     if not isinstance(translator, Translator):
         raise ExportError(f"{folder} is a model for {translator.task}; only translators are written for CTranslate2")
     paths = [folder / name for name in translator.tokenizer_files()]
-    tokens = [_tokens(path) for path in paths]
+    tokens = []
+    for path in paths:
+        ids: dict[str, int] = json.loads(path.read_text(encoding="utf-8"))["model"]["vocab"]
+        tokens.append(tuple(sorted(ids, key=ids.__getitem__)))
     vocabularies = Vocabularies(tokens[0], tokens[-1], after=(translator.tokenizer.end,))
-    defaults = translator.tokens.changed(suppress_tokens=())
-    model = Model(translator.module, vocabularies, defaults)
-    return write_ctranslate2(model, out, quantization=quantization, examples=_examples(folder), beside=paths)
+    model = Model(translator.module, vocabularies, translator.tokens.changed(suppress_tokens=()))
+    examples = []
+    if (folder / DATA / VALID).is_dir():  # the folder of a run keeps its validation sentences
+        store = TokenStore(folder / DATA / VALID)
+        rows = [store[index] for index in spread_evenly(len(store), N_EXAMPLES)]
+        examples = [TokenPair(source.tolist(), target.tolist()) for source, target in rows]
+    return write_ctranslate2(model, out, quantization=quantization, examples=examples, beside=paths)
 
 
 def write_ctranslate2(
@@ -90,9 +107,14 @@ def write_ctranslate2(
     examples: Sequence[TokenPair] = (),
     beside: Sequence[Path] = (),
 ) -> CTranslate2Export:
-    """Write any model whose parts CTranslate2 has a place for, into a new folder, once both engines agree.
+    """Write a model into a new folder, if CTranslate2 supports all of its parts and both engines agree.
 
-    They are compared on random tokens and on the `examples`. Files named in `beside` are copied into the folder.
+    Args:
+        model: The module with its vocabularies and special tokens.
+        out: The new folder.
+        quantization: One of CTranslate2's types, such as "int8".
+        examples: Compared along with random tokens.
+        beside: Files that are copied into the folder.
     """
     out = Path(out)
     accepted = library().specs.model_spec.ACCEPTED_MODEL_TYPES
@@ -101,52 +123,38 @@ def write_ctranslate2(
     if model.module.training:
         raise ExportError("the model is being trained, with dropout; call module.eval() first")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise FolderError(f"{out} is there already, and not an empty folder; choose another one (--out)")
+        raise FolderError(f"{out} already exists and is not an empty folder; choose another one (--out)")
     longest = _max_lengths(model)[0]
     fitting = [pair for pair in examples if all(0 < len(side) <= longest for side in pair)]
     pairs = [*random_pairs(model), *fitting]
     with new_folder(out) as partial:
         write_folder(model, partial)
         exact = compare(model, partial, pairs)
-        _refuse_if(exact.different or not exact.largest <= EXACT, exact, "float32")
+        if exact.different or not exact.largest <= FLOAT_TOLERANCE:
+            raise _difference_error(exact, "float32")
         quantized = None
         if quantization is not None:
             write_folder(model, partial, quantization=quantization)
             quantized = compare(model, partial, pairs)
-            _refuse_if(not quantized.mean <= ROUGH, quantized, quantization)
+            if not quantized.mean <= QUANTIZED_TOLERANCE:
+                raise _difference_error(quantized, quantization)
         for path in beside:
             shutil.copyfile(path, partial / path.name)
         files = tuple(sorted(path.name for path in partial.iterdir()))
     return CTranslate2Export(out, files, exact, quantized)
 
 
-def _refuse_if(apart: object, agreement: Agreement, precision: str) -> None:
-    if apart:
-        answers = f"; {'; '.join(agreement.different[:2])}" if agreement.different else ""
-        raise ExportError(
-            f"CTranslate2 does not compute what the model does, so nothing was written: in {precision} the "
-            f"log-probabilities are up to {agreement.largest:.1e} and on average {agreement.mean:.1e} apart, most at "
-            f"{agreement.worst}{answers}"
-        )
-
-
-def _tokens(path: Path) -> tuple[str, ...]:
-    """Every token by its id, as a tokenizer.json that was trained here holds them."""
-    places: dict[str, int] = json.loads(path.read_text(encoding="utf-8"))["model"]["vocab"]
-    return tuple(sorted(places, key=places.__getitem__))
-
-
-def _examples(folder: Path) -> list[TokenPair]:
-    """Some of the validation sentences that a run's folder keeps."""
-    if not (folder / DATA / VALID).is_dir():
-        return []
-    store = TokenStore(folder / DATA / VALID)
-    rows = [store[index * len(store) // SENTENCES] for index in range(min(SENTENCES, len(store)))]
-    return [TokenPair(source.tolist(), target.tolist()) for source, target in rows]
+def _difference_error(agreement: Agreement, precision: str) -> ExportError:
+    answers = f"; {'; '.join(agreement.different[:2])}" if agreement.different else ""
+    return ExportError(
+        f"CTranslate2 does not compute what the model does, so nothing was written: in {precision} the "
+        f"log-probabilities differ by up to {agreement.largest:.1e} and on average by {agreement.mean:.1e}, most at "
+        f"{agreement.worst}{answers}"
+    )
 
 
 def random_pairs(model: Model) -> Iterator[TokenPair]:
-    """Random tokens of several lengths, as far as the positions reach; those hard to write come first."""
+    """Yield random tokens of several lengths; the first answers hold tokens that are hard to write in a file."""
     draw = random.Random(0)
     vocabularies, defaults = model.vocabularies, model.defaults
     special = {defaults.start, defaults.pad, *defaults.end, *vocabularies.before, *vocabularies.after}
@@ -154,57 +162,55 @@ def random_pairs(model: Model) -> Iterator[TokenPair]:
         [index for index in range(len(tokens)) if index not in special] or [0]
         for tokens in (vocabularies.source, vocabularies.target)
     )
-    hard = [index for index in target if _is_hard(vocabularies.target[index])]
-    wanted = draw.sample(hard, min(len(hard), sum(LENGTHS) // 2))
+    texts = ((index, vocabularies.target[index]) for index in target)
+    hard = [index for index, text in texts if not text.isprintable() or text != text.strip()]
+    hard = draw.sample(hard, min(len(hard), sum(LENGTHS) // 2))
     longest = _max_lengths(model)[0]
     for length in (length for length in LENGTHS if length <= longest):
-        forced, wanted = wanted[: length // 2], wanted[length // 2 :]
-        rest = draw.choices(target, k=length - len(forced))
-        yield TokenPair(draw.choices(source, k=length), draw.sample([*forced, *rest], length))
-
-
-def _is_hard(token: str) -> bool:
-    return not token.isprintable() or token != token.strip()
+        first, hard = hard[: length // 2], hard[length // 2 :]
+        rest = draw.choices(target, k=length - len(first))
+        yield TokenPair(draw.choices(source, k=length), draw.sample([*first, *rest], length))
 
 
 def _max_lengths(model: Model) -> tuple[int, int]:
-    """How long a source and a forced answer may be, and how many tokens are searched.
+    """Return the maximal lengths of a source (and a given answer), and of a generated answer.
 
-    As far as the positions reach: those of a decoder alone hold the input and both answers.
+    The positions limit them: those of a decoder-only model hold the input and both answers.
     """
     schemes = [part for part in model.module.modules() if isinstance(part, Learned | Sinusoidal)]
     reach = min((scheme.max_length for scheme in schemes), default=1 << 30)
-    limit = min(LIMIT, max(1, reach // 2))
+    limit = min(MAX_NEW_TOKENS, max(1, reach // 2))
     return max(1, (reach - limit) // 2 if isinstance(model.module, DecoderOnly) else reach - 2), limit
 
 
 def compare(model: Model, folder: Path, pairs: Sequence[TokenPair]) -> Agreement:
-    """Score every answer and search one for every input, greedily and with a beam, in both engines.
+    """Score every answer and generate one for every input, greedily and with a beam, in both engines.
 
-    Both search exactly: their length penalty counts the end, and what has ended does not end the search.
+    Both search exactly: the length penalty counts the end, and a finished hypothesis does not end the search.
     """
     engines = (_DecoderEngines if isinstance(model.module, DecoderOnly) else _Engines)(model, folder)
-    gaps: list[tuple[float, str]] = []
+    differences: list[tuple[float, str]] = []
     different: list[str] = []
     for number, pair in enumerate(pairs, 1):
-        gap = (engines.log_probs(pair) - torch.tensor(engines.ct2_log_probs(pair), dtype=torch.float64)).abs()
+        ct2_log_probs = torch.tensor(engines.ct2_log_probs(pair), dtype=torch.float64)
+        gaps = (engines.log_probs(pair) - ct2_log_probs).abs().tolist()
         where = f"input {number}, of {len(pair.source)} tokens, with an answer of {len(pair.target)}"
-        gaps += [(value, f"token {place} of {where}") for place, value in enumerate(gap.tolist(), 1)]
+        differences += [(gap, f"token {place} of {where}") for place, gap in enumerate(gaps, 1)]
         for beam in BEAMS:
             tokens, score = search_answer(model, engines.input(pair.source), beam)
             ct2_tokens, ct2_score = engines.ct2_answer(pair.source, beam)
-            apart = abs(score - ct2_score)
+            gap = abs(score - ct2_score)
             if tokens == ct2_tokens:
-                gaps.append((apart, f"the score of input {number} with beam {beam}"))
-            elif apart >= TIED and not engines.is_tied(pair.source, tokens, ct2_tokens):
+                differences.append((gap, f"the score of input {number} with beam {beam}"))
+            elif gap >= TIE and not engines.is_tied(pair.source, tokens, ct2_tokens):
                 different.append(f"input {number} with beam {beam}: {tokens} here, {ct2_tokens} there")
-    values = [value for value, _ in gaps]
-    largest, worst = max(gaps, key=lambda gap: float("inf") if math.isnan(gap[0]) else gap[0])
-    return Agreement(len(gaps), largest, sum(values) / len(values), worst, len(pairs) * len(BEAMS), tuple(different))
+    mean = sum(gap for gap, _ in differences) / len(differences)
+    largest, worst = max(differences, key=lambda pair: math.inf if math.isnan(pair[0]) else pair[0])
+    return Agreement(len(differences), largest, mean, worst, len(pairs) * len(BEAMS), tuple(different))
 
 
 def search_answer(model: Model, ids: list[int], beam: int) -> tuple[list[int], float]:
-    """What the engine here answers, and its score."""
+    """Return the answer of Heedful's engine, and its score."""
     (end,) = model.defaults.end
     start: dict[str, Any] = {} if model.defaults.start is None else {"start": model.defaults.start}
     limit = _max_lengths(model)[1]
@@ -213,7 +219,7 @@ def search_answer(model: Model, ids: list[int], beam: int) -> tuple[list[int], f
 
 
 class _Engines:
-    """The log-probabilities of a forced answer in both engines, and what CTranslate2 answers by itself."""
+    """Computes log-probabilities of a given answer in both engines, and the answers of CTranslate2."""
 
     kind = "Translator"
 
@@ -240,16 +246,18 @@ class _Engines:
 
     def ct2_answer(self, source: list[int], beam: int) -> tuple[list[int], float]:
         limits = {"max_input_length": 0, "max_decoding_length": self.limit, "min_decoding_length": 0}
-        (found,) = self.ct2.translate_batch([self._texts(source)], beam_size=beam, **limits, **EXACTLY)
-        return [self.ids[token] for token in found.hypotheses[0]], found.scores[0]
+        (result,) = self.ct2.translate_batch([self._texts(source)], beam_size=beam, **limits, **SEARCH)
+        return [self.ids[token] for token in result.hypotheses[0]], result.scores[0]
 
     def is_tied(self, source: list[int], first: list[int], second: list[int]) -> bool:
-        """Whether the first token in which two answers differ was as likely as the other."""
+        """Whether the first different tokens of two answers are equally likely."""
         place = next((place for place, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1]), None)
         if place is None:
             return False
-        one, other = (float(self.log_probs(TokenPair(source, ids[: place + 1]))[place]) for ids in (first, second))
-        return abs(one - other) < TIED
+        first_value, second_value = (
+            float(self.log_probs(TokenPair(source, ids[: place + 1]))[place]) for ids in (first, second)
+        )
+        return abs(first_value - second_value) < TIE
 
     def _texts(self, source: list[int]) -> list[str]:
         return [self.vocabularies.source[index] for index in source]
@@ -263,7 +271,7 @@ class _Engines:
 
 
 class _DecoderEngines(_Engines):
-    """Those of a decoder alone, whose answer continues the input."""
+    """The same for a decoder-only model, whose answer continues the input."""
 
     kind = "Generator"
 
@@ -280,6 +288,6 @@ class _DecoderEngines(_Engines):
         return list(scored.log_probs)[-len(pair.target) :]
 
     def ct2_answer(self, source: list[int], beam: int) -> tuple[list[int], float]:
-        options = {"max_length": self.limit, "min_length": 0, "include_prompt_in_result": False, **EXACTLY}
-        (found,) = self.ct2.generate_batch([self.vocabularies.tokens(source)], beam_size=beam, **options)
-        return [self.ids[token] for token in found.sequences[0]], found.scores[0]
+        options = {"max_length": self.limit, "min_length": 0, "include_prompt_in_result": False, **SEARCH}
+        (result,) = self.ct2.generate_batch([self.vocabularies.tokens(source)], beam_size=beam, **options)
+        return [self.ids[token] for token in result.sequences[0]], result.scores[0]

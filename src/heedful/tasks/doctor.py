@@ -1,4 +1,4 @@
-"""What this machine has, what would be used of it, and whether a small model works on it."""
+"""What `heedful doctor` reports: this machine's packages and devices, and whether a small model works on it."""
 
 import importlib.metadata
 import os
@@ -19,12 +19,9 @@ from ..training.device import torch_device
 from ..training.loss import cross_entropy
 from . import load
 
-NEEDED = ("torch", "numpy", "tokenizers", "safetensors", "sacrebleu", "typer", "rich", "PyYAML")
-OPTIONAL = {
-    "matplotlib": "pictures as PNG and SVG",
-    "tensorboard": "training curves in TensorBoard",
-}
-SMALLEST_FREE = 2 * 1024**3
+REQUIRED = ("torch", "numpy", "tokenizers", "safetensors", "sacrebleu", "typer", "rich", "PyYAML")
+OPTIONAL = {"matplotlib": "pictures as PNG and SVG", "tensorboard": "training curves in TensorBoard"}
+MIN_FREE_BYTES = 2 * 1024**3
 BACKENDS = {
     "native": "generation on a CPU, in C",
     "single_step": "generation, a token at a time",
@@ -33,63 +30,58 @@ BACKENDS = {
     "cpu": "training on a CPU",
     "triton": "training on a GPU",
 }
-FEW = 3  # reasons that are written out
+MAX_REASONS = 3  # that are listed
+State = Literal["good", "note", "bad"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at. "note" is worth knowing, "bad" stops work."""
+    """One line of the report. With the state "note" something is slower or missing; with "bad" nothing works."""
 
     name: str
     value: str
-    state: Literal["good", "note", "bad"] = "good"
+    state: State = "good"
 
 
 def examine(folder: Path = Path(".")) -> Iterator[Finding]:
-    """Everything, one finding at a time; the smoke test comes last."""
+    """Yield what this machine has, one finding at a time; the smoke test comes last."""
     yield Finding("Python", platform.python_version())
     yield Finding("system", f"{platform.system()} {platform.machine()}")
-    yield from _packages()
+    for name in REQUIRED:
+        yield _package(name, "missing; pip install heedful", "bad")
+    for name, use in OPTIONAL.items():
+        yield _package(name, f"not installed; needed for {use}", "note")
     yield Finding(
         "processor",
         f"{os.cpu_count()} cores, {torch.get_num_threads()} threads used, {torch.backends.cpu.get_cpu_capability()}",
     )
     missing = unavailable_reason()
-    said = "compiled; generation on this processor uses them" if missing is None else f"not used: {missing}"
-    yield Finding("layers in C", said, _note(missing is None))
+    native = "compiled; generation on this processor uses them" if missing is None else f"not used: {missing}"
+    yield Finding("layers in C", native, "good" if missing is None else "note")
     yield _memory()
     free = shutil.disk_usage(folder).free
-    enough = free > SMALLEST_FREE
-    yield Finding("disk", f"{free / 1024**3:.1f} GiB free" + ("" if enough else "; runs may fill it"), _note(enough))
+    is_enough = free > MIN_FREE_BYTES
+    warning = "" if is_enough else "; runs may fill it"
+    yield Finding("disk", f"{free / 1024**3:.1f} GiB free{warning}", "good" if is_enough else "note")
     yield from _devices()
-    yield _smoke(torch_device())
+    yield _smoke_test(torch_device())
 
 
 def examine_model(folder: Path) -> Iterator[Finding]:
-    """For each backend, whether the model in this folder can use it, or why not, or not for all of its parts."""
+    """Yield for each backend whether it supports the model in this folder, or which parts it does not support."""
     module = load(folder).module
     for backend, use in BACKENDS.items():
         reasons = supports(module, backend)
-        written = "; ".join(map(str, reasons[:FEW]))
-        more = f"; and {len(reasons) - FEW} more" if len(reasons) > FEW else ""
-        said = f"left to the core: {written}{more}" if reasons else "supported"
-        yield Finding(backend, f"{use}: {said}", _note(not reasons))
+        more = f"; and {len(reasons) - MAX_REASONS} more" if len(reasons) > MAX_REASONS else ""
+        support = f"left to the core: {'; '.join(map(str, reasons[:MAX_REASONS]))}{more}" if reasons else "supported"
+        yield Finding(backend, f"{use}: {support}", "note" if reasons else "good")
 
 
-def _packages() -> Iterator[Finding]:
-    for name in NEEDED:
-        version = _version(name)
-        yield Finding(name, version or "missing; pip install heedful", "good" if version else "bad")
-    for name, use in OPTIONAL.items():
-        version = _version(name)
-        yield Finding(name, version or f"not installed; it is for {use}", "good" if version else "note")
-
-
-def _version(name: str) -> str | None:
+def _package(name: str, absent: str, state: State) -> Finding:
     try:
-        return importlib.metadata.version(name)
+        return Finding(name, importlib.metadata.version(name))
     except importlib.metadata.PackageNotFoundError:
-        return None
+        return Finding(name, absent, state)
 
 
 def _memory() -> Finding:
@@ -97,44 +89,36 @@ def _memory() -> Finding:
         total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return Finding("memory", "unknown", "note")
-    return Finding("memory", f"{total / 1024**3:.1f} GiB", "good" if total > SMALLEST_FREE else "note")
+    return Finding("memory", f"{total / 1024**3:.1f} GiB", "good" if total > MIN_FREE_BYTES else "note")
 
 
 def _devices() -> Iterator[Finding]:
     if not torch.cuda.is_available():
         yield Finding("GPU", "none that torch can use; the processor is used", "note")
     for index in range(torch.cuda.device_count()):
-        card = torch.cuda.get_device_properties(index)
-        yield Finding(f"GPU {index}", f"{card.name}, {card.total_memory / 1024**3:.0f} GiB")
+        gpu = torch.cuda.get_device_properties(index)
+        yield Finding(f"GPU {index}", f"{gpu.name}, {gpu.total_memory / 1024**3:.0f} GiB")
     device = torch_device()
     bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported()
-    fast = "; --set training.precision=bf16 is faster on it" if bf16 else ""
-    yield Finding("training would use", f"{device.type} in float32{fast}")
+    hint = "; --set training.precision=bf16 is faster on it" if bf16 else ""
+    yield Finding("training would use", f"{device.type} in float32{hint}")
 
 
-def _smoke(device: torch.device) -> Finding:
-    """A tiny model learns one pair by heart and writes it back."""
+def _smoke_test(device: torch.device) -> Finding:
+    """Train a tiny model on one pair, and check that it generates the target."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(0)
         module = build("tiny", vocab_size=32, n_encoder_layers=1, n_decoder_layers=1, dropout=0.0).to(device)
         source = torch.tensor([[5, 6, 7, 8, 2]], device=device)
         target = torch.tensor([[1, 8, 7, 6, 5, 2]], device=device)
-        optimiser = torch.optim.Adam(module.parameters(), lr=3e-3)
+        optimizer = torch.optim.Adam(module.parameters(), lr=3e-3)
         for _ in range(30):
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss = cross_entropy(module(source, target[:, :-1]), target[:, 1:])
             (loss.total / loss.n).backward()
-            optimiser.step()
-        written = generate(module, source.tolist(), beam=2)[0][0].tokens
-    right = list(written) == target[0, 1:-1].tolist()
-    return Finding(
-        "smoke test",
-        f"a tiny model on {device.type} learned and wrote what it should"
-        if right
-        else f"a tiny model on {device.type} did not learn one sentence; torch is not working rightly here",
-        "good" if right else "bad",
-    )
-
-
-def _note(good: bool) -> Literal["good", "note"]:
-    return "good" if good else "note"
+            optimizer.step()
+        output = generate(module, source.tolist(), beam=2)[0][0].tokens
+    name, model = "smoke test", f"a tiny model on {device.type}"
+    if list(output) == target[0, 1:-1].tolist():
+        return Finding(name, f"{model} learned and wrote what it should")
+    return Finding(name, f"{model} did not learn one sentence; torch does not work correctly here", "bad")

@@ -1,6 +1,6 @@
-"""Other people's models as bundles: read strictly, given a task, written into a new folder.
+"""Imports published models: reads them strictly, chooses their task, and writes a bundle into a new folder.
 
-A predictor says what it takes from a published folder (`from_checkpoint`); a text encoder's task, which `head` it asks.
+`from_checkpoint` of a predictor reads a published folder; a text encoder's predictor names the `head` that it needs.
 """
 
 import shutil
@@ -31,14 +31,14 @@ from .text_generator import SOURCE, TARGET
 from .text_to_text import TextToTextGenerator
 
 BINARY = "model.bin"
-CARD, AUTHORS_CARD = "README.md", "THEIRS.md"
-LARGEST_CARD = 1 << 20  # bytes of the authors' card that are taken along
+CARD, AUTHORS_CARD = "README.md", "AUTHORS.md"
+MAX_CARD_BYTES = 1 << 20  # of an authors' card that is copied
 WIRING: dict[type, str] = {
     EncoderDecoder: TextToTextGenerator.task,
     DecoderOnly: CausalLanguageModel.task,
     Forecaster: SeriesForecaster.task,
 }
-# Every task of a text encoder, and the head that it asks.
+# The head that each task of a text encoder needs.
 HEADS: dict[str, str] = {
     name: predictor.head for name, predictor in PREDICTORS.items() if issubclass(predictor, TextEncoderPredictor)
 }
@@ -46,39 +46,41 @@ IMPORTED_TASKS = (*WIRING.values(), *HEADS, ImageClassifier.task)
 
 
 def import_model(folder: str | Path, out: str | Path, *, task: str | None = None, unit: Unit | None = None) -> Any:
-    """A published model as a bundle in a new folder; the bundle, loaded.
+    """Write a published model as a bundle into a new folder; return the loaded bundle.
 
-    `folder` has Hugging Face's layout (config.json, safetensors, tokenizer.json), or is a model of CTranslate2.
-    A reader serves several tasks: `task` says which, where not the one it was published for. `unit` is what the
-    tokens of a CTranslate2 model are, where its folder has no tokenizer.json: "words" or "characters".
+    Args:
+        folder: A folder in Hugging Face's layout (config.json, safetensors, tokenizer.json), or of CTranslate2.
+        out: The new folder.
+        task: For a text encoder, a task other than the one it was published for.
+        unit: For a CTranslate2 model without a tokenizer.json, what its tokens are: "words" or "characters".
 
     >>> import_model("all-MiniLM-L6-v2", "minilm").predict(["A cat.", "A dog."])
     """
     folder, out = Path(folder), Path(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise LayoutError(f"{out} is there already, and not an empty folder; choose another one (--out)")
+        raise LayoutError(f"{out} already exists and is not an empty folder; choose another one (--out)")
     is_binary = (folder / BINARY).is_file() and not list(folder.glob("*.safetensors"))
     model = _from_ctranslate2(folder, task, unit) if is_binary else _from_huggingface(folder, task, unit)
     with new_folder(out) as partial:
         model.save(partial)
         card = folder / CARD
-        # The authors' own card goes along, for what it says of license and use.
-        taken_along = card.is_file() and card.stat().st_size <= LARGEST_CARD
-        if taken_along:
+        # The authors' card is copied: it describes license and use.
+        is_copied = card.is_file() and card.stat().st_size <= MAX_CARD_BYTES
+        if is_copied:
             shutil.copyfile(card, partial / AUTHORS_CARD)
-        write_text(partial / CARD, imported_card(model, AUTHORS_CARD if taken_along else None))
+        write_text(partial / CARD, imported_card(model, AUTHORS_CARD if is_copied else None))
     return load(out)
 
 
 def _from_huggingface(folder: Path, task: str | None, unit: Unit | None) -> Any:
     if unit is not None:
-        raise ConfigError("a unit is for the bare vocabularies of CTranslate2; this model has a tokeniser")
+        raise ConfigError("--unit is for CTranslate2 models without a tokenizer; this model has one")
     checkpoint = read_checkpoint(folder)
     published = published_task(checkpoint)
     if published == MaskedLanguageModel.task and (folder / MODULES).is_file():
-        published = Embedder.task  # sentence-transformers keeps the class of the model that it was made from
+        published = Embedder.task  # sentence-transformers keeps the class of the original model
     if task not in (None, published) and not {task, published} <= HEADS.keys():
-        others = f"; as a reader it serves {', '.join(HEADS)}" if published in HEADS else ""
+        others = f"; as a text encoder it can be imported for {', '.join(HEADS)}" if published in HEADS else ""
         raise ConfigError(f"{folder} is a model for {published}, and not for {task}{others}")
     task = task or published
     head = pooling_of(folder).head if task == Embedder.task else HEADS.get(task)
@@ -88,7 +90,7 @@ def _from_huggingface(folder: Path, task: str | None, unit: Unit | None) -> Any:
 
 
 def published_task(checkpoint: Imported) -> str:
-    """What a module is for, as it is wired; a text encoder, by its head."""
+    """Return the task of a published model, by its wiring; of a text encoder, by its head."""
     module = checkpoint.module
     for kind, task in WIRING.items():
         if isinstance(module, kind):
@@ -100,33 +102,35 @@ def published_task(checkpoint: Imported) -> str:
 
 
 def _from_ctranslate2(folder: Path, task: str | None, unit: Unit | None) -> Any:
-    """A model of CTranslate2; its parts say its config."""
+    """Read a CTranslate2 model; its config follows from its parts."""
     module, vocabularies, defaults = from_ctranslate2(folder)
     checkpoint = Imported(module, describe(module), defaults)
     published = published_task(checkpoint)
     if task not in (None, published):
         raise ConfigError(f"{folder} is a model for {published}, and not for {task}")
-    bare = _listed(folder / SOURCE, vocabularies.source, vocabularies.unknown, unit)
-    source = bare.surrounded(vocabularies.before, vocabularies.after)
+    tokenizer = _tokenizer(folder / SOURCE, vocabularies.source, vocabularies.unknown, unit)
+    source = tokenizer.surrounded(vocabularies.before, vocabularies.after)
     if published == CausalLanguageModel.task:
         return CausalLanguageModel.with_tokenizer(checkpoint, source)
     joint = vocabularies.source == vocabularies.target
-    target = None if joint else _listed(folder / TARGET, vocabularies.target, vocabularies.unknown, unit)
+    target = None if joint else _tokenizer(folder / TARGET, vocabularies.target, vocabularies.unknown, unit)
     return TextToTextGenerator.with_tokenizers(checkpoint, source, target)
 
 
-def _listed(path: Path, tokens: Sequence[str], unknown: str, unit: Unit | None) -> PublishedTokenizer:
-    """The tokenizer in a file, or one for the tokens alone."""
+def _tokenizer(path: Path, tokens: Sequence[str], unknown: str, unit: Unit | None) -> PublishedTokenizer:
+    """Load the tokenizer in a file; without a file, create one from the vocabulary."""
     if unit is None and path.is_file():
         tokenizer = sized_tokenizer(path, len(tokens))
         for index, token in enumerate(tokens[: tokenizer.largest + 1]):
             if tokenizer.token_of(index) != token:
-                raise DataError(f"{path}: {tokenizer.token_of(index)!r} stands where the model has {token!r}")
+                raise DataError(
+                    f"{path}: {tokenizer.token_of(index)!r} is token {index}, which in the model is {token!r}"
+                )
         return tokenizer
     if unit is None:
         warnings.warn(
-            f"{path} is not there, so texts are read and written as tokens with spaces between them; if each character "
-            "is a token, import with --unit characters",
+            f"{path} does not exist, so texts are read and written as tokens with spaces between them; "
+            "if each character is a token, import with --unit characters",
             PublishedWarning,
             stacklevel=2,
         )

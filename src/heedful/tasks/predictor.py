@@ -1,4 +1,4 @@
-"""`Predictor`: what every trained model has in common: a list of plain values in, as many out, a bundle on disk."""
+"""`Predictor`, the base class of every trained model: a list of plain values in, as many out, a bundle on disk."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Output = TypeVar("Output")
 
 
 class ItemError(DataError):
-    """An item that cannot be answered, and which of those given it is."""
+    """An item that cannot be answered; `index` is its place among several."""
 
     def __init__(self, what: str, index: int, reason: str) -> None:
         super().__init__(f"{what} {index + 1}: {reason}")
@@ -38,25 +38,25 @@ class ItemError(DataError):
 
 
 class Predictor(ABC, Generic[Input, Output]):
-    """What `heedful.load` gives: a module, its config and settings, and `predict`.
+    """What `heedful.load` returns: a module, its config and settings, and `predict`.
 
-    A task says what its items are, how one is checked and prepared, and what the module's output means. The class
-    attributes say what a model can do, so that nobody needs to know its class.
+    The predictor of a task defines what its items are, how one is prepared, and what the module's output means. The
+    class attributes describe its abilities, so that callers need not check its class.
     """
 
     task: ClassVar[str]
     settings_class: ClassVar[type[Config]]
-    item_name: ClassVar[str] = "text"  # what it is asked about, in the singular
+    item_name: ClassVar[str] = "text"  # what an item is called, in the singular
     input_kind: ClassVar[InputKind] = "text"
     output_kind: ClassVar[OutputKind]
     generates_text: ClassVar[bool] = False  # it streams, and takes the settings of a GenerationConfig
-    accepts_pairs: ClassVar[bool] = False  # an item may be two texts that belong together
-    batch_method: ClassVar[str | None] = None  # takes a list of prepared items: what several processes can share
+    accepts_pairs: ClassVar[bool] = False  # an item may be a pair of texts
+    batch_method: ClassVar[str | None] = None  # of a list of prepared items, whose work several processes can share
 
     config: FamilyConfig
     module: Any
     settings: Any
-    tokenizer: Any = None  # where there are no tokens
+    tokenizer: Any = None  # None where there are no tokens
 
     def __init__(self, config: FamilyConfig, module: nn.Module, settings: Any) -> None:
         self.config = config
@@ -65,24 +65,24 @@ class Predictor(ABC, Generic[Input, Output]):
 
     @property
     def takes_pairs(self) -> bool:
-        """Whether every item is two texts that belong together."""
+        """Whether every item must be a pair of texts."""
         return False
 
     @property
     def lacks_confidence(self) -> bool:
-        """Whether it could say how likely each answer is right, and was not taught to."""
+        """Whether this kind of model can estimate how likely an answer is right, and this one has not learned it."""
         return False
 
     @abstractmethod
     def predict(self, items: Sequence[Input], /) -> list[Output]:
-        """Plain values, one for each item, in order."""
+        """Return one plain value for each item, in order."""
 
     @abstractmethod
     def prepared(self, item: Any, /) -> Any:
-        """An item as the module reads it; DataError for one that it cannot."""
+        """Return an item as the module reads it; DataError where it cannot."""
 
     def validation_error(self, item: Input, /) -> str | None:
-        """Why `predict` would refuse an item; None if it would not."""
+        """Return why `predict` would refuse an item; None if it would not."""
         try:
             self.prepared(item)
         except DataError as error:
@@ -90,54 +90,53 @@ class Predictor(ABC, Generic[Input, Output]):
         return None
 
     def save(self, folder: str | Path) -> None:
-        """Write the bundle."""
+        """Write the bundle into a folder."""
         names = self.save_files(Path(folder))
         Bundle(self.task, self.config, self.settings.to_dict()).write(folder, self.module, beside=names)
 
     def save_files(self, folder: Path) -> Sequence[str]:
-        """Write what the bundle holds beside its config and weights, its tokenizers, and name the files."""
+        """Write what the bundle holds beside its config and weights; return the names of the files."""
         files = self.tokenizer_files().items()
         return [written for name, tokenizer in files for written in tokenizer.save(folder / name)]
 
     def tokenizer_files(self) -> dict[str, Any]:
-        """The tokenizers by the names of their files."""
+        """Return the tokenizers by the names of their files."""
         return {} if self.tokenizer is None else {NAME: self.tokenizer}
 
     @classmethod
     def from_bundle(cls, folder: Path, bundle: Bundle) -> Self:
-        """The model in a folder."""
+        """Return the predictor in a folder, whose bundle was read."""
         return cls(bundle.model, bundle.module(folder), bundle.settings_as(cls.settings_class, folder))
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Imported, folder: Path) -> Self:
-        """A published model, from its module and what else its folder says."""
-        raise NotImplementedError(f"a published model is not read as a {cls.__name__}")
+        """Return the predictor of a published model; `folder` holds its tokenizer and other files."""
+        raise NotImplementedError(f"a published model cannot be imported as a {cls.__name__}")
 
     def generation_defaults(self) -> GenerationDefaults | None:
-        """How a model that writes is published: its special tokens, and how to generate; None for others."""
+        """Return the special tokens and generation settings to publish; None for models that generate no text."""
         return None
 
     def hf_files(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """What the settings say that neither weights nor tokenizer do, by the JSON file of a published folder that says
-        it; `config` is that of config.json."""
+        """Return further JSON files of a published folder by their names; `config` is the content of config.json."""
         return {}
 
     def hf_roles(self) -> dict[str, str]:
-        """Tokens with a role that only this task knows, as tokenizer_config.json names it."""
+        """Return special tokens of this task by their names in tokenizer_config.json."""
         return {}
 
     @abstractmethod
     def inspect(self, item: Any, inspection: Inspection, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer an item and look into the model meanwhile: what `heedful.tasks.inspection.inspect` shows of it.
+        """Answer an item, and return the part of the look document that depends on the task.
 
         Args:
             item: What `predict` takes; images and series may be files.
-            inspection: Holds the document's arrays, and writes down what happened within the model.
-            options: Those of generation, or what else a task offers; unknown ones are refused.
+            inspection: Holds the document's arrays, and describes the inside of the model.
+            options: Settings of generation, or other options of the task; unknown ones are refused.
         """
 
     def hookable_copy(self) -> Self:
-        """The same on a module of its own that shares the weights: inspected while others use this one."""
+        """Return a copy whose module shares the weights, to be inspected while other threads use this one."""
         other = copy.copy(self)
         other.module = hookable_copy(self.module)
         return other
@@ -146,7 +145,7 @@ class Predictor(ABC, Generic[Input, Output]):
         return listed(items, self.item_name)
 
     def _numbered(self, item: Any, index: int) -> Any:
-        """`prepared`, where the error of an item that cannot be answered says which of several it is."""
+        """Call `prepared`; its error becomes an ItemError with the item's index."""
         try:
             return self.prepared(item)
         except DataError as error:
@@ -154,7 +153,7 @@ class Predictor(ABC, Generic[Input, Output]):
 
 
 def listed(items: object, what: str) -> list[Any] | tuple[Any, ...]:
-    """A list of items, and not one item that would be taken for several."""
+    """Return the items if they are a list; a single item would be taken for several."""
     if not isinstance(items, list | tuple):
         raise DataError(
             f"predict takes a list, not {type(items).__name__}; put one {what} in brackets: predict([{what}])"
@@ -164,7 +163,7 @@ def listed(items: object, what: str) -> list[Any] | tuple[Any, ...]:
 
 @contextmanager
 def located(places: Sequence[str]) -> Iterator[None]:
-    """Where one of several items cannot be answered, the error names its place in a file."""
+    """Turn an ItemError into a DataError that names the item's place in a file."""
     try:
         yield
     except ItemError as error:
@@ -172,21 +171,21 @@ def located(places: Sequence[str]) -> Iterator[None]:
 
 
 def in_chunks(items: Iterable[Input], size: int) -> Iterator[list[Input]]:
-    """Some items at a time, so that not all are held at once."""
-    coming = iter(items)
-    while chunk := list(islice(coming, size)):
+    """Yield lists of at most `size` items, so that not all are in memory at once."""
+    remaining = iter(items)
+    while chunk := list(islice(remaining, size)):
         yield chunk
 
 
 def plain(text: object) -> str:
-    """A text, or an error for what is none."""
+    """Return the argument if it is a text; DataError otherwise."""
     if not isinstance(text, str):
         raise DataError(f"a text is a str, not {type(text).__name__}")
     return text
 
 
 def within(ids: list[int], limit: int | None) -> list[int]:
-    """No more tokens than a model reads: what is too long is refused, not cut."""
+    """Return the ids if the model can read that many; DataError otherwise."""
     if limit is not None and len(ids) > limit:
         raise DataError(f"it has {len(ids):,} tokens, and this model reads at most {limit:,}; shorten or split it")
     return ids

@@ -1,6 +1,5 @@
-"""Every task that can be trained, by its name."""
+"""The tasks that can be trained, by name."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from .images.task import ImagesTask
 from .language_model.task import LanguageModelTask
 from .masked.task import MaskedTask
 from .question_answering.task import QuestionAnsweringTask
-from .run import AnyTask, write_report
+from .run import AnyTask
 from .tagging.task import TaggingTask
 from .text_to_text.task import TextToTextTask
 from .translation.task import TranslationTask
@@ -22,13 +21,8 @@ TRAINED: dict[str, Any] = {task.name: task for task in (*GENERATORS, *ENCODERS, 
 
 
 def task_of(folder: str | Path) -> AnyTask:
-    """The task of the bundle in a folder."""
+    """Return the task of the bundle in a folder."""
     name = Bundle.read(folder).task
     if name not in TRAINED:
-        raise BundleError(f"{folder}: a model for {name} is not trained here, so it has no run and no score of its own")
+        raise BundleError(f"{folder}: models for {name} are only imported, so there is no run and no score of one")
     return TRAINED[name]()
-
-
-def report_of(folders: Sequence[str | Path], out: str | Path | None = None, *, language: str = "en") -> Path:
-    """The page of runs of one task."""
-    return write_report(task_of(folders[0]), folders, out, language=language)

@@ -21,11 +21,11 @@ class Chain:
 
     def text(self, length: int, seed: int) -> str:
         draws = np.random.default_rng(seed).random(length)
-        edges, state, found = self.steps.cumsum(axis=1), 0, []
+        edges, state, actual = self.steps.cumsum(axis=1), 0, []
         for draw in draws:
             state = min(int(np.searchsorted(edges[state], draw)), len(LETTERS) - 1)
-            found.append(LETTERS[state])
-        return "".join(found)
+            actual.append(LETTERS[state])
+        return "".join(actual)
 
     def nats(self, text: str, before: str) -> float:
         """Minus the log-probability of a text that follows a letter."""

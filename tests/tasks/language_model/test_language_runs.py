@@ -14,7 +14,7 @@ import heedful
 from heedful.config import read_mapping
 from heedful.data.published_tokenizer import PublishedTokenizer
 from heedful.errors import ConfigError, DataError
-from heedful.tasks.language_model.data import CorpusData, LanguageModelConfig, open_corpus, prepare_corpus, row_of
+from heedful.tasks.language_model.data import CorpusData, LanguageModelConfig
 from heedful.tasks.language_model.task import LanguageModelTask, attention_map
 from heedful.tasks.run import Files, TooLittleDataError, train
 from heedful.training import Event, Saved
@@ -99,15 +99,16 @@ def test_a_run_keeps_its_tokeniser_and_refuses_text_it_has_no_tokens_for(tmp_pat
 def prepared(folder: Path, *texts: str, valid: tuple[str, ...] = (), **changes: Any) -> CorpusData:
     train_files = tuple(write(folder / f"{place}.txt", text) for place, text in enumerate(texts))
     valid_files = tuple(write(folder / f"valid{place}.txt", text) for place, text in enumerate(valid))
-    made, _ = prepare_corpus(small_config(**changes), Files(train_files, valid_files), folder / "data")
-    again = open_corpus(folder / "data")
+    config = small_config(**changes)
+    made, _ = LanguageModelTask().prepare(config, Files(train_files, valid_files), folder / "data")
+    again = LanguageModelTask().open(config, folder / "data")
     assert again.identity() == made.identity()
     assert again.metadata == made.metadata
     return made
 
 
 def ids(made: CorpusData) -> tuple[list[int], list[int]]:
-    return row_of(made.train).tolist(), row_of(made.valid).tolist()
+    return made.train.flat.tolist(), made.valid.flat.tolist()
 
 
 def test_the_last_tenth_is_held_out_after_the_token_before_it(tmp_path: Path) -> None:
@@ -179,14 +180,14 @@ def test_too_little_text_says_what_would_do(tmp_path: Path) -> None:
         prepared(tmp_path, "")
     path = write(tmp_path / "a.txt", TEXT)
     with pytest.raises(DataError, match=r"a\.txt is given for training and for validation"):
-        prepare_corpus(small_config(), Files((path,), (path,)), tmp_path / "data")
+        LanguageModelTask().prepare(small_config(), Files((path,), (path,)), tmp_path / "data")
 
 
 def test_data_that_was_tampered_with_is_not_opened(tmp_path: Path) -> None:
     prepared(tmp_path, TEXT)
     (tmp_path / "data" / "sizes.json").write_text("{}", encoding="utf-8")
     with pytest.raises(DataError, match=r"sizes\.json is not as it was written"):
-        open_corpus(tmp_path / "data")
+        LanguageModelTask().open(small_config(), tmp_path / "data")
 
 
 @pytest.mark.parametrize(
@@ -194,12 +195,12 @@ def test_data_that_was_tampered_with_is_not_opened(tmp_path: Path) -> None:
     [
         ({"model": "bert-tiny"}, "does not continue text"),
         ({"model": "tiny"}, "does not continue text"),
-        ({"context": 300}, "context=300 is more than the model reads; give model.max_length=300"),
-        ({"stride": 257}, "stride=257 would leave tokens out; it goes from 1 to the context, 256"),
+        ({"context": 300}, "context=300 is more than the model reads; set model.max_length=300"),
+        ({"stride": 257}, "stride=257 would leave tokens out; it must be from 1 to the context, 256"),
         ({"context": 0}, "context must be at least 1"),
         ({"tokenizer": {"kind": "words"}}, "allowed: bpe, characters"),
         ({"tokenizer": {"vocab_size": 200}}, "at least 260"),
-        ({"data": {"holdout": 1.0}}, "a share between 0 and 1"),
+        ({"data": {"holdout": 1.0}}, "must be between 0 and 1"),
     ],
 )
 def test_settings_that_cannot_be_meant_are_refused(values: dict[str, Any], why: str) -> None:

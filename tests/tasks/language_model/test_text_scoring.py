@@ -17,7 +17,7 @@ from heedful.data.text_tokenizers import of_characters, of_pieces
 from heedful.errors import DataError
 from heedful.families import GenerationDefaults, config_of
 from heedful.tasks.language_model import CausalLanguageModel, LanguageModelSettings, TextScore
-from heedful.tasks.language_model.scoring import nats_of
+from heedful.tasks.language_model.predictor import negative_log_likelihood
 from heedful.tasks.language_model.task import evaluate_files
 
 CONFIG = config_of({"preset": "gpt2-tiny", "d_model": 32, "n_layers": 2, "d_ff": 64, "max_length": 16})
@@ -45,8 +45,8 @@ def test_a_row_costs_what_its_tokens_cost_one_by_one(length: int, stride: int) -
     row = np.random.default_rng(length).integers(11, size=length).astype(np.uint16)
     with torch.no_grad():
         expected = one_by_one(module, row, 16, stride)
-    found = nats_of(module, row, context=16, stride=stride, vocab_size=11)
-    assert found == pytest.approx(expected, rel=1e-5, abs=1e-9)
+    actual = negative_log_likelihood(module, row, context=16, stride=stride, vocab_size=11)
+    assert actual == pytest.approx(expected, rel=1e-5, abs=1e-9)
 
 
 def test_the_figures_of_a_text() -> None:
@@ -55,7 +55,7 @@ def test_the_figures_of_a_text() -> None:
     assert score.perplexity == pytest.approx(2**6)
     assert score.bits_per_character == pytest.approx(3)
     assert score.bits_per_byte == pytest.approx(2)
-    assert {key: found.value for key, found in score.scores().items()} == {
+    assert {key: actual.value for key, actual in score.scores().items()} == {
         "loss": score.loss,
         "perplexity": score.perplexity,
         "bits_per_character": score.bits_per_character,

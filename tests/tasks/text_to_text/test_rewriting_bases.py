@@ -124,7 +124,7 @@ def test_what_a_tokeniser_does_not_know_is_told(tmp_path: Path) -> None:
         small_config(base=str(folder)), Files((file,), (file_of(tmp_path),)), tmp_path / "data", keep=False
     )
     notes = readings.to_dict()["train"]["notes"]
-    assert notes == [f"targets with characters that the tokeniser does not know: 1 ({file}:37)"]
+    assert notes == [f"targets with characters that the tokenizer does not know: 1 ({file}:37)"]
 
 
 def file_of(folder: Path) -> str:
@@ -138,7 +138,7 @@ def test_what_cannot_be_a_base_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="a model for masked, and not for text-to-text"):
         read_base(tmp_path / "masked")
     endless = publish(tmp_path / "endless", t5(), generation=MODELS["t5"][1] | {"eos_token_id": 5})
-    with pytest.raises(DataError, match="does not put the model's end"):
+    with pytest.raises(DataError, match="does not add the model's end token"):
         read_base(endless)
     folder = publish(tmp_path / "t5", t5(), generation=MODELS["t5"][1])
     with pytest.raises(ConfigError, match="is a model already; leave out the preset"):

@@ -15,7 +15,7 @@ from heedful.tasks.text_to_text.data import (
     ExampleReading,
     TextToTextExample,
     read_examples,
-    split_pairs,
+    split_text_pairs,
 )
 
 
@@ -89,24 +89,24 @@ def test_columns_that_say_nothing_are_refused(words: str) -> None:
 def test_no_source_is_on_both_sides_and_which_ones_hangs_on_no_order(tmp_path: Path) -> None:
     rows = [f"text {number % 60}\tanswer {number}\n" for number in range(120)]
     files = Files((str(write(tmp_path / "a.tsv", "source\ttarget\n" + "".join(rows))),))
-    parts, _ = split_pairs(files, "", 1000)
+    parts, _ = split_text_pairs(files, "", 1000)
     train, valid = list(parts.train()), list(parts.valid())
     assert (len(train), len(valid)) == (114, 6)  # a twentieth of 60 sources, each there twice
     assert not {one.source for one in train} & {one.source for one in valid}
     turned = Files((str(write(tmp_path / "b.tsv", "source\ttarget\n" + "".join(rows[::-1]))),))
-    assert {one.source for one in split_pairs(turned, "", 1000)[0].valid()} == {one.source for one in valid}
-    assert len(list(split_pairs(files, "", 1)[0].valid())) == 2
+    assert {one.source for one in split_text_pairs(turned, "", 1000)[0].valid()} == {one.source for one in valid}
+    assert len(list(split_text_pairs(files, "", 1)[0].valid())) == 2
 
 
 def test_what_is_validated_on_is_not_learned(tmp_path: Path) -> None:
     train = write(tmp_path / "a.tsv", "source\ttarget\na\tx\nb\ty\n")
     valid = write(tmp_path / "b.tsv", "source\ttarget\na\tother\n")
-    parts, readings = split_pairs(Files((str(train),), (str(valid),)), "p ", 1000)
+    parts, readings = split_text_pairs(Files((str(train),), (str(valid),)), "p ", 1000)
     assert [one.text for one in parts.train()] == ["p b"]
-    assert list(parts.valid()) == [TextToTextExample("p ", "a", "other", str(valid), 2)]
+    assert list(parts.valid()) == [TextToTextExample("a", "other", str(valid), 2, "p ")]
     assert (readings.train.kept, readings.train.dropped["also in validation"].count) == (1, 1)
     with pytest.raises(TooLittleDataError, match="no pair to learn from"):
-        split_pairs(Files((str(train),), (str(train),)), "", 1000)
+        split_text_pairs(Files((str(train),), (str(train),)), "", 1000)
     one = write(tmp_path / "c.tsv", "source\ttarget\na\tx\n")
     with pytest.raises(TooLittleDataError, match="1 usable pairs are too few"):
-        split_pairs(Files((str(one),)), "", 1000)
+        split_text_pairs(Files((str(one),)), "", 1000)

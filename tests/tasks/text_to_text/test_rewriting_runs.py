@@ -198,7 +198,7 @@ def test_long_sources_are_left_out_or_cut_and_either_is_counted(tmp_path: Path) 
     said = read_mapping(tmp_path / "cut/data/reading.json")["train"]
     assert said["notes"] == [f"sources cut at 20 tokens: 1 ({file}:1)"]
     model = heedful.load(tmp_path / "cut", "text-to-text")
-    with pytest.warns(CutWarning, match="more than 20 tokens was read only that far"):
+    with pytest.warns(CutWarning, match="only the first 20 tokens of a text were read"):
         model.predict([str(LONG[0]["article"])])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -244,7 +244,7 @@ def test_a_model_that_puts_its_prefix_itself_is_not_given_it() -> None:
         def answers(self, texts: list[str], **search: Any) -> list[str]:
             return texts
 
-    examples = [TextToTextExample("p: ", source, "b", "file", 1) for source in ("a", "p: a")]
+    examples = [TextToTextExample(source, "b", "file", 1, "p: ") for source in ("a", "p: a")]
     echo: Any = Echo()
     assert [str(text) for text in answers_to(echo, examples)] == ["a", "p: a"]
     echo.settings = TextToTextSettings(tokens=OWN_TOKENS)

@@ -26,23 +26,23 @@ def slow_common(first: list[str], second: list[str]) -> int:
 
 def test_a_worked_example() -> None:
     """Shared: the, cat, the, mat; the pair "the mat"; in order: the cat … the mat."""
-    found = rouge("The cat lay on a rug, the mat.", "the cat was sitting on the mat")
-    assert found["rouge1"] == pytest.approx(2 * 5 / (8 + 7))  # the ×2, cat, on, mat
-    assert found["rouge2"] == pytest.approx(2 * 2 / (7 + 6))  # the cat, the mat
-    assert found["rougeL"] == pytest.approx(2 * 5 / (8 + 7))  # the cat on the mat
+    actual = rouge("The cat lay on a rug, the mat.", "the cat was sitting on the mat")
+    assert actual["rouge1"] == pytest.approx(2 * 5 / (8 + 7))  # the ×2, cat, on, mat
+    assert actual["rouge2"] == pytest.approx(2 * 2 / (7 + 6))  # the cat, the mat
+    assert actual["rougeL"] == pytest.approx(2 * 5 / (8 + 7))  # the cat on the mat
 
 
 def test_order_counts_for_l_alone() -> None:
-    found = rouge("police killed the gunman", "the gunman killed police")
-    assert found["rouge1"] == 1
-    assert found["rouge2"] == pytest.approx(2 * 1 / (3 + 3))
-    assert found["rougeL"] == pytest.approx(2 * 2 / (4 + 4))
+    actual = rouge("police killed the gunman", "the gunman killed police")
+    assert actual["rouge1"] == 1
+    assert actual["rouge2"] == pytest.approx(2 * 1 / (3 + 3))
+    assert actual["rougeL"] == pytest.approx(2 * 2 / (4 + 4))
 
 
 def test_a_token_counts_as_often_as_both_have_it() -> None:
-    found = rouge("the the the", "the cat")
-    assert found["rouge1"] == pytest.approx(2 * 1 / (3 + 2))
-    assert found["rouge2"] == 0
+    actual = rouge("the the the", "the cat")
+    assert actual["rouge1"] == pytest.approx(2 * 1 / (3 + 2))
+    assert actual["rouge2"] == 0
 
 
 def test_the_longest_common_subsequence_is_that_of_the_recursion() -> None:

@@ -15,9 +15,10 @@ from small_runs import small_config, symbol_files
 
 import heedful as package
 from heedful.config import read_mapping
+from heedful.errors import DataError
 from heedful.tasks.scoring import calibration_error
 from heedful.tasks.translation import Translator
-from heedful.tasks.translation.confidence import ENOUGH, Confidence, ScoredAnswer, fit, why_not
+from heedful.tasks.translation.predictor import MIN_CANDIDATES, Confidence, ScoredAnswer
 from heedful.tasks.translation.task import train
 from shell import heedful
 
@@ -26,12 +27,12 @@ TRUE = Confidence(base=1.0, by_logprob=1.5, by_token=0.2)
 
 def made_up(count: int, seed: int = 0, doubt: float = 0.125, true: Confidence = TRUE) -> list[ScoredAnswer]:
     """Answers that a smoothed model scored, each right with the probability that `true` says."""
-    draw, found = random.Random(seed), []
+    draw, actual = random.Random(seed), []
     for _ in range(count):
         length = draw.randint(3, 20)
         logprob = sum(-0.1 - draw.expovariate(1 / doubt) for _ in range(length))
-        found.append(ScoredAnswer(logprob, length, draw.random() < true.of(logprob, length)))
-    return found
+        actual.append(ScoredAnswer(logprob, length, draw.random() < true.of(logprob, length)))
+    return actual
 
 
 def stated(learned: Confidence, answers: list[ScoredAnswer]) -> list[float]:
@@ -44,16 +45,16 @@ def rights(answers: list[ScoredAnswer]) -> list[bool]:
 
 def test_the_true_numbers_are_found() -> None:
     answers = made_up(20_000)
-    found = fit(answers, answers)
+    actual = Confidence.fit(answers, answers)
     for name in ("base", "by_logprob", "by_token"):
-        assert getattr(found, name) == pytest.approx(getattr(TRUE, name), abs=0.12)
-    assert sum(stated(found, answers)) == pytest.approx(sum(rights(answers)), abs=1)  # the level
+        assert getattr(actual, name) == pytest.approx(getattr(TRUE, name), abs=0.12)
+    assert sum(stated(actual, answers)) == pytest.approx(sum(rights(answers)), abs=1)  # the level
 
 
 def test_on_other_sentences_it_is_calibrated_and_the_raw_probability_is_not() -> None:
     answers = made_up(2000)
-    found, others = fit(answers, answers), made_up(5000, seed=1)
-    assert calibration_error(stated(found, others), rights(others)) < 3
+    actual, others = Confidence.fit(answers, answers), made_up(5000, seed=1)
+    assert calibration_error(stated(actual, others), rights(others)) < 3
     assert calibration_error([math.exp(seen.logprob) for seen in others], rights(others)) > 20
 
 
@@ -61,17 +62,17 @@ def test_a_model_that_is_hardly_ever_wrong_learns_from_its_other_candidates() ->
     """Of 300 answers a few are wrong; their candidates are worse, and so are other sentences."""
     true = Confidence(base=5.0, by_logprob=1.5, by_token=0.2)
     answers, candidates = made_up(300, doubt=0.02, true=true), made_up(1200, doubt=0.3, true=true)
-    assert 0 < sum(not seen.right for seen in answers) < ENOUGH
-    found = fit([*answers, *candidates], answers)
+    assert 0 < sum(not seen.right for seen in answers) < MIN_CANDIDATES
+    actual = Confidence.fit([*answers, *candidates], answers)
     others, worse = made_up(5000, 1, doubt=0.02, true=true), made_up(5000, 2, doubt=0.3, true=true)
-    assert calibration_error(stated(found, others), rights(others)) < 2
-    assert calibration_error(stated(found, worse), rights(worse)) < 10
+    assert calibration_error(stated(actual, others), rights(others)) < 2
+    assert calibration_error(stated(actual, worse), rights(worse)) < 10
 
 
 @pytest.mark.parametrize("right", [True, False])
 def test_a_level_that_was_never_seen_broken_is_no_certainty(right: bool) -> None:
     answers = [seen._replace(right=right) for seen in made_up(100)]
-    shares = stated(fit(made_up(1000), answers), answers)
+    shares = stated(Confidence.fit(made_up(1000), answers), answers)
     assert sum(shares) / 100 == pytest.approx(0.99 if right else 0.01, abs=0.01)
     assert 0 < min(shares) <= max(shares) < 1
 
@@ -80,21 +81,21 @@ def test_a_level_that_was_never_seen_broken_is_no_certainty(right: bool) -> None
 def test_even_where_right_and_wrong_never_mix_the_numbers_stay_small(count: int) -> None:
     logprobs = [-0.1 * place / count if place % 2 else -5.0 - place / count for place in range(count)]
     answers = [ScoredAnswer(logprob, 5, logprob > -1) for logprob in logprobs]
-    found = fit(answers, answers)
-    assert 0.5 < found.of(-0.1, 5) < 1
-    assert 0 < found.of(-5.0, 5) < 0.5
-    assert abs(found.by_logprob) < 10
-    assert found.of(-1e9, 5) == 0.0  # and nothing overflows
-    assert found.of(1e9, 5) == 1.0
+    actual = Confidence.fit(answers, answers)
+    assert 0.5 < actual.of(-0.1, 5) < 1
+    assert 0 < actual.of(-5.0, 5) < 0.5
+    assert abs(actual.by_logprob) < 10
+    assert actual.of(-1e9, 5) == 0.0  # and nothing overflows
+    assert actual.of(1e9, 5) == 1.0
 
 
 def test_too_few_to_learn_from_are_said() -> None:
     hit, miss = ScoredAnswer(-1.0, 5, True), ScoredAnswer(-2.0, 5, False)
-    assert why_not([hit] * ENOUGH + [miss] * ENOUGH) is None
-    assert why_not([hit] * 100 + [miss] * 3) == (
-        f"of 103 candidates for the validation sentences 100 are right and 3 wrong; it takes {ENOUGH} of each"
-    )
-    assert why_not([]) is not None
+    assert Confidence.fit([hit] * MIN_CANDIDATES + [miss] * MIN_CANDIDATES, [hit]).by_logprob > 0
+    with pytest.raises(DataError, match=r"of 103 candidates .* 100 are right and 3 wrong; at least 20 of each"):
+        Confidence.fit([hit] * 100 + [miss] * 3, [hit])
+    with pytest.raises(DataError, match="of 0 candidates"):
+        Confidence.fit([], [])
 
 
 def test_the_calibration_error_is_that_of_its_definition() -> None:
@@ -145,13 +146,13 @@ def test_evaluate_measures_it_beside_the_raw_probability(run: Path, tmp_path: Pa
     test = symbol_files(tmp_path, train=400).train[0]
     done = heedful("evaluate", run, "--data", test, "--out", tmp_path / "scores.json")
     assert done.code == 0, done.err
-    found = json.loads((tmp_path / "scores.json").read_text())
-    calibration = found["calibration"]
+    actual = json.loads((tmp_path / "scores.json").read_text())
+    calibration = actual["calibration"]
     assert calibration["confidence"] < 12 < calibration["probability"]
     assert f"of the confidence {calibration['confidence']:.1f} %" in done.out
     assert f"own probability {calibration['probability']:.1f} %" in done.out
-    answers = package.load(run, "translation").answers([sample["source"] for sample in found["samples"]])
-    right = [sample["exact"] for sample in found["samples"]]
+    answers = package.load(run, "translation").answers([sample["source"] for sample in actual["samples"]])
+    right = [sample["exact"] for sample in actual["samples"]]
     assert calibration["confidence"] == pytest.approx(calibration_error([a.confidence or 0 for a in answers], right))
 
 
@@ -164,7 +165,7 @@ def test_answers_that_are_accepted_count_as_right(tmp_path: Path) -> None:
     assert "gives no confidence" in (tmp_path / "first" / "README.md").read_text()
     sources = [line.split("\t")[0] for line in Path(files.valid[0]).read_text().splitlines()]
     outputs = first.predict(sources)
-    accepted = {source: (output,) for source, output in list(zip(sources, outputs, strict=True))[ENOUGH + 5 :]}
+    accepted = {source: (output,) for source, output in list(zip(sources, outputs, strict=True))[MIN_CANDIDATES + 5 :]}
     again = train(config, files, tmp_path / "again", accepted=accepted)
     assert again.settings.confidence is not None
 

@@ -13,7 +13,6 @@ from heedful.data.tokenizer import Tokenizer
 from heedful.errors import DataError
 from heedful.families import config_of
 from heedful.lens.alignment import Gold, Head
-from heedful.tasks.translation.data import Tokenizers
 from heedful.tasks.translation.inspection import alignment_score, has_attention, look, read_alignments
 from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 
@@ -27,7 +26,7 @@ def translator(**changes: object) -> Translator:
     )
     torch.manual_seed(0)
     settings = TranslatorSettings(source="ko", target="en")
-    return Translator(config, heedful.build(config), Tokenizers(tokenizer, tokenizer), settings)
+    return Translator(config, heedful.build(config), tokenizer, settings)
 
 
 def test_the_row_that_predicts_a_word_is_the_one_that_cannot_have_read_it() -> None:
@@ -48,7 +47,7 @@ def test_a_model_without_attention_is_known_as_such() -> None:
     tokenizer = Tokenizer.train([SOURCE, TARGET] * 3, vocab_size=330)
     config = config_of(plain).changed(vocab_size=tokenizer.vocab_size)
     settings = TranslatorSettings(source="ko", target="en")
-    assert not has_attention(Translator(config, heedful.build(config), Tokenizers(tokenizer, tokenizer), settings))
+    assert not has_attention(Translator(config, heedful.build(config), tokenizer, settings))
 
 
 def test_the_head_is_chosen_on_one_half_and_reported_on_the_other() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import DataError
 from heedful.families import build, config_of
-from heedful.tasks.translation.data import Tokenizers, parts_within, sentences
+from heedful.tasks.translation.data import parts_within, sentences
 from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 
 
@@ -61,7 +61,7 @@ def test_a_model_of_single_sentences_translates_every_sentence() -> None:
     answers = {}
     for one_sentence in (False, True):
         settings = TranslatorSettings(source="xa", target="xb", one_sentence=one_sentence)
-        translator = Translator(config, module, Tokenizers(tokenizer, tokenizer), settings)
+        translator = Translator(config, module, tokenizer, settings)
         answers[one_sentence] = translator.predict(["a b c. d e.", "a b c.", "d e."], max_new_tokens=4)
     together, first, second = answers[True]
     assert together == f"{first} {second}"

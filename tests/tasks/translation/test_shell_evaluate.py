@@ -30,13 +30,13 @@ def test_the_scores_are_sacrebleus_of_what_predict_gives(model: Path, corpus: Pa
     pairs = [line.split("\t") for line in (corpus / "valid.tsv").read_text().splitlines()]
     outputs = package.load(model, "translation").predict([source for source, _ in pairs])
     references = [[target for _, target in pairs]]
-    found = json.loads((tmp_path / "new" / "scores.json").read_text())
-    assert found["scores"]["bleu"]["value"] == sacrebleu.corpus_bleu(outputs, references, force=True).score
-    assert found["scores"]["chrf"]["value"] == sacrebleu.corpus_chrf(outputs, references).score
-    assert [sample["output"] for sample in found["samples"]] == outputs
+    actual = json.loads((tmp_path / "new" / "scores.json").read_text())
+    assert actual["scores"]["bleu"]["value"] == sacrebleu.corpus_bleu(outputs, references, force=True).score
+    assert actual["scores"]["chrf"]["value"] == sacrebleu.corpus_chrf(outputs, references).score
+    assert [sample["output"] for sample in actual["samples"]] == outputs
     for words in ("20 pairs", "BLEU: nrefs:1|bs:1000|seed:12345", "chrF2: nrefs:1", "±", "Best", "Worst"):
         assert words in done.out
-    assert sum(count for _, count, _ in found["by_length"]) == 20
+    assert sum(count for _, count, _ in actual["by_length"]) == 20
 
 
 def test_the_best_and_the_worst_are_told_apart_and_shown_once(model: Path, tmp_path: Path) -> None:

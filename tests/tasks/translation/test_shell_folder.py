@@ -84,7 +84,7 @@ def test_files_that_no_run_made_are_left_alone(overwrite: tuple[str, ...], corpu
     (tmp_path / "data" / "train").mkdir(parents=True)
     (tmp_path / "data" / "train" / "pairs.tsv").write_text("a\tb\n")
     done = quick_train(tmp_path, [corpus / "train.tsv"], *overwrite)
-    one_line(done, "README.md, data/train, not made by a run")
+    one_line(done, "README.md, data/train, which no run wrote")
     assert (tmp_path / "README.md").read_text() == "my project"
     assert (tmp_path / "data" / "train" / "pairs.tsv").exists()
 
@@ -103,7 +103,7 @@ def test_a_folder_holds_one_run_at_a_time(run: Path) -> None:
 
 
 def test_there_must_be_a_run_to_resume(tmp_path: Path) -> None:
-    one_line(resume(tmp_path / "run"), "holds no run to go on with")
+    one_line(resume(tmp_path / "run"), "holds no run to continue")
 
 
 def test_a_damaged_run_yaml_is_named(run: Path) -> None:
@@ -149,7 +149,7 @@ def test_another_way_to_read_the_data_is_refused(changes: list[str], named: str,
 
 def test_another_tokeniser_is_refused_for_good(run: Path) -> None:
     changed = ("--set", "tokenizer.joint=false")
-    one_line(resume(run, *changed, "--allow-changes"), "a run keeps its own")
+    one_line(resume(run, *changed, "--allow-changes"), "which a run cannot do after training")
 
 
 @pytest.fixture
@@ -185,7 +185,7 @@ def test_data_that_is_gone_is_named_and_where_allowed_the_prepared_pairs_serve(h
     one_line(resume(halfway, *more), f"changed: {data} (gone).", "the pairs made from it", "--allow-changes")
     done = resume(halfway, *more, "--allow-changes")
     assert done.code == 0, done.err
-    assert f"warning: gone: {data}; the run goes on with the pairs made from it" in done.err
+    assert f"warning: gone: {data}; the run continues with the pairs made from it" in done.err
     assert (halfway / "data/train/tokens.bin").read_bytes() == stored
     assert read_mapping(halfway / "metrics.json")["training"]["steps"] == 8
     data.write_bytes(kept)

@@ -53,10 +53,10 @@ def test_several_answers_are_numbered_by_their_line(model: Path) -> None:
     done = heedful("predict", model, "--n-best", 3, "--scores", stdin=b"a b c\n\nd e\n")
     rows = [line.split("\t") for line in done.out.split("\n")[:-1]]
     assert [row[0] for row in rows] == ["1", "1", "1", "2", "3", "3", "3"]
-    found = package.load(model, "translation").candidates(["a b c", "", "d e"], beam=3, n_best=3)
-    flat = [answer for answers in found for answer in answers]
+    actual = package.load(model, "translation").candidates(["a b c", "", "d e"], beam=3, n_best=3)
+    flat = [answer for answers in actual for answer in answers]
     assert [float(row[3]) for row in rows] == pytest.approx([answer.logprob for answer in flat], abs=1e-3)
-    for answers in found:
+    for answers in actual:
         assert [answer.score for answer in answers] == sorted((answer.score for answer in answers), reverse=True)
 
 
@@ -64,8 +64,8 @@ def test_json_holds_everything(model: Path) -> None:
     done = heedful("predict", model, "--json", "--sample", "--n-best", 2, stdin="a b c\n밥\n".encode())
     rows = [json.loads(line) for line in done.out.split("\n")[:-1]]
     assert [(row["line"], row["rank"]) for row in rows] == [(1, 1), (1, 2), (2, 1), (2, 2)]
-    found = package.load(model, "translation").candidates(["a b c", "밥"], sample=True, n_best=2)
-    for row, answer in zip(rows, (answer for answers in found for answer in answers), strict=True):
+    actual = package.load(model, "translation").candidates(["a b c", "밥"], sample=True, n_best=2)
+    for row, answer in zip(rows, (answer for answers in actual for answer in answers), strict=True):
         assert (row["text"], row["finished"], row["confidence"]) == (answer.text, answer.finished, None)
         assert row["tokens"] == [piece.text for piece in answer.pieces]
         assert sum(row["token_logprobs"]) == pytest.approx(row["logprob"])
@@ -164,9 +164,9 @@ def test_the_best_of_several_parts_are_the_best_together() -> None:
     def part(*scores: float) -> list[Answer]:
         return [Answer(str(score), score, True, 0.5, score) for score in scores]
 
-    found = best_joined([part(-1.0, -2.0), part(-0.1, -5.0), part(-1.0, -1.5)], 3)
-    assert [answer.text for answer in found] == ["-1.0 -0.1 -1.0", "-1.0 -0.1 -1.5", "-2.0 -0.1 -1.0"]
-    assert [answer.confidence for answer in found] == [0.125] * 3
+    actual = best_joined([part(-1.0, -2.0), part(-0.1, -5.0), part(-1.0, -1.5)], 3)
+    assert [answer.text for answer in actual] == ["-1.0 -0.1 -1.0", "-1.0 -0.1 -1.5", "-2.0 -0.1 -1.0"]
+    assert [answer.confidence for answer in actual] == [0.125] * 3
     assert best_joined([], 3) == [Answer("", 0, True)]
 
 

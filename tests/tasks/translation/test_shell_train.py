@@ -209,9 +209,9 @@ def test_a_full_gpu_is_no_traceback(corpus: Path, tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize(
     ("more", "said", "dropped"),
     [
-        ((), "10 usable pairs are too few to set some apart", ["dropped: duplicate", "40"]),
-        (("--valid", "VALID"), "all 50 training pairs are dropped or also in validation", ["dropped: duplicate", "40"]),
-        (("--set", "data.max_tokens=2", "--valid", "OTHER"), "no pair to store", ["dropped: too many tokens", "10"]),
+        ((), "4 usable pairs are too few to set some apart", ["dropped: duplicate", "16"]),
+        (("--valid", "VALID"), "all 20 are dropped or also in validation", ["dropped: duplicate", "16"]),
+        (("--set", "data.max_tokens=2", "--valid", "OTHER"), "no pair to store", ["dropped: too many tokens", "4"]),
     ],
     ids=["too few", "all in validation", "all too long"],
 )
@@ -219,7 +219,7 @@ def test_where_too_few_pairs_are_left_it_is_shown_what_became_of_them(
     more: tuple[str, ...], said: str, dropped: list[str], tmp_path: Path
 ) -> None:
     pairs = tmp_path / "pairs.tsv"
-    pairs.write_text("".join(f"a a a {n}\tb b b {n}\n" for n in range(10)) * 5)
+    pairs.write_text("".join(f"a a a {n}\tb b b {n}\n" for n in range(4)) * 5)
     (tmp_path / "other.tsv").write_text("c\td\n" * 5)
     given = {"VALID": str(pairs), "OTHER": str(tmp_path / "other.tsv")}
     done = quick_train(tmp_path / "run", [pairs], *(given.get(word, word) for word in more))

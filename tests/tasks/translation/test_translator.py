@@ -137,7 +137,7 @@ def test_training_is_a_call_and_until_it_ends_there_is_no_model(tmp_path: Path) 
     def look(event: Event) -> None:
         seen.append(event)
         if isinstance(event, Trained):
-            with pytest.raises(BundleError, match="training has not finished; go on with --resume"):
+            with pytest.raises(BundleError, match="training has not finished; continue it with --resume"):
                 package.load(tmp_path / "run", "translation")
 
     translator = train(config, files, tmp_path / "run", watch=lambda job: [look])

@@ -1,6 +1,6 @@
-"""Looking at any model while it works: a document for a page, or for a script.
+"""Inspects a model while it answers an input: a document for the look page, or for a script.
 
-`inspect` asks the predictor (`Predictor.inspect`); what those of several tasks share is here.
+`inspect` calls `Predictor.inspect`; this package holds what several tasks share.
 """
 
 from .document import Inspection, inspect

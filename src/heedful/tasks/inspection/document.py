@@ -1,6 +1,6 @@
-"""`inspect`: one input of any model, and everything that went on while it was answered, as plain values.
+"""`inspect`: a document of plain values about how any model answers one input.
 
-A predictor's own `inspect` fills in what its task shows, with an `Inspection` that holds the document's arrays.
+The predictor's `inspect` adds what depends on the task, with an `Inspection` that holds the document's arrays.
 """
 
 from collections.abc import Iterable, Mapping
@@ -42,22 +42,22 @@ def inspect(
     layers: Iterable[int] | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """What happens while a model answers `item`, which is what its `predict` takes; images and series may be files.
+    """Return the document of how a model answers an item.
 
     Args:
-        predictor: What `heedful.load` gives.
-        item: The input.
-        name: What the model is called; its family unless given.
-        language: Of the page.
-        target: A translator is watched while it is made to write this.
-        layers: Those that the document is about; all of them unless given.
-        **options: Those of generation for models that write, so that the answer is the one that
-            `predict([item], **options)` gives; for series, `series` and `column` choose what is shown of a table.
+        predictor: What `heedful.load` returns.
+        item: What `predict` takes; images and series may be files.
+        name: The name of the model; its family by default.
+        language: The language of the page.
+        target: An answer to inspect instead of the model's own, for an encoder-decoder.
+        layers: The layers to describe; all of them by default.
+        **options: For models that generate text, settings of generation, so that the answer is that of
+            `predict([item], **options)`; for series, `series` and `column` select a part of a table.
 
     >>> write_page("page.html", inspect(heedful.load("runs/en-ko"), "I am a student", beam=5))
     """
     if not isinstance(predictor, Predictor):
-        raise ConfigError(f"a {type(predictor).__name__} cannot be looked at; give what heedful.load gives")
+        raise ConfigError(f"a {type(predictor).__name__} cannot be inspected; pass what heedful.load returns")
     inspection = Inspection(None if layers is None else frozenset(layers))
     content = predictor.inspect(item, inspection, options if target is None else {**options, "target": target})
     return {
@@ -78,13 +78,13 @@ def inspect(
 
 @dataclass(frozen=True)
 class Inspection:
-    """A document while it is written: its arrays, and the layers it is about, all of them where that is None."""
+    """The arrays of a document in progress, and the layers that it describes; None for all of them."""
 
     layers: frozenset[int] | None = None
     arrays: Arrays = field(default_factory=Arrays)
 
     def internals(self, module: nn.Module, trace: Trace) -> dict[str, Any]:
-        """What happened within the model."""
+        """Return the attention, layers and positions of the document."""
         trace = trace if self.layers is None else _selected(trace, self.layers)
         return {
             "digits": DIGITS.get(kind_of_weights(trace)),
@@ -96,9 +96,9 @@ class Inspection:
 
 def _selected(trace: Trace, layers: frozenset[int]) -> Trace:
     present = {look.layer for look in trace.looks}
-    if strange := sorted(layers - present):
+    if missing := sorted(layers - present):
         raise DataError(
-            f"there is no layer {strange[0]} with attention; this model has {min(present)} to {max(present)}"
+            f"there is no layer {missing[0]} with attention; this model has {min(present)} to {max(present)}"
         )
     places = [place for place, look in enumerate(trace.looks) if look.layer in layers]
     numbers = {new: trace.numbers[old] for new, old in enumerate(places) if old in trace.numbers}
@@ -107,21 +107,21 @@ def _selected(trace: Trace, layers: frozenset[int]) -> Trace:
 
 
 def patch_token(text: str, *, special: bool = False) -> TokenDict:
-    """One that is no piece of a text: a patch."""
+    """Return the token of a patch, which is no piece of a text."""
     return {"text": text, "piece": text, "word": None, "special": special, "part": False}
 
 
 def ranked_classes(probabilities: Mapping[str, float]) -> list[dict[str, Any]]:
-    """The likeliest first."""
+    """Return the classes with their probabilities, the most likely first."""
     ranked = sorted(probabilities.items(), key=lambda pair: -pair[1])
     return [{"label": label, "probability": probability} for label, probability in ranked]
 
 
 def check_options(options: Mapping[str, Any], predictor: Any, *allowed: str) -> None:
-    """Refuse what a model of this kind has no use for."""
+    """Raise ConfigError for an option that this kind of model does not have."""
     for option in options:
         if option not in allowed:
             raise ConfigError(
-                f"a model for {predictor.task} is looked at without {option!r}; "
-                + (unknown("word", option, allowed) if allowed else "leave it out")
+                f"a model for {predictor.task} is inspected without {option!r}; "
+                + (unknown("option", option, allowed) if allowed else "leave it out")
             )

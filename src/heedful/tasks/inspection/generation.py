@@ -1,12 +1,13 @@
-"""A model that writes, at work: its answer is read once more, to see what went on while each token was written.
+"""Inspects a model that generates text: its answer is read once more, and every step of it is shown.
 
-The answer is the one that `predict` finds, with all that the search considered on the way; or a given one.
+The answer is the one that `predict` returns, with everything that the search considered; or a given one.
 
-Shapes: T tokens read, S source tokens, V vocabulary.
+Shapes: T target tokens, S source tokens, V vocabulary; J target words, I source words.
 """
 
 from __future__ import annotations
 
+import unicodedata
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,22 +18,22 @@ import torch
 from torch import Tensor
 
 from ...data.pairs import tidy
+from ...data.published_tokenizer import PublishedTokenizer
+from ...data.tokenizer import Tokenizer
 from ...errors import ConfigError, DataError
-from ...generation import GenerationConfig, Hypothesis, SearchStep
-from ...generation.runners import runner_of
-from ...lens.alignment import predicting_rows
-from ...lens.document import kind_of_weights
-from ...lens.tokens import spelt, tokens_of
+from ...generation import GenerationConfig, GenerationEngine, Hypothesis, SearchStep
+from ...generation.runners import DecoderOnlyRunner, runner_of
+from ...lens.alignment import Head, best_links, predicting_rows, with_means, word_weights
+from ...lens.document import Arrays, Kind, kind_of_weights
+from ...lens.tokens import TokenDict, spelt, tokens_of
 from ...lens.trace import hookable_copy, trace
 from ..predictor import plain, within
-from .alignment import WordSequence, alignment
 from .document import EMPTY, Inspection, check_options
 
 if TYPE_CHECKING:
-    from ..language_model import CausalLanguageModel
     from ..text_generator import TextGenerator
 
-TOP = 10  # tokens that might have come next
+N_LIKELIEST = 10  # tokens that are shown for each step
 OPEN, ENDED = "open", "ended"
 FATES = {
     OPEN: "kept",
@@ -42,75 +43,79 @@ FATES = {
     "end below the beam": "pruned",
 }
 
-SearchTrace = Sequence[SearchStep]  # step by step, as `generate` fills it
-Spell = Callable[[Sequence[int]], str]  # the last of some tokens as text
+SearchTrace = Sequence[SearchStep]  # as the engine fills it, step by step
+Spell = Callable[[Sequence[int]], str]  # the text of the last of some tokens
 
 
-def inspect_seq2seq(
+@dataclass(frozen=True)
+class InspectedAnswer:
+    """An answer's text and its tokens, with the end token if there is one; no search where it was given."""
+
+    text: str
+    tokens: list[int]
+    best: Hypothesis | None = None
+    search_trace: SearchTrace = ()
+    config: GenerationConfig | None = None
+
+    def beam_tree(self, spell: Spell) -> dict[str, Any] | None:
+        """Return the tree of the search; None where there was no beam."""
+        if self.best is None or self.config is None or self.config.beam == 1:
+            return None
+        return beam_tree(self.search_trace, self.tokens, self.best, self.config, spell)
+
+
+def inspect_generator(
     generator: TextGenerator, item: Any, inspection: Inspection, options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Of the answer to a text; or of the `target` that is given, as if the model had written it."""
-    source, target = _only_part(generator, item), options.get("target")
-    answer = _search(generator, source, options) if target is None else _forced_answer(generator, source, options)
-    start, ends = _start_and_ends(generator)
-    ids = [start, *answer.tokens]
-    source_tokenizer, target_tokenizer = generator.tokenizer, generator.target_tokenizer
-    with torch.inference_mode(), trace(module := hookable_copy(generator.module)) as seen:
-        logits = module(_row(generator, source), _row(generator, ids[:-1]))[0]
-    tokens = tokens_of(target_tokenizer, ids, start=start, ends=ends)
-    sources = tokens_of(source_tokenizer, source, ends=ends if source_tokenizer is target_tokenizer else ())
-    rows = predicting_rows(seen.recording, 0, len(ids) - 1, len(source))
-    sides = (
-        WordSequence.of(source_tokenizer, source, sources),
-        WordSequence.of(target_tokenizer, ids[1:], tokens[1:]),
-    )
-    return {
-        "kind": "translation",
-        "question": item,
-        "answer": answer.text,
-        "given": target is not None,
-        "sequences": {"source": sources, "target": tokens[:-1]},
-        "written": [token["text"] for token in tokens[1:]],
-        "generation": {
-            "steps": _steps(logits, ids, spell := partial(spelt, target_tokenizer, ends=ends)),
-            "beam": answer.beam_tree(spell),
-        },
-        "alignment": alignment(rows, *sides, inspection.arrays, kind_of_weights(seen)),
-        **inspection.internals(generator.module, seen),
-    }
-
-
-def inspect_continuation(
-    generator: CausalLanguageModel, item: Any, inspection: Inspection, options: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Of a text and what follows it."""
-    if "target" in options:
+    """Return the document of the answer to a text; for an encoder-decoder, the option `target` is the answer."""
+    continues, target = runner_of(generator.module) is DecoderOnlyRunner, options.get("target")
+    if continues and target is not None:
         check_options(options, generator)
-    prompt = _only_part(generator, item)
-    answer = _continue(generator, prompt, options)
-    ids, (start, ends) = [*prompt, *answer.tokens], _start_and_ends(generator)
+    source = _only_part(generator, item)
+    if target is not None:
+        answer = _forced_answer(generator, source, options)
+    else:
+        answer = (_continue if continues else _search)(generator, source, options)
+    start, ends = generator.tokens.start or 0, generator.tokens.end
+    ids = [*(source if continues else [start]), *answer.tokens]
+    rows = [ids[:-1]] if continues else [source, ids[:-1]]
+    device = next(generator.module.parameters()).device
     with torch.inference_mode(), trace(module := hookable_copy(generator.module)) as seen:
-        logits = module(_row(generator, ids[:-1]))[0]
-    tokens = tokens_of(generator.tokenizer, ids, start=start, ends=ends)
-    return {
-        "kind": "writing",
+        logits = module(*(torch.tensor([row], device=device) for row in rows))[0]
+    tokens = tokens_of(generator.target_tokenizer, ids, start=start, ends=ends)
+    spell = partial(spelt, generator.target_tokenizer, ends=ends)
+    prompt = source if continues else []
+    document = {
+        "kind": "writing" if continues else "translation",
         "question": item,
         "answer": answer.text,
         "sequences": {"target": tokens[:-1]},
         "written": [token["text"] for token in tokens[1:]],
-        "prompt": len(prompt),
         "generation": {
-            "steps": _steps(logits, ids, spell := partial(spelt, generator.tokenizer, ends=ends)),
+            "steps": _steps(logits, ids, spell),
             "beam": answer.beam_tree(lambda written: spell([*prompt, *written])),
         },
-        **inspection.internals(generator.module, seen),
     }
+    if continues:
+        document["prompt"] = len(prompt)
+    else:
+        tokenizer = generator.tokenizer
+        sources = tokens_of(tokenizer, source, ends=ends if tokenizer is generator.target_tokenizer else ())
+        by_head = predicting_rows(seen.recording, 0, len(ids) - 1, len(source))
+        sides = (
+            WordSequence.of(tokenizer, source, sources),
+            WordSequence.of(generator.target_tokenizer, ids[1:], tokens[1:]),
+        )
+        document["given"] = target is not None
+        document["sequences"] = {"source": sources, "target": tokens[:-1]}
+        document["alignment"] = alignment(by_head, *sides, inspection.arrays, kind_of_weights(seen))
+    return {**document, **inspection.internals(generator.module, seen)}
 
 
 def _steps(logits: Tensor, ids: Sequence[int], spell: Spell) -> list[dict[str, Any]]:
-    """What each row (T, V) gave to the token that came after it, and to those that might have."""
+    """Return for each row of logits (T, V) the token that followed, and the likeliest ones."""
     logprobs = logits.float().log_softmax(dim=-1).cpu()
-    top = logprobs.exp().topk(min(TOP, logprobs.shape[-1]))
+    top = logprobs.exp().topk(min(N_LIKELIEST, logprobs.shape[-1]))
     steps = []
     for row, (indices, shares) in enumerate(zip(top.indices.tolist(), top.values.tolist(), strict=True)):
         read, came = ids[: row + 1], ids[row + 1]
@@ -125,55 +130,37 @@ def _steps(logits: Tensor, ids: Sequence[int], spell: Spell) -> list[dict[str, A
     return steps
 
 
-def _row(generator: TextGenerator, ids: Sequence[int]) -> Tensor:
-    return torch.tensor([ids], device=next(generator.module.parameters()).device)
-
-
-@dataclass(frozen=True)
-class InspectedAnswer:
-    """An answer's text and its tokens, the end among them where it came to one; no search where it was given."""
-
-    text: str
-    tokens: list[int]
-    best: Hypothesis | None = None
-    search_trace: SearchTrace = ()
-    config: GenerationConfig | None = None
-
-    def beam_tree(self, spell: Spell) -> dict[str, Any] | None:
-        """The tree of the search, where it had more than one beam."""
-        if self.best is None or self.config is None or self.config.beam == 1:
-            return None
-        return beam_tree(self.search_trace, self.tokens, self.best, self.config, spell)
-
-
 def _only_part(generator: TextGenerator, item: Any) -> list[int]:
-    """The ids of a text that is read as one; a page shows one answer."""
+    """Return the ids of a text that is answered as one part: a page shows one answer."""
     parts = generator.inputs(plain(item))
     if not parts:
         raise DataError(EMPTY)
     if len(parts) > 1:
         raise DataError(
             f"the text is answered in {len(parts)} parts, sentence by sentence or as much as fits, and a page shows "
-            "one of them; look at each on its own"
+            "one of them; inspect each part separately"
         )
     return list(parts[0])
 
 
 def _search(generator: TextGenerator, ids: list[int], options: Mapping[str, Any]) -> InspectedAnswer:
-    """The best answer to a source."""
-    config, traces = generator.generation_config(options), list[list[SearchStep]]()
-    ((best, *_),) = generator.generate([ids], config, traces)
-    tokens = [*best.tokens, *end_of(traces[0], best, config)]
-    return InspectedAnswer(generator.answer(ids, best).text, tokens, best, traces[0], config)
+    """Return the best answer to an input, with a trace of its search."""
+    config, steps = generator.generation_config(options), list[SearchStep]()
+    (request,) = generator.requests([ids], config)
+    request.search_trace = steps
+    ((best, *_),) = GenerationEngine(generator.module, max_wait_steps=None).generate([request])
+    return InspectedAnswer(
+        generator.answer(ids, best).text, [*best.tokens, *end_of(steps, best, config)], best, steps, config
+    )
 
 
-def _continue(generator: CausalLanguageModel, ids: list[int], options: Mapping[str, Any]) -> InspectedAnswer:
-    """The best that follows a text. It must fit what the model sees at once: beyond, it forgets what it has read.
+def _continue(generator: TextGenerator, ids: list[int], options: Mapping[str, Any]) -> InspectedAnswer:
+    """Return the best continuation of a text, no longer than what the model sees at once.
 
-    Where nobody has said how long it is to be, it is as long as fits.
+    A page can show nothing beyond that. The answer is cut there, unless the options ask for a longer one.
     """
     answer, limit = _search(generator, ids, options), generator.limit
-    n_read = len(ids) + len(answer.tokens) - 1  # the last token is only written
+    n_read = len(ids) + len(answer.tokens) - 1  # the last token is written and not read
     if limit is None or n_read <= limit:
         return answer
     fitting = limit - len(ids) + 1
@@ -186,21 +173,20 @@ def _continue(generator: CausalLanguageModel, ids: list[int], options: Mapping[s
         return _search(generator, ids, {**options, "max_new_tokens": fitting})
     raise DataError(
         f"text and answer have {n_read:,} tokens together, and this model sees {limit:,} at once, so no page could "
-        f"show all it did; ask for at most {fitting:,} new ones (max_new_tokens)"
+        f"show everything; ask for at most {fitting:,} new tokens (max_new_tokens)"
     )
 
 
 def _forced_answer(generator: TextGenerator, ids: list[int], options: Mapping[str, Any]) -> InspectedAnswer:
-    """A person's answer, the `target`, in the tokens that training would have had."""
-    if strange := [option for option in options if option != "target"]:
+    """Return the answer that the option `target` gives, in the tokens that training would use."""
+    if extra := [option for option in options if option != "target"]:
         raise ConfigError(
-            f"a given target excludes searching for an answer: leave out {' and '.join(map(repr, strange))}, "
+            f"a given target excludes searching for an answer: leave out {' and '.join(map(repr, extra))}, "
             "or leave out 'target'"
         )
-    text = tidy(plain(options["target"]))
-    tokens, (_, ends) = generator.target_tokenizer.encode(text), _start_and_ends(generator)
+    text, forced, ends = tidy(plain(options["target"])), generator.forced(), generator.tokens.end
+    tokens = generator.target_tokenizer.encode(text)
     tokens = tokens if tokens[-1:] and tokens[-1] in ends else [*tokens, ends[0]]
-    forced = generator.forced()
     tokens = tokens if tokens[: len(forced)] == forced else [*forced, *tokens]
     try:
         return InspectedAnswer(text, within(tokens, runner_of(generator.module).room(generator.module, len(ids))))
@@ -208,15 +194,8 @@ def _forced_answer(generator: TextGenerator, ids: list[int], options: Mapping[st
         raise DataError(f"the target: {error}") from None
 
 
-def _start_and_ends(generator: TextGenerator) -> tuple[int, tuple[int, ...]]:
-    """The token that every answer begins behind, and those that may end it."""
-    tokens = generator.special_tokens()
-    start, end = tokens["start"], tokens["end"]
-    return 0 if start is None else start, (end,) if isinstance(end, int) else tuple(end)
-
-
 def end_of(search_trace: SearchTrace, best: Hypothesis, config: GenerationConfig) -> list[int]:
-    """The token that ended an answer, of those that may; none where the limit cut it off."""
+    """Return the end token of an answer, of several possible ones; none where the limit cut it off."""
     if not best.finished:
         return []
     step = len(best.tokens) + 1
@@ -227,12 +206,12 @@ def end_of(search_trace: SearchTrace, best: Hypothesis, config: GenerationConfig
 def beam_tree(
     search_trace: SearchTrace, written: Sequence[int], best: Hypothesis, config: GenerationConfig, spell: Spell
 ) -> dict[str, Any]:
-    """Every candidate of a search, as the page shows it; those on the way to what was `written` are "chosen"."""
+    """Return every candidate of a search as a tree; those on the path to the `written` tokens are "chosen"."""
     nodes: list[dict[str, Any]] = [
         {"id": 0, "parent": None, "step": 0, "text": "", "logprob": 0.0, "score": 0.0, "fate": "kept"}
     ]
     prefixes: list[tuple[int, ...]] = [()]  # all tokens of each node
-    beams = [0]  # the nodes that the next step goes on from
+    beams = [0]  # the nodes that the next step extends
     for step, outcomes in enumerate(search_trace, 1):
         before, beams = beams, []
         for outcome in outcomes:
@@ -269,3 +248,55 @@ def beam_tree(
 
 def _score(total: float, length: int, config: GenerationConfig) -> float:
     return total / config.length_normalizer(length)
+
+
+@dataclass(frozen=True)
+class WordSequence:
+    """The words of a sentence, and for each of its tokens the index of its word; None for tokens of no word."""
+
+    words: list[str]
+    places: list[int | None]
+
+    @classmethod
+    def of(
+        cls, tokenizer: Tokenizer | PublishedTokenizer, ids: Sequence[int], tokens: Sequence[TokenDict]
+    ) -> WordSequence:
+        """Return the words of a sentence from its ids and their tokens."""
+        places = [token["word"] for token in tokens]
+        words: dict[int, str] = {}
+        for text, start, _ in tokenizer.readable(ids):
+            if (place := places[start]) is not None:
+                words[place] = words.get(place, "") + text
+        return cls([unicodedata.normalize("NFC", words[place]).strip() for place in sorted(words)], places)
+
+
+def alignment(
+    rows: Mapping[Head, Tensor], source: WordSequence, target: WordSequence, arrays: Arrays, kind: Kind
+) -> dict[str, Any] | None:
+    """Return the alignment maps between words, from the weights (T, S) of each head; None without words.
+
+    Row i of the weights predicted token i of the target. The map with the highest `agreement` is chosen, since no true
+    alignment is known; the means come first, and of equal maps the first is taken.
+    """
+    if not source.words or not target.words:
+        return None
+    words = {head: word_weights(each.float().cpu(), source.places, target.places) for head, each in rows.items()}
+    maps = with_means(words)
+    ordered = sorted(maps, key=lambda head: (head.head is not None, head.layer is not None, head.layer, head.head))
+    chosen = max(ordered, key=lambda head: agreement(maps[head]))
+    return {
+        "source": source.words,
+        "target": target.words,
+        "maps": [{"layer": head.layer, "head": head.head, "weights": arrays.put(maps[head], kind)} for head in ordered],
+        "chosen": ordered.index(chosen),
+        "links": sorted(map(list, best_links(maps[chosen]))),
+    }
+
+
+def agreement(weights: Tensor) -> float:
+    """Return the share of target words that are the best target word of their own best source word.
+
+    It is small for a head that always looks at the same word. The weights are (J, I).
+    """
+    forth, back = weights.argmax(dim=1), weights.argmax(dim=0)
+    return float((back[forth] == torch.arange(len(weights))).float().mean())

@@ -1,4 +1,4 @@
-"""One attention map of a document as a picture."""
+"""Draws an attention map of a document as a picture."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,25 +24,28 @@ TITLES = {
 
 
 def draw(document: Mapping[str, Any], path: str | Path, *, layer: int | None = None, head: int | None = None) -> Path:
-    """The map between source and target where there is one, otherwise that of the tokens: PNG or SVG, by the suffix.
+    """Draw cross-attention where there is any, otherwise self-attention, as PNG or SVG by the suffix of the path.
 
-    Of the last layer and the mean of its heads, unless others are asked for. A row of the map between source and target
-    has the token that was written there as its label.
+    Args:
+        document: What `inspect` returns.
+        path: The file to write.
+        layer: The layer to draw; the last one by default.
+        head: The head to draw; the mean of all heads by default.
     """
     pictures.suffix_of(Path(path))  # before anything is drawn
-    kind = "cross" if any(one["kind"] == "cross" for one in document["attentions"]) else "self"
-    maps = {one["layer"]: one for one in document["attentions"] if one["kind"] == kind}
+    kind = "cross" if any(each["kind"] == "cross" for each in document["attentions"]) else "self"
+    maps = {each["layer"]: each for each in document["attentions"] if each["kind"] == kind}
     layer = max(maps) if layer is None else layer
     if layer not in maps:
         raise DataError(f"there is no layer {layer} to draw; there are {', '.join(map(str, sorted(maps)))}")
     chosen = maps[layer]
-    heads = [torch.from_numpy(unpacked(document["arrays"][one["weights"]]).copy()) for one in chosen["heads"]]
+    heads = [torch.from_numpy(unpacked(document["arrays"][each["weights"]]).copy()) for each in chosen["heads"]]
     if head is not None and not 0 <= head < len(heads):
         raise DataError(f"layer {layer} has heads 0 to {len(heads) - 1}, not {head}")
     queries, keys = ([token["text"] for token in document["sequences"][chosen[side]]] for side in ("queries", "keys"))
     queries = document["written"] if kind == "cross" else queries
-    words = TITLES[document["language"]]
-    parts = (words[kind], words["layer"].format(layer), words[None] if head is None else words["head"].format(head))
+    titles = TITLES[document["language"]]
+    parts = (titles[kind], titles["layer"].format(layer), titles[None] if head is None else titles["head"].format(head))
     figure = pictures.attention_map(
         torch.stack(heads).mean(dim=0) if head is None else heads[head],
         *(list(map(_label, names)) for names in (queries, keys)),
@@ -53,5 +56,5 @@ def draw(document: Mapping[str, Any], path: str | Path, *, layer: int | None = N
 
 
 def _label(text: str) -> str:
-    """Few fonts have the marks of a page."""
+    """Replace the marks of the page, which few fonts have."""
     return {START_MARK: "<s>", END_MARK: "</s>"}.get(text, text)

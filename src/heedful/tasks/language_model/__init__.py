@@ -1,6 +1,5 @@
-"""Language models: text that goes on."""
+"""Causal language models: they continue a text."""
 
-from .predictor import LENGTH, CausalLanguageModel, LanguageModelSettings
-from .scoring import TextScore
+from .predictor import DEFAULT_MAX_NEW_TOKENS, CausalLanguageModel, LanguageModelSettings, TextScore
 
-__all__ = ["LENGTH", "CausalLanguageModel", "LanguageModelSettings", "TextScore"]
+__all__ = ["DEFAULT_MAX_NEW_TOKENS", "CausalLanguageModel", "LanguageModelSettings", "TextScore"]

@@ -1,29 +1,25 @@
-"""Running text: the settings of a run, and its files as ids: surveyed, cut in two, tokenized once, memory-mapped."""
+"""Running text: the settings of a run, and how its files are split, tokenized and counted."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
-from itertools import chain
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal, get_type_hints
 
 import torch
 
-from ...config import Config, FamilyConfig, read_mapping, write_mapping
+from ...config import Config, FamilyConfig
 from ...core import DecoderOnly
 from ...data.corpus import Corpus, Passage, text_files
-from ...data.published_tokenizer import NAME, PublishedTokenizer
+from ...data.published_tokenizer import PublishedTokenizer
 from ...data.report import CorpusReport
 from ...data.store import Encoded, TokenStore
-from ...data.text_batch import Row
-from ...data.text_tokenizers import encode_passages, end_of, of_characters, of_pieces
+from ...data.text_tokenizers import encode_passages, of_characters, of_pieces
 from ...data.tokenizer import PiecesConfig
-from ...errors import ConfigError, DataError
+from ...errors import DataError
 from ...families import FAMILIES, build, config_of
 from ...generation import GenerationConfig
 from ...training.config import TrainingConfig
 from ..run import DataReport, Files, RunConfig, TooLittleDataError, TrainingData
-from ..run.task import TRAIN, VALID
-from .predictor import LENGTH
+from .predictor import DEFAULT_MAX_NEW_TOKENS
 
 PRESET = "gpt2-tiny"
 SIZES = "sizes.json"
@@ -31,30 +27,31 @@ SIZES = "sizes.json"
 
 @dataclass(frozen=True, kw_only=True)
 class TextTokenizerConfig(PiecesConfig):
-    """`kind`: "characters" makes each a token; "bpe" learns pieces and spells the rest in bytes."""
+    """The tokenizer to train: with the kind "characters" every character is a token, "bpe" learns pieces."""
 
     kind: Literal["bpe", "characters"] = "bpe"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunningTextConfig(Config):
-    """Without validation files, the last `holdout` of the text is set apart, counted in characters."""
+    """Without validation files, the last `holdout` of the text, in characters, is used for validation."""
 
     title: ClassVar[str] = "data"
 
     holdout: float = 0.1
 
     def check(self) -> None:
-        self.require(0 < self.holdout < 1, f"holdout is a share between 0 and 1, not {self.holdout}")
+        self.require(0 < self.holdout < 1, f"holdout must be between 0 and 1, not {self.holdout}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageModelConfig(RunConfig):
-    """With which text, tokens, model, training and sampling.
+    """The settings of a language model's run.
 
-    `context`: how many tokens a window has; None for as many as the model reads (its max_length).
-    `stride`: when training is over, a window is scored every so many tokens, so that each token is predicted from at
-    least context − stride before it; None for half the context. A validation on the way has windows side by side.
+    Attributes:
+        context: The tokens of a window; None for as many as the model reads (its max_length).
+        stride: The distance between the windows of the final evaluation, which predicts each token from at least
+            context − stride tokens; None for half the context. Validations during training use windows side by side.
     """
 
     preset: ClassVar[str] = PRESET
@@ -78,14 +75,16 @@ class LanguageModelConfig(RunConfig):
         )
     )
     generation: GenerationConfig = field(
-        default_factory=lambda: GenerationConfig(sample=True, temperature=0.8, max_new_tokens=2 * LENGTH)
+        default_factory=lambda: GenerationConfig(
+            sample=True, temperature=0.8, max_new_tokens=2 * DEFAULT_MAX_NEW_TOKENS
+        )
     )
 
     def check(self) -> None:
         self.require_positive("context", "stride")
         self.require(
-            _continues(self.model),
-            f"a model of the family {self.model.title!r} does not continue text; one that does is gpt2 or llama",
+            is_decoder_only(self.model),
+            f"a model of the family {self.model.title!r} does not continue text; use gpt2 or llama, for example",
         )
         room: int | None = getattr(self.model, "max_length", None)
         self.require(
@@ -94,16 +93,16 @@ class LanguageModelConfig(RunConfig):
         )
         self.require(
             self.context is None or room is None or self.context <= room,
-            f"context={self.context} is more than the model reads; give model.max_length={self.context} too",
+            f"context={self.context} is more than the model reads; set model.max_length={self.context} too",
         )
         self.require(
             self.stride is None or self.stride <= self.window,
-            f"stride={self.stride} would leave tokens out; it goes from 1 to the context, {self.window}",
+            f"stride={self.stride} would leave tokens out; it must be from 1 to the context, {self.window}",
         )
 
     @property
     def window(self) -> int:
-        """T, the tokens of a window."""
+        """T, the number of tokens of a window."""
         if self.context is not None:
             return self.context
         length: int = self.model.max_length  # type: ignore[attr-defined]  # checked above
@@ -111,24 +110,33 @@ class LanguageModelConfig(RunConfig):
 
     @property
     def batch(self) -> int:
-        """B, the windows of a batch."""
+        """B, the number of windows in a batch."""
         return max(1, self.training.batch_tokens // self.window)
 
 
-def _continues(model: FamilyConfig) -> bool:
-    """Whether it is a decoder alone, as its family's builder says. One that makes several kinds makes it without
-    memory, for which torch imports its compiler: that takes seconds."""
-    made = get_type_hints(FAMILIES[model.family].build).get("return")
-    if isinstance(made, type):
-        return issubclass(made, DecoderOnly)
+def is_decoder_only(model: FamilyConfig) -> bool:
+    """Whether the family builds a decoder without an encoder, as its builder's return type says.
+
+    A family that builds several wirings builds one on the meta device. That is the slower way: torch imports its
+    compiler for it, which takes seconds.
+    """
+    wiring = get_type_hints(FAMILIES[model.family].build).get("return")
+    if isinstance(wiring, type):
+        return issubclass(wiring, DecoderOnly)
     with torch.device("meta"):
         return isinstance(build(model), DecoderOnly)
 
 
 @dataclass(frozen=True)
 class CorpusSizes:
-    """What ids do not tell: how large the validation text is, the token that a text is taken to follow, and the one
-    that ends a document, where the training text has several."""
+    """What the token ids do not say about a corpus.
+
+    Attributes:
+        characters: The length of the validation text.
+        bytes: The same in UTF-8.
+        start: The token that stands before a text.
+        end: The token between documents; None where the training text has only one document.
+    """
 
     characters: int
     bytes: int
@@ -139,110 +147,62 @@ class CorpusSizes:
 CorpusData = TrainingData[TokenStore, PublishedTokenizer, CorpusSizes]
 
 
-def open_corpus(folder: Path) -> CorpusData:
-    """What `prepare_corpus` has written. The validation row begins with a token that is read and not scored."""
-    try:
-        sizes = CorpusSizes(**read_mapping(folder / SIZES))
-    except (ConfigError, TypeError) as error:  # not there, or other keys
-        raise DataError(f"{folder / SIZES} is not as it was written: {error}") from None
-    stores = TokenStore(folder / TRAIN), TokenStore(folder / VALID)
-    return TrainingData(folder, *stores, PublishedTokenizer.load(folder / NAME), sizes)
-
-
-def prepare_corpus(
-    config: LanguageModelConfig, files: Files, folder: Path, *, tokenizer: PublishedTokenizer | None = None
-) -> tuple[CorpusData, DataReport[CorpusReport]]:
-    """Survey, learn the tokeniser unless it is given, and write the ids."""
-    train, valid, report = _surveyed(config, files)
-    if tokenizer is None:
-        several = report.train.total > 1
-        alphabet = report.train.alphabet | (report.valid.alphabet if report.valid else set())
-        tokenizer = _learned(config.tokenizer, train, alphabet, several=several)
-    tokenizer.save(folder / NAME)
-    end, size = end_of(tokenizer), tokenizer.vocab_size
-    stored = TokenStore.write(folder / TRAIN, _encoded(tokenizer, train, end), vocab_size=size)
-    row = row_of(stored)
-    if len(row) <= config.window:
-        raise TooLittleDataError(
-            f"the training text has {len(row):,} tokens, too few for one window of {config.window:,} and the token "
-            f"after it; give more text, or a smaller context: {max(1, len(row) - 1):,} at most",
-            report,
-        )
-    end = end if end in row else None  # one that was never seen means nothing
-    start = _start(tokenizer, row, end)
-    goes_on = valid.start > 0  # what is held out follows the training text
-    before: Encoded = ([int(row[-1]) if goes_on else start], [], ("the token before", 0))
-    counts = _Counts()
-    coming = _encoded(tokenizer, counts.counting(valid), end, goes_on=goes_on)
-    held = TokenStore.write(folder / VALID, chain([before], coming), vocab_size=size)
-    sizes = CorpusSizes(counts.characters, counts.bytes, start, end)
-    write_mapping(folder / SIZES, asdict(sizes))
-    return TrainingData(folder, stored, held, tokenizer, sizes), report
-
-
-def row_of(store: TokenStore) -> Row:
-    """All ids of a store, one after the other."""
-    return store.flat
-
-
-def _surveyed(config: LanguageModelConfig, files: Files) -> tuple[Corpus, Corpus, DataReport[CorpusReport]]:
-    reading = CorpusReport()
-    text = Corpus(tuple(text_files(files.train, reading)))
+def split_corpus(config: LanguageModelConfig, files: Files) -> tuple[Corpus, Corpus, DataReport[CorpusReport]]:
+    """Return the training text, the validation text and a report of both."""
+    report = DataReport(CorpusReport())
+    text = Corpus(tuple(text_files(files.train, report.train)))
     if files.valid:
-        valid_reading = CorpusReport()
-        valid = Corpus(tuple(text_files(files.valid, valid_reading)))
-        both = {path.resolve() for path in text.files} & {path.resolve() for path in valid.files}
-        if both:
-            raise DataError(f"{min(both)} is given for training and for validation; the score would be of memory")
-        text.survey(reading)
-        valid.survey(valid_reading)
-        reading.extra["held_out"] = 0
-        return text, valid, DataReport(reading, valid_reading)
-    text.survey(reading)
-    cut = int(reading.characters * (1 - config.data.holdout))
-    n_held_out = reading.characters - cut
-    reading.extra["held_out"] = n_held_out
-    report = DataReport(reading, None, n_held_out)
-    if not 0 < cut < reading.characters:
+        report.valid = CorpusReport()
+        valid = Corpus(tuple(text_files(files.valid, report.valid)))
+        in_both = {path.resolve() for path in text.files} & {path.resolve() for path in valid.files}
+        if in_both:
+            raise DataError(f"{min(in_both)} is given for training and for validation; the score would be of memory")
+        text.survey(report.train)
+        valid.survey(report.valid)
+        report.train.extra["held_out"] = 0
+        return text, valid, report
+    text.survey(report.train)
+    n_characters = report.train.characters
+    n_train = int(n_characters * (1 - config.data.holdout))
+    report.held_out = report.train.extra["held_out"] = n_characters - n_train
+    if not 0 < n_train < n_characters:
         raise TooLittleDataError(
-            f"{reading.characters:,} characters are too few to hold out {config.data.holdout:g} of them; "
+            f"{n_characters:,} characters are too few to hold out {config.data.holdout:g} of them; "
             "give more text, or validation text of your own (--valid)",
             report,
         )
-    return Corpus(text.files, 0, cut), Corpus(text.files, cut), report
+    return Corpus(text.files, 0, n_train), Corpus(text.files, n_train), report
 
 
-def _learned(config: TextTokenizerConfig, train: Corpus, alphabet: set[str], *, several: bool) -> PublishedTokenizer:
-    """Characters are those of all the text, validation included: which there are tells nothing of how they follow."""
+def train_tokenizer(config: TextTokenizerConfig, train: Corpus, report: DataReport[CorpusReport]) -> PublishedTokenizer:
+    """Train a tokenizer; one of characters has those of the validation text too, as no model learns from that."""
     if config.kind == "characters":
-        return of_characters(alphabet, end=several)
+        alphabet = report.train.alphabet | (report.valid.alphabet if report.valid else set())
+        return of_characters(alphabet, end=report.train.total > 1)
     texts = (passage.text for passage in train)
     return of_pieces(texts, vocab_size=config.vocab_size, min_frequency=config.min_frequency)
 
 
-def _encoded(
-    tokenizer: PublishedTokenizer, passages: Iterable[Passage], end: int | None, *, goes_on: bool = False
+def encode_corpus(
+    tokenizer: PublishedTokenizer, passages: Iterable[Passage], end: int | None, *, continues: bool = False
 ) -> Iterator[Encoded]:
-    """Rows of a store: the passages, and before a document that follows another one, the end of that."""
+    """Yield the rows of a store: the passages, with an end token between two documents.
+
+    `continues` says that other text comes before these passages.
+    """
     for passage, ids in encode_passages(tokenizer, passages):
-        between = [end] if passage.begins and goes_on and end is not None else []
+        between = [end] if passage.begins and continues and end is not None else []
         yield [*between, *ids.tolist()], [], (passage.file, passage.line)
-        goes_on = True
+        continues = True
 
 
-def _start(tokenizer: PublishedTokenizer, row: Row, end: int | None) -> int:
-    """What a text may be taken to follow: the end of another one, a line, a space; or how the training text begins."""
-    known = (end, tokenizer.id_of("\n"), tokenizer.id_of(" "))
-    return next((index for index in known if index is not None), int(row[0]))
-
-
-class _Counts:
-    """Characters and bytes of passages that stream by."""
+class PassageCounter:
+    """Counts the characters and bytes of passages while they stream by."""
 
     def __init__(self) -> None:
         self.characters = self.bytes = 0
 
-    def counting(self, passages: Iterable[Passage]) -> Iterator[Passage]:
+    def __call__(self, passages: Iterable[Passage]) -> Iterator[Passage]:
         for passage in passages:
             self.characters += len(passage.text)
             self.bytes += len(passage.text.encode("utf-8"))

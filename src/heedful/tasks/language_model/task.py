@@ -1,6 +1,8 @@
-"""A language model: running text, a decoder alone, cross-entropy, perplexity and bits per character."""
+"""The task of causal language models: running text, cross-entropy, perplexity and bits per character."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -8,34 +10,44 @@ import numpy as np
 import torch
 from torch import nn
 
-from ...config import FamilyConfig
+from ...config import FamilyConfig, read_mapping, write_mapping
 from ...data.corpus import Corpus, text_files
 from ...data.published_tokenizer import BROKEN, NAME, ROLES, PublishedTokenizer
 from ...data.report import CorpusReport
+from ...data.store import Encoded, TokenStore
 from ...data.text_batch import RandomWindows, Row, TokenWindows
-from ...data.text_tokenizers import encode
-from ...errors import DataError
+from ...data.text_tokenizers import encode, end_of
+from ...errors import ConfigError, DataError
 from ...families import GenerationDefaults
 from ...lens.recorder import record
 from ...lens.report import AttentionMap, Continuation
+from ...lens.tokens import visible
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
 from ..predictor import located
-from ..run import DataReport, Files, Task
+from ..run import DataReport, Files, Task, TooLittleDataError
 from ..run.task import DATA, TRAIN, VALID, settings_json
 from ..scoring import Score
-from .data import SIZES, CorpusData, LanguageModelConfig, open_corpus, prepare_corpus, row_of
-from .predictor import CausalLanguageModel, LanguageModelSettings
-from .scoring import TextScore, nats_of, usual_stride
+from .data import (
+    CorpusData,
+    CorpusSizes,
+    LanguageModelConfig,
+    PassageCounter,
+    encode_corpus,
+    split_corpus,
+    train_tokenizer,
+)
+from .predictor import CausalLanguageModel, LanguageModelSettings, TextScore, half_context, negative_log_likelihood
 
+SIZES = "sizes.json"  # in a run's data folder
 TOKENIZER = "the tokeniser settings"
-PROMPTS = 5  # places of the validation text that are continued for people to see
-PROMPT = 64  # tokens
+N_SAMPLES = 5  # places of the validation text that metrics.json shows continued
+PROMPT_TOKENS = 64
 MAX_MAP_TOKENS = 24
 
 
 class LanguageModelTask(Task[LanguageModelConfig, CorpusData, TokenWindows]):
-    """Every token is predicted from those before it in its window."""
+    """Trains a decoder to predict every token from those before it in its window."""
 
     name: ClassVar[str] = CausalLanguageModel.task
     predictor_class: ClassVar[type[Any]] = CausalLanguageModel
@@ -45,113 +57,139 @@ class LanguageModelTask(Task[LanguageModelConfig, CorpusData, TokenWindows]):
     frozen_settings: ClassVar[tuple[str, ...]] = (TOKENIZER,)
 
     def list_files(self, config: LanguageModelConfig, paths: Sequence[str]) -> list[Path]:
-        """Those of folders among them."""
         return text_files(paths)
 
     def data_settings(self, config: LanguageModelConfig, files: Files) -> dict[str, str]:
-        """What is held out, and what a token is."""
         return {"the data settings": settings_json(config.data), TOKENIZER: settings_json(config.tokenizer)}
 
     def prepare(
         self, config: LanguageModelConfig, files: Files, folder: Path, *, keep: bool = False
     ) -> tuple[CorpusData, DataReport[CorpusReport]]:
-        """Tokenized once."""
-        tokenizer = PublishedTokenizer.load(folder / NAME) if keep else None
-        return prepare_corpus(config, files, folder, tokenizer=tokenizer)
+        """Write the ids of the training and the validation text, each tokenized once.
+
+        The validation row begins with a token that is read and not scored.
+        """
+        train_text, valid_text, report = split_corpus(config, files)
+        if keep:
+            tokenizer = PublishedTokenizer.load(folder / NAME)
+        else:
+            tokenizer = train_tokenizer(config.tokenizer, train_text, report)
+        tokenizer.save(folder / NAME)
+        end, size = end_of(tokenizer), tokenizer.vocab_size
+        train = TokenStore.write(folder / TRAIN, encode_corpus(tokenizer, train_text, end), vocab_size=size)
+        row = train.flat
+        if len(row) <= config.window:
+            raise TooLittleDataError(
+                f"the training text has {len(row):,} tokens, too few for one window of {config.window:,} and the token "
+                f"after it; give more text, or a smaller context: {max(1, len(row) - 1):,} at most",
+                report,
+            )
+        end = end if end in row else None  # the model knows nothing of a token that was never seen
+        # A text may be taken to follow another one, a line, a space; or it begins as the training text does.
+        candidates = (end, tokenizer.id_of("\n"), tokenizer.id_of(" "))
+        start = next((index for index in candidates if index is not None), int(row[0]))
+        is_held_out = valid_text.start > 0  # then it follows the training text
+        before: Encoded = ([int(row[-1]) if is_held_out else start], [], ("the token before", 0))
+        count = PassageCounter()
+        rows = chain([before], encode_corpus(tokenizer, count(valid_text), end, continues=is_held_out))
+        valid = TokenStore.write(folder / VALID, rows, vocab_size=size)
+        sizes = CorpusSizes(count.characters, count.bytes, start, end)
+        write_mapping(folder / SIZES, asdict(sizes))
+        return CorpusData(folder, train, valid, tokenizer, sizes), report
 
     def open(self, config: LanguageModelConfig, folder: Path) -> CorpusData:
-        """The ids."""
-        return open_corpus(folder)
+        try:
+            sizes = CorpusSizes(**read_mapping(folder / SIZES))
+        except (ConfigError, TypeError) as error:  # missing, or with other keys
+            raise DataError(f"{folder / SIZES} is not as it was written: {error}") from None
+        stores = TokenStore(folder / TRAIN), TokenStore(folder / VALID)
+        return CorpusData(folder, *stores, PublishedTokenizer.load(folder / NAME), sizes)
 
     def model_config(self) -> FamilyConfig:
-        """For the tokenizer's vocabulary."""
         return self.config.model.changed(vocab_size=self.data.tokenizer.vocab_size)
 
     def setup(self) -> None:
-        """Random windows; the score to monitor is the loss on the validation text."""
+        """Set up random windows for training; the monitored score is the loss of the validation text."""
         config = self.config
         self.monitor = Monitor("loss", higher_is_better=False)
         self.batches = RandomWindows(
-            row_of(self.data.train), context=config.window, batch=config.batch, seed=config.training.seed
+            self.data.train.flat, context=config.window, batch=config.batch, seed=config.training.seed
         )
         self._ends = np.cumsum(self.data.train.lengths.sum(axis=1, dtype=np.int64))  # of the passages
 
     def loss(self, module: nn.Module, batch: TokenWindows) -> Loss:
-        """Sums over all tokens of all windows."""
         return cross_entropy(
             module(batch.inputs), batch.targets, batch.keep, smoothing=self.config.training.label_smoothing
         )
 
     def validate(self, module: nn.Module) -> dict[str, float]:
-        """Over the whole text, in windows side by side."""
-        score = self.score(module, stride=self.config.window)
-        return {key: found.value for key, found in score.scores().items()}
+        """Score the whole validation text in windows side by side."""
+        scores = self.score(module, stride=self.config.window).scores()
+        return {key: score.value for key, score in scores.items()}
 
     def score(self, module: nn.Module, *, stride: int) -> TextScore:
-        """Of the validation text."""
-        row, sizes = row_of(self.data.valid), self.data.metadata
-        size = self.data.tokenizer.vocab_size
-        nats = nats_of(module, row, context=self.config.window, stride=stride, vocab_size=size)
+        """Score the validation text in windows that begin every `stride` tokens."""
+        row, sizes, window = self.data.valid.flat, self.data.metadata, self.config.window
+        vocab_size = self.data.tokenizer.vocab_size
+        nats = negative_log_likelihood(module, row, context=window, stride=stride, vocab_size=vocab_size)
         return TextScore(nats, len(row) - 1, sizes.characters, sizes.bytes)
 
     def predictor(self, module: nn.Module) -> CausalLanguageModel:
-        """A module together with what turns text into ids and back."""
+        """Return a predictor with this run's tokenizer and settings."""
         sizes = self.data.metadata
         tokens = GenerationDefaults(start=sizes.start, end=() if sizes.end is None else (sizes.end,))
         settings = LanguageModelSettings(tokens=tokens, generation=self.config.generation, context=self.config.window)
         return CausalLanguageModel(self.model_config(), module, self.data.tokenizer, settings)
 
     def final_evaluation(self, predictor: CausalLanguageModel) -> dict[str, Any]:
-        """In windows that overlap, and beside that side by side, as elsewhere; a few texts continued."""
+        """Score the validation text in overlapping windows and side by side, and continue a few texts."""
         context = self.config.window
-        stride = self.config.stride or usual_stride(context)
-        score = self.score(predictor.module, stride=stride)
-        plain = score if stride == context else self.score(predictor.module, stride=context)
-        scores = score.scores(f"context {context}, stride {stride}")
+        stride = self.config.stride or half_context(context)
+        text_score = self.score(predictor.module, stride=stride)
+        loss = text_score.loss if stride == context else self.score(predictor.module, stride=context).loss
+        scores = text_score.scores(f"context {context}, stride {stride}")
         scores["loss_side_by_side"] = Score(
-            "loss, windows side by side", plain.loss, signature=f"context {context}, stride {context}"
+            "loss, windows side by side", loss, signature=f"context {context}, stride {context}"
         )
         return {
             "validation": {
-                "n": score.tokens,
-                "characters": score.characters,
-                "bytes": score.bytes,
-                "scores": {key: found.to_dict() for key, found in scores.items()},
+                "n": text_score.tokens,
+                "characters": text_score.characters,
+                "bytes": text_score.bytes,
+                "scores": {key: score.to_dict() for key, score in scores.items()},
             },
             "samples": self._samples(predictor),
         }
 
     def describe(self, batch: TokenWindows) -> Sequence[str]:
-        """The passages in which the windows begin."""
+        """Return the passages in which the windows begin."""
         rows = np.searchsorted(self._ends, batch.starts, side="right")
         return [self.data.train.place(int(row)) for row in rows]
 
     def identity(self) -> dict[str, str]:
-        """The context too."""
         return {**super().identity(), "context": str(self.config.window)}
 
     def title(self, predictor: CausalLanguageModel) -> str:
-        """What it does."""
-        return "text that goes on"
+        return "language model"
 
     def evaluate(self, predictor: CausalLanguageModel, files: Files) -> dict[str, Any]:
-        """Every document whole, each from its own beginning."""
-        score = evaluate_files(predictor, files.train)
-        signature = f"context {predictor.context}, stride {usual_stride(predictor.context)}"
-        return {"n": score.tokens, "scores": {name: vars(found) for name, found in score.scores(signature).items()}}
+        """Score every document as a whole, each from its own beginning."""
+        text_score = evaluate_files(predictor, files.train)
+        signature = f"context {predictor.context}, stride {half_context(predictor.context)}"
+        scores = text_score.scores(signature)
+        return {"n": text_score.tokens, "scores": {name: score.to_dict() for name, score in scores.items()}}
 
     def report_sections(
         self, predictor: CausalLanguageModel, metrics: Mapping[str, Any], folder: Path
     ) -> dict[str, Any]:
-        """Texts of the validation set as the model continues them, and where it looks in the first."""
+        """Return texts of the validation set with their continuations, and the attention within the first."""
         texts = [(sample["source"], sample["output"]) for sample in metrics["samples"]]
         return {
-            "continuations": [Continuation(before, after) for before, after in texts],
-            "attention": [attention_map(predictor, before + after) for before, after in texts[:1] if before + after],
+            "continuations": [Continuation(prompt, output) for prompt, output in texts],
+            "attention": [attention_map(predictor, prompt + output) for prompt, output in texts[:1] if prompt + output],
         }
 
     def card_notes(self, predictor: CausalLanguageModel, metrics: Mapping[str, Any]) -> list[str]:
-        """How the scores are to be read."""
         validation = metrics["validation"]
         return [
             f"The validation text has {validation['characters']:,} characters; every token of it counts once.",
@@ -161,55 +199,45 @@ class LanguageModelTask(Task[LanguageModelConfig, CorpusData, TokenWindows]):
         ]
 
     def _samples(self, predictor: CausalLanguageModel) -> list[dict[str, str]]:
-        """Texts from evenly spread places of the validation text: how they go on, and how the model does."""
-        row = row_of(self.data.valid)
-        prompt, length = min(PROMPT, self.config.window), predictor.generation.max_new_tokens or PROMPT
-        places = [1 + place * max(0, len(row) - prompt - length) // PROMPTS for place in range(PROMPTS)]
-        found = []
+        """Continue texts from evenly spread places of the validation text."""
+        row = self.data.valid.flat
+        prompt, length = min(PROMPT_TOKENS, self.config.window), predictor.generation.max_new_tokens or PROMPT_TOKENS
+        places = [1 + place * max(0, len(row) - prompt - length) // N_SAMPLES for place in range(N_SAMPLES)]
+        texts = []
         for place in dict.fromkeys(places):
-            *_, before = self._documents(row[place : place + prompt])
-            after, *_ = self._documents(row[place + prompt : place + prompt + length])
-            if predictor.validation_error(before) is None:
-                found.append((before, after))
-        outputs = predictor.predict([before for before, _ in found])
-        return [
-            {"source": before, "reference": after, "output": output}
-            for (before, after), output in zip(found, outputs, strict=True)
-        ]
+            *_, source = self._documents(row[place : place + prompt])
+            reference, *_ = self._documents(row[place + prompt : place + prompt + length])
+            if predictor.validation_error(source) is None:
+                texts.append({"source": source, "reference": reference})
+        outputs = predictor.predict([text["source"] for text in texts])
+        return [{**text, "output": output} for text, output in zip(texts, outputs, strict=True)]
 
     def _documents(self, row: Row) -> list[str]:
-        """What ids say, apart where a document ends; of a character that was cut in two, nothing."""
+        """Decode ids, split where a document ends; a character that was cut in two is left out."""
         parts = np.split(row, np.flatnonzero(row == self.data.metadata.end))
         ids = [part[part != self.data.metadata.end].tolist() for part in parts]
         return [self.data.tokenizer.decode(part).strip(BROKEN) for part in ids]
 
 
-def evaluate_files(
-    continuer: CausalLanguageModel, paths: Iterable[str | Path], *, stride: int | None = None
-) -> TextScore:
-    """Of all documents of files and folders together, each predicted from its own beginning, whole."""
+def evaluate_files(model: CausalLanguageModel, paths: Iterable[str | Path], *, stride: int | None = None) -> TextScore:
+    """Score all documents of files and folders together, each as a whole from its own beginning."""
     corpus = Corpus(tuple(text_files(paths)))
     total = TextScore()
     for place, text in corpus.documents():
         with located([str(place)]):
-            total += continuer.score([text], stride=stride)[0]
+            total += model.score([text], stride=stride)[0]
     if not total.characters:
         raise DataError(f"{', '.join(map(str, corpus.files[:3]))}: there is no text to evaluate on")
     return total
 
 
 @torch.inference_mode()
-def attention_map(continuer: CausalLanguageModel, text: str) -> AttentionMap:
-    """What each of the first tokens of a text gives to those before it, by the heads of the last layer."""
-    module, tokenizer = continuer.module, continuer.tokenizer
-    ids = encode(tokenizer, text)[: min(MAX_MAP_TOKENS, continuer.context)]
+def attention_map(model: CausalLanguageModel, text: str) -> AttentionMap:
+    """Return the attention among the first tokens of a text, for each head of the last layer."""
+    module, tokenizer = model.module, model.tokenizer
+    ids = encode(tokenizer, text)[: min(MAX_MAP_TOKENS, model.context)]
     last = len(module.decoder.layers) - 1
     with record(module, layers=last) as recording:
         module(torch.tensor([ids], device=next(module.parameters()).device))
     names = [visible(tokenizer.token_of(index)) for index in ids]
     return AttentionMap(visible(tokenizer.decode(ids)), names, names, recording.decoder[last][0].float().cpu().tolist())
-
-
-def visible(text: str) -> str:
-    """On one line, its line ends to be seen."""
-    return text.replace("\n", "⏎").replace("\t", "⇥")

@@ -1,4 +1,4 @@
-"""What every run shares, whatever its task: the folder, the data's fingerprints, training, the card, the report."""
+"""What the runs of all tasks share: the folder, fingerprints of the data, training, the card and the report."""
 
 from ...data.report import DataReport
 from .config import Files, RunConfig

@@ -13,9 +13,9 @@ from ...training.objective import B
 
 
 class EvenBatches(ABC, Generic[B]):
-    """Rows in batches of at most `batch_size`, in an order that (seed, epoch) alone decides.
+    """Divides rows into batches of at most `batch_size`, in an order that depends only on (seed, epoch).
 
-    Every row comes exactly once in an epoch. They are spread as evenly as can be: a batch lacks one row at most.
+    Every row comes exactly once in an epoch. The sizes of two batches differ by at most one row.
     """
 
     def __init__(self, rows: NDArray[Any], batch_size: int, seed: int = 0) -> None:
@@ -25,14 +25,14 @@ class EvenBatches(ABC, Generic[B]):
 
     @abstractmethod
     def batch(self, rows: NDArray[Any], size: int) -> B:
-        """These rows, which may be fewer than `size`, as a batch of that size."""
+        """Return a batch of `size` rows that holds these rows, which may be fewer."""
 
     def steps_per_epoch(self, epoch: int = 0) -> int:
-        """How many batches an epoch has; here the same for each."""
+        """Return the number of batches of an epoch, the same for each."""
         return self.n_batches
 
     def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[B]:
-        """The batches of an epoch, or a share of each, from step `start` on; those before are not made."""
+        """Yield the batches of an epoch from step `start` on, or a shard of each."""
         if not 0 <= start <= self.n_batches:
             raise DataError(
                 f"an epoch has {self.n_batches} steps and cannot start at step {start}; "
@@ -41,7 +41,7 @@ class EvenBatches(ABC, Generic[B]):
         return self._batches(np.random.default_rng([self.seed, epoch]).permutation(self.rows), start, share)
 
     def in_order(self) -> Iterator[B]:
-        """Every row once, as stored: for validation."""
+        """Yield every row once, in the order of the store, for validation."""
         return self._batches(self.rows, 0, WHOLE)
 
     def _batches(self, order: NDArray[Any], start: int, share: Shard) -> Iterator[B]:

@@ -1,4 +1,4 @@
-"""A run's folder: what lies in it, when it may be used, and its data: read, opened, or read again where it changed."""
+"""A run's folder: its files, when it may be used, and its data, which is read again where files have changed."""
 
 import shutil
 import warnings
@@ -17,18 +17,15 @@ from .config import Files
 from .task import DATA, SCRATCH, VALIDATION, AnyTask, C, D, Task
 
 RUN, METRICS, CARD, REPORT = "run.yaml", "metrics.json", "README.md", "report.html"
-READING, SOURCES, ARTIFACTS = (
-    "reading.json",
-    "sources.json",
-    "made.json",
-)  # in DATA; SOURCES is written when it is whole
-VALUABLE = {CONFIG, "checkpoints", f"{DATA}/{SOURCES}"}  # without any of these, nothing is lost by beginning again
+# In the data folder; SOURCES is written last, once the data is complete.
+READING, SOURCES, ARTIFACTS = "reading.json", "sources.json", "artifacts.json"
+VALUABLE = {CONFIG, "checkpoints", f"{DATA}/{SOURCES}"}  # without any of these, a new run destroys nothing of value
 
 
 def run_artifacts(task: AnyTask) -> tuple[str, ...]:
-    """Everything a run leaves behind; `overwrite` removes these and nothing else.
+    """Return the paths of everything that a run writes; `overwrite` removes these and nothing else.
 
-    RUN goes last: while it is there, the rest is known to be a run's.
+    RUN is removed last: while it exists, the other files are known to belong to a run.
     """
     common = (CONFIG, WEIGHTS, METRICS, CARD, REPORT, "log.jsonl", "tensorboard", "checkpoints")
     data = (f"{DATA}/{name}" for name in (READING, SCRATCH, ARTIFACTS))
@@ -36,18 +33,23 @@ def run_artifacts(task: AnyTask) -> tuple[str, ...]:
 
 
 def clear(task: AnyTask, out: Path, *, overwrite: bool) -> None:
-    """Make room for a new run, or say why there is none."""
-    present = [name for name in dict.fromkeys((*_left_by_another(out), *run_artifacts(task))) if _holds(out / name)]
+    """Remove an earlier run where that is allowed.
+
+    Raises:
+        FolderError: The folder holds a run that may not be overwritten, or files that no run wrote.
+    """
+    names = dict.fromkeys((*_earlier_artifacts(out), *run_artifacts(task)))
+    present = [name for name in names if _has_content(out / name)]
     if not present:
         return
     if RUN not in present:
         raise FolderError(
-            f"{out} holds {', '.join(present)}, not made by a run, which would write these; "
+            f"{out} holds {', '.join(present)}, which no run wrote and a run would replace; "
             "choose another folder (--out)"
         )
     if not overwrite and not VALUABLE.isdisjoint(present):
         raise FolderError(
-            f"{out} holds a run already; go on with it (--resume), replace it (--overwrite), "
+            f"{out} holds a run already; continue it (--resume), replace it (--overwrite), "
             "or choose another folder (--out)"
         )
     for name in present:
@@ -56,7 +58,7 @@ def clear(task: AnyTask, out: Path, *, overwrite: bool) -> None:
 
 
 def check_resumable(task: AnyTask, out: Path) -> bool:
-    """Whether the run in this folder has trained yet; an error where there is none, or none that can go on."""
+    """Whether the run in this folder has trained yet; ResumeError where there is none that can continue."""
     read_run(task, out)
     trained = bool(checkpoint.steps_in(out / "checkpoints"))
     if not trained and (out / CONFIG).exists():
@@ -65,10 +67,10 @@ def check_resumable(task: AnyTask, out: Path) -> bool:
 
 
 def read_run(task: Task[C, Any, Any], out: str | Path) -> tuple[C, Files]:
-    """The config and the files of the run in this folder."""
+    """Return the config and the files of the run in this folder."""
     path = Path(out) / RUN
     if not path.exists():
-        raise ResumeError(f"{out} holds no run to go on with; leave out --resume to begin one")
+        raise ResumeError(f"{out} holds no run to continue; leave out --resume to begin one")
     try:
         values = read_mapping(path)
         name = values.pop("task", task.name)
@@ -81,10 +83,10 @@ def read_run(task: Task[C, Any, Any], out: str | Path) -> tuple[C, Files]:
         raise ResumeError(f"{path} is not as the run wrote it: {error}") from None
 
 
-def _left_by_another(out: Path) -> list[str]:
-    """What an earlier run said that it would make, whatever its task was; only names within the folder count."""
+def _earlier_artifacts(out: Path) -> list[str]:
+    """Return the paths that an earlier run, of any task, has listed; only those within the folder count."""
     try:
-        names = read_mapping(out / DATA / ARTIFACTS).get("made", [])
+        names = read_mapping(out / DATA / ARTIFACTS).get("artifacts", [])
     except ConfigError:
         return []
     plain = [name for name in names if isinstance(name, str) and ".." not in Path(name).parts]
@@ -92,20 +94,20 @@ def _left_by_another(out: Path) -> list[str]:
 
 
 def write_run(task: AnyTask, config: Any, files: Files, out: Path) -> None:
-    """Write down what the run is told to do; `read_run` reads it, and so does --config."""
+    """Write the settings of a run; `read_run` reads them, and so does --config."""
     write_mapping(out / RUN, {"task": task.name, **config.to_dict(), "files": asdict(files)})
-    write_mapping(out / DATA / ARTIFACTS, {"made": run_artifacts(task)})
+    write_mapping(out / DATA / ARTIFACTS, {"artifacts": run_artifacts(task)})
 
 
-def _holds(path: Path) -> bool:
+def _has_content(path: Path) -> bool:
     return any(path.iterdir()) if path.is_dir() else path.exists()
 
 
 def prepare_data(
     task: Task[C, D, Any], config: C, files: Files, folder: Path, *, keep: bool = False
 ) -> tuple[D, DataReport[Any]]:
-    """The data of a run that begins, and what was read."""
-    # A file that is missing is named before any harm is done.
+    """Prepare the data of a run that begins."""
+    # Computed first, so that a missing file is an error before anything is removed.
     fingerprints = {**task.data_settings(config, files), **_sums(task, config, files)}
     (folder / SOURCES).unlink(missing_ok=True)
     data, report = task.prepare(config, files, folder, keep=keep)
@@ -117,10 +119,10 @@ def prepare_data(
 def resume_data(
     task: Task[C, D, Any], config: C, files: Files, folder: Path, *, has_trained: bool, allow_changes: bool
 ) -> tuple[D, DataReport[Any] | None]:
-    """The data of a run that goes on; no report where what was made of the files is still right.
+    """Open the data of a run that continues; prepare it again, with a report, where the files have changed.
 
-    Files that have changed are read only if that is allowed; for files that are merely gone, what was made of them
-    serves. A run that has trained keeps its tokeniser: its weights mean nothing with another.
+    Changed files are read only with `allow_changes`; of files that are gone, the prepared data is used. A run that has
+    trained keeps its tokenizer, on which its weights depend.
     """
     before = read_mapping(folder / SOURCES) if (folder / SOURCES).exists() else None
     if before is not None:
@@ -128,16 +130,18 @@ def resume_data(
         changed = sorted(name for name in {**before, **now} if before.get(name) != now.get(name))
         gone = [name for name in changed if name not in now]
         if has_trained and (fixed := [name for name in changed if name in task.frozen_settings]):
-            raise ResumeError(f"{' and '.join(fixed)} have changed, and a run keeps its own; begin a new run")
+            raise ResumeError(
+                f"{' and '.join(fixed)} have changed, which a run cannot do after training; begin a new run"
+            )
         if changed and not allow_changes:
-            named = ", ".join(f"{name} (gone)" if name in gone else name for name in changed)
+            names = ", ".join(f"{name} (gone)" if name in gone else name for name in changed)
             new = f"the {task.example_name} made from it" if changed == gone else "the new data"
             raise ResumeError(
-                f"the data is not what this run began with; changed: {named}. "
-                f"Put it back, begin a new run, or go on with {new} (--allow-changes)"
+                f"the data is not what this run began with; changed: {names}. "
+                f"Restore it, begin a new run, or continue with {new} (--allow-changes)"
             )
         if changed and changed == gone:
-            message = f"gone: {', '.join(gone)}; the run goes on with the {task.example_name} made from it"
+            message = f"gone: {', '.join(gone)}; the run continues with the {task.example_name} made from it"
             warnings.warn(message, ResumeWarning, stacklevel=2)
             return task.open(config, folder), None
         if not changed:
@@ -149,21 +153,18 @@ def resume_data(
 
 
 def _fingerprints_now(task: AnyTask, config: Any, files: Files, before: dict[str, str]) -> dict[str, str]:
-    """Those of the settings and of the files as they are; none of a file of `before` that is gone."""
+    """Return the fingerprints of the settings and the files; files of `before` may be gone, other files may not."""
     settings = dict(task.data_settings(config, files))
     try:
         return settings | _sums(task, config, files)
     except DataError:
-        known = {name: Path(name.removesuffix(VALIDATION)) for name in before if name not in settings}
-        given = [Path(path) for path in (*files.train, *files.valid)]
-        covered = {place for path in known.values() for place in (path, *path.parents)}
-        if all(path.exists() for path in known.values()) or any(
-            not path.exists() and path not in covered for path in given
-        ):
+        earlier = {name: Path(name.removesuffix(VALIDATION)) for name in before if name not in settings}
+        covered = {place for path in earlier.values() for place in (path, *path.parents)}
+        missing = [path for path in map(Path, (*files.train, *files.valid)) if not path.exists()]
+        if all(path.exists() for path in earlier.values()) or not covered.issuperset(missing):
             raise
-        return settings | {name: sha256_of(path) for name, path in known.items() if path.exists()}
+        return settings | {name: sha256_of(path) for name, path in earlier.items() if path.exists()}
 
 
 def _sums(task: AnyTask, config: Any, files: Files) -> dict[str, str]:
-    """Of every file that is read."""
     return {name: sha256_of(path) for name, path in task.input_files(config, files).items()}

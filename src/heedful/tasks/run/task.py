@@ -1,4 +1,4 @@
-"""`Task`: what one task answers, so that everything else is the same for all; and `TrainingData`, what it trains on."""
+"""`Task`, the base class of everything that models are trained for, and `TrainingData`, the data of a run."""
 
 import json
 from abc import ABC, abstractmethod
@@ -25,12 +25,12 @@ from .config import Files, RunConfig
 
 TRAIN, VALID, START = "train", "valid", "start.safetensors"  # in a run's data folder
 SCRATCH = ".clean"  # there too, while data is prepared
-DATA = "data"  # the folder of a run that holds its data
-VALIDATION = " (validation)"  # behind the name of a file that is read for it
+DATA = "data"  # the data folder of a run
+VALIDATION = " (validation)"  # after the name of a file that is read for validation
 
 
 class ExampleStore(Protocol):
-    """The examples of one split, as they lie in a run's folder."""
+    """The examples of one split in a run's folder."""
 
     @property
     def fingerprint(self) -> str: ...
@@ -38,7 +38,7 @@ class ExampleStore(Protocol):
     def __len__(self) -> int: ...
 
     def place(self, row: int) -> str:
-        """Where an example stood in the files."""
+        """Return the file and line of an example."""
 
 
 StoreT = TypeVar("StoreT", bound=ExampleStore)
@@ -48,13 +48,13 @@ MetadataT = TypeVar("MetadataT")
 
 @dataclass(frozen=True, eq=False)
 class TrainingData(Generic[StoreT, TokenizerT, MetadataT]):
-    """Everything training needs from the data of a run, in its folder.
+    """Everything that training needs from the data of a run.
 
     Attributes:
-        folder: where it lies.
-        train, valid: the examples to learn from, and those to validate on.
-        tokenizer: what the examples were encoded with; None where there are no tokens.
-        metadata: what else the task must know of its data, such as the names of the classes.
+        folder: The data folder of the run.
+        train, valid: The examples for training and for validation.
+        tokenizer: The tokenizer that encoded the examples; None where there are no tokens.
+        metadata: What else the task needs, such as the names of the classes.
     """
 
     folder: Path
@@ -64,12 +64,15 @@ class TrainingData(Generic[StoreT, TokenizerT, MetadataT]):
     metadata: MetadataT
 
     def start_weights(self) -> dict[str, Tensor] | None:
-        """The weights that training starts from, of a run that has a base."""
+        """Return the weights that training starts from; None for a run without a base."""
         path = self.folder / START
-        return read_start_weights(path) if path.exists() else None
+        try:
+            return load_file(path) if path.exists() else None
+        except (SafetensorError, OSError) as error:
+            raise DataError(f"{path}: the weights to begin with cannot be read: {error}") from None
 
     def identity(self) -> dict[str, str]:
-        """What must stay the same for a run to go on, as fingerprints short enough to be shown."""
+        """Return short fingerprints of what must not change between a run and its resumption."""
         start = self.folder / START
         fingerprints = {"training data": self.train.fingerprint, "validation data": self.valid.fingerprint}
         if isinstance(self.tokenizer, PublishedTokenizer):
@@ -80,7 +83,7 @@ class TrainingData(Generic[StoreT, TokenizerT, MetadataT]):
 
 
 class TooLittleDataError(DataError):
-    """Not enough is left to train on; `report` says what became of the rest."""
+    """Too little data is left to train on; `report` counts what was dropped."""
 
     def __init__(self, message: str, report: DataReport[Any]) -> None:
         super().__init__(message)
@@ -88,18 +91,10 @@ class TooLittleDataError(DataError):
 
 
 def write_start_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
-    """Keep weights in a run's folder: it goes on without the model they came from."""
+    """Write the weights that a run starts from into its folder, which then needs its base no more."""
     with replacing(path) as partial:
         save_file({name: tensor.cpu().contiguous() for name, tensor in weights.items()}, partial)
-        partial.chmod(0o644)  # the library makes it the owner's alone
-
-
-def read_start_weights(path: Path) -> dict[str, Tensor]:
-    """What `write_start_weights` wrote."""
-    try:
-        return load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise DataError(f"{path}: the weights to begin with cannot be read: {error}") from None
+        partial.chmod(0o644)  # safetensors makes it readable for the owner only
 
 
 E = TypeVar("E")
@@ -108,12 +103,12 @@ R = TypeVar("R", bound=SplitReport)
 
 @dataclass(frozen=True)
 class Split(Generic[E]):
-    """Examples for training and for validation, with none on both sides. They are read again for each pass.
+    """Examples for training and for validation, with none in both. Each pass reads them again.
 
     Attributes:
-        read: reads the examples of some paths.
-        digest: by which an example is known again.
-        set_apart: the digests of the examples that are not trained on.
+        read: Reads the examples of some paths.
+        digest: Identifies an example.
+        set_apart: The digests of the examples that are not trained on.
     """
 
     files: Files
@@ -122,11 +117,10 @@ class Split(Generic[E]):
     set_apart: frozenset[bytes]
 
     def train(self) -> Iterator[E]:
-        """What is learned from."""
         return (example for example in self.read(self.files.train) if self.digest(example) not in self.set_apart)
 
     def valid(self) -> Iterator[E]:
-        """What is validated on: files of its own, whole, or what is held out."""
+        """Yield the examples of the validation files; without such files, those held out."""
         if self.files.valid:
             return self.read(self.files.valid)
         return (example for example in self.read(self.files.train) if self.digest(example) in self.set_apart)
@@ -143,15 +137,15 @@ def split_examples(
     label: Callable[[E], str] = lambda _: "",
     every: int = EVERY,
 ) -> tuple[Split[E], DataReport[R]]:
-    """Read everything once: what there is, and which examples are set apart for validation.
+    """Read all examples once, and choose those for validation.
 
     Args:
-        files: where the examples are; validation files, where they are given, are taken whole.
-        read: reads the examples of some paths, and counts them in the report that it gets.
-        report_class: makes an empty report.
-        digest: two examples with the same digest never stand on both sides.
-        drop: counts an example as dropped that was counted as kept, with the reason.
-        wanted: how many examples to hold out, at most one in `every`; of each `label` its share.
+        files: The files to read; all examples of validation files are for validation.
+        read: Reads the examples of some paths, and counts them in its report.
+        report_class: Creates an empty report.
+        digest: Identifies an example; equal digests are never on both sides.
+        drop: Counts an example as dropped that was counted as kept, with the reason.
+        wanted: The number of examples to hold out, at most one in `every`; of each `label` its share.
     """
     train = report_class()
     examples = read(files.train, train)
@@ -162,7 +156,7 @@ def split_examples(
         report = DataReport(train, report_class())
         set_apart = frozenset(digest(example) for example in read(files.valid, report.valid))
         for example in examples:
-            if digest(example) in set_apart:  # a score on these would be of memory
+            if digest(example) in set_apart:  # a score on these would measure memory
                 drop(train, "also in validation", example)
     return Split(files, lambda paths: read(paths, None), digest, set_apart), report
 
@@ -172,18 +166,20 @@ D = TypeVar("D", bound=TrainingData[Any, Any, Any])
 
 
 class Task(ABC, Generic[C, D, B]):
-    """A task: which files it reads, what it makes of them, its model, its loss, and how the result is scored.
+    """A task: the files it reads, the data it prepares, its model, its loss, and the scores of the result.
 
-    A task describes itself without a run. `bind` gives it a run's config, data and module; a bound task is the
-    `Objective` that the trainer trains. A new task writes what is abstract here, and changes what it needs of the rest.
+    `bind` returns a copy with the config, data and module of a run: the `Objective` that the trainer trains. A new task
+    implements the abstract methods and overrides others as needed.
     """
 
     name: ClassVar[str]
-    predictor_class: ClassVar[type[Any]]  # what its bundles hold, with `from_bundle`
+    predictor_class: ClassVar[type[Any]]  # of its bundles
     config_class: ClassVar[type[Any]]
-    example_name: ClassVar[str] = "examples"  # what its examples are called, in the plural
-    artifacts: ClassVar[tuple[str, ...]] = ()  # what it leaves in a run's folder beside what every run does
-    frozen_settings: ClassVar[tuple[str, ...]] = ()  # of `data_settings`: what a run that has trained cannot change
+    example_name: ClassVar[str] = "examples"  # in the plural
+    artifacts: ClassVar[tuple[str, ...]] = ()  # further files and folders in a run's folder
+    frozen_settings: ClassVar[
+        tuple[str, ...]
+    ] = ()  # names in `data_settings` that cannot change once a run has trained
 
     config: C
     data: D
@@ -195,11 +191,11 @@ class Task(ABC, Generic[C, D, B]):
     # From files to data.
 
     def list_files(self, config: C, paths: Sequence[str]) -> Iterable[Path]:
-        """The files that are read for these paths; DataError where one is missing."""
+        """Return the files that are read for these paths; DataError where one is missing."""
         return map(Path, paths)
 
     def input_files(self, config: C, files: Files) -> Mapping[str, Path]:
-        """Every file that will be read, by the name that messages use."""
+        """Return every file that will be read, by the name that messages use."""
         return {
             f"{path}{use}": path
             for use, paths in (("", files.train), (VALIDATION, files.valid))
@@ -208,20 +204,20 @@ class Task(ABC, Generic[C, D, B]):
 
     @abstractmethod
     def data_settings(self, config: C, files: Files) -> Mapping[str, str]:
-        """The settings that decide what becomes of the files, by the names that messages use."""
+        """Return the settings on which the prepared data depends, by the names that messages use."""
 
     @abstractmethod
     def prepare(self, config: C, files: Files, folder: Path, *, keep: bool = False) -> tuple[D, DataReport[Any]]:
-        """Make the data anew in a folder. `keep` what the weights depend on, such as a tokenizer that is there."""
+        """Prepare the data in a folder. With `keep`, what the weights depend on stays, such as the tokenizer."""
 
     @abstractmethod
     def open(self, config: C, folder: Path) -> D:
-        """What `prepare` has written; DataError where it is not whole."""
+        """Open what `prepare` has written; DataError where it is not complete."""
 
     # The objective, of a task that is bound to a run.
 
     def bind(self, config: C, data: D, module: nn.Module | None = None) -> Self:
-        """This task for one run, ready to train: with a new module, unless one is given."""
+        """Return a copy of this task for one run, ready to train; it builds a module unless one is passed."""
         bound = copy(self)
         bound.config, bound.data = config, data
         bound.module = bound.build() if module is None else module
@@ -230,69 +226,69 @@ class Task(ABC, Generic[C, D, B]):
 
     @abstractmethod
     def model_config(self) -> FamilyConfig:
-        """The model's config, now that the data is known."""
+        """Return the model's config, which may depend on the data."""
 
     def build(self) -> nn.Module:
-        """The module that training starts with."""
+        """Build the module that training starts with."""
         return build(self.model_config())
 
     @abstractmethod
     def setup(self) -> None:
-        """Set `batches` and `monitor`, and whatever else the methods below need."""
+        """Set `batches` and `monitor`, and whatever else the other methods need."""
 
     @property
     def summary(self) -> str:
-        """What it learns from, in a few words."""
+        """A short description of the training data."""
         return f"{self.batches.steps_per_epoch(0):,} batches an epoch"
 
     @abstractmethod
     def loss(self, module: nn.Module, batch: B) -> Loss:
-        """Sums over a batch. No value may be read here: on a GPU, that would wait for it."""
+        """Return sums over a batch, without reading a value: that would wait for the GPU."""
 
     @abstractmethod
     def validate(self, module: nn.Module) -> dict[str, float]:
-        """Scores of a module in evaluation mode; no gradients are kept."""
+        """Return the scores of a module in evaluation mode, without gradients."""
 
     def describe(self, batch: Any) -> Sequence[str]:
-        """The input lines of a batch, to find a bad one by; a batch says in `rows` which examples it holds."""
+        """Return the files and lines of a batch's examples, for messages; `batch.rows` are their indices."""
         return [self.data.train.place(row) for row in batch.rows]
 
     def identity(self) -> dict[str, str]:
-        """What must not change between a run and its resumption: fingerprints of the data, the model's config."""
+        """Return what must not change between a run and its resumption: data fingerprints, the model's config."""
         return {**self.data.identity(), "model": settings_json(self.config.model)}
 
     # The result.
 
     @abstractmethod
     def predictor(self, module: nn.Module) -> Any:
-        """What `heedful.load` gives for the bundle that it will `save`."""
+        """Return the predictor of a trained module, which `save` writes as a bundle."""
 
     @abstractmethod
     def final_evaluation(self, predictor: Any) -> dict[str, Any]:
-        """For metrics.json, over the whole validation set. It may teach the predictor what only this can tell.
+        """Score the predictor on the whole validation set; return the content of metrics.json.
 
-        "validation" holds "n" (of `example_name`) and "scores": by name a metric, its value, its ±95 % interval or
-        None, and a signature. What else is there is the task's own, as are further keys beside it.
+        "validation" holds "n" (the number of examples) and "scores": by name a metric, its value, its ±95 % interval
+        or None, and a signature. A task may add other keys, and may calibrate the predictor.
         """
 
     def evaluate(self, predictor: Any, files: Files) -> dict[str, Any]:
-        """Of data it has not seen, what "validation" says in metrics.json; "verdict" may hold sentences."""
+        """Return scores on other files, in the form of "validation" in metrics.json; "verdict" may hold sentences."""
         raise ConfigError(f"a model for {self.name} is not scored on files")
 
     @abstractmethod
     def title(self, predictor: Any) -> str:
-        """What the model is, in a few words, over its card and its report."""
+        """Return the title of the model's card and report."""
 
     def card_notes(self, predictor: Any, metrics: Mapping[str, Any]) -> list[str]:
-        """Sentences for the model card that only this task can say."""
+        """Return further lines for the model card."""
         return []
 
     def verdicts(self, metrics: Mapping[str, Any]) -> list[str]:
-        """Sentences that compare a run's metrics with something simpler, for whoever has just trained it."""
+        """Return sentences that compare a run's metrics with a baseline."""
         return []
 
     def report_sections(self, predictor: Any, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        """Further parts of the report, by the fields of lens.report.ReportData."""
+        """Return further parts of the report, by the fields of lens.report.ReportData."""
         return {}
 
 
@@ -300,11 +296,11 @@ AnyTask = Task[Any, Any, Any]
 
 
 def left_out(report: SplitReport) -> dict[str, list[str]]:
-    """For `Task.evaluate`: a verdict that says what was not scored, where something was not."""
-    verdict = [f"left out: {reason}: {tally}" for reason, tally in report.dropped.items()]
-    return {"verdict": verdict} if verdict else {}
+    """Return the sentences for `Task.evaluate` that say which examples were not scored."""
+    sentences = [f"left out: {reason}: {tally}" for reason, tally in report.dropped.items()]
+    return {"verdict": sentences} if sentences else {}
 
 
 def settings_json(config: Config, **changes: Any) -> str:
-    """Settings as one line of text that is the same wherever they are the same."""
+    """Return settings as one line of JSON with sorted keys, to compare them."""
     return json.dumps({**config.to_dict(), **changes}, sort_keys=True)

@@ -1,4 +1,4 @@
-"""From files to a model in a folder, for every task: one call."""
+"""`train`: from files to a model in a folder, for every task."""
 
 import socket
 import time
@@ -20,7 +20,7 @@ from .folder import CARD, METRICS, SOURCES, check_resumable, clear, prepare_data
 from .reporting import model_card, write_report
 from .task import DATA, AnyTask, C, D, Task, TooLittleDataError
 
-VISIBLE = 60.0  # seconds until what one machine wrote must be there for another
+SHARED_FOLDER_TIMEOUT = 60.0  # seconds until another machine must see what the first process wrote
 
 
 def train(
@@ -37,12 +37,21 @@ def train(
 ) -> Any:
     """Train a task's model and leave its bundle, its scores, its card and its report in `out`.
 
-    `on_read` is told what was read before training begins; `watch` gives the observers of the bound task. With `resume`
-    the run in `out` goes on from its newest checkpoint; what has changed since is refused unless `allow_changes`.
-    Of several processes, the first reads, evaluates and writes; the others get None.
+    Of several processes, the first reads, evaluates and writes; the others return None.
+
+    Args:
+        task: The task, not yet bound to a run.
+        config: The settings of the run.
+        files: The data.
+        out: The folder of the run.
+        resume: Continue the run in `out` from its newest checkpoint.
+        allow_changes: Resume although the data or settings have changed.
+        overwrite: Replace the run in `out`.
+        on_read: Called with the report of the data before training begins, or before a TooLittleDataError.
+        watch: Returns the observers of the bound task.
     """
     folder, here = RunFolder(out), world()
-    with here.guarded(), folder.held(), _writing(folder.path), _telling(on_read):
+    with here.guarded(), folder.held(), _reported_errors(folder.path, on_read):
 
         def read() -> tuple[D, DataReport[Any] | None]:
             if resume:
@@ -56,21 +65,21 @@ def train(
 
         if here.rank == 0:
             data, report = read()
-            here.broadcast_object(_sign(folder.path))
+            here.broadcast_object(sha256_of(folder.path / DATA / SOURCES))
         else:
-            _await(folder.path, here.broadcast_object(None))
+            _await_file(folder.path / DATA / SOURCES, here.broadcast_object(None))
             data, report = task.open(config, folder.path / DATA), None
         if report is not None:
             on_read(report)
         torch.manual_seed(config.training.seed)
         bound = task.bind(config, data)
 
-        def remember(event: Event) -> None:
-            """Settings that a resumed run has changed become its own with the first checkpoint made with them."""
+        def save_settings(event: Event) -> None:
+            """Write the settings that a resumed run has changed, with the first checkpoint that depends on them."""
             if isinstance(event, Saved | Finished):
                 write_run(task, config, files, folder.path)
 
-        observers = [remember, *watch(bound)] if here.rank == 0 else []
+        observers = [save_settings, *watch(bound)] if here.rank == 0 else []
         outcome = fit(bound, config.training, folder, resume=resume, allow_changes=allow_changes, observers=observers)
         predictor = _finish(bound, outcome, folder.path) if here.rank == 0 else None
         here.barrier()
@@ -78,7 +87,7 @@ def train(
 
 
 def _finish(task: AnyTask, outcome: Outcome, out: Path) -> Any:
-    """Everything about the model, and the bundle's config last."""
+    """Evaluate the model and write its metrics, card, bundle and report."""
     predictor = task.predictor(outcome.module)
     metrics = {
         **task.final_evaluation(predictor),
@@ -97,38 +106,26 @@ def _finish(task: AnyTask, outcome: Outcome, out: Path) -> Any:
     return predictor
 
 
-def _sign(out: Path) -> str:
-    """By which another process knows that it sees the same folder."""
-    return sha256_of(out / DATA / SOURCES)
-
-
-def _await(out: Path, sign: str, patience: float = VISIBLE) -> None:
-    """What the first process wrote must be seen here too; a file system of several machines may take its time."""
-    until = time.monotonic() + patience
-    while not (out / DATA / SOURCES).exists() or _sign(out) != sign:
+def _await_file(path: Path, sha256: str, timeout: float = SHARED_FOLDER_TIMEOUT) -> None:
+    """Wait until a file that the first process wrote is visible here: file systems of several machines take a while."""
+    until = time.monotonic() + timeout
+    while not path.exists() or sha256_of(path) != sha256:
         if time.monotonic() > until:
             raise FolderError(
-                f"{out} on {socket.gethostname()} is not what the first process has there; "
+                f"{path.parent.parent} on {socket.gethostname()} is not what the first process has there; "
                 "all processes need the same folder, such as one on a file system that their machines share"
             )
         time.sleep(0.5)
 
 
 @contextmanager
-def _telling(on_read: Callable[[DataReport[Any]], None]) -> Iterator[None]:
-    """Where too little data is left, what became of the rest is told before the error."""
+def _reported_errors(out: Path, on_read: Callable[[DataReport[Any]], None]) -> Iterator[None]:
+    """Report what was read before a TooLittleDataError, and name the folder in an OSError without a file name."""
     try:
         yield
     except TooLittleDataError as error:
         on_read(error.report)
         raise
-
-
-@contextmanager
-def _writing(out: Path) -> Iterator[None]:
-    """A full disk names no file: say at least in which folder."""
-    try:
-        yield
     except OSError as error:
         if isinstance(error, HeedfulError | BrokenPipeError) or error.filename is not None:
             raise

@@ -1,4 +1,4 @@
-"""Everything a text-to-text run is made of, as one file can say it, and the model it may start from."""
+"""The settings of a text-to-text run, and the base model that it may start from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from ..run import RunConfig
 from .predictor import TextToTextGenerator
 
 PRESET = "tiny"  # learns a small task in fewer steps than t5-tiny and bart-tiny
-LONGEST_SOURCE, LONGEST_TARGET = 512, 128  # tokens, where nothing else is said
+DEFAULT_SOURCE_TOKENS, DEFAULT_TARGET_TOKENS = 512, 128  # at most
 FROM_SCRATCH = TrainingConfig(epochs=30, warmup_steps=400, validate_every=500)
 FINE_TUNING = FROM_SCRATCH.changed(
     epochs=3, learning_rate=1e-4, warmup_steps=50, label_smoothing=0.0, betas=(0.9, 0.999), epsilon=1e-8
@@ -28,10 +28,10 @@ FINE_TUNING = FROM_SCRATCH.changed(
 
 @dataclass(frozen=True, kw_only=True)
 class ExamplesConfig(Config):
-    """How long source and target may be, in tokens with their end: 512 and 128, or what the model can, unless given.
+    """How long source and target may be, in tokens with the end: by default 512 and 128, or what the model reads.
 
-    A pair that is longer is left out; of a source, only the beginning is read if it may be `cut`. Either is counted.
-    Without validation files, `holdout` sources (at most a twentieth) are set apart.
+    A longer pair is dropped; with `cut`, only the beginning of a long source is read. Both are counted. Without
+    validation files, `holdout` sources (at most a twentieth) are set apart.
     """
 
     title: ClassVar[str] = "data"
@@ -50,10 +50,12 @@ class ExamplesConfig(Config):
 
 @dataclass(frozen=True, kw_only=True)
 class TextToTextConfig(RunConfig):
-    """With which texts, pieces, model, training and search; from scratch, or from a `base`.
+    """The settings of a text-to-text run.
 
-    `prefix` stands before every source, in training as in use. `base` is a model to begin with, a bundle or a
-    published one: then its config, its tokeniser, its weights and its search are the run's.
+    Attributes:
+        prefix: Stands before every source, in training and in use.
+        base: A bundle or a published model to start from: the run takes its config, tokenizer, weights and settings of
+            generation.
     """
 
     preset: ClassVar[str] = PRESET
@@ -79,22 +81,20 @@ class TextToTextConfig(RunConfig):
         )
         room = self._room
         for name in ("max_source_tokens", "max_target_tokens"):
-            asked = getattr(self.data, name)
+            limit = getattr(self.data, name)
             self.require(
-                room is None or asked is None or asked <= room,
-                f"data.{name}={asked} is more than the model's max_length={room}",
+                room is None or limit is None or limit <= room,
+                f"data.{name}={limit} is more than the model's max_length={room}",
             )
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """As a file says it. With a base, model, prefix and search are the base's, with the changes that are given."""
-        given = dict(values)
-        return super().from_dict(given if given.get("base") is None else _on_base(given))
+        """Read the settings of a file; with a base, they change those of the base."""
+        return super().from_dict(values if values.get("base") is None else _on_base(values))
 
     @classmethod
-    def default_training(cls, given: Mapping[str, Any]) -> TrainingConfig:
-        """Gentler where there is a base."""
-        return FROM_SCRATCH if given.get("base") is None else FINE_TUNING
+    def default_training(cls, values: Mapping[str, Any]) -> TrainingConfig:
+        return FROM_SCRATCH if values.get("base") is None else FINE_TUNING
 
     @property
     def _room(self) -> int | None:
@@ -102,38 +102,42 @@ class TextToTextConfig(RunConfig):
 
     @property
     def source_limit(self) -> int:
-        """How many tokens a source may have."""
-        return self.data.max_source_tokens or min(LONGEST_SOURCE, self._room or LONGEST_SOURCE)
+        """The most tokens that a source may have."""
+        return self.data.max_source_tokens or min(DEFAULT_SOURCE_TOKENS, self._room or DEFAULT_SOURCE_TOKENS)
 
     @property
     def target_limit(self) -> int:
-        """How many tokens a target may have."""
-        return self.data.max_target_tokens or min(LONGEST_TARGET, self._room or LONGEST_TARGET)
+        """The most tokens that a target may have."""
+        return self.data.max_target_tokens or min(DEFAULT_TARGET_TOKENS, self._room or DEFAULT_TARGET_TOKENS)
 
     def model_for(self, vocab_size: int) -> FamilyConfig:
-        """The model's config once the tokeniser is known; a base has its own vocabulary."""
+        """Return the model's config for a tokenizer; a base keeps its vocabulary."""
         return self.model if self.base is not None else self.model.changed(vocab_size=vocab_size)
 
 
-def _on_base(given: dict[str, Any]) -> dict[str, Any]:
-    """What a run takes from its base when it begins; a run.yaml has it all, and the base is not needed again.
+def _on_base(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the settings of a new run, complete with those of its base; a run.yaml is complete already.
 
-    How long answers may be is not taken: the new targets have lengths of their own.
+    The lengths of answers are not taken from the base: the new targets have their own.
     """
-    model = given.get("model", {})
+    model = values.get("model", {})
     if isinstance(model, str) or (isinstance(model, Mapping) and "preset" in model):
-        raise ConfigError(f"run: the base {given['base']} is a model already; leave out the preset")
+        raise ConfigError(f"run: the base {values['base']} is a model already; leave out the preset")
     if not isinstance(model, Mapping) or "family" in model:
-        return given
-    base = read_base(str(given["base"]))
-    asked, search = given.get("generation", {}), base.generation.changed(max_new_tokens=None, min_new_tokens=0)
-    search = search.changed(**asked) if isinstance(asked, Mapping) else asked
-    own = {"prefix": base.settings.prefix, "generation": search, "model": base.config.changed(**model)}
-    return own | {name: value for name, value in given.items() if name not in ("generation", "model")}
+        return values
+    base = read_base(str(values["base"]))
+    generation, changes = base.generation.changed(max_new_tokens=None, min_new_tokens=0), values.get("generation", {})
+    generation = generation.changed(**changes) if isinstance(changes, Mapping) else changes
+    return {
+        "prefix": base.settings.prefix,
+        **values,
+        "generation": generation,
+        "model": base.config.changed(**model),
+    }
 
 
 def read_base(folder: str | Path) -> TextToTextGenerator:
-    """A bundle of this task, or a published model in Hugging Face's layout, that training can go on from."""
+    """Read a bundle of this task, or a published model in Hugging Face's layout, that training can start from."""
     folder = Path(folder)
     if is_bundle(folder):
         bundle = Bundle.read(folder)
@@ -147,11 +151,11 @@ def read_base(folder: str | Path) -> TextToTextGenerator:
         base = TextToTextGenerator.from_checkpoint(checkpoint, folder)
     tokens = base.settings.tokens
     if not base.settings.joint:
-        raise ConfigError(f"{folder} reads with one tokeniser and writes with another; training goes on with one only")
+        raise ConfigError(f"{folder} has a tokenizer for each side; training supports only models with one tokenizer")
     if not tokens.end or tokens.pad is None:
         missing = "end" if not tokens.end else "pad"
         raise ConfigError(f"{folder} does not say which token is the {missing}; its config.json should")
     if base.tokenizer.encode("")[-1:] != [tokens.end[0]]:
         name = base.tokenizer.token_of(tokens.end[0])
-        raise DataError(f"{folder}: the tokeniser does not put the model's end, {name!r}, behind a text")
+        raise DataError(f"{folder}: the tokenizer does not add the model's end token, {name!r}, to a text")
     return base

@@ -1,9 +1,9 @@
-"""Texts with what they are to become: read from tables and JSON lines, divided, and encoded into token stores."""
+"""Pairs of texts: read from tables and JSON lines, split, and encoded into token stores."""
 
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, Self, TextIO
 
@@ -21,15 +21,16 @@ from ...data.tokenizer import END, PAD, START, Tokenizer
 from ...errors import ConfigError, DataError
 from ...families import GenerationDefaults
 from ...families.weights import weights_of
-from ..run import DataReport, Files, TooLittleDataError, TrainingData
+from ..run import DataReport, Files, TrainingData
 from ..run.task import START as START_WEIGHTS
-from ..run.task import Split, split_examples, write_start_weights
+from ..run.task import Split, write_start_weights
+from ..seq2seq import split_pairs
 from .config import TextToTextConfig, read_base
 
 SOURCE, TARGET, PREFIX = "source", "target", "prefix"
 ROLES = {SOURCE, TARGET, PREFIX, OTHER}
 
-# What headers usually say, the likeliest first.
+# Common column names in headers, the likeliest first.
 SOURCES = (
     *(SOURCE, "input", "text", "document", "article", "dialogue", "question", "prompt", "content", "body"),
     *("본문", "원문", "질문"),
@@ -39,97 +40,93 @@ TARGETS = (
     *("요약", "번역", "답변", "제목"),
 )
 PREFIXES = (PREFIX, "task")
-NAMED = 20  # prefixes that a reading lists
+MAX_PREFIXES = 20  # that a report lists
 
 TOKENS, TEXTS = "tokens.json", "valid.jsonl"  # in a run's data folder
 OWN_ROLES = {"pad_token": PAD_NAME, "bos_token": START_NAME, "eos_token": END_NAME}
 OWN_TOKENS = GenerationDefaults(start=START, end=(END,), pad=PAD, suppress_tokens=(PAD, START))
-EVERY = 20  # at most every twentieth pair is held out
 
 
 @dataclass(frozen=True, slots=True)
-class TextToTextExample:
-    """A text, what stands before it, what it is to become, and where it stood."""
+class TextToTextExample(Pair):
+    """A pair whose source stands behind a prefix."""
 
-    prefix: str
-    source: str
-    target: str
-    file: str
-    line: int
+    prefix: str = ""
 
     @property
     def text(self) -> str:
-        """What the model reads."""
+        """The prefix and the source, which the model reads together."""
         return self.prefix + self.source
 
     @property
-    def pair(self) -> Pair:
-        return Pair(self.text, self.target, self.file, self.line)
+    def texts(self) -> tuple[str, str]:
+        return self.text, self.target
 
 
 class ExampleColumns(TextColumns):
-    """Where a row has its source and its target, and its prefix if it says one: `texts=(source, prefix)`.
+    """Which columns hold the source, the target and, if there is one, the prefix: `texts=(source, prefix)`.
 
-    `names` are those of the header: source, target, prefix.
+    `names` are the header's names of source, target and prefix.
     """
 
     @classmethod
-    def of(cls, given: Sequence[str] | None) -> Self:
-        """As a person writes them: ("article", "summary") by name, or ("target", "-", "source") by order."""
-        words = tuple(word.strip() for word in given or ())
-        if not words:
+    def of(cls, columns: Sequence[str] | None) -> Self:
+        """Parse the option --columns: ("article", "summary") by name, or ("target", "-", "source") by order."""
+        columns = tuple(column.strip() for column in columns or ())
+        if not columns:
             return cls()
-        if set(words) <= ROLES:
-            if words.count(SOURCE) != 1 or words.count(TARGET) != 1 or words.count(PREFIX) > 1:
-                raise ConfigError(f"--columns {','.join(words)}: there are one {SOURCE} and one {TARGET}")
-            return cls(order=words)
-        if len(words) not in (2, 3) or not all(words):
+        if set(columns) <= ROLES:
+            if columns.count(SOURCE) != 1 or columns.count(TARGET) != 1 or columns.count(PREFIX) > 1:
+                raise ConfigError(f"--columns {','.join(columns)}: name exactly one {SOURCE} and one {TARGET}")
+            return cls(order=columns)
+        if len(columns) not in (2, 3) or not all(columns):
             raise ConfigError(
-                f"--columns {','.join(words)}: give the names of the source and the target (article,summary), and of "
-                f"the prefix if there is one; or for columns without names what each holds: {SOURCE}, {TARGET}, "
+                f"--columns {','.join(columns)}: give the names of the source and the target (article,summary), and "
+                f"of the prefix if there is one; or for columns without names what each holds: {SOURCE}, {TARGET}, "
                 f"{PREFIX}, or {OTHER} for something else"
             )
-        return cls(names=words)
+        return cls(names=columns)
 
     def in_header(self, header: Sequence[str]) -> ColumnPlaces | None:
-        """Where a header has them; None where it does not name them. A prefix nobody asked for is left alone."""
-        found = {name.strip().lower(): place for place, name in reversed(list(enumerate(header)))}
-        usual = [SOURCES, TARGETS, () if self.order and PREFIX not in self.order else PREFIXES]
-        wanted = [*((name.lower(),) for name in self.names), ()] if self.names else usual
-        source, target, prefix = (next((found[name] for name in names if name in found), None) for names in wanted[:3])
+        """Return their places in a header; None where it does not name them. A prefix that is not used is ignored."""
+        places = {name.strip().lower(): place for place, name in reversed(list(enumerate(header)))}
+        common = [SOURCES, TARGETS, () if self.order and PREFIX not in self.order else PREFIXES]
+        choices = [*((name.lower(),) for name in self.names), ()] if self.names else common
+        source, target, prefix = (
+            next((places[name] for name in names if name in places), None) for names in choices[:3]
+        )
         if source is None or target is None or (len(self.names) == 3 and prefix is None):
             return None
         return ColumnPlaces((source,) if prefix is None else (source, prefix), target)
 
     def in_order(self) -> ColumnPlaces | None:
-        """Where columns without names have them, if that was said."""
+        """Return their places among columns without names; None where the option does not say them."""
         if not self.order:
             return None
         texts = tuple(self.order.index(role) for role in (SOURCE, PREFIX) if role in self.order)
         return ColumnPlaces(texts, self.order.index(TARGET))
 
-    def missing(self, found: Sequence[str]) -> str:
-        """What to say where they are not found."""
-        wanted = f"named {', '.join(self.names)}" if self.names else "named as a source and a target usually are"
-        listed = ", ".join(repr(name[:40]) for name in found[:12]) + (", …" if len(found) > 12 else "")
+    def missing(self, header: Sequence[str]) -> str:
+        """Return the message for a header without them."""
+        names = f"named {', '.join(self.names)}" if self.names else "named as a source and a target usually are"
+        present = ", ".join(repr(name[:40]) for name in header[:12]) + (", …" if len(header) > 12 else "")
         return (
-            f"no columns are {wanted}; there are {listed or 'none'}. Name them: --columns article,summary; "
+            f"no columns are {names}; there are {present or 'none'}. Name them: --columns article,summary; "
             f"or where there is no header, say what each column holds: --columns {SOURCE},{TARGET}"
         )
 
 
 class ExampleReading(PairReport):
-    """As of pairs; and how often a column said each prefix, and what else is worth knowing."""
+    """A report of pairs that also counts the prefixes of a column."""
 
     def __init__(self) -> None:
         super().__init__()
         self.prefixes: Counter[str] = Counter()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for a JSON file."""
-        listed = ", ".join(f"{prefix!r} {count:,}" for prefix, count in self.prefixes.most_common(NAMED))
-        more = ", …" if len(self.prefixes) > NAMED else ""
-        notes = [f"prefixes: {listed}{more}"] if listed else []
+        prefixes = ", ".join(f"{prefix!r} {count:,}" for prefix, count in self.prefixes.most_common(MAX_PREFIXES))
+        more = ", …" if len(self.prefixes) > MAX_PREFIXES else ""
+        notes = [f"prefixes: {prefixes}{more}"] if prefixes else []
         return super().to_dict() | {"notes": [*notes, *self._all_notes()]}
 
 
@@ -140,64 +137,54 @@ def read_examples(
     prefix: str = "",
     reading: ExampleReading | None = None,
 ) -> Iterator[TextToTextExample]:
-    """The examples of files and folders, streamed; `reading` is told what is found and what is left out.
+    """Yield the examples of files and folders, and count in `reading` what is kept and dropped.
 
-    Without `columns` (see ExampleColumns.of), a header or the keys of JSON lines say where they are. `prefix` stands
-    before every source, unless a column says one for each: that one is followed by a space. The white space around a
-    text is left out.
+    Without `columns` (see ExampleColumns.of), a header or the keys of JSON lines name them. `prefix` stands before
+    every source, unless a column has one for each, which a space follows. White space around a text is removed.
 
     >>> read_examples(["news.csv"], columns=("article", "summary"), prefix="summarize: ")
     """
     reading = ExampleReading() if reading is None else reading
-    return _kept(read_rows(paths, ExampleColumns.of(columns), reading), prefix, reading)
+    rows = read_rows(paths, ExampleColumns.of(columns), reading)  # errors in `columns` are raised at once
+    return (example for row in rows if (example := _example(row, prefix, reading)) is not None)
 
 
-def _kept(rows: Iterable[TextRow], prefix: str, reading: ExampleReading) -> Iterator[TextToTextExample]:
-    for row in rows:
-        source, *own = (text.strip() for text in row.texts)
-        target = _text(row)
-        if own and prefix:
-            raise row.file.error(
-                f"a column says what stands before each text, and so does the setting prefix={prefix!r}; leave out one "
-                "of them (--columns names the columns to use)",
-                row.line,
-            )
-        if fault := _fault(row, source, target, own):
-            row.file.drop(fault, row.line)
-            continue
-        pair = row.file.pair(source, target, row.line)
-        found = TextToTextExample(f"{own[0]} " if own else prefix, pair.source, pair.target, pair.file, pair.line)
-        reading.keep(*found.pair.texts)
-        reading.prefixes.update([found.prefix] if own else [])
-        yield found
-
-
-def _text(row: TextRow) -> str:
+def _example(row: TextRow, prefix: str, reading: ExampleReading) -> TextToTextExample | None:
+    """Return the example of a row; None for a row without a source or a target, which is counted as dropped."""
     if not isinstance(row.label, str | None):
         raise row.file.error(f"a text was expected as the target, not {type(row.label).__name__}", row.line)
-    return (row.label or "").strip()
-
-
-def _fault(row: TextRow, source: str, target: str, own: Sequence[str]) -> str | None:
-    """Why a row is of no use, if it is of none."""
+    source, *prefixes = (text.strip() for text in row.texts)
+    target = (row.label or "").strip()
+    if prefixes and prefix:
+        raise row.file.error(
+            f"a column says what stands before each text, and so does the setting prefix={prefix!r}; leave out one "
+            "of them (--columns names the columns to use)",
+            row.line,
+        )
     try:
-        "".join((source, target, *own)).encode()
+        "".join((source, target, *prefixes)).encode()
     except UnicodeEncodeError:
-        raise DataError(
-            f"{row.file.name}:{row.line}: half a surrogate pair stands in it; it was damaged where it was written"
+        raise row.file.error(
+            "half a surrogate pair stands in it; it was damaged where it was written", row.line
         ) from None
-    for what, text in ((SOURCE, source), (TARGET, target), *((PREFIX, text) for text in own)):
+    for name, text in zip((SOURCE, TARGET, PREFIX), (source, target, *prefixes), strict=False):
         if not text:
-            return f"empty {what}"
-    return None
+            row.file.drop(f"empty {name}", row.line)
+            return None
+    pair = row.file.pair(source, target, row.line)
+    prefix = f"{prefixes[0]} " if prefixes else prefix
+    example = TextToTextExample(pair.source, pair.target, pair.file, pair.line, prefix)
+    reading.keep(*example.texts)
+    reading.prefixes.update([prefix] if prefixes else [])
+    return example
 
 
-# The metadata are the tokens that begin, end and pad.
+# The metadata are the special tokens.
 ExampleData = TrainingData[TokenStore, PublishedTokenizer, GenerationDefaults]
 
 
 def read_tokens(folder: Path) -> GenerationDefaults:
-    """The tokens that begin, end and pad in a run."""
+    """Return the tokens that begin, end and pad the texts of a run."""
     try:
         return GenerationDefaults.from_dict(read_mapping(folder / TOKENS))
     except ConfigError as error:
@@ -205,7 +192,7 @@ def read_tokens(folder: Path) -> GenerationDefaults:
 
 
 def validation_texts(folder: Path) -> Iterator[TextToTextExample]:
-    """The examples to validate on, as they were read."""
+    """Yield the examples for validation, as they were read."""
     try:
         with (folder / TEXTS).open(encoding="utf-8") as file:
             for line in file:
@@ -214,98 +201,69 @@ def validation_texts(folder: Path) -> Iterator[TextToTextExample]:
         raise DataError(f"{folder / TEXTS} cannot be read: {error}") from None
 
 
-def split_pairs(files: Files, prefix: str, holdout: int) -> tuple[Split[TextToTextExample], DataReport[ExampleReading]]:
-    """Read everything once: what there is, and which sources are set apart. Which they are hangs on no order."""
+def split_text_pairs(
+    files: Files, prefix: str, holdout: int
+) -> tuple[Split[TextToTextExample], DataReport[ExampleReading]]:
+    """Read everything once, and choose the sources for validation, whatever their order."""
 
     def read(paths: Sequence[str], reading: ExampleReading | None) -> Iterator[TextToTextExample]:
         return read_examples(paths, columns=files.columns, prefix=prefix, reading=reading)
 
-    split, report = split_examples(
-        files,
-        read,
-        ExampleReading,
-        digest=lambda example: text_digest(example.text),
-        drop=lambda reading, reason, example: reading.drop_kept(reason, example.pair.place, *example.pair.texts),
-        wanted=holdout,
-        every=EVERY,
-    )
-    if report.valid is None:
-        report.held_out = 0  # counted when they are encoded
-        if not split.set_apart:
-            raise TooLittleDataError(
-                f"{report.train.kept} usable pairs are too few to set some apart for validation; "
-                "give more data, or validation pairs of your own (--valid)",
-                report,
-            )
-        return split, report
-    for part, paths, use in ((report.train, files.train, "learn from"), (report.valid, files.valid, "validate on")):
-        if not part.kept:
-            raise TooLittleDataError(f"{', '.join(paths)}: there is no pair to {use}", report)
-    return split, report
+    return split_pairs(files, read, ExampleReading, digest=lambda example: text_digest(example.text), holdout=holdout)
 
 
-def settle_tokenizer(config: TextToTextConfig, folder: Path, texts: Iterable[str]) -> None:
-    """The base's tokeniser, tokens and weights, or pieces learned from the texts, with their end behind a source."""
-    if config.base is None:
-        tokenizer, tokens = _learned(config, texts), OWN_TOKENS
-        (folder / START_WEIGHTS).unlink(missing_ok=True)
-    else:
+def create_tokenizer(config: TextToTextConfig, folder: Path, texts: Iterable[str]) -> None:
+    """Write the base's tokenizer, tokens and weights; without a base, a tokenizer trained on the texts."""
+    if config.base is not None:
         base = read_base(config.base)
         tokenizer, tokens = base.tokenizer, base.settings.tokens
         write_start_weights(folder / START_WEIGHTS, weights_of(base.module))
+    else:
+        pieces = config.tokenizer
+        trained = Tokenizer.train(texts, vocab_size=pieces.vocab_size, min_frequency=pieces.min_frequency)
+        fast = FastTokenizer.from_str(trained.to_json())
+        names = (PAD_NAME, START_NAME, END_NAME)
+        fast.add_special_tokens([AddedToken(name, normalized=False, special=True) for name in names])
+        tokenizer, tokens = PublishedTokenizer(fast.to_str(), OWN_ROLES).surrounded((), (END,)), OWN_TOKENS
+        (folder / START_WEIGHTS).unlink(missing_ok=True)
     tokenizer.save(folder / NAME)
     write_mapping(folder / TOKENS, tokens.to_dict())
 
 
-def _learned(config: TextToTextConfig, texts: Iterable[str]) -> PublishedTokenizer:
-    """Our own pieces, their special ones marked as such, and the end behind every text."""
-    pieces = config.tokenizer
-    learned = Tokenizer.train(texts, vocab_size=pieces.vocab_size, min_frequency=pieces.min_frequency)
-    fast = FastTokenizer.from_str(learned.to_json())
-    names = (PAD_NAME, START_NAME, END_NAME)
-    fast.add_special_tokens([AddedToken(name, normalized=False, special=True) for name in names])
-    return PublishedTokenizer(fast.to_str(), OWN_ROLES).surrounded((), (END,))
+def encode_examples(
+    config: TextToTextConfig,
+    tokenizer: PublishedTokenizer,
+    tokens: GenerationDefaults,
+    examples: Iterable[TextToTextExample],
+    reading: ExampleReading,
+    copy: TextIO | None = None,
+) -> Iterator[Encoded]:
+    """Yield the rows of a store, without the end tokens that a batch adds.
 
-
-class ExampleEncoder:
-    """Examples to ids, without the end that a batch adds; what is too long is cut or left out, and counted."""
-
-    def __init__(self, config: TextToTextConfig, tokenizer: PublishedTokenizer, tokens: GenerationDefaults) -> None:
-        self.config, self.tokenizer, self.tokens = config, tokenizer, tokens
-        self.marks = {tokens.pad, *tokens.end}
-        self.unknown = tokenizer.id_of(tokenizer.role("unk_token") or "<unk>")
-
-    def __call__(
-        self, examples: Iterable[TextToTextExample], reading: ExampleReading, texts: TextIO | None = None
-    ) -> Iterator[Encoded]:
-        """What `TokenStore.write` takes; the examples that it is given are written as `texts` too."""
-        limit, target_limit = self.config.source_limit, self.config.target_limit
-        for one in examples:
-            source, target = self.tokenizer.encode(one.text), self.target(one.target)
-            long = len(source) > limit
-            if fault := self._fault(long and not self.config.data.cut, target, target_limit):
-                reading.drop_kept(fault, one.pair.place, *one.pair.texts)
-                continue
-            if long:
-                source = truncate(self.tokenizer, source, limit)
-                reading.note(f"sources cut at {limit} tokens", one.pair.place)
-            if self.unknown is not None and self.unknown in target:
-                reading.note("targets with characters that the tokeniser does not know", one.pair.place)
-            if texts is not None:
-                texts.write(f"{json.dumps([one.prefix, one.source, one.target, one.file, one.line])}\n")
-            yield source[:-1], target, (one.file, one.line)
-
-    def target(self, text: str) -> list[int]:
-        """As its tokeniser gives it, begun with what every answer begins with; the end comes with the batch."""
-        ids = self.tokenizer.encode(text)
-        first = self.tokens.forced_first
-        if first is not None and ids[:1] != [first]:
-            ids = [first, *ids]
-        return ids[:-1]
-
-    def _fault(self, too_long: bool, target: list[int], limit: int) -> str | None:
-        if too_long:
-            return "too many tokens in the source"
-        if len(target) + 1 > limit:
-            return "too many tokens in the target"
-        return None if self.marks.isdisjoint(target) else "a special token inside the target"
+    Examples that are too long are cut or dropped, and counted in `reading`; the others are also written to `copy`.
+    """
+    special, first = {tokens.pad, *tokens.end}, tokens.forced_first
+    unknown = tokenizer.id_of(tokenizer.role("unk_token") or "<unk>")
+    limit = config.source_limit
+    for example in examples:
+        source, target = tokenizer.encode(example.text), tokenizer.encode(example.target)
+        target = target if first is None or target[:1] == [first] else [first, *target]
+        is_long = len(source) > limit
+        reason = None
+        if is_long and not config.data.cut:
+            reason = "too many tokens in the source"
+        elif len(target) > config.target_limit:
+            reason = "too many tokens in the target"
+        elif not special.isdisjoint(target[:-1]):
+            reason = "a special token inside the target"
+        if reason is not None:
+            reading.drop_kept(reason, example.place, *example.texts)
+            continue
+        if is_long:
+            source = truncate(tokenizer, source, limit)
+            reading.note(f"sources cut at {limit} tokens", example.place)
+        if unknown is not None and unknown in target[:-1]:
+            reading.note("targets with characters that the tokenizer does not know", example.place)
+        if copy is not None:
+            copy.write(f"{json.dumps(astuple(example))}\n")
+        yield source[:-1], target[:-1], (example.file, example.line)

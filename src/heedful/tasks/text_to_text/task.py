@@ -1,9 +1,10 @@
-"""Text to text: texts and what they become, an encoder and a decoder, cross-entropy, ROUGE."""
+"""The task of text-to-text models: pairs of texts, teacher forcing, ROUGE."""
 
 import json
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -31,26 +32,26 @@ from .data import (
     TEXTS,
     TOKENS,
     ExampleData,
-    ExampleEncoder,
     ExampleReading,
     TextToTextExample,
+    create_tokenizer,
+    encode_examples,
     read_examples,
     read_tokens,
-    settle_tokenizer,
-    split_pairs,
+    split_text_pairs,
     validation_texts,
 )
 from .predictor import CutWarning, TextToTextGenerator, TextToTextSettings
 
 TOKENIZER, BASE = "the tokeniser settings", "the base"
-LONG = 200  # tokens of a target on average: beyond that, a greedy draft says less than the loss, and takes long
+MAX_DRAFT_TOKENS = 200  # of an average target: longer drafts say less than the loss, and take long
 SAMPLES = 200  # answers that metrics.json shows
 BOOTSTRAP = 1000
-TASKS = 50  # prefixes whose scores are told apart
+MAX_PREFIXES = 50  # that have scores of their own
 
 
 class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
-    """From scratch, or from a model that has learned before."""
+    """Trains an encoder-decoder from scratch, or from a base model."""
 
     name: ClassVar[str] = TextToTextGenerator.task
     predictor_class: ClassVar[type[Any]] = TextToTextGenerator
@@ -62,11 +63,9 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
     frozen_settings: ClassVar[tuple[str, ...]] = (TOKENIZER, BASE)
 
     def list_files(self, config: TextToTextConfig, paths: Sequence[str]) -> list[Path]:
-        """The tables. A base is copied into the run, which then needs it no more."""
         return labeled_files(paths)
 
     def data_settings(self, config: TextToTextConfig, files: Files) -> dict[str, str]:
-        """Columns, prefix, lengths, pieces."""
         limits = {"max_source_tokens": config.source_limit, "max_target_tokens": config.target_limit}
         return {
             "the columns": json.dumps(files.columns),
@@ -79,16 +78,16 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
     def prepare(
         self, config: TextToTextConfig, files: Files, folder: Path, *, keep: bool = False
     ) -> tuple[ExampleData, DataReport[ExampleReading]]:
-        """Settle the tokenizer, which `keep` leaves as it is, and write the stores, the validation texts beside."""
-        split, report = split_pairs(files, config.prefix, config.data.holdout)
+        """Write the tokenizer, the stores, and the validation texts as they were read."""
+        split, report = split_text_pairs(files, config.prefix, config.data.holdout)
         if not keep:
-            settle_tokenizer(config, folder, (text for one in split.train() for text in (one.text, one.target)))
+            create_tokenizer(config, folder, (text for example in split.train() for text in example.texts))
         tokenizer, tokens = PublishedTokenizer.load(folder / NAME), read_tokens(folder)
-        encoder, size = ExampleEncoder(config, tokenizer, tokens), tokenizer.largest + 1
+        encode, size = partial(encode_examples, config, tokenizer, tokens), tokenizer.largest + 1
         try:
-            train = TokenStore.write(folder / TRAIN, encoder(split.train(), report.train), vocab_size=size)
-            with replacing(folder / TEXTS) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
-                rows = encoder(split.valid(), report.valid or report.train, file)
+            train = TokenStore.write(folder / TRAIN, encode(split.train(), report.train), vocab_size=size)
+            with replacing(folder / TEXTS) as path, path.open("w", encoding="utf-8", newline="\n") as file:
+                rows = encode(split.valid(), report.valid or report.train, file)
                 valid = TokenStore.write(folder / VALID, rows, vocab_size=size)
         except DataError as error:
             raise TooLittleDataError(str(error), report) from None
@@ -97,19 +96,17 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
         return TrainingData(folder, train, valid, tokenizer, tokens), report
 
     def open(self, config: TextToTextConfig, folder: Path) -> ExampleData:
-        """The stores, the tokenizer and its special tokens, and as many validation texts as there are rows."""
         stores = TokenStore(folder / TRAIN), TokenStore(folder / VALID)
         data = TrainingData(folder, *stores, PublishedTokenizer.load(folder / NAME), read_tokens(folder))
         if data.metadata.start is None or sum(1 for _ in validation_texts(folder)) != len(data.valid):
-            raise DataError(f"{folder}: the validation texts or the tokens are not what was written")
+            raise DataError(f"{folder}: the validation texts or the tokens are not as they were written")
         return data
 
     def model_config(self) -> FamilyConfig:
-        """For the tokenizer's vocabulary."""
         return self.config.model_for(self.data.tokenizer.largest + 1)
 
     def build(self) -> nn.Module:
-        """With fresh weights, or with those of the base."""
+        """Build the module with new weights, or with those of the base."""
         module = super().build()
         start = self.data.start_weights()
         if start is not None:
@@ -118,7 +115,6 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
 
     @property
     def special_tokens(self) -> SpecialTokens:
-        """The tokens that the model begins, ends and pads with."""
         tokens = self.data.metadata
         assert tokens.pad is not None  # a base without them is refused
         assert tokens.start is not None
@@ -126,24 +122,21 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
 
     @property
     def vocab_size(self) -> int:
-        """Of both sides."""
         return self.data.tokenizer.vocab_size
 
     def setup(self) -> None:
-        """The score to monitor is ROUGE-L of greedy answers, or the loss if these are long."""
+        """Monitor ROUGE-L of greedy answers, or the loss if targets are long."""
         super().setup()
-        self.drafts = float(self.data.valid.lengths[:, 1].mean()) <= LONG
-        self.monitor = (
-            Monitor("rougeL", higher_is_better=True) if self.drafts else Monitor("loss", higher_is_better=False)
-        )
+        self.has_drafts = float(self.data.valid.lengths[:, 1].mean()) <= MAX_DRAFT_TOKENS
+        self.monitor = Monitor("rougeL" if self.has_drafts else "loss", higher_is_better=self.has_drafts)
 
     def valid_examples(self, limit: int) -> list[TextToTextExample]:
-        """At most `limit` of those to validate on, spread evenly over all: the texts as they were read."""
-        wanted = set(spread_evenly(len(self.data.valid), limit))
-        return [one for row, one in enumerate(validation_texts(self.data.folder)) if row in wanted]
+        """Return at most `limit` validation examples, spread evenly over all."""
+        rows = set(spread_evenly(len(self.data.valid), limit))
+        return [example for row, example in enumerate(validation_texts(self.data.folder)) if row in rows]
 
     def predictor(self, module: nn.Module) -> TextToTextGenerator:
-        """A module together with its tokenizer, its tokens and its search."""
+        """Return a predictor with this run's tokenizer, prefix and settings of generation."""
         search = self.config.generation
         if search.max_new_tokens is None:
             search = search.changed(max_new_tokens=max(self.config.target_limit, search.min_new_tokens + 1))
@@ -157,29 +150,35 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
         return TextToTextGenerator(self.model_config(), module, self.data.tokenizer, settings)
 
     def draft(self, module: nn.Module) -> Drafts | None:
-        """Greedy answers, where the targets are short."""
-        if not self.drafts:
+        if not self.has_drafts:
             return None
         examples = self.valid_examples(VALIDATION_TEXTS)
-        outputs = [answer.text for answer in quiet_answers(self.predictor(module), examples, beam=1)]
-        return Drafts([one.text for one in examples], [one.target for one in examples], outputs)
+        outputs = [answer.text for answer in answers_to(self.predictor(module), examples, beam=1)]
+        return Drafts([example.text for example in examples], [example.target for example in examples], outputs)
 
     def draft_scores(self, drafts: Drafts) -> dict[str, float]:
-        """ROUGE, and the share that is exactly right."""
         return quick_scores(drafts.outputs, drafts.references)
 
     def final_evaluation(self, predictor: TextToTextGenerator) -> dict[str, Any]:
-        """With the full search."""
+        """Score the answers of the full search; the score of a sample is its ROUGE-L in percent."""
         examples = self.valid_examples(FINAL_TEXTS)
-        answers = quiet_answers(predictor, examples)
-        samples = [sample_of(answer.text, one) for answer, one in zip(answers, examples, strict=True)]
+        answers = answers_to(predictor, examples)
+        samples = [
+            Sample(
+                example.text,
+                example.target,
+                text,
+                100.0 * rouge(text, example.target)["rougeL"],
+                text == example.target,
+            )
+            for text, example in zip([answer.text for answer in answers], examples, strict=True)
+        ]
         return {
             "validation": {**evaluate_answers(answers, examples), "of": len(self.data.valid)},
             "samples": [asdict(sample) for sample in samples[:: -(-len(samples) // SAMPLES)]],
         }
 
     def identity(self) -> dict[str, str]:
-        """The validation texts and the tokens too."""
         return {
             **super().identity(),
             "validation texts": sha256_of(self.data.folder / TEXTS)[:16],
@@ -187,68 +186,64 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
         }
 
     def evaluate(self, predictor: TextToTextGenerator, files: Files) -> dict[str, Any]:
-        """On every pair of the files, with the model's own search; what is left out is said."""
+        """Score every pair of the files with the model's settings of generation; report what is left out."""
         reading = ExampleReading()
         prefix = predictor.settings.prefix
         examples = list(read_examples(files.train, columns=files.columns, prefix=prefix, reading=reading))
         if not examples:
             raise DataError(f"{', '.join(files.train)}: there is no pair to evaluate on")
-        return evaluate_answers(answers_to(predictor, examples), examples) | left_out(reading)
+        return evaluate_answers(answers_to(predictor, examples, warn=True), examples) | left_out(reading)
 
     def title(self, predictor: TextToTextGenerator) -> str:
-        """What it is told to do, where it always is."""
         prefix = predictor.settings.prefix.strip()
         return f"text → text, {prefix!r}" if prefix else "text → text"
 
     def card_notes(self, predictor: TextToTextGenerator, metrics: Mapping[str, Any]) -> list[str]:
-        """How it searches, what stands before a text, what it does with long ones, how each task fares."""
         settings, validation = predictor.settings, metrics["validation"]
-        tasks = validation["tasks"]
-        each = [
-            f"| {_cell(one['prefix'])} | {one['n']:,} | {one['exact']:.1f} | {one['rougeL']:.1f} |" for one in tasks
-        ]
-        before = (
-            f"`{settings.prefix}` is put before every text by itself."
-            if settings.prefix
-            else "What a text's task is stands before it, as in the table above: `predict` takes the text with it."
-            if tasks
-            else ""
-        )
-        long = "only the beginning is read, and a warning says so" if settings.cut else "nothing is read: it is refused"
-        return [
-            *(["| prefix | pairs | exact % | ROUGE-L |", "|---|---|---|---|", *each, ""] if tasks else []),
+        notes = []
+        if validation["tasks"]:
+            notes += ["| prefix | pairs | exact % | ROUGE-L |", "|---|---|---|---|"]
+            for scores in validation["tasks"]:
+                prefix = " ".join(scores["prefix"].replace("|", "\\|").split())
+                cell = f"`{prefix}`" if prefix else ""
+                notes.append(f"| {cell} | {scores['n']:,} | {scores['exact']:.1f} | {scores['rougeL']:.1f} |")
+            notes.append("")
+        notes += [
             f"It was scored on {validation['n']:,} of {validation['of']:,} pairs with beam {settings.generation.beam}.",
-            f"{validation['scores']['lead']['metric']}: what the beginning of the source would reach as an answer.",
-            *([before] if before else []),
-            f"Of a text with more than {predictor.limit} tokens {long}.",
+            f"{validation['scores']['lead']['metric']}: the score of the source's beginning as an answer.",
         ]
+        if settings.prefix:
+            notes.append(f"`predict` puts `{settings.prefix}` before every text.")
+        elif validation["tasks"]:
+            notes.append(
+                "A prefix names the task of a text, as in the table above: give it to `predict` with the text."
+            )
+        long = "only the beginning is read, with a warning" if settings.cut else "nothing is read: it is refused"
+        return [*notes, f"Of a text with more than {predictor.limit} tokens {long}."]
 
     def report_sections(
         self, predictor: TextToTextGenerator, metrics: Mapping[str, Any], folder: Path
     ) -> dict[str, Any]:
-        """Answers."""
         return {"samples": [Sample(**sample) for sample in metrics["samples"]]}
 
 
-def _cell(prefix: str) -> str:
-    return "`{}`".format(" ".join(prefix.replace("|", "\\|").split())) if prefix.strip() else ""
+def answers_to(
+    model: TextToTextGenerator, examples: Sequence[TextToTextExample], *, warn: bool = False, **generation: Any
+) -> list[Answer]:
+    """Answer the examples; an error names the place of the text.
 
-
-def answers_to(rewriter: TextToTextGenerator, examples: Sequence[TextToTextExample], **search: Any) -> list[Answer]:
-    """To the texts as they stand before the model puts its own prefix there; what it cannot read is named."""
-    with located([one.pair.place for one in examples]):
-        return rewriter.answers([one.text.removeprefix(rewriter.settings.prefix) for one in examples], **search)
-
-
-def quiet_answers(rewriter: TextToTextGenerator, examples: Sequence[TextToTextExample], **search: Any) -> list[Answer]:
-    """Of a run's own data: that some sources are cut was told when they were read."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CutWarning)
-        return answers_to(rewriter, examples, **search)
+    The prefix that the model adds is removed. The data of a run needs no warning for sources that are cut: its report
+    counts them.
+    """
+    texts = [example.text.removeprefix(model.settings.prefix) for example in examples]
+    with located([example.place for example in examples]), warnings.catch_warnings():
+        if not warn:
+            warnings.simplefilter("ignore", CutWarning)
+        return model.answers(texts, **generation)
 
 
 def evaluate_answers(answers: Sequence[Answer], examples: Sequence[TextToTextExample]) -> dict[str, Any]:
-    """What "validation" says in metrics.json."""
+    """Return all scores of answers, as "validation" holds them in metrics.json."""
     outputs = [answer.text for answer in answers]
     return {
         "n": len(examples),
@@ -259,18 +254,19 @@ def evaluate_answers(answers: Sequence[Answer], examples: Sequence[TextToTextExa
 
 
 def quick_scores(outputs: Sequence[str], references: Sequence[str]) -> dict[str, float]:
-    """What a validation tells, in percent."""
+    """Return the scores of a validation during training: ROUGE, and the share of exact answers, in percent."""
     exact = exact_share(outputs, [[reference] for reference in references])
     return {name: score.value for name, score in rouge_scores(outputs, references).items()} | {"exact": exact}
 
 
 def all_scores(outputs: Sequence[str], examples: Sequence[TextToTextExample]) -> dict[str, Score]:
-    """Everything there is to say; and what as many first words of a source would reach as a reference has on average.
+    """Return exact matches, ROUGE, chrF, and the ROUGE-L of the baseline "lead".
 
-    Where the references are Korean, ROUGE-L of their syllables stands beside that of the words.
+    The baseline answers with the first words of the source, as many as a reference has on average. Where the
+    references are Korean, ROUGE-L of syllables stands beside that of words.
     """
-    lead = max(1, round(sum(len(one.target.split()) for one in examples) / len(examples)))
-    references = [one.target for one in examples]
+    lead = max(1, round(sum(len(example.target.split()) for example in examples) / len(examples)))
+    references = [example.target for example in examples]
     exact = exact_share(outputs, [[reference] for reference in references])
     scores = {"exact": Score("exact %", exact, share_interval(exact, len(outputs)))}
     scores |= rouge_scores(outputs, references, bootstrap=BOOTSTRAP)
@@ -278,17 +274,17 @@ def all_scores(outputs: Sequence[str], examples: Sequence[TextToTextExample]) ->
         syllables = rouge_scores(outputs, references, unit="characters", bootstrap=BOOTSTRAP)
         scores["rougeL_characters"] = syllables["rougeL"]
     scores["chrf"] = corpus_scores(outputs, references, "en", bootstrap=BOOTSTRAP)["chrf"]  # the same in any language
-    beginnings = [" ".join(one.source.split()[:lead]) for one in examples]
+    beginnings = [" ".join(example.source.split()[:lead]) for example in examples]
     first = rouge_scores(beginnings, references)["rougeL"]
     scores["lead"] = Score(f"ROUGE-L, first {lead} words", first.value, None, first.signature)
     return scores
 
 
 def by_prefix(outputs: Sequence[str], examples: Sequence[TextToTextExample]) -> list[dict[str, Any]]:
-    """The scores of each task, where there are several: by what stands before its texts."""
+    """Return the scores for each prefix, where there are several."""
     rows: dict[str, list[int]] = {}
-    for row, one in enumerate(examples):
-        rows.setdefault(one.prefix, []).append(row)
+    for row, example in enumerate(examples):
+        rows.setdefault(example.prefix, []).append(row)
     if len(rows) < 2:
         return []
     return [
@@ -297,11 +293,5 @@ def by_prefix(outputs: Sequence[str], examples: Sequence[TextToTextExample]) -> 
             "n": len(members),
             **quick_scores([outputs[row] for row in members], [examples[row].target for row in members]),
         }
-        for prefix, members in sorted(rows.items())[:TASKS]
+        for prefix, members in sorted(rows.items())[:MAX_PREFIXES]
     ]
-
-
-def sample_of(output: str, one: TextToTextExample) -> Sample:
-    """With its ROUGE-L in percent."""
-    score = 100.0 * rouge(output, one.target)["rougeL"]
-    return Sample(one.text, one.target, output, score, output == one.target)

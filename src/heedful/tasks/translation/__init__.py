@@ -1,4 +1,4 @@
-"""Translation: from raw files of sentence pairs to a translator one can rely on."""
+"""Translation: from files of sentence pairs to a trained translator."""
 
 from ..run import Files
 from .predictor import Translator

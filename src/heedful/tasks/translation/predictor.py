@@ -1,30 +1,113 @@
-"""A trained translator: raw text in, raw text out."""
+"""A trained translator: raw text in, raw text out, and the probability that a translation is right.
 
+A model's own probability is too small: label smoothing takes a little from every token. Logistic regression on the
+log-probability and the number of tokens corrects that. A good model is rarely wrong, so its weights are learned from
+several candidates for each sentence, which are mostly wrong; the base, which is how often the model is right, is
+learned from its best answers alone.
+"""
+
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
 
-from ...config import Config, FamilyConfig
+from ...config import Config
 from ...data.pairs import tidy
 from ...data.tokenizer import Tokenizer
+from ...errors import DataError
 from ...families import GenerationDefaults
 from ...generation import GenerationConfig, Hypothesis
-from ..bundle import Bundle
 from ..predictor import OutputKind
 from ..text_generator import TextGenerator
-from .confidence import Confidence
-from .data import Tokenizers, parts_within, sentences
+from .data import parts_within, sentences
+
+MIN_CANDIDATES = 20  # right ones, and wrong ones: fewer say more about chance than about the model
+PRIOR = 1.0  # precision of the prior on the weights: without one, perfectly separated answers make them infinite
+
+
+class ScoredAnswer(NamedTuple):
+    """An answer of which it is known whether it is right. Its tokens include the end."""
+
+    logprob: float
+    n_tokens: int
+    right: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confidence(Config):
+    """P(right) = σ(base + by_logprob · logprob + by_token · tokens), the end counted as a token."""
+
+    title: ClassVar[str] = "confidence"
+
+    base: float
+    by_logprob: float
+    by_token: float
+
+    @classmethod
+    def fit(cls, candidates: Sequence[ScoredAnswer], answers: Sequence[ScoredAnswer]) -> Self:
+        """Learn the weights from all candidates, and the base from the best answers alone.
+
+        Raises:
+            DataError: There are too few right or too few wrong candidates to learn from.
+        """
+        n_right = sum(candidate.right for candidate in candidates)
+        n_wrong = len(candidates) - n_right
+        if min(n_right, n_wrong) < MIN_CANDIDATES:
+            raise DataError(
+                f"of {len(candidates):,} candidates for the validation sentences {n_right:,} are right and "
+                f"{n_wrong:,} wrong; at least {MIN_CANDIDATES} of each are needed"
+            )
+        features = torch.tensor(
+            [[candidate.logprob, candidate.n_tokens] for candidate in candidates], dtype=torch.float64
+        )
+        deviation = features.std(dim=0, correction=0)
+        deviation[deviation == 0] = 1.0
+        inputs = torch.column_stack([torch.ones(len(features)), (features - features.mean(dim=0)) / deviation])
+        weights = logistic_regression(inputs, [candidate.right for candidate in candidates], torch.zeros(len(inputs)))
+        by_logprob, by_token = (weights[1:] / deviation).tolist()
+        logits = torch.tensor([by_logprob * answer.logprob + by_token * answer.n_tokens for answer in answers])
+        mean = logits.mean()
+        # One more answer that is right and one that is wrong keep the base finite.
+        offset = torch.cat([logits - mean, torch.zeros(2)])
+        labels = [*(answer.right for answer in answers), True, False]
+        (base,) = logistic_regression(torch.ones(len(offset), 1), labels, offset) - mean
+        return cls(base=float(base), by_logprob=by_logprob, by_token=by_token)
+
+    def of(self, logprob: float, n_tokens: int) -> float:
+        """Return the probability that an answer is right."""
+        logit = self.base + self.by_logprob * logprob + self.by_token * n_tokens
+        return 0.5 * (1 + math.tanh(logit / 2))  # a sigmoid that does not overflow
+
+
+def logistic_regression(inputs: Tensor, labels: Sequence[bool], offset: Tensor) -> Tensor:
+    """Return the most probable weights for logits of inputs @ weights + offset; the first weight has no prior."""
+    inputs, targets = inputs.double(), torch.tensor(labels, dtype=torch.float64)
+    weights = torch.zeros(inputs.shape[1], dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS(
+        [weights], max_iter=200, tolerance_grad=1e-9, tolerance_change=1e-14, line_search_fn="strong_wolfe"
+    )
+
+    def loss() -> Tensor:
+        optimizer.zero_grad()
+        likelihood = binary_cross_entropy_with_logits(inputs @ weights + offset, targets, reduction="sum")
+        total = likelihood + 0.5 * PRIOR * weights[1:].square().sum()
+        total.backward()
+        return total
+
+    optimizer.step(loss)
+    return weights.detach()
 
 
 @dataclass(frozen=True, kw_only=True)
 class TranslatorSettings(Config):
-    """What a translator's bundle says beside its model.
+    """The settings of a translator's bundle.
 
     Sources longer than `max_tokens` are cut at sentence ends, and so is every source of a model that learned from
-    single sentences (`one_sentence`). `confidence` was learned from the validation set, if that could teach it.
+    single sentences (`one_sentence`). `confidence` is None where the validation set could not teach it.
     """
 
     title: ClassVar[str] = "translator"
@@ -39,30 +122,20 @@ class TranslatorSettings(Config):
 
 
 class Translator(TextGenerator):
-    """What `heedful.load` gives for a translation bundle."""
+    """What `heedful.load` returns for a translation bundle."""
 
     task: ClassVar[str] = "translation"
+    settings_class: ClassVar[type[Config]] = TranslatorSettings
     output_kind: ClassVar[OutputKind] = "translation"
-
-    def __init__(
-        self,
-        config: FamilyConfig,
-        module: nn.Module,
-        tokenizers: Tokenizers,
-        settings: TranslatorSettings,
-    ) -> None:
-        super().__init__(config, module, settings)
-        self.tokenizer: Tokenizer = tokenizers.source
-        self.target_tokenizer: Tokenizer = tokenizers.target  # the same one where the languages share it
+    tokenizer_class: ClassVar[type[Any]] = Tokenizer
 
     @property
     def lacks_confidence(self) -> bool:
-        """Whether it was not taught how surely an answer is right."""
+        """Whether its training could not teach it how likely an answer is right."""
         return bool(self.settings.confidence is None)
 
     @property
     def tokens(self) -> GenerationDefaults:
-        """The target's."""
         tokenizer = self.target_tokenizer
         suppressed = (tokenizer.pad, tokenizer.start)
         return GenerationDefaults(
@@ -70,17 +143,17 @@ class Translator(TextGenerator):
         )
 
     def inputs(self, text: str) -> list[list[int]]:
-        """Sentence by sentence where the model learned so; what is too long is cut at sentence ends."""
+        """Return the ids of each sentence, or of the text; what is too long is cut at sentence ends."""
         if not (text := tidy(text)):
             return []
         return [
             self._ids(part)
             for piece in (sentences(text) if self.settings.one_sentence else [text])
-            for part in parts_within(piece, self.settings.max_tokens, self._n_tokens)
+            for part in parts_within(piece, self.settings.max_tokens, lambda part: len(self._ids(part)))
         ]
 
     def confidence(self, hypothesis: Hypothesis) -> float | None:
-        """As the model was taught; an answer that has not come to its end is not right."""
+        """Return the learned probability that an answer is right; an unfinished answer is not right."""
         confidence: Confidence | None = self.settings.confidence
         if confidence is None:
             return None
@@ -89,19 +162,8 @@ class Translator(TextGenerator):
     def _ids(self, part: str) -> list[int]:
         return [*self.tokenizer.encode(part), self.tokenizer.end]
 
-    def _n_tokens(self, text: str) -> int:
-        return len(self.tokenizer.encode(text)) + 1
-
     def seen(self, source: str, target: str) -> tuple[Tensor, Tensor]:
-        """The ids that encoder and decoder see for a pair, (1, S) and (1, T): for looking into the model."""
+        """Return the inputs of encoder and decoder for a pair, (1, S) and (1, T)."""
         device = next(self.module.parameters()).device
-        source_ids = self._ids(source)
         target_ids = [self.target_tokenizer.start, *self.target_tokenizer.encode(target)]
-        return torch.tensor([source_ids], device=device), torch.tensor([target_ids], device=device)
-
-    @classmethod
-    def from_bundle(cls, folder: Path, bundle: Bundle) -> Self:
-        """The translator in a folder."""
-        settings = bundle.settings_as(TranslatorSettings, folder)
-        tokenizers = Tokenizers.load(folder, joint=settings.joint)
-        return cls(bundle.model, bundle.module(folder), tokenizers, settings)
+        return torch.tensor([self._ids(source)], device=device), torch.tensor([target_ids], device=device)

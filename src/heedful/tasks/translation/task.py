@@ -1,8 +1,9 @@
-"""Translation: sentence pairs, an encoder and a decoder, cross-entropy, BLEU and chrF."""
+"""The task of translation: sentence pairs, teacher forcing, BLEU and chrF."""
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,18 +12,20 @@ from torch import nn
 
 from ...config import FamilyConfig
 from ...data.languages import CODE
-from ...data.pairs import CleaningConfig
+from ...data.pairs import CleaningConfig, Pair
 from ...data.readers import files_of
 from ...data.report import PairReport
+from ...data.store import TokenStore, encode_pairs
 from ...data.tokenizer import TokenizerConfig
+from ...errors import DataError
 from ...families import config_of
 from ...families.translator import TranslatorConfig
 from ...generation import GenerationConfig
 from ...lens.report import Sample
 from ...training.objective import Monitor
-from ..run import DataReport, Files, RunConfig
+from ..run import DataReport, Files, RunConfig, TooLittleDataError
 from ..run import train as train_task
-from ..run.task import DATA, TRAIN, VALID, settings_json
+from ..run.task import DATA, SCRATCH, TRAIN, VALID, settings_json
 from ..scoring import (
     LengthScore,
     Score,
@@ -35,26 +38,19 @@ from ..scoring import (
 )
 from ..seq2seq import FINAL_TEXTS, VALIDATION_TEXTS, Drafts, Seq2SeqTask
 from ..text_generator import SOURCE, TARGET, Answer
-from . import confidence
-from .data import (
-    PairData,
-    Tokenizers,
-    has_single_sentences,
-    open_pairs,
-    prepare_pairs,
-    validation_texts,
-)
+from .data import PairData, Tokenizers, has_single_sentences, split_sentence_pairs, validation_texts
 from .inspection import attention_maps
-from .predictor import Translator, TranslatorSettings
+from .predictor import Confidence, ScoredAnswer, Translator, TranslatorSettings
 
 PRESET = "small"
 TOKENIZER = "the tokeniser settings"
 SAMPLES = 200  # translations that metrics.json shows
+CANDIDATES = 4  # of each sentence, from which the confidence is learned
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig(CleaningConfig):
-    """Which pairs are used. Without validation files, `holdout` pairs (at most a twentieth) are set apart."""
+    """How pairs are cleaned. Without validation files, `holdout` pairs (at most a twentieth) are set apart."""
 
     max_tokens: int = 256
     holdout: int = 1000
@@ -66,7 +62,7 @@ class DataConfig(CleaningConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationConfig(RunConfig):
-    """From which language to which, with which data, pieces, model, training and search."""
+    """The settings of a translation run, from the language `source` to the language `target`."""
 
     preset: ClassVar[str] = PRESET
     supports_r_drop: ClassVar[bool] = True
@@ -95,7 +91,7 @@ class TranslationConfig(RunConfig):
         )
 
     def model_for(self, source_size: int, target_size: int) -> FamilyConfig:
-        """The model's config once the vocabularies are known; two of them cannot share one matrix."""
+        """Return the model's config for these vocabularies; two vocabularies cannot share one matrix."""
         if self.tokenizer.joint:
             return self.model.changed(vocab_size=source_size, target_vocab_size=None)
         tied = "none" if getattr(self.model, "tied", "none") == "none" else "output"
@@ -103,7 +99,7 @@ class TranslationConfig(RunConfig):
 
 
 class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
-    """`accepted` lists every right answer to a validation source, where there are more than the file has."""
+    """Trains a translator. `accepted` lists all right answers to a validation source, where there are several."""
 
     name: ClassVar[str] = Translator.task
     predictor_class: ClassVar[type[Any]] = Translator
@@ -118,11 +114,10 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
         self.accepted = accepted or {}
 
     def list_files(self, config: TranslationConfig, paths: Sequence[str]) -> list[Path]:
-        """Both sides of parallel text among them."""
+        """Return the files of these paths, both sides of parallel text included."""
         return files_of(paths, config.source, config.target)
 
     def data_settings(self, config: TranslationConfig, files: Files) -> dict[str, str]:
-        """Languages, columns, cleaning, pieces."""
         return {
             "the languages": f"{config.source} to {config.target}",
             "the columns": json.dumps(files.columns),
@@ -133,32 +128,57 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
     def prepare(
         self, config: TranslationConfig, files: Files, folder: Path, *, keep: bool = False
     ) -> tuple[PairData, DataReport[PairReport]]:
-        """Cleaned and tokenized once."""
-        tokenizers = Tokenizers.load(folder, joint=config.tokenizer.joint) if keep else None
-        return prepare_pairs(config, files, folder, tokenizers=tokenizers)
+        """Write the tokenizers and the stores, with every pair cleaned and tokenized once."""
+        scratch = folder / SCRATCH
+        shutil.rmtree(scratch, ignore_errors=True)  # of a run that was killed
+        scratch.mkdir(parents=True)
+        try:
+            split, report = split_sentence_pairs(config, files, scratch)
+            if keep:
+                tokenizers = Tokenizers.load(folder, joint=config.tokenizer.joint)
+            else:
+                tokenizers = Tokenizers.train(config.tokenizer, split.train)
+            tokenizers.save(folder)
+
+            def write(name: str, pairs: Iterator[Pair], part: PairReport) -> TokenStore:
+                def drop(pair: Pair, _: int) -> None:
+                    part.drop_kept("too many tokens", pair.place, *pair.texts)
+
+                sides, limit = (tokenizers.source, tokenizers.target), config.data.max_tokens
+                rows = encode_pairs(pairs, *sides, max_tokens=limit, too_long=drop)
+                try:
+                    return TokenStore.write(folder / name, rows, vocab_size=max(tokenizers.sizes))
+                except DataError as error:
+                    raise TooLittleDataError(str(error), report) from None
+
+            train = write(TRAIN, split.train(), report.train)
+            valid = write(VALID, split.valid(), report.valid or report.train)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+        if report.valid is None:
+            report.held_out = len(valid)
+        return PairData(folder, train, valid, tokenizers, None), report
 
     def open(self, config: TranslationConfig, folder: Path) -> PairData:
-        """The stores."""
-        return open_pairs(folder, joint=config.tokenizer.joint)
+        stores = TokenStore(folder / TRAIN), TokenStore(folder / VALID)
+        return PairData(folder, *stores, Tokenizers.load(folder, joint=config.tokenizer.joint), None)
 
     def model_config(self) -> FamilyConfig:
-        """For the vocabularies of both languages."""
         return self.config.model_for(*self.data.tokenizer.sizes)
 
     @property
     def vocab_size(self) -> int:
-        """Of the source."""
         return self.data.tokenizer.source.vocab_size
 
     def setup(self) -> None:
-        """The score to monitor is that of greedy translations."""
+        """Monitor the main score of greedy translations."""
         super().setup()
         self.monitor = Monitor(main_metric(self.config.target), higher_is_better=True)
         self.sources, self.references = validation_texts(self.data, VALIDATION_TEXTS)
         self.one_sentence = has_single_sentences(self.data)
 
     def predictor(self, module: nn.Module) -> Translator:
-        """A module together with what turns text into ids and back."""
+        """Return a translator with this run's tokenizers and settings."""
         settings = TranslatorSettings(
             source=self.config.source,
             target=self.config.target,
@@ -167,24 +187,23 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
             one_sentence=self.one_sentence,
             generation=self.config.generation,
         )
-        return Translator(self.model_config(), module, self.data.tokenizer, settings)
+        tokenizers = self.data.tokenizer
+        return Translator(self.model_config(), module, tokenizers.source, settings, tokenizers.target)
 
     def draft(self, module: nn.Module) -> Drafts:
-        """Greedy translations."""
         return Drafts(self.sources, self.references, self.predictor(module).predict(self.sources, beam=1))
 
     def draft_scores(self, drafts: Drafts) -> dict[str, float]:
-        """BLEU and chrF, and the share that is exactly right."""
         scores = corpus_scores(drafts.outputs, drafts.references, self.config.target)
-        right = sum(a == b for a, b in zip(drafts.references, drafts.outputs, strict=True))
-        return {**{name: score.value for name, score in scores.items()}, "exact": 100.0 * right / len(drafts.outputs)}
+        exact = exact_share(drafts.outputs, [[reference] for reference in drafts.references])
+        return {**{name: score.value for name, score in scores.items()}, "exact": exact}
 
     def final_evaluation(self, predictor: Translator) -> dict[str, Any]:
-        """With the full search. What is right among its candidates teaches the translator how sure it may be."""
+        """Score the answers of the full search, and learn the confidence from its candidates."""
         sources, references = validation_texts(self.data, FINAL_TEXTS)
         pairs = zip(sources, references, strict=True)
         right = [self.accepted.get(source, (reference,)) for source, reference in pairs]
-        several = min(confidence.CANDIDATES, predictor.generation.beam)
+        several = min(CANDIDATES, predictor.generation.beam)
         evaluation = evaluate(predictor, sources, references, accepted=right, n_best=several)
         learned = learn_confidence(predictor, evaluation, right)
         return {
@@ -194,30 +213,26 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
         }
 
     def identity(self) -> dict[str, str]:
-        """Both tokenizers too."""
         tokenizers = {"source tokeniser": self.data.tokenizer.source, "target tokeniser": self.data.tokenizer.target}
         return {**super().identity(), **{name: tokenizer.fingerprint[:16] for name, tokenizer in tokenizers.items()}}
 
     def title(self, predictor: Translator) -> str:
-        """From which language to which."""
         return f"{predictor.settings.source} → {predictor.settings.target}"
 
     def card_notes(self, predictor: Translator, metrics: Mapping[str, Any]) -> list[str]:
-        """How it searches, what its confidence is worth, what it does with long texts."""
         settings, learned = predictor.settings, metrics["confidence"]
-        sure = (
+        confidence = (
             f"It gives no confidence with its answers: {learned['why_not']}."
             if "why_not" in learned
             else "It says how likely each answer is right (`heedful predict --scores`), as learned from these pairs."
         )
         return [
             f"It was scored with beam {settings.generation.beam}.",
-            sure,
+            confidence,
             f"Sources of more than {settings.max_tokens} pieces are cut at sentence ends, or refused if there is none.",
         ]
 
     def report_sections(self, predictor: Translator, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        """Translations, constructions, and what a few sentences attend to."""
         constructions = metrics.get("constructions", {})
         return {
             "constructions": [(name, right, total) for name, (right, total) in constructions.items()],
@@ -242,27 +257,17 @@ class Evaluation:
     calibration: dict[str, float]
 
     @property
-    def answers(self) -> list[Answer]:
-        """The best candidate of each."""
-        return [best for best, *_ in self.candidates]
-
-    @property
     def unfinished(self) -> int:
-        """How many outputs had not come to an end when their room did."""
-        return sum(not answer.finished for answer in self.answers)
-
-    @property
-    def right(self) -> list[bool]:
-        """Which outputs are an accepted answer."""
-        return [sample.exact for sample in self.samples]
+        """The number of outputs that were cut off before their end token."""
+        return sum(not best.finished for best, *_ in self.candidates)
 
     @property
     def best(self) -> list[Sample]:
-        """From the best sentence to the worst."""
+        """The samples from the best to the worst."""
         return sorted(self.samples, key=lambda sample: -sample.score)
 
     def to_dict(self) -> dict[str, Any]:
-        """For metrics.json: everything but the samples."""
+        """Return the content of metrics.json, without the samples."""
         return {
             "n": len(self.samples),
             "scores": {
@@ -284,7 +289,7 @@ def evaluate(
     bootstrap: int = 1000,
     **generation: Any,
 ) -> Evaluation:
-    """Translate the sources and compare. `accepted` lists every right answer where a reference is only one of them."""
+    """Translate the sources and score the outputs; `accepted` lists all right answers where there are several."""
     language = translator.settings.target
     candidates = translator.candidates(sources, **generation)
     answers = [best for best, *_ in candidates]
@@ -306,33 +311,37 @@ def evaluate(
 
 def _calibration(answers: Sequence[Answer], exact: Sequence[bool]) -> dict[str, float]:
     stated = {"probability": [math.exp(answer.logprob) for answer in answers]}
-    sure = [answer.confidence for answer in answers if answer.confidence is not None]
-    if len(sure) == len(answers):
-        stated["confidence"] = sure
+    confidences = [answer.confidence for answer in answers if answer.confidence is not None]
+    if len(confidences) == len(answers):
+        stated["confidence"] = confidences
     return {name: calibration_error(shares, exact) for name, shares in stated.items()}
 
 
 def learn_confidence(
     translator: Translator, evaluation: Evaluation, accepted: Sequence[Sequence[str]]
 ) -> dict[str, Any]:
-    """Teach the translator how sure it may be, by several candidates of each sentence; what was learned, or why not."""
-    found = evaluation.candidates
-    if translator.generation.beam < confidence.CANDIDATES:  # it has a narrower search of its own
-        sources = [sample.source for sample in evaluation.samples]
-        found = translator.candidates(sources, n_best=confidence.CANDIDATES)
+    """Learn the translator's confidence from several candidates of each sentence.
+
+    Returns the learned values; or, where the candidates cannot teach it, {"why_not": the reason}.
+    """
+    answers = evaluation.candidates
+    if translator.generation.beam < CANDIDATES:  # then the evaluation has fewer candidates
+        answers = translator.candidates([sample.source for sample in evaluation.samples], n_best=CANDIDATES)
     candidates = [
-        confidence.ScoredAnswer(answer.logprob, answer.n_tokens, answer.text in right)
-        for answers, right in zip(found, accepted, strict=True)
-        for answer in answers
+        ScoredAnswer(answer.logprob, answer.n_tokens, answer.text in right)
+        for several, right in zip(answers, accepted, strict=True)
+        for answer in several
     ]
-    reason = confidence.why_not(candidates)
-    if reason is not None:
-        return {"why_not": reason}
-    given = zip(evaluation.answers, evaluation.right, strict=True)
-    own = [confidence.ScoredAnswer(answer.logprob, answer.n_tokens, right) for answer, right in given]
-    learned = confidence.fit(candidates, own)
-    translator.settings = translator.settings.changed(confidence=learned)
-    return learned.to_dict()
+    best = [
+        ScoredAnswer(answers[0].logprob, answers[0].n_tokens, sample.exact)
+        for answers, sample in zip(evaluation.candidates, evaluation.samples, strict=True)
+    ]
+    try:
+        confidence = Confidence.fit(candidates, best)
+    except DataError as error:
+        return {"why_not": str(error)}
+    translator.settings = translator.settings.changed(confidence=confidence)
+    return confidence.to_dict()
 
 
 def train(
@@ -343,10 +352,10 @@ def train(
     accepted: Mapping[str, Sequence[str]] | None = None,
     **options: Any,
 ) -> Translator:
-    """Train a translator and leave its bundle, its scores, its card and its report in `out`.
+    """Train a translator, and write its bundle, scores, card and report into `out`.
 
-    `accepted` lists every right answer to a validation source, where there are more than the file has. The other
-    options are those of `heedful.tasks.run.train`: resume, allow_changes, overwrite, on_read, watch.
+    `accepted` lists all right answers to a validation source, where there are several. The other options are those of
+    `heedful.tasks.run.train`: resume, allow_changes, overwrite, on_read, watch.
 
     >>> config = TranslationConfig(source="ko", target="en")
     >>> train(config, Files(train=("pairs.tsv",)), "runs/ko-en").predict(["나는 책을 읽어요."])
