@@ -19,8 +19,8 @@ from heedful.errors import ConfigError
 from heedful.families import ComposedConfig, DescriptionError, GenerationDefaults, config_of, describe
 from heedful.families.composed import AttentionPart, FeedForwardPart, NormPart, PositionsPart, StackPart
 from heedful.families.ctranslate2 import Model, Vocabularies, from_ctranslate2, write_folder
-from heedful.families.ctranslate2.binary import Variables
-from heedful.families.ctranslate2.reading import Usual, decoder_only, encoder_decoder
+from heedful.families.ctranslate2.model_bin import Variables
+from heedful.families.ctranslate2.loader import Usual, decoder_only, encoder_decoder
 from heedful.families.weights import read_weights, write_weights
 
 V, V_TARGET, D, LIMIT = 37, 29, 24, 64

@@ -245,26 +245,49 @@ class Louder(core.RMSNorm):
     """Made from a known part, it may do anything."""
 
 
+def layer_norms(module: nn.Module) -> list[core.LayerNorm]:
+    return [part for part in module.modules() if isinstance(part, core.LayerNorm)]
+
+
+def replace_cross_attention(layer: Any) -> None:
+    layer.cross_attention.part = core.MultiHeadAttention(D, 6)
+
+
 PLAIN, RECURRENT = MODELS["original"], {"family": "recurrent", "vocab_size": V, "d_model": D}
 REFUSED = {
-    "recurrent": (partial(build, RECURRENT), "encoder, RecurrentEncoder"),
-    "window": (changed(PLAIN, put("decoder.mask", core.causal() & core.window(4))), r"decoder\.mask, causal"),
-    "no positions": (partial(build, ORIGINAL, positions="none"), "encoder.positions, Positions"),
-    "alibi in an encoder": (partial(build, ORIGINAL, positions="alibi"), "encoder.positions, ALiBi"),
+    "recurrent": (partial(build, RECURRENT), "encoder is RecurrentEncoder"),
+    "window": (changed(PLAIN, put("decoder.mask", core.causal() & core.window(4))), r"decoder\.mask, a window of 4"),
+    "no positions": (partial(build, ORIGINAL, positions="none"), "encoder.positions, none"),
+    "alibi in an encoder": (partial(build, ORIGINAL, positions="alibi"), "encoder.positions, alibi"),
     "one layer post-norm": (
         changed(MODELS["pre-norm"], lambda m: setattr(m.decoder.layers, "1", PLAIN().decoder.layers[1])),
-        "decoder.layers.0.attention has PreNorm and decoder.layers.1.attention PostNorm",
+        "decoder.layers.1.attention is PostNorm; .* only have PreNorm",
     ),
-    "another epsilon": (changed(PLAIN, put("encoder.layers.1.feed_forward.norm.eps", 1e-3)), "has 1e-05 and .* 0.001"),
+    "another epsilon": (
+        changed(PLAIN, put("encoder.layers.1.feed_forward.norm.eps", 1e-3)),
+        "encoder.layers.1.feed_forward.norm.eps is 0.001; .* only have 1e-05",
+    ),
+    "another epsilon in every norm of a stack": (
+        changed(PLAIN, lambda m: [setattr(norm, "eps", 1e-3) for norm in layer_norms(m.encoder)]),
+        r"one eps for all norms, but this model has \[1e-05, 0.001\]",
+    ),
+    "norms of two kinds": (
+        changed(MODELS["pre-norm"], put("decoder.norm", core.RMSNorm(D))),
+        "the norms of the decoder, layer and rms",
+    ),
+    "cross-attention with other heads": (
+        changed(PLAIN, lambda m: [replace_cross_attention(layer) for layer in m.decoder.layers]),
+        r"cross_attention\.n_heads, 6: self-attention has 4",
+    ),
     "a part made from a known one": (
         changed(MODELS["llama"], put("decoder.layers.2.feed_forward.norm", Louder(D))),
-        "decoder.layers.2.feed_forward.norm, Louder",
+        "decoder.layers.2.feed_forward.norm is Louder",
     ),
     "another activation": (
         changed(PLAIN, put("decoder.layers.0.feed_forward.part.activation", torch.sigmoid)),
         "decoder.layers.0.feed_forward.part.activation",
     ),
-    "a transform": (changed(PLAIN, put("head.transform", nn.Linear(D, D))), "head.transform, Linear"),
+    "a transform": (changed(PLAIN, put("head.transform", nn.Linear(D, D))), "head.transform is Linear"),
     "segments": (
         changed(PLAIN, put("source_embedding", core.TokenEmbedding(V, D, n_segments=2))),
         "source_embedding.segments",

@@ -180,6 +180,11 @@ class StackPart(Config):
         )
 
     @property
+    def norms(self) -> list[NormPart]:
+        """All norms of the stack, those of its layers first."""
+        return [norm for norm in (self.norm, self.entry_norm, self.final_norm) if norm is not None]
+
+    @property
     def head_width(self) -> int:
         """K, the width of one head of the self-attention."""
         return self.d_model // self.attention.n_heads if self.attention.d_head is None else self.attention.d_head

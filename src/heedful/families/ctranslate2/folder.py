@@ -12,9 +12,9 @@ from ...core import DecoderOnly
 from ...errors import DataError, unknown
 from ..hf_config import GenerationDefaults
 from ..weights import WeightsError
-from .binary import CTranslate2Error, Variables, read_binary
-from .reading import Usual, decoder_only, encoder_decoder
-from .writing import ExportError, spec_of
+from .model_bin import CTranslate2Error, Variables, read_binary
+from .loader import Usual, decoder_only, encoder_decoder
+from .spec import ExportError, spec_of
 
 HEADS = {"TransformerSpec": 8, "TransformerBase": 8, "TransformerBig": 16}  # of translators that do not say it
 LANGUAGE_MODEL = "TransformerDecoderSpec"

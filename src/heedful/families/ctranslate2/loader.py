@@ -16,7 +16,7 @@ from ..description import TIED
 from ..llama import ScalingConfig
 from ..weight_map import Link, WeightMap, from_hf, link, to_hf, zeros
 from ..weights import WeightsError
-from .binary import Variables
+from .model_bin import Variables
 
 T = TypeVar("T")
 
