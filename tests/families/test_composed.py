@@ -19,8 +19,8 @@ from heedful.errors import ConfigError
 from heedful.families import ComposedConfig, DescriptionError, GenerationDefaults, config_of, describe
 from heedful.families.composed import AttentionPart, FeedForwardPart, NormPart, PositionsPart, StackPart
 from heedful.families.ctranslate2 import Model, Vocabularies, from_ctranslate2, write_folder
+from heedful.families.ctranslate2.loader import read_module
 from heedful.families.ctranslate2.model_bin import Variables
-from heedful.families.ctranslate2.loader import Usual, decoder_only, encoder_decoder
 from heedful.families.weights import read_weights, write_weights
 
 V, V_TARGET, D, LIMIT = 37, 29, 24, 64
@@ -183,7 +183,7 @@ def test_what_only_ctranslate2_has_is_said_too(bias: bool, tmp_path: Path) -> No
     }
     made |= {"decoder/projection/weight": torch.randn(V_TARGET, 12), "decoder/projection/bias": torch.randn(V_TARGET)}
     made |= {"decoder/scale_outputs": torch.tensor(0.5), "decoder/pre_norm": torch.tensor(0)}
-    module = encoder_decoder(Variables(made), Usual(epsilon=1e-3))
+    module: Any = read_module(Variables(made), has_encoder=True, epsilon=1e-3)
     for ours, theirs in zip(answers(module), answers(rebuilt(module, tmp_path)), strict=True):
         assert torch.equal(ours, theirs)
     config = describe(module)
@@ -205,7 +205,7 @@ def test_a_language_model_of_ctranslate2_is_said_too(tmp_path: Path) -> None:
     torch.manual_seed(0)
     table = torch.randn(V, 16)
     made = variables("decoder", 16) | {"decoder/embeddings/weight": table, "decoder/projection/weight": table}
-    module = decoder_only(Variables(made), Usual())
+    module = read_module(Variables(made), has_encoder=False)
     for ours, theirs in zip(answers(module), answers(rebuilt(module, tmp_path)), strict=True):
         assert torch.equal(ours, theirs)
     assert describe(module).tied == "output"
@@ -219,7 +219,7 @@ def test_equal_weights_that_a_file_stores_once_are_apart(tmp_path: Path) -> None
     made |= dict.fromkeys((f"{name}/weight" for name in ("encoder/embeddings_0", "decoder/embeddings")), table)
     made |= {"decoder/projection/weight": table, "encoder/scale_embeddings": torch.tensor(2.5)}
     made["decoder/layer_1/ffn/layer_norm/gamma"] = made["decoder/layer_0/ffn/layer_norm/gamma"]
-    module: Any = encoder_decoder(Variables(made), Usual())
+    module: Any = read_module(Variables(made), has_encoder=True)
     assert describe(module).tied == "output"
     again = rebuilt(module, tmp_path)
     for ours, theirs in zip(answers(module), answers(again), strict=True):

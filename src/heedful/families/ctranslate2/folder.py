@@ -12,8 +12,8 @@ from ...core import DecoderOnly
 from ...errors import DataError, unknown
 from ..hf_config import GenerationDefaults
 from ..weights import WeightsError
+from .loader import read_module
 from .model_bin import CTranslate2Error, Variables, read_binary
-from .loader import Usual, decoder_only, encoder_decoder
 from .spec import ExportError, spec_of
 
 HEADS = {"TransformerSpec": 8, "TransformerBase": 8, "TransformerBig": 16}  # of translators that do not say it
@@ -71,11 +71,9 @@ def from_ctranslate2(folder: str | Path) -> Model:
     variables = Variables(binary.variables)
     flags = {name: bool(variables.number(f"with_{name}", default)) for name, default in FLAGS.items()}
     epsilon = config.get("layer_norm_epsilon")
+    has_encoder, n_heads = binary.spec != LANGUAGE_MODEL, HEADS.get(binary.spec, 8)
     try:
-        if binary.spec == LANGUAGE_MODEL:
-            module: nn.Module = decoder_only(variables, Usual(epsilon=epsilon))
-        else:
-            module = encoder_decoder(variables, Usual(n_heads=HEADS[binary.spec], epsilon=epsilon))
+        module = read_module(variables, has_encoder=has_encoder, n_heads=n_heads, epsilon=epsilon)
     except (WeightsError, ValueError) as error:
         raise WeightsError(f"{folder}: {error}") from None
     source, target = _vocabularies(folder, module, config.get("unk_token", "<unk>"))

@@ -118,31 +118,34 @@ class _Reader:
 
 
 class Variables:
-    """Weights come as float32, whatever they were stored as; settings as numbers."""
+    """The variables of a model by name; records which were read. Weights are returned as float32."""
 
     def __init__(self, stored: Mapping[str, Tensor]) -> None:
-        self._stored = stored
-        self._asked: set[str] = set()
+        self._stored = dict(stored)
+        if "encoder/embeddings_0/weight" not in stored:  # older files have another name
+            older = [name for name in stored if name.startswith("encoder/embeddings/")]
+            self._stored |= {name.replace("/embeddings/", "/embeddings_0/"): self._stored.pop(name) for name in older}
+        self._read: set[str] = set()
 
     def __contains__(self, name: str) -> bool:
         return name in self._stored
 
     def weight(self, name: str) -> Tensor:
-        """A weight by its name, dequantised."""
-        found = self._taken(name)
-        if found is None:
+        """Return a weight, dequantized."""
+        stored = self._get(name)
+        if stored is None:
             raise WeightsError(f"the model lacks {name}")
-        if found.is_floating_point():
-            return found.float()
-        scale = self._taken(f"{name}_scale")
-        if found.dtype not in (torch.int8, torch.int16) or scale is None:
-            raise WeightsError(f"{name} holds {found.dtype} without a {name}_scale to make numbers of them")
-        if scale.dim() and tuple(scale.shape) != tuple(found.shape[:1]):
-            raise WeightsError(f"{name} is {tuple(found.shape)}, but its scales are {tuple(scale.shape)}")
-        return found.float() / scale.float().reshape(-1, *[1] * (found.dim() - 1))
+        if stored.is_floating_point():
+            return stored.float()
+        scale = self._get(f"{name}_scale")
+        if stored.dtype not in (torch.int8, torch.int16) or scale is None:
+            raise WeightsError(f"{name} holds {stored.dtype} without a {name}_scale to dequantize it")
+        if scale.dim() and tuple(scale.shape) != tuple(stored.shape[:1]):
+            raise WeightsError(f"{name} is {tuple(stored.shape)}, but its scales are {tuple(scale.shape)}")
+        return stored.float() / scale.float().reshape(-1, *[1] * (stored.dim() - 1))
 
-    def sizes(self, name: str) -> tuple[int, int]:
-        """The rows and columns of a matrix."""
+    def shape(self, name: str) -> tuple[int, int]:
+        """Return the numbers of rows and columns of a matrix."""
         if name not in self:
             raise WeightsError(f"the model lacks {name}")
         stored = self._stored[name]
@@ -151,48 +154,44 @@ class Variables:
         return stored.shape[0], stored.shape[1]
 
     def number(self, name: str, default: float) -> float:
-        """A setting, or what it is where it is left out."""
-        found = self._taken(name)
-        if found is None:
+        """Return a setting, or the default if the model lacks it."""
+        stored = self._get(name)
+        if stored is None:
             return default
-        if found.numel() != 1:
-            raise WeightsError(f"{name} is {tuple(found.shape)} and should be one number")
-        value = float(found)
+        if stored.numel() != 1:
+            raise WeightsError(f"{name} is {tuple(stored.shape)} and should be one number")
+        value = float(stored)
         if not math.isfinite(value):
             raise WeightsError(f"{name} is {value} and should be finite")
         return value
 
     def is_flag(self, name: str) -> bool:
-        """Whether a setting is stored as yes or no."""
+        """Return whether a setting is stored as a boolean."""
         return self._stored[name].dtype == torch.int8
 
     def count(self, prefix: str) -> int:
-        """How many layers there are: the numbers behind a prefix, which leave none out."""
-        found = {
-            int(match[1]) for name in self._stored if (match := re.match(rf"{re.escape(prefix)}(\d{{1,6}})/", name))
-        }
-        if not found or found != set(range(len(found))):
+        """Return the number of layers, which are numbered from 0 after a prefix, without gaps."""
+        matches = (re.match(rf"{re.escape(prefix)}(\d{{1,6}})/", name) for name in self._stored)
+        indices = {int(match[1]) for match in matches if match}
+        if not indices or indices != set(range(len(indices))):
             raise WeightsError(f"{prefix}0, {prefix}1, … are not all there")
-        return len(found)
+        return len(indices)
 
-    def same(self, first: str, second: str) -> bool:
-        """Whether two names stand for one weight, or for equal ones: older files know no aliases."""
-        one, other = self._stored[first], self._stored[second]
-        if one is other:
-            return True
-        return (
-            one.dtype == other.dtype
-            and torch.equal(one, other)
+    def equal(self, first: str, second: str) -> bool:
+        """Return whether two names stand for one weight or for equal ones, since older files have no aliases."""
+        left, right = self._stored[first], self._stored[second]
+        return left is right or (
+            left.dtype == right.dtype
+            and torch.equal(left, right)
             and torch.equal(self.weight(first), self.weight(second))
         )
 
-    def refuse_others(self) -> None:
-        """All that was not asked for changes what the model computes in a way that nothing here does."""
-        others = sorted(set(self._stored) - self._asked)
-        if others:
-            more = f", and {len(others) - NAMED} more" if len(others) > NAMED else ""
-            raise WeightsError(f"the model has parts that have no place here: {', '.join(others[:NAMED])}{more}")
+    def refuse_unread(self) -> None:
+        """Raise for variables that were not read: they change the model in a way that is not supported."""
+        if unread := sorted(set(self._stored) - self._read):
+            more = f", and {len(unread) - NAMED} more" if len(unread) > NAMED else ""
+            raise WeightsError(f"the model has parts that have no place here: {', '.join(unread[:NAMED])}{more}")
 
-    def _taken(self, name: str) -> Tensor | None:
-        self._asked.add(name)
+    def _get(self, name: str) -> Tensor | None:
+        self._read.add(name)
         return self._stored.get(name)
