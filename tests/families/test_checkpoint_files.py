@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from heedful.families import LayoutError, read_checkpoint
-from heedful.families.checkpoint_files import MOST_HEADER, read_mapped, read_names
+from heedful.families.checkpoint_files import read_mapped
 from heedful.families.weights import WeightsError
 from published_pairs import reference
 
@@ -30,41 +30,40 @@ def write(path: Path, header: Any, data: bytes = bytes(24), length: int | None =
 
 def test_the_files_written_here_are_right_but_for_what_each_test_changes(tmp_path: Path) -> None:
     path = write(tmp_path / "a", {"__metadata__": {"format": "pt"}, "x": F32}, struct.pack("<6f", *range(6)))
-    assert read_names(path) == ["x"]
+    assert read_mapped(path).keys() == {"x"}
     assert read_mapped(path)["x"].tolist() == load_file(path)["x"].tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
 @pytest.mark.parametrize(
     ("header", "data", "words"),
     [
-        ({"x": F32}, bytes(23), "'x' ends at byte 24 of the data; was it cut short"),
-        ({"x": F32}, bytes(25), "1 bytes stand behind its last tensor"),
-        ({"x": F32 | {"data_offsets": [4, 28]}}, bytes(28), "'x' leaves a hole before it: it begins at byte 4, not at"),
-        ({"x": F32, "y": F32}, bytes(24), "'y' overlaps what lies before it: it begins at byte 0, not at 24"),
-        ({"x": F32, "y": F32 | {"data_offsets": [20, 44]}}, bytes(44), "'y' overlaps"),
-        ({"x": F32 | {"shape": [3, 3]}}, bytes(24), r"'x' is \[3, 3\] of F32, 36 bytes, but has 24"),
-        ({"x": F32 | {"dtype": "F16"}}, bytes(24), r"'x' is \[2, 3\] of F16, 12 bytes, but has 24"),
-        ({"x": F32 | {"dtype": "F31"}}, bytes(24), "unknown dtype 'F31'.*did you mean"),
-        ({"x": F32 | {"dtype": 4}}, bytes(24), "unknown dtype 4"),
-        ({"x": F32 | {"shape": [2**32, 2**32]}}, bytes(24), "73,786,976,294,838,206,464 bytes, but has 24"),
-        ({"x": F32 | {"shape": [2**61, 8]}}, bytes(24), "of F32"),  # 2^66 bytes are 0 where numbers wrap around
-        ({"x": F32 | {"shape": [2**64, 0]}}, bytes(24), "has the shape"),
-        ({"x": F32 | {"shape": [-2, -3]}}, bytes(24), r"has the shape \[-2, -3\]"),
-        ({"x": F32 | {"shape": [1] * 9}}, bytes(24), "at most 8 whole numbers"),
-        ({"x": F32 | {"shape": [True, 6]}}, bytes(24), "has the shape"),
-        ({"x": F32 | {"shape": 6}}, bytes(24), "has the shape 6"),
-        ({"x": F32 | {"data_offsets": [24, 0]}}, bytes(24), "which are no begin and end"),
-        ({"x": F32 | {"data_offsets": [0, 24, 48]}}, bytes(24), "which are no begin and end"),
-        ({"x": F32 | {"data_offsets": [-24, 0]}}, b"", "which are no begin and end"),
-        ({"x": F32 | {"data_offsets": "ab"}}, bytes(24), "which are no begin and end"),
-        ({"x": {"dtype": "F32", "shape": [2, 3]}}, bytes(24), "has not just a dtype, a shape and data_offsets"),
-        ({"x": [1]}, bytes(24), "has not just a dtype"),
+        ({"x": F32}, bytes(23), "not fully covered"),
+        ({"x": F32}, bytes(25), "not fully covered"),
+        ({"x": F32 | {"data_offsets": [4, 28]}}, bytes(28), "invalid offset for tensor `x`"),
+        ({"x": F32, "y": F32}, bytes(24), "invalid offset for tensor"),
+        ({"x": F32, "y": F32 | {"data_offsets": [20, 44]}}, bytes(44), "invalid offset for tensor `y`"),
+        ({"x": F32 | {"shape": [3, 3]}}, bytes(24), "invalid shape"),
+        ({"x": F32 | {"dtype": "F16"}}, bytes(24), "invalid shape, data type"),
+        ({"x": F32 | {"dtype": "F31"}}, bytes(24), "unknown variant `F31`"),
+        ({"x": F32 | {"dtype": 4}}, bytes(24), "integer `4`"),
+        ({"x": F32 | {"shape": [2**32, 2**32]}}, bytes(24), "overflow"),
+        ({"x": F32 | {"shape": [2**61, 8]}}, bytes(24), "overflow"),  # 2^66 bytes are 0 where numbers wrap around
+        ({"x": F32 | {"shape": [2**64, 0]}}, bytes(24), "expected usize"),
+        ({"x": F32 | {"shape": [-2, -3]}}, bytes(24), "integer `-2`"),
+        ({"x": F32 | {"shape": [True, 6]}}, bytes(24), "boolean `true`"),
+        ({"x": F32 | {"shape": 6}}, bytes(24), "integer `6`"),
+        ({"x": F32 | {"data_offsets": [24, 0]}}, bytes(24), "invalid offset for tensor `x`"),
+        ({"x": F32 | {"data_offsets": [0, 24, 48]}}, bytes(24), "invalid length 3"),
+        ({"x": F32 | {"data_offsets": [-24, 0]}}, b"", "integer `-24`"),
+        ({"x": F32 | {"data_offsets": "ab"}}, bytes(24), "expected a tuple of size 2"),
+        ({"x": {"dtype": "F32", "shape": [2, 3]}}, bytes(24), "missing field `data_offsets`"),
+        ({"x": [1]}, bytes(24), "invalid JSON in header"),
         (b'{"x":%b,"x":%b}' % ((json.dumps(F32).encode(),) * 2), bytes(24), "'x' stands in it twice"),
-        (b"[]", b"", r"holds JSON, but not an object: \[\]"),
-        (b"{5: 6}", b"", "holds no JSON"),
-        (b"\xff\xff", b"", "it is no UTF-8"),
-        (b"[" * 100_000, b"", "nested too deeply"),
-        ({"x" * 10_000: F32}, bytes(23), "'xxx"),
+        (b"[]", b"", "invalid JSON in header"),
+        (b"{5: 6}", b"", "key must be a string"),
+        (b"\xff\xff", b"", "invalid UTF-8"),
+        (b"[" * 100_000, b"", "invalid JSON in header"),
+        ({"x" * 10_000: F32}, bytes(23), "not fully covered"),
     ],
 )
 def test_a_header_that_is_not_true_of_its_file(header: Any, data: bytes, words: str, tmp_path: Path) -> None:
@@ -78,10 +77,10 @@ def test_a_header_that_is_not_true_of_its_file(header: Any, data: bytes, words: 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "cut short: it has 0 bytes"),
-        (b"1234567", "cut short: it has 7 bytes"),
-        (struct.pack("<Q", 2**63) + b"{}", "9,223,372,036,854,775,808 bytes of header, but 100,000,000 are the most"),
-        (struct.pack("<Q", 3) + b"{}", "3 bytes of header, but 2 bytes follow"),
+        (b"", "header too small"),
+        (b"1234567", "header too small"),
+        (struct.pack("<Q", 2**63) + b"{}", "header too large"),
+        (struct.pack("<Q", 3) + b"{}", "invalid header length"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n", "a Git LFS pointer .* git lfs pull"),
         (b"<!DOCTYPE html><html></html>", "is no safetensors file"),
     ],
@@ -93,11 +92,11 @@ def test_what_is_no_safetensors_file(content: bytes, words: str, tmp_path: Path)
         read_mapped(path)
 
 
-def test_a_header_that_is_too_long_is_not_read_even_if_it_is_there(tmp_path: Path) -> None:
-    path = write(tmp_path / "long", b"{}", length=MOST_HEADER + 1)
+def test_a_header_that_is_too_long_is_not_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "long", b"{}", length=100_000_001)
     with path.open("r+b") as file:
-        file.truncate(2 * MOST_HEADER)  # takes no room on the disk
-    with pytest.raises(WeightsError, match="100,000,000 are the most"):
+        file.truncate(200_000_000)  # takes no room on the disk
+    with pytest.raises(WeightsError, match="header too large"):
         read_mapped(path)
 
 

@@ -158,7 +158,20 @@ class Published:
         return known[name]
 
 
-USUAL_TOP_K = 50  # of transformers, where sampling is on and nothing is said
+GENERATION_KEYS = {
+    "pad": "pad_token_id",
+    "forced_first": "forced_bos_token_id",
+    "forced_last": "forced_eos_token_id",
+    "beam": "num_beams",
+    "length_penalty": "length_penalty",
+    "max_new_tokens": "max_new_tokens",
+    "min_new_tokens": "min_new_tokens",
+    "repetition_penalty": "repetition_penalty",
+    "no_repeat_ngram_size": "no_repeat_ngram_size",
+}
+SAMPLING_KEYS = ("temperature", "top_k", "top_p", "min_p")
+OFF = {"no_repeat_ngram_size": 0, "top_k": 0, "top_p": 1, "min_p": 0}  # published values that stand for None
+HF_TOP_K = 50  # the default of transformers when sampling is on
 NEUTRAL: dict[str, Any] = {
     "suppress_tokens": [],
     "begin_suppress_tokens": [],
@@ -243,83 +256,64 @@ class GenerationDefaults(Config):
         """
         given = {key: value for file in files for key, value in file.items() if value is not None}
         banned = given.get("bad_words_ids", [])
-        if not isinstance(banned, list) or not all(isinstance(word, list) and len(word) == 1 for word in banned):
+        if not isinstance(banned, list) or not all(isinstance(tokens, list) and len(tokens) == 1 for tokens in banned):
             raise ConfigError(
                 f"bad_words_ids={banned!r} is not supported; only a list of single tokens is, as [[5], [9]]"
             )
         end = given.get("eos_token_id", [])
         start = given.get(published.start) if published.start else None
         sample = given.get("do_sample", False)
-        if left_out := list(_left_out(given, sample is True)):
+        if ignored := list(_unsupported(given, sample is True)):
             warnings.warn(
-                f"these settings of generation are not supported and left out: {', '.join(left_out)}",
+                f"these settings of generation are not supported and left out: {', '.join(ignored)}",
                 PublishedWarning,
                 stacklevel=2,
             )
+        values = {name: given[key] for name, key in GENERATION_KEYS.items() if key in given}
+        for name in ("max_new_tokens", "min_new_tokens"):
+            length = _length(given, name, published)
+            values |= {} if length is None else {name: length}
+        if sample is True:
+            values |= {"beam": 1, "top_k": HF_TOP_K, **{key: given[key] for key in SAMPLING_KEYS if key in given}}
+        for name, off in OFF.items():
+            if values.get(name) == off and not isinstance(values[name], bool):  # the config refuses a bool
+                values[name] = None
         return cls(
             start=given.get("bos_token_id") if start is None else start,
             end=tuple(end) if isinstance(end, list | tuple) else (end,),
-            pad=given.get("pad_token_id"),
-            forced_first=given.get("forced_bos_token_id"),
-            forced_last=given.get("forced_eos_token_id"),
-            suppress_tokens=tuple(word[0] for word in banned),
-            beam=1 if sample is True else given.get("num_beams", 1),
-            length_penalty=given.get("length_penalty", 1.0),
-            max_new_tokens=_length(given, "max", published),
-            min_new_tokens=_length(given, "min", published) or 0,
+            suppress_tokens=tuple(tokens[0] for tokens in banned),
             sample=sample,
-            repetition_penalty=given.get("repetition_penalty", 1.0),
-            no_repeat_ngram_size=_unless(0, given.get("no_repeat_ngram_size")),
-            **_sampling(given) if sample is True else {},
+            **values,
         )
 
     def write(self, published: Published) -> dict[str, Any]:
-        """A generation_config.json, without what is usual."""
+        """Return the contents of generation_config.json, without settings that have their default."""
         written = {
             published.start or "bos_token_id": self.start,
             "eos_token_id": self.end[0] if len(self.end) == 1 else list(self.end),
-            "pad_token_id": self.pad,
-            "forced_bos_token_id": self.forced_first,
-            "forced_eos_token_id": self.forced_last,
             "bad_words_ids": [[token] for token in self.suppress_tokens],
-            "num_beams": _unless(1, self.beam),
-            "length_penalty": _unless(1, self.length_penalty),
-            "max_new_tokens": self.max_new_tokens,
-            "min_new_tokens": _unless(0, self.min_new_tokens),
-            "repetition_penalty": _unless(1, self.repetition_penalty),
-            "no_repeat_ngram_size": self.no_repeat_ngram_size,
         }
+        keys = GENERATION_KEYS | ({name: name for name in SAMPLING_KEYS} if self.sample else {})
+        for name, key in keys.items():
+            value = getattr(self, name)
+            written[key] = None if value == getattr(type(self), name) else value
         if self.sample:
-            written |= {"do_sample": True, "temperature": _unless(1, self.temperature), "top_k": self.top_k or 0}
-            written |= {"top_p": self.top_p, "min_p": self.min_p}
+            written |= {"do_sample": True, "top_k": self.top_k or 0}
         return {key: value for key, value in written.items() if value not in (None, [])}
 
 
-def _sampling(given: Given) -> dict[str, Any]:
-    return {
-        "temperature": given.get("temperature", 1.0),
-        "top_k": _unless(0, given.get("top_k", USUAL_TOP_K)),
-        "top_p": _unless(1, given.get("top_p")),
-        "min_p": _unless(0, given.get("min_p")),
-    }
-
-
-def _length(given: Given, which: str, published: Published) -> Any:
-    """A number of new tokens; said in the older way, with the start among them."""
-    new, whole = given.get(f"{which}_new_tokens"), given.get(f"{which}_length")
-    if new is not None or published.start is None or whole is None:
+def _length(given: Given, name: str, published: Published) -> Any:
+    """Return a number of new tokens; older files count the start token too, as `max_length` or `min_length`."""
+    key = name.replace("new_tokens", "length")
+    new, length = given.get(name), given.get(key)
+    if new is not None or published.start is None or length is None:
         return new
-    if type(whole) is not int:
-        raise ConfigError(f"{which}_length must be a whole number, but {whole!r} was given")
-    return whole - 1 if which == "max" else max(0, whole - 1)
+    if type(length) is not int:
+        raise ConfigError(f"{key} must be a whole number, but {length!r} was given")
+    return length - 1 if name == "max_new_tokens" else max(0, length - 1)
 
 
-def _left_out(given: Given, sample: bool) -> Iterator[str]:
+def _unsupported(given: Given, sample: bool) -> Iterator[str]:
     for key, neutral in (NEUTRAL | NEUTRAL_SAMPLING if sample else NEUTRAL).items():
         if given.get(key) and given[key] != neutral:
             yield f"{key} with do_sample" if key == "num_beams" else key
-
-
-def _unless(usual: object, value: Any) -> Any:
-    """None where a value is the usual one; true and false are no numbers, and left for the config to refuse."""
-    return None if value == usual and not isinstance(value, bool) else value
