@@ -63,7 +63,7 @@ def test_a_key_left_out_means_what_transformers_means(model_type: str) -> None:
     written, left_out = (ours.read(given, family.config).to_dict() for given in (theirs, nothing))
     one = {"target_vocab_size": None}  # the same where it is written out
     assert written | one == left_out | one
-    if not ours.usual:
+    if not ours.hf_defaults:
         assert left_out == family.config().to_dict()
 
 

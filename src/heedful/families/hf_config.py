@@ -61,18 +61,18 @@ def optional(key: str) -> Setting:
     return Setting((key,), read, lambda value: {key: value})
 
 
-def enum(key: str, table: Mapping[str, str]) -> Setting:
-    """Another word for the same; of several published words for one of ours, the first is written."""
+def enum(key: str, table: Mapping[Any, str]) -> Setting:
+    """Map published values to Heedful's; of several that mean the same, the first is written."""
 
     def read(given: Given) -> Any:
-        word = given.get(key)
-        if word is None:
+        value = given.get(key)
+        if value is None and (key not in given or None not in table):
             return None
-        if not isinstance(word, str) or word not in table:
-            raise ConfigError(unknown(f"or unsupported {key}", word, table))
-        return table[word]
+        if not isinstance(value, str | bool | None) or value not in table:
+            raise ConfigError(unknown(f"or unsupported {key}", value, map(str, table)))
+        return table[value]
 
-    return Setting((key,), read, lambda value: {key: next(word for word, ours in table.items() if ours == value)})
+    return Setting((key,), read, lambda value: {key: next(hf for hf, name in table.items() if name == value)})
 
 
 def unpublished(usual: Any, refusal: str) -> Setting:
@@ -124,16 +124,17 @@ class Published:
     settings: Mapping[str, Setting]
     fixed: Mapping[str, Any] = field(default_factory=dict)
     names: Callable[[Any], WeightMap]
-    usual: Mapping[str, Any] = field(default_factory=dict)
+    hf_defaults: Mapping[str, Any] = field(default_factory=dict)
     start: str | None = None
 
     def read(self, given: Given, config: type[FamilyConfig]) -> FamilyConfig:
         """The family's config, from a config.json."""
-        given = {**self.usual, **given}
+        given = {**self.hf_defaults, **given}
         implied = self._implied(given.get("architectures"))
-        for key, wanted in self.fixed.items():
-            if given.get(key) not in (None, wanted):
-                raise ConfigError(f"{self.model_type}: {key}={given[key]!r} is not supported; only {wanted!r} is")
+        for key, value in self.fixed.items():
+            if given.get(key) not in (None, value):
+                hint = "leave it out" if value is None else f"only {value!r} is"
+                raise ConfigError(f"{self.model_type}: {key}={given[key]!r} is not supported; {hint}")
         values = {name: setting.read(given) for name, setting in self.settings.items()}
         said = {name: None if value is NULL else value for name, value in values.items() if value is not None}
         return config(**said, **implied)
@@ -145,7 +146,8 @@ class Published:
             for name, implied in self.architectures
             if all(getattr(config, field) == value for field, value in implied.items())
         )
-        written: dict[str, Any] = {"model_type": self.model_type, "architectures": [next(fitting)], **self.fixed}
+        written: dict[str, Any] = {"model_type": self.model_type, "architectures": [next(fitting)]}
+        written |= {key: value for key, value in self.fixed.items() if value is not None}
         for name, setting in self.settings.items():
             written |= setting.write(getattr(config, name))
         return written

@@ -9,9 +9,8 @@ from torch import nn
 
 from .. import core
 from ..config import FamilyConfig
-from ..errors import ConfigError, unknown
-from .hf_config import ACTIVATIONS, Given, Published, Setting, enum, setting, unpublished
-from .registry import register
+from .hf_config import ACTIVATIONS, Published, enum, setting, unpublished
+from .registry import register, residual_layer
 from .weight_map import WeightMap, link
 
 
@@ -83,29 +82,24 @@ NORMS: dict[str, type[core.BatchNorm | core.LayerNorm]] = {"batch": core.BatchNo
 def build(config: PatchTSTConfig) -> core.Forecaster:
     """Put the parts together."""
     d_model = config.d_model
-    residual = core.PreNorm if config.pre_norm else core.PostNorm
-
-    def wrap(part: nn.Module) -> nn.Module:
-        return residual(part, NORMS[config.norm](d_model, eps=config.norm_eps), config.dropout)
-
-    def layer() -> nn.Module:
-        attention = core.MultiHeadAttention(d_model, config.n_heads, dropout=config.attention_dropout)
-        feed_forward = core.FeedForward(
-            d_model, config.d_ff, activation=config.activation, bias=config.bias, dropout=config.activation_dropout
+    layers = [
+        residual_layer(
+            config,
+            core.PreNorm if config.pre_norm else core.PostNorm,
+            norm=NORMS[config.norm],
+            feed_forward={"bias": config.bias, "dropout": config.activation_dropout},
         )
-        return core.EncoderLayer(wrap(attention), wrap(feed_forward))
-
-    together = config.n_channels if config.channels == "mixed" else 1
+        for _ in range(config.n_layers)
+    ]
+    n_channels = config.n_channels if config.channels == "mixed" else 1
     return core.Forecaster(
         context_length=config.context_length,
         scale=SCALES[config.scale](),
         embedding=core.SeriesEmbedding(
-            d_model, patch_length=config.patch_length, stride=config.stride, n_channels=together
+            d_model, patch_length=config.patch_length, stride=config.stride, n_channels=n_channels
         ),
-        encoder=core.Encoder(
-            [layer() for _ in range(config.n_layers)], positions=_positions(config), dropout=config.embedding_dropout
-        ),
-        head=_head(config, together),
+        encoder=core.Encoder(layers, positions=_positions(config), dropout=config.embedding_dropout),
+        head=_head(config, n_channels),
         direct=core.DirectForecast(config.context_length, config.horizon) if config.direct else None,
     )
 
@@ -150,33 +144,8 @@ def names(config: PatchTSTConfig) -> WeightMap:
     )
 
 
-PUBLISHED_SCALES = {"std": "std", "mean": "mean", True: "mean", None: "none", False: "none"}
-
-
-def _read_scale(given: Given) -> str:
-    """Where nothing is said, "std"; a word of None says that there is none."""
-    for key in ("scaling_dim", "keepdim", "minimum_scale", "default_scale"):
-        if given.get(key) is not None:
-            raise ConfigError(f"patchtst: {key}={given[key]!r} is not supported; leave it out")
-    word = given.get("scaling", "std")
-    if not isinstance(word, str | bool | None) or word not in PUBLISHED_SCALES:
-        raise ConfigError(f"patchtst: {unknown('or unsupported scaling', word, map(str, PUBLISHED_SCALES))}")
-    return PUBLISHED_SCALES[word]
-
-
-PUBLISHED_POOLS = {"joined": None, "mean": "mean", "max": "max"}
-
-
-def _read_pool(given: Given) -> str:
-    """A word of None says that there is none."""
-    word = given.get("pooling_type")
-    found = [ours for ours, theirs in PUBLISHED_POOLS.items() if theirs == word]
-    if not found:
-        raise ConfigError(f"patchtst: {unknown('or unsupported pooling_type', word, ['mean', 'max', 'None'])}")
-    return found[0]
-
-
-USUAL = {
+HF_DEFAULTS = {
+    "scaling": "std",
     "context_length": 32,
     "prediction_length": 24,
     "patch_length": 1,
@@ -217,7 +186,7 @@ patchtst = register(
             "channels": unpublished(
                 "independent", "patchtst: channels={value!r} has no published form; only 'independent' has one"
             ),
-            "scale": Setting(("scaling",), _read_scale, lambda scale: {"scaling": None if scale == "none" else scale}),
+            "scale": enum("scaling", {"std": "std", "mean": "mean", True: "mean", None: "none", False: "none"}),
             "d_model": setting("d_model"),
             "n_heads": setting("num_attention_heads"),
             "d_ff": setting("ffn_dim"),
@@ -227,7 +196,7 @@ patchtst = register(
             "positions": enum("positional_encoding_type", {"random": "learned", "sincos": "sinusoidal"}),
             "activation": enum("activation_function", ACTIVATIONS),
             "bias": setting("bias"),
-            "pool": Setting(("pooling_type",), _read_pool, lambda pool: {"pooling_type": PUBLISHED_POOLS[pool]}),
+            "pool": enum("pooling_type", {None: "joined", "mean": "mean", "max": "max"}),
             "direct": unpublished(False, "patchtst: direct=True has no published form"),
             "norm_eps": setting("norm_eps"),
             "dropout": setting("path_dropout"),
@@ -243,8 +212,9 @@ patchtst = register(
             "use_cls_token": False,
             "is_encoder_decoder": False,
             "loss": "mse",
+            **dict.fromkeys(("scaling_dim", "keepdim", "minimum_scale", "default_scale")),
         },
         names=names,
-        usual=USUAL,
+        hf_defaults=HF_DEFAULTS,
     ),
 )

@@ -138,15 +138,29 @@ def build(spec: Spec, **changes: Any) -> Any:
     return family_of(config.family).build(config)
 
 
-def residual_layer(config: Any, residual: type[core.PreNorm | core.PostNorm], **options: Any) -> core.EncoderLayer:
-    """Attention and a plain feed-forward part of the config's sizes, each in its residual with a LayerNorm.
+def residual_layer(
+    config: Any,
+    residual: type[core.PreNorm | core.PostNorm],
+    *,
+    norm: type[core.LayerNorm | core.BatchNorm] = core.LayerNorm,
+    attention: Mapping[str, Any] | None = None,
+    feed_forward: Mapping[str, Any] | None = None,
+) -> core.EncoderLayer:
+    """Build a layer of the config's sizes: attention and feed-forward, each in its residual with a norm.
 
-    `options` are those of the attention.
+    Args:
+        config: A config with `d_model`, `n_heads`, `d_ff`, `activation`, `norm_eps` and the dropouts.
+        residual: The wrapper of both parts.
+        norm: The class of both norms.
+        attention: More options of MultiHeadAttention.
+        feed_forward: More options of FeedForward.
     """
-    attention = core.MultiHeadAttention(config.d_model, config.n_heads, dropout=config.attention_dropout, **options)
-    feed_forward = core.FeedForward(config.d_model, config.d_ff, activation=config.activation)
-    norms = (core.LayerNorm(config.d_model, eps=config.norm_eps) for _ in range(2))
-    return core.EncoderLayer(*(residual(part, next(norms), config.dropout) for part in (attention, feed_forward)))
+    d_model, dropout = config.d_model, config.attention_dropout
+    parts = (
+        core.MultiHeadAttention(d_model, config.n_heads, dropout=dropout, **attention or {}),
+        core.FeedForward(d_model, config.d_ff, activation=config.activation, **feed_forward or {}),
+    )
+    return core.EncoderLayer(*(residual(part, norm(d_model, eps=config.norm_eps), config.dropout) for part in parts))
 
 
 def initialize_normal(module: M, std: float) -> M:

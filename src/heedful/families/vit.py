@@ -77,7 +77,7 @@ def assemble(config: ImageConfig, head: nn.Module, *, n_prefix: int) -> core.Enc
         n_prefix=n_prefix,
     )
     encoder = core.Encoder(
-        [residual_layer(config, core.PreNorm, **biases) for _ in range(config.n_layers)],
+        [residual_layer(config, core.PreNorm, attention=biases) for _ in range(config.n_layers)],
         positions=core.Learned(n_prefix + embedding.n_patches, d_model),
         norm=core.LayerNorm(d_model, eps=config.norm_eps),
         dropout=config.dropout,
@@ -181,9 +181,7 @@ vit = register(
         model_type="vit",
         architectures=(
             ("ViTForImageClassification", {"head": "classes"}),
-            ("ViTModel", {"head": "hidden"}),
-            ("ViTModel", {"head": "mean"}),
-            ("ViTModel", {"head": "pooled"}),
+            *(("ViTModel", {"head": head}) for head in ("hidden", "mean", "pooled")),
         ),
         settings=SETTINGS,
         fixed=FIXED,
@@ -234,9 +232,7 @@ deit = register(
         architectures=(
             ("DeiTForImageClassificationWithTeacher", {"head": "distilled"}),
             ("DeiTForImageClassification", {"head": "classes"}),
-            ("DeiTModel", {"head": "hidden"}),
-            ("DeiTModel", {"head": "mean"}),
-            ("DeiTModel", {"head": "pooled"}),
+            *(("DeiTModel", {"head": head}) for head in ("hidden", "mean", "pooled")),
         ),
         settings=SETTINGS,
         fixed=FIXED,
