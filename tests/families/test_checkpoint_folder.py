@@ -123,12 +123,12 @@ def test_writing_leaves_nothing_behind_and_takes_no_other_place(tmp_path: Path) 
     both = pair("gpt2")
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken/file").touch()
-    with pytest.raises(LayoutError, match="there already"):
+    with pytest.raises(LayoutError, match="exists and is not an empty folder"):
         write_checkpoint(tmp_path / "taken", both.module, both.config)
     with pytest.raises(ConfigError, match="shard_bytes must be at least 1, not 0"):
         write_checkpoint(tmp_path / "new", both.module, both.config, shard_bytes=0)
     with pytest.raises(
-        WeightsError, match=r"not what its config says: embedding.weight is \(37, 20\) and should be \(38"
+        WeightsError, match=r"does not match its config: embedding.weight is \(37, 20\) and should be \(38"
     ):
         write_checkpoint(tmp_path / "new", both.module, both.config.changed(vocab_size=38))
     with pytest.raises(WeightsError, match=r"decoder.layers.3.\S+ is nothing and should be \("):
@@ -195,9 +195,9 @@ def test_names_of_classes_that_make_no_sense(labels: dict[str, Any]) -> None:
     config = files(both.reference)[0] | {"id2label": labels}
     with pytest.raises(ConfigError, match=r"id2label must name the classes 0 to 2|a label is text|n_classes"):
         read_published(config, both.reference.state_dict())
-    with pytest.raises(ConfigError, match="tells 3 classes apart, but 2 labels"):
+    with pytest.raises(ConfigError, match="has 3 classes, but 2 labels"):
         write_published(both.module, both.config, labels=("a", "b"))
-    with pytest.raises(ConfigError, match="tells 0 classes apart, but 1 labels"):
+    with pytest.raises(ConfigError, match="has 0 classes, but 1 labels"):
         write_published(pair("gpt2").module, pair("gpt2").config, labels=("a",))
 
 
@@ -217,7 +217,7 @@ BUNDLE = {"format": 1, "task": "translation", "model": {}, "settings": {}, "sha2
         ({}, "holds no config.json; it is empty"),
         ({"vocab__txt": "", "a__md": ""}, "holds no config.json; it holds a.md, vocab.txt"),
         ({"config__json": GPT2}, r"no weights that are read here \(model.safetensors or pytorch_model.bin, or several"),
-        ({"config__json": GPT2, "tf_model__h5": ""}, "what is there is not read: tf_model.h5"),
+        ({"config__json": GPT2, "tf_model__h5": ""}, "these files are not read: tf_model.h5"),
         ({"config__json": GPT2, "a__gguf": "", "flax_model__msgpack": ""}, "not read: a.gguf, flax_model.msgpack"),
         ({"config__json": GPT2, "model__bin": ""}, "a model of CTranslate2; read it with heedful.families.ctrans"),
         ({"model__bin": ""}, "a model of CTranslate2"),
