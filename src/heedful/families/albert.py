@@ -9,8 +9,8 @@ from torch import nn
 from .. import core
 from ..core.init import linear
 from .bert import FIXED, SETTINGS, BertConfig, embedding_links
+from .encoder_only import architectures, finish, norm, output_name, prefix, unused
 from .hf_config import Published, setting
-from .reader import architectures, finish, norm, output_name, prefix, unused
 from .registry import register, residual_layer
 from .weight_map import Link, WeightMap, link
 
@@ -62,14 +62,16 @@ def build(config: AlbertConfig) -> core.EncoderOnly:
 def _layer_links(config: AlbertConfig, albert: str) -> Iterator[Link]:
     """Every layer here, and its group there."""
     for index, group in enumerate(config.groups):
-        ours, theirs = f"encoder.layers.{index}", f"{albert}encoder.albert_layer_groups.{group}.albert_layers.0"
-        yield link(f"{ours}.attention.part.query.*", f"{theirs}.attention.query.*")
-        yield link(f"{ours}.attention.part.key_value.*", (f"{theirs}.attention.key.*", f"{theirs}.attention.value.*"))
-        yield link(f"{ours}.attention.part.out.*", f"{theirs}.attention.dense.*")
-        yield link(f"{ours}.attention.norm.*", f"{theirs}.attention.LayerNorm.*")
-        yield link(f"{ours}.feed_forward.part.wide.*", f"{theirs}.ffn.*")
-        yield link(f"{ours}.feed_forward.part.narrow.*", f"{theirs}.ffn_output.*")
-        yield link(f"{ours}.feed_forward.norm.*", f"{theirs}.full_layer_layer_norm.*")
+        layer, hf_layer = f"encoder.layers.{index}", f"{albert}encoder.albert_layer_groups.{group}.albert_layers.0"
+        yield link(f"{layer}.attention.part.query.*", f"{hf_layer}.attention.query.*")
+        yield link(
+            f"{layer}.attention.part.key_value.*", (f"{hf_layer}.attention.key.*", f"{hf_layer}.attention.value.*")
+        )
+        yield link(f"{layer}.attention.part.out.*", f"{hf_layer}.attention.dense.*")
+        yield link(f"{layer}.attention.norm.*", f"{hf_layer}.attention.LayerNorm.*")
+        yield link(f"{layer}.feed_forward.part.wide.*", f"{hf_layer}.ffn.*")
+        yield link(f"{layer}.feed_forward.part.narrow.*", f"{hf_layer}.ffn_output.*")
+        yield link(f"{layer}.feed_forward.norm.*", f"{hf_layer}.full_layer_layer_norm.*")
 
 
 def names(config: AlbertConfig) -> WeightMap:

@@ -9,14 +9,14 @@ from typing import ClassVar, Literal
 
 from ..core import EncoderDecoder, LayerNorm, Learned, Sinusoidal
 from ..errors import ConfigError
-from .hf_config import ACTIVATIONS, Given, Published, Setting, derived, enum, setting
+from .encoder_decoder import EncoderDecoderTransformerConfig, assemble
+from .hf_config import ACTIVATIONS, HFConfig, Published, Setting, derived, enum, setting
 from .registry import initialize_normal, register
-from .translator import AttentionConfig, assemble
 from .weight_map import ONE_ROW, Formula, Link, WeightMap, link, zeros
 
 
 @dataclass(frozen=True, kw_only=True)
-class BartConfig(AttentionConfig):
+class BartConfig(EncoderDecoderTransformerConfig):
     """The defaults are the large model. The paper's √D on embeddings is left out unless `scale_embedding`."""
 
     family: ClassVar[str] = "bart"
@@ -56,15 +56,17 @@ def build(config: BartConfig) -> EncoderDecoder:
 def layer_links() -> Iterator[Link]:
     """The layers of both stacks; an encoder has no cross-attention, and its lines for that say nothing."""
     for stack in ("encoder", "decoder"):
-        ours, theirs = f"{stack}.layers.*", f"model.{stack}.layers.*"
+        layer, hf_layer = f"{stack}.layers.*", f"model.{stack}.layers.*"
         for part, name in (("attention", "self_attn"), ("cross_attention", "encoder_attn")):
-            yield link(f"{ours}.{part}.part.query.*", f"{theirs}.{name}.q_proj.*")
-            yield link(f"{ours}.{part}.part.key_value.*", (f"{theirs}.{name}.k_proj.*", f"{theirs}.{name}.v_proj.*"))
-            yield link(f"{ours}.{part}.part.out.*", f"{theirs}.{name}.out_proj.*")
-            yield link(f"{ours}.{part}.norm.*", f"{theirs}.{name}_layer_norm.*")
-        yield link(f"{ours}.feed_forward.part.wide.*", f"{theirs}.fc1.*")
-        yield link(f"{ours}.feed_forward.part.narrow.*", f"{theirs}.fc2.*")
-        yield link(f"{ours}.feed_forward.norm.*", f"{theirs}.final_layer_norm.*")
+            yield link(f"{layer}.{part}.part.query.*", f"{hf_layer}.{name}.q_proj.*")
+            yield link(
+                f"{layer}.{part}.part.key_value.*", (f"{hf_layer}.{name}.k_proj.*", f"{hf_layer}.{name}.v_proj.*")
+            )
+            yield link(f"{layer}.{part}.part.out.*", f"{hf_layer}.{name}.out_proj.*")
+            yield link(f"{layer}.{part}.norm.*", f"{hf_layer}.{name}_layer_norm.*")
+        yield link(f"{layer}.feed_forward.part.wide.*", f"{hf_layer}.fc1.*")
+        yield link(f"{layer}.feed_forward.part.narrow.*", f"{hf_layer}.fc2.*")
+        yield link(f"{layer}.feed_forward.norm.*", f"{hf_layer}.final_layer_norm.*")
 
 
 SHARED = link("source_embedding.weight", "model.shared.weight")
@@ -166,8 +168,8 @@ TIED = {"all": (True, True), "output": (False, True), "none": (False, False)}
 TIED_KEYS = ("share_encoder_decoder_embeddings", "tie_word_embeddings")
 
 
-def _read_tied(given: Given) -> str:
-    said = tuple(given.get(key, True) for key in TIED_KEYS)
+def _read_tied(hf: HFConfig) -> str:
+    said = tuple(hf.get(key, True) for key in TIED_KEYS)
     for tied, values in TIED.items():
         if values == said:
             return tied
@@ -199,7 +201,7 @@ marian = register(
         architectures=(("MarianMTModel", {}), ("MarianModel", {})),
         settings=SETTINGS
         | {
-            "target_vocab_size": derived("decoder_vocab_size", lambda given: given.get("vocab_size")),
+            "target_vocab_size": derived("decoder_vocab_size", lambda hf: hf.get("vocab_size")),
             "tied": Setting(TIED_KEYS, _read_tied, lambda tied: dict(zip(TIED_KEYS, TIED[tied], strict=True))),
         },
         fixed=FIXED | {"normalize_embedding": False, "static_position_embeddings": True},

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..core import EncoderOnly
+from .encoder_only import EncoderOnlyConfig, architectures, assemble, output_name, prefix, unused
 from .hf_config import ACTIVATIONS, CLASSES, Published, enum, setting
-from .reader import ReaderConfig, architectures, assemble, output_name, prefix, unused
 from .registry import register
 from .weight_map import Link, WeightMap, link
 
 
 @dataclass(frozen=True, kw_only=True)
-class BertConfig(ReaderConfig):
+class BertConfig(EncoderOnlyConfig):
     """The defaults are the base model."""
 
     family: ClassVar[str] = "bert"
@@ -30,18 +30,18 @@ def build(config: BertConfig) -> EncoderOnly:
 
 def encoder_links(bert: str) -> tuple[Link, ...]:
     """All below the head, and the dense layer that pools, whose names begin with this."""
-    ours, theirs = "encoder.layers.*", f"{bert}encoder.layer.*"
-    heads = f"{theirs}.attention.self"
+    layer, hf_layer = "encoder.layers.*", f"{bert}encoder.layer.*"
+    heads = f"{hf_layer}.attention.self"
     return (
         *embedding_links(bert),
         link("encoder.entry.*", f"{bert}embeddings.LayerNorm.*"),
-        link(f"{ours}.attention.part.query.*", f"{heads}.query.*"),
-        link(f"{ours}.attention.part.key_value.*", (f"{heads}.key.*", f"{heads}.value.*")),
-        link(f"{ours}.attention.part.out.*", f"{theirs}.attention.output.dense.*"),
-        link(f"{ours}.attention.norm.*", f"{theirs}.attention.output.LayerNorm.*"),
-        link(f"{ours}.feed_forward.part.wide.*", f"{theirs}.intermediate.dense.*"),
-        link(f"{ours}.feed_forward.part.narrow.*", f"{theirs}.output.dense.*"),
-        link(f"{ours}.feed_forward.norm.*", f"{theirs}.output.LayerNorm.*"),
+        link(f"{layer}.attention.part.query.*", f"{heads}.query.*"),
+        link(f"{layer}.attention.part.key_value.*", (f"{heads}.key.*", f"{heads}.value.*")),
+        link(f"{layer}.attention.part.out.*", f"{hf_layer}.attention.output.dense.*"),
+        link(f"{layer}.attention.norm.*", f"{hf_layer}.attention.output.LayerNorm.*"),
+        link(f"{layer}.feed_forward.part.wide.*", f"{hf_layer}.intermediate.dense.*"),
+        link(f"{layer}.feed_forward.part.narrow.*", f"{hf_layer}.output.dense.*"),
+        link(f"{layer}.feed_forward.norm.*", f"{hf_layer}.output.LayerNorm.*"),
         link("head.dense.*", f"{bert}pooler.dense.*"),
     )
 

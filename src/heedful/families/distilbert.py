@@ -5,8 +5,19 @@ from functools import partial
 from typing import ClassVar, Literal
 
 from ..core import EncoderOnly
+from .encoder_only import (
+    HEADS,
+    EncoderOnlyConfig,
+    Heads,
+    architectures,
+    assemble,
+    classes,
+    output_name,
+    prefix,
+    span,
+    unused,
+)
 from .hf_config import ACTIVATIONS, CLASSES, Published, enum, setting, unpublished
-from .reader import HEADS, Heads, ReaderConfig, architectures, assemble, classes, output_name, prefix, span, unused
 from .registry import register
 from .weight_map import WeightMap, link
 
@@ -14,7 +25,7 @@ NORM_EPS = 1e-12  # of every published one; a config.json has no key for it
 
 
 @dataclass(frozen=True, kw_only=True)
-class DistilBertConfig(ReaderConfig):
+class DistilBertConfig(EncoderOnlyConfig):
     """The defaults are the base model."""
 
     family: ClassVar[str] = "distilbert"
@@ -37,19 +48,22 @@ def build(config: DistilBertConfig) -> EncoderOnly:
 def names(config: DistilBertConfig) -> WeightMap:
     """Every part has a name of its own."""
     distilbert = prefix(config, "distilbert.")
-    ours, theirs = "encoder.layers.*", f"{distilbert}transformer.layer.*"
+    layer, hf_layer = "encoder.layers.*", f"{distilbert}transformer.layer.*"
     return WeightMap(
         (
             link("embedding.weight", f"{distilbert}embeddings.word_embeddings.weight"),
             link("encoder.positions.weight", f"{distilbert}embeddings.position_embeddings.weight"),
             link("encoder.entry.*", f"{distilbert}embeddings.LayerNorm.*"),
-            link(f"{ours}.attention.part.query.*", f"{theirs}.attention.q_lin.*"),
-            link(f"{ours}.attention.part.key_value.*", (f"{theirs}.attention.k_lin.*", f"{theirs}.attention.v_lin.*")),
-            link(f"{ours}.attention.part.out.*", f"{theirs}.attention.out_lin.*"),
-            link(f"{ours}.attention.norm.*", f"{theirs}.sa_layer_norm.*"),
-            link(f"{ours}.feed_forward.part.wide.*", f"{theirs}.ffn.lin1.*"),
-            link(f"{ours}.feed_forward.part.narrow.*", f"{theirs}.ffn.lin2.*"),
-            link(f"{ours}.feed_forward.norm.*", f"{theirs}.output_layer_norm.*"),
+            link(f"{layer}.attention.part.query.*", f"{hf_layer}.attention.q_lin.*"),
+            link(
+                f"{layer}.attention.part.key_value.*",
+                (f"{hf_layer}.attention.k_lin.*", f"{hf_layer}.attention.v_lin.*"),
+            ),
+            link(f"{layer}.attention.part.out.*", f"{hf_layer}.attention.out_lin.*"),
+            link(f"{layer}.attention.norm.*", f"{hf_layer}.sa_layer_norm.*"),
+            link(f"{layer}.feed_forward.part.wide.*", f"{hf_layer}.ffn.lin1.*"),
+            link(f"{layer}.feed_forward.part.narrow.*", f"{hf_layer}.ffn.lin2.*"),
+            link(f"{layer}.feed_forward.norm.*", f"{hf_layer}.output_layer_norm.*"),
             link("head.transform.dense.*", "vocab_transform.*"),
             link("head.transform.norm.*", "vocab_layer_norm.*"),
             link("head.table.weight", "vocab_projector.weight"),

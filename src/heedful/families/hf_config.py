@@ -16,22 +16,22 @@ from ..config import Config, FamilyConfig
 from ..errors import ConfigError, unknown
 from .weight_map import WeightMap
 
-Given = Mapping[str, Any]
+HFConfig = Mapping[str, Any]
 
 
 class Setting(NamedTuple):
     """One field of ours: the published keys that say it, how it is read from them (None: not said), and written."""
 
     keys: tuple[str, ...]
-    read: Callable[[Given], Any]
+    read: Callable[[HFConfig], Any]
     write: Callable[[Any], dict[str, Any]]
 
 
 def setting(*keys: str) -> Setting:
     """The same value under one key, or under several that must agree."""
 
-    def read(given: Given) -> Any:
-        values = {key: given[key] for key in keys if given.get(key) is not None}
+    def read(hf: HFConfig) -> Any:
+        values = {key: hf[key] for key in keys if hf.get(key) is not None}
         if len({repr(value) for value in values.values()}) > 1:
             said = " and ".join(f"{key}={value!r}" for key, value in values.items())
             raise ConfigError(f"{said} differ, which is not supported; both have one value here")
@@ -40,11 +40,11 @@ def setting(*keys: str) -> Setting:
     return Setting(keys, read, lambda value: dict.fromkeys(keys, value))
 
 
-def derived(key: str, usual: Callable[[Given], Any]) -> Setting:
+def derived(key: str, usual: Callable[[HFConfig], Any]) -> Setting:
     """A value that is None here where it is the usual one, which follows from others."""
 
-    def read(given: Given) -> Any:
-        return None if given.get(key) == usual(given) else given.get(key)
+    def read(hf: HFConfig) -> Any:
+        return None if hf.get(key) == usual(hf) else hf.get(key)
 
     return Setting((key,), read, lambda value: {} if value is None else {key: value})
 
@@ -55,8 +55,8 @@ NULL = object()  # what a setting reads where a key says null, which is more tha
 def optional(key: str) -> Setting:
     """The same value, or None where the key says null; left out, it means the family's default."""
 
-    def read(given: Given) -> Any:
-        return NULL if key in given and given[key] is None else given.get(key)
+    def read(hf: HFConfig) -> Any:
+        return NULL if key in hf and hf[key] is None else hf.get(key)
 
     return Setting((key,), read, lambda value: {key: value})
 
@@ -64,9 +64,9 @@ def optional(key: str) -> Setting:
 def enum(key: str, table: Mapping[Any, str]) -> Setting:
     """Map published values to Heedful's; of several that mean the same, the first is written."""
 
-    def read(given: Given) -> Any:
-        value = given.get(key)
-        if value is None and (key not in given or None not in table):
+    def read(hf: HFConfig) -> Any:
+        value = hf.get(key)
+        if value is None and (key not in hf or None not in table):
             return None
         if not isinstance(value, str | bool | None) or value not in table:
             raise ConfigError(unknown(f"or unsupported {key}", value, map(str, table)))
@@ -83,7 +83,7 @@ def unpublished(usual: Any, refusal: str) -> Setting:
             raise ConfigError(refusal.format(value=value))
         return {}
 
-    return Setting((), lambda given: None, write)
+    return Setting((), lambda hf: None, write)
 
 
 ACTIVATIONS = {
@@ -96,9 +96,9 @@ ACTIVATIONS = {
 }
 
 
-def _read_classes(given: Given) -> int | None:
-    labels = given.get("id2label")
-    return len(labels) if isinstance(labels, dict) else given.get("num_labels")
+def _read_classes(hf: HFConfig) -> int | None:
+    labels = hf.get("id2label")
+    return len(labels) if isinstance(labels, dict) else hf.get("num_labels")
 
 
 def _write_classes(n: int) -> dict[str, Any]:
@@ -127,15 +127,15 @@ class Published:
     hf_defaults: Mapping[str, Any] = field(default_factory=dict)
     start: str | None = None
 
-    def read(self, given: Given, config: type[FamilyConfig]) -> FamilyConfig:
+    def read(self, hf: HFConfig, config: type[FamilyConfig]) -> FamilyConfig:
         """The family's config, from a config.json."""
-        given = {**self.hf_defaults, **given}
-        implied = self._implied(given.get("architectures"))
+        hf = {**self.hf_defaults, **hf}
+        implied = self._implied(hf.get("architectures"))
         for key, value in self.fixed.items():
-            if given.get(key) not in (None, value):
+            if hf.get(key) not in (None, value):
                 hint = "leave it out" if value is None else f"only {value!r} is"
-                raise ConfigError(f"{self.model_type}: {key}={given[key]!r} is not supported; {hint}")
-        values = {name: setting.read(given) for name, setting in self.settings.items()}
+                raise ConfigError(f"{self.model_type}: {key}={hf[key]!r} is not supported; {hint}")
+        values = {name: setting.read(hf) for name, setting in self.settings.items()}
         said = {name: None if value is NULL else value for name, value in values.items() if value is not None}
         return config(**said, **implied)
 
@@ -250,38 +250,38 @@ class GenerationDefaults(Config):
             )
 
     @classmethod
-    def read(cls, published: Published, *files: Given) -> GenerationDefaults:
+    def read(cls, published: Published, *files: HFConfig) -> GenerationDefaults:
         """From config.json and generation_config.json, the later one's word counting; a warning names what is left out.
 
         Where a model has an encoder, `max_length` and `min_length` count the start; elsewhere they count the prompt
         and say nothing here. What is for sampling counts where sampling is on.
         """
-        given = {key: value for file in files for key, value in file.items() if value is not None}
-        banned = given.get("bad_words_ids", [])
+        hf = {key: value for file in files for key, value in file.items() if value is not None}
+        banned = hf.get("bad_words_ids", [])
         if not isinstance(banned, list) or not all(isinstance(tokens, list) and len(tokens) == 1 for tokens in banned):
             raise ConfigError(
                 f"bad_words_ids={banned!r} is not supported; only a list of single tokens is, as [[5], [9]]"
             )
-        end = given.get("eos_token_id", [])
-        start = given.get(published.start) if published.start else None
-        sample = given.get("do_sample", False)
-        if ignored := list(_unsupported(given, sample is True)):
+        end = hf.get("eos_token_id", [])
+        start = hf.get(published.start) if published.start else None
+        sample = hf.get("do_sample", False)
+        if ignored := list(_unsupported(hf, sample is True)):
             warnings.warn(
                 f"these settings of generation are not supported and left out: {', '.join(ignored)}",
                 PublishedWarning,
                 stacklevel=2,
             )
-        values = {name: given[key] for name, key in GENERATION_KEYS.items() if key in given}
+        values = {name: hf[key] for name, key in GENERATION_KEYS.items() if key in hf}
         for name in ("max_new_tokens", "min_new_tokens"):
-            length = _length(given, name, published)
+            length = _length(hf, name, published)
             values |= {} if length is None else {name: length}
         if sample is True:
-            values |= {"beam": 1, "top_k": HF_TOP_K, **{key: given[key] for key in SAMPLING_KEYS if key in given}}
+            values |= {"beam": 1, "top_k": HF_TOP_K, **{key: hf[key] for key in SAMPLING_KEYS if key in hf}}
         for name, off in OFF.items():
             if values.get(name) == off and not isinstance(values[name], bool):  # the config refuses a bool
                 values[name] = None
         return cls(
-            start=given.get("bos_token_id") if start is None else start,
+            start=hf.get("bos_token_id") if start is None else start,
             end=tuple(end) if isinstance(end, list | tuple) else (end,),
             suppress_tokens=tuple(tokens[0] for tokens in banned),
             sample=sample,
@@ -304,10 +304,10 @@ class GenerationDefaults(Config):
         return {key: value for key, value in written.items() if value not in (None, [])}
 
 
-def _length(given: Given, name: str, published: Published) -> Any:
+def _length(hf: HFConfig, name: str, published: Published) -> Any:
     """Return a number of new tokens; older files count the start token too, as `max_length` or `min_length`."""
     key = name.replace("new_tokens", "length")
-    new, length = given.get(name), given.get(key)
+    new, length = hf.get(name), hf.get(key)
     if new is not None or published.start is None or length is None:
         return new
     if type(length) is not int:
@@ -315,7 +315,7 @@ def _length(given: Given, name: str, published: Published) -> Any:
     return length - 1 if name == "max_new_tokens" else max(0, length - 1)
 
 
-def _unsupported(given: Given, sample: bool) -> Iterator[str]:
+def _unsupported(hf: HFConfig, sample: bool) -> Iterator[str]:
     for key, neutral in (NEUTRAL | NEUTRAL_SAMPLING if sample else NEUTRAL).items():
-        if given.get(key) and given[key] != neutral:
+        if hf.get(key) and hf[key] != neutral:
             yield f"{key} with do_sample" if key == "num_beams" else key

@@ -9,7 +9,7 @@ from .. import core
 from ..config import Config, FamilyConfig
 from ..core import window
 from ..errors import ConfigError, unknown
-from .hf_config import ACTIVATIONS, Given, Published, Setting, derived, enum, optional, setting
+from .hf_config import ACTIVATIONS, HFConfig, Published, Setting, derived, enum, optional, setting
 from .registry import initialize_normal, register
 from .weight_map import WeightMap, link
 
@@ -124,31 +124,33 @@ def build(config: LlamaConfig) -> core.DecoderOnly:
     return assemble(config, bias=config.bias, feed_forward_bias=config.feed_forward_bias)
 
 
-OURS, THEIRS = "decoder.layers.*", "model.layers.*"
+LAYER, HF_LAYER = "decoder.layers.*", "model.layers.*"
 NAMES = WeightMap(
     (
         link("embedding.weight", "model.embed_tokens.weight"),
-        link(f"{OURS}.attention.norm.*", f"{THEIRS}.input_layernorm.*"),
-        link(f"{OURS}.attention.part.query.*", f"{THEIRS}.self_attn.q_proj.*"),
-        link(f"{OURS}.attention.part.key_value.*", (f"{THEIRS}.self_attn.k_proj.*", f"{THEIRS}.self_attn.v_proj.*")),
-        link(f"{OURS}.attention.part.out.*", f"{THEIRS}.self_attn.o_proj.*"),
-        link(f"{OURS}.feed_forward.norm.*", f"{THEIRS}.post_attention_layernorm.*"),
-        link(f"{OURS}.feed_forward.part.gate_up.*", (f"{THEIRS}.mlp.gate_proj.*", f"{THEIRS}.mlp.up_proj.*")),
-        link(f"{OURS}.feed_forward.part.narrow.*", f"{THEIRS}.mlp.down_proj.*"),
+        link(f"{LAYER}.attention.norm.*", f"{HF_LAYER}.input_layernorm.*"),
+        link(f"{LAYER}.attention.part.query.*", f"{HF_LAYER}.self_attn.q_proj.*"),
+        link(
+            f"{LAYER}.attention.part.key_value.*", (f"{HF_LAYER}.self_attn.k_proj.*", f"{HF_LAYER}.self_attn.v_proj.*")
+        ),
+        link(f"{LAYER}.attention.part.out.*", f"{HF_LAYER}.self_attn.o_proj.*"),
+        link(f"{LAYER}.feed_forward.norm.*", f"{HF_LAYER}.post_attention_layernorm.*"),
+        link(f"{LAYER}.feed_forward.part.gate_up.*", (f"{HF_LAYER}.mlp.gate_proj.*", f"{HF_LAYER}.mlp.up_proj.*")),
+        link(f"{LAYER}.feed_forward.part.narrow.*", f"{HF_LAYER}.mlp.down_proj.*"),
         link("decoder.norm.*", "model.norm.*"),
         link("head.table.weight", "lm_head.weight"),
     ),
-    ignored={f"{THEIRS}.self_attn.rotary_emb.inv_freq": "the frequencies, which are computed"},
+    ignored={f"{HF_LAYER}.self_attn.rotary_emb.inv_freq": "the frequencies, which are computed"},
     prefix="model.",
 )
 
 
-def _rotary(given: Given) -> dict[str, Any]:
+def _rotary(hf: HFConfig) -> dict[str, Any]:
     """All about rotary positions, which older files say in two places."""
-    scaling = given.get("rope_parameters") or given.get("rope_scaling") or {}
+    scaling = hf.get("rope_parameters") or hf.get("rope_scaling") or {}
     if not isinstance(scaling, dict):
         raise ConfigError(f"rotary scaling is said in a mapping, not as {scaling!r}")
-    said = {"rope_theta": given.get("rope_theta"), **scaling}
+    said = {"rope_theta": hf.get("rope_theta"), **scaling}
     kind = said.get("rope_type", said.get("type")) or "default"
     if kind not in ("default", *SCALINGS):
         raise ConfigError(unknown("or unsupported rope_type", kind, ["default", *SCALINGS]))
@@ -164,8 +166,8 @@ LLAMA3_KEYS = {
 }
 
 
-def _read_scaling(given: Given) -> ScalingConfig | None:
-    said = _rotary(given)
+def _read_scaling(hf: HFConfig) -> ScalingConfig | None:
+    said = _rotary(hf)
     kind = said["rope_type"]
     if kind == "default":
         return None
@@ -184,8 +186,8 @@ def _write_scaling(scaling: ScalingConfig | None) -> dict[str, Any]:
     return {"rope_scaling": written}
 
 
-def _usual_width(given: Given) -> int | None:
-    d_model, n_heads = given.get("hidden_size"), given.get("num_attention_heads")
+def _usual_width(hf: HFConfig) -> int | None:
+    d_model, n_heads = hf.get("hidden_size"), hf.get("num_attention_heads")
     return d_model // n_heads if isinstance(d_model, int) and isinstance(n_heads, int) and n_heads else None
 
 
@@ -199,7 +201,7 @@ SETTINGS = {
     "max_length": setting("max_position_embeddings"),
     "rotary_base": Setting(
         ("rope_theta", "rope_parameters"),
-        lambda given: _rotary(given).get("rope_theta"),
+        lambda hf: _rotary(hf).get("rope_theta"),
         lambda base: {"rope_theta": base},
     ),
     "scaling": Setting(("rope_scaling", "rope_parameters"), _read_scaling, _write_scaling),
@@ -242,7 +244,7 @@ llama = register(
         architectures=(("LlamaForCausalLM", {}), ("LlamaModel", {})),
         settings=SETTINGS
         | {
-            "n_kv_heads": derived("num_key_value_heads", lambda given: given.get("num_attention_heads")),
+            "n_kv_heads": derived("num_key_value_heads", lambda hf: hf.get("num_attention_heads")),
             "bias": setting("attention_bias"),
             "feed_forward_bias": setting("mlp_bias"),
         },

@@ -11,12 +11,12 @@ from torch import nn
 
 from .. import core
 from ..core import AdditiveAttention, EncoderDecoder, NoAttention, RecurrentDecoder, RecurrentEncoder
+from .encoder_decoder import EncoderDecoderConfig, EncoderDecoderTransformerConfig, assemble, embeddings
 from .registry import register
-from .translator import AttentionConfig, TranslatorConfig, assemble, embeddings
 
 
 @dataclass(frozen=True, kw_only=True)
-class OriginalConfig(AttentionConfig):
+class OriginalConfig(EncoderDecoderTransformerConfig):
     """The defaults are the paper's base model."""
 
     family: ClassVar[str] = "original"
@@ -90,7 +90,7 @@ original = register(
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecurrentConfig(TranslatorConfig):
+class RecurrentConfig(EncoderDecoderConfig):
     """Bidirectional GRU encoder, GRU decoder; `attention` is "additive" (Bahdanau) or "none"."""
 
     family: ClassVar[str] = "recurrent"

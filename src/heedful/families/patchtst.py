@@ -124,23 +124,23 @@ def _positions(config: PatchTSTConfig) -> core.Learned:
 
 def names(config: PatchTSTConfig) -> WeightMap:
     """A batch norm is wrapped there, and counts its batches, which nothing reads."""
-    ours, theirs = "encoder.layers.*", "model.encoder.layers.*"
+    layer, hf_layer = "encoder.layers.*", "model.encoder.layers.*"
     inner = ".batchnorm" if config.norm == "batch" else ""
-    attention = f"{ours}.attention.part"
+    attention = f"{layer}.attention.part"
     return WeightMap(
         (
             link("embedding.project.*", "model.encoder.embedder.input_embedding.*"),
             link("encoder.positions.weight", "model.encoder.positional_encoder.position_enc"),
-            link(f"{attention}.query.*", f"{theirs}.self_attn.q_proj.*"),
-            link(f"{attention}.key_value.*", (f"{theirs}.self_attn.k_proj.*", f"{theirs}.self_attn.v_proj.*")),
-            link(f"{attention}.out.*", f"{theirs}.self_attn.out_proj.*"),
-            link(f"{ours}.attention.norm.*", f"{theirs}.norm_sublayer1{inner}.*"),
-            link(f"{ours}.feed_forward.part.wide.*", f"{theirs}.ff.0.*"),
-            link(f"{ours}.feed_forward.part.narrow.*", f"{theirs}.ff.3.*"),
-            link(f"{ours}.feed_forward.norm.*", f"{theirs}.norm_sublayer3{inner}.*"),
+            link(f"{attention}.query.*", f"{hf_layer}.self_attn.q_proj.*"),
+            link(f"{attention}.key_value.*", (f"{hf_layer}.self_attn.k_proj.*", f"{hf_layer}.self_attn.v_proj.*")),
+            link(f"{attention}.out.*", f"{hf_layer}.self_attn.out_proj.*"),
+            link(f"{layer}.attention.norm.*", f"{hf_layer}.norm_sublayer1{inner}.*"),
+            link(f"{layer}.feed_forward.part.wide.*", f"{hf_layer}.ff.0.*"),
+            link(f"{layer}.feed_forward.part.narrow.*", f"{hf_layer}.ff.3.*"),
+            link(f"{layer}.feed_forward.norm.*", f"{hf_layer}.norm_sublayer3{inner}.*"),
             link("head.out.*", "head.projection.*"),
         ),
-        ignored={f"{theirs}.*.batchnorm.num_batches_tracked": "counts the batches of training"},
+        ignored={f"{hf_layer}.*.batchnorm.num_batches_tracked": "counts the batches of training"},
     )
 
 

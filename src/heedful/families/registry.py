@@ -15,13 +15,13 @@ from ..errors import ConfigError, unknown
 from .hf_config import Published
 
 if TYPE_CHECKING:
+    from .encoder_decoder import EncoderDecoderConfig
+    from .encoder_only import EncoderOnlyConfig
     from .gpt2 import GPT2Config
     from .llama import RotaryConfig
     from .opt import OPTConfig
     from .patchtst import PatchTSTConfig
-    from .reader import ReaderConfig
     from .t5 import T5Config
-    from .translator import TranslatorConfig
     from .vit import ImageConfig
 
 
@@ -116,9 +116,9 @@ ForecasterPreset = Literal["patchtst-tiny", "patchtst-42", "patchtst-64"]
 
 
 @overload
-def build(spec: EncoderDecoderPreset | TranslatorConfig | T5Config, **changes: Any) -> core.EncoderDecoder: ...
+def build(spec: EncoderDecoderPreset | EncoderDecoderConfig | T5Config, **changes: Any) -> core.EncoderDecoder: ...
 @overload
-def build(spec: EncoderOnlyPreset | ReaderConfig | ImageConfig, **changes: Any) -> core.EncoderOnly: ...
+def build(spec: EncoderOnlyPreset | EncoderOnlyConfig | ImageConfig, **changes: Any) -> core.EncoderOnly: ...
 @overload
 def build(spec: DecoderOnlyPreset | GPT2Config | OPTConfig | RotaryConfig, **changes: Any) -> core.DecoderOnly: ...
 @overload

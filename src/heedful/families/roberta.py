@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from ..core import EncoderOnly
 from .bert import FIXED, SETTINGS, BertConfig, encoder_links
-from .hf_config import Given, Published, Setting
-from .reader import HEADS, Heads, architectures, assemble, output_name, prefix, unused, words
+from .encoder_only import HEADS, Heads, architectures, assemble, output_name, prefix, unused, words
+from .hf_config import HFConfig, Published, Setting
 from .registry import register
 from .weight_map import WeightMap, link
 
@@ -67,13 +67,13 @@ def names(config: RobertaConfig) -> WeightMap:
     )
 
 
-def _read_offset(given: Given) -> Any:
-    pad = given.get("pad_token_id")
+def _read_offset(hf: HFConfig) -> Any:
+    pad = hf.get("pad_token_id")
     return pad + 1 if isinstance(pad, int) else pad
 
 
-def _read_length(given: Given) -> Any:
-    rows, offset = given.get("max_position_embeddings"), _read_offset(given)
+def _read_length(hf: HFConfig) -> Any:
+    rows, offset = hf.get("max_position_embeddings"), _read_offset(hf)
     rows, offset = ROWS if rows is None else rows, 2 if offset is None else offset
     return rows - offset if isinstance(rows, int) and isinstance(offset, int) else rows
 

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from .. import core
 from ..config import FamilyConfig
-from .hf_config import Given, Published, Setting, setting
+from .encoder_decoder import stacks
+from .hf_config import HFConfig, Published, Setting, setting
 from .registry import register
-from .translator import stacks
 from .weight_map import Link, WeightMap, link
 
 
@@ -116,19 +116,19 @@ def _links() -> Iterator[Link]:
     yield link("target_embedding.weight", "decoder.embed_tokens.weight")
     yield link("head.table.weight", "lm_head.weight", absent=_embedding)
     for stack, parts in (("encoder", ("attention",)), ("decoder", ("attention", "cross_attention"))):
-        ours, theirs = f"{stack}.layers.*", f"{stack}.block.*.layer"
+        layer, hf_layer = f"{stack}.layers.*", f"{stack}.block.*.layer"
         for index, part in enumerate(parts):
-            name = f"{theirs}.{index}.{'EncDecAttention' if index else 'SelfAttention'}"
-            yield link(f"{ours}.{part}.part.query.*", f"{name}.q.*")
-            yield link(f"{ours}.{part}.part.key_value.*", (f"{name}.k.*", f"{name}.v.*"))
-            yield link(f"{ours}.{part}.part.out.*", f"{name}.o.*")
-            yield link(f"{ours}.{part}.norm.*", f"{theirs}.{index}.layer_norm.*")
-        last = f"{theirs}.{len(parts)}"
+            name = f"{hf_layer}.{index}.{'EncDecAttention' if index else 'SelfAttention'}"
+            yield link(f"{layer}.{part}.part.query.*", f"{name}.q.*")
+            yield link(f"{layer}.{part}.part.key_value.*", (f"{name}.k.*", f"{name}.v.*"))
+            yield link(f"{layer}.{part}.part.out.*", f"{name}.o.*")
+            yield link(f"{layer}.{part}.norm.*", f"{hf_layer}.{index}.layer_norm.*")
+        last = f"{hf_layer}.{len(parts)}"
         dense = f"{last}.DenseReluDense"
-        yield link(f"{ours}.feed_forward.part.wide.*", f"{dense}.wi.*")
-        yield link(f"{ours}.feed_forward.part.gate_up.*", (f"{dense}.wi_0.*", f"{dense}.wi_1.*"))
-        yield link(f"{ours}.feed_forward.part.narrow.*", f"{dense}.wo.*")
-        yield link(f"{ours}.feed_forward.norm.*", f"{last}.layer_norm.*")
+        yield link(f"{layer}.feed_forward.part.wide.*", f"{dense}.wi.*")
+        yield link(f"{layer}.feed_forward.part.gate_up.*", (f"{dense}.wi_0.*", f"{dense}.wi_1.*"))
+        yield link(f"{layer}.feed_forward.part.narrow.*", f"{dense}.wo.*")
+        yield link(f"{layer}.feed_forward.norm.*", f"{last}.layer_norm.*")
         yield link(f"{stack}.positions.weight", f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight")
         yield link(f"{stack}.norm.*", f"{stack}.final_layer_norm.*")
 
@@ -141,13 +141,13 @@ NAMES = WeightMap(
 )
 
 
-def _read_tied(given: Given) -> bool | None:
+def _read_tied(hf: HFConfig) -> bool | None:
     """Newer files tell the scale apart from the tying, and may call a model tied whose matrices differ."""
-    return given.get("scale_decoder_outputs", given.get("tie_word_embeddings"))
+    return hf.get("scale_decoder_outputs", hf.get("tie_word_embeddings"))
 
 
-def _read_decoder_layers(given: Given) -> int | None:
-    return given.get("num_layers") if given.get("num_decoder_layers") is None else given["num_decoder_layers"]
+def _read_decoder_layers(hf: HFConfig) -> int | None:
+    return hf.get("num_layers") if hf.get("num_decoder_layers") is None else hf["num_decoder_layers"]
 
 
 def _size(d_model: int, n_heads: int, d_ff: int, n_layers: int, d_head: int = 64) -> T5Config:

@@ -10,7 +10,7 @@ from .. import core
 from ..config import FamilyConfig
 from ..core.init import linear
 from ..errors import ConfigError
-from .hf_config import ACTIVATIONS, CLASSES, Given, Published, Setting, enum, setting
+from .hf_config import ACTIVATIONS, CLASSES, HFConfig, Published, Setting, enum, setting
 from .registry import initialize_normal, register, residual_layer
 from .weight_map import ONE_ROW, Layout, Link, WeightMap, link
 
@@ -105,8 +105,8 @@ def table(
     The model alone has names without a prefix; with classes on top, its names begin with its own.
     """
     base = "" if head in ("pooled", "mean", "hidden") else f"{model}."
-    ours, theirs = "encoder.layers.*", f"{base}encoder.layer.*"
-    heads = f"{theirs}.attention.attention"
+    layer, hf_layer = "encoder.layers.*", f"{base}encoder.layer.*"
+    heads = f"{hf_layer}.attention.attention"
     shape = config.n_channels, config.patch_size, config.patch_size
     convolution = Layout(lambda weight: weight.unflatten(1, shape), lambda weight: weight.flatten(1))
     others = [line for name, lines in tops.items() if name != head for line in lines]
@@ -116,13 +116,13 @@ def table(
             link("embedding.project.weight", f"{base}embeddings.patch_embeddings.projection.weight", convolution),
             link("embedding.project.bias", f"{base}embeddings.patch_embeddings.projection.bias"),
             link("encoder.positions.weight", f"{base}embeddings.position_embeddings", ONE_ROW),
-            link(f"{ours}.attention.norm.*", f"{theirs}.layernorm_before.*"),
-            link(f"{ours}.attention.part.query.*", f"{heads}.query.*"),
-            link(f"{ours}.attention.part.key_value.*", (f"{heads}.key.*", f"{heads}.value.*")),
-            link(f"{ours}.attention.part.out.*", f"{theirs}.attention.output.dense.*"),
-            link(f"{ours}.feed_forward.norm.*", f"{theirs}.layernorm_after.*"),
-            link(f"{ours}.feed_forward.part.wide.*", f"{theirs}.intermediate.dense.*"),
-            link(f"{ours}.feed_forward.part.narrow.*", f"{theirs}.output.dense.*"),
+            link(f"{layer}.attention.norm.*", f"{hf_layer}.layernorm_before.*"),
+            link(f"{layer}.attention.part.query.*", f"{heads}.query.*"),
+            link(f"{layer}.attention.part.key_value.*", (f"{heads}.key.*", f"{heads}.value.*")),
+            link(f"{layer}.attention.part.out.*", f"{hf_layer}.attention.output.dense.*"),
+            link(f"{layer}.feed_forward.norm.*", f"{hf_layer}.layernorm_after.*"),
+            link(f"{layer}.feed_forward.part.wide.*", f"{hf_layer}.intermediate.dense.*"),
+            link(f"{layer}.feed_forward.part.narrow.*", f"{hf_layer}.output.dense.*"),
             link("encoder.norm.*", f"{base}layernorm.*"),
             *tops.get(head, ()),
         ),
@@ -134,8 +134,8 @@ def table(
 def _square(key: str) -> Setting:
     """One number, which some files give as height and width."""
 
-    def read(given: Given) -> Any:
-        size = given.get(key)
+    def read(hf: HFConfig) -> Any:
+        size = hf.get(key)
         if not isinstance(size, list | tuple):
             return size
         if len(size) != 2 or size[0] != size[1]:

@@ -25,8 +25,8 @@ from ..data.store import Encoded, TokenStore
 from ..data.text_tokenizers import PiecesConfig, learn_tokenizer
 from ..errors import ConfigError, DataError
 from ..families import Imported, build, config_of
+from ..families.encoder_only import EncoderOnlyConfig
 from ..families.hf_io import read_checkpoint
-from ..families.reader import ReaderConfig
 from ..families.weights import put_weights, weights_of
 from ..files import write_text
 from ..lens.tokens import tokens_of
@@ -206,7 +206,7 @@ def _batches(lengths: Sequence[int]) -> list[list[int]]:
 class PretrainedEncoder:
     """A model to start from: a bundle of masked words, of classes or of embeddings, or a published one."""
 
-    config: ReaderConfig
+    config: EncoderOnlyConfig
     module: nn.Module
     tokenizer: PublishedTokenizer
 
@@ -217,11 +217,11 @@ class PretrainedEncoder:
         if is_bundle(folder):
             bundle = Bundle.read(folder)
             config: Any = bundle.model
-            module = bundle.module(folder) if isinstance(config, ReaderConfig) else nn.Identity()
+            module = bundle.module(folder) if isinstance(config, EncoderOnlyConfig) else nn.Identity()
         else:
             checkpoint = read_checkpoint(folder)
             config, module = checkpoint.config, checkpoint.module
-        if not isinstance(config, ReaderConfig):
+        if not isinstance(config, EncoderOnlyConfig):
             raise ConfigError(f"{folder} is of the family {config.family}, which does not read as BERT and its kin do")
         if not (folder / NAME).is_file():
             raise DataError(f"{folder} has no {NAME}; the weights mean nothing without their tokeniser")
@@ -278,7 +278,7 @@ class TextEncoderConfig(RunConfig):
 
     def check(self) -> None:
         self.require(
-            isinstance(self.model, ReaderConfig),
+            isinstance(self.model, EncoderOnlyConfig),
             f"a model of the family {self.model.title!r} does not read as BERT and its kin do",
         )
         room = getattr(self.model, "max_length", None)
@@ -308,7 +308,7 @@ class TextEncoderConfig(RunConfig):
     @property
     def limit(self) -> int:
         """How many tokens of a text are read."""
-        assert isinstance(self.model, ReaderConfig)  # checked above
+        assert isinstance(self.model, EncoderOnlyConfig)  # checked above
         return self.model.max_length if self.data.max_tokens is None else self.data.max_tokens
 
     def model_for(self, vocab_size: int, **changes: Any) -> FamilyConfig:

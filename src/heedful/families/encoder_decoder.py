@@ -14,7 +14,7 @@ Part = Callable[[], nn.Module]  # makes a new one each time
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslatorConfig(FamilyConfig):
+class EncoderDecoderConfig(FamilyConfig):
     """`target_vocab_size` is the source's unless given.
 
     `tied` says what shares one matrix: "all" source, target and output; "output" target and output;
@@ -38,7 +38,7 @@ class TranslatorConfig(FamilyConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttentionConfig(TranslatorConfig):
+class EncoderDecoderTransformerConfig(EncoderDecoderConfig):
     """What those built of attention share besides."""
 
     n_heads: int = 8
@@ -57,7 +57,7 @@ class AttentionConfig(TranslatorConfig):
 
 
 def embeddings(
-    config: TranslatorConfig, *, scale: bool = True, bias: bool = False
+    config: EncoderDecoderConfig, *, scale: bool = True, bias: bool = False
 ) -> tuple[core.TokenEmbedding, core.TokenEmbedding, core.VocabularyHead]:
     """Source, target and output, sharing one matrix as far as the config says."""
     target_size = config.vocab_size if config.target_vocab_size is None else config.target_vocab_size
@@ -95,7 +95,7 @@ def stacks(
 
 
 def assemble(
-    config: AttentionConfig,
+    config: EncoderDecoderTransformerConfig,
     *,
     positions: Callable[[bool], core.Positions],
     residual: type[core.PreNorm | core.PostNorm] = core.PostNorm,

@@ -13,7 +13,7 @@ from .registry import initialize_normal, residual_layer
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReaderConfig(FamilyConfig):
+class EncoderOnlyConfig(FamilyConfig):
     """`head`: "words" gives logits over the vocabulary, "classes" logits over `n_classes`, "token-classes" the same for
     every token, "span" scores of where an answer starts and ends, "pooled" the first token's vector through a dense
     layer, "first" the same as it is, "mean" the mean of all vectors, "hidden" the vectors.
@@ -38,12 +38,12 @@ class ReaderConfig(FamilyConfig):
         self.require_divisible("d_model", "n_heads")
 
 
-def norm(config: ReaderConfig, width: int | None = None) -> core.LayerNorm:
+def norm(config: EncoderOnlyConfig, width: int | None = None) -> core.LayerNorm:
     """Over the model's width unless another is given."""
     return core.LayerNorm(config.d_model if width is None else width, eps=config.norm_eps)
 
 
-def words(config: ReaderConfig, embedding: core.TokenEmbedding, *, activation: str | None = None) -> nn.Module:
+def words(config: EncoderOnlyConfig, embedding: core.TokenEmbedding, *, activation: str | None = None) -> nn.Module:
     """Which token it is, asked of the embedding's own matrix and at its width."""
     width = embedding.weight.shape[1]
     chosen = config.activation if activation is None else activation
@@ -51,23 +51,23 @@ def words(config: ReaderConfig, embedding: core.TokenEmbedding, *, activation: s
     return core.VocabularyHead(width, config.vocab_size, table=embedding, bias=True, transform=transform)
 
 
-def pooled(config: ReaderConfig, embedding: core.TokenEmbedding, *, activation: str = "tanh") -> nn.Module:
+def pooled(config: EncoderOnlyConfig, embedding: core.TokenEmbedding, *, activation: str = "tanh") -> nn.Module:
     """The first token's vector through a dense layer."""
     return core.PoolingHead(core.FirstToken(), linear(config.d_model, config.d_model), activation)
 
 
-def classes(config: ReaderConfig, embedding: core.TokenEmbedding, *, activation: str = "tanh") -> nn.Module:
+def classes(config: EncoderOnlyConfig, embedding: core.TokenEmbedding, *, activation: str = "tanh") -> nn.Module:
     """Which class it is, asked of what is pooled."""
     pool = pooled(config, embedding, activation=activation)
     return core.ClassHead(pool, config.d_model, config.n_classes, dropout=config.dropout)
 
 
-def token_classes(config: ReaderConfig, embedding: core.TokenEmbedding) -> nn.Module:
+def token_classes(config: EncoderOnlyConfig, embedding: core.TokenEmbedding) -> nn.Module:
     """Which class each token is."""
     return core.ClassHead(core.Hidden(), config.d_model, config.n_classes, dropout=config.dropout)
 
 
-def span(config: ReaderConfig, embedding: core.TokenEmbedding, *, dropout: float = 0.0) -> nn.Module:
+def span(config: EncoderOnlyConfig, embedding: core.TokenEmbedding, *, dropout: float = 0.0) -> nn.Module:
     """Where an answer starts and ends."""
     return core.SpanHead(config.d_model, dropout=dropout)
 
@@ -85,7 +85,9 @@ HEADS: Heads = {
 }
 
 
-def assemble(config: ReaderConfig, *, n_segments: int = 0, offset: int = 0, heads: Heads = HEADS) -> core.EncoderOnly:
+def assemble(
+    config: EncoderOnlyConfig, *, n_segments: int = 0, offset: int = 0, heads: Heads = HEADS
+) -> core.EncoderOnly:
     """The parts put together, over learned positions that begin after `offset` unused rows."""
     encoder = core.Encoder(
         [residual_layer(config, core.PostNorm) for _ in range(config.n_layers)],
@@ -98,24 +100,24 @@ def assemble(config: ReaderConfig, *, n_segments: int = 0, offset: int = 0, head
 
 
 def finish(
-    config: ReaderConfig, embedding: core.TokenEmbedding, encoder: core.Encoder, heads: Heads = HEADS
+    config: EncoderOnlyConfig, embedding: core.TokenEmbedding, encoder: core.Encoder, heads: Heads = HEADS
 ) -> core.EncoderOnly:
     """The config's head on top, and the weights as BERT's start."""
     head = heads[config.head](config, embedding)
     return initialize_normal(core.EncoderOnly(embedding=embedding, encoder=encoder, head=head), 0.02)
 
 
-def prefix(config: ReaderConfig, name: str) -> str:
+def prefix(config: EncoderOnlyConfig, name: str) -> str:
     """The model alone is published under names without a prefix; under a head, they have one."""
     return name if config.head in ("words", "classes", "token-classes", "span") else ""
 
 
-def output_name(config: ReaderConfig, classes: str = "classifier.*") -> str:
+def output_name(config: EncoderOnlyConfig, classes: str = "classifier.*") -> str:
     """The published name of a head's last layer, which differs by head; `classes` is that of a text's classes."""
     return {"span": "qa_outputs.*", "token-classes": "classifier.*"}.get(config.head, classes)
 
 
-def unused(config: ReaderConfig, readers: Mapping[str, Collection[str]]) -> dict[str, str]:
+def unused(config: EncoderOnlyConfig, readers: Mapping[str, Collection[str]]) -> dict[str, str]:
     """For `WeightMap.ignored`: of published names, each with the heads that read it, those that this head does not."""
     return {name: "belongs to another head" for name, heads in readers.items() if config.head not in heads}
 
