@@ -58,7 +58,7 @@ def test_the_files_written_here_are_right_but_for_what_each_test_changes(tmp_pat
         ({"x": F32 | {"data_offsets": "ab"}}, bytes(24), "expected a tuple of size 2"),
         ({"x": {"dtype": "F32", "shape": [2, 3]}}, bytes(24), "missing field `data_offsets`"),
         ({"x": [1]}, bytes(24), "invalid JSON in header"),
-        (b'{"x":%b,"x":%b}' % ((json.dumps(F32).encode(),) * 2), bytes(24), "'x' stands in it twice"),
+        (b'{"x":%b,"x":%b}' % ((json.dumps(F32).encode(),) * 2), bytes(24), "holds the key 'x' twice"),
         (b"[]", b"", "invalid JSON in header"),
         (b"{5: 6}", b"", "key must be a string"),
         (b"\xff\xff", b"", "invalid UTF-8"),

@@ -228,7 +228,7 @@ BUNDLE = {"format": 1, "task": "translation", "model": {}, "settings": {}, "sha2
         ({"config__json": "[" * 100_000}, "config.json holds JSON that is nested too deeply"),
         ({"config__json": "[1]"}, r"config.json holds JSON, but not an object: \[1\]"),
         ({"config__json": "{"}, "config.json holds no JSON, or a damaged one"),
-        ({"config__json": '{"a": 1, "a": 2}'}, "'a' stands in it twice"),
+        ({"config__json": '{"a": 1, "a": 2}'}, "holds the key 'a' twice"),
         ({"config__json": '{"a": ' + "9" * 5000 + "}"}, "holds no JSON, or a damaged one"),
         ({"config__json": '{"a": "' + "x" * 2**23 + '"}'}, "more than the 8,388,608 bytes"),
         (

@@ -75,7 +75,7 @@ class Strange:
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (Strange(Path.unlink, Path("precious")), "which is no part of weights; it was not read"),
+        (Strange(Path.unlink, Path("precious")), "which is not part of weights; it was not read"),
         (Strange(bytearray, 10**12), "names '__builtin__ bytearray'|names 'builtins bytearray'"),
         (Strange(torch.Tensor, 10**12), "names 'torch Tensor'|names 'torch._tensor Tensor'"),
         (torch.zeros(2).to_sparse(), "names 'torch._utils _rebuild_sparse_tensor'"),
@@ -101,7 +101,7 @@ def test_a_pickle_that_holds_no_weights_by_name(old: bool, tmp_path: Path) -> No
 def test_many_names_for_the_same_numbers(old: bool, tmp_path: Path) -> None:
     one = torch.zeros(10_000)
     path = pickled(tmp_path, {f"{place}": one for place in range(100)}, old=old)
-    with pytest.warns(PublishedWarning), pytest.raises(WeightsError, match="all together take 4,000,000"):
+    with pytest.warns(PublishedWarning), pytest.raises(WeightsError, match="all tensors take 4,000,000"):
         read_pickled(path)
     path = pickled(tmp_path, {f"{place}": one for place in range(4)}, old=old)
     with pytest.warns(PublishedWarning):

@@ -14,7 +14,7 @@ from ..config import FamilyConfig, write_mapping
 from ..core import ClassHead, DecoderOnly, EncoderDecoder
 from ..errors import ConfigError, HeedfulError, unknown
 from ..files import new_folder
-from .checkpoint_files import FORMS, SAFETENSORS, LayoutError, part_name, read_object, read_tensors, some_of
+from .checkpoint_files import FORMATS, SAFETENSORS, LayoutError, part_name, read_object, read_tensors, some_of
 from .hf_config import GenerationDefaults, Published
 from .registry import FAMILIES, Family, family_of
 from .weight_map import from_hf, to_hf
@@ -195,7 +195,7 @@ def import_checkpoint(folder: str | Path, **changes: Any) -> nn.Module:
 
 
 MAX_LISTED = 12  # how many files of a folder a message names
-ALLOWED = " or ".join(form.whole for form in FORMS) + ", or several such files with their index"
+ALLOWED = " or ".join(item.whole for item in FORMATS) + ", or several such files with their index"
 OTHER_FOLDERS = {
     "adapter_config.json": "an adapter, which changes another model; merge it into that model, and save the whole",
     "model_index.json": "a pipeline of diffusers, which is no one model; the models in its folders are not read here",
@@ -213,7 +213,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
     """Read config.json, or raise for a folder that is missing or is not a checkpoint."""
     if not folder.is_dir():
         state = "is a file" if folder.exists() else "is not there"
-        raise LayoutError(f"{folder} {state}; a checkpoint is a folder that holds config.json and {FORMS[0].whole}")
+        raise LayoutError(f"{folder} {state}; a checkpoint is a folder that holds config.json and {FORMATS[0].whole}")
     _refuse(folder, OTHER_FOLDERS)
     if not (folder / "config.json").is_file():
         _refuse(folder, WITHOUT_CONFIG | WITHOUT_WEIGHTS)
