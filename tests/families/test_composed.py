@@ -384,7 +384,10 @@ IMPOSSIBLE: dict[str, tuple[Callable[[], object], str]] = {
         lambda: STACK.changed(positions=PositionsPart(kind="rotary", base=1e4, width=8, interleaved=True)),
         "width=8 features, but heads have 6",
     ),
-    "nothing to read": (lambda: ALONE.changed(decoder=STACK.changed(cross_attention=ATTENTION)), "nothing to read"),
+    "nothing to read": (
+        lambda: ALONE.changed(decoder=STACK.changed(cross_attention=ATTENTION)),
+        "cross_attention needs an encoder",
+    ),
     "nobody reads": (lambda: ALONE.changed(encoder=STACK), "needs cross_attention"),
     "an encoder that reads": (
         lambda: ALONE.changed(

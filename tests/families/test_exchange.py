@@ -94,7 +94,7 @@ def test_every_preset_has_a_published_config_and_comes_back_from_it(model_type: 
         ("marian", {"bad_words_ids": 5}, "bad_words_ids=5 is not supported"),
         ("bert classes", {"id2label": 3, "num_labels": "x"}, "n_classes must be a whole number"),
         ("llama", {"hidden_size": "24"}, "d_model must be a whole number"),
-        ("llama", {"rope_parameters": [3]}, "not as [3]"),
+        ("llama", {"rope_parameters": [3]}, "not [3]"),
         ("gpt2", {"model_type": "gpt3"}, "did you mean 'gpt2'"),
         ("gpt2", {"model_type": None}, "allowed: albert, bart"),
         ("bart", {"normalize_before": True}, "normalize_before=True is not supported"),

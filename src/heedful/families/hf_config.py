@@ -1,8 +1,7 @@
-"""How a published config.json becomes a family's config and back, and generation_config.json generation defaults.
+"""Converts between a published config.json and a family's config, and reads and writes generation defaults.
 
-A setting that changes what a model computes is read, or has one value that is supported; any other value is
-an error that names it. A key that is left out means what the family's default says. Other keys (training, labels,
-bookkeeping) are left alone.
+Every key that changes what a model computes is either read or has one supported value; any other value is an error
+that names the key. A missing key means the family's default. Other keys (training, bookkeeping) are ignored.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ HFConfig = Mapping[str, Any]
 
 
 class Setting(NamedTuple):
-    """One field of ours: the published keys that say it, how it is read from them (None: not said), and written."""
+    """A config field: its published keys, and how to read it (None if it is missing) and write it."""
 
     keys: tuple[str, ...]
     read: Callable[[HFConfig], Any]
@@ -28,32 +27,32 @@ class Setting(NamedTuple):
 
 
 def setting(*keys: str) -> Setting:
-    """The same value under one key, or under several that must agree."""
+    """Read the same value from one key, or from several that must agree."""
 
     def read(hf: HFConfig) -> Any:
         values = {key: hf[key] for key in keys if hf.get(key) is not None}
         if len({repr(value) for value in values.values()}) > 1:
-            said = " and ".join(f"{key}={value!r}" for key, value in values.items())
-            raise ConfigError(f"{said} differ, which is not supported; both have one value here")
+            pairs = " and ".join(f"{key}={value!r}" for key, value in values.items())
+            raise ConfigError(f"{pairs} differ, which is not supported; give both the same value")
         return next(iter(values.values()), None)
 
     return Setting(keys, read, lambda value: dict.fromkeys(keys, value))
 
 
-def derived(key: str, usual: Callable[[HFConfig], Any]) -> Setting:
-    """A value that is None here where it is the usual one, which follows from others."""
+def derived(key: str, default: Callable[[HFConfig], Any]) -> Setting:
+    """Read a value that is None here if it equals a default computed from other keys."""
 
     def read(hf: HFConfig) -> Any:
-        return None if hf.get(key) == usual(hf) else hf.get(key)
+        return None if hf.get(key) == default(hf) else hf.get(key)
 
     return Setting((key,), read, lambda value: {} if value is None else {key: value})
 
 
-NULL = object()  # what a setting reads where a key says null, which is more than leaving it out
+NULL = object()  # what a setting reads for a null, which differs from a missing key
 
 
 def optional(key: str) -> Setting:
-    """The same value, or None where the key says null; left out, it means the family's default."""
+    """Read the same value, or None for null; a missing key means the family's default."""
 
     def read(hf: HFConfig) -> Any:
         return NULL if key in hf and hf[key] is None else hf.get(key)
@@ -75,11 +74,11 @@ def enum(key: str, table: Mapping[Any, str]) -> Setting:
     return Setting((key,), read, lambda value: {key: next(hf for hf, name in table.items() if name == value)})
 
 
-def unpublished(usual: Any, refusal: str) -> Setting:
-    """A field that no key says: only its usual value can be written. `refusal` may name the `{value}`."""
+def unpublished(default: Any, refusal: str) -> Setting:
+    """Declare a field without a key: only its default can be written, others raise `refusal` with the `{value}`."""
 
     def write(value: Any) -> dict[str, Any]:
-        if value != usual:
+        if value != default:
             raise ConfigError(refusal.format(value=value))
         return {}
 
@@ -106,17 +105,24 @@ def _write_classes(n: int) -> dict[str, Any]:
     return {"id2label": labels, "label2id": {label: int(index) for index, label in labels.items()}}
 
 
-CLASSES = Setting(("id2label", "num_labels"), _read_classes, _write_classes)  # how many; their names are not a model's
+CLASSES = Setting(
+    ("id2label", "num_labels"), _read_classes, _write_classes
+)  # only their number; labels belong to tasks
 
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """A family's published side.
+    """How a family's checkpoints are published.
 
-    `architectures` are the classes whose checkpoints it reads, each with the fields of ours that it stands for; of
-    those that stand for a config, the first is written. `settings` go by our field, `fixed` by their key: the one
-    value supported. `usual` is what a key left out means there, where that is not our own default. `start` is the key
-    of the token that a decoder is given first.
+    Attributes:
+        model_type: The value of the key "model_type".
+        architectures: The classes of transformers that are read, each with the config fields that it implies. Of
+            several that fit a config, the first is written.
+        settings: How to read and write each config field.
+        fixed: Keys with the one value that is supported; None means the key must be missing.
+        names: The weight map of a config.
+        hf_defaults: The values of missing keys in transformers, where they differ from Heedful's defaults.
+        start: The key of the first token of a decoder, for encoder-decoders.
     """
 
     model_type: str
@@ -128,7 +134,7 @@ class Published:
     start: str | None = None
 
     def read(self, hf: HFConfig, config: type[FamilyConfig]) -> FamilyConfig:
-        """The family's config, from a config.json."""
+        """Return the family's config for the contents of a config.json."""
         hf = {**self.hf_defaults, **hf}
         implied = self._implied(hf.get("architectures"))
         for key, value in self.fixed.items():
@@ -136,28 +142,28 @@ class Published:
                 hint = "leave it out" if value is None else f"only {value!r} is"
                 raise ConfigError(f"{self.model_type}: {key}={hf[key]!r} is not supported; {hint}")
         values = {name: setting.read(hf) for name, setting in self.settings.items()}
-        said = {name: None if value is NULL else value for name, value in values.items() if value is not None}
-        return config(**said, **implied)
+        values = {name: None if value is NULL else value for name, value in values.items() if value is not None}
+        return config(**values, **implied)
 
     def write(self, config: FamilyConfig) -> dict[str, Any]:
-        """A config.json from the family's config."""
-        fitting = (
+        """Return the contents of config.json for a config."""
+        architectures = (
             name
             for name, implied in self.architectures
             if all(getattr(config, field) == value for field, value in implied.items())
         )
-        written: dict[str, Any] = {"model_type": self.model_type, "architectures": [next(fitting)]}
+        written: dict[str, Any] = {"model_type": self.model_type, "architectures": [next(architectures)]}
         written |= {key: value for key, value in self.fixed.items() if value is not None}
         for name, setting in self.settings.items():
             written |= setting.write(getattr(config, name))
         return written
 
     def _implied(self, architectures: object) -> Mapping[str, Any]:
-        known = dict(reversed(self.architectures))  # of several with one name, the first is read
+        fields = dict(reversed(self.architectures))  # of several with one name, the first is read
         name = architectures[0] if isinstance(architectures, list) and architectures else self.architectures[0][0]
-        if not isinstance(name, str) or name not in known:
-            raise ConfigError(f"{self.model_type}: {unknown('architecture', name, known)}")
-        return known[name]
+        if not isinstance(name, str) or name not in fields:
+            raise ConfigError(f"{self.model_type}: {unknown('architecture', name, fields)}")
+        return fields[name]
 
 
 GENERATION_KEYS = {
@@ -190,21 +196,20 @@ NEUTRAL: dict[str, Any] = {
     "penalty_alpha": 0,
     "dola_layers": [],
     "watermarking_config": {},
-}  # what changes answers and is not supported, with the value that changes nothing
+}  # unsupported settings of generation, with the value that has no effect
 NEUTRAL_SAMPLING: dict[str, Any] = {"typical_p": 1, "epsilon_cutoff": 0, "eta_cutoff": 0, "top_h": 1, "num_beams": 1}
 
 
 class PublishedWarning(UserWarning):
-    """A published checkpoint that is read, but not all that it says is followed, or not as it should be kept."""
+    """A published checkpoint that is read, but has unsupported settings or an unsafe format."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationDefaults(Config):
-    """The tokens a model was trained to begin, end and pad with, and how its authors searched or sampled.
+    """The special tokens of a model and its authors' settings of generation.
 
-    `forced_first` is always written after `start`, `forced_last` where an answer reaches its limit, and
-    `suppress_tokens` never.
-    The others are those of generation, by the same names; as they are here, they say nothing.
+    `forced_first` always follows `start`, `forced_last` ends an output that reaches its maximum length, and
+    `suppress_tokens` are never generated. The other fields are settings of `heedful.generate`.
     """
 
     title: ClassVar[str] = "generation defaults"
@@ -251,10 +256,10 @@ class GenerationDefaults(Config):
 
     @classmethod
     def read(cls, published: Published, *files: HFConfig) -> GenerationDefaults:
-        """From config.json and generation_config.json, the later one's word counting; a warning names what is left out.
+        """Read config.json and then generation_config.json, which overrides it; warn about unsupported settings.
 
-        Where a model has an encoder, `max_length` and `min_length` count the start; elsewhere they count the prompt
-        and say nothing here. What is for sampling counts where sampling is on.
+        For encoder-decoders, `max_length` and `min_length` count the start token. For other models they count the
+        prompt and are ignored. Settings of sampling are read only if sampling is on.
         """
         hf = {key: value for file in files for key, value in file.items() if value is not None}
         banned = hf.get("bad_words_ids", [])
@@ -278,7 +283,7 @@ class GenerationDefaults(Config):
         if sample is True:
             values |= {"beam": 1, "top_k": HF_TOP_K, **{key: hf[key] for key in SAMPLING_KEYS if key in hf}}
         for name, off in OFF.items():
-            if values.get(name) == off and not isinstance(values[name], bool):  # the config refuses a bool
+            if values.get(name) == off and not isinstance(values[name], bool):  # the config refuses bools itself
                 values[name] = None
         return cls(
             start=hf.get("bos_token_id") if start is None else start,

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from ..core import EncoderOnly
 from .bert import FIXED, SETTINGS, BertConfig, encoder_links
-from .encoder_only import HEADS, Heads, architectures, assemble, output_name, prefix, unused, words
+from .encoder_only import HEADS, Heads, architectures, assemble, masked_lm, output_name, prefix, unused
 from .hf_config import HFConfig, Published, Setting
 from .registry import register
 from .weight_map import WeightMap, link
@@ -43,7 +43,7 @@ class XLMRobertaConfig(RobertaConfig):
 
 def build(config: RobertaConfig) -> EncoderOnly:
     """The layer before the output has GELU, whatever the others have."""
-    heads: Heads = {**HEADS, "words": partial(words, activation="gelu")}
+    heads: Heads = {**HEADS, "words": partial(masked_lm, activation="gelu")}
     return assemble(config, n_segments=config.n_segments, offset=config.position_offset, heads=heads)
 
 
