@@ -176,7 +176,7 @@ def test_a_different_answer_is_told_from_a_tie_that_rounding_decided(
 ) -> None:
     module = randomised(build(SMALL, vocab_size=40))
     tokens = tuple(f"t{index}" for index in range(40))
-    model = Model(module, Vocabularies(tokens, tokens, after=(2,)), GenerationDefaults(start=1, end=(2,)))
+    model = Model(module, Vocabularies(tokens, tokens, suffix=(2,)), GenerationDefaults(start=1, end=(2,)))
     write_ctranslate2(model, tmp_path / "out")
     pairs, answer = list(ctranslate2_export.random_pairs(model)), ctranslate2_export.search_answer
 

@@ -113,7 +113,7 @@ def listed(folder: Path, **around: Any) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("around", [{}, {"after": (2,)}, {"before": (1,), "after": (2,)}])
+@pytest.mark.parametrize("around", [{}, {"suffix": (2,)}, {"prefix": (1,), "suffix": (2,)}])
 @pytest.mark.parametrize("unit", ["words", "characters"])
 def test_a_list_of_tokens_is_read_as_words_or_characters(unit: Any, around: dict[str, Any], tmp_path: Path) -> None:
     folder = listed(tmp_path / "theirs", **around)

@@ -81,8 +81,8 @@ def model_of(make: Callable[[], Any]) -> Model:
         nn.init.normal_(parameter, mean=0.0 if parameter.dim() > 1 else 0.5, std=0.3)
     names = tuple(f"t{index}" for index in range(V))
     rows = len(module.head.weight)
-    after = () if isinstance(module, core.DecoderOnly) else (2,)
-    return Model(module, Vocabularies(names, names[:rows], after=after), GenerationDefaults(start=1, end=(2,), pad=0))
+    suffix = () if isinstance(module, core.DecoderOnly) else (2,)
+    return Model(module, Vocabularies(names, names[:rows], suffix=suffix), GenerationDefaults(start=1, end=(2,), pad=0))
 
 
 def log_probs(module: nn.Module, source: list[int], target: list[int]) -> Tensor:
@@ -184,7 +184,7 @@ def test_every_token_keeps_its_place_whatever_its_text(tmp_path: Path) -> None:
     )
     model = model_of(MODELS["original"])
     names = (*strange, *(f" t{index}" for index in range(V - len(strange))))
-    model = model._replace(vocabularies=Vocabularies(names, names, after=(2,)))
+    model = model._replace(vocabularies=Vocabularies(names, names, suffix=(2,)))
     write_folder(model, tmp_path)
     assert from_ctranslate2(tmp_path).vocabularies == model.vocabularies
     engine = ctranslate2.Translator(str(tmp_path))

@@ -86,7 +86,7 @@ WRONG = {
     "a version of yesterday": (binary(WEIGHT, version=1), "version is 1"),
     "no such file": (b"PK\x03\x04 and so on", "version"),
     "bytes behind the end": (binary(WEIGHT) + b"\0", "1 bytes stand behind"),
-    "twice the same": (binary(WEIGHT, WEIGHT), "a/weight stands in it twice"),
+    "twice the same": (binary(WEIGHT, WEIGHT), "a/weight occurs twice"),
     "an alias of nothing": (binary(WEIGHT, aliases=(("d", "e"),)), "stands for e"),
     "an alias that hides a weight": (binary(WEIGHT, SMALL, aliases=(("a/weight", "b/weight"),)), "twice"),
     "an unknown dtype": (binary(("a", (1,), 9, 4, b"\0" * 4)), "unknown dtype 9"),

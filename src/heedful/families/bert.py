@@ -1,4 +1,4 @@
-"""BERT: an encoder alone, post-norm, learned positions and segments; what it says depends on its head."""
+"""BERT: encoder-only, post-norm, with learned positions and segments."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,7 +12,7 @@ from .weight_map import Link, WeightMap, link
 
 @dataclass(frozen=True, kw_only=True)
 class BertConfig(EncoderOnlyConfig):
-    """The defaults are the base model."""
+    """The defaults are the base model, uncased."""
 
     family: ClassVar[str] = "bert"
 
@@ -24,12 +24,12 @@ class BertConfig(EncoderOnlyConfig):
 
 
 def build(config: BertConfig) -> EncoderOnly:
-    """Put the parts together."""
+    """Build BERT with the config's head."""
     return assemble(config, n_segments=config.n_segments)
 
 
 def encoder_links(bert: str) -> tuple[Link, ...]:
-    """All below the head, and the dense layer that pools, whose names begin with this."""
+    """Return the links of everything below the head, and of the pooler; names begin with `bert`."""
     layer, hf_layer = "encoder.layers.*", f"{bert}encoder.layer.*"
     heads = f"{hf_layer}.attention.self"
     return (
@@ -47,7 +47,7 @@ def encoder_links(bert: str) -> tuple[Link, ...]:
 
 
 def embedding_links(bert: str) -> tuple[Link, ...]:
-    """Tokens, segments and positions. An output that shares the tokens' matrix has their segments at hand too."""
+    """Return the links of the embeddings; a head with the tokens' matrix refers to their segments too."""
     return (
         link("embedding.weight", f"{bert}embeddings.word_embeddings.weight"),
         link("embedding.segments", f"{bert}embeddings.token_type_embeddings.weight"),
@@ -57,7 +57,7 @@ def embedding_links(bert: str) -> tuple[Link, ...]:
 
 
 def names(config: BertConfig) -> WeightMap:
-    """Where older checkpoints say gamma and beta, newer ones say weight and bias."""
+    """Return the published names; older checkpoints have gamma and beta for weight and bias."""
     bert = prefix(config, "bert.")
     return WeightMap(
         (
@@ -110,7 +110,7 @@ FIXED = {
 
 
 def _size(n_layers: int, d_model: int) -> BertConfig:
-    """The published ones have heads of width 64."""
+    """Return a config of this size, with heads of width 64."""
     return BertConfig(n_layers=n_layers, d_model=d_model, n_heads=d_model // 64, d_ff=4 * d_model)
 
 

@@ -1,4 +1,4 @@
-"""DistilBERT: BERT with half its layers, without segments and without the layer that pools."""
+"""DistilBERT: BERT with half its layers, without segments and without the pooler."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -21,12 +21,12 @@ from .hf_config import ACTIVATIONS, CLASSES, Published, enum, setting, unpublish
 from .registry import register
 from .weight_map import WeightMap, link
 
-NORM_EPS = 1e-12  # of every published one; a config.json has no key for it
+NORM_EPS = 1e-12  # of all published models; config.json has no key for it
 
 
 @dataclass(frozen=True, kw_only=True)
 class DistilBertConfig(EncoderOnlyConfig):
-    """The defaults are the base model."""
+    """The defaults are the base model; there are no segments."""
 
     family: ClassVar[str] = "distilbert"
 
@@ -36,7 +36,7 @@ class DistilBertConfig(EncoderOnlyConfig):
 
 
 def build(config: DistilBertConfig) -> EncoderOnly:
-    """A classifier has ReLU where BERT's has tanh, and dropout stands before the scores of a span."""
+    """Build DistilBERT; its classifier has ReLU instead of tanh, and its span head has dropout."""
     heads: Heads = {
         **HEADS,
         "classes": partial(classes, activation="relu"),
@@ -46,7 +46,7 @@ def build(config: DistilBertConfig) -> EncoderOnly:
 
 
 def names(config: DistilBertConfig) -> WeightMap:
-    """Every part has a name of its own."""
+    """Return the published names, which differ from all of BERT's."""
     distilbert = prefix(config, "distilbert.")
     layer, hf_layer = "encoder.layers.*", f"{distilbert}transformer.layer.*"
     return WeightMap(
@@ -97,7 +97,7 @@ distilbert = register(
             "activation": enum("activation", ACTIVATIONS),
             "n_classes": CLASSES,
             "norm_eps": unpublished(
-                NORM_EPS, f"a published distilbert has norm_eps={NORM_EPS}, and no key to say {{value}}"
+                NORM_EPS, f"a published distilbert always has norm_eps={NORM_EPS}; there is no key for {{value}}"
             ),
             "dropout": setting("dropout"),
             "attention_dropout": setting("attention_dropout"),

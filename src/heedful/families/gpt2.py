@@ -1,4 +1,4 @@
-"""GPT-2: a decoder alone, pre-norm, learned positions, the output tied to the embedding."""
+"""GPT-2: decoder-only, pre-norm, learned positions, and an output tied to the embedding."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -38,7 +38,7 @@ class GPT2Config(FamilyConfig):
 
 
 def build(config: GPT2Config) -> core.DecoderOnly:
-    """Put the parts together. What is added to the residual stream starts smaller the more layers add to it."""
+    """Build GPT-2; projections into the residual stream are initialized smaller, by 1/√(2N)."""
     d_model = config.d_model
     embedding = core.TokenEmbedding(config.vocab_size, d_model, scale=False)
     decoder = core.Decoder(
@@ -73,7 +73,7 @@ NAMES = WeightMap(
     ),
     ignored={
         f"{HF_LAYER}.attn.bias": "the causal mask",
-        f"{HF_LAYER}.attn.masked_bias": "what the mask puts in place of a score",
+        f"{HF_LAYER}.attn.masked_bias": "the score of masked positions",
     },
     prefix="transformer.",
 )

@@ -1,4 +1,4 @@
-"""OPT: a decoder alone, pre-norm, learned positions, ReLU, the output tied to the embedding."""
+"""OPT: decoder-only, pre-norm, learned positions, ReLU, and an output tied to the embedding."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -36,7 +36,7 @@ class OPTConfig(FamilyConfig):
 
 
 def build(config: OPTConfig) -> core.DecoderOnly:
-    """Put the parts together. Two rows stand unused before the first position, as they do in BART."""
+    """Build OPT; the position table begins with two unused rows, as in BART."""
     d_model = config.d_model
     embedding = core.TokenEmbedding(config.vocab_size, d_model, scale=False)
     decoder = core.Decoder(

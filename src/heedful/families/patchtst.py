@@ -1,4 +1,4 @@
-"""PatchTST: an encoder alone over the patches of a series, forecasting the steps that follow."""
+"""PatchTST: an encoder over the patches of a time series, which forecasts the next steps."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,15 +16,14 @@ from .weight_map import WeightMap, link
 
 @dataclass(frozen=True, kw_only=True)
 class PatchTSTConfig(FamilyConfig):
-    """The defaults are the paper's sizes over 30 days of prices: 9 patches of 6 days, and the 5 days that follow.
+    """The defaults are the paper's sizes over 30 days of prices: 9 patches of 6 days forecast the next 5 days.
 
-    `channels`: "independent" channels are read one by one with the same weights, so that any number may be given;
-    "mixed" reads all `n_channels` of a patch as one vector. `scale`: each series by its mean and deviation ("std"), by
-    the mean of its absolute values ("mean"), or not at all ("none"). `pool`: the forecast is made from all patches one
-    after the other ("joined"), or from their mean or largest values. `direct` adds a linear map from the steps
-    themselves, which no published model has. `positions` are learned either way and say how
-    they start. Where steps are left over by the patches, they are the oldest, and count in the scale alone.
-    Pre-norm has no norm after its last layer, as it is published.
+    `channels`: "independent" reads any number of channels one by one with the same weights; "mixed" reads all
+    `n_channels` of a patch as one vector. `scale`: normalizes each series by its mean and standard deviation ("std"),
+    by the mean of its absolute values ("mean"), or not at all ("none"). `pool`: the head reads all patches concatenated
+    ("joined"), their mean, or their maximum. `direct` adds a linear map from the input steps, which no published model
+    has. `positions` is how the learned positions are initialized. If the patches do not cover all steps, the oldest
+    steps are left out of the patches. Pre-norm has no final norm, as in the published models.
     """
 
     family: ClassVar[str] = "patchtst"
@@ -66,7 +65,7 @@ class PatchTSTConfig(FamilyConfig):
 
     @property
     def n_patches(self) -> int:
-        """P."""
+        """P, the number of patches of one series."""
         return (self.context_length - self.patch_length) // self.stride + 1
 
 
@@ -80,7 +79,7 @@ NORMS: dict[str, type[core.BatchNorm | core.LayerNorm]] = {"batch": core.BatchNo
 
 
 def build(config: PatchTSTConfig) -> core.Forecaster:
-    """Put the parts together."""
+    """Build PatchTST with the config's scale, norm and head."""
     d_model = config.d_model
     layers = [
         residual_layer(
@@ -112,7 +111,7 @@ def _head(config: PatchTSTConfig, n_channels: int) -> core.ForecastHead:
 
 @torch.no_grad()
 def _positions(config: PatchTSTConfig) -> core.Learned:
-    """Small beside the patches at first: sinusoids with mean 0 and deviation 0.1, or normal with deviation 0.02."""
+    """Initialize learned positions: sinusoids with mean 0 and deviation 0.1, or normal with deviation 0.02."""
     positions = core.Learned(config.n_patches, config.d_model)
     if config.positions == "sinusoidal":
         waves = core.Sinusoidal(config.d_model).table(config.n_patches)
@@ -123,7 +122,7 @@ def _positions(config: PatchTSTConfig) -> core.Learned:
 
 
 def names(config: PatchTSTConfig) -> WeightMap:
-    """A batch norm is wrapped there, and counts its batches, which nothing reads."""
+    """Return the published names; a batch norm is wrapped in a module and has an unused count of batches."""
     layer, hf_layer = "encoder.layers.*", "model.encoder.layers.*"
     inner = ".batchnorm" if config.norm == "batch" else ""
     attention = f"{layer}.attention.part"
@@ -162,7 +161,7 @@ HF_DEFAULTS = {
 
 
 def _paper(context_length: int) -> PatchTSTConfig:
-    """The paper's, over hours. It repeats the last value to make one patch more, whence its 42 and 64 patches."""
+    """Return the paper's config for hourly data. The paper pads one patch, hence its 42 and 64 patches."""
     return PatchTSTConfig(context_length=context_length, patch_length=16, stride=8, horizon=96)
 
 

@@ -1,4 +1,4 @@
-"""RoBERTa, and XLM-RoBERTa of many languages: BERT with other ends, its positions counted from after padding."""
+"""RoBERTa and the multilingual XLM-RoBERTa: BERT with other heads, and positions that begin after the padding id."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -11,14 +11,14 @@ from .hf_config import HFConfig, Published, Setting
 from .registry import register
 from .weight_map import WeightMap, link
 
-ROWS = 512  # of the published table of positions, where a config does not say
+ROWS = 512  # of the position table, if a config has no max_position_embeddings
 
 
 @dataclass(frozen=True, kw_only=True)
 class RobertaConfig(BertConfig):
-    """The defaults are what a published config means by leaving a key out; the presets are the models.
+    """The defaults are those of transformers for missing keys; the presets are the published models.
 
-    `position_offset` rows stand unused before the first position: the padding token's id there, and one.
+    The table of positions begins with `position_offset` unused rows: the id of the padding token, plus one.
     """
 
     family: ClassVar[str] = "roberta"
@@ -34,7 +34,7 @@ class RobertaConfig(BertConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class XLMRobertaConfig(RobertaConfig):
-    """RoBERTa under another name, with another vocabulary."""
+    """RoBERTa with another tag and another vocabulary."""
 
     family: ClassVar[str] = "xlm-roberta"
 
@@ -42,13 +42,13 @@ class XLMRobertaConfig(RobertaConfig):
 
 
 def build(config: RobertaConfig) -> EncoderOnly:
-    """The layer before the output has GELU, whatever the others have."""
+    """Build RoBERTa; the transform before the output always has GELU."""
     heads: Heads = {**HEADS, "words": partial(masked_lm, activation="gelu")}
     return assemble(config, n_segments=config.n_segments, offset=config.position_offset, heads=heads)
 
 
 def names(config: RobertaConfig) -> WeightMap:
-    """A classifier has a dense layer of its own, not the one that pools."""
+    """Return the published names; the classifier has its own dense layer, not the pooler."""
     roberta = prefix(config, "roberta.")
     return WeightMap(
         (
@@ -79,10 +79,10 @@ def _read_length(hf: HFConfig) -> Any:
 
 
 class RobertaPublished(Published):
-    """Their table of positions has its unused rows counted, which two fields of ours say together."""
+    """Writes the number of rows of the position table, which two config fields determine."""
 
     def write(self, config: Any) -> dict[str, Any]:
-        """A config.json from the family's config."""
+        """Return the contents of config.json for a config."""
         return super().write(config) | {"max_position_embeddings": config.max_length + config.position_offset}
 
 

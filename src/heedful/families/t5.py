@@ -1,4 +1,4 @@
-"""T5: encoder and decoder over relative positions, pre-norm, without biases; 1.0 with ReLU, 1.1 gated and untied."""
+"""T5: encoder-decoder, pre-norm, relative positions, no biases; 1.0 has ReLU, 1.1 is gated and untied."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from .weight_map import Link, WeightMap, link
 class T5Config(FamilyConfig):
     """The defaults are the small model of version 1.0.
 
-    `tied`: the output shares the embedding's matrix, and its input is scaled by D^−½; if not, neither.
+    `tied` shares the embedding's matrix with the output and scales the output's input by D^−½.
     """
 
     family: ClassVar[str] = "t5"
@@ -59,9 +59,9 @@ FEED_FORWARDS: dict[str, Callable[..., nn.Module]] = {
 
 
 def build(config: T5Config) -> core.EncoderDecoder:
-    """Put the parts together.
+    """Build T5.
 
-    Neither scores nor embeddings are scaled; what the scale would do is in the weights from the start.
+    Neither scores nor embeddings are scaled; the initial weights contain the scales instead.
     """
     d_model, dropout = config.d_model, config.dropout
 
@@ -104,8 +104,8 @@ def build(config: T5Config) -> core.EncoderDecoder:
     )
 
 
-def _embedding(published: Mapping[str, Tensor], ours: Tensor) -> Tensor:
-    """What an output left out is the same as, under whichever of its names."""
+def _embedding(published: Mapping[str, Tensor], local: Tensor) -> Tensor:
+    """Return the embedding, under any of its names, for an output that was left out."""
     names = "shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"
     return next(published[name] for name in names if name in published)
 
@@ -142,7 +142,7 @@ NAMES = WeightMap(
 
 
 def _read_tied(hf: HFConfig) -> bool | None:
-    """Newer files tell the scale apart from the tying, and may call a model tied whose matrices differ."""
+    """Read the scale of the output; newer files have it besides the tying, which may be wrong."""
     return hf.get("scale_decoder_outputs", hf.get("tie_word_embeddings"))
 
 

@@ -76,7 +76,7 @@ def export_ctranslate2(folder: str | Path, out: str | Path, *, quantization: str
         raise ExportError(f"{folder} is a model for {translator.task}; only translators are written for CTranslate2")
     paths = [folder / name for name in translator.tokenizer_files()]
     tokens = [_tokens(path) for path in paths]
-    vocabularies = Vocabularies(tokens[0], tokens[-1], after=(translator.tokenizer.end,))
+    vocabularies = Vocabularies(tokens[0], tokens[-1], suffix=(translator.tokenizer.end,))
     defaults = translator.tokens.changed(suppress_tokens=())
     model = Model(translator.module, vocabularies, defaults)
     return write_ctranslate2(model, out, quantization=quantization, examples=_examples(folder), beside=paths)
@@ -149,7 +149,7 @@ def random_pairs(model: Model) -> Iterator[TokenPair]:
     """Random tokens of several lengths, as far as the positions reach; those hard to write come first."""
     draw = random.Random(0)
     vocabularies, defaults = model.vocabularies, model.defaults
-    special = {defaults.start, defaults.pad, *defaults.end, *vocabularies.before, *vocabularies.after}
+    special = {defaults.start, defaults.pad, *defaults.end, *vocabularies.prefix, *vocabularies.suffix}
     source, target = (
         [index for index in range(len(tokens)) if index not in special] or [0]
         for tokens in (vocabularies.source, vocabularies.target)
@@ -227,7 +227,7 @@ class _Engines:
             raise ExportError(f"CTranslate2 cannot load the model: {error}") from None
 
     def input(self, source: list[int]) -> list[int]:
-        return [*self.vocabularies.before, *source, *self.vocabularies.after]
+        return [*self.vocabularies.prefix, *source, *self.vocabularies.suffix]
 
     def log_probs(self, pair: TokenPair) -> Tensor:
         started = [self.defaults.start, *pair.target]

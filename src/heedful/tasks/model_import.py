@@ -107,7 +107,7 @@ def _from_ctranslate2(folder: Path, task: str | None, unit: Unit | None) -> Any:
     if task not in (None, published):
         raise ConfigError(f"{folder} is a model for {published}, and not for {task}")
     bare = _listed(folder / SOURCE, vocabularies.source, vocabularies.unknown, unit)
-    source = bare.surrounded(vocabularies.before, vocabularies.after)
+    source = bare.surrounded(vocabularies.prefix, vocabularies.suffix)
     if published == CausalLanguageModel.task:
         return CausalLanguageModel.with_tokenizer(checkpoint, source)
     joint = vocabularies.source == vocabularies.target

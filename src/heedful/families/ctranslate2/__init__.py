@@ -1,7 +1,7 @@
-"""CTranslate2's models, in and out: an engine in C++ that many translators are deployed with.
+"""Reads and writes models of CTranslate2, an inference engine in C++.
 
-`binary` reads its file without it, `reading` makes a module of what was read, `writing` fills its specification with a
-module's weights, and `folder` reads and writes a whole model.
+`model_bin` reads its file without CTranslate2, `loader` builds a module from the variables, `spec` fills CTranslate2's
+specification with a module's weights, and `folder` reads and writes a whole model.
 """
 
 from .folder import Model as Model
