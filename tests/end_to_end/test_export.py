@@ -104,7 +104,7 @@ def test_a_part_without_a_place_is_named_and_nothing_is_left(tmp_path: Path) -> 
         "export", bundle(tmp_path / "model", model=recurrent), "--to", "ctranslate2", "--out", tmp_path / "out"
     )
     assert done.code == 1
-    assert "encoder, RecurrentEncoder" in done.err
+    assert "encoder is RecurrentEncoder" in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 

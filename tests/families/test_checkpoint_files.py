@@ -28,14 +28,14 @@ def write(path: Path, header: Any, data: bytes = bytes(24), length: int | None =
     return path
 
 
-def test_the_files_written_here_are_right_but_for_what_each_test_changes(tmp_path: Path) -> None:
+def test_the_test_files_are_valid_before_each_change(tmp_path: Path) -> None:
     path = write(tmp_path / "a", {"__metadata__": {"format": "pt"}, "x": F32}, struct.pack("<6f", *range(6)))
     assert read_mapped(path).keys() == {"x"}
     assert read_mapped(path)["x"].tolist() == load_file(path)["x"].tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
 @pytest.mark.parametrize(
-    ("header", "data", "words"),
+    ("header", "data", "texts"),
     [
         ({"x": F32}, bytes(23), "not fully covered"),
         ({"x": F32}, bytes(25), "not fully covered"),
@@ -66,16 +66,16 @@ def test_the_files_written_here_are_right_but_for_what_each_test_changes(tmp_pat
         ({"x" * 10_000: F32}, bytes(23), "not fully covered"),
     ],
 )
-def test_a_header_that_is_not_true_of_its_file(header: Any, data: bytes, words: str, tmp_path: Path) -> None:
+def test_an_invalid_safetensors_header_is_refused(header: Any, data: bytes, texts: str, tmp_path: Path) -> None:
     path = write(tmp_path / "model.safetensors", header, data)
-    with pytest.raises(WeightsError, match=words) as caught:
+    with pytest.raises(WeightsError, match=texts) as caught:
         read_mapped(path)
     assert str(caught.value).startswith(str(path))
     assert len(str(caught.value)) < 500 + len(str(path))
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "texts"),
     [
         (b"", "header too small"),
         (b"1234567", "header too small"),
@@ -85,10 +85,10 @@ def test_a_header_that_is_not_true_of_its_file(header: Any, data: bytes, words: 
         (b"<!DOCTYPE html><html></html>", "is no safetensors file"),
     ],
 )
-def test_what_is_no_safetensors_file(content: bytes, words: str, tmp_path: Path) -> None:
+def test_other_files_are_not_read_as_safetensors(content: bytes, texts: str, tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     path.write_bytes(content)
-    with pytest.raises(WeightsError, match=words):
+    with pytest.raises(WeightsError, match=texts):
         read_mapped(path)
 
 
@@ -100,7 +100,7 @@ def test_a_header_that_is_too_long_is_not_read(tmp_path: Path) -> None:
         read_mapped(path)
 
 
-def test_every_byte_of_a_header_may_be_wrong(tmp_path: Path) -> None:
+def test_any_changed_header_byte_is_refused_or_harmless(tmp_path: Path) -> None:
     """Whatever one byte says instead, it is the same tensor under another name, another dtype, or an error in words."""
     path = tmp_path / "model.safetensors"
     save_file({"a.weight": torch.arange(6.0).reshape(2, 3), "b": torch.ones(2)}, path)
@@ -109,22 +109,22 @@ def test_every_byte_of_a_header_may_be_wrong(tmp_path: Path) -> None:
         for byte in (0, 0x30, 0x39, 0x22, 0x7D, 0xFF):
             path.write_bytes(whole[:place] + bytes([byte]) + whole[place + 1 :])
             try:
-                found = read_mapped(path)
+                result = read_mapped(path)
             except WeightsError:
                 continue
-            assert sum(tensor.nbytes for tensor in found.values()) == 32
+            assert sum(tensor.nbytes for tensor in result.values()) == 32
     for end in range(len(whole)):
         path.write_bytes(whole[:end])
         with pytest.raises(WeightsError):
             read_mapped(path)
 
 
-def test_numbers_that_lie_where_none_may_are_moved(tmp_path: Path) -> None:
+def test_unaligned_tensors_are_copied(tmp_path: Path) -> None:
     header = {"x": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}, "y": F32 | {"data_offsets": [1, 25]}}
     path = write(tmp_path / "odd", header, b"\0" + struct.pack("<6f", *range(6)))
-    found = read_mapped(path)["y"]
-    assert found.data_ptr() % 4 == 0
-    assert found.flatten().tolist() == [0, 1, 2, 3, 4, 5]
+    result = read_mapped(path)["y"]
+    assert result.data_ptr() % 4 == 0
+    assert result.flatten().tolist() == [0, 1, 2, 3, 4, 5]
 
 
 def sharded(folder: Path) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def test_a_shard_is_a_file_of_the_same_folder(name: object, tmp_path: Path) -> N
         read_checkpoint(tmp_path / "model")
 
 
-def test_every_tensor_is_where_the_index_says(tmp_path: Path) -> None:
+def test_shards_must_match_their_index(tmp_path: Path) -> None:
     index = sharded(tmp_path)
     path, places = tmp_path / "model.safetensors.index.json", index["weight_map"]
     other = next(name for name, shard in places.items() if shard != places[WTE])
@@ -156,8 +156,8 @@ def test_every_tensor_is_where_the_index_says(tmp_path: Path) -> None:
     with pytest.raises(WeightsError, match=rf"does not hold what \S+ says: it lacks '{other}'"):
         read_checkpoint(tmp_path)
     path.write_text(json.dumps({"weight_map": {name: shard for name, shard in places.items() if name != WTE}}))
-    alone = list(places.values()).count(places[WTE]) == 1
-    with pytest.raises(WeightsError, match="wte.weight is missing" if alone else f"it also holds '{WTE}'"):
+    single = list(places.values()).count(places[WTE]) == 1
+    with pytest.raises(WeightsError, match="wte.weight is missing" if single else f"it also holds '{WTE}'"):
         read_checkpoint(tmp_path)
     path.write_text(json.dumps(index))
     (tmp_path / places[WTE]).unlink()
@@ -194,7 +194,7 @@ for folder in sys.argv[2:]:
 """
 
 
-def test_memory_is_bounded_by_what_is_there(tmp_path: Path) -> None:
+def test_memory_is_bounded_by_file_size(tmp_path: Path) -> None:
     """In a process that may take a quarter of a gigabyte more than it has, and no more."""
     shape = {"n_embd": 1024, "n_head": 1, "n_layer": 1, "n_inner": 8, "n_positions": 8, "vocab_size": 16_384}
     config = {"model_type": "gpt2", **shape}
@@ -233,8 +233,8 @@ def test_memory_is_bounded_by_what_is_there(tmp_path: Path) -> None:
         stretched = {WTE: torch.zeros(1).expand(10**10, 1024), **tensors}
         torch.save(stretched, folder / "pytorch_model.bin", _use_new_zipfile_serialization="old" not in folder.name)
     command = [sys.executable, "-c", BOUNDED, str(big), *map(str, folders)]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    weights, taken = map(int, said[0].split())
+    message = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    weights, taken = map(int, message[0].split())
     assert weights == 2**26
     assert taken < 2**25  # the attention of GPT-2 is turned around, and so copied: 16 MiB
-    assert [line.split(":")[0] for line in said[1:]] == ["refused"] * len(folders), said
+    assert [line.split(":")[0] for line in message[1:]] == ["refused"] * len(folders), message

@@ -50,7 +50,8 @@ def link(
     absent: Callable[[Mapping[str, Tensor], Tensor], Tensor] | None = None,
 ) -> Link:
     """Return one line of a table; it has no effect for a model without a tensor of that name."""
-    return Link(*((names,) if isinstance(names, str) else names for names in (local, hf)), layout, absent)
+    names = [(side,) if isinstance(side, str) else side for side in (local, hf)]
+    return Link(names[0], names[1], layout, absent)
 
 
 def zeros(published: Mapping[str, Tensor], local: Tensor) -> Tensor:
