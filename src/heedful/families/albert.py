@@ -62,16 +62,14 @@ def build(config: AlbertConfig) -> core.EncoderOnly:
 def _layer_links(config: AlbertConfig, albert: str) -> Iterator[Link]:
     """Link every layer to its published group."""
     for index, group in enumerate(config.groups):
-        layer, hf_layer = f"encoder.layers.{index}", f"{albert}encoder.albert_layer_groups.{group}.albert_layers.0"
-        yield link(f"{layer}.attention.part.query.*", f"{hf_layer}.attention.query.*")
-        yield link(
-            f"{layer}.attention.part.key_value.*", (f"{hf_layer}.attention.key.*", f"{hf_layer}.attention.value.*")
-        )
-        yield link(f"{layer}.attention.part.out.*", f"{hf_layer}.attention.dense.*")
-        yield link(f"{layer}.attention.norm.*", f"{hf_layer}.attention.LayerNorm.*")
-        yield link(f"{layer}.feed_forward.part.wide.*", f"{hf_layer}.ffn.*")
-        yield link(f"{layer}.feed_forward.part.narrow.*", f"{hf_layer}.ffn_output.*")
-        yield link(f"{layer}.feed_forward.norm.*", f"{hf_layer}.full_layer_layer_norm.*")
+        layer, hf = f"encoder.layers.{index}", f"{albert}encoder.albert_layer_groups.{group}.albert_layers.0"
+        yield link(f"{layer}.attention.part.query.*", f"{hf}.attention.query.*")
+        yield link(f"{layer}.attention.part.key_value.*", (f"{hf}.attention.key.*", f"{hf}.attention.value.*"))
+        yield link(f"{layer}.attention.part.out.*", f"{hf}.attention.dense.*")
+        yield link(f"{layer}.attention.norm.*", f"{hf}.attention.LayerNorm.*")
+        yield link(f"{layer}.feed_forward.part.wide.*", f"{hf}.ffn.*")
+        yield link(f"{layer}.feed_forward.part.narrow.*", f"{hf}.ffn_output.*")
+        yield link(f"{layer}.feed_forward.norm.*", f"{hf}.full_layer_layer_norm.*")
 
 
 def names(config: AlbertConfig) -> WeightMap:

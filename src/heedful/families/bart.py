@@ -56,17 +56,15 @@ def build(config: BartConfig) -> EncoderDecoder:
 def layer_links() -> Iterator[Link]:
     """Yield the links of both stacks; those of cross-attention have no effect for the encoder."""
     for stack in ("encoder", "decoder"):
-        layer, hf_layer = f"{stack}.layers.*", f"model.{stack}.layers.*"
+        layer, hf = f"{stack}.layers.*", f"model.{stack}.layers.*"
         for part, name in (("attention", "self_attn"), ("cross_attention", "encoder_attn")):
-            yield link(f"{layer}.{part}.part.query.*", f"{hf_layer}.{name}.q_proj.*")
-            yield link(
-                f"{layer}.{part}.part.key_value.*", (f"{hf_layer}.{name}.k_proj.*", f"{hf_layer}.{name}.v_proj.*")
-            )
-            yield link(f"{layer}.{part}.part.out.*", f"{hf_layer}.{name}.out_proj.*")
-            yield link(f"{layer}.{part}.norm.*", f"{hf_layer}.{name}_layer_norm.*")
-        yield link(f"{layer}.feed_forward.part.wide.*", f"{hf_layer}.fc1.*")
-        yield link(f"{layer}.feed_forward.part.narrow.*", f"{hf_layer}.fc2.*")
-        yield link(f"{layer}.feed_forward.norm.*", f"{hf_layer}.final_layer_norm.*")
+            yield link(f"{layer}.{part}.part.query.*", f"{hf}.{name}.q_proj.*")
+            yield link(f"{layer}.{part}.part.key_value.*", (f"{hf}.{name}.k_proj.*", f"{hf}.{name}.v_proj.*"))
+            yield link(f"{layer}.{part}.part.out.*", f"{hf}.{name}.out_proj.*")
+            yield link(f"{layer}.{part}.norm.*", f"{hf}.{name}_layer_norm.*")
+        yield link(f"{layer}.feed_forward.part.wide.*", f"{hf}.fc1.*")
+        yield link(f"{layer}.feed_forward.part.narrow.*", f"{hf}.fc2.*")
+        yield link(f"{layer}.feed_forward.norm.*", f"{hf}.final_layer_norm.*")
 
 
 SHARED = link("source_embedding.weight", "model.shared.weight")

@@ -30,18 +30,18 @@ def build(config: BertConfig) -> EncoderOnly:
 
 def encoder_links(bert: str) -> tuple[Link, ...]:
     """Return the links of everything below the head, and of the pooler; names begin with `bert`."""
-    layer, hf_layer = "encoder.layers.*", f"{bert}encoder.layer.*"
-    heads = f"{hf_layer}.attention.self"
+    layer, hf = "encoder.layers.*", f"{bert}encoder.layer.*"
+    heads = f"{hf}.attention.self"
     return (
         *embedding_links(bert),
         link("encoder.entry.*", f"{bert}embeddings.LayerNorm.*"),
         link(f"{layer}.attention.part.query.*", f"{heads}.query.*"),
         link(f"{layer}.attention.part.key_value.*", (f"{heads}.key.*", f"{heads}.value.*")),
-        link(f"{layer}.attention.part.out.*", f"{hf_layer}.attention.output.dense.*"),
-        link(f"{layer}.attention.norm.*", f"{hf_layer}.attention.output.LayerNorm.*"),
-        link(f"{layer}.feed_forward.part.wide.*", f"{hf_layer}.intermediate.dense.*"),
-        link(f"{layer}.feed_forward.part.narrow.*", f"{hf_layer}.output.dense.*"),
-        link(f"{layer}.feed_forward.norm.*", f"{hf_layer}.output.LayerNorm.*"),
+        link(f"{layer}.attention.part.out.*", f"{hf}.attention.output.dense.*"),
+        link(f"{layer}.attention.norm.*", f"{hf}.attention.output.LayerNorm.*"),
+        link(f"{layer}.feed_forward.part.wide.*", f"{hf}.intermediate.dense.*"),
+        link(f"{layer}.feed_forward.part.narrow.*", f"{hf}.output.dense.*"),
+        link(f"{layer}.feed_forward.norm.*", f"{hf}.output.LayerNorm.*"),
         link("head.dense.*", f"{bert}pooler.dense.*"),
     )
 

@@ -48,22 +48,22 @@ def build(config: DistilBertConfig) -> EncoderOnly:
 def names(config: DistilBertConfig) -> WeightMap:
     """Return the published names, which differ from all of BERT's."""
     distilbert = prefix(config, "distilbert.")
-    layer, hf_layer = "encoder.layers.*", f"{distilbert}transformer.layer.*"
+    layer, hf = "encoder.layers.*", f"{distilbert}transformer.layer.*"
     return WeightMap(
         (
             link("embedding.weight", f"{distilbert}embeddings.word_embeddings.weight"),
             link("encoder.positions.weight", f"{distilbert}embeddings.position_embeddings.weight"),
             link("encoder.entry.*", f"{distilbert}embeddings.LayerNorm.*"),
-            link(f"{layer}.attention.part.query.*", f"{hf_layer}.attention.q_lin.*"),
+            link(f"{layer}.attention.part.query.*", f"{hf}.attention.q_lin.*"),
             link(
                 f"{layer}.attention.part.key_value.*",
-                (f"{hf_layer}.attention.k_lin.*", f"{hf_layer}.attention.v_lin.*"),
+                (f"{hf}.attention.k_lin.*", f"{hf}.attention.v_lin.*"),
             ),
-            link(f"{layer}.attention.part.out.*", f"{hf_layer}.attention.out_lin.*"),
-            link(f"{layer}.attention.norm.*", f"{hf_layer}.sa_layer_norm.*"),
-            link(f"{layer}.feed_forward.part.wide.*", f"{hf_layer}.ffn.lin1.*"),
-            link(f"{layer}.feed_forward.part.narrow.*", f"{hf_layer}.ffn.lin2.*"),
-            link(f"{layer}.feed_forward.norm.*", f"{hf_layer}.output_layer_norm.*"),
+            link(f"{layer}.attention.part.out.*", f"{hf}.attention.out_lin.*"),
+            link(f"{layer}.attention.norm.*", f"{hf}.sa_layer_norm.*"),
+            link(f"{layer}.feed_forward.part.wide.*", f"{hf}.ffn.lin1.*"),
+            link(f"{layer}.feed_forward.part.narrow.*", f"{hf}.ffn.lin2.*"),
+            link(f"{layer}.feed_forward.norm.*", f"{hf}.output_layer_norm.*"),
             link("head.transform.dense.*", "vocab_transform.*"),
             link("head.transform.norm.*", "vocab_layer_norm.*"),
             link("head.table.weight", "vocab_projector.weight"),

@@ -56,24 +56,24 @@ def build(config: GPT2Config) -> core.DecoderOnly:
     return model
 
 
-LAYER, HF_LAYER = "decoder.layers.*", "transformer.h.*"
+LAYER, HF = "decoder.layers.*", "transformer.h.*"
 HEADS = f"{LAYER}.attention.part"
 NAMES = WeightMap(
     (
         link("embedding.weight", "transformer.wte.weight"),
         link("decoder.positions.weight", "transformer.wpe.weight"),
-        link(f"{LAYER}.attention.norm.*", f"{HF_LAYER}.ln_1.*"),
-        link((f"{HEADS}.query.*", f"{HEADS}.key_value.*"), f"{HF_LAYER}.attn.c_attn.*", TRANSPOSED),
-        link(f"{HEADS}.out.*", f"{HF_LAYER}.attn.c_proj.*", TRANSPOSED),
-        link(f"{LAYER}.feed_forward.norm.*", f"{HF_LAYER}.ln_2.*"),
-        link(f"{LAYER}.feed_forward.part.wide.*", f"{HF_LAYER}.mlp.c_fc.*", TRANSPOSED),
-        link(f"{LAYER}.feed_forward.part.narrow.*", f"{HF_LAYER}.mlp.c_proj.*", TRANSPOSED),
+        link(f"{LAYER}.attention.norm.*", f"{HF}.ln_1.*"),
+        link((f"{HEADS}.query.*", f"{HEADS}.key_value.*"), f"{HF}.attn.c_attn.*", TRANSPOSED),
+        link(f"{HEADS}.out.*", f"{HF}.attn.c_proj.*", TRANSPOSED),
+        link(f"{LAYER}.feed_forward.norm.*", f"{HF}.ln_2.*"),
+        link(f"{LAYER}.feed_forward.part.wide.*", f"{HF}.mlp.c_fc.*", TRANSPOSED),
+        link(f"{LAYER}.feed_forward.part.narrow.*", f"{HF}.mlp.c_proj.*", TRANSPOSED),
         link("decoder.norm.*", "transformer.ln_f.*"),
         link("head.table.weight", "lm_head.weight"),
     ),
     ignored={
-        f"{HF_LAYER}.attn.bias": "the causal mask",
-        f"{HF_LAYER}.attn.masked_bias": "the score of masked positions",
+        f"{HF}.attn.bias": "the causal mask",
+        f"{HF}.attn.masked_bias": "the score of masked positions",
     },
     prefix="transformer.",
 )

@@ -124,23 +124,21 @@ def build(config: LlamaConfig) -> core.DecoderOnly:
     return assemble(config, bias=config.bias, feed_forward_bias=config.feed_forward_bias)
 
 
-LAYER, HF_LAYER = "decoder.layers.*", "model.layers.*"
+LAYER, HF = "decoder.layers.*", "model.layers.*"
 NAMES = WeightMap(
     (
         link("embedding.weight", "model.embed_tokens.weight"),
-        link(f"{LAYER}.attention.norm.*", f"{HF_LAYER}.input_layernorm.*"),
-        link(f"{LAYER}.attention.part.query.*", f"{HF_LAYER}.self_attn.q_proj.*"),
-        link(
-            f"{LAYER}.attention.part.key_value.*", (f"{HF_LAYER}.self_attn.k_proj.*", f"{HF_LAYER}.self_attn.v_proj.*")
-        ),
-        link(f"{LAYER}.attention.part.out.*", f"{HF_LAYER}.self_attn.o_proj.*"),
-        link(f"{LAYER}.feed_forward.norm.*", f"{HF_LAYER}.post_attention_layernorm.*"),
-        link(f"{LAYER}.feed_forward.part.gate_up.*", (f"{HF_LAYER}.mlp.gate_proj.*", f"{HF_LAYER}.mlp.up_proj.*")),
-        link(f"{LAYER}.feed_forward.part.narrow.*", f"{HF_LAYER}.mlp.down_proj.*"),
+        link(f"{LAYER}.attention.norm.*", f"{HF}.input_layernorm.*"),
+        link(f"{LAYER}.attention.part.query.*", f"{HF}.self_attn.q_proj.*"),
+        link(f"{LAYER}.attention.part.key_value.*", (f"{HF}.self_attn.k_proj.*", f"{HF}.self_attn.v_proj.*")),
+        link(f"{LAYER}.attention.part.out.*", f"{HF}.self_attn.o_proj.*"),
+        link(f"{LAYER}.feed_forward.norm.*", f"{HF}.post_attention_layernorm.*"),
+        link(f"{LAYER}.feed_forward.part.gate_up.*", (f"{HF}.mlp.gate_proj.*", f"{HF}.mlp.up_proj.*")),
+        link(f"{LAYER}.feed_forward.part.narrow.*", f"{HF}.mlp.down_proj.*"),
         link("decoder.norm.*", "model.norm.*"),
         link("head.table.weight", "lm_head.weight"),
     ),
-    ignored={f"{HF_LAYER}.self_attn.rotary_emb.inv_freq": "the frequencies, which are computed"},
+    ignored={f"{HF}.self_attn.rotary_emb.inv_freq": "the frequencies, which are computed"},
     prefix="model.",
 )
 

@@ -123,23 +123,23 @@ def _positions(config: PatchTSTConfig) -> core.Learned:
 
 def names(config: PatchTSTConfig) -> WeightMap:
     """Return the published names; a batch norm is wrapped in a module and has an unused count of batches."""
-    layer, hf_layer = "encoder.layers.*", "model.encoder.layers.*"
+    layer, hf = "encoder.layers.*", "model.encoder.layers.*"
     inner = ".batchnorm" if config.norm == "batch" else ""
     attention = f"{layer}.attention.part"
     return WeightMap(
         (
             link("embedding.project.*", "model.encoder.embedder.input_embedding.*"),
             link("encoder.positions.weight", "model.encoder.positional_encoder.position_enc"),
-            link(f"{attention}.query.*", f"{hf_layer}.self_attn.q_proj.*"),
-            link(f"{attention}.key_value.*", (f"{hf_layer}.self_attn.k_proj.*", f"{hf_layer}.self_attn.v_proj.*")),
-            link(f"{attention}.out.*", f"{hf_layer}.self_attn.out_proj.*"),
-            link(f"{layer}.attention.norm.*", f"{hf_layer}.norm_sublayer1{inner}.*"),
-            link(f"{layer}.feed_forward.part.wide.*", f"{hf_layer}.ff.0.*"),
-            link(f"{layer}.feed_forward.part.narrow.*", f"{hf_layer}.ff.3.*"),
-            link(f"{layer}.feed_forward.norm.*", f"{hf_layer}.norm_sublayer3{inner}.*"),
+            link(f"{attention}.query.*", f"{hf}.self_attn.q_proj.*"),
+            link(f"{attention}.key_value.*", (f"{hf}.self_attn.k_proj.*", f"{hf}.self_attn.v_proj.*")),
+            link(f"{attention}.out.*", f"{hf}.self_attn.out_proj.*"),
+            link(f"{layer}.attention.norm.*", f"{hf}.norm_sublayer1{inner}.*"),
+            link(f"{layer}.feed_forward.part.wide.*", f"{hf}.ff.0.*"),
+            link(f"{layer}.feed_forward.part.narrow.*", f"{hf}.ff.3.*"),
+            link(f"{layer}.feed_forward.norm.*", f"{hf}.norm_sublayer3{inner}.*"),
             link("head.out.*", "head.projection.*"),
         ),
-        ignored={f"{hf_layer}.*.batchnorm.num_batches_tracked": "counts the batches of training"},
+        ignored={f"{hf}.*.batchnorm.num_batches_tracked": "counts the batches of training"},
     )
 
 

@@ -116,14 +116,14 @@ def _links() -> Iterator[Link]:
     yield link("target_embedding.weight", "decoder.embed_tokens.weight")
     yield link("head.table.weight", "lm_head.weight", absent=_embedding)
     for stack, parts in (("encoder", ("attention",)), ("decoder", ("attention", "cross_attention"))):
-        layer, hf_layer = f"{stack}.layers.*", f"{stack}.block.*.layer"
+        layer, hf = f"{stack}.layers.*", f"{stack}.block.*.layer"
         for index, part in enumerate(parts):
-            name = f"{hf_layer}.{index}.{'EncDecAttention' if index else 'SelfAttention'}"
+            name = f"{hf}.{index}.{'EncDecAttention' if index else 'SelfAttention'}"
             yield link(f"{layer}.{part}.part.query.*", f"{name}.q.*")
             yield link(f"{layer}.{part}.part.key_value.*", (f"{name}.k.*", f"{name}.v.*"))
             yield link(f"{layer}.{part}.part.out.*", f"{name}.o.*")
-            yield link(f"{layer}.{part}.norm.*", f"{hf_layer}.{index}.layer_norm.*")
-        last = f"{hf_layer}.{len(parts)}"
+            yield link(f"{layer}.{part}.norm.*", f"{hf}.{index}.layer_norm.*")
+        last = f"{hf}.{len(parts)}"
         dense = f"{last}.DenseReluDense"
         yield link(f"{layer}.feed_forward.part.wide.*", f"{dense}.wi.*")
         yield link(f"{layer}.feed_forward.part.gate_up.*", (f"{dense}.wi_0.*", f"{dense}.wi_1.*"))

@@ -110,8 +110,8 @@ def table(
         tops: The links of every head.
     """
     base = "" if head in ("pooled", "mean", "hidden") else f"{model}."
-    layer, hf_layer = "encoder.layers.*", f"{base}encoder.layer.*"
-    heads = f"{hf_layer}.attention.attention"
+    layer, hf = "encoder.layers.*", f"{base}encoder.layer.*"
+    heads = f"{hf}.attention.attention"
     shape = config.n_channels, config.patch_size, config.patch_size
     convolution = Layout(lambda weight: weight.unflatten(1, shape), lambda weight: weight.flatten(1))
     others = [line for name, lines in tops.items() if name != head for line in lines]
@@ -121,13 +121,13 @@ def table(
             link("embedding.project.weight", f"{base}embeddings.patch_embeddings.projection.weight", convolution),
             link("embedding.project.bias", f"{base}embeddings.patch_embeddings.projection.bias"),
             link("encoder.positions.weight", f"{base}embeddings.position_embeddings", ONE_ROW),
-            link(f"{layer}.attention.norm.*", f"{hf_layer}.layernorm_before.*"),
+            link(f"{layer}.attention.norm.*", f"{hf}.layernorm_before.*"),
             link(f"{layer}.attention.part.query.*", f"{heads}.query.*"),
             link(f"{layer}.attention.part.key_value.*", (f"{heads}.key.*", f"{heads}.value.*")),
-            link(f"{layer}.attention.part.out.*", f"{hf_layer}.attention.output.dense.*"),
-            link(f"{layer}.feed_forward.norm.*", f"{hf_layer}.layernorm_after.*"),
-            link(f"{layer}.feed_forward.part.wide.*", f"{hf_layer}.intermediate.dense.*"),
-            link(f"{layer}.feed_forward.part.narrow.*", f"{hf_layer}.output.dense.*"),
+            link(f"{layer}.attention.part.out.*", f"{hf}.attention.output.dense.*"),
+            link(f"{layer}.feed_forward.norm.*", f"{hf}.layernorm_after.*"),
+            link(f"{layer}.feed_forward.part.wide.*", f"{hf}.intermediate.dense.*"),
+            link(f"{layer}.feed_forward.part.narrow.*", f"{hf}.output.dense.*"),
             link("encoder.norm.*", f"{base}layernorm.*"),
             *tops.get(head, ()),
         ),
