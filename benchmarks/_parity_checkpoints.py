@@ -121,7 +121,7 @@ def _answers(model: str, folder: Path, reference: Any) -> Trained:
 
 @torch.no_grad()
 def _vectors(model: str, folder: Path, reference: Any) -> Trained:
-    """The mean over the real tokens of each sentence, normalised, all sentences in one padded batch."""
+    """The mean over the real tokens of each sentence, normalized, all sentences in one padded batch."""
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()

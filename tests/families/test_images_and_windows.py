@@ -25,7 +25,7 @@ WINDOW, LAYERS = 5, 3  # of the pair "mistral"
 PROMPTS = [[5, 9, 30, 7], [4, 4, 8, 21, 17, 11, 3, 33, 2], [12], [3, 29, 2, 12, 13]]
 
 
-def randomised(model: Any) -> Any:
+def randomized(model: Any) -> Any:
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
     return model.double().eval()
@@ -34,7 +34,7 @@ def randomised(model: Any) -> Any:
 @pytest.mark.parametrize("name", MODELS)
 @torch.no_grad()
 def test_a_model_without_classifier_supports_three_heads(name: str) -> None:
-    model = randomised(MODELS[name]())
+    model = randomized(MODELS[name]())
     config, tensors = files(model)[0], dict(model.state_dict())
     wanted = model(PIXELS)
     hidden, mean, pooled = (read_published(config, tensors, head=head) for head in ("hidden", "mean", "pooled"))
@@ -70,7 +70,7 @@ def test_a_checkpoint_without_classifier_cannot_classify() -> None:
 @torch.no_grad()
 def test_a_folder_that_transformers_wrote(name: str, tmp_path: Path) -> None:
     twin = reference(name)
-    model = randomised(type(twin)(twin.config))  # without the names of files, which are its own to know
+    model = randomized(type(twin)(twin.config))  # without the names of files, which are its own to know
     model.save_pretrained(tmp_path)
     read = read_published(read_mapping(tmp_path / "config.json"), load_file(tmp_path / "model.safetensors"))
     torch.testing.assert_close(read.module(PIXELS), model(PIXELS).logits)

@@ -20,7 +20,7 @@ D, HEADS, FF = 24, 4, 40
 LENGTHS, SOURCE_LENGTHS = [7, 3, 5], [6, 2, 4]
 
 
-def randomised(module: nn.Module, dtype: torch.dtype) -> nn.Module:
+def randomized(module: nn.Module, dtype: torch.dtype) -> nn.Module:
     """Fresh torch.nn modules start with zero biases and unit norms, which would hide a missing one."""
     for parameter in module.parameters():
         nn.init.normal_(parameter, std=0.2)
@@ -83,7 +83,7 @@ both_activations = pytest.mark.parametrize("activation", ["relu", "gelu"])
 @pytest.mark.parametrize("case", ["plain", "padded", "causal", "causal-padded", "cross", "cross-narrow"])
 def test_multi_head_attention_matches(case: str, bias: bool, dtype: torch.dtype) -> None:
     d_memory = 16 if case == "cross-narrow" else D
-    expected: Any = randomised(
+    expected: Any = randomized(
         nn.MultiheadAttention(D, HEADS, bias=bias, kdim=d_memory, vdim=d_memory, batch_first=True), dtype
     )
     actual = from_torch(expected)
@@ -119,7 +119,7 @@ def test_multi_head_attention_matches(case: str, bias: bool, dtype: torch.dtype)
 @pytest.mark.parametrize("final_norm", [True, False])
 def test_encoder_matches(norm_first: bool, activation: str, final_norm: bool, dtype: torch.dtype) -> None:
     layer = nn.TransformerEncoderLayer(D, HEADS, FF, 0.1, activation, batch_first=True, norm_first=norm_first)
-    expected = randomised(
+    expected = randomized(
         nn.TransformerEncoder(layer, 3, nn.LayerNorm(D) if final_norm else None, enable_nested_tensor=False), dtype
     )
     actual = from_torch(expected)
@@ -135,7 +135,7 @@ def test_encoder_matches(norm_first: bool, activation: str, final_norm: bool, dt
 @both_activations
 def test_decoder_matches(norm_first: bool, activation: str, dtype: torch.dtype) -> None:
     layer = nn.TransformerDecoderLayer(D, HEADS, FF, 0.1, activation, batch_first=True, norm_first=norm_first)
-    expected = randomised(nn.TransformerDecoder(layer, 2, nn.LayerNorm(D)), dtype)
+    expected = randomized(nn.TransformerDecoder(layer, 2, nn.LayerNorm(D)), dtype)
     actual = from_torch(expected)
     x = torch.randn(3, 7, D, dtype=dtype, requires_grad=True)
     memory = torch.randn(3, 6, D, dtype=dtype, requires_grad=True)
@@ -159,7 +159,7 @@ def test_decoder_matches(norm_first: bool, activation: str, dtype: torch.dtype) 
 @both_dtypes
 @both_norms
 def test_whole_transformer_matches(norm_first: bool, dtype: torch.dtype) -> None:
-    expected = randomised(nn.Transformer(D, HEADS, 2, 2, FF, 0.1, batch_first=True, norm_first=norm_first), dtype)
+    expected = randomized(nn.Transformer(D, HEADS, 2, 2, FF, 0.1, batch_first=True, norm_first=norm_first), dtype)
     actual = from_torch(expected)
     source = torch.randn(3, 6, D, dtype=dtype, requires_grad=True)
     target = torch.randn(3, 7, D, dtype=dtype, requires_grad=True)
@@ -192,7 +192,7 @@ def test_whole_transformer_matches(norm_first: bool, dtype: torch.dtype) -> None
     ids=["attention", "layer", "encoder", "decoder", "transformer"],
 )
 def test_round_trip_keeps_every_weight_and_setting(make: Callable[[], nn.Module]) -> None:
-    expected = randomised(make(), torch.float64)
+    expected = randomized(make(), torch.float64)
     back = to_torch(from_torch(expected))
     reference = expected.state_dict()
     assert back.state_dict().keys() == reference.keys()

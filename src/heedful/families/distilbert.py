@@ -55,10 +55,7 @@ def names(config: DistilBertConfig) -> WeightMap:
             link("encoder.positions.weight", f"{distilbert}embeddings.position_embeddings.weight"),
             link("encoder.entry.*", f"{distilbert}embeddings.LayerNorm.*"),
             link(f"{layer}.attention.part.query.*", f"{hf}.attention.q_lin.*"),
-            link(
-                f"{layer}.attention.part.key_value.*",
-                (f"{hf}.attention.k_lin.*", f"{hf}.attention.v_lin.*"),
-            ),
+            link(f"{layer}.attention.part.key_value.*", (f"{hf}.attention.k_lin.*", f"{hf}.attention.v_lin.*")),
             link(f"{layer}.attention.part.out.*", f"{hf}.attention.out_lin.*"),
             link(f"{layer}.attention.norm.*", f"{hf}.sa_layer_norm.*"),
             link(f"{layer}.feed_forward.part.wide.*", f"{hf}.ffn.lin1.*"),

@@ -61,14 +61,13 @@ def _projections(module: core.MultiHeadAttention, torch_module: Any) -> Iterator
 def _attention_from_torch(torch_module: Any) -> core.MultiHeadAttention:
     if torch_module.bias_k is not None or torch_module.add_zero_attn:
         raise ValueError("add_bias_kv and add_zero_attn cannot be converted; only plain attention can be converted")
-    if torch_module.kdim != torch_module.vdim:
-        raise ValueError(
-            f"keys and values must come from one memory, but kdim={torch_module.kdim} and vdim={torch_module.vdim}"
-        )
+    kdim, vdim = torch_module.kdim, torch_module.vdim
+    if kdim != vdim:
+        raise ValueError(f"keys and values must come from one memory, but kdim={kdim} and vdim={vdim}")
     module = core.MultiHeadAttention(
         torch_module.embed_dim,
         torch_module.num_heads,
-        d_memory=torch_module.kdim,
+        d_memory=kdim,
         bias=torch_module.in_proj_bias is not None,
         dropout=torch_module.dropout,
     ).to(torch_module.out_proj.weight.device, torch_module.out_proj.weight.dtype)
@@ -111,10 +110,8 @@ def _norm_from_torch(torch_module: nn.Module | None) -> core.LayerNorm | None:
         return None
     if not isinstance(torch_module, nn.LayerNorm) or torch_module.weight is None:
         raise TypeError(f"a LayerNorm with a weight is expected, not {type(torch_module).__name__}")
-    return _copy(
-        core.LayerNorm(torch_module.normalized_shape[0], eps=torch_module.eps, bias=torch_module.bias is not None),
-        torch_module,
-    )
+    width, has_bias = torch_module.normalized_shape[0], torch_module.bias is not None
+    return _copy(core.LayerNorm(width, eps=torch_module.eps, bias=has_bias), torch_module)
 
 
 def _norm_to_torch(module: nn.Module) -> nn.LayerNorm | None:
