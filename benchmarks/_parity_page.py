@@ -75,11 +75,11 @@ HEADER = (
 
 def tables(entries: Sequence[Entry]) -> str:
     """One table for each kind of model."""
-    return _by_kind(entries, lambda found: table(HEADER, [_cells(entry) for entry in found]), "##")
+    return _by_kind(entries, lambda group: table(HEADER, [_cells(entry) for entry in group]), "##")
 
 
 def details(entries: Sequence[Entry]) -> str:
-    """The sizes one by one."""
+    """Return a table of every size for each kind of model."""
     return _by_kind(entries, _details, "###")
 
 
@@ -100,10 +100,10 @@ def trained_table(results: Sequence[Trained], absent: Sequence[str]) -> str:
     return "\n\n".join([*([table(header, rows, n_left=2)] if rows else []), *absent])
 
 
-def verdict(entries: Sequence[Entry], results: Sequence[Trained]) -> str:
-    """Whether the bar holds."""
+def summary(entries: Sequence[Entry], results: Sequence[Trained]) -> str:
+    """Return a sentence that says whether all models are within the bar."""
     everything: list[Entry | Trained] = [*entries, *results]
-    if below := [one.model for one in everything if not one.within_the_bar]:
+    if below := [item.model for item in everything if not item.within_the_bar]:
         return f"The bar does not hold: {len(below)} of {len(everything)} fail: {', '.join(below)}."
     largest = max(merged(entry.rows).beside.difference for entry in entries)
     return (
@@ -115,13 +115,13 @@ def verdict(entries: Sequence[Entry], results: Sequence[Trained]) -> str:
 def page(
     entries: Sequence[Entry], results: Sequence[Trained], absent: Sequence[str], versions: Mapping[str, str]
 ) -> str:
-    """For the documentation."""
+    """Return the page of the documentation."""
     return PAGE.format(
         lengths=f"{', '.join(map(str, LENGTHS[:-1]))} and {LENGTHS[-1]}",
         steps=MOST_STEPS,
         bar=f"{BAR:.0e}",
         tie=f"{TIE:.0e}",
-        verdict=verdict(entries, results),
+        verdict=summary(entries, results),
         tables=tables(entries),
         details=details(entries),
         origins=ORIGINS.format(packages=" and ".join(package.name for package in PACKAGES), folder=TRANSLITERATION),
@@ -132,13 +132,13 @@ def page(
 
 
 def number(x: float) -> str:
-    """Two significant digits."""
+    """Return a number with two significant digits."""
     return "0" if x == 0 else f"{x:.1e}"
 
 
-def _by_kind(entries: Sequence[Entry], shown: Callable[[Sequence[Entry]], str], heading: str) -> str:
-    found = {kind: [entry for entry in entries if entry.kind == kind] for kind in KINDS}
-    return "\n\n".join(f"{heading} {kind}\n\n{shown(some)}" for kind, some in found.items() if some)
+def _by_kind(entries: Sequence[Entry], render: Callable[[Sequence[Entry]], str], heading: str) -> str:
+    groups = {kind: [entry for entry in entries if entry.kind == kind] for kind in KINDS}
+    return "\n\n".join(f"{heading} {kind}\n\n{render(some)}" for kind, some in groups.items() if some)
 
 
 def _cells(entry: Entry) -> list[str]:
@@ -147,10 +147,10 @@ def _cells(entry: Entry) -> list[str]:
         entry.model,
         number(row.beside.difference),
         _share(row.beside),
-        _both(row.ours.difference, row.theirs.difference),
-        _both(row.ours_half.typical, row.theirs_half.typical),
-        _both(row.ours_half.difference, row.theirs_half.difference),
-        "–" if not row.ours_half.positions else f"{_share(row.ours_half)} / {_share(row.theirs_half)}",
+        _both(row.heedful.difference, row.hf.difference),
+        _both(row.heedful_half.typical, row.hf_half.typical),
+        _both(row.heedful_half.difference, row.hf_half.difference),
+        "–" if not row.heedful_half.positions else f"{_share(row.heedful_half)} / {_share(row.hf_half)}",
         *_exchanged(entry.exchange),
         _bar(entry.within_the_bar),
     ]
@@ -164,13 +164,13 @@ def _details(entries: Sequence[Entry]) -> str:
 
 def _detail(entry: Entry) -> list[str]:
     most = merged(entry.rows)
-    halves = [_both(row.ours_half.typical, row.theirs_half.typical) for row in entry.rows]
+    halves = [_both(row.heedful_half.typical, row.hf_half.typical) for row in entry.rows]
     differences = [number(row.beside.difference) for row in entry.rows]
     return [entry.model, *differences, f"{most.size}, {most.way}", *halves]
 
 
-def _both(ours: float, theirs: float) -> str:
-    return f"{number(ours)} / {number(theirs)}"
+def _both(heedful: float, hf: float) -> str:
+    return f"{number(heedful)} / {number(hf)}"
 
 
 def _share(figures: Figures) -> str:
@@ -178,7 +178,7 @@ def _share(figures: Figures) -> str:
 
 
 def _percent(part: int, whole: int) -> str:
-    """MasterWeightModel down: only all of them are 100."""
+    """Return a percentage, rounded down: only a complete match is 100."""
     if not whole:
         return "–"
     return "100" if part == whole else f"{part * 1000 // whole / 10}"

@@ -23,7 +23,7 @@ from _measure import machine, write, write_json
 from _parity_checkpoints import Trained, trained
 from _parity_figures import BAR
 from _parity_ledger import Entry, Row, ledger
-from _parity_page import details, page, tables, trained_table, verdict
+from _parity_page import details, page, summary, tables, trained_table
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "parity.md"
@@ -62,23 +62,23 @@ def _figures(row: Row) -> dict[str, Any]:
         "at": row.way,
         "positions": row.beside.positions,
         "agreeing": row.beside.agreeing,
-        "from_truth": [row.ours.difference, row.theirs.difference],
-        "bfloat16_typical": [row.ours_half.typical, row.theirs_half.typical],
-        "bfloat16_largest": [row.ours_half.difference, row.theirs_half.difference],
-        "bfloat16_agreeing": [row.ours_half.agreeing, row.theirs_half.agreeing],
+        "from_truth": [row.heedful.difference, row.hf.difference],
+        "bfloat16_typical": [row.heedful_half.typical, row.hf_half.typical],
+        "bfloat16_largest": [row.heedful_half.difference, row.hf_half.difference],
+        "bfloat16_agreeing": [row.heedful_half.agreeing, row.hf_half.agreeing],
     }
 
 
 def _rounded(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _rounded(one) for key, one in value.items()}
+        return {key: _rounded(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_rounded(one) for one in value]
+        return [_rounded(item) for item in value]
     return float(f"{value:.1e}") if isinstance(value, float) else value
 
 
 def main() -> None:
-    """Measure, print, write."""
+    """Measure all models, print the figures and write the page."""
     parser = argparse.ArgumentParser(description="Every model that Heedful reads beside the same in transformers.")
     parser.add_argument("--checkpoints", type=Path, nargs="+", default=[], help="folders in Hugging Face's layout")
     parser.add_argument("--data", type=Path, help="the folder that holds ct2-aren-transliteration")
@@ -93,14 +93,14 @@ def main() -> None:
         entries = measured()
         results, absent = trained(args.checkpoints, args.data)
     below = [entry for entry in entries if not entry.within_the_bar]
-    shown = [tables(entries), details(below), trained_table(results, absent), verdict(entries, results)]
-    print("\n\n".join(["", *filter(None, shown), ""]))
+    sections = [tables(entries), details(below), trained_table(results, absent), summary(entries, results)]
+    print("\n\n".join(["", *filter(None, sections), ""]))
     result = as_json(entries, results, absent)
     write_json(args.out, result)
     if args.docs:
         write(PAGE, page(entries, results, absent, result["versions"]))
     everything: list[Entry | Trained] = [*entries, *results]
-    sys.exit(any(not one.within_the_bar for one in everything))
+    sys.exit(any(not item.within_the_bar for item in everything))
 
 
 if __name__ == "__main__":

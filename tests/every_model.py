@@ -114,17 +114,17 @@ def outputs_of(modules: list[nn.Module]) -> list[Tensor]:
 
 def saved_bytes(run: Callable[[], Tensor], parameters: list[nn.Parameter]) -> int:
     """What autograd holds for the backward pass, every storage once, parameters not counted."""
-    held: dict[int, int] = {}
+    storages: dict[int, int] = {}
 
     def hold(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
-        held[storage.data_ptr()] = storage.nbytes()
+        storages[storage.data_ptr()] = storage.nbytes()
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(hold, lambda tensor: tensor):
         out = run()
     assert out.requires_grad  # and so the graph, and all it holds, lived until here
-    return sum(held.values()) - sum(held.get(p.untyped_storage().data_ptr(), 0) for p in parameters)
+    return sum(storages.values()) - sum(storages.get(p.untyped_storage().data_ptr(), 0) for p in parameters)
 
 
 def normalised(x: Tensor) -> bool:

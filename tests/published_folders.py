@@ -26,7 +26,7 @@ LIMIT = 64
 
 @cache
 def wordpiece() -> Tokenizer:
-    """As BERT's."""
+    """Train a WordPiece tokenizer like BERT's."""
     fast = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     fast.normalizer = normalizers.BertNormalizer(lowercase=True)
     fast.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -56,7 +56,7 @@ def byte_level(*, around: bool = True) -> Tokenizer:
 
 @cache  # training it again may give another one
 def unigram() -> Tokenizer:
-    """As T5's."""
+    """Train a Unigram tokenizer like T5's."""
     fast = Tokenizer(models.Unigram())
     fast.normalizer = normalizers.NFKC()
     fast.pre_tokenizer = pre_tokenizers.Metaspace()

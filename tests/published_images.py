@@ -21,23 +21,23 @@ def as_in_files(model: Any) -> Any:
         for mine, filed in in_files.items():
             state[filed] = state.pop(mine)
 
-    def inward(module: Any, state: dict[str, Tensor], *rest: Any) -> None:
+    def load_hook(module: Any, state: dict[str, Tensor], *rest: Any) -> None:
         for mine, filed in in_files.items():
             if filed in state:
                 state[mine] = state.pop(filed)
 
     model.register_state_dict_post_hook(out)
-    model.register_load_state_dict_pre_hook(inward)
+    model.register_load_state_dict_pre_hook(load_hook)
     return model
 
 
 def vit(kind: type[Any], **changes: Any) -> Any:
-    """A class of transformers' ViT."""
+    """Build a tiny model of a ViT class of transformers."""
     return as_in_files(kind(transformers.ViTConfig(**SIZES | LAYERS | changes)))
 
 
 def deit(kind: type[Any], **changes: Any) -> Any:
-    """A class of transformers' DeiT."""
+    """Build a tiny model of a DeiT class of transformers."""
     return as_in_files(kind(transformers.DeiTConfig(**SIZES | LAYERS | changes)))
 
 

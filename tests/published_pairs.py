@@ -168,15 +168,15 @@ def reference(name: str, dtype: torch.dtype = torch.float32) -> Any:
 
 def pair(name: str, dtype: torch.dtype = torch.float32) -> Pair:
     """One of `MAKERS`, and its twin."""
-    theirs = reference(name, dtype)
-    config, generation = files(theirs)
-    tensors = {key: tensor.clone() for key, tensor in theirs.state_dict().items()}
-    ours = read_published(config, tensors, generation, **CHANGES.get(name, {}))
-    return Pair(theirs, ours.module, ours.config, ours.generation)
+    expected = reference(name, dtype)
+    config, generation = files(expected)
+    tensors = {key: tensor.clone() for key, tensor in expected.state_dict().items()}
+    actual = read_published(config, tensors, generation, **CHANGES.get(name, {}))
+    return Pair(expected, actual.module, actual.config, actual.generation)
 
 
 def pairs(dtype: torch.dtype = torch.float32) -> dict[str, Pair]:
-    """All that generate."""
+    """Return the pairs of all models that generate."""
     return {name: pair(name, dtype) for name in GENERATORS}
 
 

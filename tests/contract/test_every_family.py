@@ -86,7 +86,7 @@ every_translator = pytest.mark.parametrize("name", TRANSLATORS)
 SOURCE_LENGTHS, LENGTHS = [6, 2, 4], [3, 5, 4]
 
 
-def made(name: str) -> Any:
+def build_model(name: str) -> Any:
     """With random biases and norms: as they start, zero and one, they would hide a mistake."""
     torch.manual_seed(0)
     model = heedful.build(EVERY[name]).double().eval()
@@ -107,8 +107,8 @@ def batch(*, left: bool = False) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return source, target, source_keep, target_keep
 
 
-def given(name: str, *, left: bool = False, dtype: torch.dtype = torch.float64) -> tuple[Tensor, ...]:
-    """What a model of this kind is called with, in three rows."""
+def example_inputs(name: str, *, left: bool = False, dtype: torch.dtype = torch.float64) -> tuple[Tensor, ...]:
+    """Return inputs of three rows for a model of this kind."""
     if name in PICTURES:
         return (torch.randn(3, 2, 12, 12, dtype=dtype),)
     if name in FORECASTERS:
@@ -117,8 +117,8 @@ def given(name: str, *, left: bool = False, dtype: torch.dtype = torch.float64) 
     return (source, target, source_keep, target_keep) if name in TRANSLATORS else (target, target_keep)
 
 
-def alone(name: str, inputs: tuple[Tensor, ...], row: int) -> tuple[Tensor, ...]:
-    """One row, without padding."""
+def unpadded_row(name: str, inputs: tuple[Tensor, ...], row: int) -> tuple[Tensor, ...]:
+    """Return the inputs of one row, without padding."""
     if len(inputs) == 1:
         return (inputs[0][row, None],)
     texts, keeps = inputs[: len(inputs) // 2], inputs[len(inputs) // 2 :]
@@ -126,7 +126,7 @@ def alone(name: str, inputs: tuple[Tensor, ...], row: int) -> tuple[Tensor, ...]
 
 
 def shape(name: str) -> tuple[int, ...]:
-    """Of the answer to `given`."""
+    """Return the shape of the output for `example_inputs`."""
     if name in FORECASTERS:
         return 3, 7, 2
     if name == "vit hidden":
@@ -152,14 +152,14 @@ def test_every_family_is_here() -> None:
 
 
 @every_family
-def test_who_continues_text_is_a_decoder_alone(name: str) -> None:
-    assert is_decoder_only(config_of(EVERY[name])) == isinstance(made(name), DecoderOnly)
+def test_families_that_continue_text_are_decoder_only(name: str) -> None:
+    assert is_decoder_only(config_of(EVERY[name])) == isinstance(build_model(name), DecoderOnly)
 
 
 @every_family
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
-def test_answers_have_the_shape_and_dtype_of_the_model(name: str, dtype: torch.dtype) -> None:
-    answer = made(name).to(dtype)(*given(name, dtype=dtype))
+def test_outputs_have_the_shape_and_dtype_of_the_model(name: str, dtype: torch.dtype) -> None:
+    answer = build_model(name).to(dtype)(*example_inputs(name, dtype=dtype))
     assert answer.shape == shape(name)
     assert answer.dtype == dtype
     assert answer.isfinite().all()
@@ -167,7 +167,7 @@ def test_answers_have_the_shape_and_dtype_of_the_model(name: str, dtype: torch.d
 
 @every_translator
 def test_forward_is_encode_then_decode(name: str) -> None:
-    model = made(name)
+    model = build_model(name)
     source, target, source_keep, target_keep = batch()
     memory = model.encode(source, source_keep)
     assert torch.equal(
@@ -177,19 +177,19 @@ def test_forward_is_encode_then_decode(name: str) -> None:
 
 @every_family
 @pytest.mark.parametrize("left", [False, True], ids=["right", "left"])
-def test_a_row_of_a_batch_is_the_row_alone(name: str, left: bool) -> None:
-    model, inputs = made(name), given(name, left=left)
-    together = model(*inputs)
+def test_a_batched_row_matches_the_unbatched_row(name: str, left: bool) -> None:
+    model, inputs = build_model(name), example_inputs(name, left=left)
+    batched = model(*inputs)
     for row in range(3):
-        of_tokens = len(inputs) > 1 and together.dim() == 3
-        mine = together[row, inputs[-1][row]] if of_tokens else together[row]
-        torch.testing.assert_close(mine, model(*alone(name, inputs, row))[0], rtol=0, atol=1e-11)
+        of_tokens = len(inputs) > 1 and batched.dim() == 3
+        mine = batched[row, inputs[-1][row]] if of_tokens else batched[row]
+        torch.testing.assert_close(mine, model(*unpadded_row(name, inputs, row))[0], rtol=0, atol=1e-11)
 
 
 @every_decoder
 @torch.no_grad()
-def test_step_by_step_is_all_at_once_also_after_reordering(name: str) -> None:
-    model = made(name)
+def test_cached_steps_match_the_full_forward_after_reordering(name: str) -> None:
+    model = build_model(name)
     source, target, source_keep, _ = batch()
     whole = read(model, source, target, source_keep)
     cache = model.new_cache()
@@ -209,7 +209,7 @@ def test_step_by_step_is_all_at_once_also_after_reordering(name: str) -> None:
 @every_translator
 @torch.no_grad()
 def test_beams_share_the_memory_of_their_sentence(name: str) -> None:
-    model = made(name)
+    model = build_model(name)
     source, _, source_keep, _ = batch()
     beams = torch.randint(0, V, (6, 4))  # two beams for each of three sentences
     memory = model.encode(source, source_keep)
@@ -219,8 +219,8 @@ def test_beams_share_the_memory_of_their_sentence(name: str) -> None:
 
 
 @every_family
-def test_a_copy_and_a_reloaded_state_and_a_file_give_the_same(name: str, tmp_path: Path) -> None:
-    model, inputs = made(name), given(name)
+def test_deepcopy_state_dict_and_file_give_equal_outputs(name: str, tmp_path: Path) -> None:
+    model, inputs = build_model(name), example_inputs(name)
     expected = model(*inputs)
     assert torch.equal(copy.deepcopy(model)(*inputs), expected)
     fresh, filed = (heedful.build(EVERY[name]).double().eval() for _ in range(2))
@@ -233,14 +233,14 @@ def test_a_copy_and_a_reloaded_state_and_a_file_give_the_same(name: str, tmp_pat
 
 @every_family
 def test_every_parameter_learns(name: str) -> None:
-    model = made(name).train()
-    model(*given(name)).square().mean().backward()
+    model = build_model(name).train()
+    model(*example_inputs(name)).square().mean().backward()
     assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in model.parameters())
 
 
 @every_family
-def test_looking_changes_nothing_and_shows_distributions_over_real_tokens(name: str) -> None:
-    model, inputs = made(name), given(name)
+def test_recording_keeps_outputs_and_gives_distributions_over_real_tokens(name: str) -> None:
+    model, inputs = build_model(name), example_inputs(name)
     expected = model(*inputs)
     if EVERY[name].get("attention") == "none":
         with pytest.raises(RecordingError, match="no attention"), heedful.record(model):
@@ -266,8 +266,8 @@ def test_looking_changes_nothing_and_shows_distributions_over_real_tokens(name: 
 
 @every_decoder
 @torch.no_grad()
-def test_greedy_answers_are_the_best_tokens_of_a_forward_pass(name: str) -> None:
-    model = made(name)
+def test_greedy_tokens_match_argmax_of_the_forward_pass(name: str) -> None:
+    model = build_model(name)
     source, _, source_keep, _ = batch()
     rows = [source[row, source_keep[row]].tolist() for row in range(3)]
     answers = heedful.generate(model, rows, start=1, end=2, max_new_tokens=4)
@@ -287,7 +287,7 @@ def test_greedy_answers_are_the_best_tokens_of_a_forward_pass(name: str) -> None
         (core.Forecaster, registry.ForecasterPreset),
     ],
 )
-def test_type_checkers_know_the_wiring_of_every_preset(wiring: type, names: Any) -> None:
+def test_preset_literals_match_the_registered_presets(wiring: type, names: Any) -> None:
     built = {
         name
         for family in FAMILIES.values()

@@ -104,7 +104,7 @@ def test_a_part_without_a_place_is_named_and_nothing_is_left(tmp_path: Path) -> 
         "export", bundle(tmp_path / "model", model=recurrent), "--to", "ctranslate2", "--out", tmp_path / "out"
     )
     assert done.code == 1
-    assert "encoder, RecurrentEncoder" in done.err
+    assert "encoder is RecurrentEncoder" in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
@@ -176,7 +176,7 @@ def test_a_different_answer_is_told_from_a_tie_that_rounding_decided(
 ) -> None:
     module = randomised(build(SMALL, vocab_size=40))
     tokens = tuple(f"t{index}" for index in range(40))
-    model = Model(module, Vocabularies(tokens, tokens, after=(2,)), GenerationDefaults(start=1, end=(2,)))
+    model = Model(module, Vocabularies(tokens, tokens, suffix=(2,)), GenerationDefaults(start=1, end=(2,)))
     write_ctranslate2(model, tmp_path / "out")
     pairs, answer = list(ctranslate2_export.random_pairs(model)), ctranslate2_export.search_answer
 

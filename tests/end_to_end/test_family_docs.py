@@ -76,10 +76,10 @@ def read_opt(**given: Any) -> Any:
 
 def test_the_words_of_tables_and_settings_are_those_there_are() -> None:
     known = {field.name for field in fields(WeightMap)} | set(Link._fields)
-    rows = table(ADDING, "| | what it is for | who has it |")
+    rows = table(ADDING, "| | purpose | used by |")
     named = {name for row in rows for name in re.findall(r"`(\w+)`", row[0])}
-    assert named == known - {"links", "ours", "theirs"}
-    settings = [row[0].strip("`") for row in table(ADDING, "| | a field of ours is |")]
+    assert named == known - {"links", "local", "hf"}
+    settings = [row[0].strip("`") for row in table(ADDING, "| | how the field is read |")]
     assert all(hasattr(hf_config, name) for name in settings)
 
 

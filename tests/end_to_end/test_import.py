@@ -113,7 +113,7 @@ def listed(folder: Path, **around: Any) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("around", [{}, {"after": (2,)}, {"before": (1,), "after": (2,)}])
+@pytest.mark.parametrize("around", [{}, {"suffix": (2,)}, {"prefix": (1,), "suffix": (2,)}])
 @pytest.mark.parametrize("unit", ["words", "characters"])
 def test_a_list_of_tokens_is_read_as_words_or_characters(unit: Any, around: dict[str, Any], tmp_path: Path) -> None:
     folder = listed(tmp_path / "theirs", **around)
@@ -121,7 +121,7 @@ def test_a_list_of_tokens_is_read_as_words_or_characters(unit: Any, around: dict
     tokens = ["c", "a", "b", "h"]
     space = " " if unit == "words" else ""
     text = space.join(tokens)
-    assert model.inputs(text) == [[*around.get("before", ()), *map(LETTERS.index, tokens), *around.get("after", ())]]
+    assert model.inputs(text) == [[*around.get("prefix", ()), *map(LETTERS.index, tokens), *around.get("suffix", ())]]
     engine = ctranslate2.Translator(str(folder))
     assert len({*model.predict([text], max_new_tokens=13)[0]}) > 1
     (found,) = engine.translate_batch([tokens], beam_size=1, max_decoding_length=13)

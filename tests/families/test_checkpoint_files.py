@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from heedful.families import LayoutError, read_checkpoint
-from heedful.families.checkpoint_files import MOST_HEADER, read_mapped, read_names
+from heedful.families.checkpoint_files import read_mapped
 from heedful.families.weights import WeightsError
 from published_pairs import reference
 
@@ -28,80 +28,79 @@ def write(path: Path, header: Any, data: bytes = bytes(24), length: int | None =
     return path
 
 
-def test_the_files_written_here_are_right_but_for_what_each_test_changes(tmp_path: Path) -> None:
+def test_the_test_files_are_valid_before_each_change(tmp_path: Path) -> None:
     path = write(tmp_path / "a", {"__metadata__": {"format": "pt"}, "x": F32}, struct.pack("<6f", *range(6)))
-    assert read_names(path) == ["x"]
+    assert read_mapped(path).keys() == {"x"}
     assert read_mapped(path)["x"].tolist() == load_file(path)["x"].tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
 @pytest.mark.parametrize(
-    ("header", "data", "words"),
+    ("header", "data", "texts"),
     [
-        ({"x": F32}, bytes(23), "'x' ends at byte 24 of the data; was it cut short"),
-        ({"x": F32}, bytes(25), "1 bytes stand behind its last tensor"),
-        ({"x": F32 | {"data_offsets": [4, 28]}}, bytes(28), "'x' leaves a hole before it: it begins at byte 4, not at"),
-        ({"x": F32, "y": F32}, bytes(24), "'y' overlaps what lies before it: it begins at byte 0, not at 24"),
-        ({"x": F32, "y": F32 | {"data_offsets": [20, 44]}}, bytes(44), "'y' overlaps"),
-        ({"x": F32 | {"shape": [3, 3]}}, bytes(24), r"'x' is \[3, 3\] of F32, 36 bytes, but has 24"),
-        ({"x": F32 | {"dtype": "F16"}}, bytes(24), r"'x' is \[2, 3\] of F16, 12 bytes, but has 24"),
-        ({"x": F32 | {"dtype": "F31"}}, bytes(24), "unknown dtype 'F31'.*did you mean"),
-        ({"x": F32 | {"dtype": 4}}, bytes(24), "unknown dtype 4"),
-        ({"x": F32 | {"shape": [2**32, 2**32]}}, bytes(24), "73,786,976,294,838,206,464 bytes, but has 24"),
-        ({"x": F32 | {"shape": [2**61, 8]}}, bytes(24), "of F32"),  # 2^66 bytes are 0 where numbers wrap around
-        ({"x": F32 | {"shape": [2**64, 0]}}, bytes(24), "has the shape"),
-        ({"x": F32 | {"shape": [-2, -3]}}, bytes(24), r"has the shape \[-2, -3\]"),
-        ({"x": F32 | {"shape": [1] * 9}}, bytes(24), "at most 8 whole numbers"),
-        ({"x": F32 | {"shape": [True, 6]}}, bytes(24), "has the shape"),
-        ({"x": F32 | {"shape": 6}}, bytes(24), "has the shape 6"),
-        ({"x": F32 | {"data_offsets": [24, 0]}}, bytes(24), "which are no begin and end"),
-        ({"x": F32 | {"data_offsets": [0, 24, 48]}}, bytes(24), "which are no begin and end"),
-        ({"x": F32 | {"data_offsets": [-24, 0]}}, b"", "which are no begin and end"),
-        ({"x": F32 | {"data_offsets": "ab"}}, bytes(24), "which are no begin and end"),
-        ({"x": {"dtype": "F32", "shape": [2, 3]}}, bytes(24), "has not just a dtype, a shape and data_offsets"),
-        ({"x": [1]}, bytes(24), "has not just a dtype"),
-        (b'{"x":%b,"x":%b}' % ((json.dumps(F32).encode(),) * 2), bytes(24), "'x' stands in it twice"),
-        (b"[]", b"", r"holds JSON, but not an object: \[\]"),
-        (b"{5: 6}", b"", "holds no JSON"),
-        (b"\xff\xff", b"", "it is no UTF-8"),
-        (b"[" * 100_000, b"", "nested too deeply"),
-        ({"x" * 10_000: F32}, bytes(23), "'xxx"),
+        ({"x": F32}, bytes(23), "not fully covered"),
+        ({"x": F32}, bytes(25), "not fully covered"),
+        ({"x": F32 | {"data_offsets": [4, 28]}}, bytes(28), "invalid offset for tensor `x`"),
+        ({"x": F32, "y": F32}, bytes(24), "invalid offset for tensor"),
+        ({"x": F32, "y": F32 | {"data_offsets": [20, 44]}}, bytes(44), "invalid offset for tensor `y`"),
+        ({"x": F32 | {"shape": [3, 3]}}, bytes(24), "invalid shape"),
+        ({"x": F32 | {"dtype": "F16"}}, bytes(24), "invalid shape, data type"),
+        ({"x": F32 | {"dtype": "F31"}}, bytes(24), "unknown variant `F31`"),
+        ({"x": F32 | {"dtype": 4}}, bytes(24), "integer `4`"),
+        ({"x": F32 | {"shape": [2**32, 2**32]}}, bytes(24), "overflow"),
+        ({"x": F32 | {"shape": [2**61, 8]}}, bytes(24), "overflow"),  # 2^66 bytes are 0 where numbers wrap around
+        ({"x": F32 | {"shape": [2**64, 0]}}, bytes(24), "expected usize"),
+        ({"x": F32 | {"shape": [-2, -3]}}, bytes(24), "integer `-2`"),
+        ({"x": F32 | {"shape": [True, 6]}}, bytes(24), "boolean `true`"),
+        ({"x": F32 | {"shape": 6}}, bytes(24), "integer `6`"),
+        ({"x": F32 | {"data_offsets": [24, 0]}}, bytes(24), "invalid offset for tensor `x`"),
+        ({"x": F32 | {"data_offsets": [0, 24, 48]}}, bytes(24), "invalid length 3"),
+        ({"x": F32 | {"data_offsets": [-24, 0]}}, b"", "integer `-24`"),
+        ({"x": F32 | {"data_offsets": "ab"}}, bytes(24), "expected a tuple of size 2"),
+        ({"x": {"dtype": "F32", "shape": [2, 3]}}, bytes(24), "missing field `data_offsets`"),
+        ({"x": [1]}, bytes(24), "invalid JSON in header"),
+        (b'{"x":%b,"x":%b}' % ((json.dumps(F32).encode(),) * 2), bytes(24), "holds the key 'x' twice"),
+        (b"[]", b"", "invalid JSON in header"),
+        (b"{5: 6}", b"", "key must be a string"),
+        (b"\xff\xff", b"", "invalid UTF-8"),
+        (b"[" * 100_000, b"", "invalid JSON in header"),
+        ({"x" * 10_000: F32}, bytes(23), "not fully covered"),
     ],
 )
-def test_a_header_that_is_not_true_of_its_file(header: Any, data: bytes, words: str, tmp_path: Path) -> None:
+def test_an_invalid_safetensors_header_is_refused(header: Any, data: bytes, texts: str, tmp_path: Path) -> None:
     path = write(tmp_path / "model.safetensors", header, data)
-    with pytest.raises(WeightsError, match=words) as caught:
+    with pytest.raises(WeightsError, match=texts) as caught:
         read_mapped(path)
     assert str(caught.value).startswith(str(path))
     assert len(str(caught.value)) < 500 + len(str(path))
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "texts"),
     [
-        (b"", "cut short: it has 0 bytes"),
-        (b"1234567", "cut short: it has 7 bytes"),
-        (struct.pack("<Q", 2**63) + b"{}", "9,223,372,036,854,775,808 bytes of header, but 100,000,000 are the most"),
-        (struct.pack("<Q", 3) + b"{}", "3 bytes of header, but 2 bytes follow"),
+        (b"", "header too small"),
+        (b"1234567", "header too small"),
+        (struct.pack("<Q", 2**63) + b"{}", "header too large"),
+        (struct.pack("<Q", 3) + b"{}", "invalid header length"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n", "a Git LFS pointer .* git lfs pull"),
         (b"<!DOCTYPE html><html></html>", "is no safetensors file"),
     ],
 )
-def test_what_is_no_safetensors_file(content: bytes, words: str, tmp_path: Path) -> None:
+def test_other_files_are_not_read_as_safetensors(content: bytes, texts: str, tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     path.write_bytes(content)
-    with pytest.raises(WeightsError, match=words):
+    with pytest.raises(WeightsError, match=texts):
         read_mapped(path)
 
 
-def test_a_header_that_is_too_long_is_not_read_even_if_it_is_there(tmp_path: Path) -> None:
-    path = write(tmp_path / "long", b"{}", length=MOST_HEADER + 1)
+def test_a_header_that_is_too_long_is_not_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "long", b"{}", length=100_000_001)
     with path.open("r+b") as file:
-        file.truncate(2 * MOST_HEADER)  # takes no room on the disk
-    with pytest.raises(WeightsError, match="100,000,000 are the most"):
+        file.truncate(200_000_000)  # takes no room on the disk
+    with pytest.raises(WeightsError, match="header too large"):
         read_mapped(path)
 
 
-def test_every_byte_of_a_header_may_be_wrong(tmp_path: Path) -> None:
+def test_any_changed_header_byte_is_refused_or_harmless(tmp_path: Path) -> None:
     """Whatever one byte says instead, it is the same tensor under another name, another dtype, or an error in words."""
     path = tmp_path / "model.safetensors"
     save_file({"a.weight": torch.arange(6.0).reshape(2, 3), "b": torch.ones(2)}, path)
@@ -110,22 +109,22 @@ def test_every_byte_of_a_header_may_be_wrong(tmp_path: Path) -> None:
         for byte in (0, 0x30, 0x39, 0x22, 0x7D, 0xFF):
             path.write_bytes(whole[:place] + bytes([byte]) + whole[place + 1 :])
             try:
-                found = read_mapped(path)
+                result = read_mapped(path)
             except WeightsError:
                 continue
-            assert sum(tensor.nbytes for tensor in found.values()) == 32
+            assert sum(tensor.nbytes for tensor in result.values()) == 32
     for end in range(len(whole)):
         path.write_bytes(whole[:end])
         with pytest.raises(WeightsError):
             read_mapped(path)
 
 
-def test_numbers_that_lie_where_none_may_are_moved(tmp_path: Path) -> None:
+def test_unaligned_tensors_are_copied(tmp_path: Path) -> None:
     header = {"x": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}, "y": F32 | {"data_offsets": [1, 25]}}
     path = write(tmp_path / "odd", header, b"\0" + struct.pack("<6f", *range(6)))
-    found = read_mapped(path)["y"]
-    assert found.data_ptr() % 4 == 0
-    assert found.flatten().tolist() == [0, 1, 2, 3, 4, 5]
+    result = read_mapped(path)["y"]
+    assert result.data_ptr() % 4 == 0
+    assert result.flatten().tolist() == [0, 1, 2, 3, 4, 5]
 
 
 def sharded(folder: Path) -> dict[str, Any]:
@@ -149,7 +148,7 @@ def test_a_shard_is_a_file_of_the_same_folder(name: object, tmp_path: Path) -> N
         read_checkpoint(tmp_path / "model")
 
 
-def test_every_tensor_is_where_the_index_says(tmp_path: Path) -> None:
+def test_shards_must_match_their_index(tmp_path: Path) -> None:
     index = sharded(tmp_path)
     path, places = tmp_path / "model.safetensors.index.json", index["weight_map"]
     other = next(name for name, shard in places.items() if shard != places[WTE])
@@ -157,8 +156,8 @@ def test_every_tensor_is_where_the_index_says(tmp_path: Path) -> None:
     with pytest.raises(WeightsError, match=rf"does not hold what \S+ says: it lacks '{other}'"):
         read_checkpoint(tmp_path)
     path.write_text(json.dumps({"weight_map": {name: shard for name, shard in places.items() if name != WTE}}))
-    alone = list(places.values()).count(places[WTE]) == 1
-    with pytest.raises(WeightsError, match="wte.weight is missing" if alone else f"it also holds '{WTE}'"):
+    single = list(places.values()).count(places[WTE]) == 1
+    with pytest.raises(WeightsError, match="wte.weight is missing" if single else f"it also holds '{WTE}'"):
         read_checkpoint(tmp_path)
     path.write_text(json.dumps(index))
     (tmp_path / places[WTE]).unlink()
@@ -195,7 +194,7 @@ for folder in sys.argv[2:]:
 """
 
 
-def test_memory_is_bounded_by_what_is_there(tmp_path: Path) -> None:
+def test_memory_is_bounded_by_file_size(tmp_path: Path) -> None:
     """In a process that may take a quarter of a gigabyte more than it has, and no more."""
     shape = {"n_embd": 1024, "n_head": 1, "n_layer": 1, "n_inner": 8, "n_positions": 8, "vocab_size": 16_384}
     config = {"model_type": "gpt2", **shape}
@@ -234,8 +233,8 @@ def test_memory_is_bounded_by_what_is_there(tmp_path: Path) -> None:
         stretched = {WTE: torch.zeros(1).expand(10**10, 1024), **tensors}
         torch.save(stretched, folder / "pytorch_model.bin", _use_new_zipfile_serialization="old" not in folder.name)
     command = [sys.executable, "-c", BOUNDED, str(big), *map(str, folders)]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    weights, taken = map(int, said[0].split())
+    message = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    weights, taken = map(int, message[0].split())
     assert weights == 2**26
     assert taken < 2**25  # the attention of GPT-2 is turned around, and so copied: 16 MiB
-    assert [line.split(":")[0] for line in said[1:]] == ["refused"] * len(folders), said
+    assert [line.split(":")[0] for line in message[1:]] == ["refused"] * len(folders), message

@@ -32,41 +32,41 @@ GPT2_BYTES = sum(tensor.nbytes for tensor in pair("gpt2").module.parameters())
 
 
 def folder_of(name: str, folder: Path) -> Path:
-    """As transformers writes it."""
+    """Write a folder with transformers' `save_pretrained`."""
     reference(name).save_pretrained(folder)
     return folder
 
 
-def same_weights(one: Any, other: Any) -> None:
-    assert one.state_dict().keys() == other.state_dict().keys()
-    for key, tensor in one.state_dict().items():
+def same_weights(item: Any, other: Any) -> None:
+    assert item.state_dict().keys() == other.state_dict().keys()
+    for key, tensor in item.state_dict().items():
         assert torch.equal(tensor, other.state_dict()[key]), key
 
 
 @pytest.mark.parametrize("name", ["gpt2", "marian", "t5", "llama 3", "bert classes"])
-def test_what_transformers_writes_is_read(name: str, tmp_path: Path) -> None:
+def test_folders_written_by_transformers_are_read(name: str, tmp_path: Path) -> None:
     both = pair(name)
-    found = read_checkpoint(folder_of(name, tmp_path))
-    assert (found.config, found.generation) == (both.config, both.generation)
-    same_weights(found.module, both.module)
-    assert not found.module.training
+    result = read_checkpoint(folder_of(name, tmp_path))
+    assert (result.config, result.generation) == (both.config, both.generation)
+    same_weights(result.module, both.module)
+    assert not result.module.training
 
 
-def test_the_public_name_gives_the_module_and_changes_go_through(tmp_path: Path) -> None:
+def test_import_checkpoint_returns_the_module_and_applies_changes(tmp_path: Path) -> None:
     folder_of("bert pooled", tmp_path)
-    words = torch.arange(6)[None]
+    message = torch.arange(6)[None]
     with torch.no_grad():
-        vectors = heedful.import_checkpoint(tmp_path, head="hidden")(words)
-        mean = heedful.import_checkpoint(str(tmp_path), head="mean")(words)
+        vectors = heedful.import_checkpoint(tmp_path, head="hidden")(message)
+        mean = heedful.import_checkpoint(str(tmp_path), head="mean")(message)
     torch.testing.assert_close(mean, vectors.mean(dim=1))
     with pytest.raises(ConfigError, match="did you mean 'head'"):
         heedful.import_checkpoint(tmp_path, heads="mean")
 
 
-@pytest.mark.parametrize("ours", [False, True], ids=["theirs", "ours"])
-def test_weights_in_several_files(ours: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("actual", [False, True], ids=["expected", "actual"])
+def test_weights_in_several_files(actual: bool, tmp_path: Path) -> None:
     both = pair("gpt2")
-    if ours:
+    if actual:
         write_checkpoint(tmp_path, both.module, both.config, both.generation, shard_bytes=6000)
         loaded = transformers.GPT2LMHeadModel.from_pretrained(tmp_path)
         for key, tensor in both.reference.state_dict().items():
@@ -80,7 +80,7 @@ def test_weights_in_several_files(ours: bool, tmp_path: Path) -> None:
     same_weights(read_checkpoint(tmp_path).module, both.module)
 
 
-def test_a_shard_is_as_full_as_it_may_be_and_a_large_tensor_has_its_own(tmp_path: Path) -> None:
+def test_shards_are_full_and_a_large_tensor_has_its_own_shard(tmp_path: Path) -> None:
     both = pair("gpt2")
     write_checkpoint(tmp_path / "one", both.module, both.config, shard_bytes=GPT2_BYTES)
     assert not list((tmp_path / "one").glob("*.index.json"))
@@ -92,7 +92,7 @@ def test_a_shard_is_as_full_as_it_may_be_and_a_large_tensor_has_its_own(tmp_path
     assert all(len(load_file(shard)) == 1 for shard in (tmp_path / "all").glob("*.safetensors"))
 
 
-def test_shared_tensors_are_written_once_and_everything_as_it_is(tmp_path: Path) -> None:
+def test_shared_tensors_are_written_once_and_dtypes_are_kept(tmp_path: Path) -> None:
     both = pair("bart")
     module = both.module.to(torch.bfloat16)
     write_checkpoint(tmp_path / "new", module, both.config, both.generation)
@@ -119,16 +119,16 @@ def test_a_model_that_does_not_generate_has_no_generation_config(tmp_path: Path)
     assert read_checkpoint(tmp_path / "new").generation == both.generation
 
 
-def test_writing_leaves_nothing_behind_and_takes_no_other_place(tmp_path: Path) -> None:
+def test_failed_writing_leaves_no_files_and_overwrites_nothing(tmp_path: Path) -> None:
     both = pair("gpt2")
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken/file").touch()
-    with pytest.raises(LayoutError, match="there already"):
+    with pytest.raises(LayoutError, match="exists and is not an empty folder"):
         write_checkpoint(tmp_path / "taken", both.module, both.config)
     with pytest.raises(ConfigError, match="shard_bytes must be at least 1, not 0"):
         write_checkpoint(tmp_path / "new", both.module, both.config, shard_bytes=0)
     with pytest.raises(
-        WeightsError, match=r"not what its config says: embedding.weight is \(37, 20\) and should be \(38"
+        WeightsError, match=r"does not match its config: embedding.weight is \(37, 20\) and should be \(38"
     ):
         write_checkpoint(tmp_path / "new", both.module, both.config.changed(vocab_size=38))
     with pytest.raises(WeightsError, match=r"decoder.layers.3.\S+ is nothing and should be \("):
@@ -153,7 +153,7 @@ def test_the_weights_are_mapped_and_the_file_is_never_written_to(tmp_path: Path)
     assert (tmp_path / "model.safetensors").read_bytes() == before
 
 
-def test_links_are_followed_as_a_cache_has_them(tmp_path: Path) -> None:
+def test_symbolic_links_of_a_hub_cache_are_followed(tmp_path: Path) -> None:
     folder_of("gpt2", tmp_path / "blobs")
     (tmp_path / "snapshot").mkdir()
     for path in (tmp_path / "blobs").iterdir():
@@ -167,21 +167,21 @@ def test_links_are_followed_as_a_cache_has_them(tmp_path: Path) -> None:
 NAMES = ("no", "yes, surely", "vielleicht ☕")
 
 
-def test_the_names_of_classes_go_both_ways(tmp_path: Path) -> None:
+def test_labels_round_trip(tmp_path: Path) -> None:
     both = pair("bert classes")
     write_checkpoint(tmp_path / "new", both.module, both.config, labels=NAMES)
     assert read_checkpoint(tmp_path / "new").labels == NAMES
-    theirs = transformers.AutoConfig.from_pretrained(tmp_path / "new")
-    assert theirs.id2label == dict(enumerate(NAMES))
-    assert theirs.label2id == {name: place for place, name in enumerate(NAMES)}
+    expected = transformers.AutoConfig.from_pretrained(tmp_path / "new")
+    assert expected.id2label == dict(enumerate(NAMES))
+    assert expected.label2id == {name: place for place, name in enumerate(NAMES)}
     config, tensors = files(both.reference)[0], both.reference.state_dict()
     many = {str(place): f"{place}" for place in (2, 0, 1)}  # by their number, not by their place in the file
     assert read_published(config | {"id2label": many}, tensors).labels == ("0", "1", "2")
     assert read_published(config | {"id2label": None, "num_labels": 3}, tensors).labels == ()
-    assert read_published(*_words()).labels == ()  # says LABEL_0 and LABEL_1, and has no classes
+    assert read_published(*_vocabulary()).labels == ()  # says LABEL_0 and LABEL_1, and has no classes
 
 
-def _words() -> tuple[dict[str, Any], dict[str, Any]]:
+def _vocabulary() -> tuple[dict[str, Any], dict[str, Any]]:
     model = reference("bert")
     return files(model)[0], dict(model.state_dict())
 
@@ -190,14 +190,14 @@ def _words() -> tuple[dict[str, Any], dict[str, Any]]:
     "labels",
     [{"0": "a", "1": "b", "3": "c"}, {"0": "a", "1": "b", "2": 5}, {"0": "a", "1": "b", "2": "c" * 1001}, {}],
 )
-def test_names_of_classes_that_make_no_sense(labels: dict[str, Any]) -> None:
+def test_invalid_labels_are_refused(labels: dict[str, Any]) -> None:
     both = pair("bert classes")
     config = files(both.reference)[0] | {"id2label": labels}
     with pytest.raises(ConfigError, match=r"id2label must name the classes 0 to 2|a label is text|n_classes"):
         read_published(config, both.reference.state_dict())
-    with pytest.raises(ConfigError, match="tells 3 classes apart, but 2 labels"):
+    with pytest.raises(ConfigError, match="has 3 classes, but 2 labels"):
         write_published(both.module, both.config, labels=("a", "b"))
-    with pytest.raises(ConfigError, match="tells 0 classes apart, but 1 labels"):
+    with pytest.raises(ConfigError, match="has 0 classes, but 1 labels"):
         write_published(pair("gpt2").module, pair("gpt2").config, labels=("a",))
 
 
@@ -212,12 +212,12 @@ BUNDLE = {"format": 1, "task": "translation", "model": {}, "settings": {}, "sha2
 
 
 @pytest.mark.parametrize(
-    ("contents", "words"),
+    ("contents", "message"),
     [
         ({}, "holds no config.json; it is empty"),
         ({"vocab__txt": "", "a__md": ""}, "holds no config.json; it holds a.md, vocab.txt"),
         ({"config__json": GPT2}, r"no weights that are read here \(model.safetensors or pytorch_model.bin, or several"),
-        ({"config__json": GPT2, "tf_model__h5": ""}, "what is there is not read: tf_model.h5"),
+        ({"config__json": GPT2, "tf_model__h5": ""}, "these files are not read: tf_model.h5"),
         ({"config__json": GPT2, "a__gguf": "", "flax_model__msgpack": ""}, "not read: a.gguf, flax_model.msgpack"),
         ({"config__json": GPT2, "model__bin": ""}, "a model of CTranslate2; read it with heedful.families.ctrans"),
         ({"model__bin": ""}, "a model of CTranslate2"),
@@ -228,7 +228,7 @@ BUNDLE = {"format": 1, "task": "translation", "model": {}, "settings": {}, "sha2
         ({"config__json": "[" * 100_000}, "config.json holds JSON that is nested too deeply"),
         ({"config__json": "[1]"}, r"config.json holds JSON, but not an object: \[1\]"),
         ({"config__json": "{"}, "config.json holds no JSON, or a damaged one"),
-        ({"config__json": '{"a": 1, "a": 2}'}, "'a' stands in it twice"),
+        ({"config__json": '{"a": 1, "a": 2}'}, "holds the key 'a' twice"),
         ({"config__json": '{"a": ' + "9" * 5000 + "}"}, "holds no JSON, or a damaged one"),
         ({"config__json": '{"a": "' + "x" * 2**23 + '"}'}, "more than the 8,388,608 bytes"),
         (
@@ -239,15 +239,15 @@ BUNDLE = {"format": 1, "task": "translation", "model": {}, "settings": {}, "sha2
         ({"config__json": {}}, "unknown model_type None; allowed: .*, bart, bert"),
     ],
 )
-def test_a_folder_that_cannot_be_read_says_what_it_is(contents: dict[str, Any], words: str, tmp_path: Path) -> None:
+def test_unreadable_folders_are_identified(contents: dict[str, Any], message: str, tmp_path: Path) -> None:
     put(tmp_path / "model", **contents)
-    with pytest.raises(HeedfulError, match=words) as caught:
+    with pytest.raises(HeedfulError, match=message) as caught:
         read_checkpoint(tmp_path / "model")
     assert str(tmp_path / "model") in str(caught.value)
     assert len(str(caught.value)) < 1000
 
 
-def test_what_is_no_folder_and_what_is_no_text(tmp_path: Path) -> None:
+def test_missing_folders_and_undecodable_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(LayoutError, match=r"is not there; a checkpoint is a folder that holds config\.json"):
         read_checkpoint(tmp_path / "none")
     put(tmp_path, file="")
@@ -284,7 +284,7 @@ JUNK: tuple[Any, ...] = (None, True, -1, 10**12, 10**30, 1e308, "x", [[]], {"a":
 
 @pytest.mark.filterwarnings("ignore::heedful.families.PublishedWarning")
 @pytest.mark.parametrize("name", ["gpt2", "marian", "llama 3", "bert classes"])
-def test_whatever_a_setting_says_it_is_a_model_or_an_error_in_words(name: str) -> None:
+def test_any_value_of_a_setting_gives_a_model_or_a_clear_error(name: str) -> None:
     model = reference(name)
     config, generation = files(model)
     tensors = dict(model.state_dict())

@@ -15,9 +15,9 @@ from heedful.generation import GenerationConfig
 
 
 def published(family: str) -> Published:
-    found = FAMILIES[family].published
-    assert found is not None
-    return found
+    published = FAMILIES[family].published
+    assert published is not None
+    return published
 
 
 GPT2, BART = published("gpt2"), published("bart")
@@ -33,16 +33,16 @@ CASES: list[tuple[dict[str, Any], GenerationDefaults]] = [
 ]
 
 
-@pytest.mark.parametrize(("said", "meant"), CASES)
-def test_what_is_said_goes_both_ways(said: dict[str, Any], meant: GenerationDefaults) -> None:
-    assert GenerationDefaults.read(GPT2, said) == meant
-    assert meant.write(GPT2) == said
-    theirs = transformers.GenerationConfig(**said)
-    theirs.validate(strict=True)
-    assert GenerationDefaults.read(GPT2, theirs.to_dict()) == meant
+@pytest.mark.parametrize(("settings", "meant"), CASES)
+def test_generation_settings_round_trip(settings: dict[str, Any], meant: GenerationDefaults) -> None:
+    assert GenerationDefaults.read(GPT2, settings) == meant
+    assert meant.write(GPT2) == settings
+    expected = transformers.GenerationConfig(**settings)
+    expected.validate(strict=True)
+    assert GenerationDefaults.read(GPT2, expected.to_dict()) == meant
 
 
-def test_what_is_neutral_says_nothing() -> None:
+def test_neutral_generation_settings_are_ignored() -> None:
     neutral = {
         "do_sample": False,
         "temperature": 0.5,
@@ -67,27 +67,27 @@ def test_what_is_neutral_says_nothing() -> None:
     assert GenerationDefaults.read(GPT2, dict.fromkeys(neutral)) == GenerationDefaults()
 
 
-def test_sampling_means_what_transformers_means_where_little_is_said() -> None:
-    usual = transformers.GenerationConfig._get_default_generation_params()
-    found = GenerationDefaults.read(GPT2, {"do_sample": True})
-    assert found == GenerationDefaults(sample=True, top_k=usual["top_k"])
-    assert GenerationDefaults.read(GPT2, usual | {"do_sample": True}) == found
-    assert GenerationDefaults.read(GPT2, usual) == GenerationDefaults()
+def test_sampling_defaults_match_transformers() -> None:
+    hf_defaults = transformers.GenerationConfig._get_default_generation_params()
+    defaults = GenerationDefaults.read(GPT2, {"do_sample": True})
+    assert defaults == GenerationDefaults(sample=True, top_k=hf_defaults["top_k"])
+    assert GenerationDefaults.read(GPT2, hf_defaults | {"do_sample": True}) == defaults
+    assert GenerationDefaults.read(GPT2, hf_defaults) == GenerationDefaults()
 
 
-def test_lengths_that_count_the_start_are_those_of_encoder_decoders() -> None:
-    said = {"max_length": 142, "min_length": 56}
-    assert GenerationDefaults.read(BART, said) == GenerationDefaults(max_new_tokens=141, min_new_tokens=55)
-    assert GenerationDefaults.read(GPT2, said) == GenerationDefaults()
+def test_encoder_decoder_lengths_count_the_start_token() -> None:
+    settings = {"max_length": 142, "min_length": 56}
+    assert GenerationDefaults.read(BART, settings) == GenerationDefaults(max_new_tokens=141, min_new_tokens=55)
+    assert GenerationDefaults.read(GPT2, settings) == GenerationDefaults()
     newer: dict[str, Any] = {"max_new_tokens": 30, "min_new_tokens": 2}
-    assert GenerationDefaults.read(BART, said, newer) == GenerationDefaults(**newer)
+    assert GenerationDefaults.read(BART, settings, newer) == GenerationDefaults(**newer)
     assert GenerationDefaults.read(BART, {"max_length": 9, "min_length": 0}) == GenerationDefaults(max_new_tokens=8)
     with pytest.raises(ConfigError, match="max_length must be a whole number, but '9' was given"):
         GenerationDefaults.read(BART, {"max_length": "9"})
 
 
 @pytest.mark.parametrize(
-    ("said", "named"),
+    ("settings", "named"),
     [
         ({"suppress_tokens": [3], "begin_suppress_tokens": [4]}, "suppress_tokens, begin_suppress_tokens"),
         ({"forced_decoder_ids": [[1, 2]]}, "forced_decoder_ids"),
@@ -102,14 +102,14 @@ def test_lengths_that_count_the_start_are_those_of_encoder_decoders() -> None:
         ({"do_sample": True, "num_beams": 4}, "num_beams with do_sample"),
     ],
 )
-def test_what_is_not_supported_is_left_out_and_named(said: dict[str, Any], named: str) -> None:
+def test_unsupported_generation_settings_are_named_in_a_warning(settings: dict[str, Any], named: str) -> None:
     with pytest.warns(PublishedWarning, match=rf"not supported and left out: {named}$"):
-        found = GenerationDefaults.read(GPT2, said)
-    assert found == GenerationDefaults(sample="do_sample" in said, top_k=50 if "do_sample" in said else None)
+        defaults = GenerationDefaults.read(GPT2, settings)
+    assert defaults == GenerationDefaults(sample="do_sample" in settings, top_k=50 if "do_sample" in settings else None)
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("settings", "message"),
     [
         ({"do_sample": True, "temperature": 0.0}, "temperature is more than 0"),
         ({"do_sample": True, "top_p": 1.5}, "top_p is more than 0 and at most 1"),
@@ -122,9 +122,9 @@ def test_what_is_not_supported_is_left_out_and_named(said: dict[str, Any], named
         ({"length_penalty": 11}, "length_penalty goes from -10 to 10"),
     ],
 )
-def test_what_makes_no_sense_is_refused(said: dict[str, Any], words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
-        GenerationDefaults.read(GPT2, said)
+def test_invalid_generation_settings_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        GenerationDefaults.read(GPT2, settings)
 
 
 def test_every_default_is_a_setting_of_generation_under_the_same_name_and_within_its_ranges() -> None:
@@ -138,7 +138,7 @@ def test_every_default_is_a_setting_of_generation_under_the_same_name_and_within
                 kind(**wrong)
 
 
-def test_nothing_is_said_without_a_reason() -> None:
+def test_no_warning_without_unsupported_settings() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         GenerationDefaults.read(BART, transformers.GenerationConfig().to_dict())

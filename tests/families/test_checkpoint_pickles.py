@@ -73,9 +73,9 @@ class Strange:
 
 @both_formats
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "message"),
     [
-        (Strange(Path.unlink, Path("precious")), "which is no part of weights; it was not read"),
+        (Strange(Path.unlink, Path("precious")), "which is not part of weights; it was not read"),
         (Strange(bytearray, 10**12), "names '__builtin__ bytearray'|names 'builtins bytearray'"),
         (Strange(torch.Tensor, 10**12), "names 'torch Tensor'|names 'torch._tensor Tensor'"),
         (torch.zeros(2).to_sparse(), "names 'torch._utils _rebuild_sparse_tensor'"),
@@ -84,9 +84,9 @@ class Strange:
         (5, "holds not only tensors by name: 'x' is int"),
     ],
 )
-def test_a_pickle_with_more_or_less_than_weights(value: Any, words: str, old: bool, tmp_path: Path) -> None:
+def test_a_pickle_with_more_or_less_than_weights(value: Any, message: str, old: bool, tmp_path: Path) -> None:
     path = pickled(tmp_path, {"x": value}, old=old)
-    with pytest.warns(PublishedWarning), pytest.raises(WeightsError, match=words):
+    with pytest.warns(PublishedWarning), pytest.raises(WeightsError, match=message):
         read_pickled(path)
 
 
@@ -98,18 +98,18 @@ def test_a_pickle_that_holds_no_weights_by_name(old: bool, tmp_path: Path) -> No
 
 
 @both_formats
-def test_many_names_for_the_same_numbers(old: bool, tmp_path: Path) -> None:
-    one = torch.zeros(10_000)
-    path = pickled(tmp_path, {f"{place}": one for place in range(100)}, old=old)
-    with pytest.warns(PublishedWarning), pytest.raises(WeightsError, match="all together take 4,000,000"):
+def test_too_many_aliases_are_refused(old: bool, tmp_path: Path) -> None:
+    item = torch.zeros(10_000)
+    path = pickled(tmp_path, {f"{place}": item for place in range(100)}, old=old)
+    with pytest.warns(PublishedWarning), pytest.raises(WeightsError, match="all tensors take 4,000,000"):
         read_pickled(path)
-    path = pickled(tmp_path, {f"{place}": one for place in range(4)}, old=old)
+    path = pickled(tmp_path, {f"{place}": item for place in range(4)}, old=old)
     with pytest.warns(PublishedWarning):
         assert len(read_pickled(path)) == 4
 
 
 @both_formats
-def test_a_pickle_cut_short(old: bool, tmp_path: Path) -> None:
+def test_a_truncated_pickle_is_refused(old: bool, tmp_path: Path) -> None:
     path = pickled(tmp_path, {"x": torch.zeros(9), "y": torch.zeros(900)}, old=old)
     whole = path.read_bytes()
     for end in (0, 1, 3, 4, 50, 200, 600, len(whole) - 900, len(whole) - 1):
@@ -127,15 +127,15 @@ def test_archives_that_torch_would_not_write(tmp_path: Path) -> None:
         ({"a": b"b"}, zipfile.ZIP_STORED, "an archive with 0 of data.pkl"),
         (records | {"other/data.pkl": b""}, zipfile.ZIP_STORED, "an archive with 2 of data.pkl"),
     ]
-    for content, method, words in cases:
+    for content, method, message in cases:
         with zipfile.ZipFile(path, "w", method) as archive:
             for name, data in content.items():
                 archive.writestr(name, data)
-        with pytest.warns(PublishedWarning), pytest.raises(WeightsError, match=words):
+        with pytest.warns(PublishedWarning), pytest.raises(WeightsError, match=message):
             read_pickled(path)
 
 
-def test_numbers_that_torch_calls_by_the_stack_are_not_looked_up(tmp_path: Path) -> None:
+def test_stack_globals_are_refused(tmp_path: Path) -> None:
     """A pickle can spell the name of what it calls as text, where a look at its names would miss it."""
     path = pickled(tmp_path)
     for code in (b"\x80\x04\x8c\x02os\x8c\x06system\x93.", b"(S'ls'\nios\nsystem\n.", b"\x80\x02\x82\x01."):
@@ -162,15 +162,15 @@ def lie(storage: int, shape: tuple[int, ...]) -> bytes:
             return torch._utils._rebuild_tensor_v2, (marker, 0, shape, (1,) * len(shape), False, OrderedDict())
 
     marker = object()
-    held = io.BytesIO()
-    Pickler(held, protocol=2).dump({"x": torch.zeros(1)})
-    return held.getvalue()
+    saved = io.BytesIO()
+    Pickler(saved, protocol=2).dump({"x": torch.zeros(1)})
+    return saved.getvalue()
 
 
 @pytest.mark.parametrize(
     ("storage", "shape"), [(10**12, (10**12,)), (10**12, (2,)), (2, (10**12,)), (10**5, (10**5,)), (2, (3,))]
 )
-def test_an_archive_that_lies_about_its_data(storage: int, shape: tuple[int, ...], tmp_path: Path) -> None:
+def test_an_archive_with_false_sizes_is_refused(storage: int, shape: tuple[int, ...], tmp_path: Path) -> None:
     path = tmp_path / "pytorch_model.bin"
 
     def archive(storage: int, shape: tuple[int, ...]) -> None:

@@ -19,8 +19,8 @@ from heedful.errors import ConfigError
 from heedful.families import ComposedConfig, DescriptionError, GenerationDefaults, config_of, describe
 from heedful.families.composed import AttentionPart, FeedForwardPart, NormPart, PositionsPart, StackPart
 from heedful.families.ctranslate2 import Model, Vocabularies, from_ctranslate2, write_folder
-from heedful.families.ctranslate2.binary import Variables
-from heedful.families.ctranslate2.reading import Usual, decoder_only, encoder_decoder
+from heedful.families.ctranslate2.loader import read_module
+from heedful.families.ctranslate2.model_bin import Variables
 from heedful.families.weights import read_weights, write_weights
 
 V, V_TARGET, D, LIMIT = 37, 29, 24, 64
@@ -93,15 +93,15 @@ def answers(module: Any) -> list[Tensor]:
     with torch.no_grad():
         if isinstance(module, core.DecoderOnly):
             whole = module(target, target_keep)
-            found = [module(step, cache=cache) for step in steps]
+            result = [module(step, cache=cache) for step in steps]
             dropped = module.train()(target)
         else:
             whole = module(source, target, source_keep, target_keep)
             memory = module.encode(source, source_keep)
-            found = [module.decode(step, memory, source_keep, cache) for step in steps]
+            result = [module.decode(step, memory, source_keep, cache) for step in steps]
             dropped = module.train()(source, target)
     module.eval()
-    return [whole, *found, dropped]
+    return [whole, *result, dropped]
 
 
 def layout(module: nn.Module) -> tuple[dict[str, tuple[int, ...]], set[frozenset[str]]]:
@@ -126,24 +126,24 @@ def rebuilt(module: Any, folder: Path) -> Any:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_model_is_built_again_to_the_bit(name: str, tmp_path: Path) -> None:
+def test_described_models_rebuild_exactly(name: str, tmp_path: Path) -> None:
     module = random(MODELS[name]())
     again = rebuilt(module, tmp_path)
-    for ours, theirs in zip(answers(module), answers(again), strict=True):
-        assert torch.equal(ours, theirs)
+    for actual, expected in zip(answers(module), answers(again), strict=True):
+        assert torch.equal(actual, expected)
     assert describe(again) == describe(module)
 
 
 @pytest.mark.parametrize("name", WRITABLE)
-def test_so_is_what_was_read_from_ctranslate2(name: str, tmp_path: Path) -> None:
+def test_models_read_from_ctranslate2_rebuild_exactly(name: str, tmp_path: Path) -> None:
     pytest.importorskip("ctranslate2", reason="needs CTranslate2: pip install heedful[ctranslate2]")
     module = random(WRITABLE[name]())
     tokens = tuple(f"t{index}" for index in range(V))
     vocabularies = Vocabularies(tokens, tokens[: len(module.head.weight)])
     write_folder(Model(module, vocabularies, GenerationDefaults(start=1, end=(2,), pad=0)), tmp_path)
     read = from_ctranslate2(tmp_path).module
-    for ours, theirs in zip(answers(read), answers(rebuilt(read, tmp_path)), strict=True):
-        assert torch.equal(ours, theirs)
+    for actual, expected in zip(answers(read), answers(rebuilt(read, tmp_path)), strict=True):
+        assert torch.equal(actual, expected)
 
 
 def variables(stack: str, d_model: int, *, d_memory: int | None = None, bias: bool = True) -> dict[str, Tensor]:
@@ -157,35 +157,42 @@ def variables(stack: str, d_model: int, *, d_memory: int | None = None, bias: bo
     def norm(name: str) -> dict[str, Tensor]:
         return {f"{name}/gamma": torch.rand(d_model)} | ({f"{name}/beta": torch.randn(d_model)} if bias else {})
 
-    made = norm(f"{stack}/layernorm_embedding") | norm(f"{stack}/layer_norm")
+    stored = norm(f"{stack}/layernorm_embedding") | norm(f"{stack}/layer_norm")
     for index in range(2):
         layer = f"{stack}/layer_{index}"
-        own, cross, wide = f"{layer}/self_attention", f"{layer}/attention", f"{layer}/ffn"
-        made |= linear(f"{own}/linear_0", d_model, 8 * d_head) | linear(f"{own}/linear_1", 4 * d_head, d_model, True)
-        made |= norm(f"{own}/layer_norm") | norm(f"{wide}/layer_norm")
-        made |= {f"{own}/queries_scale": torch.tensor(0.3)}
-        made |= linear(f"{wide}/linear_0", d_model, d_ff) | linear(f"{wide}/linear_1", d_ff, d_model)
+        options, cross, wide = f"{layer}/self_attention", f"{layer}/attention", f"{layer}/ffn"
+        stored |= linear(f"{options}/linear_0", d_model, 8 * d_head) | linear(
+            f"{options}/linear_1", 4 * d_head, d_model, True
+        )
+        stored |= norm(f"{options}/layer_norm") | norm(f"{wide}/layer_norm")
+        stored |= {f"{options}/queries_scale": torch.tensor(0.3)}
+        stored |= linear(f"{wide}/linear_0", d_model, d_ff) | linear(f"{wide}/linear_1", d_ff, d_model)
         if d_memory is not None:
-            made |= linear(f"{cross}/linear_0", d_model, 4 * d_head) | linear(f"{cross}/linear_1", d_memory, 8 * d_head)
-            made |= linear(f"{cross}/linear_2", 4 * d_head, d_model) | norm(f"{cross}/layer_norm")
-    return made | {f"{stack}/num_heads": torch.tensor(4), f"{stack}/activation": torch.tensor(5)}
+            stored |= linear(f"{cross}/linear_0", d_model, 4 * d_head) | linear(
+                f"{cross}/linear_1", d_memory, 8 * d_head
+            )
+            stored |= linear(f"{cross}/linear_2", 4 * d_head, d_model) | norm(f"{cross}/layer_norm")
+    return stored | {f"{stack}/num_heads": torch.tensor(4), f"{stack}/activation": torch.tensor(5)}
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_what_only_ctranslate2_has_is_said_too(bias: bool, tmp_path: Path) -> None:
+def test_ctranslate2_only_settings_are_described(bias: bool, tmp_path: Path) -> None:
     """Widths that differ, scales that are numbers, a bias of the output, norms at both ends, its own positions."""
     torch.manual_seed(0)
-    made = variables("encoder", 16, bias=bias) | variables("decoder", 12, d_memory=16, bias=bias)
-    made |= {"encoder/embeddings_0/weight": torch.randn(V, 16), "decoder/embeddings/weight": torch.randn(V_TARGET, 12)}
-    made |= {
+    stored = variables("encoder", 16, bias=bias) | variables("decoder", 12, d_memory=16, bias=bias)
+    stored |= {
+        "encoder/embeddings_0/weight": torch.randn(V, 16),
+        "decoder/embeddings/weight": torch.randn(V_TARGET, 12),
+    }
+    stored |= {
         "encoder/scale_embeddings": torch.tensor(2.5),
         "decoder/scale_embeddings": torch.tensor(0, dtype=torch.int8),
     }
-    made |= {"decoder/projection/weight": torch.randn(V_TARGET, 12), "decoder/projection/bias": torch.randn(V_TARGET)}
-    made |= {"decoder/scale_outputs": torch.tensor(0.5), "decoder/pre_norm": torch.tensor(0)}
-    module = encoder_decoder(Variables(made), Usual(epsilon=1e-3))
-    for ours, theirs in zip(answers(module), answers(rebuilt(module, tmp_path)), strict=True):
-        assert torch.equal(ours, theirs)
+    stored |= {"decoder/projection/weight": torch.randn(V_TARGET, 12), "decoder/projection/bias": torch.randn(V_TARGET)}
+    stored |= {"decoder/scale_outputs": torch.tensor(0.5), "decoder/pre_norm": torch.tensor(0)}
+    module: Any = read_module(Variables(stored), has_encoder=True, epsilon=1e-3)
+    for actual, expected in zip(answers(module), answers(rebuilt(module, tmp_path)), strict=True):
+        assert torch.equal(actual, expected)
     config = describe(module)
     assert config.encoder is not None
     assert config.decoder.cross_attention is not None
@@ -201,29 +208,29 @@ def test_what_only_ctranslate2_has_is_said_too(bias: bool, tmp_path: Path) -> No
     assert config.decoder.positions == PositionsPart(kind="learned", max_length=1024, offset=0)
 
 
-def test_a_language_model_of_ctranslate2_is_said_too(tmp_path: Path) -> None:
+def test_a_language_model_of_ctranslate2_is_described(tmp_path: Path) -> None:
     torch.manual_seed(0)
     table = torch.randn(V, 16)
-    made = variables("decoder", 16) | {"decoder/embeddings/weight": table, "decoder/projection/weight": table}
-    module = decoder_only(Variables(made), Usual())
-    for ours, theirs in zip(answers(module), answers(rebuilt(module, tmp_path)), strict=True):
-        assert torch.equal(ours, theirs)
+    stored = variables("decoder", 16) | {"decoder/embeddings/weight": table, "decoder/projection/weight": table}
+    module = read_module(Variables(stored), has_encoder=False)
+    for actual, expected in zip(answers(module), answers(rebuilt(module, tmp_path)), strict=True):
+        assert torch.equal(actual, expected)
     assert describe(module).tied == "output"
 
 
-def test_equal_weights_that_a_file_stores_once_are_apart(tmp_path: Path) -> None:
+def test_equal_weights_stored_once_are_not_tied(tmp_path: Path) -> None:
     """One matrix under two scales, and a norm that happens to be another's: neither is tied."""
     torch.manual_seed(0)
     table = torch.randn(V, 16)
-    made = variables("encoder", 16) | variables("decoder", 16, d_memory=16)
-    made |= dict.fromkeys((f"{name}/weight" for name in ("encoder/embeddings_0", "decoder/embeddings")), table)
-    made |= {"decoder/projection/weight": table, "encoder/scale_embeddings": torch.tensor(2.5)}
-    made["decoder/layer_1/ffn/layer_norm/gamma"] = made["decoder/layer_0/ffn/layer_norm/gamma"]
-    module: Any = encoder_decoder(Variables(made), Usual())
+    stored = variables("encoder", 16) | variables("decoder", 16, d_memory=16)
+    stored |= dict.fromkeys((f"{name}/weight" for name in ("encoder/embeddings_0", "decoder/embeddings")), table)
+    stored |= {"decoder/projection/weight": table, "encoder/scale_embeddings": torch.tensor(2.5)}
+    stored["decoder/layer_1/ffn/layer_norm/gamma"] = stored["decoder/layer_0/ffn/layer_norm/gamma"]
+    module: Any = read_module(Variables(stored), has_encoder=True)
     assert describe(module).tied == "output"
     again = rebuilt(module, tmp_path)
-    for ours, theirs in zip(answers(module), answers(again), strict=True):
-        assert torch.equal(ours, theirs)
+    for actual, expected in zip(answers(module), answers(again), strict=True):
+        assert torch.equal(actual, expected)
     with torch.no_grad():
         module.target_embedding.weight.zero_()
         module.decoder.layers[0].feed_forward.norm.weight.zero_()
@@ -246,20 +253,20 @@ STACK = StackPart(
 )
 
 
-def test_the_config_says_what_the_family_does() -> None:
+def test_the_described_config_matches_the_family() -> None:
     model = build(ORIGINAL, dropout=0.1, attention_dropout=0.2, activation_dropout=0.3)
     decoder = STACK.changed(n_layers=3, cross_attention=ATTENTION)
     assert describe(model) == ComposedConfig(vocab_size=V, encoder=STACK, decoder=decoder, tied="all")
 
 
 @pytest.mark.parametrize("name", ["original apart", "t5 v1.1", "mistral"])
-def test_a_copy_is_the_same_model(name: str) -> None:
+def test_a_deepcopy_has_the_same_description(name: str) -> None:
     module = MODELS[name]()
     assert describe(copy.deepcopy(module)) == describe(module)
 
 
 def _changed(module: Any, path: str, part: object) -> Any:
-    """Another part at a place."""
+    """Replace the part at a place of a module."""
     parent, _, name = path.rpartition(".")
     setattr(module.get_submodule(parent), name, part)
     return module
@@ -357,12 +364,12 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize(("make", "word"), REFUSED.values(), ids=REFUSED)
-def test_a_part_that_has_no_words_is_named_with_its_place(make: Callable[[], Any], word: str) -> None:
+def test_a_part_that_cannot_be_described_is_named_with_its_place(make: Callable[[], Any], word: str) -> None:
     with pytest.raises(DescriptionError, match=word):
         describe(make())
 
 
-def test_what_changes_nothing_is_not_refused() -> None:
+def test_hooks_notes_and_training_mode_do_not_change_the_description() -> None:
     module = MODELS["llama"]()
     before = describe(module)
     module.note = "read on a Sunday"
@@ -371,7 +378,7 @@ def test_what_changes_nothing_is_not_refused() -> None:
     assert describe(module.train()) == before
 
 
-ALONE = ComposedConfig(vocab_size=V, decoder=STACK)
+DECODER_ONLY = ComposedConfig(vocab_size=V, decoder=STACK)
 IMPOSSIBLE: dict[str, tuple[Callable[[], object], str]] = {
     "a field of another kind": (lambda: PositionsPart(kind="alibi", offset=2), "offset means nothing to the kind 'al"),
     "a field left out": (lambda: PositionsPart(kind="learned", max_length=3), "the kind 'learned' needs offset"),
@@ -384,17 +391,20 @@ IMPOSSIBLE: dict[str, tuple[Callable[[], object], str]] = {
         lambda: STACK.changed(positions=PositionsPart(kind="rotary", base=1e4, width=8, interleaved=True)),
         "width=8 features, but heads have 6",
     ),
-    "nothing to read": (lambda: ALONE.changed(decoder=STACK.changed(cross_attention=ATTENTION)), "nothing to read"),
-    "nobody reads": (lambda: ALONE.changed(encoder=STACK), "needs cross_attention"),
+    "nothing to read": (
+        lambda: DECODER_ONLY.changed(decoder=STACK.changed(cross_attention=ATTENTION)),
+        "cross_attention needs an encoder",
+    ),
+    "nobody reads": (lambda: DECODER_ONLY.changed(encoder=STACK), "needs cross_attention"),
     "an encoder that reads": (
-        lambda: ALONE.changed(
+        lambda: DECODER_ONLY.changed(
             encoder=STACK.changed(cross_attention=ATTENTION), decoder=STACK.changed(cross_attention=ATTENTION)
         ),
         "an encoder has no cross_attention",
     ),
-    "tied to nothing": (lambda: ALONE.changed(tied="all"), 'tied="output" or "none", not \'all\''),
+    "tied to nothing": (lambda: DECODER_ONLY.changed(tied="all"), 'tied="output" or "none", not \'all\''),
     "tied across widths": (
-        lambda: ALONE.changed(
+        lambda: DECODER_ONLY.changed(
             encoder=STACK.changed(embedding_scale=2.0),
             decoder=STACK.changed(cross_attention=ATTENTION),
             tied="embeddings",

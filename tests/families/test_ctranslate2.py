@@ -81,28 +81,30 @@ def model_of(make: Callable[[], Any]) -> Model:
         nn.init.normal_(parameter, mean=0.0 if parameter.dim() > 1 else 0.5, std=0.3)
     names = tuple(f"t{index}" for index in range(V))
     rows = len(module.head.weight)
-    after = () if isinstance(module, core.DecoderOnly) else (2,)
-    return Model(module, Vocabularies(names, names[:rows], after=after), GenerationDefaults(start=1, end=(2,), pad=0))
+    suffix = () if isinstance(module, core.DecoderOnly) else (2,)
+    return Model(module, Vocabularies(names, names[:rows], suffix=suffix), GenerationDefaults(start=1, end=(2,), pad=0))
 
 
 def log_probs(module: nn.Module, source: list[int], target: list[int]) -> Tensor:
     """Of a target and its end after a source, or of what follows the first token of a target."""
-    alone = isinstance(module, core.DecoderOnly)
-    given, answer = (([target[:-1]],), target[1:]) if alone else (([[*source, 2]], [[1, *target]]), [*target, 2])
+    is_decoder_only = isinstance(module, core.DecoderOnly)
+    inputs, answer = (
+        (([target[:-1]],), target[1:]) if is_decoder_only else (([[*source, 2]], [[1, *target]]), [*target, 2])
+    )
     with torch.no_grad():
-        logits = module(*map(torch.tensor, given))[0]
+        logits = module(*map(torch.tensor, inputs))[0]
     return logits.double().log_softmax(dim=-1)[torch.arange(len(answer)), answer]
 
 
 def scored(model: Model, folder: Path, source: list[int], target: list[int], precision: str = "default") -> Tensor:
-    """The same from CTranslate2."""
-    words = [model.vocabularies.target[index] for index in target]
+    """Return the log-probabilities that CTranslate2 computes."""
+    tokens = [model.vocabularies.target[index] for index in target]
     if isinstance(model.module, core.DecoderOnly):
-        (found,) = ctranslate2.Generator(str(folder), compute_type=precision).score_batch([words])
+        (result,) = ctranslate2.Generator(str(folder), compute_type=precision).score_batch([tokens])
     else:
         texts = [model.vocabularies.source[index] for index in source]
-        (found,) = ctranslate2.Translator(str(folder), compute_type=precision).score_batch([texts], [words])
-    return torch.tensor(found.log_probs, dtype=torch.float64)
+        (result,) = ctranslate2.Translator(str(folder), compute_type=precision).score_batch([texts], [tokens])
+    return torch.tensor(result.log_probs, dtype=torch.float64)
 
 
 def drawn(length: int, most: int = V_TARGET) -> list[int]:
@@ -110,7 +112,7 @@ def drawn(length: int, most: int = V_TARGET) -> list[int]:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_it_computes_what_the_model_does_and_what_comes_back_is_the_same(name: str, tmp_path: Path) -> None:
+def test_ctranslate2_matches_the_model_and_round_trip_is_exact(name: str, tmp_path: Path) -> None:
     model = model_of(MODELS[name])
     write_folder(model, tmp_path)
     back = from_ctranslate2(tmp_path)
@@ -118,21 +120,21 @@ def test_it_computes_what_the_model_does_and_what_comes_back_is_the_same(name: s
     assert (back.defaults.start, back.defaults.end) == (1, (2,))
     for n_source, n_target in ((1, 2), (9, 3), (40, 50)):
         source, target = drawn(n_source, V), drawn(n_target)
-        ours = log_probs(model.module, source, target)
-        torch.testing.assert_close(scored(model, tmp_path, source, target), ours, rtol=0, atol=1e-5)
-        assert log_probs(back.module, source, target).equal(ours)
+        expected = log_probs(model.module, source, target)
+        torch.testing.assert_close(scored(model, tmp_path, source, target), expected, rtol=0, atol=1e-5)
+        assert log_probs(back.module, source, target).equal(expected)
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_what_comes_back_shares_what_was_shared_and_has_as_many_weights(name: str, tmp_path: Path) -> None:
+def test_round_trip_keeps_ties_and_number_of_weights(name: str, tmp_path: Path) -> None:
     model = model_of(MODELS[name])
     write_folder(model, tmp_path)
     back = from_ctranslate2(tmp_path).module
-    before, after = (sum(p.numel() for p in module.parameters()) for module in (model.module, back))
+    before, n_after = (sum(p.numel() for p in module.parameters()) for module in (model.module, back))
     cross = [part for path, part in model.module.named_modules() if path.endswith("cross_attention.part")]
     repeated = sum((part.n_heads // part.n_kv_heads - 1) * _size(part.key_value) for part in cross)
     unused = sum(p.offset * D for p in model.module.modules() if isinstance(p, core.Learned))  # BART's rows 0 and 1
-    assert after == before + repeated - unused
+    assert n_after == before + repeated - unused
     assert _ties(back) == _ties(model.module)
 
 
@@ -149,9 +151,7 @@ def _size(part: nn.Module) -> int:
 
 @pytest.mark.parametrize("quantization", ["int8", "int16", "float16", "int8_bfloat16"])
 @pytest.mark.parametrize("name", ["original", "t5 gated", "llama"])
-def test_quantised_weights_come_back_as_the_numbers_that_they_stand_for(
-    name: str, quantization: str, tmp_path: Path
-) -> None:
+def test_quantized_weights_are_read_back_dequantized(name: str, quantization: str, tmp_path: Path) -> None:
     model = model_of(MODELS[name])
     before = {key: tensor.clone() for key, tensor in model.module.state_dict().items()}
     write_folder(model, tmp_path, quantization=quantization)
@@ -184,24 +184,24 @@ def test_every_token_keeps_its_place_whatever_its_text(tmp_path: Path) -> None:
     )
     model = model_of(MODELS["original"])
     names = (*strange, *(f" t{index}" for index in range(V - len(strange))))
-    model = model._replace(vocabularies=Vocabularies(names, names, after=(2,)))
+    model = model._replace(vocabularies=Vocabularies(names, names, suffix=(2,)))
     write_folder(model, tmp_path)
     assert from_ctranslate2(tmp_path).vocabularies == model.vocabularies
     engine = ctranslate2.Translator(str(tmp_path))
     for token in (index for index in range(V) if index not in (1, 2)):
-        (found,) = engine.score_batch([[names[token]]], [[names[token]]])
+        (result,) = engine.score_batch([[names[token]]], [[names[token]]])
         expected = log_probs(model.module, [token], [token])
-        torch.testing.assert_close(torch.tensor(found.log_probs, dtype=torch.float64), expected, rtol=0, atol=1e-5)
+        torch.testing.assert_close(torch.tensor(result.log_probs, dtype=torch.float64), expected, rtol=0, atol=1e-5)
 
 
-def test_a_model_of_version_2_is_run_as_ctranslate2_runs_it(tmp_path: Path) -> None:
+def test_a_version_2_model_matches_ctranslate2(tmp_path: Path) -> None:
     """Without settings: eight heads, pre-norm, ReLU, its own sinusoids; the vocabulary leaves out the unknown token."""
     model = model_of(partial(build, ORIGINAL, n_heads=8, norm="pre", tied="none", target_vocab_size=V_TARGET))
     write_folder(model, tmp_path)
     stored = read_binary(tmp_path / "model.bin").variables
-    kept = {name: tensor for name, tensor in stored.items() if tensor.dim() and "position_encodings" not in name}
-    content = struct.pack("<IH", 2, 16) + b"TransformerBase\0" + struct.pack("<II", 2, len(kept))
-    for name, tensor in kept.items():
+    weights = {name: tensor for name, tensor in stored.items() if tensor.dim() and "position_encodings" not in name}
+    content = struct.pack("<IH", 2, 16) + b"TransformerBase\0" + struct.pack("<II", 2, len(weights))
+    for name, tensor in weights.items():
         older = name.replace("embeddings_0", "embeddings").encode() + b"\0"
         shape = struct.pack(f"<B{tensor.dim()}I", tensor.dim(), *tensor.shape)
         content += struct.pack("<H", len(older)) + older + shape
@@ -217,26 +217,26 @@ def test_a_model_of_version_2_is_run_as_ctranslate2_runs_it(tmp_path: Path) -> N
     assert back.vocabularies.ids(["t5", "t7"]) == [5, 7]
     assert (back.defaults.start, back.defaults.end) == (1, (2,))
     source, target = [5, 7, 4, 30], [6, 9, 4, 8, 12]
-    words = [[back.vocabularies.target[index] for index in target]]
+    tokens = [[back.vocabularies.target[index] for index in target]]
     texts = [[back.vocabularies.source[index] for index in source]]
-    (found,) = ctranslate2.Translator(str(old)).score_batch(texts, words)
+    (result,) = ctranslate2.Translator(str(old)).score_batch(texts, tokens)
     with torch.no_grad():
         logits = back.module(torch.tensor([source]), torch.tensor([[1, *target]]))[0]
-    ours = logits.double().log_softmax(dim=-1)[torch.arange(6), [*target, 2]]
-    torch.testing.assert_close(torch.tensor(found.log_probs, dtype=torch.float64), ours, rtol=0, atol=1e-5)
+    expected = logits.double().log_softmax(dim=-1)[torch.arange(6), [*target, 2]]
+    torch.testing.assert_close(torch.tensor(result.log_probs, dtype=torch.float64), expected, rtol=0, atol=1e-5)
 
 
 def changed(make: Callable[[], Any], change: Callable[[Any], object]) -> Callable[[], Any]:
-    def made() -> Any:
+    def build_changed() -> Any:
         module = make()
         change(module)
         return module
 
-    return made
+    return build_changed
 
 
 def put(path: str, part: object) -> Callable[[Any], object]:
-    """Another part at a place."""
+    """Return a function that replaces the part at a place."""
     parent, _, name = path.rpartition(".")
     return lambda module: setattr(module.get_submodule(parent), name, part)
 
@@ -245,26 +245,52 @@ class Louder(core.RMSNorm):
     """Made from a known part, it may do anything."""
 
 
+def set_encoder_eps(module: Any) -> None:
+    for part in module.encoder.modules():
+        if isinstance(part, core.LayerNorm):
+            part.eps = 1e-3
+
+
+def set_cross_attention(module: Any) -> None:
+    for layer in module.decoder.layers:
+        layer.cross_attention.part = core.MultiHeadAttention(D, 6)
+
+
 PLAIN, RECURRENT = MODELS["original"], {"family": "recurrent", "vocab_size": V, "d_model": D}
 REFUSED = {
-    "recurrent": (partial(build, RECURRENT), "encoder, RecurrentEncoder"),
-    "window": (changed(PLAIN, put("decoder.mask", core.causal() & core.window(4))), r"decoder\.mask, causal"),
-    "no positions": (partial(build, ORIGINAL, positions="none"), "encoder.positions, Positions"),
-    "alibi in an encoder": (partial(build, ORIGINAL, positions="alibi"), "encoder.positions, ALiBi"),
+    "recurrent": (partial(build, RECURRENT), "encoder is RecurrentEncoder"),
+    "window": (changed(PLAIN, put("decoder.mask", core.causal() & core.window(4))), r"decoder\.mask, a window of 4"),
+    "no positions": (partial(build, ORIGINAL, positions="none"), "encoder.positions, none"),
+    "alibi in an encoder": (partial(build, ORIGINAL, positions="alibi"), "encoder.positions, alibi"),
     "one layer post-norm": (
         changed(MODELS["pre-norm"], lambda m: setattr(m.decoder.layers, "1", PLAIN().decoder.layers[1])),
-        "decoder.layers.0.attention has PreNorm and decoder.layers.1.attention PostNorm",
+        "decoder.layers.1.attention is PostNorm; .* only have PreNorm",
     ),
-    "another epsilon": (changed(PLAIN, put("encoder.layers.1.feed_forward.norm.eps", 1e-3)), "has 1e-05 and .* 0.001"),
+    "another epsilon": (
+        changed(PLAIN, put("encoder.layers.1.feed_forward.norm.eps", 1e-3)),
+        "encoder.layers.1.feed_forward.norm.eps is 0.001; .* only have 1e-05",
+    ),
+    "another epsilon in every norm of a stack": (
+        changed(PLAIN, set_encoder_eps),
+        r"one eps for all norms, but this model has \[1e-05, 0.001\]",
+    ),
+    "norms of two kinds": (
+        changed(MODELS["pre-norm"], put("decoder.norm", core.RMSNorm(D))),
+        "the norms of the decoder, layer and rms",
+    ),
+    "cross-attention with other heads": (
+        changed(PLAIN, set_cross_attention),
+        r"cross_attention\.n_heads, 6: self-attention has 4",
+    ),
     "a part made from a known one": (
         changed(MODELS["llama"], put("decoder.layers.2.feed_forward.norm", Louder(D))),
-        "decoder.layers.2.feed_forward.norm, Louder",
+        "decoder.layers.2.feed_forward.norm is Louder",
     ),
     "another activation": (
         changed(PLAIN, put("decoder.layers.0.feed_forward.part.activation", torch.sigmoid)),
         "decoder.layers.0.feed_forward.part.activation",
     ),
-    "a transform": (changed(PLAIN, put("head.transform", nn.Linear(D, D))), "head.transform, Linear"),
+    "a transform": (changed(PLAIN, put("head.transform", nn.Linear(D, D))), "head.transform is Linear"),
     "segments": (
         changed(PLAIN, put("source_embedding", core.TokenEmbedding(V, D, n_segments=2))),
         "source_embedding.segments",
@@ -275,7 +301,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("make", "word"), REFUSED.values(), ids=REFUSED)
-def test_a_part_that_has_no_place_is_named_with_its_place(make: Callable[[], Any], word: str) -> None:
+def test_an_unsupported_part_is_named_with_its_place(make: Callable[[], Any], word: str) -> None:
     with pytest.raises(ExportError, match=word):
         spec_of(make())
 
@@ -300,7 +326,7 @@ def rewritten(path: Path, old: bytes, new: bytes) -> None:
     path.write_bytes(content.replace(old, new))
 
 
-def test_a_variable_too_many_or_too_few_is_named(tmp_path: Path) -> None:
+def test_an_extra_or_missing_variable_is_named(tmp_path: Path) -> None:
     write_folder(model_of(PLAIN), tmp_path)
     rewritten(tmp_path / "model.bin", b"layer_0/self_attention/linear_1/bias", b"layer_0/self_attention/linear_1/soul")
     with pytest.raises(WeightsError, match="no place here: decoder/layer_0/self_attention/linear_1/soul, encoder"):
@@ -319,7 +345,7 @@ def test_a_variable_too_many_or_too_few_is_named(tmp_path: Path) -> None:
         ({"eos_token": "nowhere"}, "'nowhere' is not in the vocabulary"),
     ],
 )
-def test_a_config_that_cannot_be_is_refused(change: dict[str, Any], word: str, tmp_path: Path) -> None:
+def test_an_invalid_config_is_refused(change: dict[str, Any], word: str, tmp_path: Path) -> None:
     write_folder(model_of(PLAIN), tmp_path)
     config = tmp_path / "config.json"
     config.write_text(json.dumps(json.loads(config.read_text()) | change))
@@ -327,7 +353,7 @@ def test_a_config_that_cannot_be_is_refused(change: dict[str, Any], word: str, t
         from_ctranslate2(tmp_path)
 
 
-def test_a_vocabulary_of_another_size_or_none_is_refused(tmp_path: Path) -> None:
+def test_a_missing_or_wrongly_sized_vocabulary_is_refused(tmp_path: Path) -> None:
     write_folder(model_of(PLAIN), tmp_path)
     (tmp_path / "shared_vocabulary.json").write_text('["t0", "t1", "t2"]')
     with pytest.raises(CTranslate2Error, match="has 3 tokens, but the model has weights for 37"):
@@ -337,7 +363,7 @@ def test_a_vocabulary_of_another_size_or_none_is_refused(tmp_path: Path) -> None
         from_ctranslate2(tmp_path)
 
 
-def test_without_ctranslate2_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_ctranslate2_error_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'heedful\[ctranslate2\]'"):
         spec_of(PLAIN())

@@ -33,7 +33,7 @@ def binary(
             text(name) + struct.pack(f"<B{len(shape)}I", len(shape), *shape) + struct.pack("<BI", dtype, size) + data
         )
     if version >= 3:
-        whole += struct.pack("<I", len(aliases)) + b"".join(text(one) + text(other) for one, other in aliases)
+        whole += struct.pack("<I", len(aliases)) + b"".join(text(item) + text(other) for item, other in aliases)
     return whole
 
 
@@ -42,37 +42,37 @@ def read(tmp_path: Path, content: bytes) -> dict[str, torch.Tensor]:
     return read_binary(tmp_path / "model.bin").variables
 
 
-def test_every_variable_comes_by_its_name(tmp_path: Path) -> None:
+def test_every_variable_is_read_by_name(tmp_path: Path) -> None:
     half = torch.tensor([1.5, -2.0], dtype=torch.bfloat16)
     raw = half.view(torch.uint8).numpy().tobytes()
     (tmp_path / "model.bin").write_bytes(binary(WEIGHT, SMALL, ("c", (2,), BFLOAT16, 4, raw)))
-    found = read_binary(tmp_path / "model.bin")
-    assert (found.version, found.spec, found.revision) == (6, "TransformerSpec", 7)
-    assert found.variables["a/weight"].equal(torch.tensor([[1.0, 2, 3], [4, 5, 6]]))
-    assert found.variables["b/weight"].equal(torch.tensor([-3, 127], dtype=torch.int8))
-    assert found.variables["c"].equal(half)
+    result = read_binary(tmp_path / "model.bin")
+    assert (result.version, result.spec, result.revision) == (6, "TransformerSpec", 7)
+    assert result.variables["a/weight"].equal(torch.tensor([[1.0, 2, 3], [4, 5, 6]]))
+    assert result.variables["b/weight"].equal(torch.tensor([-3, 127], dtype=torch.int8))
+    assert result.variables["c"].equal(half)
 
 
 def test_an_alias_is_the_tensor_it_stands_for_and_has_its_scale(tmp_path: Path) -> None:
-    found = read(tmp_path, binary(SMALL, SCALE, aliases=(("d/weight", "b/weight"),)))
-    assert found["d/weight"] is found["b/weight"]
-    assert found["d/weight_scale"] is found["b/weight_scale"]
+    result = read(tmp_path, binary(SMALL, SCALE, aliases=(("d/weight", "b/weight"),)))
+    assert result["d/weight"] is result["b/weight"]
+    assert result["d/weight_scale"] is result["b/weight_scale"]
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_older_files_say_how_wide_a_number_is_and_how_many_there_are(version: int, tmp_path: Path) -> None:
+def test_older_files_store_item_size_and_count(version: int, tmp_path: Path) -> None:
     variables = [
         ("a", (2, 3), 4, 6, WEIGHT[4]),
         ("b", (2,), 1, 2, SMALL[4]),
         ("c", (1,), 2, 1, struct.pack("<h", -300)),
     ]
-    found = read(tmp_path, binary(*variables, version=version))
-    assert [tensor.dtype for tensor in found.values()] == [torch.float32, torch.int8, torch.int16]
-    assert found["a"].flatten().tolist() == [1, 2, 3, 4, 5, 6]
-    assert int(found["c"]) == -300
+    result = read(tmp_path, binary(*variables, version=version))
+    assert [tensor.dtype for tensor in result.values()] == [torch.float32, torch.int8, torch.int16]
+    assert result["a"].flatten().tolist() == [1, 2, 3, 4, 5, 6]
+    assert int(result["c"]) == -300
 
 
-def test_a_file_cut_anywhere_is_refused(tmp_path: Path) -> None:
+def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
     whole = binary(WEIGHT, SMALL, aliases=(("d/weight", "b/weight"),))
     assert len(read(tmp_path, whole)) == 3
     for length in range(len(whole)):
@@ -85,14 +85,14 @@ WRONG = {
     "a version of tomorrow": (binary(WEIGHT, version=7), "version is 7"),
     "a version of yesterday": (binary(WEIGHT, version=1), "version is 1"),
     "no such file": (b"PK\x03\x04 and so on", "version"),
-    "bytes behind the end": (binary(WEIGHT) + b"\0", "1 bytes stand behind"),
-    "twice the same": (binary(WEIGHT, WEIGHT), "a/weight stands in it twice"),
+    "bytes behind the end": (binary(WEIGHT) + b"\0", "1 bytes follow"),
+    "twice the same": (binary(WEIGHT, WEIGHT), "a/weight occurs twice"),
     "an alias of nothing": (binary(WEIGHT, aliases=(("d", "e"),)), "stands for e"),
     "an alias that hides a weight": (binary(WEIGHT, SMALL, aliases=(("a/weight", "b/weight"),)), "twice"),
     "an unknown dtype": (binary(("a", (1,), 9, 4, b"\0" * 4)), "unknown dtype 9"),
     "a shape of another size": (binary(("a", (2, 2), FLOAT, 24, WEIGHT[4])), "not 24 bytes"),
     "too many dimensions": (binary(("a", (1,) * 200, FLOAT, 4, b"\0" * 4)), "200 dimensions"),
-    "a name that is no text": (binary(WEIGHT).replace(b"a/weight", b"\xff\xfe/weigh"), "no UTF-8"),
+    "a name that is no text": (binary(WEIGHT).replace(b"a/weight", b"\xff\xfe/weigh"), "not UTF-8"),
     "more bytes than there are": (binary(("a", (HUGE // 4,), FLOAT, HUGE - 3, b"")), "only 4 are left"),
     "a shape beyond all bounds": (binary(("a", (HUGE, HUGE, HUGE), FLOAT, HUGE, b"")), "not 4,294,967,295 bytes"),
     "more variables than there are": (binary(WEIGHT, count=HUGE), "a name"),
@@ -101,9 +101,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("content", "word"), WRONG.values(), ids=WRONG)
-def test_what_is_not_as_it_says_is_refused_without_making_room_for_it(
-    content: bytes, word: str, tmp_path: Path
-) -> None:
+def test_damaged_files_are_refused_without_allocating_memory(content: bytes, word: str, tmp_path: Path) -> None:
     (tmp_path / "model.bin").write_bytes(content)
     tracemalloc.start()
     try:
@@ -115,7 +113,7 @@ def test_what_is_not_as_it_says_is_refused_without_making_room_for_it(
     assert str(tmp_path / "model.bin") in str(caught.value)
 
 
-def test_a_folder_that_is_none_or_holds_nothing_is_named(tmp_path: Path) -> None:
+def test_a_missing_or_empty_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(CTranslate2Error, match="nowhere is not a folder"):
         from_ctranslate2(tmp_path / "nowhere")
     with pytest.raises(CTranslate2Error, match=r"model\.bin cannot be read"):

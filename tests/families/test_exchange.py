@@ -50,34 +50,38 @@ def published(name: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 @every_type
 def test_every_setting_of_transformers_is_read_or_refused_or_known_to_be_neutral(model_type: str) -> None:
-    _, ours = PUBLISHED[model_type]
-    known = {key for setting in ours.settings.values() for key in setting.keys} | ours.fixed.keys() | NEUTRAL
-    assert transformers.AutoConfig.for_model(model_type).to_dict().keys() <= known
+    _, published_side = PUBLISHED[model_type]
+    neutral = (
+        {key for setting in published_side.settings.values() for key in setting.keys}
+        | published_side.fixed.keys()
+        | NEUTRAL
+    )
+    assert transformers.AutoConfig.for_model(model_type).to_dict().keys() <= neutral
 
 
 @every_type
-def test_a_key_left_out_means_what_transformers_means(model_type: str) -> None:
-    family, ours = PUBLISHED[model_type]
-    theirs = transformers.AutoConfig.for_model(model_type).to_dict()
+def test_missing_keys_have_the_defaults_of_transformers(model_type: str) -> None:
+    family, published_side = PUBLISHED[model_type]
+    hf_config = transformers.AutoConfig.for_model(model_type).to_dict()
     nothing: dict[str, Any] = {}
-    written, left_out = (ours.read(given, family.config).to_dict() for given in (theirs, nothing))
-    one = {"target_vocab_size": None}  # the same where it is written out
-    assert written | one == left_out | one
-    if not ours.usual:
+    written, left_out = (published_side.read(settings, family.config).to_dict() for settings in (hf_config, nothing))
+    same_keys = {"target_vocab_size": None}  # the same where it is written out
+    assert written | same_keys == left_out | same_keys
+    if not published_side.hf_defaults:
         assert left_out == family.config().to_dict()
 
 
 @every_type
 def test_every_preset_has_a_published_config_and_comes_back_from_it(model_type: str) -> None:
-    family, ours = PUBLISHED[model_type]
+    family, published_side = PUBLISHED[model_type]
     assert any("tiny" in name for name in family.presets)
     for config in family.presets.values():
-        assert ours.read(ours.write(config), family.config) == config
-        assert transformers.AutoConfig.for_model(**ours.write(config)).model_type == model_type
+        assert published_side.read(published_side.write(config), family.config) == config
+        assert transformers.AutoConfig.for_model(**published_side.write(config)).model_type == model_type
 
 
 @pytest.mark.parametrize(
-    ("name", "change", "words"),
+    ("name", "change", "message"),
     [
         ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx=True is not supported"),
         ("gpt2", {"scale_attn_weights": False}, "scale_attn_weights=False is not supported"),
@@ -94,7 +98,7 @@ def test_every_preset_has_a_published_config_and_comes_back_from_it(model_type: 
         ("marian", {"bad_words_ids": 5}, "bad_words_ids=5 is not supported"),
         ("bert classes", {"id2label": 3, "num_labels": "x"}, "n_classes must be a whole number"),
         ("llama", {"hidden_size": "24"}, "d_model must be a whole number"),
-        ("llama", {"rope_parameters": [3]}, "not as [3]"),
+        ("llama", {"rope_parameters": [3]}, "not [3]"),
         ("gpt2", {"model_type": "gpt3"}, "did you mean 'gpt2'"),
         ("gpt2", {"model_type": None}, "allowed: albert, bart"),
         ("bart", {"normalize_before": True}, "normalize_before=True is not supported"),
@@ -125,11 +129,11 @@ def test_every_preset_has_a_published_config_and_comes_back_from_it(model_type: 
         ("llama", {"rope_parameters": {"partial_rotary_factor": 0.5}}, "partial_rotary_factor=0.5 is not supported"),
     ],
 )
-def test_a_setting_that_is_not_supported_is_named(name: str, change: dict[str, Any], words: str) -> None:
+def test_a_setting_that_is_not_supported_is_named(name: str, change: dict[str, Any], message: str) -> None:
     config, tensors = published(name)
     with pytest.raises(ConfigError) as caught:
         read_published(config | change, tensors)
-    assert words in str(caught.value)
+    assert message in str(caught.value)
 
 
 def without(key: str) -> Callable[[dict[str, Tensor]], None]:
@@ -152,7 +156,7 @@ GROUP = "albert.encoder.albert_layer_groups.1.albert_layers.0"
 
 
 @pytest.mark.parametrize(
-    ("name", "change", "words"),
+    ("name", "change", "message"),
     [
         ("gpt2", without(C_ATTN), f"{C_ATTN} is missing"),
         ("bart", without("model.decoder.layers.2.encoder_attn.v_proj.bias"), "encoder_attn.v_proj.bias is missing"),
@@ -169,13 +173,13 @@ GROUP = "albert.encoder.albert_layer_groups.1.albert_layers.0"
     ],
 )
 def test_a_tensor_that_does_not_fit_is_named(
-    name: str, change: Callable[[dict[str, Tensor]], None], words: str
+    name: str, change: Callable[[dict[str, Tensor]], None], message: str
 ) -> None:
     config, tensors = published(name)
     change(tensors)
     with pytest.raises(WeightsError) as caught:
         read_published(config, tensors)
-    assert words in str(caught.value)
+    assert message in str(caught.value)
     assert "more" not in str(caught.value)  # it is the only one
 
 
@@ -197,7 +201,7 @@ def test_a_shared_tensor_under_one_of_its_names_is_enough(name: str) -> None:
         assert torch.equal(saved.state_dict()[key], tensor), key
 
 
-def test_what_says_nothing_is_left_out_for_a_reason() -> None:
+def test_every_ignored_tensor_has_a_reason() -> None:
     config, tensors = published("gpt2")
     tensors["transformer.h.0.attn.bias"] = torch.ones(1, 1, LIMIT, LIMIT).tril()
     read_published(config, tensors)
@@ -213,12 +217,12 @@ def test_a_checkpoint_of_the_model_without_its_head(name: str) -> None:
     bare = model.base_model.state_dict()
     assert not bare.keys() & tensors.keys()
     tensors |= {key: torch.zeros_like(tensors[key]) for key in tensors if key == "final_logits_bias"}
-    whole, carried = (read_published(files(model)[0], given).module for given in (tensors, bare))
+    whole, carried = (read_published(files(model)[0], settings).module for settings in (tensors, bare))
     for key, tensor in whole.state_dict().items():
         assert torch.equal(carried.state_dict()[key], tensor), key
 
 
-def test_a_checkpoint_of_pretraining_serves_every_head_and_older_names_are_known() -> None:
+def test_a_pretraining_checkpoint_with_older_names_fits_every_head() -> None:
     config, tensors = published("bert")
     tensors = {
         key.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): tensor
@@ -243,7 +247,7 @@ def test_a_checkpoint_of_pretraining_serves_every_head_and_older_names_are_known
         ("albert of three groups", ["albert.pooler", "sop_classifier.classifier"]),
     ],
 )
-def test_a_checkpoint_of_masked_words_serves_the_heads_that_have_no_weights(name: str, others: list[str]) -> None:
+def test_a_masked_lm_checkpoint_fits_heads_without_weights(name: str, others: list[str]) -> None:
     config, tensors = published(name)
     for other in others:
         tensors |= {f"{other}.weight": torch.randn(20, 20), f"{other}.bias": torch.randn(20)}
@@ -256,7 +260,7 @@ def test_a_checkpoint_of_masked_words_serves_the_heads_that_have_no_weights(name
         read_published(config, tensors, head="classes")
 
 
-def test_layers_of_one_group_are_one_layer() -> None:
+def test_layers_of_a_group_share_weights() -> None:
     config, tensors = published("albert of three groups")
     layers = list(read_published(config, tensors).module.encoder.layers)
     assert [layers.index(layer) for layer in layers] == [0, 0, 2, 2, 4, 4]
@@ -265,36 +269,39 @@ def test_layers_of_one_group_are_one_layer() -> None:
 @torch.no_grad()
 @pytest.mark.parametrize("pad", [0, 1, 5])
 @pytest.mark.parametrize("kind", [transformers.RobertaModel, transformers.XLMRobertaModel])
-def test_positions_begin_in_the_row_after_that_of_the_padding_token(kind: type[Any], pad: int) -> None:
+def test_roberta_positions_begin_after_the_padding_id(kind: type[Any], pad: int) -> None:
     sizes = {"hidden_size": 12, "num_attention_heads": 2, "intermediate_size": 9, "num_hidden_layers": 1}
-    theirs = kind(kind.config_class(vocab_size=40, max_position_embeddings=20, pad_token_id=pad, **sizes)).eval()
-    theirs.embeddings.position_embeddings.weight.normal_()
-    ours = read_published(files(theirs)[0], theirs.state_dict())
-    words = torch.randint(6, 40, (2, 19 - pad))  # as many as there are positions
-    torch.testing.assert_close(ours.module(words), theirs(words).last_hidden_state, rtol=0, atol=1e-5)
+    hf_model = kind(kind.config_class(vocab_size=40, max_position_embeddings=20, pad_token_id=pad, **sizes)).eval()
+    hf_model.embeddings.position_embeddings.weight.normal_()
+    imported = read_published(files(hf_model)[0], hf_model.state_dict())
+    tokens = torch.randint(6, 40, (2, 19 - pad))  # as many as there are positions
+    torch.testing.assert_close(imported.module(tokens), hf_model(tokens).last_hidden_state, rtol=0, atol=1e-5)
     with pytest.raises(ValueError, match=f"positions end at {19 - pad}"):
-        ours.module(torch.ones(1, 20 - pad, dtype=torch.long))
-    out = write_published(ours.module, ours.config, ours.generation).config
+        imported.module(torch.ones(1, 20 - pad, dtype=torch.long))
+    out = write_published(imported.module, imported.config, imported.generation).config
     assert (out["max_position_embeddings"], out["pad_token_id"]) == (20, pad)
 
 
-def test_what_a_published_config_has_no_key_for_is_not_left_out() -> None:
+def test_a_field_without_a_published_key_is_refused() -> None:
     config = config_of("distilbert-tiny").changed(vocab_size=9, norm_eps=1e-5)
-    with pytest.raises(ConfigError, match="norm_eps=1e-12, and no key to say 1e-05"):
+    with pytest.raises(ConfigError, match="norm_eps=1e-12; there is no key for 1e-05"):
         write_published(heedful.build(config), config)
 
 
-def test_older_files_say_rotary_scaling_in_two_places() -> None:
+def test_older_files_store_rotary_scaling_under_two_keys() -> None:
     config, tensors = published("llama 3")
     older = {key: value for key, value in config.items() if key != "rope_parameters"}
-    said = dict(config["rope_parameters"])
-    older |= {"rope_theta": said.pop("rope_theta"), "rope_scaling": {"type": said.pop("rope_type"), **said}}
+    older_keys = dict(config["rope_parameters"])
+    older |= {
+        "rope_theta": older_keys.pop("rope_theta"),
+        "rope_scaling": {"type": older_keys.pop("rope_type"), **older_keys},
+    }
     assert read_published(older, tensors).config == read_published(config, tensors).config
     tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = torch.ones(3)
     read_published(config, tensors)
 
 
-def test_a_model_that_is_neither_scaled_nor_has_its_own_output_shares_the_values() -> None:
+def test_an_unscaled_t5_without_output_copies_the_embedding() -> None:
     """Newer files of T5 1.1 may leave the output out, where it equals the embedding."""
     config, tensors = published("t5 v1.1")
     assert config["tie_word_embeddings"]
@@ -336,7 +343,7 @@ def test_generation_defaults_come_from_both_files_and_the_later_one_counts() -> 
     )
 
 
-def test_a_family_without_a_published_form_says_so() -> None:
+def test_a_family_without_a_published_form_is_refused() -> None:
     with pytest.raises(ConfigError, match="'original' has no published form; albert, bart"):
         write_published(heedful.build("tiny", vocab_size=9), OriginalConfig())
 

@@ -12,7 +12,7 @@ import heedful
 
 @torch.no_grad()
 @pytest.mark.parametrize("preset", ["gpt2-tiny", "bart-tiny", "bert-tiny", "llama-tiny"])
-def test_matrices_are_normal_with_a_deviation_of_two_hundredths(preset: str) -> None:
+def test_matrices_start_normal_with_std_002(preset: str) -> None:
     model = heedful.build(preset)
     last = (".out.weight", ".narrow.weight") if preset == "gpt2-tiny" else ()
     for name, parameter in model.named_parameters():
@@ -23,7 +23,7 @@ def test_matrices_are_normal_with_a_deviation_of_two_hundredths(preset: str) -> 
 
 
 @torch.no_grad()
-def test_gpt2_adds_less_the_more_layers_it_has() -> None:
+def test_gpt2_scales_residual_projections_by_depth() -> None:
     model = heedful.build("gpt2-tiny", n_layers=8)
     for name, parameter in model.named_parameters():
         if name.endswith((".out.weight", ".narrow.weight")):
@@ -31,7 +31,7 @@ def test_gpt2_adds_less_the_more_layers_it_has() -> None:
 
 
 @torch.no_grad()
-def test_t5_starts_with_scores_of_unit_size_although_nothing_scales_them() -> None:
+def test_t5_initial_scores_have_unit_variance_without_scaling() -> None:
     model: Any = heedful.build("t5-tiny")
     x = torch.randn(4, 50, 128)
     attention = model.encoder.layers[0].attention.part

@@ -25,7 +25,7 @@ WINDOW, LAYERS = 5, 3  # of the pair "mistral"
 PROMPTS = [[5, 9, 30, 7], [4, 4, 8, 21, 17, 11, 3, 33, 2], [12], [3, 29, 2, 12, 13]]
 
 
-def randomised(model: Any) -> Any:
+def randomized(model: Any) -> Any:
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
     return model.double().eval()
@@ -33,8 +33,8 @@ def randomised(model: Any) -> Any:
 
 @pytest.mark.parametrize("name", MODELS)
 @torch.no_grad()
-def test_the_model_alone_has_three_heads(name: str) -> None:
-    model = randomised(MODELS[name]())
+def test_a_model_without_classifier_supports_three_heads(name: str) -> None:
+    model = randomized(MODELS[name]())
     config, tensors = files(model)[0], dict(model.state_dict())
     wanted = model(PIXELS)
     hidden, mean, pooled = (read_published(config, tensors, head=head) for head in ("hidden", "mean", "pooled"))
@@ -50,7 +50,7 @@ def test_the_model_alone_has_three_heads(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["vit", "deit", "deit classes"])
 @torch.no_grad()
-def test_a_checkpoint_with_classes_serves_the_model_alone(name: str) -> None:
+def test_a_classifier_checkpoint_fits_the_model_without_classifier(name: str) -> None:
     model = reference(name, torch.float64)
     tensors = dict(model.state_dict())
     module = read_published(files(model)[0], tensors, head="hidden").module
@@ -59,7 +59,7 @@ def test_a_checkpoint_with_classes_serves_the_model_alone(name: str) -> None:
         read_published(files(model)[0], tensors, head="pooled")
 
 
-def test_a_checkpoint_of_the_model_alone_has_no_classes() -> None:
+def test_a_checkpoint_without_classifier_cannot_classify() -> None:
     model = MODELS["vit"]()
     config = files(model)[0] | {"architectures": ["ViTForImageClassification"]}
     with pytest.raises(WeightsError, match=r": classifier\.weight is missing; classifier\.bias is missing$"):
@@ -70,14 +70,14 @@ def test_a_checkpoint_of_the_model_alone_has_no_classes() -> None:
 @torch.no_grad()
 def test_a_folder_that_transformers_wrote(name: str, tmp_path: Path) -> None:
     twin = reference(name)
-    model = randomised(type(twin)(twin.config))  # without the names of files, which are its own to know
+    model = randomized(type(twin)(twin.config))  # without the names of files, which are its own to know
     model.save_pretrained(tmp_path)
     read = read_published(read_mapping(tmp_path / "config.json"), load_file(tmp_path / "model.safetensors"))
     torch.testing.assert_close(read.module(PIXELS), model(PIXELS).logits)
 
 
 @pytest.mark.parametrize(
-    ("name", "change", "words"),
+    ("name", "change", "message"),
     [
         ("vit", {"image_size": [12, 8]}, "image_size=[12, 8] is not supported; only squares are"),
         ("vit", {"patch_size": [4, 2]}, "patch_size=[4, 2] is not supported; only squares are"),
@@ -99,11 +99,11 @@ def test_a_folder_that_transformers_wrote(name: str, tmp_path: Path) -> None:
         ("mistral", {"rope_parameters": {"rope_type": "yarn", "factor": 2.0}}, "rope_type 'yarn'"),
     ],
 )
-def test_a_setting_that_is_not_supported_is_named(name: str, change: dict[str, Any], words: str) -> None:
+def test_a_setting_that_is_not_supported_is_named(name: str, change: dict[str, Any], message: str) -> None:
     model = reference(name)
     with pytest.raises(ConfigError) as caught:
         read_published(files(model)[0] | change, model.state_dict())
-    assert words in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_square_may_be_given_as_height_and_width() -> None:
@@ -113,7 +113,7 @@ def test_a_square_may_be_given_as_height_and_width() -> None:
     assert read_published(config | pairs, tensors).config == read_published(config, tensors).config
 
 
-def test_no_window_is_said_and_a_window_is_usual() -> None:
+def test_a_null_window_differs_from_a_missing_one() -> None:
     model = reference("mistral")
     config, tensors = files(model)[0], model.state_dict()
     windows = {key: value for key, value in config.items() if key != "sliding_window"}
@@ -130,7 +130,7 @@ def mistral() -> Pair:
 
 
 @torch.no_grad()
-def test_a_token_reaches_as_far_as_its_layers_pass_on(mistral: Pair) -> None:
+def test_receptive_field_grows_by_a_window_per_layer(mistral: Pair) -> None:
     """Each layer looks back four tokens, so three layers twelve, and not one more."""
     tokens = mistral.inputs(1, 30)
     logits = mistral.module(tokens)[0, -1]
@@ -146,14 +146,14 @@ def test_a_token_reaches_as_far_as_its_layers_pass_on(mistral: Pair) -> None:
 def test_a_window_slides_over_left_padding_step_by_step(mistral: Pair, capacity: int | None) -> None:
     lengths = torch.tensor([13, 7, 2])
     tokens, real = mistral.inputs(3, 13), torch.arange(13) >= 13 - lengths[:, None]
-    held, steps = mistral.module.new_cache(capacity), []
+    cache_length, steps = mistral.module.new_cache(capacity), []
     for start, end in ((0, 6), (6, 7), (7, 11), (11, 12), (12, 13)):
         keep = real[:, :end] if capacity is None else torch.nn.functional.pad(real, (0, capacity - 13), value=True)
-        steps.append(mistral.module(tokens[:, start:end], keep, cache=held))
+        steps.append(mistral.module(tokens[:, start:end], keep, cache=cache_length))
     logits = torch.cat(steps, dim=1)
     for row in range(3):
-        alone = mistral.reference(tokens[row, real[row]][None]).logits[0]
-        torch.testing.assert_close(logits[row, real[row]], alone, rtol=0, atol=1e-9)
+        unpadded = mistral.reference(tokens[row, real[row]][None]).logits[0]
+        torch.testing.assert_close(logits[row, real[row]], unpadded, rtol=0, atol=1e-9)
 
 
 @torch.no_grad()
@@ -172,12 +172,12 @@ def test_greedy_answers_go_beyond_the_window(dtype: torch.dtype) -> None:
         assert logits.argmax(dim=-1).tolist() == written
         ids = torch.tensor([prompt])
         settings = {"do_sample": False, "eos_token_id": None, "pad_token_id": 0, "max_new_tokens": 4 * WINDOW}
-        theirs = twins.reference.generate(ids, attention_mask=torch.ones_like(ids), **settings)
-        assert theirs[0, len(prompt) :].tolist() == written
+        expected = twins.reference.generate(ids, attention_mask=torch.ones_like(ids), **settings)
+        assert expected[0, len(prompt) :].tolist() == written
 
 
 @torch.no_grad()
-def test_int8_keeps_to_the_window(mistral: Pair) -> None:
+def test_int8_respects_the_window(mistral: Pair) -> None:
     """An answer in int8 hangs on no token beyond its reach: a prompt may be longer at its beginning."""
     module = pair("mistral").module
     reach = LAYERS * (WINDOW - 1)
@@ -212,7 +212,7 @@ def test_presets_have_as_many_parameters_as_the_published_models(preset: str, pa
 
 @torch.no_grad()
 @pytest.mark.parametrize("preset", ["vit-tiny", "deit-tiny", "mistral-tiny"])
-def test_matrices_start_normal_with_a_deviation_of_two_hundredths(preset: str) -> None:
+def test_image_models_start_normal_with_std_002(preset: str) -> None:
     model = heedful.build(preset, n_layers=1)
     for name, parameter in model.named_parameters():
         if parameter.dim() > 1 and parameter.numel() > 4000:
@@ -231,7 +231,7 @@ def test_every_parameter_learns(family: str, heads: list[str]) -> None:
         assert all(parameter.grad is not None and parameter.grad.any() for parameter in parameters.values())
 
 
-def test_configs_that_cannot_be_built_say_why() -> None:
+def test_invalid_configs_are_refused_with_a_reason() -> None:
     with pytest.raises(ConfigError, match="image_size=224 cannot be cut into patches of patch_size=15"):
         ViTConfig(patch_size=15)
     with pytest.raises(ConfigError, match=r"'distilled'.*allowed: classes, hidden, mean, pooled"):

@@ -27,7 +27,7 @@ def test_the_parameters_of_base_are_those_of_the_formula() -> None:
     assert sum(count.parameters for count in count_parts(model)) == vocabulary * d + n * (encoder_layer + decoder_layer)
 
 
-def test_the_feed_forward_holds_two_thirds_of_an_encoder_layer_and_half_of_a_decoder_layer() -> None:
+def test_feed_forward_share_of_layer_parameters() -> None:
     with torch.device("meta"):
         model = heedful.build("base")
     shares = feed_forward_shares(model)
@@ -47,7 +47,7 @@ def test_the_default_is_post_norm_without_a_final_norm_and_pre_norm_has_one() ->
 
 
 @pytest.mark.parametrize(("tied", "tables"), [("all", 1), ("output", 2), ("none", 3)])
-def test_tied_says_how_many_matrices_there_are(tied: str, tables: int) -> None:
+def test_tied_determines_the_number_of_matrices(tied: str, tables: int) -> None:
     model = heedful.build("tiny", tied=tied, vocab_size=50)
     shapes = [tuple(parameter.shape) for parameter in model.parameters()]
     assert shapes.count((50, 128)) == tables
@@ -71,7 +71,7 @@ def test_tied_says_how_many_matrices_there_are(tied: str, tables: int) -> None:
     ],
     ids=str,
 )
-def test_one_word_changes_a_part_and_the_rest_still_fits(change: dict[str, Any]) -> None:
+def test_each_part_can_be_exchanged(change: dict[str, Any]) -> None:
     config = OriginalConfig(
         vocab_size=50, d_model=32, n_heads=4, d_ff=48, n_encoder_layers=2, n_decoder_layers=2
     ).changed(**change)
@@ -83,7 +83,7 @@ def test_one_word_changes_a_part_and_the_rest_still_fits(change: dict[str, Any])
     assert all(p.grad is not None and bool(p.grad.isfinite().all()) for p in model.parameters())
 
 
-def test_positions_are_what_tells_two_orders_apart() -> None:
+def test_token_order_matters_only_with_positions() -> None:
     """Without positions an encoder is blind to order; with any scheme it is not."""
     tokens = torch.tensor([[3, 1, 2]])
     swapped = torch.tensor([[2, 1, 3]])

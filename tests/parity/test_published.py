@@ -21,11 +21,11 @@ LENGTHS, SOURCE_LENGTHS = [9, 4, 1], [7, 11, 2]
 every_pair = pytest.mark.parametrize("name", MAKERS)
 every_text = pytest.mark.parametrize("name", TEXTS)
 both_dtypes = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
-made = cache(pair)
+cached_pair = cache(pair)
 
 
 @torch.no_grad()
-def theirs(
+def reference_output(
     both: Pair, source: Tensor, target: Tensor, keep: Tensor | None = None, real: Tensor | None = None
 ) -> Tensor:
     if both.reference.config.is_encoder_decoder:
@@ -34,12 +34,14 @@ def theirs(
     out = both.reference(target) if real is None else both.reference(target, attention_mask=real)
     if hasattr(out, "start_logits"):
         return torch.stack([out.start_logits, out.end_logits], dim=-1)
-    said = ("logits", "prediction_outputs", "pooler_output", "last_hidden_state")
-    return next(found for name in said if (found := getattr(out, name, None)) is not None)
+    names = ("logits", "prediction_outputs", "pooler_output", "last_hidden_state")
+    return next(output for name in names if (output := getattr(out, name, None)) is not None)
 
 
 @torch.no_grad()
-def ours(both: Pair, source: Tensor, target: Tensor, keep: Tensor | None = None, real: Tensor | None = None) -> Tensor:
+def actual_output(
+    both: Pair, source: Tensor, target: Tensor, keep: Tensor | None = None, real: Tensor | None = None
+) -> Tensor:
     if both.reference.config.is_encoder_decoder:
         return both.module(source, target, keep, real)
     return both.module(target, real)
@@ -60,71 +62,74 @@ def close(mine: Tensor, reference: Tensor) -> None:
 @both_dtypes
 @pytest.mark.parametrize("length", [1, 9, 64])
 def test_logits_at_every_length(name: str, dtype: torch.dtype, length: int) -> None:
-    both = made(name, dtype)
+    both = cached_pair(name, dtype)
     source, target = both.inputs(2, length), both.inputs(2, length)
-    close(ours(both, source, target), theirs(both, source, target))
+    close(actual_output(both, source, target), reference_output(both, source, target))
 
 
 @every_text
 @both_dtypes
 def test_padding_on_the_right(name: str, dtype: torch.dtype) -> None:
-    both = made(name, dtype)
+    both = cached_pair(name, dtype)
     source, target = both.inputs(3, 11), both.inputs(3, 9)
     keep = torch.arange(11) < torch.tensor(SOURCE_LENGTHS)[:, None]
     real = torch.arange(9) < torch.tensor(LENGTHS)[:, None]
-    wanted = theirs(both, source, target, keep.long(), real.long())
-    close(at(real, ours(both, source, target, keep, real)), at(real, wanted))
+    wanted = reference_output(both, source, target, keep.long(), real.long())
+    close(at(real, actual_output(both, source, target, keep, real)), at(real, wanted))
 
 
 @every_text
 @both_dtypes
-def test_padding_on_the_left_is_the_row_alone(name: str, dtype: torch.dtype) -> None:
+def test_left_padding_matches_the_unpadded_row(name: str, dtype: torch.dtype) -> None:
     """transformers counts padding as places in some models; here a row means what it means alone."""
-    both = made(name, dtype)
+    both = cached_pair(name, dtype)
     source, target = both.inputs(3, 11), both.inputs(3, 9)
     keep = torch.arange(11) >= 11 - torch.tensor(SOURCE_LENGTHS)[:, None]
     real = torch.arange(9) >= 9 - torch.tensor(LENGTHS)[:, None]
-    logits = ours(both, source, target, keep, real)
+    logits = actual_output(both, source, target, keep, real)
     for row in range(3):
-        alone = theirs(both, source[row, keep[row]][None], target[row, real[row]][None])
-        close(at(real[row], logits[row]), alone[0])
+        unpadded = reference_output(both, source[row, keep[row]][None], target[row, real[row]][None])
+        close(at(real[row], logits[row]), unpadded[0])
 
 
 @both_dtypes
 @pytest.mark.parametrize("name", ["gpt2", "llama", "bert"])
-def test_padding_on_the_left_with_the_positions_handed_to_the_reference(name: str, dtype: torch.dtype) -> None:
-    both = made(name, dtype)
+def test_left_padding_matches_the_reference_with_positions(name: str, dtype: torch.dtype) -> None:
+    both = cached_pair(name, dtype)
     target, real = both.inputs(3, 9), torch.arange(9) >= 9 - torch.tensor(LENGTHS)[:, None]
     places = (real.cumsum(dim=1) - 1).clamp(min=0)
     with torch.no_grad():
         wanted = both.reference(target, attention_mask=real.long(), position_ids=places).logits
-    close(ours(both, target, target, None, real)[real], wanted[real])
+    close(actual_output(both, target, target, None, real)[real], wanted[real])
 
 
 @both_dtypes
 @torch.no_grad()
 def test_segments(dtype: torch.dtype) -> None:
-    both = made("bert", dtype)
-    words, segments = both.inputs(2, 7), torch.randint(0, 3, (2, 7))
-    close(both.module(words, segments=segments), both.reference(words, token_type_ids=segments).logits)
+    both = cached_pair("bert", dtype)
+    message, segments = both.inputs(2, 7), torch.randint(0, 3, (2, 7))
+    close(both.module(message, segments=segments), both.reference(message, token_type_ids=segments).logits)
 
 
 @torch.no_grad()
 def test_the_mean_over_real_tokens() -> None:
-    both = made("bert hidden", torch.float64)
+    both = cached_pair("bert hidden", torch.float64)
     model = both.reference
     module = read_published(files(model)[0], model.state_dict(), head="mean").module
-    words, real = both.inputs(3, 9), torch.arange(9) < torch.tensor(LENGTHS)[:, None]
-    hidden = model(words, attention_mask=real.long()).last_hidden_state
-    close(module(words, real), (hidden * real[..., None]).sum(dim=1) / real.sum(dim=1, keepdim=True))
+    message, real = both.inputs(3, 9), torch.arange(9) < torch.tensor(LENGTHS)[:, None]
+    hidden = model(message, attention_mask=real.long()).last_hidden_state
+    close(module(message, real), (hidden * real[..., None]).sum(dim=1) / real.sum(dim=1, keepdim=True))
 
 
 @pytest.mark.parametrize("name", [name for name in READERS if name.endswith((" span", " token classes"))])
 @torch.no_grad()
 def test_padding_cannot_win_a_span_and_labels_stay(name: str) -> None:
-    both = made(name, torch.float32)
+    both = cached_pair(name, torch.float32)
     tokens, real = both.inputs(3, 70), torch.arange(70) < torch.tensor([70, 64, 1])[:, None]
-    scores, wanted = ours(both, tokens, tokens, real=real), theirs(both, tokens, tokens, real=real.long())
+    scores, wanted = (
+        actual_output(both, tokens, tokens, real=real),
+        reference_output(both, tokens, tokens, real=real.long()),
+    )
     close(scores[real], wanted[real])
     if name.endswith(" span"):
         assert real.gather(1, scores.argmax(dim=1)).all()
@@ -142,28 +147,31 @@ def test_padding_cannot_win_a_span_and_labels_stay(name: str) -> None:
 @pytest.mark.parametrize("name", GENERATORS)
 @both_dtypes
 @torch.no_grad()
-def test_step_by_step_gives_what_the_reference_gives_at_once(name: str, dtype: torch.dtype) -> None:
-    both = made(name, dtype)
+def test_cached_decoding_matches_the_reference(name: str, dtype: torch.dtype) -> None:
+    both = cached_pair(name, dtype)
     source, target = both.inputs(3, 11), both.inputs(3, 9)
     module, steps = both.module, []
-    held = module.new_cache()
+    saved = module.new_cache()
     memory = module.encode(source) if hasattr(module, "encode") else None
     for start, end in pairwise([0, 3, 4, 5, 8, 9]):
         new = target[:, start:end]
-        steps.append(module(new, cache=held) if memory is None else module.decode(new, memory, cache=held))
-    close(torch.cat(steps, dim=1), theirs(both, source, target))
+        steps.append(module(new, cache=saved) if memory is None else module.decode(new, memory, cache=saved))
+    close(torch.cat(steps, dim=1), reference_output(both, source, target))
 
 
 @every_pair
 @both_dtypes
-def test_answers(name: str, dtype: torch.dtype) -> None:
-    both = made(name, dtype)
-    close(ours(both, both.inputs(2, 8), both.inputs(2, 7)), theirs(both, both.inputs(2, 8), both.inputs(2, 7)))
+def test_generated_tokens_match_the_reference(name: str, dtype: torch.dtype) -> None:
+    both = cached_pair(name, dtype)
+    close(
+        actual_output(both, both.inputs(2, 8), both.inputs(2, 7)),
+        reference_output(both, both.inputs(2, 8), both.inputs(2, 7)),
+    )
 
 
 @every_pair
-def test_what_came_in_goes_out_and_in_again(name: str) -> None:
-    both = made(name, torch.float32)
+def test_import_export_round_trip_is_exact(name: str) -> None:
+    both = cached_pair(name, torch.float32)
     published = both.reference.state_dict()
     out = write_published(both.module, both.config, both.generation)
     assert out.tensors.keys() == published.keys()
@@ -177,18 +185,18 @@ def test_what_came_in_goes_out_and_in_again(name: str) -> None:
 
 
 @every_pair
-def test_what_goes_out_loads_strictly_into_transformers(name: str) -> None:
-    both = made(name, torch.float32)
+def test_exported_tensors_load_strictly_into_transformers(name: str) -> None:
+    both = cached_pair(name, torch.float32)
     out = write_published(both.module, both.config, both.generation)
     fresh = MAKERS[name]().eval()
     fresh.load_state_dict(out.tensors, strict=True)
     source, target = both.inputs(2, 7), both.inputs(2, 7)
-    close(theirs(both._replace(reference=fresh), source, target), theirs(both, source, target))
+    close(reference_output(both._replace(reference=fresh), source, target), reference_output(both, source, target))
 
 
 @every_pair
-def test_transformers_loads_a_folder_of_what_goes_out(name: str, tmp_path: Path) -> None:
-    both = made(name, torch.float32)
+def test_transformers_loads_an_exported_folder(name: str, tmp_path: Path) -> None:
+    both = cached_pair(name, torch.float32)
     out = write_published(both.module, both.config, both.generation)
     assert out.config["architectures"] == [type(both.reference).__name__]
     write_checkpoint(tmp_path, both.module, both.config, both.generation)
@@ -198,7 +206,7 @@ def test_transformers_loads_a_folder_of_what_goes_out(name: str, tmp_path: Path)
         assert torch.equal(again.module.state_dict()[key], tensor), key
     loaded: Any = type(both.reference).from_pretrained(tmp_path, **PARTS.get(name, {})).eval()
     source, target = both.inputs(2, 7), both.inputs(2, 7)
-    close(theirs(both._replace(reference=loaded), source, target), theirs(both, source, target))
+    close(reference_output(both._replace(reference=loaded), source, target), reference_output(both, source, target))
     if name in GENERATORS:
         for key in out.generation:
             assert getattr(loaded.generation_config, key) == getattr(both.reference.generation_config, key), key

@@ -1,4 +1,4 @@
-"""Named architectures: each a config, a builder, presets and published names over the same core."""
+"""Architectures: a config, a builder, presets and the published names of each, built from the core."""
 
 from .albert import AlbertConfig as AlbertConfig
 from .bart import BartConfig as BartConfig

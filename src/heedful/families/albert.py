@@ -1,4 +1,4 @@
-"""ALBERT: BERT with few weights. Its embeddings are narrow and widened once; neighbouring layers are one layer."""
+"""ALBERT: BERT with narrow embeddings, which are projected once, and layers that share their weights."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from torch import nn
 from .. import core
 from ..core.init import linear
 from .bert import FIXED, SETTINGS, BertConfig, embedding_links
+from .encoder_only import architectures, finish, norm, output_name, prefix, unused
 from .hf_config import Published, setting
-from .reader import architectures, finish, norm, output_name, prefix, unused
 from .registry import register, residual_layer
 from .weight_map import Link, WeightMap, link
 
@@ -19,8 +19,8 @@ from .weight_map import Link, WeightMap, link
 class AlbertConfig(BertConfig):
     """The defaults are the largest model, version 2.
 
-    `d_embedding` is the width of tokens, positions and segments. The `n_layers` are runs of `n_groups` layers, each
-    serving as many neighbours as the others.
+    `d_embedding` is the width of tokens, positions and segments. The model has `n_groups` layers, each of which runs
+    `n_layers / n_groups` times in a row.
     """
 
     family: ClassVar[str] = "albert"
@@ -42,12 +42,12 @@ class AlbertConfig(BertConfig):
 
     @property
     def groups(self) -> list[int]:
-        """For each layer, its group."""
+        """The index of each layer's group."""
         return [index * self.n_groups // self.n_layers for index in range(self.n_layers)]
 
 
 def build(config: AlbertConfig) -> core.EncoderOnly:
-    """A layer stands in the stack as often as it runs."""
+    """Build ALBERT; a shared layer stands in the stack once for each time it runs."""
     width = config.d_embedding
     layers = [residual_layer(config, core.PostNorm) for _ in range(config.n_groups)]
     encoder = core.Encoder(
@@ -60,20 +60,20 @@ def build(config: AlbertConfig) -> core.EncoderOnly:
 
 
 def _layer_links(config: AlbertConfig, albert: str) -> Iterator[Link]:
-    """Every layer here, and its group there."""
+    """Link every layer to its published group."""
     for index, group in enumerate(config.groups):
-        ours, theirs = f"encoder.layers.{index}", f"{albert}encoder.albert_layer_groups.{group}.albert_layers.0"
-        yield link(f"{ours}.attention.part.query.*", f"{theirs}.attention.query.*")
-        yield link(f"{ours}.attention.part.key_value.*", (f"{theirs}.attention.key.*", f"{theirs}.attention.value.*"))
-        yield link(f"{ours}.attention.part.out.*", f"{theirs}.attention.dense.*")
-        yield link(f"{ours}.attention.norm.*", f"{theirs}.attention.LayerNorm.*")
-        yield link(f"{ours}.feed_forward.part.wide.*", f"{theirs}.ffn.*")
-        yield link(f"{ours}.feed_forward.part.narrow.*", f"{theirs}.ffn_output.*")
-        yield link(f"{ours}.feed_forward.norm.*", f"{theirs}.full_layer_layer_norm.*")
+        layer, hf = f"encoder.layers.{index}", f"{albert}encoder.albert_layer_groups.{group}.albert_layers.0"
+        yield link(f"{layer}.attention.part.query.*", f"{hf}.attention.query.*")
+        yield link(f"{layer}.attention.part.key_value.*", (f"{hf}.attention.key.*", f"{hf}.attention.value.*"))
+        yield link(f"{layer}.attention.part.out.*", f"{hf}.attention.dense.*")
+        yield link(f"{layer}.attention.norm.*", f"{hf}.attention.LayerNorm.*")
+        yield link(f"{layer}.feed_forward.part.wide.*", f"{hf}.ffn.*")
+        yield link(f"{layer}.feed_forward.part.narrow.*", f"{hf}.ffn_output.*")
+        yield link(f"{layer}.feed_forward.norm.*", f"{hf}.full_layer_layer_norm.*")
 
 
 def names(config: AlbertConfig) -> WeightMap:
-    """The layer that pools is a matrix and a bias, without a name of their own."""
+    """Return the published names; the pooler is a matrix and a bias, not a module."""
     albert = prefix(config, "albert.")
     return WeightMap(
         (

@@ -1,6 +1,6 @@
-"""BART: encoder and decoder, post-norm, learned positions, a norm after the embeddings, one matrix for all tokens.
+"""BART: encoder-decoder, post-norm, learned positions, a norm after the embeddings, one matrix for all tokens.
 
-Marian, the translators of OPUS-MT: BART's layers over sinusoidal positions, with one vocabulary or two.
+Marian, the translation models of OPUS-MT: BART's layers with sinusoidal positions, and one or two vocabularies.
 """
 
 from collections.abc import Iterator
@@ -9,15 +9,15 @@ from typing import ClassVar, Literal
 
 from ..core import EncoderDecoder, LayerNorm, Learned, Sinusoidal
 from ..errors import ConfigError
-from .hf_config import ACTIVATIONS, Given, Published, Setting, derived, enum, setting
+from .encoder_decoder import EncoderDecoderTransformerConfig, assemble
+from .hf_config import ACTIVATIONS, HFConfig, Published, Setting, derived, enum, setting
 from .registry import initialize_normal, register
-from .translator import AttentionConfig, assemble
 from .weight_map import ONE_ROW, Formula, Link, WeightMap, link, zeros
 
 
 @dataclass(frozen=True, kw_only=True)
-class BartConfig(AttentionConfig):
-    """The defaults are the large model. The paper's √D on embeddings is left out unless `scale_embedding`."""
+class BartConfig(EncoderDecoderTransformerConfig):
+    """The defaults are the large model; `scale_embedding` multiplies embeddings by √D, as in the paper."""
 
     family: ClassVar[str] = "bart"
 
@@ -37,12 +37,12 @@ class BartConfig(AttentionConfig):
         self.check_tied()
 
     def check_tied(self) -> None:
-        """BART has one vocabulary and one matrix."""
+        """Raise unless all tokens share one matrix, as BART needs."""
         self.require(self.tied == "all", f'{self.family} has one matrix for all tokens: tied="all", not {self.tied!r}')
 
 
 def build(config: BartConfig) -> EncoderDecoder:
-    """Two rows stand unused before the first position, as they do in every published BART."""
+    """Build BART; the position table begins with two unused rows, as in every published BART."""
     model = assemble(
         config,
         positions=lambda causal: Learned(config.max_length, config.d_model, offset=2),
@@ -54,17 +54,17 @@ def build(config: BartConfig) -> EncoderDecoder:
 
 
 def layer_links() -> Iterator[Link]:
-    """The layers of both stacks; an encoder has no cross-attention, and its lines for that say nothing."""
+    """Yield the links of both stacks; those of cross-attention have no effect for the encoder."""
     for stack in ("encoder", "decoder"):
-        ours, theirs = f"{stack}.layers.*", f"model.{stack}.layers.*"
+        layer, hf = f"{stack}.layers.*", f"model.{stack}.layers.*"
         for part, name in (("attention", "self_attn"), ("cross_attention", "encoder_attn")):
-            yield link(f"{ours}.{part}.part.query.*", f"{theirs}.{name}.q_proj.*")
-            yield link(f"{ours}.{part}.part.key_value.*", (f"{theirs}.{name}.k_proj.*", f"{theirs}.{name}.v_proj.*"))
-            yield link(f"{ours}.{part}.part.out.*", f"{theirs}.{name}.out_proj.*")
-            yield link(f"{ours}.{part}.norm.*", f"{theirs}.{name}_layer_norm.*")
-        yield link(f"{ours}.feed_forward.part.wide.*", f"{theirs}.fc1.*")
-        yield link(f"{ours}.feed_forward.part.narrow.*", f"{theirs}.fc2.*")
-        yield link(f"{ours}.feed_forward.norm.*", f"{theirs}.final_layer_norm.*")
+            yield link(f"{layer}.{part}.part.query.*", f"{hf}.{name}.q_proj.*")
+            yield link(f"{layer}.{part}.part.key_value.*", (f"{hf}.{name}.k_proj.*", f"{hf}.{name}.v_proj.*"))
+            yield link(f"{layer}.{part}.part.out.*", f"{hf}.{name}.out_proj.*")
+            yield link(f"{layer}.{part}.norm.*", f"{hf}.{name}_layer_norm.*")
+        yield link(f"{layer}.feed_forward.part.wide.*", f"{hf}.fc1.*")
+        yield link(f"{layer}.feed_forward.part.narrow.*", f"{hf}.fc2.*")
+        yield link(f"{layer}.feed_forward.norm.*", f"{hf}.final_layer_norm.*")
 
 
 SHARED = link("source_embedding.weight", "model.shared.weight")
@@ -101,7 +101,7 @@ SETTINGS = {
     "attention_dropout": setting("attention_dropout"),
     "activation_dropout": setting("activation_dropout"),
 }
-# Older files say in so many words what this architecture is.
+# Older files have these keys, which describe the architecture.
 FIXED = {"is_encoder_decoder": True, "normalize_before": False, "add_final_layer_norm": False}
 
 BASE = BartConfig(d_model=768, n_heads=12, d_ff=3072, n_encoder_layers=6, n_decoder_layers=6)
@@ -128,18 +128,18 @@ bart = register(
 
 @dataclass(frozen=True, kw_only=True)
 class MarianConfig(BartConfig):
-    """The defaults are what a published config means by leaving a key out; the presets are the models."""
+    """The defaults are those of transformers for missing keys; the presets are the published models."""
 
     family: ClassVar[str] = "marian"
 
     vocab_size: int = 58101
 
     def check_tied(self) -> None:
-        """Any way of tying will do."""
+        """Accept any way of tying the matrices."""
 
 
 def build_marian(config: MarianConfig) -> EncoderDecoder:
-    """The sines stand before the cosines."""
+    """Build Marian, whose sinusoids have all sines before all cosines."""
     return assemble(
         config,
         positions=lambda causal: _marian_positions(config),
@@ -153,7 +153,7 @@ def _marian_positions(config: MarianConfig) -> Sinusoidal:
 
 
 def marian_names(config: MarianConfig) -> WeightMap:
-    """A matrix for both embeddings has a name of its own."""
+    """Return the published names; a matrix that both embeddings share has a third name."""
     table = Formula((config.max_length, config.d_model), lambda: _marian_positions(config).table())
     return WeightMap(
         (*((SHARED,) if config.tied == "all" else ()), *ENDS, *layer_links()),
@@ -166,12 +166,12 @@ TIED = {"all": (True, True), "output": (False, True), "none": (False, False)}
 TIED_KEYS = ("share_encoder_decoder_embeddings", "tie_word_embeddings")
 
 
-def _read_tied(given: Given) -> str:
-    said = tuple(given.get(key, True) for key in TIED_KEYS)
-    for tied, values in TIED.items():
-        if values == said:
+def _read_tied(hf: HFConfig) -> str:
+    values = tuple(hf.get(key, True) for key in TIED_KEYS)
+    for tied, expected in TIED.items():
+        if values == expected:
             return tied
-    raise ConfigError(f"{TIED_KEYS[0]}={said[0]!r} with {TIED_KEYS[1]}={said[1]!r} is not supported")
+    raise ConfigError(f"{TIED_KEYS[0]}={values[0]!r} with {TIED_KEYS[1]}={values[1]!r} is not supported")
 
 
 MARIAN_BASE = MarianConfig(
@@ -199,7 +199,7 @@ marian = register(
         architectures=(("MarianMTModel", {}), ("MarianModel", {})),
         settings=SETTINGS
         | {
-            "target_vocab_size": derived("decoder_vocab_size", lambda given: given.get("vocab_size")),
+            "target_vocab_size": derived("decoder_vocab_size", lambda hf: hf.get("vocab_size")),
             "tied": Setting(TIED_KEYS, _read_tied, lambda tied: dict(zip(TIED_KEYS, TIED[tied], strict=True))),
         },
         fixed=FIXED | {"normalize_embedding": False, "static_position_embeddings": True},

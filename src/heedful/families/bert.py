@@ -1,18 +1,18 @@
-"""BERT: an encoder alone, post-norm, learned positions and segments; what it says depends on its head."""
+"""BERT: encoder-only, post-norm, with learned positions and segments."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 from ..core import EncoderOnly
+from .encoder_only import EncoderOnlyConfig, architectures, assemble, output_name, prefix, unused
 from .hf_config import ACTIVATIONS, CLASSES, Published, enum, setting
-from .reader import ReaderConfig, architectures, assemble, output_name, prefix, unused
 from .registry import register
 from .weight_map import Link, WeightMap, link
 
 
 @dataclass(frozen=True, kw_only=True)
-class BertConfig(ReaderConfig):
-    """The defaults are the base model."""
+class BertConfig(EncoderOnlyConfig):
+    """The defaults are the base model, uncased."""
 
     family: ClassVar[str] = "bert"
 
@@ -24,30 +24,30 @@ class BertConfig(ReaderConfig):
 
 
 def build(config: BertConfig) -> EncoderOnly:
-    """Put the parts together."""
+    """Build BERT with the config's head."""
     return assemble(config, n_segments=config.n_segments)
 
 
 def encoder_links(bert: str) -> tuple[Link, ...]:
-    """All below the head, and the dense layer that pools, whose names begin with this."""
-    ours, theirs = "encoder.layers.*", f"{bert}encoder.layer.*"
-    heads = f"{theirs}.attention.self"
+    """Return the links of everything below the head, and of the pooler; names begin with `bert`."""
+    layer, hf = "encoder.layers.*", f"{bert}encoder.layer.*"
+    heads = f"{hf}.attention.self"
     return (
         *embedding_links(bert),
         link("encoder.entry.*", f"{bert}embeddings.LayerNorm.*"),
-        link(f"{ours}.attention.part.query.*", f"{heads}.query.*"),
-        link(f"{ours}.attention.part.key_value.*", (f"{heads}.key.*", f"{heads}.value.*")),
-        link(f"{ours}.attention.part.out.*", f"{theirs}.attention.output.dense.*"),
-        link(f"{ours}.attention.norm.*", f"{theirs}.attention.output.LayerNorm.*"),
-        link(f"{ours}.feed_forward.part.wide.*", f"{theirs}.intermediate.dense.*"),
-        link(f"{ours}.feed_forward.part.narrow.*", f"{theirs}.output.dense.*"),
-        link(f"{ours}.feed_forward.norm.*", f"{theirs}.output.LayerNorm.*"),
+        link(f"{layer}.attention.part.query.*", f"{heads}.query.*"),
+        link(f"{layer}.attention.part.key_value.*", (f"{heads}.key.*", f"{heads}.value.*")),
+        link(f"{layer}.attention.part.out.*", f"{hf}.attention.output.dense.*"),
+        link(f"{layer}.attention.norm.*", f"{hf}.attention.output.LayerNorm.*"),
+        link(f"{layer}.feed_forward.part.wide.*", f"{hf}.intermediate.dense.*"),
+        link(f"{layer}.feed_forward.part.narrow.*", f"{hf}.output.dense.*"),
+        link(f"{layer}.feed_forward.norm.*", f"{hf}.output.LayerNorm.*"),
         link("head.dense.*", f"{bert}pooler.dense.*"),
     )
 
 
 def embedding_links(bert: str) -> tuple[Link, ...]:
-    """Tokens, segments and positions. An output that shares the tokens' matrix has their segments at hand too."""
+    """Return the links of the embeddings; a head with the tokens' matrix refers to their segments too."""
     return (
         link("embedding.weight", f"{bert}embeddings.word_embeddings.weight"),
         link("embedding.segments", f"{bert}embeddings.token_type_embeddings.weight"),
@@ -57,7 +57,7 @@ def embedding_links(bert: str) -> tuple[Link, ...]:
 
 
 def names(config: BertConfig) -> WeightMap:
-    """Where older checkpoints say gamma and beta, newer ones say weight and bias."""
+    """Return the published names; older checkpoints have gamma and beta for weight and bias."""
     bert = prefix(config, "bert.")
     return WeightMap(
         (
@@ -110,7 +110,7 @@ FIXED = {
 
 
 def _size(n_layers: int, d_model: int) -> BertConfig:
-    """The published ones have heads of width 64."""
+    """Return a config of this size, with heads of width 64."""
     return BertConfig(n_layers=n_layers, d_model=d_model, n_heads=d_model // 64, d_ff=4 * d_model)
 
 

@@ -1,6 +1,6 @@
-"""An encoder-decoder or a decoder alone, described part by part: for models that were read from elsewhere, unnamed.
+"""A family for any encoder-decoder or decoder-only model, whose config describes it part by part.
 
-A config says of each part of which kind it is, and what that kind must know.
+Models that were read from other formats have this family. The config names the kind of each part and its options.
 """
 
 from collections.abc import Mapping
@@ -29,9 +29,9 @@ POSITIONS: dict[str, type[nn.Module]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class KindPart(Config):
-    """One of several kinds of a part. What its constructor takes must be said, and what it does not take must not.
+    """The config of a part that has several kinds.
 
-    What a constructor takes and no field says is known by the stack in which the part stands.
+    Fields that the kind's constructor takes are required, others must be None. The stack passes the other arguments.
     """
 
     kinds: ClassVar[Mapping[str, type[nn.Module]]]
@@ -42,22 +42,22 @@ class KindPart(Config):
     def check(self) -> None:
         takes = signature(self.kinds[self.kind]).parameters
         for field in fields(self):
-            said = getattr(self, field.name) is not None
+            is_set = getattr(self, field.name) is not None
             if field.name in takes:
-                self.require(said or field.name in self.optional, f"the kind {self.kind!r} needs {field.name}")
+                self.require(is_set or field.name in self.optional, f"the kind {self.kind!r} needs {field.name}")
             elif field.name != "kind":
-                self.require(not said, f"{field.name} means nothing to the kind {self.kind!r}; leave it out")
+                self.require(not is_set, f"{field.name} means nothing to the kind {self.kind!r}; leave it out")
 
-    def made(self, **known: Any) -> Any:
-        """The part, of what the config says and what else is known."""
+    def build(self, **context: Any) -> Any:
+        """Build the part from the config's fields and the arguments that the stack passes."""
         part = self.kinds[self.kind]
-        given = {field.name: getattr(self, field.name) for field in fields(self)} | known
-        return part(**{name: given[name] for name in signature(part).parameters if name in given})
+        arguments = {field.name: getattr(self, field.name) for field in fields(self)} | context
+        return part(**{name: arguments[name] for name in signature(part).parameters if name in arguments})
 
 
 @dataclass(frozen=True, kw_only=True)
 class NormPart(KindPart):
-    """Over the features of a token. Only a layer norm knows of a bias."""
+    """A norm over the features of a token; only a layer norm has `bias`."""
 
     title: ClassVar[str] = "norm"
     kinds = NORMS
@@ -73,7 +73,7 @@ class NormPart(KindPart):
 
 @dataclass(frozen=True, kw_only=True)
 class FeedForwardPart(KindPart):
-    """Plain or gated; `bias` is of both of its maps."""
+    """A plain or gated feed-forward part; `bias` applies to all its projections."""
 
     title: ClassVar[str] = "feed-forward"
     kinds = FEED_FORWARDS
@@ -92,7 +92,7 @@ class FeedForwardPart(KindPart):
 
 @dataclass(frozen=True, kw_only=True)
 class PositionsPart(KindPart):
-    """A scheme, and what that scheme alone must know; relative ones look back in a decoder and both ways before it."""
+    """A position scheme and its options; relative positions are causal in a decoder."""
 
     title: ClassVar[str] = "positions"
     kinds = POSITIONS
@@ -114,7 +114,7 @@ class PositionsPart(KindPart):
         self.require_positive("max_length", "n_buckets", "max_distance", "width")
         self.require(self.offset is None or self.offset >= 0, f"offset must not be below 0, but is {self.offset}")
         self.require(self.base is None or self.base > 0, f"base must be above 0, but is {self.base}")
-        self.require(not (self.width or 0) % 2, f"rotary positions turn pairs, so width={self.width} must be even")
+        self.require(not (self.width or 0) % 2, f"rotary positions rotate pairs, so width={self.width} must be even")
         self.require(
             self.n_buckets is None or (self.n_buckets >= 4 and (self.max_distance or 0) > self.n_buckets // 2),
             f"n_buckets={self.n_buckets} to max_distance={self.max_distance} leave no near or no far distances",
@@ -123,7 +123,7 @@ class PositionsPart(KindPart):
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionPart(Config):
-    """Of several heads; None as MultiHeadAttention means it. `scale` multiplies the scores, 1/√K unless given."""
+    """The options of MultiHeadAttention; `scale` multiplies the scores and is 1/√K by default."""
 
     title: ClassVar[str] = "attention"
 
@@ -143,10 +143,10 @@ class AttentionPart(Config):
 
 @dataclass(frozen=True, kw_only=True)
 class StackPart(Config):
-    """Layers that are alike, and what stands before and after them.
+    """A stack of equal layers, with its embedding and its norms.
 
-    `embedding_scale` multiplies the vectors of its tokens; `order` says where `norm`, that of the layers, stands;
-    `window`: how near a token must be to be seen, None for any.
+    `embedding_scale` multiplies the token embeddings. `order` places the norm of the layers before or after each
+    sublayer. `window` is the size of the attention window, or None.
     """
 
     title: ClassVar[str] = "stack"
@@ -176,8 +176,13 @@ class StackPart(Config):
             )
         self.require(
             (self.positions.width or 0) <= self.head_width,
-            f"positions turn width={self.positions.width} features, but heads have {self.head_width}",
+            f"positions rotate width={self.positions.width} features, but heads have {self.head_width}",
         )
+
+    @property
+    def norms(self) -> list[NormPart]:
+        """All norms of the stack, those of its layers first."""
+        return [norm for norm in (self.norm, self.entry_norm, self.final_norm) if norm is not None]
 
     @property
     def head_width(self) -> int:
@@ -187,10 +192,11 @@ class StackPart(Config):
 
 @dataclass(frozen=True, kw_only=True)
 class ComposedConfig(FamilyConfig):
-    """Without an encoder, a decoder alone. `target_vocab_size` is the source's unless given.
+    """An encoder-decoder, or a decoder-only model if `encoder` is None.
 
-    `tied` says what shares one matrix: "all" source, target and output; "output" target and output; "embeddings"
-    source and target; "none" nothing. `head_scale` multiplies what the output's matrix is given.
+    `target_vocab_size` defaults to `vocab_size`. `tied` names the parts that share one matrix: "all" source, target
+    and output; "output" target and output; "embeddings" source and target; "none" nothing. `head_scale` multiplies
+    the input of the output matrix.
     """
 
     family: ClassVar[str] = "composed"
@@ -205,15 +211,17 @@ class ComposedConfig(FamilyConfig):
 
     def check(self) -> None:
         self.require_positive("vocab_size", "target_vocab_size")
-        reads = self.decoder.cross_attention is not None
+        has_cross_attention = self.decoder.cross_attention is not None
         if self.encoder is None:
-            self.require(not reads, "a decoder alone has nothing to read: leave out cross_attention, or say an encoder")
-            self.require(self.target_vocab_size is None, "a decoder alone has one vocabulary: no target_vocab_size")
+            self.require(not has_cross_attention, "cross_attention needs an encoder; leave it out, or add an encoder")
             self.require(
-                self.tied in ("output", "none"), f'a decoder alone is tied="output" or "none", not {self.tied!r}'
+                self.target_vocab_size is None, "a decoder-only model has one vocabulary; leave out target_vocab_size"
+            )
+            self.require(
+                self.tied in ("output", "none"), f'a decoder-only model has tied="output" or "none", not {self.tied!r}'
             )
             return
-        self.require(reads, "a decoder that reads what an encoder made needs cross_attention")
+        self.require(has_cross_attention, "the decoder of an encoder-decoder needs cross_attention")
         self.require(self.encoder.cross_attention is None, "an encoder has no cross_attention; leave it out")
         sides = ((self.vocab_size, self.encoder), (self.target_size, self.decoder))
         source, target = ((size, stack.d_model, stack.embedding_scale) for size, stack in sides)
@@ -225,12 +233,12 @@ class ComposedConfig(FamilyConfig):
 
     @property
     def target_size(self) -> int:
-        """How many tokens are written."""
+        """The size of the target vocabulary."""
         return self.vocab_size if self.target_vocab_size is None else self.target_vocab_size
 
 
 def build(config: ComposedConfig) -> core.EncoderDecoder | core.DecoderOnly:
-    """Put the parts together."""
+    """Build the model that a composed config describes."""
     target = _embedding(config.target_size, config.decoder)
     head = core.VocabularyHead(
         config.decoder.d_model,
@@ -260,17 +268,17 @@ def _embedding(size: int, stack: StackPart) -> core.TokenEmbedding:
 
 
 def _stack(stack: StackPart, kind: type[core.Encoder | core.Decoder], *, d_memory: int | None = None) -> dict[str, Any]:
-    """What its constructor takes."""
+    """Return the arguments of the stack's constructor."""
     d_model, scaling = stack.d_model, stack.positions.scaling
 
     def residual(part: nn.Module) -> nn.Module:
-        return RESIDUALS[stack.order](part, stack.norm.made(d_model=d_model), stack.dropout)
+        return RESIDUALS[stack.order](part, stack.norm.build(d_model=d_model), stack.dropout)
 
     def attention(part: AttentionPart, d_memory: int | None = None) -> nn.Module:
         return residual(core.MultiHeadAttention(d_model, d_memory=d_memory, **part.to_dict()))
 
     def layer() -> nn.Module:
-        reading, feed_forward = attention(stack.attention), residual(stack.feed_forward.made(d_model=d_model))
+        reading, feed_forward = attention(stack.attention), residual(stack.feed_forward.build(d_model=d_model))
         if stack.cross_attention is None:
             return core.EncoderLayer(reading, feed_forward)
         return core.DecoderLayer(reading, attention(stack.cross_attention, d_memory), feed_forward)
@@ -278,15 +286,15 @@ def _stack(stack: StackPart, kind: type[core.Encoder | core.Decoder], *, d_memor
     return {
         "layers": [layer() for _ in range(stack.n_layers)],
         "mask": kind.default_mask if stack.window is None else kind.default_mask & window(stack.window),
-        "positions": stack.positions.made(
+        "positions": stack.positions.build(
             d_model=d_model,
             n_heads=stack.attention.n_heads,
             d_head=stack.head_width,
             causal=kind is core.Decoder,
-            scaling=None if scaling is None else scaling.made(),
+            scaling=None if scaling is None else scaling.build(),
         ),
-        "entry": None if stack.entry_norm is None else stack.entry_norm.made(d_model=d_model),
-        "norm": None if stack.final_norm is None else stack.final_norm.made(d_model=d_model),
+        "entry": None if stack.entry_norm is None else stack.entry_norm.build(d_model=d_model),
+        "norm": None if stack.final_norm is None else stack.final_norm.build(d_model=d_model),
         "dropout": stack.entry_dropout,
     }
 

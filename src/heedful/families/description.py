@@ -1,7 +1,8 @@
-"""The config of a model that was put together by hand or read from elsewhere, found by looking at its parts.
+"""Infers the config of a model from its parts.
 
-What is said once is read off the first layer. Then a twin is built from it, without memory, and every part of the
-model must be what the twin has in that place: nothing that the config has no words for can pass.
+The settings of a stack are read from its first layer. Then a reference model is built from the config on the meta
+device, and every part of the model must equal the reference's part in that place. A model that the config cannot
+describe is therefore refused.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,56 +37,56 @@ TIED: dict[tuple[bool, bool], Any] = {
     (True, False): "embeddings",
     (False, False): "none",
 }
-SAID_APART = ("training", "masks")  # a mode, not a part; and rules, which are told apart by their types
+UNCOMPARED = ("training", "masks")  # a mode, and rules that `_window` compares by their types
 
 
 class DescriptionError(HeedfulError, ValueError):
-    """A model that no config says: which part, and where it stands."""
+    """A model that no config can describe; the message names the part and its place."""
 
 
 def describe(module: nn.Module) -> ComposedConfig:
-    """The config from which `build` makes a model of the same parts, tied alike; only the weights are fresh."""
+    """Return the config from which `build` makes a model of the same parts with the same ties, except for weights."""
     model = _Model(module)
-    reads = type(model.at("", core.EncoderDecoder, core.DecoderOnly)) is core.EncoderDecoder
-    target = model.at("target_embedding" if reads else "embedding", core.TokenEmbedding)
-    source = model.at("source_embedding", core.TokenEmbedding) if reads else target
+    is_encoder_decoder = type(model.at("", core.EncoderDecoder, core.DecoderOnly)) is core.EncoderDecoder
+    target = model.at("target_embedding" if is_encoder_decoder else "embedding", core.TokenEmbedding)
+    source = model.at("source_embedding", core.TokenEmbedding) if is_encoder_decoder else target
     head = model.at("head", core.VocabularyHead)
     if head.table is not target:
         model.at("head.table", Table)
     config = ComposedConfig(
         vocab_size=len(source.weight),
         target_vocab_size=None if len(target.weight) == len(source.weight) else len(target.weight),
-        encoder=model.stack("encoder", core.Encoder, source) if reads else None,
+        encoder=model.stack("encoder", core.Encoder, source) if is_encoder_decoder else None,
         decoder=model.stack("decoder", core.Decoder, target),
-        tied=TIED[reads and source is target, head.table is target],
+        tied=TIED[is_encoder_decoder and source is target, head.table is target],
         head_bias=head.bias is not None,
         head_scale=head.scale,
     )
     with torch.device("meta"):
-        twin = build(config)
-    _refuse_other_parts(module, twin)
-    _refuse_other_weights(module, twin)
+        reference = build(config)
+    _compare_parts(module, reference)
+    _compare_weights(module, reference)
     return config
 
 
 class _Model:
-    """A model whose parts are asked for by their places, and are exactly of a kind that is known there.
+    """Reads the parts of a model by their dotted names.
 
-    A subclass may do anything, so types are compared and not inherited.
+    Types must match exactly, since a subclass may compute something else.
     """
 
     def __init__(self, module: nn.Module) -> None:
         self._module = module
 
     def at(self, place: str, *kinds: type[nn.Module]) -> Any:
-        """The part at a place."""
-        part = self._found(place)
+        """Return the part at a place, which must be of one of these types."""
+        part = self._get(place)
         if type(part) not in kinds:
-            raise _refusal(place, _shown(part), " or ".join(kind.__name__ for kind in kinds))
+            raise _refusal(place, _type_name(part), " or ".join(kind.__name__ for kind in kinds))
         return part
 
     def kind(self, place: str, kinds: Mapping[str, type[nn.Module]]) -> tuple[Any, Any]:
-        """The word for what stands at a place, and the part itself."""
+        """Return the name of the kind of the part at a place, and the part."""
         part = self.at(place, *kinds.values())
         return next(name for name, kind in kinds.items() if kind is type(part)), part
 
@@ -93,13 +94,13 @@ class _Model:
         stack, first = self.at(place, kind), f"{place}.layers.0"
         if not len(stack.layers):
             raise _refusal(f"{place}.layers", "empty", "one layer or more")
-        reads = type(self.at(first, core.EncoderLayer, core.DecoderLayer)) is core.DecoderLayer
+        has_cross_attention = type(self.at(first, core.EncoderLayer, core.DecoderLayer)) is core.DecoderLayer
         order, _ = self.kind(f"{first}.attention", RESIDUALS)
         return StackPart(
             d_model=embedding.weight.shape[1],
             n_layers=len(stack.layers),
             attention=self.attention(f"{first}.attention"),
-            cross_attention=self.attention(f"{first}.cross_attention") if reads else None,
+            cross_attention=self.attention(f"{first}.cross_attention") if has_cross_attention else None,
             feed_forward=self.feed_forward(f"{first}.feed_forward"),
             norm=self.norm(f"{first}.attention.norm"),
             order=order,
@@ -144,20 +145,20 @@ class _Model:
         return NormPart(kind=kind, eps=part.eps, bias=part.bias is not None if kind == "layer" else None)
 
     def norm_or_none(self, place: str) -> NormPart | None:
-        return None if type(self._found(place)) is nn.Identity else self.norm(place)
+        return None if type(self._get(place)) is nn.Identity else self.norm(place)
 
     def dropout(self, place: str) -> float:
         return float(self.at(place, nn.Dropout).p)
 
     def positions(self, place: str) -> PositionsPart:
         kind, part = self.kind(place, POSITIONS)
-        own = {field.name for field in fields(PositionsPart)} & signature(POSITIONS[kind]).parameters.keys()
-        said = {name: getattr(part, name) for name in own}
-        if said.get("scaling") is not None:
-            said["scaling"] = _scaling(said["scaling"], f"{place}.scaling")
-        return PositionsPart(kind=kind, **said)
+        names = {field.name for field in fields(PositionsPart)} & signature(POSITIONS[kind]).parameters.keys()
+        options = {name: getattr(part, name) for name in names}
+        if options.get("scaling") is not None:
+            options["scaling"] = _scaling(options["scaling"], f"{place}.scaling")
+        return PositionsPart(kind=kind, **options)
 
-    def _found(self, place: str) -> nn.Module | None:
+    def _get(self, place: str) -> nn.Module | None:
         try:
             return self._module.get_submodule(place)
         except AttributeError:
@@ -165,12 +166,12 @@ class _Model:
 
 
 def _window(stack: Any, place: str) -> int | None:
-    """Beside the rules that every stack of its kind has."""
+    """Return the size of the window beside the default rules of the stack's mask, or None."""
     default, (*rules,) = type(stack).default_mask, stack.masks[0].parts
     size = rules.pop().size if rules and type(rules[-1]) is Window else None
     if len(stack.masks) > 1 or [type(rule) for rule in rules] != [type(rule) for rule in default.parts]:
-        given = ", ".join(map(repr, stack.masks))
-        raise _refusal(f"{place}.mask", given, f"{default!r}, with a window or without")
+        masks = ", ".join(map(repr, stack.masks))
+        raise _refusal(f"{place}.mask", masks, f"{default!r}, with a window or without")
     return size
 
 
@@ -182,45 +183,45 @@ def _scaling(scaling: Any, place: str) -> ScalingConfig:
 
 
 def activation_name(function: Callable[[Tensor], Tensor]) -> str | None:
-    """The name that the core has for an activation; None where it has none."""
-    return next((name for name, known in core.ACTIVATIONS.items() if _comparable(function) == _comparable(known)), None)
+    """Return the core's name of an activation, or None."""
+    return next((name for name, other in core.ACTIVATIONS.items() if _comparable(function) == _comparable(other)), None)
 
 
-def _activation(given: Callable[[Tensor], Tensor], place: str) -> Any:
-    name = activation_name(given)
+def _activation(function: Callable[[Tensor], Tensor], place: str) -> Any:
+    name = activation_name(function)
     if name is None:
-        raise _refusal(place, repr(given), " or ".join(core.ACTIVATIONS))
+        raise _refusal(place, repr(function), " or ".join(core.ACTIVATIONS))
     return name
 
 
-def _refuse_other_parts(module: nn.Module, twin: nn.Module) -> None:
-    """Every part is exactly of the twin's type, and what it remembers beside its weights is the same."""
-    ours, twins = (dict(model.named_modules(remove_duplicate=False)) for model in (module, twin))
-    for place in (*ours, *(place for place in twins if place not in ours)):
-        part, wanted = ours.get(place), twins.get(place)
-        if type(part) is not type(wanted):
-            raise _refusal(place, _shown(part), _shown(wanted))
-        mine, its = vars(part), vars(wanted)
-        hiding = [name for name in mine if name not in its and hasattr(type(part), name)]  # a method put on top
-        for name in (*its, *hiding):
-            if name.startswith("_") or name in SAID_APART:
+def _compare_parts(module: nn.Module, reference: nn.Module) -> None:
+    """Raise unless every part has the reference's type and attributes, weights aside."""
+    parts, references = (dict(model.named_modules(remove_duplicate=False)) for model in (module, reference))
+    for place in dict.fromkeys((*parts, *references)):
+        part, expected = parts.get(place), references.get(place)
+        if type(part) is not type(expected):
+            raise _refusal(place, _type_name(part), _type_name(expected))
+        values, expected_values = vars(part), vars(expected)
+        overrides = [name for name in values if name not in expected_values and hasattr(type(part), name)]  # methods
+        for name in (*expected_values, *overrides):
+            if name.startswith("_") or name in UNCOMPARED:
                 continue
-            value, usual = mine.get(name), its.get(name)
-            if isinstance(value, Tensor) or _comparable(value) != _comparable(usual):
-                raise _refusal(f"{place}.{name}".lstrip("."), repr(value), repr(usual))
+            value, expected_value = values.get(name), expected_values.get(name)
+            if isinstance(value, Tensor) or _comparable(value) != _comparable(expected_value):
+                raise _refusal(f"{place}.{name}".lstrip("."), repr(value), repr(expected_value))
 
 
-def _refuse_other_weights(module: nn.Module, twin: nn.Module) -> None:
-    """Every weight has the twin's shape, and is one with the same others."""
-    ours, twins = _weights(module), _weights(twin)
-    for name in (*ours, *(name for name in twins if name not in ours)):
-        given, wanted = ours.get(name, "left out"), twins.get(name, "left out")
-        if given != wanted:
-            raise _refusal(name, given, wanted)
+def _compare_weights(module: nn.Module, reference: nn.Module) -> None:
+    """Raise unless every weight has the reference's shape and is shared with the same others."""
+    weights, references = _weights(module), _weights(reference)
+    for name in dict.fromkeys((*weights, *references)):
+        weight, expected = weights.get(name, "left out"), references.get(name, "left out")
+        if weight != expected:
+            raise _refusal(name, weight, expected)
 
 
 def _weights(module: nn.Module) -> dict[str, str]:
-    """In words: the shape of each, and under which other name it was seen before."""
+    """Describe the shape of every weight, and the first name of a shared one."""
     firsts: dict[int, str] = {}
     weights = module.state_dict(keep_vars=True)
     owners = {name: firsts.setdefault(id(weight), name) for name, weight in weights.items()}
@@ -229,15 +230,15 @@ def _weights(module: nn.Module) -> dict[str, str]:
 
 
 def _comparable(value: Any) -> Any:
-    """What tells two values apart; a copied partial is another object that does the same."""
+    """Return a value that can be compared; two equal partials are not equal objects."""
     return (value.func, value.args, value.keywords) if isinstance(value, partial) else value
 
 
-def _shown(part: nn.Module | None) -> str:
+def _type_name(part: nn.Module | None) -> str:
     return "left out" if part is None else type(part).__name__
 
 
-def _refusal(place: str, given: str, wanted: str) -> DescriptionError:
+def _refusal(place: str, actual: str, expected: str) -> DescriptionError:
     return DescriptionError(
-        f"{place or 'the model'} is {given}; a composed model, whose layers are alike, can only have {wanted} there"
+        f"{place or 'the model'} is {actual}; a composed model, whose layers are alike, can only have {expected} there"
     )

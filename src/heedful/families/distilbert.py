@@ -1,21 +1,32 @@
-"""DistilBERT: BERT with half its layers, without segments and without the layer that pools."""
+"""DistilBERT: BERT with half its layers, without segments and without the pooler."""
 
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
 
 from ..core import EncoderOnly
+from .encoder_only import (
+    HEADS,
+    EncoderOnlyConfig,
+    Heads,
+    architectures,
+    assemble,
+    classes,
+    output_name,
+    prefix,
+    span,
+    unused,
+)
 from .hf_config import ACTIVATIONS, CLASSES, Published, enum, setting, unpublished
-from .reader import HEADS, Heads, ReaderConfig, architectures, assemble, classes, output_name, prefix, span, unused
 from .registry import register
 from .weight_map import WeightMap, link
 
-NORM_EPS = 1e-12  # of every published one; a config.json has no key for it
+NORM_EPS = 1e-12  # of all published models; config.json has no key for it
 
 
 @dataclass(frozen=True, kw_only=True)
-class DistilBertConfig(ReaderConfig):
-    """The defaults are the base model."""
+class DistilBertConfig(EncoderOnlyConfig):
+    """The defaults are the base model; there are no segments."""
 
     family: ClassVar[str] = "distilbert"
 
@@ -25,7 +36,7 @@ class DistilBertConfig(ReaderConfig):
 
 
 def build(config: DistilBertConfig) -> EncoderOnly:
-    """A classifier has ReLU where BERT's has tanh, and dropout stands before the scores of a span."""
+    """Build DistilBERT; its classifier has ReLU instead of tanh, and its span head has dropout."""
     heads: Heads = {
         **HEADS,
         "classes": partial(classes, activation="relu"),
@@ -35,21 +46,21 @@ def build(config: DistilBertConfig) -> EncoderOnly:
 
 
 def names(config: DistilBertConfig) -> WeightMap:
-    """Every part has a name of its own."""
+    """Return the published names, which differ from all of BERT's."""
     distilbert = prefix(config, "distilbert.")
-    ours, theirs = "encoder.layers.*", f"{distilbert}transformer.layer.*"
+    layer, hf = "encoder.layers.*", f"{distilbert}transformer.layer.*"
     return WeightMap(
         (
             link("embedding.weight", f"{distilbert}embeddings.word_embeddings.weight"),
             link("encoder.positions.weight", f"{distilbert}embeddings.position_embeddings.weight"),
             link("encoder.entry.*", f"{distilbert}embeddings.LayerNorm.*"),
-            link(f"{ours}.attention.part.query.*", f"{theirs}.attention.q_lin.*"),
-            link(f"{ours}.attention.part.key_value.*", (f"{theirs}.attention.k_lin.*", f"{theirs}.attention.v_lin.*")),
-            link(f"{ours}.attention.part.out.*", f"{theirs}.attention.out_lin.*"),
-            link(f"{ours}.attention.norm.*", f"{theirs}.sa_layer_norm.*"),
-            link(f"{ours}.feed_forward.part.wide.*", f"{theirs}.ffn.lin1.*"),
-            link(f"{ours}.feed_forward.part.narrow.*", f"{theirs}.ffn.lin2.*"),
-            link(f"{ours}.feed_forward.norm.*", f"{theirs}.output_layer_norm.*"),
+            link(f"{layer}.attention.part.query.*", f"{hf}.attention.q_lin.*"),
+            link(f"{layer}.attention.part.key_value.*", (f"{hf}.attention.k_lin.*", f"{hf}.attention.v_lin.*")),
+            link(f"{layer}.attention.part.out.*", f"{hf}.attention.out_lin.*"),
+            link(f"{layer}.attention.norm.*", f"{hf}.sa_layer_norm.*"),
+            link(f"{layer}.feed_forward.part.wide.*", f"{hf}.ffn.lin1.*"),
+            link(f"{layer}.feed_forward.part.narrow.*", f"{hf}.ffn.lin2.*"),
+            link(f"{layer}.feed_forward.norm.*", f"{hf}.output_layer_norm.*"),
             link("head.transform.dense.*", "vocab_transform.*"),
             link("head.transform.norm.*", "vocab_layer_norm.*"),
             link("head.table.weight", "vocab_projector.weight"),
@@ -83,7 +94,7 @@ distilbert = register(
             "activation": enum("activation", ACTIVATIONS),
             "n_classes": CLASSES,
             "norm_eps": unpublished(
-                NORM_EPS, f"a published distilbert has norm_eps={NORM_EPS}, and no key to say {{value}}"
+                NORM_EPS, f"a published distilbert always has norm_eps={NORM_EPS}; there is no key for {{value}}"
             ),
             "dropout": setting("dropout"),
             "attention_dropout": setting("attention_dropout"),

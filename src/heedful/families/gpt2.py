@@ -1,4 +1,4 @@
-"""GPT-2: a decoder alone, pre-norm, learned positions, the output tied to the embedding."""
+"""GPT-2: decoder-only, pre-norm, learned positions, and an output tied to the embedding."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -7,7 +7,7 @@ import torch
 
 from .. import core
 from ..config import FamilyConfig
-from .hf_config import ACTIVATIONS, Given, Published, Setting, enum, setting
+from .hf_config import ACTIVATIONS, HFConfig, Published, Setting, enum, setting
 from .registry import initialize_normal, register, residual_layer
 from .weight_map import TRANSPOSED, WeightMap, link
 
@@ -38,7 +38,7 @@ class GPT2Config(FamilyConfig):
 
 
 def build(config: GPT2Config) -> core.DecoderOnly:
-    """Put the parts together. What is added to the residual stream starts smaller the more layers add to it."""
+    """Build GPT-2; projections into the residual stream are initialized smaller, by 1/√(2N)."""
     d_model = config.d_model
     embedding = core.TokenEmbedding(config.vocab_size, d_model, scale=False)
     decoder = core.Decoder(
@@ -56,32 +56,32 @@ def build(config: GPT2Config) -> core.DecoderOnly:
     return model
 
 
-OURS, THEIRS = "decoder.layers.*", "transformer.h.*"
-HEADS = f"{OURS}.attention.part"
+LAYER, HF = "decoder.layers.*", "transformer.h.*"
+HEADS = f"{LAYER}.attention.part"
 NAMES = WeightMap(
     (
         link("embedding.weight", "transformer.wte.weight"),
         link("decoder.positions.weight", "transformer.wpe.weight"),
-        link(f"{OURS}.attention.norm.*", f"{THEIRS}.ln_1.*"),
-        link((f"{HEADS}.query.*", f"{HEADS}.key_value.*"), f"{THEIRS}.attn.c_attn.*", TRANSPOSED),
-        link(f"{HEADS}.out.*", f"{THEIRS}.attn.c_proj.*", TRANSPOSED),
-        link(f"{OURS}.feed_forward.norm.*", f"{THEIRS}.ln_2.*"),
-        link(f"{OURS}.feed_forward.part.wide.*", f"{THEIRS}.mlp.c_fc.*", TRANSPOSED),
-        link(f"{OURS}.feed_forward.part.narrow.*", f"{THEIRS}.mlp.c_proj.*", TRANSPOSED),
+        link(f"{LAYER}.attention.norm.*", f"{HF}.ln_1.*"),
+        link((f"{HEADS}.query.*", f"{HEADS}.key_value.*"), f"{HF}.attn.c_attn.*", TRANSPOSED),
+        link(f"{HEADS}.out.*", f"{HF}.attn.c_proj.*", TRANSPOSED),
+        link(f"{LAYER}.feed_forward.norm.*", f"{HF}.ln_2.*"),
+        link(f"{LAYER}.feed_forward.part.wide.*", f"{HF}.mlp.c_fc.*", TRANSPOSED),
+        link(f"{LAYER}.feed_forward.part.narrow.*", f"{HF}.mlp.c_proj.*", TRANSPOSED),
         link("decoder.norm.*", "transformer.ln_f.*"),
         link("head.table.weight", "lm_head.weight"),
     ),
     ignored={
-        f"{THEIRS}.attn.bias": "the causal mask",
-        f"{THEIRS}.attn.masked_bias": "what the mask puts in place of a score",
+        f"{HF}.attn.bias": "the causal mask",
+        f"{HF}.attn.masked_bias": "the score of masked positions",
     },
     prefix="transformer.",
 )
 
 
-def _read_d_ff(given: Given) -> Any:
-    """Four times d_model unless it is given."""
-    inner, d_model = given.get("n_inner"), given.get("n_embd")
+def _read_d_ff(hf: HFConfig) -> Any:
+    """Four times d_model unless it is hf."""
+    inner, d_model = hf.get("n_inner"), hf.get("n_embd")
     return 4 * d_model if inner is None and isinstance(d_model, int) else inner
 
 

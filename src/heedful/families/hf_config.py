@@ -1,8 +1,7 @@
-"""How a published config.json becomes a family's config and back, and generation_config.json generation defaults.
+"""Converts between a published config.json and a family's config, and reads and writes generation defaults.
 
-A setting that changes what a model computes is read, or has one value that is supported; any other value is
-an error that names it. A key that is left out means what the family's default says. Other keys (training, labels,
-bookkeeping) are left alone.
+Every key that changes what a model computes is either read or has one supported value; any other value is an error
+that names the key. A missing key means the family's default. Other keys (training, bookkeeping) are ignored.
 """
 
 from __future__ import annotations
@@ -16,74 +15,74 @@ from ..config import Config, FamilyConfig
 from ..errors import ConfigError, unknown
 from .weight_map import WeightMap
 
-Given = Mapping[str, Any]
+HFConfig = Mapping[str, Any]
 
 
 class Setting(NamedTuple):
-    """One field of ours: the published keys that say it, how it is read from them (None: not said), and written."""
+    """A config field: its published keys, and how to read it (None if it is missing) and write it."""
 
     keys: tuple[str, ...]
-    read: Callable[[Given], Any]
+    read: Callable[[HFConfig], Any]
     write: Callable[[Any], dict[str, Any]]
 
 
 def setting(*keys: str) -> Setting:
-    """The same value under one key, or under several that must agree."""
+    """Read the same value from one key, or from several that must agree."""
 
-    def read(given: Given) -> Any:
-        values = {key: given[key] for key in keys if given.get(key) is not None}
+    def read(hf: HFConfig) -> Any:
+        values = {key: hf[key] for key in keys if hf.get(key) is not None}
         if len({repr(value) for value in values.values()}) > 1:
-            said = " and ".join(f"{key}={value!r}" for key, value in values.items())
-            raise ConfigError(f"{said} differ, which is not supported; both have one value here")
+            pairs = " and ".join(f"{key}={value!r}" for key, value in values.items())
+            raise ConfigError(f"{pairs} differ, which is not supported; give both the same value")
         return next(iter(values.values()), None)
 
     return Setting(keys, read, lambda value: dict.fromkeys(keys, value))
 
 
-def derived(key: str, usual: Callable[[Given], Any]) -> Setting:
-    """A value that is None here where it is the usual one, which follows from others."""
+def derived(key: str, default: Callable[[HFConfig], Any]) -> Setting:
+    """Read a value that is None here if it equals a default computed from other keys."""
 
-    def read(given: Given) -> Any:
-        return None if given.get(key) == usual(given) else given.get(key)
+    def read(hf: HFConfig) -> Any:
+        return None if hf.get(key) == default(hf) else hf.get(key)
 
     return Setting((key,), read, lambda value: {} if value is None else {key: value})
 
 
-NULL = object()  # what a setting reads where a key says null, which is more than leaving it out
+NULL = object()  # what a setting reads for a null, which differs from a missing key
 
 
 def optional(key: str) -> Setting:
-    """The same value, or None where the key says null; left out, it means the family's default."""
+    """Read the same value, or None for null; a missing key means the family's default."""
 
-    def read(given: Given) -> Any:
-        return NULL if key in given and given[key] is None else given.get(key)
+    def read(hf: HFConfig) -> Any:
+        return NULL if key in hf and hf[key] is None else hf.get(key)
 
     return Setting((key,), read, lambda value: {key: value})
 
 
-def enum(key: str, table: Mapping[str, str]) -> Setting:
-    """Another word for the same; of several published words for one of ours, the first is written."""
+def enum(key: str, table: Mapping[Any, str]) -> Setting:
+    """Map published values to Heedful's; of several that mean the same, the first is written."""
 
-    def read(given: Given) -> Any:
-        word = given.get(key)
-        if word is None:
+    def read(hf: HFConfig) -> Any:
+        value = hf.get(key)
+        if value is None and (key not in hf or None not in table):
             return None
-        if not isinstance(word, str) or word not in table:
-            raise ConfigError(unknown(f"or unsupported {key}", word, table))
-        return table[word]
+        if not isinstance(value, str | bool | None) or value not in table:
+            raise ConfigError(unknown(f"or unsupported {key}", value, map(str, table)))
+        return table[value]
 
-    return Setting((key,), read, lambda value: {key: next(word for word, ours in table.items() if ours == value)})
+    return Setting((key,), read, lambda value: {key: next(hf for hf, name in table.items() if name == value)})
 
 
-def unpublished(usual: Any, refusal: str) -> Setting:
-    """A field that no key says: only its usual value can be written. `refusal` may name the `{value}`."""
+def unpublished(default: Any, refusal: str) -> Setting:
+    """Declare a field without a key: only its default can be written, others raise `refusal` with the `{value}`."""
 
     def write(value: Any) -> dict[str, Any]:
-        if value != usual:
+        if value != default:
             raise ConfigError(refusal.format(value=value))
         return {}
 
-    return Setting((), lambda given: None, write)
+    return Setting((), lambda hf: None, write)
 
 
 ACTIVATIONS = {
@@ -96,9 +95,9 @@ ACTIVATIONS = {
 }
 
 
-def _read_classes(given: Given) -> int | None:
-    labels = given.get("id2label")
-    return len(labels) if isinstance(labels, dict) else given.get("num_labels")
+def _read_classes(hf: HFConfig) -> int | None:
+    labels = hf.get("id2label")
+    return len(labels) if isinstance(labels, dict) else hf.get("num_labels")
 
 
 def _write_classes(n: int) -> dict[str, Any]:
@@ -106,17 +105,24 @@ def _write_classes(n: int) -> dict[str, Any]:
     return {"id2label": labels, "label2id": {label: int(index) for index, label in labels.items()}}
 
 
-CLASSES = Setting(("id2label", "num_labels"), _read_classes, _write_classes)  # how many; their names are not a model's
+CLASSES = Setting(
+    ("id2label", "num_labels"), _read_classes, _write_classes
+)  # only their number; labels belong to tasks
 
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """A family's published side.
+    """How a family's checkpoints are published.
 
-    `architectures` are the classes whose checkpoints it reads, each with the fields of ours that it stands for; of
-    those that stand for a config, the first is written. `settings` go by our field, `fixed` by their key: the one
-    value supported. `usual` is what a key left out means there, where that is not our own default. `start` is the key
-    of the token that a decoder is given first.
+    Attributes:
+        model_type: The value of the key "model_type".
+        architectures: The classes of transformers that are read, each with the config fields that it implies. Of
+            several that fit a config, the first is written.
+        settings: How to read and write each config field.
+        fixed: Keys with the one value that is supported; None means the key must be missing.
+        names: The weight map of a config.
+        hf_defaults: The values of missing keys in transformers, where they differ from Heedful's defaults.
+        start: The key of the first token of a decoder, for encoder-decoders.
     """
 
     model_type: str
@@ -124,41 +130,56 @@ class Published:
     settings: Mapping[str, Setting]
     fixed: Mapping[str, Any] = field(default_factory=dict)
     names: Callable[[Any], WeightMap]
-    usual: Mapping[str, Any] = field(default_factory=dict)
+    hf_defaults: Mapping[str, Any] = field(default_factory=dict)
     start: str | None = None
 
-    def read(self, given: Given, config: type[FamilyConfig]) -> FamilyConfig:
-        """The family's config, from a config.json."""
-        given = {**self.usual, **given}
-        implied = self._implied(given.get("architectures"))
-        for key, wanted in self.fixed.items():
-            if given.get(key) not in (None, wanted):
-                raise ConfigError(f"{self.model_type}: {key}={given[key]!r} is not supported; only {wanted!r} is")
-        values = {name: setting.read(given) for name, setting in self.settings.items()}
-        said = {name: None if value is NULL else value for name, value in values.items() if value is not None}
-        return config(**said, **implied)
+    def read(self, hf: HFConfig, config: type[FamilyConfig]) -> FamilyConfig:
+        """Return the family's config for the contents of a config.json."""
+        hf = {**self.hf_defaults, **hf}
+        implied = self._implied(hf.get("architectures"))
+        for key, value in self.fixed.items():
+            if hf.get(key) not in (None, value):
+                hint = "leave it out" if value is None else f"only {value!r} is"
+                raise ConfigError(f"{self.model_type}: {key}={hf[key]!r} is not supported; {hint}")
+        values = {name: setting.read(hf) for name, setting in self.settings.items()}
+        values = {name: None if value is NULL else value for name, value in values.items() if value is not None}
+        return config(**values, **implied)
 
     def write(self, config: FamilyConfig) -> dict[str, Any]:
-        """A config.json from the family's config."""
-        fitting = (
+        """Return the contents of config.json for a config."""
+        architectures = (
             name
             for name, implied in self.architectures
             if all(getattr(config, field) == value for field, value in implied.items())
         )
-        written: dict[str, Any] = {"model_type": self.model_type, "architectures": [next(fitting)], **self.fixed}
+        written: dict[str, Any] = {"model_type": self.model_type, "architectures": [next(architectures)]}
+        written |= {key: value for key, value in self.fixed.items() if value is not None}
         for name, setting in self.settings.items():
             written |= setting.write(getattr(config, name))
         return written
 
     def _implied(self, architectures: object) -> Mapping[str, Any]:
-        known = dict(reversed(self.architectures))  # of several with one name, the first is read
+        fields = dict(reversed(self.architectures))  # of several with one name, the first is read
         name = architectures[0] if isinstance(architectures, list) and architectures else self.architectures[0][0]
-        if not isinstance(name, str) or name not in known:
-            raise ConfigError(f"{self.model_type}: {unknown('architecture', name, known)}")
-        return known[name]
+        if not isinstance(name, str) or name not in fields:
+            raise ConfigError(f"{self.model_type}: {unknown('architecture', name, fields)}")
+        return fields[name]
 
 
-USUAL_TOP_K = 50  # of transformers, where sampling is on and nothing is said
+GENERATION_KEYS = {
+    "pad": "pad_token_id",
+    "forced_first": "forced_bos_token_id",
+    "forced_last": "forced_eos_token_id",
+    "beam": "num_beams",
+    "length_penalty": "length_penalty",
+    "max_new_tokens": "max_new_tokens",
+    "min_new_tokens": "min_new_tokens",
+    "repetition_penalty": "repetition_penalty",
+    "no_repeat_ngram_size": "no_repeat_ngram_size",
+}
+SAMPLING_KEYS = ("temperature", "top_k", "top_p", "min_p")
+OFF = {"no_repeat_ngram_size": 0, "top_k": 0, "top_p": 1, "min_p": 0}  # published values that stand for None
+HF_TOP_K = 50  # the default of transformers when sampling is on
 NEUTRAL: dict[str, Any] = {
     "suppress_tokens": [],
     "begin_suppress_tokens": [],
@@ -175,21 +196,20 @@ NEUTRAL: dict[str, Any] = {
     "penalty_alpha": 0,
     "dola_layers": [],
     "watermarking_config": {},
-}  # what changes answers and is not supported, with the value that changes nothing
+}  # unsupported settings of generation, with the value that has no effect
 NEUTRAL_SAMPLING: dict[str, Any] = {"typical_p": 1, "epsilon_cutoff": 0, "eta_cutoff": 0, "top_h": 1, "num_beams": 1}
 
 
 class PublishedWarning(UserWarning):
-    """A published checkpoint that is read, but not all that it says is followed, or not as it should be kept."""
+    """A published checkpoint that is read, but has unsupported settings or an unsafe format."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationDefaults(Config):
-    """The tokens a model was trained to begin, end and pad with, and how its authors searched or sampled.
+    """The special tokens of a model and its authors' settings of generation.
 
-    `forced_first` is always written after `start`, `forced_last` where an answer reaches its limit, and
-    `suppress_tokens` never.
-    The others are those of generation, by the same names; as they are here, they say nothing.
+    `forced_first` always follows `start`, `forced_last` ends an output that reaches its maximum length, and
+    `suppress_tokens` are never generated. The other fields are settings of `heedful.generate`.
     """
 
     title: ClassVar[str] = "generation defaults"
@@ -235,91 +255,72 @@ class GenerationDefaults(Config):
             )
 
     @classmethod
-    def read(cls, published: Published, *files: Given) -> GenerationDefaults:
-        """From config.json and generation_config.json, the later one's word counting; a warning names what is left out.
+    def read(cls, published: Published, *files: HFConfig) -> GenerationDefaults:
+        """Read config.json and then generation_config.json, which overrides it; warn about unsupported settings.
 
-        Where a model has an encoder, `max_length` and `min_length` count the start; elsewhere they count the prompt
-        and say nothing here. What is for sampling counts where sampling is on.
+        For encoder-decoders, `max_length` and `min_length` count the start token. For other models they count the
+        prompt and are ignored. Settings of sampling are read only if sampling is on.
         """
-        given = {key: value for file in files for key, value in file.items() if value is not None}
-        banned = given.get("bad_words_ids", [])
-        if not isinstance(banned, list) or not all(isinstance(word, list) and len(word) == 1 for word in banned):
+        hf = {key: value for file in files for key, value in file.items() if value is not None}
+        banned = hf.get("bad_words_ids", [])
+        if not isinstance(banned, list) or not all(isinstance(tokens, list) and len(tokens) == 1 for tokens in banned):
             raise ConfigError(
                 f"bad_words_ids={banned!r} is not supported; only a list of single tokens is, as [[5], [9]]"
             )
-        end = given.get("eos_token_id", [])
-        start = given.get(published.start) if published.start else None
-        sample = given.get("do_sample", False)
-        if left_out := list(_left_out(given, sample is True)):
+        end = hf.get("eos_token_id", [])
+        start = hf.get(published.start) if published.start else None
+        sample = hf.get("do_sample", False)
+        if ignored := list(_unsupported(hf, sample is True)):
             warnings.warn(
-                f"these settings of generation are not supported and left out: {', '.join(left_out)}",
+                f"these settings of generation are not supported and left out: {', '.join(ignored)}",
                 PublishedWarning,
                 stacklevel=2,
             )
+        values = {name: hf[key] for name, key in GENERATION_KEYS.items() if key in hf}
+        for name in ("max_new_tokens", "min_new_tokens"):
+            length = _length(hf, name, published)
+            values |= {} if length is None else {name: length}
+        if sample is True:
+            values |= {"beam": 1, "top_k": HF_TOP_K, **{key: hf[key] for key in SAMPLING_KEYS if key in hf}}
+        for name, off in OFF.items():
+            if values.get(name) == off and not isinstance(values[name], bool):  # the config refuses bools itself
+                values[name] = None
         return cls(
-            start=given.get("bos_token_id") if start is None else start,
+            start=hf.get("bos_token_id") if start is None else start,
             end=tuple(end) if isinstance(end, list | tuple) else (end,),
-            pad=given.get("pad_token_id"),
-            forced_first=given.get("forced_bos_token_id"),
-            forced_last=given.get("forced_eos_token_id"),
-            suppress_tokens=tuple(word[0] for word in banned),
-            beam=1 if sample is True else given.get("num_beams", 1),
-            length_penalty=given.get("length_penalty", 1.0),
-            max_new_tokens=_length(given, "max", published),
-            min_new_tokens=_length(given, "min", published) or 0,
+            suppress_tokens=tuple(tokens[0] for tokens in banned),
             sample=sample,
-            repetition_penalty=given.get("repetition_penalty", 1.0),
-            no_repeat_ngram_size=_unless(0, given.get("no_repeat_ngram_size")),
-            **_sampling(given) if sample is True else {},
+            **values,
         )
 
     def write(self, published: Published) -> dict[str, Any]:
-        """A generation_config.json, without what is usual."""
+        """Return the contents of generation_config.json, without settings that have their default."""
         written = {
             published.start or "bos_token_id": self.start,
             "eos_token_id": self.end[0] if len(self.end) == 1 else list(self.end),
-            "pad_token_id": self.pad,
-            "forced_bos_token_id": self.forced_first,
-            "forced_eos_token_id": self.forced_last,
             "bad_words_ids": [[token] for token in self.suppress_tokens],
-            "num_beams": _unless(1, self.beam),
-            "length_penalty": _unless(1, self.length_penalty),
-            "max_new_tokens": self.max_new_tokens,
-            "min_new_tokens": _unless(0, self.min_new_tokens),
-            "repetition_penalty": _unless(1, self.repetition_penalty),
-            "no_repeat_ngram_size": self.no_repeat_ngram_size,
         }
+        keys = GENERATION_KEYS | ({name: name for name in SAMPLING_KEYS} if self.sample else {})
+        for name, key in keys.items():
+            value = getattr(self, name)
+            written[key] = None if value == getattr(type(self), name) else value
         if self.sample:
-            written |= {"do_sample": True, "temperature": _unless(1, self.temperature), "top_k": self.top_k or 0}
-            written |= {"top_p": self.top_p, "min_p": self.min_p}
+            written |= {"do_sample": True, "top_k": self.top_k or 0}
         return {key: value for key, value in written.items() if value not in (None, [])}
 
 
-def _sampling(given: Given) -> dict[str, Any]:
-    return {
-        "temperature": given.get("temperature", 1.0),
-        "top_k": _unless(0, given.get("top_k", USUAL_TOP_K)),
-        "top_p": _unless(1, given.get("top_p")),
-        "min_p": _unless(0, given.get("min_p")),
-    }
-
-
-def _length(given: Given, which: str, published: Published) -> Any:
-    """A number of new tokens; said in the older way, with the start among them."""
-    new, whole = given.get(f"{which}_new_tokens"), given.get(f"{which}_length")
-    if new is not None or published.start is None or whole is None:
+def _length(hf: HFConfig, name: str, published: Published) -> Any:
+    """Return a number of new tokens; older files count the start token too, as `max_length` or `min_length`."""
+    key = name.replace("new_tokens", "length")
+    new, length = hf.get(name), hf.get(key)
+    if new is not None or published.start is None or length is None:
         return new
-    if type(whole) is not int:
-        raise ConfigError(f"{which}_length must be a whole number, but {whole!r} was given")
-    return whole - 1 if which == "max" else max(0, whole - 1)
+    if type(length) is not int:
+        raise ConfigError(f"{key} must be a whole number, but {length!r} was given")
+    return length - 1 if name == "max_new_tokens" else max(0, length - 1)
 
 
-def _left_out(given: Given, sample: bool) -> Iterator[str]:
+def _unsupported(hf: HFConfig, sample: bool) -> Iterator[str]:
     for key, neutral in (NEUTRAL | NEUTRAL_SAMPLING if sample else NEUTRAL).items():
-        if given.get(key) and given[key] != neutral:
+        if hf.get(key) and hf[key] != neutral:
             yield f"{key} with do_sample" if key == "num_beams" else key
-
-
-def _unless(usual: object, value: Any) -> Any:
-    """None where a value is the usual one; true and false are no numbers, and left for the config to refuse."""
-    return None if value == usual and not isinstance(value, bool) else value

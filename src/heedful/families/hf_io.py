@@ -1,9 +1,6 @@
-"""Published checkpoints in Hugging Face's layout, in and out: config.json, weights, generation_config.json.
+"""Reads and writes published checkpoints in Hugging Face's layout: config.json, weights, generation_config.json."""
 
-A published config and tensors become a module, and a module becomes them; the same from and to a folder.
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,18 +14,18 @@ from ..config import FamilyConfig, write_mapping
 from ..core import ClassHead, DecoderOnly, EncoderDecoder
 from ..errors import ConfigError, HeedfulError, unknown
 from ..files import new_folder
-from .checkpoint_files import FORMS, SAFETENSORS, LayoutError, part_name, read_object, read_tensors, some_of
+from .checkpoint_files import FORMATS, SAFETENSORS, LayoutError, part_name, read_object, read_tensors, some_of
 from .hf_config import GenerationDefaults, Published
 from .registry import FAMILIES, Family, family_of
 from .weight_map import from_hf, to_hf
 from .weights import WeightsError
 
-MOST_LAYERS = 1000
-LONGEST_LABEL = 1000  # characters
+MAX_LAYERS = 1000
+MAX_LABEL_LENGTH = 1000  # characters
 
 
 class Imported(NamedTuple):
-    """What a published checkpoint holds; the module is wired as its family says. `labels` are its classes' names."""
+    """A published checkpoint as a module, its config, its generation defaults and the names of its classes."""
 
     module: Any
     config: FamilyConfig
@@ -37,9 +34,9 @@ class Imported(NamedTuple):
 
 
 class Exported(NamedTuple):
-    """What a published checkpoint holds, as its files have it; tensors that are shared stand under every name.
+    """The contents of a checkpoint's files; shared tensors stand under every name.
 
-    `generation` is empty where a model does not generate.
+    `generation` is empty if the model does not generate.
     """
 
     config: dict[str, Any]
@@ -53,60 +50,63 @@ def read_published(
     generation: Mapping[str, Any] | None = None,
     **changes: Any,
 ) -> Imported:
-    """A module in evaluation mode from a config.json, its tensors, and a generation_config.json where there is one.
+    """Build a module in evaluation mode from published values; tensors are not copied where their layout allows.
 
-    The tensors are taken over where their layout allows, not copied. `changes` are made to the family's config:
-    another head, another dropout.
+    Args:
+        config: The contents of config.json.
+        tensors: The published tensors by name.
+        generation: The contents of generation_config.json.
+        **changes: Changes to the family's config, such as `head="mean"`.
     """
     family, published = published_family(config)
-    ours = published.read(config, family.config).changed(**changes)
-    for field in fields(ours):  # no more modules than a checkpoint can fill
-        most = min(MOST_LAYERS, len(tensors))
-        if field.name.endswith("_layers") and getattr(ours, field.name) > most:
-            there = f"there are only {len(tensors)} tensors" if most < MOST_LAYERS else f"at most {most} are read"
-            raise ConfigError(f"{field.name}={getattr(ours, field.name)}, but {there}")
+    family_config = published.read(config, family.config).changed(**changes)
+    for field in fields(family_config):  # build no more modules than the checkpoint can fill
+        most, value = min(MAX_LAYERS, len(tensors)), getattr(family_config, field.name)
+        if field.name.endswith("_layers") and value > most:
+            reason = f"there are only {len(tensors)} tensors" if most < MAX_LAYERS else f"at most {most} are read"
+            raise ConfigError(f"{field.name}={value}, but {reason}")
     defaults = GenerationDefaults.read(published, config, generation or {})
-    module = _outline(family, ours)
+    module = _build_on_meta(family, family_config)
     labels = _read_labels(config.get("id2label"), _n_classes(module))
-    state = from_hf(tensors, published.names(ours), module.state_dict(keep_vars=True))
+    state = from_hf(tensors, published.names(family_config), module.state_dict(keep_vars=True))
     module.load_state_dict(state, assign=True)
-    return Imported(module.eval(), ours, defaults, labels)
+    return Imported(module.eval(), family_config, defaults, labels)
 
 
 def write_published(
     module: nn.Module, config: FamilyConfig, generation: GenerationDefaults | None = None, *, labels: Sequence[str] = ()
 ) -> Exported:
-    """What `read_published` reads. The tensors are the module's own where their layout allows."""
+    """Return what `read_published` reads; tensors are the module's own where their layout allows."""
     family = family_of(config.family)
     published = family.published
     if published is None:
-        known = sorted(name for name, family in FAMILIES.items() if family.published is not None)
-        raise ConfigError(f"the family {config.family!r} has no published form; {', '.join(known)} have one")
+        names = sorted(name for name, family in FAMILIES.items() if family.published is not None)
+        raise ConfigError(f"the family {config.family!r} has no published form; {', '.join(names)} have one")
     state = module.state_dict()
-    _refuse_other(state, _outline(family, config).state_dict())
+    _check_weights(state, _build_on_meta(family, config).state_dict())
     defaults = (generation or GenerationDefaults()).write(published)
     tokens = {key: value for key, value in defaults.items() if key.endswith("_token_id")}
-    # What the config says of tokens is what the model computes: RoBERTa counts positions from its padding's id.
+    # The family's config overrides the token ids, since RoBERTa counts positions from the id of its padding.
     written = tokens | published.write(config) | _write_labels(labels, _n_classes(module))
     generates = isinstance(module, EncoderDecoder | DecoderOnly)
     return Exported(written, defaults if generates else {}, to_hf(state, published.names(config)))
 
 
 def published_family(config: Mapping[str, Any]) -> tuple[Family, Published]:
-    """The family that a config.json is of."""
-    known = {
+    """Return the family that reads a config.json."""
+    families = {
         family.published.model_type: (family, family.published)
         for family in FAMILIES.values()
         if family.published is not None
     }
     model_type = config.get("model_type")
-    if not isinstance(model_type, str) or model_type not in known:
-        raise ConfigError(unknown("model_type", model_type, known))
-    return known[model_type]
+    if not isinstance(model_type, str) or model_type not in families:
+        raise ConfigError(unknown("model_type", model_type, families))
+    return families[model_type]
 
 
-def _outline(family: Family, config: FamilyConfig) -> nn.Module:
-    """A model without values: every shape, and what is shared, before anything is allocated."""
+def _build_on_meta(family: Family, config: FamilyConfig) -> nn.Module:
+    """Build a model without allocating memory for its weights."""
     try:
         with torch.device("meta"):
             return family.build(config)
@@ -117,67 +117,66 @@ def _outline(family: Family, config: FamilyConfig) -> nn.Module:
         raise ConfigError(f"{config.family}: a model of these sizes cannot be built: {reason}") from None
 
 
-def _refuse_other(state: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> None:
-    """A module that is not what its config says."""
-    for name in dict.fromkeys((*wanted, *state)):
-        has, should = (str(tuple(known[name].shape)) if name in known else "nothing" for known in (state, wanted))
-        if has != should:
-            raise WeightsError(f"the module is not what its config says: {name} is {has} and should be {should}")
+def _check_weights(state: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
+    """Raise for a module that does not match its config, or has no values."""
+    for name in dict.fromkeys((*expected, *state)):
+        actual, wanted = (str(tuple(side[name].shape)) if name in side else "nothing" for side in (state, expected))
+        if actual != wanted:
+            raise WeightsError(f"the module does not match its config: {name} is {actual} and should be {wanted}")
     if empty := [name for name, tensor in state.items() if tensor.is_meta]:
         raise WeightsError(f"the module has no values to write: {empty[0]} is on the meta device")
 
 
 def _n_classes(module: nn.Module) -> int:
-    """How many classes a model tells apart; 0 where it has no head for that."""
+    """Return the number of classes of a model's class head, or 0."""
     return next((part.out.out_features for part in module.modules() if isinstance(part, ClassHead)), 0)
 
 
-def _read_labels(given: Any, n_classes: int) -> tuple[str, ...]:
-    if not n_classes or given is None:
+def _read_labels(id2label: Any, n_classes: int) -> tuple[str, ...]:
+    if not n_classes or id2label is None:
         return ()
-    places = {str(place): place for place in range(n_classes)}
-    if not isinstance(given, Mapping) or {str(key) for key in given} != places.keys() or len(given) != n_classes:
-        raise ConfigError(f"id2label must name the classes 0 to {n_classes - 1}, each once, but is {given!r:.100}")
-    return _checked_labels(given[key] for key in sorted(given, key=lambda key: places[str(key)]))
+    indices = {str(index): index for index in range(n_classes)}
+    names = {str(key): name for key, name in id2label.items()} if isinstance(id2label, Mapping) else {}
+    if names.keys() != indices.keys() or len(id2label) != n_classes:
+        raise ConfigError(f"id2label must name the classes 0 to {n_classes - 1}, each once, but is {id2label!r:.100}")
+    return _checked_labels(names[key] for key in indices)
 
 
 def _write_labels(labels: Sequence[str], n_classes: int) -> dict[str, Any]:
     if not labels:
         return {}
     if len(labels) != n_classes:
-        raise ConfigError(f"the model tells {n_classes} classes apart, but {len(labels)} labels were given")
+        raise ConfigError(f"the model has {n_classes} classes, but {len(labels)} labels were given")
     names = _checked_labels(labels)
     return {
-        "id2label": {str(place): name for place, name in enumerate(names)},
-        "label2id": {name: place for place, name in enumerate(names)},
+        "id2label": {str(index): name for index, name in enumerate(names)},
+        "label2id": {name: index for index, name in enumerate(names)},
     }
 
 
-def _checked_labels(labels: Any) -> tuple[str, ...]:
-    found = tuple(labels)
-    for label in found:
-        if not isinstance(label, str) or len(label) > LONGEST_LABEL:
-            raise ConfigError(f"a label is text of at most {LONGEST_LABEL} characters, not {label!r:.100}")
-    return found
+def _checked_labels(labels: Iterable[Any]) -> tuple[str, ...]:
+    checked = tuple(labels)
+    for label in checked:
+        if not isinstance(label, str) or len(label) > MAX_LABEL_LENGTH:
+            raise ConfigError(f"a label is text of at most {MAX_LABEL_LENGTH} characters, not {label!r:.100}")
+    return checked
 
 
 def read_checkpoint(folder: str | Path, **changes: Any) -> Imported:
-    """A module in evaluation mode with its config, generation defaults and labels, from Hugging Face's layout.
+    """Read a module in evaluation mode, its config, generation defaults and labels from Hugging Face's layout.
 
-    Nothing is allocated before all names and shapes fit. Weights stay mapped to their files where the layout allows:
-    leave the files as they are while the module lives. `changes` are made to the config: head="mean".
+    Nothing is allocated before all names and shapes match. Weights stay mapped to their files where the layout allows,
+    so do not change the files while the module lives. `changes` are made to the config: `head="mean"`.
     """
     folder = Path(folder)
-    refuse_other_folders(folder)
-    config = read_object(folder / "config.json")
-    refuse_bundle(folder, config)
-    defaults = folder / "generation_config.json"
-    generation = read_object(defaults) if defaults.is_file() else None
+    config = _read_config(folder)
+    path = folder / "generation_config.json"
+    generation = read_object(path) if path.is_file() else None
     try:
-        published_family(config)  # before the weights: of a model that is not known, they do not matter
+        published_family(config)  # before the weights, which do not matter if the model is not supported
         tensors = read_tensors(folder)
         if tensors is None:
-            raise without_weights(folder)
+            raise _no_weights(folder)
         return read_published(config, tensors, generation, **changes)
     except ConfigError as error:
         raise ConfigError(f"{folder}: {error}") from None
@@ -187,7 +186,7 @@ def read_checkpoint(folder: str | Path, **changes: Any) -> Imported:
 
 
 def import_checkpoint(folder: str | Path, **changes: Any) -> nn.Module:
-    """A published model, ready to use, from a folder with config.json and model.safetensors.
+    """Read a published model, ready to use, from a folder with config.json and model.safetensors.
 
     >>> heedful.import_checkpoint("bert-base-uncased", head="mean")
     """
@@ -195,45 +194,42 @@ def import_checkpoint(folder: str | Path, **changes: Any) -> nn.Module:
     return module
 
 
-LISTED = 12  # how many files of a folder a message names
-ALLOWED = " or ".join(form.whole for form in FORMS) + ", or several such files with their index"
-KINDS = {
+MAX_LISTED = 12  # how many files of a folder a message names
+ALLOWED = " or ".join(item.whole for item in FORMATS) + ", or several such files with their index"
+OTHER_FOLDERS = {
     "adapter_config.json": "an adapter, which changes another model; merge it into that model, and save the whole",
     "model_index.json": "a pipeline of diffusers, which is no one model; the models in its folders are not read here",
     "snapshots": "a cache of the hub; give the folder inside its snapshots",
 }
 WITHOUT_CONFIG = {
-    "config_sentence_transformers.json": "a model of sentence-transformers whose Transformer has a folder of its own "
+    "config_sentence_transformers.json": "a model of sentence-transformers whose Transformer is in another folder "
     "(often 0_Transformer); give that one"
 }
 WITHOUT_WEIGHTS = {"model.bin": "a model of CTranslate2; read it with heedful.families.ctranslate2.from_ctranslate2"}
 NOT_READ = (".h5", ".msgpack", ".gguf", ".onnx", ".ckpt", ".pt", ".pth", ".safetensors", ".bin")
 
 
-def refuse_other_folders(folder: Path) -> None:
-    """Raise for what is not there, is no folder, or is another kind of folder."""
+def _read_config(folder: Path) -> dict[str, Any]:
+    """Read config.json, or raise for a folder that is missing or is not a checkpoint."""
     if not folder.is_dir():
-        kind = "is a file" if folder.exists() else "is not there"
-        raise LayoutError(f"{folder} {kind}; a checkpoint is a folder that holds config.json and {FORMS[0].whole}")
-    _refuse(folder, KINDS)
+        state = "is a file" if folder.exists() else "is not there"
+        raise LayoutError(f"{folder} {state}; a checkpoint is a folder that holds config.json and {FORMATS[0].whole}")
+    _refuse(folder, OTHER_FOLDERS)
     if not (folder / "config.json").is_file():
         _refuse(folder, WITHOUT_CONFIG | WITHOUT_WEIGHTS)
         raise LayoutError(f"{folder} holds no config.json; {_listed(folder)}")
-
-
-def refuse_bundle(folder: Path, config: Mapping[str, Any]) -> None:
-    """Raise for what this library's own training wrote."""
+    config = read_object(folder / "config.json")
     if {"format", "task", "model", "sha256"} <= config.keys() and "model_type" not in config:
         raise LayoutError(f"{folder} is a model of Heedful's own; read it with heedful.load({str(folder)!r})")
+    return config
 
 
-def without_weights(folder: Path) -> LayoutError:
-    """The error for a folder whose weights are of another kind, or not there."""
+def _no_weights(folder: Path) -> LayoutError:
+    """Return the error for a folder whose weights are missing or in another format."""
     _refuse(folder, WITHOUT_WEIGHTS)
-    names = _names(folder)
-    found = [name for name in names if Path(name).suffix in NOT_READ]
-    what = f"what is there is not read: {some_of(found, LISTED, str)}" if found else _listed(folder)
-    return LayoutError(f"{folder} holds no weights that are read here ({ALLOWED}); {what}")
+    others = [name for name in _names(folder) if Path(name).suffix in NOT_READ]
+    files = f"these files are not read: {some_of(others, MAX_LISTED, str)}" if others else _listed(folder)
+    return LayoutError(f"{folder} holds no weights that are read here ({ALLOWED}); {files}")
 
 
 def _refuse(folder: Path, kinds: Mapping[str, str]) -> None:
@@ -244,7 +240,7 @@ def _refuse(folder: Path, kinds: Mapping[str, str]) -> None:
 
 def _listed(folder: Path) -> str:
     names = _names(folder)
-    return f"it holds {some_of(names, LISTED, str)}" if names else "it is empty"
+    return f"it holds {some_of(names, MAX_LISTED, str)}" if names else "it is empty"
 
 
 def _names(folder: Path) -> list[str]:
@@ -263,17 +259,17 @@ def write_checkpoint(
     labels: Sequence[str] = (),
     shard_bytes: int = SHARD_BYTES,
 ) -> None:
-    """Write what `read_checkpoint` and transformers read into a new folder, which is whole or not there.
+    """Write what `read_checkpoint` and transformers read into a new folder, which appears when it is complete.
 
-    Tensors are written as they are, those that are shared once. Above `shard_bytes` they go into several files.
+    Tensors keep their dtype, and shared ones are written once. Above `shard_bytes` they go into several files.
     """
     folder = Path(folder)
     if shard_bytes < 1:
         raise ConfigError(f"shard_bytes must be at least 1, not {shard_bytes}")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise LayoutError(f"{folder} is there already, and not an empty folder; choose another one")
+        raise LayoutError(f"{folder} exists and is not an empty folder; choose another one")
     written = write_published(module, config, generation, labels=labels)
-    tensors = _once(written.tensors)
+    tensors = _without_aliases(written.tensors)
     dtype = str(next(iter(tensors.values())).dtype).removeprefix("torch.")
     with new_folder(folder) as partial:
         write_mapping(partial / "config.json", written.config | {"dtype": dtype, "torch_dtype": dtype})
@@ -287,32 +283,33 @@ def write_checkpoint(
 
 def _write_tensors(folder: Path, tensors: Mapping[str, Tensor], shard_bytes: int) -> None:
     shards = list(_shards(tensors, shard_bytes))
-    names = [part_name(SAFETENSORS.whole, place, len(shards)) for place in range(1, len(shards) + 1)]
+    names = [part_name(SAFETENSORS.whole, number, len(shards)) for number in range(1, len(shards) + 1)]
     if len(shards) == 1:
         names = [SAFETENSORS.whole]
     else:
         size = sum(tensor.nbytes for tensor in tensors.values())
-        places = {name: file for file, shard in zip(names, shards, strict=True) for name in shard}
-        write_mapping(folder / SAFETENSORS.index, {"metadata": {"total_size": size}, "weight_map": places})
+        files = {name: file for file, shard in zip(names, shards, strict=True) for name in shard}
+        write_mapping(folder / SAFETENSORS.index, {"metadata": {"total_size": size}, "weight_map": files})
     for file, shard in zip(names, shards, strict=True):
         save_file({name: tensor.cpu() for name, tensor in shard.items()}, folder / file, metadata={"format": "pt"})
 
 
-def _shards(tensors: Mapping[str, Tensor], most: int) -> Iterator[dict[str, Tensor]]:
-    """In order, each as full as it may be; a tensor that is larger than that has one of its own."""
+def _shards(tensors: Mapping[str, Tensor], max_bytes: int) -> Iterator[dict[str, Tensor]]:
+    """Split tensors in order into full shards; a larger tensor has a shard to itself."""
     shard: dict[str, Tensor] = {}
-    held = 0
+    size = 0
     for name, tensor in tensors.items():
-        if shard and held + tensor.nbytes > most:
+        if shard and size + tensor.nbytes > max_bytes:
             yield shard
-            shard, held = {}, 0
+            shard, size = {}, 0
         shard[name] = tensor
-        held += tensor.nbytes
+        size += tensor.nbytes
     yield shard
 
 
-def _once(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Each tensor under its first name; transformers knows which share one."""
-    first: dict[tuple[object, ...], str] = {}
-    place = {name: (tensor.device, tensor.data_ptr(), tensor.shape) for name, tensor in tensors.items()}
-    return {name: tensor for name, tensor in tensors.items() if first.setdefault(place[name], name) == name}
+def _without_aliases(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Keep each tensor under its first name; transformers ties the others again."""
+    unique: dict[tuple[object, ...], str] = {}
+    for name, tensor in tensors.items():
+        unique.setdefault((tensor.device, tensor.data_ptr(), tensor.shape), name)
+    return {name: tensors[name] for name in unique.values()}

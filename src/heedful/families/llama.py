@@ -1,4 +1,4 @@
-"""LLaMA: a decoder alone, pre-norm, rotary positions, gated feed-forward, key/value heads shared by query heads."""
+"""LLaMA and Mistral: decoder-only, pre-norm, rotary positions, gated feed-forward, grouped key/value heads."""
 
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
@@ -9,7 +9,7 @@ from .. import core
 from ..config import Config, FamilyConfig
 from ..core import window
 from ..errors import ConfigError, unknown
-from .hf_config import ACTIVATIONS, Given, Published, Setting, derived, enum, optional, setting
+from .hf_config import ACTIVATIONS, HFConfig, Published, Setting, derived, enum, optional, setting
 from .registry import initialize_normal, register
 from .weight_map import WeightMap, link
 
@@ -18,7 +18,7 @@ SCALINGS: dict[str, type] = {"linear": core.LinearScaling, "llama3": core.Llama3
 
 @dataclass(frozen=True, kw_only=True)
 class ScalingConfig(Config):
-    """How rotary positions were stretched to longer inputs; the last three are llama3's alone."""
+    """How rotary positions are scaled to longer inputs; the last three fields apply only to llama3."""
 
     title: ClassVar[str] = "rotary scaling"
 
@@ -33,15 +33,15 @@ class ScalingConfig(Config):
         self.require(self.high > self.low, f"high={self.high} must be above low={self.low}")
         self.require_positive("original_length")
 
-    def made(self) -> Any:
-        """The scaling of the core, given those of its fields that it has."""
+    def build(self) -> Any:
+        """Build the core's scaling of this kind."""
         kind = SCALINGS[self.kind]
         return kind(**{field.name: getattr(self, field.name) for field in fields(kind)})
 
 
 @dataclass(frozen=True, kw_only=True)
 class RotaryConfig(FamilyConfig):
-    """What LLaMA and those made after it share. `n_kv_heads` and `d_head`: None for as many and as wide as usual."""
+    """The fields of LLaMA and its successors; `n_kv_heads=None` means `n_heads`, `d_head=None` d_model / n_heads."""
 
     vocab_size: int = 32000
     d_model: int = 4096
@@ -65,7 +65,7 @@ class RotaryConfig(FamilyConfig):
         if self.d_head is None:
             self.require_divisible("d_model", "n_heads", "change one, or give d_head")
         self.require_divisible("n_heads", "n_kv_heads")
-        self.require(self.head_width % 2 == 0, f"rotary positions turn pairs, but heads are {self.head_width} wide")
+        self.require(self.head_width % 2 == 0, f"rotary positions rotate pairs, but heads are {self.head_width} wide")
 
     @property
     def head_width(self) -> int:
@@ -75,7 +75,7 @@ class RotaryConfig(FamilyConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class LlamaConfig(RotaryConfig):
-    """The defaults are the first model of 7 billion. `bias` and `feed_forward_bias` are off in all published ones."""
+    """The defaults are LLaMA 7B; no published model has `bias` or `feed_forward_bias`."""
 
     family: ClassVar[str] = "llama"
 
@@ -86,7 +86,7 @@ class LlamaConfig(RotaryConfig):
 def assemble(
     config: RotaryConfig, mask: core.Mask | None = None, *, bias: bool = False, feed_forward_bias: bool = False
 ) -> core.DecoderOnly:
-    """Put the parts together, under this mask; without one, the past is seen."""
+    """Build the model with this mask, which is causal by default."""
     d_model, scaling = config.d_model, config.scaling
 
     def residual(part: nn.Module) -> nn.Module:
@@ -111,7 +111,7 @@ def assemble(
         positions=core.Rotary(
             config.head_width,
             base=config.rotary_base,
-            scaling=None if scaling is None else scaling.made(),
+            scaling=None if scaling is None else scaling.build(),
         ),
         norm=core.RMSNorm(d_model, eps=config.norm_eps),
     )
@@ -120,41 +120,41 @@ def assemble(
 
 
 def build(config: LlamaConfig) -> core.DecoderOnly:
-    """Every token sees all that came before."""
+    """Build LLaMA, in which every token sees all tokens before it."""
     return assemble(config, bias=config.bias, feed_forward_bias=config.feed_forward_bias)
 
 
-OURS, THEIRS = "decoder.layers.*", "model.layers.*"
+LAYER, HF = "decoder.layers.*", "model.layers.*"
 NAMES = WeightMap(
     (
         link("embedding.weight", "model.embed_tokens.weight"),
-        link(f"{OURS}.attention.norm.*", f"{THEIRS}.input_layernorm.*"),
-        link(f"{OURS}.attention.part.query.*", f"{THEIRS}.self_attn.q_proj.*"),
-        link(f"{OURS}.attention.part.key_value.*", (f"{THEIRS}.self_attn.k_proj.*", f"{THEIRS}.self_attn.v_proj.*")),
-        link(f"{OURS}.attention.part.out.*", f"{THEIRS}.self_attn.o_proj.*"),
-        link(f"{OURS}.feed_forward.norm.*", f"{THEIRS}.post_attention_layernorm.*"),
-        link(f"{OURS}.feed_forward.part.gate_up.*", (f"{THEIRS}.mlp.gate_proj.*", f"{THEIRS}.mlp.up_proj.*")),
-        link(f"{OURS}.feed_forward.part.narrow.*", f"{THEIRS}.mlp.down_proj.*"),
+        link(f"{LAYER}.attention.norm.*", f"{HF}.input_layernorm.*"),
+        link(f"{LAYER}.attention.part.query.*", f"{HF}.self_attn.q_proj.*"),
+        link(f"{LAYER}.attention.part.key_value.*", (f"{HF}.self_attn.k_proj.*", f"{HF}.self_attn.v_proj.*")),
+        link(f"{LAYER}.attention.part.out.*", f"{HF}.self_attn.o_proj.*"),
+        link(f"{LAYER}.feed_forward.norm.*", f"{HF}.post_attention_layernorm.*"),
+        link(f"{LAYER}.feed_forward.part.gate_up.*", (f"{HF}.mlp.gate_proj.*", f"{HF}.mlp.up_proj.*")),
+        link(f"{LAYER}.feed_forward.part.narrow.*", f"{HF}.mlp.down_proj.*"),
         link("decoder.norm.*", "model.norm.*"),
         link("head.table.weight", "lm_head.weight"),
     ),
-    ignored={f"{THEIRS}.self_attn.rotary_emb.inv_freq": "the frequencies, which are computed"},
+    ignored={f"{HF}.self_attn.rotary_emb.inv_freq": "the frequencies, which are computed"},
     prefix="model.",
 )
 
 
-def _rotary(given: Given) -> dict[str, Any]:
-    """All about rotary positions, which older files say in two places."""
-    scaling = given.get("rope_parameters") or given.get("rope_scaling") or {}
+def _rotary(hf: HFConfig) -> dict[str, Any]:
+    """Return the settings of rotary positions, which older files store under two keys."""
+    scaling = hf.get("rope_parameters") or hf.get("rope_scaling") or {}
     if not isinstance(scaling, dict):
-        raise ConfigError(f"rotary scaling is said in a mapping, not as {scaling!r}")
-    said = {"rope_theta": given.get("rope_theta"), **scaling}
-    kind = said.get("rope_type", said.get("type")) or "default"
+        raise ConfigError(f"rotary scaling must be a mapping, not {scaling!r}")
+    settings = {"rope_theta": hf.get("rope_theta"), **scaling}
+    kind = settings.get("rope_type", settings.get("type")) or "default"
     if kind not in ("default", *SCALINGS):
         raise ConfigError(unknown("or unsupported rope_type", kind, ["default", *SCALINGS]))
-    if said.get("partial_rotary_factor", 1.0) != 1.0:
-        raise ConfigError(f"partial_rotary_factor={said['partial_rotary_factor']!r} is not supported; only 1.0 is")
-    return {**said, "rope_type": kind}
+    if settings.get("partial_rotary_factor", 1.0) != 1.0:
+        raise ConfigError(f"partial_rotary_factor={settings['partial_rotary_factor']!r} is not supported; only 1.0 is")
+    return {**settings, "rope_type": kind}
 
 
 LLAMA3_KEYS = {
@@ -164,15 +164,15 @@ LLAMA3_KEYS = {
 }
 
 
-def _read_scaling(given: Given) -> ScalingConfig | None:
-    said = _rotary(given)
-    kind = said["rope_type"]
+def _read_scaling(hf: HFConfig) -> ScalingConfig | None:
+    settings = _rotary(hf)
+    kind = settings["rope_type"]
     if kind == "default":
         return None
     keys = {"factor": "factor"} | (LLAMA3_KEYS if kind == "llama3" else {})
-    if absent := [key for key in keys.values() if key not in said]:
+    if absent := [key for key in keys.values() if key not in settings]:
         raise ConfigError(f"rotary scaling of the kind {kind!r} needs {', '.join(absent)}")
-    return ScalingConfig(kind=kind, **{name: said[key] for name, key in keys.items()})
+    return ScalingConfig(kind=kind, **{name: settings[key] for name, key in keys.items()})
 
 
 def _write_scaling(scaling: ScalingConfig | None) -> dict[str, Any]:
@@ -184,8 +184,8 @@ def _write_scaling(scaling: ScalingConfig | None) -> dict[str, Any]:
     return {"rope_scaling": written}
 
 
-def _usual_width(given: Given) -> int | None:
-    d_model, n_heads = given.get("hidden_size"), given.get("num_attention_heads")
+def _default_head_width(hf: HFConfig) -> int | None:
+    d_model, n_heads = hf.get("hidden_size"), hf.get("num_attention_heads")
     return d_model // n_heads if isinstance(d_model, int) and isinstance(n_heads, int) and n_heads else None
 
 
@@ -193,13 +193,13 @@ SETTINGS = {
     "vocab_size": setting("vocab_size"),
     "d_model": setting("hidden_size"),
     "n_heads": setting("num_attention_heads"),
-    "d_head": derived("head_dim", _usual_width),
+    "d_head": derived("head_dim", _default_head_width),
     "d_ff": setting("intermediate_size"),
     "n_layers": setting("num_hidden_layers"),
     "max_length": setting("max_position_embeddings"),
     "rotary_base": Setting(
         ("rope_theta", "rope_parameters"),
-        lambda given: _rotary(given).get("rope_theta"),
+        lambda hf: _rotary(hf).get("rope_theta"),
         lambda base: {"rope_theta": base},
     ),
     "scaling": Setting(("rope_scaling", "rope_parameters"), _read_scaling, _write_scaling),
@@ -210,10 +210,10 @@ SETTINGS = {
 }
 FIXED = {"is_encoder_decoder": False}
 
-SEVEN = LlamaConfig()
-TWO = SEVEN.changed(max_length=4096, norm_eps=1e-5)
-THREE = TWO.changed(vocab_size=128256, n_kv_heads=8, d_ff=14336, max_length=8192, rotary_base=500000.0)
-SMALLER = THREE.changed(
+LLAMA_7B = LlamaConfig()
+LLAMA_2 = LLAMA_7B.changed(max_length=4096, norm_eps=1e-5)
+LLAMA_3 = LLAMA_2.changed(vocab_size=128256, n_kv_heads=8, d_ff=14336, max_length=8192, rotary_base=500000.0)
+LLAMA_3_2_1B = LLAMA_3.changed(
     d_model=2048,
     d_ff=8192,
     n_layers=16,
@@ -225,24 +225,24 @@ llama = register(
     LlamaConfig,
     build,
     presets={
-        "llama-tiny": SEVEN.changed(
+        "llama-tiny": LLAMA_7B.changed(
             vocab_size=8000, d_model=128, n_heads=4, n_kv_heads=2, d_ff=352, n_layers=4, max_length=256
         ),
-        "llama-7b": SEVEN,
-        "llama-13b": SEVEN.changed(d_model=5120, n_heads=40, d_ff=13824, n_layers=40),
-        "llama-2-7b": TWO,
-        "llama-2-70b": TWO.changed(d_model=8192, n_heads=64, n_kv_heads=8, d_ff=28672, n_layers=80),
-        "llama-3-8b": THREE,
-        "llama-3.1-8b": THREE.changed(max_length=131072, scaling=ScalingConfig(kind="llama3", factor=8.0)),
-        "llama-3.2-1b": SMALLER,
-        "llama-3.2-3b": SMALLER.changed(d_model=3072, n_heads=24, n_layers=28),
+        "llama-7b": LLAMA_7B,
+        "llama-13b": LLAMA_7B.changed(d_model=5120, n_heads=40, d_ff=13824, n_layers=40),
+        "llama-2-7b": LLAMA_2,
+        "llama-2-70b": LLAMA_2.changed(d_model=8192, n_heads=64, n_kv_heads=8, d_ff=28672, n_layers=80),
+        "llama-3-8b": LLAMA_3,
+        "llama-3.1-8b": LLAMA_3.changed(max_length=131072, scaling=ScalingConfig(kind="llama3", factor=8.0)),
+        "llama-3.2-1b": LLAMA_3_2_1B,
+        "llama-3.2-3b": LLAMA_3_2_1B.changed(d_model=3072, n_heads=24, n_layers=28),
     },
     published=Published(
         model_type="llama",
         architectures=(("LlamaForCausalLM", {}), ("LlamaModel", {})),
         settings=SETTINGS
         | {
-            "n_kv_heads": derived("num_key_value_heads", lambda given: given.get("num_attention_heads")),
+            "n_kv_heads": derived("num_key_value_heads", lambda hf: hf.get("num_attention_heads")),
             "bias": setting("attention_bias"),
             "feed_forward_bias": setting("mlp_bias"),
         },
@@ -254,9 +254,9 @@ llama = register(
 
 @dataclass(frozen=True, kw_only=True)
 class MistralConfig(RotaryConfig):
-    """The defaults are what a published config means by leaving a key out; the presets are the models.
+    """The defaults are those of transformers for missing keys; the presets are the published models.
 
-    `window`: how many tokens a token sees, itself among them, in each layer; None for all that came before.
+    `window` is the number of tokens that a token sees in each layer, itself included; None means no limit.
     """
 
     family: ClassVar[str] = "mistral"
@@ -272,7 +272,7 @@ class MistralConfig(RotaryConfig):
 
 
 def build_mistral(config: MistralConfig) -> core.DecoderOnly:
-    """Every token sees the last ones before it; without a window, this is LLaMA."""
+    """Build LLaMA with a sliding window, or without one if `window` is None."""
     return assemble(config, None if config.window is None else core.causal() & window(config.window))
 
 

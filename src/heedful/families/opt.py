@@ -1,15 +1,13 @@
-"""OPT: a decoder alone, pre-norm, learned positions, ReLU, the output tied to the embedding."""
+"""OPT: decoder-only, pre-norm, learned positions, ReLU, and an output tied to the embedding."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
-
-from torch import nn
 
 from .. import core
 from ..config import FamilyConfig
 from .bart import layer_links
 from .hf_config import ACTIVATIONS, Published, enum, setting
-from .registry import initialize_normal, register
+from .registry import initialize_normal, register, residual_layer
 from .weight_map import WeightMap, link
 
 
@@ -18,6 +16,7 @@ class OPTConfig(FamilyConfig):
     """The defaults are the smallest published model."""
 
     family: ClassVar[str] = "opt"
+    norm_eps: ClassVar[float] = 1e-5
 
     vocab_size: int = 50272
     d_model: int = 768
@@ -37,22 +36,13 @@ class OPTConfig(FamilyConfig):
 
 
 def build(config: OPTConfig) -> core.DecoderOnly:
-    """Put the parts together. Two rows stand unused before the first position, as they do in BART."""
+    """Build OPT; the position table begins with two unused rows, as in BART."""
     d_model = config.d_model
-
-    def residual(part: nn.Module) -> nn.Module:
-        return core.PreNorm(part, core.LayerNorm(d_model), config.dropout)
-
-    def layer() -> nn.Module:
-        attention = core.MultiHeadAttention(d_model, config.n_heads, dropout=config.attention_dropout)
-        feed_forward = core.FeedForward(d_model, config.d_ff, activation=config.activation)
-        return core.EncoderLayer(residual(attention), residual(feed_forward))
-
     embedding = core.TokenEmbedding(config.vocab_size, d_model, scale=False)
     decoder = core.Decoder(
-        [layer() for _ in range(config.n_layers)],
+        [residual_layer(config, core.PreNorm) for _ in range(config.n_layers)],
         positions=core.Learned(config.max_length, d_model, offset=2),
-        norm=core.LayerNorm(d_model),
+        norm=core.LayerNorm(d_model, eps=config.norm_eps),
     )
     head = core.VocabularyHead(d_model, config.vocab_size, table=embedding if config.tied else None)
     return initialize_normal(core.DecoderOnly(embedding=embedding, decoder=decoder, head=head), 0.02)

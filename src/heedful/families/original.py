@@ -1,6 +1,6 @@
-"""The original Transformer, encoder and decoder, with every part exchangeable by one word of its config.
+"""The original Transformer, whose config can exchange every part, and recurrent encoder-decoders.
 
-Beside it, the recurrent encoder-decoders that came before: with additive attention, and with one vector for a sentence.
+The recurrent models have additive attention (Bahdanau), or one vector for the whole source.
 """
 
 from collections.abc import Callable
@@ -11,12 +11,12 @@ from torch import nn
 
 from .. import core
 from ..core import AdditiveAttention, EncoderDecoder, NoAttention, RecurrentDecoder, RecurrentEncoder
+from .encoder_decoder import EncoderDecoderConfig, EncoderDecoderTransformerConfig, assemble, embeddings
 from .registry import register
-from .translator import AttentionConfig, TranslatorConfig, assemble, embeddings
 
 
 @dataclass(frozen=True, kw_only=True)
-class OriginalConfig(AttentionConfig):
+class OriginalConfig(EncoderDecoderTransformerConfig):
     """The defaults are the paper's base model."""
 
     family: ClassVar[str] = "original"
@@ -37,7 +37,7 @@ class OriginalConfig(AttentionConfig):
         self.require_divisible("n_heads", "n_kv_heads")
         self.require(
             self.positions != "rotary" or self.head_width % 2 == 0,
-            f"rotary positions turn pairs, so the head width must be even, not {self.head_width}",
+            f"rotary positions rotate pairs, so the head width must be even, not {self.head_width}",
         )
 
     @property
@@ -60,7 +60,7 @@ FEED_FORWARDS: dict[str, type[nn.Module]] = {"plain": core.FeedForward, "gated":
 
 
 def build(config: OriginalConfig) -> core.EncoderDecoder:
-    """Put the parts together."""
+    """Build the original Transformer, or a variant of it."""
     return assemble(
         config,
         positions=lambda causal: POSITIONS[config.positions](config, causal),
@@ -73,7 +73,7 @@ def build(config: OriginalConfig) -> core.EncoderDecoder:
     )
 
 
-# Not the paper's: sizes for one machine, and pre-norm, which learns at rates where post-norm never finds the source.
+# Not from the paper: sizes for one machine, and pre-norm, which trains at learning rates where post-norm fails.
 SMALL = OriginalConfig(
     vocab_size=8000, d_model=256, n_heads=4, d_ff=1024, n_encoder_layers=4, n_decoder_layers=4, norm="pre"
 )
@@ -90,8 +90,8 @@ original = register(
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecurrentConfig(TranslatorConfig):
-    """Bidirectional GRU encoder, GRU decoder; `attention` is "additive" (Bahdanau) or "none"."""
+class RecurrentConfig(EncoderDecoderConfig):
+    """A bidirectional GRU encoder and a GRU decoder; `attention` is "additive" (Bahdanau) or "none"."""
 
     family: ClassVar[str] = "recurrent"
 
@@ -104,15 +104,15 @@ class RecurrentConfig(TranslatorConfig):
 
 
 def build_recurrent(config: RecurrentConfig) -> EncoderDecoder:
-    """Put the parts together."""
+    """Build a recurrent encoder-decoder with the config's attention."""
     d_model = config.d_model
-    reader = AdditiveAttention(d_model, 2 * d_model, d_model) if config.attention == "additive" else NoAttention()
+    attention = AdditiveAttention(d_model, 2 * d_model, d_model) if config.attention == "additive" else NoAttention()
     source, target, head = embeddings(config)
     return EncoderDecoder(
         source_embedding=source,
         encoder=RecurrentEncoder(d_model, n_layers=config.n_encoder_layers, dropout=config.dropout),
         target_embedding=target,
-        decoder=RecurrentDecoder(d_model, 2 * d_model, reader, dropout=config.dropout),
+        decoder=RecurrentDecoder(d_model, 2 * d_model, attention, dropout=config.dropout),
         head=head,
     )
 

@@ -1,4 +1,4 @@
-"""PatchTST: an encoder alone over the patches of a series, forecasting the steps that follow."""
+"""PatchTST: an encoder over the patches of a time series, which forecasts the next steps."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,23 +9,21 @@ from torch import nn
 
 from .. import core
 from ..config import FamilyConfig
-from ..errors import ConfigError, unknown
-from .hf_config import ACTIVATIONS, Given, Published, Setting, enum, setting, unpublished
-from .registry import register
+from .hf_config import ACTIVATIONS, Published, enum, setting, unpublished
+from .registry import register, residual_layer
 from .weight_map import WeightMap, link
 
 
 @dataclass(frozen=True, kw_only=True)
 class PatchTSTConfig(FamilyConfig):
-    """The defaults are the paper's sizes over 30 days of prices: 9 patches of 6 days, and the 5 days that follow.
+    """The defaults are the paper's sizes over 30 days of prices: 9 patches of 6 days forecast the next 5 days.
 
-    `channels`: "independent" channels are read one by one with the same weights, so that any number may be given;
-    "mixed" reads all `n_channels` of a patch as one vector. `scale`: each series by its mean and deviation ("std"), by
-    the mean of its absolute values ("mean"), or not at all ("none"). `pool`: the forecast is made from all patches one
-    after the other ("joined"), or from their mean or largest values. `direct` adds a linear map from the steps
-    themselves, which no published model has. `positions` are learned either way and say how
-    they start. Where steps are left over by the patches, they are the oldest, and count in the scale alone.
-    Pre-norm has no norm after its last layer, as it is published.
+    `channels`: "independent" reads any number of channels one by one with the same weights; "mixed" reads all
+    `n_channels` of a patch as one vector. `scale`: normalizes each series by its mean and standard deviation ("std"),
+    by the mean of its absolute values ("mean"), or not at all ("none"). `pool`: the head reads all patches concatenated
+    ("joined"), their mean, or their maximum. `direct` adds a linear map from the input steps, which no published model
+    has. `positions` is how the learned positions are initialized. If the patches do not cover all steps, the oldest
+    steps are left out of the patches. Pre-norm has no final norm, as in the published models.
     """
 
     family: ClassVar[str] = "patchtst"
@@ -67,7 +65,7 @@ class PatchTSTConfig(FamilyConfig):
 
     @property
     def n_patches(self) -> int:
-        """P."""
+        """P, the number of patches of one series."""
         return (self.context_length - self.patch_length) // self.stride + 1
 
 
@@ -81,31 +79,26 @@ NORMS: dict[str, type[core.BatchNorm | core.LayerNorm]] = {"batch": core.BatchNo
 
 
 def build(config: PatchTSTConfig) -> core.Forecaster:
-    """Put the parts together."""
+    """Build PatchTST with the config's scale, norm and head."""
     d_model = config.d_model
-    residual = core.PreNorm if config.pre_norm else core.PostNorm
-
-    def wrap(part: nn.Module) -> nn.Module:
-        return residual(part, NORMS[config.norm](d_model, eps=config.norm_eps), config.dropout)
-
-    def layer() -> nn.Module:
-        attention = core.MultiHeadAttention(d_model, config.n_heads, dropout=config.attention_dropout)
-        feed_forward = core.FeedForward(
-            d_model, config.d_ff, activation=config.activation, bias=config.bias, dropout=config.activation_dropout
+    layers = [
+        residual_layer(
+            config,
+            core.PreNorm if config.pre_norm else core.PostNorm,
+            norm=NORMS[config.norm],
+            feed_forward={"bias": config.bias, "dropout": config.activation_dropout},
         )
-        return core.EncoderLayer(wrap(attention), wrap(feed_forward))
-
-    together = config.n_channels if config.channels == "mixed" else 1
+        for _ in range(config.n_layers)
+    ]
+    n_channels = config.n_channels if config.channels == "mixed" else 1
     return core.Forecaster(
         context_length=config.context_length,
         scale=SCALES[config.scale](),
         embedding=core.SeriesEmbedding(
-            d_model, patch_length=config.patch_length, stride=config.stride, n_channels=together
+            d_model, patch_length=config.patch_length, stride=config.stride, n_channels=n_channels
         ),
-        encoder=core.Encoder(
-            [layer() for _ in range(config.n_layers)], positions=_positions(config), dropout=config.embedding_dropout
-        ),
-        head=_head(config, together),
+        encoder=core.Encoder(layers, positions=_positions(config), dropout=config.embedding_dropout),
+        head=_head(config, n_channels),
         direct=core.DirectForecast(config.context_length, config.horizon) if config.direct else None,
     )
 
@@ -118,7 +111,7 @@ def _head(config: PatchTSTConfig, n_channels: int) -> core.ForecastHead:
 
 @torch.no_grad()
 def _positions(config: PatchTSTConfig) -> core.Learned:
-    """Small beside the patches at first: sinusoids with mean 0 and deviation 0.1, or normal with deviation 0.02."""
+    """Initialize learned positions: sinusoids with mean 0 and deviation 0.1, or normal with deviation 0.02."""
     positions = core.Learned(config.n_patches, config.d_model)
     if config.positions == "sinusoidal":
         waves = core.Sinusoidal(config.d_model).table(config.n_patches)
@@ -129,54 +122,29 @@ def _positions(config: PatchTSTConfig) -> core.Learned:
 
 
 def names(config: PatchTSTConfig) -> WeightMap:
-    """A batch norm is wrapped there, and counts its batches, which nothing reads."""
-    ours, theirs = "encoder.layers.*", "model.encoder.layers.*"
+    """Return the published names; a batch norm is wrapped in a module and has an unused count of batches."""
+    layer, hf = "encoder.layers.*", "model.encoder.layers.*"
     inner = ".batchnorm" if config.norm == "batch" else ""
-    attention = f"{ours}.attention.part"
+    attention = f"{layer}.attention.part"
     return WeightMap(
         (
             link("embedding.project.*", "model.encoder.embedder.input_embedding.*"),
             link("encoder.positions.weight", "model.encoder.positional_encoder.position_enc"),
-            link(f"{attention}.query.*", f"{theirs}.self_attn.q_proj.*"),
-            link(f"{attention}.key_value.*", (f"{theirs}.self_attn.k_proj.*", f"{theirs}.self_attn.v_proj.*")),
-            link(f"{attention}.out.*", f"{theirs}.self_attn.out_proj.*"),
-            link(f"{ours}.attention.norm.*", f"{theirs}.norm_sublayer1{inner}.*"),
-            link(f"{ours}.feed_forward.part.wide.*", f"{theirs}.ff.0.*"),
-            link(f"{ours}.feed_forward.part.narrow.*", f"{theirs}.ff.3.*"),
-            link(f"{ours}.feed_forward.norm.*", f"{theirs}.norm_sublayer3{inner}.*"),
+            link(f"{attention}.query.*", f"{hf}.self_attn.q_proj.*"),
+            link(f"{attention}.key_value.*", (f"{hf}.self_attn.k_proj.*", f"{hf}.self_attn.v_proj.*")),
+            link(f"{attention}.out.*", f"{hf}.self_attn.out_proj.*"),
+            link(f"{layer}.attention.norm.*", f"{hf}.norm_sublayer1{inner}.*"),
+            link(f"{layer}.feed_forward.part.wide.*", f"{hf}.ff.0.*"),
+            link(f"{layer}.feed_forward.part.narrow.*", f"{hf}.ff.3.*"),
+            link(f"{layer}.feed_forward.norm.*", f"{hf}.norm_sublayer3{inner}.*"),
             link("head.out.*", "head.projection.*"),
         ),
-        ignored={f"{theirs}.*.batchnorm.num_batches_tracked": "counts the batches of training"},
+        ignored={f"{hf}.*.batchnorm.num_batches_tracked": "counts the batches of training"},
     )
 
 
-PUBLISHED_SCALES = {"std": "std", "mean": "mean", True: "mean", None: "none", False: "none"}
-
-
-def _read_scale(given: Given) -> str:
-    """Where nothing is said, "std"; a word of None says that there is none."""
-    for key in ("scaling_dim", "keepdim", "minimum_scale", "default_scale"):
-        if given.get(key) is not None:
-            raise ConfigError(f"patchtst: {key}={given[key]!r} is not supported; leave it out")
-    word = given.get("scaling", "std")
-    if not isinstance(word, str | bool | None) or word not in PUBLISHED_SCALES:
-        raise ConfigError(f"patchtst: {unknown('or unsupported scaling', word, map(str, PUBLISHED_SCALES))}")
-    return PUBLISHED_SCALES[word]
-
-
-PUBLISHED_POOLS = {"joined": None, "mean": "mean", "max": "max"}
-
-
-def _read_pool(given: Given) -> str:
-    """A word of None says that there is none."""
-    word = given.get("pooling_type")
-    found = [ours for ours, theirs in PUBLISHED_POOLS.items() if theirs == word]
-    if not found:
-        raise ConfigError(f"patchtst: {unknown('or unsupported pooling_type', word, ['mean', 'max', 'None'])}")
-    return found[0]
-
-
-USUAL = {
+HF_DEFAULTS = {
+    "scaling": "std",
     "context_length": 32,
     "prediction_length": 24,
     "patch_length": 1,
@@ -193,7 +161,7 @@ USUAL = {
 
 
 def _paper(context_length: int) -> PatchTSTConfig:
-    """The paper's, over hours. It repeats the last value to make one patch more, whence its 42 and 64 patches."""
+    """Return the paper's config for hourly data. The paper pads one patch, hence its 42 and 64 patches."""
     return PatchTSTConfig(context_length=context_length, patch_length=16, stride=8, horizon=96)
 
 
@@ -217,7 +185,7 @@ patchtst = register(
             "channels": unpublished(
                 "independent", "patchtst: channels={value!r} has no published form; only 'independent' has one"
             ),
-            "scale": Setting(("scaling",), _read_scale, lambda scale: {"scaling": None if scale == "none" else scale}),
+            "scale": enum("scaling", {"std": "std", "mean": "mean", True: "mean", None: "none", False: "none"}),
             "d_model": setting("d_model"),
             "n_heads": setting("num_attention_heads"),
             "d_ff": setting("ffn_dim"),
@@ -227,7 +195,7 @@ patchtst = register(
             "positions": enum("positional_encoding_type", {"random": "learned", "sincos": "sinusoidal"}),
             "activation": enum("activation_function", ACTIVATIONS),
             "bias": setting("bias"),
-            "pool": Setting(("pooling_type",), _read_pool, lambda pool: {"pooling_type": PUBLISHED_POOLS[pool]}),
+            "pool": enum("pooling_type", {None: "joined", "mean": "mean", "max": "max"}),
             "direct": unpublished(False, "patchtst: direct=True has no published form"),
             "norm_eps": setting("norm_eps"),
             "dropout": setting("path_dropout"),
@@ -243,8 +211,9 @@ patchtst = register(
             "use_cls_token": False,
             "is_encoder_decoder": False,
             "loss": "mse",
+            **dict.fromkeys(("scaling_dim", "keepdim", "minimum_scale", "default_scale")),
         },
         names=names,
-        usual=USUAL,
+        hf_defaults=HF_DEFAULTS,
     ),
 )

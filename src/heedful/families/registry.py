@@ -1,4 +1,4 @@
-"""From a name to a family, and from a config, a dict or a preset's name to a model."""
+"""The table of families, and `build`, which makes a model from a config, a dict, a file or a preset's name."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from ..errors import ConfigError, unknown
 from .hf_config import Published
 
 if TYPE_CHECKING:
+    from .encoder_decoder import EncoderDecoderConfig
+    from .encoder_only import EncoderOnlyConfig
     from .gpt2 import GPT2Config
     from .llama import RotaryConfig
     from .opt import OPTConfig
     from .patchtst import PatchTSTConfig
-    from .reader import ReaderConfig
     from .t5 import T5Config
-    from .translator import TranslatorConfig
     from .vit import ImageConfig
 
 
 @dataclass(frozen=True)
 class Family:
-    """One architecture: its config, how to build it, its sized presets, and how others publish it."""
+    """An architecture: its config class, its builder, its presets, and how to read published checkpoints of it."""
 
     config: type[FamilyConfig]
     build: Callable[[Any], nn.Module]
@@ -48,9 +48,9 @@ def register(
     presets: Mapping[str, FamilyConfig] | None = None,
     published: Published | None = None,
 ) -> Family:
-    """Make a family known by its config's tag. Preset names are unique over all families."""
+    """Register a family under its config's tag. Preset names must be unique over all families."""
     family = Family(config, build, presets or {}, published)
-    taken = {name for known in FAMILIES.values() for name in known.presets} & set(family.presets)
+    taken = {name for other in FAMILIES.values() for name in other.presets} & set(family.presets)
     if config.family in FAMILIES or taken:
         raise ValueError(f"{config.family!r} or its presets {sorted(taken)} are registered already")
     FAMILIES[config.family] = family
@@ -58,21 +58,26 @@ def register(
 
 
 def presets() -> dict[str, FamilyConfig]:
-    """Every preset by its name."""
+    """Return the presets of all families by name."""
     return {name: config for family in FAMILIES.values() for name, config in family.presets.items()}
 
 
 def config_of(spec: Spec) -> FamilyConfig:
-    """A config, the dict of one with its "family" (or "preset" and changes), a file of one, or a preset's name."""
+    """Return the config that a spec stands for.
+
+    Args:
+        spec: A config, a preset's name, a dict with the key "family" (or "preset", and changes to it), or the path of a
+            JSON or YAML file with such a dict.
+    """
     if isinstance(spec, FamilyConfig):
         return spec
     if isinstance(spec, Path) or (isinstance(spec, str) and Path(spec).suffix.lower() in FILE_ENDINGS):
         return config_of(read_mapping(spec))
     if isinstance(spec, str):
-        known = presets()
-        if spec not in known:
-            raise ConfigError(f"{unknown('preset', spec, known)}; or give a file that ends in .json, .yaml or .yml")
-        return known[spec]
+        configs = presets()
+        if spec not in configs:
+            raise ConfigError(f"{unknown('preset', spec, configs)}; or give a file that ends in .json, .yaml or .yml")
+        return configs[spec]
     if not isinstance(spec, Mapping):
         raise ConfigError(f"a model is built from a config, a dict, a file or a preset's name, not from {spec!r}")
     if "preset" in spec:
@@ -84,13 +89,13 @@ def config_of(spec: Spec) -> FamilyConfig:
 
 
 def family_of(name: object) -> Family:
-    """A family by its tag."""
+    """Return the family with this tag, or raise ConfigError with the nearest tag."""
     if not isinstance(name, str) or name not in FAMILIES:
         raise ConfigError(unknown("family", name, FAMILIES))
     return FAMILIES[name]
 
 
-# Presets by the wiring they build, for type checkers; a test holds them to what is registered.
+# Preset names by the model class they build, for type checkers; a test compares them with the registered presets.
 EncoderDecoderPreset = (
     Literal["tiny", "small", "base", "big", "recurrent", "recurrent-plain"]
     | Literal["bart-tiny", "bart-base", "bart-large", "marian-tiny", "marian-base", "marian-big"]
@@ -116,9 +121,9 @@ ForecasterPreset = Literal["patchtst-tiny", "patchtst-42", "patchtst-64"]
 
 
 @overload
-def build(spec: EncoderDecoderPreset | TranslatorConfig | T5Config, **changes: Any) -> core.EncoderDecoder: ...
+def build(spec: EncoderDecoderPreset | EncoderDecoderConfig | T5Config, **changes: Any) -> core.EncoderDecoder: ...
 @overload
-def build(spec: EncoderOnlyPreset | ReaderConfig | ImageConfig, **changes: Any) -> core.EncoderOnly: ...
+def build(spec: EncoderOnlyPreset | EncoderOnlyConfig | ImageConfig, **changes: Any) -> core.EncoderOnly: ...
 @overload
 def build(spec: DecoderOnlyPreset | GPT2Config | OPTConfig | RotaryConfig, **changes: Any) -> core.DecoderOnly: ...
 @overload
@@ -126,10 +131,7 @@ def build(spec: ForecasterPreset | PatchTSTConfig, **changes: Any) -> core.Forec
 @overload
 def build(spec: Spec, **changes: Any) -> Wiring: ...
 def build(spec: Spec, **changes: Any) -> Any:
-    """A model with fresh weights, an nn.Module wired as its family says.
-
-    `spec` is a config, the dict of one with its "family" or "preset", a file of one, or a preset's name; `changes` are
-    made to the config.
+    """Build a model with random weights from a spec, which `config_of` reads, and changes to its config.
 
     >>> heedful.build("base"); heedful.build("tiny", vocab_size=8000); heedful.build("run.yaml"); heedful.build(config)
     """
@@ -138,19 +140,33 @@ def build(spec: Spec, **changes: Any) -> Any:
     return family_of(config.family).build(config)
 
 
-def residual_layer(config: Any, residual: type[core.PreNorm | core.PostNorm], **options: Any) -> core.EncoderLayer:
-    """Attention and a plain feed-forward part of the config's sizes, each in its residual with a LayerNorm.
+def residual_layer(
+    config: Any,
+    residual: type[core.PreNorm | core.PostNorm],
+    *,
+    norm: type[core.LayerNorm | core.BatchNorm] = core.LayerNorm,
+    attention: Mapping[str, Any] | None = None,
+    feed_forward: Mapping[str, Any] | None = None,
+) -> core.EncoderLayer:
+    """Build a layer of the config's sizes: attention and feed-forward, each in its residual with a norm.
 
-    `options` are those of the attention.
+    Args:
+        config: A config with `d_model`, `n_heads`, `d_ff`, `activation`, `norm_eps` and the dropouts.
+        residual: The wrapper of both parts.
+        norm: The class of both norms.
+        attention: More options of MultiHeadAttention.
+        feed_forward: More options of FeedForward.
     """
-    attention = core.MultiHeadAttention(config.d_model, config.n_heads, dropout=config.attention_dropout, **options)
-    feed_forward = core.FeedForward(config.d_model, config.d_ff, activation=config.activation)
-    norms = (core.LayerNorm(config.d_model, eps=config.norm_eps) for _ in range(2))
-    return core.EncoderLayer(*(residual(part, next(norms), config.dropout) for part in (attention, feed_forward)))
+    d_model, dropout = config.d_model, config.attention_dropout
+    parts = (
+        core.MultiHeadAttention(d_model, config.n_heads, dropout=dropout, **attention or {}),
+        core.FeedForward(d_model, config.d_ff, activation=config.activation, **feed_forward or {}),
+    )
+    return core.EncoderLayer(*(residual(part, norm(d_model, eps=config.norm_eps), config.dropout) for part in parts))
 
 
 def initialize_normal(module: M, std: float) -> M:
-    """Draw every matrix and table of a module anew, normal with one deviation (GPT-2, BERT, BART, LLaMA: 0.02)."""
+    """Initialize all matrices and tables of a module from N(0, std²); GPT-2, BERT, BART and LLaMA use std=0.02."""
     for parameter in module.parameters():
         if parameter.dim() > 1:
             nn.init.normal_(parameter, std=std)

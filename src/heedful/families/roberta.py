@@ -1,4 +1,4 @@
-"""RoBERTa, and XLM-RoBERTa of many languages: BERT with other ends, its positions counted from after padding."""
+"""RoBERTa and the multilingual XLM-RoBERTa: BERT with other heads, and positions that begin after the padding id."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -6,19 +6,19 @@ from typing import Any, ClassVar
 
 from ..core import EncoderOnly
 from .bert import FIXED, SETTINGS, BertConfig, encoder_links
-from .hf_config import Given, Published, Setting
-from .reader import HEADS, Heads, architectures, assemble, output_name, prefix, unused, words
+from .encoder_only import HEADS, Heads, architectures, assemble, masked_lm, output_name, prefix, unused
+from .hf_config import HFConfig, Published, Setting
 from .registry import register
 from .weight_map import WeightMap, link
 
-ROWS = 512  # of the published table of positions, where a config does not say
+ROWS = 512  # of the position table, if a config has no max_position_embeddings
 
 
 @dataclass(frozen=True, kw_only=True)
 class RobertaConfig(BertConfig):
-    """The defaults are what a published config means by leaving a key out; the presets are the models.
+    """The defaults are those of transformers for missing keys; the presets are the published models.
 
-    `position_offset` rows stand unused before the first position: the padding token's id there, and one.
+    The table of positions begins with `position_offset` unused rows: the id of the padding token, plus one.
     """
 
     family: ClassVar[str] = "roberta"
@@ -34,7 +34,7 @@ class RobertaConfig(BertConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class XLMRobertaConfig(RobertaConfig):
-    """RoBERTa under another name, with another vocabulary."""
+    """RoBERTa with another tag and another vocabulary."""
 
     family: ClassVar[str] = "xlm-roberta"
 
@@ -42,13 +42,13 @@ class XLMRobertaConfig(RobertaConfig):
 
 
 def build(config: RobertaConfig) -> EncoderOnly:
-    """The layer before the output has GELU, whatever the others have."""
-    heads: Heads = {**HEADS, "words": partial(words, activation="gelu")}
+    """Build RoBERTa; the transform before the output always has GELU."""
+    heads: Heads = {**HEADS, "words": partial(masked_lm, activation="gelu")}
     return assemble(config, n_segments=config.n_segments, offset=config.position_offset, heads=heads)
 
 
 def names(config: RobertaConfig) -> WeightMap:
-    """A classifier has a dense layer of its own, not the one that pools."""
+    """Return the published names; the classifier has its own dense layer, not the pooler."""
     roberta = prefix(config, "roberta.")
     return WeightMap(
         (
@@ -67,22 +67,22 @@ def names(config: RobertaConfig) -> WeightMap:
     )
 
 
-def _read_offset(given: Given) -> Any:
-    pad = given.get("pad_token_id")
+def _read_offset(hf: HFConfig) -> Any:
+    pad = hf.get("pad_token_id")
     return pad + 1 if isinstance(pad, int) else pad
 
 
-def _read_length(given: Given) -> Any:
-    rows, offset = given.get("max_position_embeddings"), _read_offset(given)
+def _read_length(hf: HFConfig) -> Any:
+    rows, offset = hf.get("max_position_embeddings"), _read_offset(hf)
     rows, offset = ROWS if rows is None else rows, 2 if offset is None else offset
     return rows - offset if isinstance(rows, int) and isinstance(offset, int) else rows
 
 
 class RobertaPublished(Published):
-    """Their table of positions has its unused rows counted, which two fields of ours say together."""
+    """Writes the number of rows of the position table, which two config fields determine."""
 
     def write(self, config: Any) -> dict[str, Any]:
-        """A config.json from the family's config."""
+        """Return the contents of config.json for a config."""
         return super().write(config) | {"max_position_embeddings": config.max_length + config.position_offset}
 
 

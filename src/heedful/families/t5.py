@@ -1,4 +1,4 @@
-"""T5: encoder and decoder over relative positions, pre-norm, without biases; 1.0 with ReLU, 1.1 gated and untied."""
+"""T5: encoder-decoder, pre-norm, relative positions, no biases; 1.0 has ReLU, 1.1 is gated and untied."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from .. import core
 from ..config import FamilyConfig
-from .hf_config import Given, Published, Setting, setting
+from .encoder_decoder import stacks
+from .hf_config import HFConfig, Published, Setting, setting
 from .registry import register
-from .translator import stacks
 from .weight_map import Link, WeightMap, link
 
 
@@ -20,7 +20,7 @@ from .weight_map import Link, WeightMap, link
 class T5Config(FamilyConfig):
     """The defaults are the small model of version 1.0.
 
-    `tied`: the output shares the embedding's matrix, and its input is scaled by D^−½; if not, neither.
+    `tied` shares the embedding's matrix with the output and scales the output's input by D^−½.
     """
 
     family: ClassVar[str] = "t5"
@@ -59,9 +59,9 @@ FEED_FORWARDS: dict[str, Callable[..., nn.Module]] = {
 
 
 def build(config: T5Config) -> core.EncoderDecoder:
-    """Put the parts together.
+    """Build T5.
 
-    Neither scores nor embeddings are scaled; what the scale would do is in the weights from the start.
+    Neither scores nor embeddings are scaled; the initial weights contain the scales instead.
     """
     d_model, dropout = config.d_model, config.dropout
 
@@ -104,8 +104,8 @@ def build(config: T5Config) -> core.EncoderDecoder:
     )
 
 
-def _embedding(published: Mapping[str, Tensor], ours: Tensor) -> Tensor:
-    """What an output left out is the same as, under whichever of its names."""
+def _embedding(published: Mapping[str, Tensor], local: Tensor) -> Tensor:
+    """Return the embedding, under any of its names, for an output that was left out."""
     names = "shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"
     return next(published[name] for name in names if name in published)
 
@@ -116,19 +116,19 @@ def _links() -> Iterator[Link]:
     yield link("target_embedding.weight", "decoder.embed_tokens.weight")
     yield link("head.table.weight", "lm_head.weight", absent=_embedding)
     for stack, parts in (("encoder", ("attention",)), ("decoder", ("attention", "cross_attention"))):
-        ours, theirs = f"{stack}.layers.*", f"{stack}.block.*.layer"
+        layer, hf = f"{stack}.layers.*", f"{stack}.block.*.layer"
         for index, part in enumerate(parts):
-            name = f"{theirs}.{index}.{'EncDecAttention' if index else 'SelfAttention'}"
-            yield link(f"{ours}.{part}.part.query.*", f"{name}.q.*")
-            yield link(f"{ours}.{part}.part.key_value.*", (f"{name}.k.*", f"{name}.v.*"))
-            yield link(f"{ours}.{part}.part.out.*", f"{name}.o.*")
-            yield link(f"{ours}.{part}.norm.*", f"{theirs}.{index}.layer_norm.*")
-        last = f"{theirs}.{len(parts)}"
+            name = f"{hf}.{index}.{'EncDecAttention' if index else 'SelfAttention'}"
+            yield link(f"{layer}.{part}.part.query.*", f"{name}.q.*")
+            yield link(f"{layer}.{part}.part.key_value.*", (f"{name}.k.*", f"{name}.v.*"))
+            yield link(f"{layer}.{part}.part.out.*", f"{name}.o.*")
+            yield link(f"{layer}.{part}.norm.*", f"{hf}.{index}.layer_norm.*")
+        last = f"{hf}.{len(parts)}"
         dense = f"{last}.DenseReluDense"
-        yield link(f"{ours}.feed_forward.part.wide.*", f"{dense}.wi.*")
-        yield link(f"{ours}.feed_forward.part.gate_up.*", (f"{dense}.wi_0.*", f"{dense}.wi_1.*"))
-        yield link(f"{ours}.feed_forward.part.narrow.*", f"{dense}.wo.*")
-        yield link(f"{ours}.feed_forward.norm.*", f"{last}.layer_norm.*")
+        yield link(f"{layer}.feed_forward.part.wide.*", f"{dense}.wi.*")
+        yield link(f"{layer}.feed_forward.part.gate_up.*", (f"{dense}.wi_0.*", f"{dense}.wi_1.*"))
+        yield link(f"{layer}.feed_forward.part.narrow.*", f"{dense}.wo.*")
+        yield link(f"{layer}.feed_forward.norm.*", f"{last}.layer_norm.*")
         yield link(f"{stack}.positions.weight", f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight")
         yield link(f"{stack}.norm.*", f"{stack}.final_layer_norm.*")
 
@@ -141,13 +141,13 @@ NAMES = WeightMap(
 )
 
 
-def _read_tied(given: Given) -> bool | None:
-    """Newer files tell the scale apart from the tying, and may call a model tied whose matrices differ."""
-    return given.get("scale_decoder_outputs", given.get("tie_word_embeddings"))
+def _read_tied(hf: HFConfig) -> bool | None:
+    """Read the scale of the output; newer files have it besides the tying, which may be wrong."""
+    return hf.get("scale_decoder_outputs", hf.get("tie_word_embeddings"))
 
 
-def _read_decoder_layers(given: Given) -> int | None:
-    return given.get("num_layers") if given.get("num_decoder_layers") is None else given["num_decoder_layers"]
+def _read_decoder_layers(hf: HFConfig) -> int | None:
+    return hf.get("num_layers") if hf.get("num_decoder_layers") is None else hf["num_decoder_layers"]
 
 
 def _size(d_model: int, n_heads: int, d_ff: int, n_layers: int, d_head: int = 64) -> T5Config:

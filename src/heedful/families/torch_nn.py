@@ -1,10 +1,8 @@
-"""Weights of torch's own classes, in and out: nn.MultiheadAttention and nn.Transformer with its parts.
+"""Converts nn.MultiheadAttention and nn.Transformer with its parts to Heedful's parts and back.
 
-`from_torch` gives the same module in Heedful's parts, `to_torch` the way back; both copy the weights.
-
-Masks are said the other way round there. torch.nn's boolean masks are True where one may NOT attend
-(`key_padding_mask=~keep`, `attn_mask=~causal`); here True always means may attend. torch's own
-`scaled_dot_product_attention` agrees with Heedful, and so disagrees with torch.nn.
+Masks have the opposite meaning in torch.nn: its boolean masks are True where a query may NOT attend
+(`key_padding_mask=~keep`, `attn_mask=~causal`). In Heedful, as in torch's `scaled_dot_product_attention`, True always
+means "may attend".
 """
 
 from collections.abc import Callable, Iterator
@@ -20,29 +18,29 @@ S = TypeVar("S", core.Encoder, core.Decoder)
 
 
 def from_torch(module: nn.Module) -> nn.Module:
-    """The same module in Heedful's parts, with its weights copied. Ours is batch first, whatever theirs was."""
+    """Return the same module in Heedful's parts, batch first, with its weights copied."""
     with torch.no_grad():
-        return _converted(module, _FROM).train(module.training)
+        return _converted(module, _FROM_TORCH).train(module.training)
 
 
 def to_torch(module: nn.Module) -> nn.Module:
-    """The same module as torch.nn has it, batch first, with its weights copied."""
+    """Return the same module in torch.nn's classes, batch first, with its weights copied."""
     with torch.no_grad():
-        return _converted(module, _TO).train(module.training)
+        return _converted(module, _TO_TORCH).train(module.training)
 
 
 def _converted(module: nn.Module, table: dict[type[nn.Module], Callable[[Any], nn.Module]]) -> nn.Module:
     for kind, convert in table.items():
         if isinstance(module, kind):
             return convert(module)
-    known = ", ".join(kind.__name__ for kind in table)
-    raise TypeError(f"a {type(module).__name__} has no counterpart; known: {known}")
+    names = ", ".join(kind.__name__ for kind in table)
+    raise TypeError(f"a {type(module).__name__} cannot be converted; these can: {names}")
 
 
 def _copy(target: Any, source: Any) -> Any:
-    """The weight and the bias of a linear layer or a norm."""
+    """Copy the weight and the bias of a linear layer or a norm."""
     if (target.bias is None) != (source.bias is None):
-        raise ValueError("torch.nn's modules have all their biases or none; this one has some")
+        raise ValueError("torch.nn's modules have all biases or none; this one has some")
     target.to(source.weight.device, source.weight.dtype)
     target.weight.copy_(source.weight)
     if target.bias is not None:
@@ -50,111 +48,121 @@ def _copy(target: Any, source: Any) -> Any:
     return target
 
 
-def _projections(ours: core.MultiHeadAttention, theirs: Any) -> Iterator[tuple[Tensor, Tensor]]:
-    """The weights of queries, keys and values, then their biases: views of ours, each with that of theirs."""
-    apart = theirs.q_proj_weight, theirs.k_proj_weight, theirs.v_proj_weight
-    weights = apart if theirs.in_proj_weight is None else theirs.in_proj_weight.chunk(3)
-    yield from zip((ours.query.weight, *ours.key_value.weight.chunk(2)), weights, strict=True)
-    if theirs.in_proj_bias is not None:
-        biases = ours.query.bias, *ours.key_value.bias.chunk(2)
-        yield from zip(biases, theirs.in_proj_bias.chunk(3), strict=True)
+def _projections(module: core.MultiHeadAttention, torch_module: Any) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield pairs of matching views: the weights of queries, keys and values, then their biases."""
+    separate = torch_module.q_proj_weight, torch_module.k_proj_weight, torch_module.v_proj_weight
+    weights = separate if torch_module.in_proj_weight is None else torch_module.in_proj_weight.chunk(3)
+    yield from zip((module.query.weight, *module.key_value.weight.chunk(2)), weights, strict=True)
+    if torch_module.in_proj_bias is not None:
+        biases = module.query.bias, *module.key_value.bias.chunk(2)
+        yield from zip(biases, torch_module.in_proj_bias.chunk(3), strict=True)
 
 
-def _attention_in(theirs: Any) -> core.MultiHeadAttention:
-    if theirs.bias_k is not None or theirs.add_zero_attn:
-        raise ValueError("add_bias_kv and add_zero_attn have no counterpart; only plain attention can be converted")
-    if theirs.kdim != theirs.vdim:
-        raise ValueError(f"keys and values must come from one memory, but kdim={theirs.kdim} and vdim={theirs.vdim}")
-    ours = core.MultiHeadAttention(
-        theirs.embed_dim,
-        theirs.num_heads,
-        d_memory=theirs.kdim,
-        bias=theirs.in_proj_bias is not None,
-        dropout=theirs.dropout,
-    ).to(theirs.out_proj.weight.device, theirs.out_proj.weight.dtype)
-    for here, there in _projections(ours, theirs):
-        here.copy_(there)
-    _copy(ours.out, theirs.out_proj)
-    return ours
+def _attention_from_torch(torch_module: Any) -> core.MultiHeadAttention:
+    if torch_module.bias_k is not None or torch_module.add_zero_attn:
+        raise ValueError("add_bias_kv and add_zero_attn cannot be converted; only plain attention can be converted")
+    kdim, vdim = torch_module.kdim, torch_module.vdim
+    if kdim != vdim:
+        raise ValueError(f"keys and values must come from one memory, but kdim={kdim} and vdim={vdim}")
+    module = core.MultiHeadAttention(
+        torch_module.embed_dim,
+        torch_module.num_heads,
+        d_memory=kdim,
+        bias=torch_module.in_proj_bias is not None,
+        dropout=torch_module.dropout,
+    ).to(torch_module.out_proj.weight.device, torch_module.out_proj.weight.dtype)
+    for target, source in _projections(module, torch_module):
+        target.copy_(source)
+    _copy(module.out, torch_module.out_proj)
+    return module
 
 
-def _attention_out(ours: core.MultiHeadAttention) -> nn.MultiheadAttention:
-    d_model, width = ours.query.in_features, ours.query.out_features
-    if ours.n_kv_heads != ours.n_heads or width != d_model or ours.attention.scale is not None or ours.normalizes:
+def _attention_to_torch(module: core.MultiHeadAttention) -> nn.MultiheadAttention:
+    d_model, width = module.query.in_features, module.query.out_features
+    if (
+        module.n_kv_heads != module.n_heads
+        or width != d_model
+        or module.attention.scale is not None
+        or module.normalizes
+    ):
         raise ValueError(
             "torch.nn.MultiheadAttention has as many key/value heads as heads, d_head = d_model / n_heads, "
             "the scale 1/√K and no norm of queries and keys; this attention differs"
         )
-    d_memory = ours.key_value.in_features
-    theirs: Any = nn.MultiheadAttention(
+    d_memory = module.key_value.in_features
+    torch_module: Any = nn.MultiheadAttention(
         d_model,
-        ours.n_heads,
-        dropout=ours.attention.dropout,
-        bias=ours.query.bias is not None,
+        module.n_heads,
+        dropout=module.attention.dropout,
+        bias=module.query.bias is not None,
         kdim=d_memory,
         vdim=d_memory,
         batch_first=True,
-    ).to(ours.query.weight.device, ours.query.weight.dtype)
-    for here, there in _projections(ours, theirs):
-        there.copy_(here)
-    _copy(theirs.out_proj, ours.out)
-    return theirs
+    ).to(module.query.weight.device, module.query.weight.dtype)
+    for source, target in _projections(module, torch_module):
+        target.copy_(source)
+    _copy(torch_module.out_proj, module.out)
+    return torch_module
 
 
-def _norm_in(theirs: nn.Module | None) -> core.LayerNorm | None:
-    if theirs is None:
+def _norm_from_torch(torch_module: nn.Module | None) -> core.LayerNorm | None:
+    if torch_module is None:
         return None
-    if not isinstance(theirs, nn.LayerNorm) or theirs.weight is None:
-        raise TypeError(f"a LayerNorm with a weight is expected, not {type(theirs).__name__}")
-    return _copy(core.LayerNorm(theirs.normalized_shape[0], eps=theirs.eps, bias=theirs.bias is not None), theirs)
+    if not isinstance(torch_module, nn.LayerNorm) or torch_module.weight is None:
+        raise TypeError(f"a LayerNorm with a weight is expected, not {type(torch_module).__name__}")
+    width, has_bias = torch_module.normalized_shape[0], torch_module.bias is not None
+    return _copy(core.LayerNorm(width, eps=torch_module.eps, bias=has_bias), torch_module)
 
 
-def _norm_out(ours: nn.Module) -> nn.LayerNorm | None:
-    if isinstance(ours, nn.Identity):
+def _norm_to_torch(module: nn.Module) -> nn.LayerNorm | None:
+    if isinstance(module, nn.Identity):
         return None
-    if not isinstance(ours, core.LayerNorm):
-        raise TypeError(f"torch.nn's layers hold a LayerNorm, not {type(ours).__name__}")
-    return _copy(nn.LayerNorm(ours.weight.shape[0], eps=ours.eps, bias=ours.bias is not None), ours)
+    if not isinstance(module, core.LayerNorm):
+        raise TypeError(f"torch.nn's layers have a LayerNorm, not {type(module).__name__}")
+    return _copy(nn.LayerNorm(module.weight.shape[0], eps=module.eps, bias=module.bias is not None), module)
 
 
-def _feed_forward_in(theirs: Any) -> core.FeedForward:
-    ours = core.FeedForward(
-        theirs.linear1.in_features,
-        theirs.linear1.out_features,
-        activation=theirs.activation,
-        bias=theirs.linear1.bias is not None,
-        dropout=theirs.dropout.p,
+def _feed_forward_from_torch(torch_module: Any) -> core.FeedForward:
+    module = core.FeedForward(
+        torch_module.linear1.in_features,
+        torch_module.linear1.out_features,
+        activation=torch_module.activation,
+        bias=torch_module.linear1.bias is not None,
+        dropout=torch_module.dropout.p,
     )
-    _copy(ours.wide, theirs.linear1)
-    _copy(ours.narrow, theirs.linear2)
-    return ours
+    _copy(module.wide, torch_module.linear1)
+    _copy(module.narrow, torch_module.linear2)
+    return module
 
 
-def _layer_in(kind: Callable[..., nn.Module], theirs: Any) -> nn.Module:
-    """torch numbers norms and dropouts by part: norm1 and dropout1 belong to the first."""
-    wrap = core.PreNorm if theirs.norm_first else core.PostNorm
-    attentions = [theirs.self_attn, *([theirs.multihead_attn] if kind is core.DecoderLayer else [])]
-    parts = [*map(_attention_in, attentions), _feed_forward_in(theirs)]
-    numbered = [(part, getattr(theirs, f"norm{n}"), getattr(theirs, f"dropout{n}")) for n, part in enumerate(parts, 1)]
-    return kind(*(wrap(part, _norm_in(norm) or nn.Identity(), dropout.p) for part, norm, dropout in numbered))
+def _layer_from_torch(kind: Callable[..., nn.Module], torch_module: Any) -> nn.Module:
+    """Convert a layer; torch numbers norms and dropouts by part, from 1."""
+    wrap = core.PreNorm if torch_module.norm_first else core.PostNorm
+    attentions = [torch_module.self_attn, *([torch_module.multihead_attn] if kind is core.DecoderLayer else [])]
+    parts = [*map(_attention_from_torch, attentions), _feed_forward_from_torch(torch_module)]
+    numbered = [
+        (part, getattr(torch_module, f"norm{n}"), getattr(torch_module, f"dropout{n}"))
+        for n, part in enumerate(parts, 1)
+    ]
+    return kind(*(wrap(part, _norm_from_torch(norm) or nn.Identity(), dropout.p) for part, norm, dropout in numbered))
 
 
-def _layer_out(ours: Any) -> nn.Module:
-    """An encoder's or a decoder's layer; torch numbers the norms in the order of the attentions."""
+def _layer_to_torch(module: Any) -> nn.Module:
+    """Convert a layer; torch numbers norms and dropouts by part, from 1."""
     kind: type[nn.Module] = nn.TransformerEncoderLayer
-    attentions = {"self_attn": ours.attention}
-    if isinstance(ours, core.DecoderLayer):
-        kind, attentions = nn.TransformerDecoderLayer, attentions | {"multihead_attn": ours.cross_attention}
-    if isinstance(ours, core.ParallelLayer):
-        raise ValueError("torch.nn's layers run their parts one after the other, and not side by side")
-    wraps: list[Any] = [*attentions.values(), ours.feed_forward]
+    attentions = {"self_attn": module.attention}
+    if isinstance(module, core.DecoderLayer):
+        kind, attentions = nn.TransformerDecoderLayer, attentions | {"multihead_attn": module.cross_attention}
+    if isinstance(module, core.ParallelLayer):
+        raise ValueError("torch.nn's layers run their parts in sequence, not in parallel")
+    wraps: list[Any] = [*attentions.values(), module.feed_forward]
     if not all(type(wrap) in (core.PreNorm, core.PostNorm) for wrap in wraps):
-        raise ValueError("torch.nn's layers hold each part in a residual with its norm: PreNorm or PostNorm here")
+        raise ValueError("torch.nn's layers have each part in a residual with its norm: PreNorm or PostNorm here")
     pre_norm = {isinstance(wrap, core.PreNorm) for wrap in wraps}
     forward = wraps[-1].part
     if len(pre_norm) != 1 or not isinstance(forward, core.FeedForward):
         raise ValueError("torch.nn's layers have plain feed-forwards, and norms all before or all after their parts")
-    theirs: Any = kind(
+    torch_module: Any = kind(
         forward.wide.in_features,
         wraps[0].part.n_heads,
         forward.wide.out_features,
@@ -164,79 +172,81 @@ def _layer_out(ours: Any) -> nn.Module:
         bias=forward.wide.bias is not None,
     )
     for name, wrap in attentions.items():
-        setattr(theirs, name, _attention_out(wrap.part))
-    _copy(theirs.linear1, forward.wide)
-    _copy(theirs.linear2, forward.narrow)
-    theirs.dropout.p = forward.dropout.p
+        setattr(torch_module, name, _attention_to_torch(wrap.part))
+    _copy(torch_module.linear1, forward.wide)
+    _copy(torch_module.linear2, forward.narrow)
+    torch_module.dropout.p = forward.dropout.p
     for n, wrap in enumerate(wraps, 1):
-        norm = _norm_out(wrap.norm)
+        norm = _norm_to_torch(wrap.norm)
         if norm is None:
             raise ValueError("torch.nn's layers have a norm around every part")
-        setattr(theirs, f"norm{n}", norm)
-        getattr(theirs, f"dropout{n}").p = wrap.dropout.p
-    return theirs
+        setattr(torch_module, f"norm{n}", norm)
+        getattr(torch_module, f"dropout{n}").p = wrap.dropout.p
+    return torch_module
 
 
-def _stack_in(kind: type[S], theirs: Any) -> S:
-    """Our decoder masks causally by itself; theirs only when a mask is handed in."""
-    return kind([from_torch(layer) for layer in theirs.layers], norm=_norm_in(theirs.norm))
+def _stack_from_torch(kind: type[S], torch_module: Any) -> S:
+    """Convert a stack; Heedful's decoder is causal by default, torch's only with a mask."""
+    return kind([from_torch(layer) for layer in torch_module.layers], norm=_norm_from_torch(torch_module.norm))
 
 
-def _stack_out(ours: core.Encoder | core.Decoder, kind: Callable[..., Any]) -> nn.Module:
-    if type(ours.positions) is not core.Positions or not isinstance(ours.entry, nn.Identity) or ours.dropout.p:
+def _stack_to_torch(module: core.Encoder | core.Decoder, kind: Callable[..., Any]) -> nn.Module:
+    if type(module.positions) is not core.Positions or not isinstance(module.entry, nn.Identity) or module.dropout.p:
         raise ValueError("torch.nn's stacks have no positions, no norm and no dropout before their layers")
-    if [type(part) for part in ours.mask.parts] != [type(part) for part in ours.default_mask.parts]:
-        raise ValueError("torch.nn's stacks have no mask of their own; hand it in at every call there")
-    wanted = core.EncoderLayer if isinstance(ours, core.Encoder) else core.DecoderLayer
-    if not ours.layers or not all(isinstance(layer, wanted) for layer in ours.layers):
-        raise ValueError(f"torch.nn's counterpart of this {type(ours).__name__} holds {wanted.__name__}s, at least one")
-    layers = nn.ModuleList(to_torch(layer) for layer in ours.layers)
-    theirs: nn.Module = kind(layers[0], len(layers), _norm_out(ours.norm))
-    theirs.layers = layers
-    return theirs
+    if [type(part) for part in module.mask.parts] != [type(part) for part in module.default_mask.parts]:
+        raise ValueError("torch.nn's stacks store no mask; pass it to every call instead")
+    wanted = core.EncoderLayer if isinstance(module, core.Encoder) else core.DecoderLayer
+    if not module.layers or not all(isinstance(layer, wanted) for layer in module.layers):
+        raise ValueError(
+            f"torch.nn's counterpart of this {type(module).__name__} holds {wanted.__name__}s, at least one"
+        )
+    layers = nn.ModuleList(to_torch(layer) for layer in module.layers)
+    torch_module: nn.Module = kind(layers[0], len(layers), _norm_to_torch(module.norm))
+    torch_module.layers = layers
+    return torch_module
 
 
-def _transformer_in(theirs: nn.Transformer) -> core.EncoderDecoder:
+def _transformer_from_torch(torch_module: nn.Transformer) -> core.EncoderDecoder:
     return core.EncoderDecoder(
         source_embedding=core.Vectors(),
-        encoder=_stack_in(core.Encoder, theirs.encoder),
+        encoder=_stack_from_torch(core.Encoder, torch_module.encoder),
         target_embedding=core.Vectors(),
-        decoder=_stack_in(core.Decoder, theirs.decoder),
+        decoder=_stack_from_torch(core.Decoder, torch_module.decoder),
         head=core.Hidden(),
     )
 
 
-def _transformer_out(ours: core.EncoderDecoder) -> nn.Transformer:
-    parts = ours.source_embedding, ours.target_embedding, ours.head
+def _transformer_to_torch(module: core.EncoderDecoder) -> nn.Transformer:
+    parts = module.source_embedding, module.target_embedding, module.head
     if not all(isinstance(part, core.Vectors | core.Hidden) for part in parts):
         raise ValueError("torch.nn.Transformer has no embeddings and no output layer; convert the encoder and decoder")
-    encoder, decoder = to_torch(ours.encoder), to_torch(ours.decoder)
-    attention: Any = cast("core.Encoder", ours.encoder).layers[0].attention  # to_torch takes no other encoder
-    theirs = nn.Transformer(
+    encoder, decoder = to_torch(module.encoder), to_torch(module.decoder)
+    attention: Any = cast("core.Encoder", module.encoder).layers[0].attention  # to_torch takes no other encoder
+    torch_module = nn.Transformer(
         attention.part.query.in_features,
         attention.part.n_heads,
         custom_encoder=nn.Identity(),
         custom_decoder=nn.Identity(),
         batch_first=True,
     )
-    # Set afterwards: nn.Transformer starts the weights of a custom encoder anew.
-    theirs.encoder, theirs.decoder = encoder, decoder
-    return theirs
+    # Set afterwards, because nn.Transformer initializes the weights of a custom encoder.
+    torch_module.encoder, torch_module.decoder = encoder, decoder
+    return torch_module
 
 
-_FROM: dict[type[nn.Module], Callable[[Any], nn.Module]] = {
-    nn.MultiheadAttention: _attention_in,
-    nn.TransformerEncoderLayer: partial(_layer_in, core.EncoderLayer),
-    nn.TransformerDecoderLayer: partial(_layer_in, core.DecoderLayer),
-    nn.TransformerEncoder: partial(_stack_in, core.Encoder),
-    nn.TransformerDecoder: partial(_stack_in, core.Decoder),
-    nn.Transformer: _transformer_in,
+_FROM_TORCH: dict[type[nn.Module], Callable[[Any], nn.Module]] = {
+    nn.MultiheadAttention: _attention_from_torch,
+    nn.TransformerEncoderLayer: partial(_layer_from_torch, core.EncoderLayer),
+    nn.TransformerDecoderLayer: partial(_layer_from_torch, core.DecoderLayer),
+    nn.TransformerEncoder: partial(_stack_from_torch, core.Encoder),
+    nn.TransformerDecoder: partial(_stack_from_torch, core.Decoder),
+    nn.Transformer: _transformer_from_torch,
 }
-_TO: dict[type[nn.Module], Callable[[Any], nn.Module]] = {
-    core.MultiHeadAttention: _attention_out,
-    core.EncoderLayer: _layer_out,
-    core.DecoderLayer: _layer_out,
-    core.Encoder: lambda ours: _stack_out(ours, partial(nn.TransformerEncoder, enable_nested_tensor=False)),
-    core.Decoder: lambda ours: _stack_out(ours, nn.TransformerDecoder),
-    core.EncoderDecoder: _transformer_out,
+_TO_TORCH: dict[type[nn.Module], Callable[[Any], nn.Module]] = {
+    core.MultiHeadAttention: _attention_to_torch,
+    core.EncoderLayer: _layer_to_torch,
+    core.DecoderLayer: _layer_to_torch,
+    core.Encoder: lambda module: _stack_to_torch(module, partial(nn.TransformerEncoder, enable_nested_tensor=False)),
+    core.Decoder: lambda module: _stack_to_torch(module, nn.TransformerDecoder),
+    core.EncoderDecoder: _transformer_to_torch,
 }

@@ -1,4 +1,4 @@
-"""ViT: an image cut into patches, a class token before them, and a pre-norm encoder with learned positions."""
+"""ViT and DeiT: patches of an image after a class token, and a pre-norm encoder with learned positions."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from .. import core
 from ..config import FamilyConfig
 from ..core.init import linear
 from ..errors import ConfigError
-from .hf_config import ACTIVATIONS, CLASSES, Given, Published, Setting, enum, setting
+from .hf_config import ACTIVATIONS, CLASSES, HFConfig, Published, Setting, enum, setting
 from .registry import initialize_normal, register, residual_layer
 from .weight_map import ONE_ROW, Layout, Link, WeightMap, link
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImageConfig(FamilyConfig):
-    """What ViT and DeiT share; images and patches are square. Attention's output has a bias whatever `qkv_bias`."""
+    """The fields of ViT and DeiT. Images and patches are square; attention's output always has a bias."""
 
     image_size: int = 224
     patch_size: int = 16
@@ -67,7 +67,7 @@ HEADS: dict[str, Callable[[ImageConfig], nn.Module]] = {
 
 
 def assemble(config: ImageConfig, head: nn.Module, *, n_prefix: int) -> core.EncoderOnly:
-    """Put the parts together, under this head; so many learned tokens stand before the patches."""
+    """Build a ViT with this head and `n_prefix` learned tokens before the patches."""
     d_model, biases = config.d_model, {"bias": config.qkv_bias, "out_bias": True}
     embedding = core.PatchEmbedding(
         d_model,
@@ -77,7 +77,7 @@ def assemble(config: ImageConfig, head: nn.Module, *, n_prefix: int) -> core.Enc
         n_prefix=n_prefix,
     )
     encoder = core.Encoder(
-        [residual_layer(config, core.PreNorm, **biases) for _ in range(config.n_layers)],
+        [residual_layer(config, core.PreNorm, attention=biases) for _ in range(config.n_layers)],
         positions=core.Learned(n_prefix + embedding.n_patches, d_model),
         norm=core.LayerNorm(d_model, eps=config.norm_eps),
         dropout=config.dropout,
@@ -86,7 +86,7 @@ def assemble(config: ImageConfig, head: nn.Module, *, n_prefix: int) -> core.Enc
 
 
 def build(config: ViTConfig) -> core.EncoderOnly:
-    """The class token stands first."""
+    """Build a ViT, whose sequence starts with the class token."""
     return assemble(config, HEADS[config.head](config), n_prefix=1)
 
 
@@ -100,13 +100,18 @@ TOPS: dict[str, tuple[Link, ...]] = {
 def table(
     config: ImageConfig, head: str, *, model: str, tokens: tuple[str, ...], tops: Mapping[str, tuple[Link, ...]]
 ) -> WeightMap:
-    """The names of a model that is called `model`, with the learned `tokens` before its patches and `tops` as heads.
+    """Return the published names of a model.
 
-    The model alone has names without a prefix; with classes on top, its names begin with its own.
+    Args:
+        config: The model's config.
+        head: The model's head; only a model that classifies has names with a prefix.
+        model: The model's published name, which is the prefix.
+        tokens: The names of the learned tokens before the patches.
+        tops: The links of every head.
     """
     base = "" if head in ("pooled", "mean", "hidden") else f"{model}."
-    ours, theirs = "encoder.layers.*", f"{base}encoder.layer.*"
-    heads = f"{theirs}.attention.attention"
+    layer, hf = "encoder.layers.*", f"{base}encoder.layer.*"
+    heads = f"{hf}.attention.attention"
     shape = config.n_channels, config.patch_size, config.patch_size
     convolution = Layout(lambda weight: weight.unflatten(1, shape), lambda weight: weight.flatten(1))
     others = [line for name, lines in tops.items() if name != head for line in lines]
@@ -116,26 +121,26 @@ def table(
             link("embedding.project.weight", f"{base}embeddings.patch_embeddings.projection.weight", convolution),
             link("embedding.project.bias", f"{base}embeddings.patch_embeddings.projection.bias"),
             link("encoder.positions.weight", f"{base}embeddings.position_embeddings", ONE_ROW),
-            link(f"{ours}.attention.norm.*", f"{theirs}.layernorm_before.*"),
-            link(f"{ours}.attention.part.query.*", f"{heads}.query.*"),
-            link(f"{ours}.attention.part.key_value.*", (f"{heads}.key.*", f"{heads}.value.*")),
-            link(f"{ours}.attention.part.out.*", f"{theirs}.attention.output.dense.*"),
-            link(f"{ours}.feed_forward.norm.*", f"{theirs}.layernorm_after.*"),
-            link(f"{ours}.feed_forward.part.wide.*", f"{theirs}.intermediate.dense.*"),
-            link(f"{ours}.feed_forward.part.narrow.*", f"{theirs}.output.dense.*"),
+            link(f"{layer}.attention.norm.*", f"{hf}.layernorm_before.*"),
+            link(f"{layer}.attention.part.query.*", f"{heads}.query.*"),
+            link(f"{layer}.attention.part.key_value.*", (f"{heads}.key.*", f"{heads}.value.*")),
+            link(f"{layer}.attention.part.out.*", f"{hf}.attention.output.dense.*"),
+            link(f"{layer}.feed_forward.norm.*", f"{hf}.layernorm_after.*"),
+            link(f"{layer}.feed_forward.part.wide.*", f"{hf}.intermediate.dense.*"),
+            link(f"{layer}.feed_forward.part.narrow.*", f"{hf}.output.dense.*"),
             link("encoder.norm.*", f"{base}layernorm.*"),
             *tops.get(head, ()),
         ),
-        ignored={name: OTHER_HEAD for line in others for name in line.theirs},
+        ignored={name: OTHER_HEAD for line in others for name in line.hf},
         prefix=f"{model}.",
     )
 
 
 def _square(key: str) -> Setting:
-    """One number, which some files give as height and width."""
+    """Read a size that is one number, or the same number twice, as height and width."""
 
-    def read(given: Given) -> Any:
-        size = given.get(key)
+    def read(hf: HFConfig) -> Any:
+        size = hf.get(key)
         if not isinstance(size, list | tuple):
             return size
         if len(size) != 2 or size[0] != size[1]:
@@ -181,9 +186,7 @@ vit = register(
         model_type="vit",
         architectures=(
             ("ViTForImageClassification", {"head": "classes"}),
-            ("ViTModel", {"head": "hidden"}),
-            ("ViTModel", {"head": "mean"}),
-            ("ViTModel", {"head": "pooled"}),
+            *(("ViTModel", {"head": head}) for head in ("hidden", "mean", "pooled")),
         ),
         settings=SETTINGS,
         fixed=FIXED,
@@ -196,8 +199,8 @@ vit = register(
 class DeiTConfig(ImageConfig):
     """The defaults are the base model.
 
-    `head`: "distilled" gives the mean of the logits that the class token and the distillation token have, each from
-    an output of its own; the others are ViT's, and "classes" and "pooled" read the class token alone.
+    `head`: "distilled" averages the logits of two outputs, one for the class token and one for the distillation token.
+    The other heads are ViT's; "classes" and "pooled" read only the class token.
     """
 
     family: ClassVar[str] = "deit"
@@ -212,7 +215,7 @@ def _distilled(config: ImageConfig) -> nn.Module:
 
 
 def build_deit(config: DeiTConfig) -> core.EncoderOnly:
-    """The class token stands first, the distillation token second."""
+    """Build a DeiT, whose sequence starts with the class token and the distillation token."""
     head = (HEADS | {"distilled": _distilled})[config.head]
     return assemble(config, head(config), n_prefix=2)
 
@@ -234,9 +237,7 @@ deit = register(
         architectures=(
             ("DeiTForImageClassificationWithTeacher", {"head": "distilled"}),
             ("DeiTForImageClassification", {"head": "classes"}),
-            ("DeiTModel", {"head": "hidden"}),
-            ("DeiTModel", {"head": "mean"}),
-            ("DeiTModel", {"head": "pooled"}),
+            *(("DeiTModel", {"head": head}) for head in ("hidden", "mean", "pooled")),
         ),
         settings=SETTINGS,
         fixed=FIXED,

@@ -1,7 +1,7 @@
-"""Where a model's tensors stand in a published checkpoint: one table of names, read in both directions.
+"""Maps a model's tensors to their names in a published checkpoint: one table, used in both directions.
 
 A name may hold stars, each for one part of a dotted name: "encoder.layers.*.norm.*" is the weight and the
-bias of every layer's norm, and its stars are those of its published name, in order.
+bias of every layer's norm. The published name repeats the stars in the same order.
 """
 
 import re
@@ -19,46 +19,48 @@ DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
 class Layout(NamedTuple):
-    """How a tensor of ours is written there, and read back."""
+    """How to convert a tensor to its published layout and back."""
 
     to_hf: Callable[[Tensor], Tensor]
     from_hf: Callable[[Tensor], Tensor]
 
 
 PLAIN = Layout(lambda tensor: tensor, lambda tensor: tensor)
-TRANSPOSED = Layout(lambda tensor: tensor.t(), lambda tensor: tensor.t())  # a vector stays as it is
+TRANSPOSED = Layout(lambda tensor: tensor.t(), lambda tensor: tensor.t())  # a vector does not change
 ONE_ROW = Layout(lambda tensor: tensor[None], lambda tensor: tensor[0])
 
 
 class Link(NamedTuple):
-    """The rows of ours, one below the other, are the rows of theirs, one below the other.
+    """The concatenated rows of the local tensors equal those of the published ones.
 
-    Several of theirs have equally many. `absent` makes what is not there from all that is, given ours for its shape.
+    Several published tensors have the same number of rows. `absent` computes a missing tensor from all published
+    ones and the local tensor, which gives its shape.
     """
 
-    ours: tuple[str, ...]
-    theirs: tuple[str, ...]
+    local: tuple[str, ...]
+    hf: tuple[str, ...]
     layout: Layout = PLAIN
     absent: Callable[[Mapping[str, Tensor], Tensor], Tensor] | None = None
 
 
 def link(
-    ours: str | tuple[str, ...],
-    theirs: str | tuple[str, ...],
+    local: str | tuple[str, ...],
+    hf: str | tuple[str, ...],
     layout: Layout = PLAIN,
     absent: Callable[[Mapping[str, Tensor], Tensor], Tensor] | None = None,
 ) -> Link:
-    """One line of a table. Where a model has no tensor of that name, the line says nothing."""
-    return Link(_several(ours), _several(theirs), layout, absent)
+    """Return one line of a table; it has no effect for a model without a tensor of that name."""
+    names = [(side,) if isinstance(side, str) else side for side in (local, hf)]
+    return Link(names[0], names[1], layout, absent)
 
 
-def zeros(published: Mapping[str, Tensor], ours: Tensor) -> Tensor:
-    """For `absent`: a bias that was left out."""
-    return torch.zeros(ours.shape)
+def zeros(published: Mapping[str, Tensor], local: Tensor) -> Tensor:
+    """Return a bias that was left out; for `Link.absent`."""
+    return torch.zeros(local.shape)
 
 
 class Formula(NamedTuple):
-    """A tensor that is stored there and computed here."""
+    """A tensor that checkpoints store and Heedful computes."""
 
     shape: tuple[int, ...]
     compute: Callable[[], Tensor]
@@ -66,11 +68,14 @@ class Formula(NamedTuple):
 
 @dataclass(frozen=True)
 class WeightMap:
-    """A checkpoint's table.
+    """The table of a checkpoint.
 
-    What is `computed` must say the same there. `ignored` names tensors that say nothing here, each with the reason.
-    The `prefix` is what a checkpoint may have or leave out, depending on its head. `older` are endings of names as
-    older checkpoints have them, and what they are now.
+    Attributes:
+        links: The names of all tensors.
+        computed: Stored tensors that Heedful computes; the stored values must be the same.
+        ignored: Names of stored tensors without effect, each with the reason.
+        prefix: A prefix that names have or lack, depending on the head.
+        older: Endings of names in older checkpoints, and their present form.
     """
 
     links: tuple[Link, ...]
@@ -81,130 +86,130 @@ class WeightMap:
 
 
 def to_hf(state: Mapping[str, Tensor], names: WeightMap) -> dict[str, Tensor]:
-    """A state_dict under its published names; what is shared stands under all of them."""
+    """Return a state_dict under its published names; shared tensors stand under all of theirs."""
     published = _renamed(state, names)
     like = next(iter(published.values()))
     return published | {name: formula.compute().to(like) for name, formula in names.computed.items()}
 
 
 def from_hf(published: Mapping[str, Tensor], names: WeightMap, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The state_dict that published tensors make: of one dtype, on one device, not copied where the layout allows.
+    """Return published tensors as a state_dict of one dtype on one device, not copied where the layout allows.
 
-    `state` is the model's own, with its variables kept: on the meta device it says every shape, and what is shared,
-    before anything is allocated. All that does not fit is said at once.
+    Args:
+        published: The published tensors by name.
+        names: The table of the checkpoint.
+        state: The model's state_dict with `keep_vars=True`, usually on the meta device. It gives the shapes and tells
+            which names share a tensor.
+
+    Raises:
+        WeightsError: Some tensors do not fit; the message names the first few.
     """
-    wanted = _renamed(state, names)
-    given = _as_named_here(published, names, wanted)
+    expected = _renamed(state, names)
+    tensors = _normalized(published, names, expected)
     links = list(_links(names, state))
     first: dict[int, str] = {}
-    place = {name: first.setdefault(id(tensor), name) for name, tensor in state.items()}  # shared tensors have one
-    refuse([*_missing(given, links, place), *_unfit(given, names, wanted)])
+    owner = {name: first.setdefault(id(tensor), name) for name, tensor in state.items()}  # one of the shared names
+    refuse([*_missing(tensors, links, owner), *_unfit(tensors, names, expected)])
 
-    used = [tensor for name, tensor in given.items() if name in wanted]
+    used = [tensor for name, tensor in tensors.items() if name in expected]
     dtype, device = reduce(torch.promote_types, {tensor.dtype for tensor in used}), used[0].device
-    carried: dict[str, Tensor] = {}
+    loaded: dict[str, Tensor] = {}
     source: dict[str, str] = {}
     problems = []
-    for ours, theirs, layout, absent in links:
-        if all(name in given for name in theirs):
-            parts = [layout.from_hf(given[name].detach()) for name in theirs]
+    for local, hf, layout, absent in links:
+        if all(name in tensors for name in hf):
+            parts = [layout.from_hf(tensors[name].detach()) for name in hf]
         elif absent is not None:
-            parts = [absent(given, state[ours[0]]).detach()]
+            parts = [absent(tensors, state[local[0]]).detach()]
         else:
-            continue  # said under another name
+            continue  # stored under another name
         rows = (parts[0] if len(parts) == 1 else torch.cat(parts)).to(device, dtype)
-        for name, tensor in zip(ours, rows.split([len(state[name]) for name in ours]), strict=True):
-            known = carried.setdefault(place[name], tensor.contiguous())
-            before = source.setdefault(place[name], theirs[0])
-            if before != theirs[0] and not torch.equal(known, tensor):
-                problems.append(f"{theirs[0]} differs from {before}, with which it is one here")
+        for name, tensor in zip(local, rows.split([len(state[name]) for name in local]), strict=True):
+            other = loaded.setdefault(owner[name], tensor.contiguous())
+            other_name = source.setdefault(owner[name], hf[0])
+            if other_name != hf[0] and not torch.equal(other, tensor):
+                problems.append(f"{hf[0]} differs from {other_name}, but this model shares one tensor for both")
     refuse(problems)
-    return {name: carried[place[name]] for name in state}
+    return {name: loaded[owner[name]] for name in state}
 
 
-def _missing(given: Mapping[str, Tensor], links: list[Link], place: Mapping[str, str]) -> Iterator[str]:
-    """A shared tensor is there when it is there under one of its names."""
-    served = {place[name] for ours, theirs, *_ in links if all(name in given for name in theirs) for name in ours}
-    for ours, theirs, _, absent in links:
-        if absent is None and not all(place[name] in served for name in ours):
-            yield from (f"{name} is missing" for name in theirs if name not in given)
+def _missing(tensors: Mapping[str, Tensor], links: list[Link], owner: Mapping[str, str]) -> Iterator[str]:
+    """Yield what is missing; a shared tensor is present if it has one of its names."""
+    present = {owner[name] for local, hf, *_ in links if all(name in tensors for name in hf) for name in local}
+    for local, hf, _, absent in links:
+        if absent is None and not all(owner[name] in present for name in local):
+            yield from (f"{name} is missing" for name in hf if name not in tensors)
 
 
-def _unfit(given: Mapping[str, Tensor], names: WeightMap, wanted: Mapping[str, Tensor]) -> Iterator[str]:
-    """Tensors that have no place, or another shape or dtype than theirs."""
-    for name, tensor in given.items():
+def _unfit(tensors: Mapping[str, Tensor], names: WeightMap, expected: Mapping[str, Tensor]) -> Iterator[str]:
+    """Yield the tensors that have no place, or the wrong shape, dtype or value."""
+    for name, tensor in tensors.items():
         formula = names.computed.get(name)
-        fits = wanted.get(name) if formula is None else formula
-        if fits is None:
+        target = expected.get(name) if formula is None else formula
+        if target is None:
             yield f"{name} has no place in this model"
-        elif tuple(tensor.shape) != tuple(fits.shape):
-            yield f"{name} is {tuple(tensor.shape)} and should be {tuple(fits.shape)}"
+        elif tuple(tensor.shape) != tuple(target.shape):
+            yield f"{name} is {tuple(tensor.shape)} and should be {tuple(target.shape)}"
         elif tensor.dtype not in DTYPES:
             yield f"{name} holds {tensor.dtype}, not floating-point numbers"
         elif formula is not None and not torch.allclose(tensor.float(), formula.compute().to(tensor.device), atol=1e-2):
-            yield f"{name} is not what its formula gives"  # half precision rounds, but not that much
-
-
-def _several(names: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else names
+            yield f"{name} is not what its formula gives"  # the tolerance allows for half precision
 
 
 def _renamed(state: Mapping[str, Tensor], names: WeightMap) -> dict[str, Tensor]:
     published = {}
-    for ours, theirs, layout, _ in _links(names, state):
-        rows = state[ours[0]] if len(ours) == 1 else torch.cat([state[name] for name in ours])
-        for name, part in zip(theirs, rows.chunk(len(theirs)), strict=True):
+    for local, hf, layout, _ in _links(names, state):
+        rows = state[local[0]] if len(local) == 1 else torch.cat([state[name] for name in local])
+        for name, part in zip(hf, rows.chunk(len(hf)), strict=True):
             published[name] = layout.to_hf(part).contiguous()
     return published
 
 
 def _links(names: WeightMap, state: Iterable[str]) -> Iterator[Link]:
-    """The table with its stars filled in, for the tensors that there are."""
-    known = list(state)
-    named: set[str] = set()
-    for ours, theirs, layout, absent in names.links:
-        for name in known:
-            found = _match(ours[0], name)
-            if found is not None:
-                filled = tuple(_fill(pattern, found) for pattern in ours)
-                named.update(filled)
-                yield Link(filled, tuple(_fill(pattern, found) for pattern in theirs), layout, absent)
-    if forgotten := [name for name in known if name not in named]:
-        raise ValueError(f"the table gives no published name for {', '.join(forgotten[:NAMED])}")
+    """Yield the links of a model's tensors, with the stars filled in."""
+    state_names = list(state)
+    linked: set[str] = set()
+    for local, hf, layout, absent in names.links:
+        for name in state_names:
+            stars = _match(local[0], name)
+            if stars is not None:
+                local_names, hf_names = (tuple(_fill(pattern, stars) for pattern in side) for side in (local, hf))
+                linked.update(local_names)
+                yield Link(local_names, hf_names, layout, absent)
+    if unlinked := [name for name in state_names if name not in linked]:
+        raise ValueError(f"the table gives no published name for {', '.join(unlinked[:NAMED])}")
 
 
 def _match(pattern: str, name: str) -> tuple[str, ...] | None:
-    found = re.fullmatch(re.escape(pattern).replace(r"\*", r"([^.]+)"), name)
-    return None if found is None else found.groups()
+    match = re.fullmatch(re.escape(pattern).replace(r"\*", r"([^.]+)"), name)
+    return None if match is None else match.groups()
 
 
-def _fill(pattern: str, parts: tuple[str, ...]) -> str:
-    return pattern.replace("*", "{}").format(*parts)
+def _fill(pattern: str, stars: tuple[str, ...]) -> str:
+    return pattern.replace("*", "{}").format(*stars)
 
 
-def _as_named_here(
-    published: Mapping[str, Tensor], names: WeightMap, wanted: Mapping[str, Tensor]
-) -> dict[str, Tensor]:
-    """The tensors under the names of the table, without those ignored.
+def _normalized(published: Mapping[str, Tensor], names: WeightMap, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors under the names of the table: with or without the prefix, with present endings.
 
-    A checkpoint may have or lack the prefix, and have older endings.
+    Tensors that the table ignores are left out.
     """
 
     def ignored(name: str) -> bool:
         return any(_match(pattern, name) is not None for pattern in names.ignored)
 
-    def renamed(name: str) -> str:
+    def normalized(name: str) -> str:
         new = name
-        for old, now in names.older.items():
-            new = new.removesuffix(old) + now if new.endswith(old) else new
-        for form in (new, names.prefix + new, new.removeprefix(names.prefix)):
-            known = form in wanted or form in names.computed or ignored(form)
-            if known and (form == name or form not in published):
-                return form
+        for old_ending, ending in names.older.items():
+            new = new.removesuffix(old_ending) + ending if new.endswith(old_ending) else new
+        for candidate in (new, names.prefix + new, new.removeprefix(names.prefix)):
+            in_table = candidate in expected or candidate in names.computed or ignored(candidate)
+            if in_table and (candidate == name or candidate not in published):
+                return candidate
         return name
 
-    given: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for name, tensor in published.items():
-        new = renamed(name)
-        given[name if new in given else new] = tensor  # what comes twice has no place the second time
-    return {name: tensor for name, tensor in given.items() if not ignored(name)}
+        new = normalized(name)
+        tensors[name if new in tensors else new] = tensor  # a second tensor of the same name has no place
+    return {name: tensor for name, tensor in tensors.items() if not ignored(name)}

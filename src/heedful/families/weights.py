@@ -1,4 +1,4 @@
-"""A module's weights by name, shared tensors once; and the same in a safetensors file, checked on the way in."""
+"""A module's weights by name, with shared tensors once, and their safetensors file."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from ..errors import HeedfulError
 from ..files import replacing
 
-NAMED = 5  # how many misfits a message names
+NAMED = 5  # how many problems a message names
 
 
 class WeightsError(HeedfulError, ValueError):
@@ -19,49 +19,49 @@ class WeightsError(HeedfulError, ValueError):
 
 
 def weights_of(module: nn.Module) -> dict[str, Tensor]:
-    """The tensors themselves, not copies. What has several names (tied embeddings) stands under its first."""
+    """Return a module's tensors, not copied; tensors with several names (tied embeddings) have only the first."""
     return {name: tensor for name, tensor, first in _named(module) if name == first}
 
 
 @torch.no_grad()
 def put_weights(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Copy weights into a module: all of its tensors and no others, every shape right, or nothing is changed.
+    """Copy weights into a module, or change nothing and raise WeightsError.
 
-    A tensor that the module shares may be given under several of its names if all say the same.
+    Names and shapes must match the module's. A shared tensor may have several of its names if their values are equal.
     """
-    own, first = weights_of(module), {name: first for name, _, first in _named(module)}
-    problems = [f"{name} is missing" for name in own if name not in weights]
+    targets, first = weights_of(module), {name: first for name, _, first in _named(module)}
+    problems = [f"{name} is missing" for name in targets if name not in weights]
     problems += [f"{name} has no place in this model" for name in weights if name not in first]
     for name, tensor in weights.items():
-        place = own.get(first.get(name, ""))
-        if place is None:
+        target = targets.get(first.get(name, ""))
+        if target is None:
             continue
-        if tensor.shape != place.shape:
-            problems.append(f"{name} is {tuple(tensor.shape)} and should be {tuple(place.shape)}")
+        if tensor.shape != target.shape:
+            problems.append(f"{name} is {tuple(tensor.shape)} and should be {tuple(target.shape)}")
         elif first[name] in weights and not torch.equal(tensor, weights[first[name]]):
-            problems.append(f"{name} differs from {first[name]}, with which it is one here")
+            problems.append(f"{name} differs from {first[name]}, but this model shares one tensor for both")
     refuse(problems)
-    for name, tensor in own.items():
+    for name, tensor in targets.items():
         tensor.copy_(weights[name])
 
 
 def refuse(problems: Sequence[str]) -> None:
-    """Raise if there are problems, naming the first few."""
+    """Raise WeightsError if there are problems; the message names the first few."""
     if problems:
         more = f"; and {len(problems) - NAMED} more" if len(problems) > NAMED else ""
         raise WeightsError(f"the weights are of another model: {'; '.join(problems[:NAMED])}{more}")
 
 
 def write_weights(module: nn.Module, path: str | Path) -> None:
-    """All tensors, shared ones once; the file is whole or not there."""
+    """Write all tensors, shared ones once, to a file that appears when it is complete."""
     plain = {name: tensor.cpu().contiguous() for name, tensor in weights_of(module).items()}
     with replacing(path) as partial:
         save_file(plain, partial, metadata={"format": "pt"})
-        partial.chmod(0o644)  # the library makes it the owner's alone
+        partial.chmod(0o644)  # the library lets only the owner read it
 
 
 def read_weights(module: nn.Module, path: str | Path) -> None:
-    """Fill a module from a file."""
+    """Copy the weights of a safetensors file into a module, or raise WeightsError."""
     try:
         weights = load_file(path)
     except (SafetensorError, OSError) as error:
@@ -73,7 +73,7 @@ def read_weights(module: nn.Module, path: str | Path) -> None:
 
 
 def _named(module: nn.Module) -> list[tuple[str, Tensor, str]]:
-    """Every name, its tensor, and the first name of that tensor."""
+    """Return every name, its tensor, and the first name of that tensor."""
     firsts: dict[int, str] = {}
     state = module.state_dict(keep_vars=True)
     return [(name, tensor.detach(), firsts.setdefault(id(tensor), name)) for name, tensor in state.items()]

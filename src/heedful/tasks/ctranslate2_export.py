@@ -89,7 +89,7 @@ def export_ctranslate2(folder: str | Path, out: str | Path, *, quantization: str
     for path in paths:
         ids: dict[str, int] = json.loads(path.read_text(encoding="utf-8"))["model"]["vocab"]
         tokens.append(tuple(sorted(ids, key=ids.__getitem__)))
-    vocabularies = Vocabularies(tokens[0], tokens[-1], after=(translator.tokenizer.end,))
+    vocabularies = Vocabularies(tokens[0], tokens[-1], suffix=(translator.tokenizer.end,))
     model = Model(translator.module, vocabularies, translator.tokens.changed(suppress_tokens=()))
     examples = []
     if (folder / DATA / VALID).is_dir():  # the folder of a run keeps its validation sentences
@@ -157,7 +157,7 @@ def random_pairs(model: Model) -> Iterator[TokenPair]:
     """Yield random tokens of several lengths; the first answers hold tokens that are hard to write in a file."""
     draw = random.Random(0)
     vocabularies, defaults = model.vocabularies, model.defaults
-    special = {defaults.start, defaults.pad, *defaults.end, *vocabularies.before, *vocabularies.after}
+    special = {defaults.start, defaults.pad, *defaults.end, *vocabularies.prefix, *vocabularies.suffix}
     source, target = (
         [index for index in range(len(tokens)) if index not in special] or [0]
         for tokens in (vocabularies.source, vocabularies.target)
@@ -233,7 +233,7 @@ class _Engines:
             raise ExportError(f"CTranslate2 cannot load the model: {error}") from None
 
     def input(self, source: list[int]) -> list[int]:
-        return [*self.vocabularies.before, *source, *self.vocabularies.after]
+        return [*self.vocabularies.prefix, *source, *self.vocabularies.suffix]
 
     def log_probs(self, pair: TokenPair) -> Tensor:
         started = [self.defaults.start, *pair.target]

@@ -109,7 +109,7 @@ def _from_ctranslate2(folder: Path, task: str | None, unit: Unit | None) -> Any:
     if task not in (None, published):
         raise ConfigError(f"{folder} is a model for {published}, and not for {task}")
     tokenizer = _tokenizer(folder / SOURCE, vocabularies.source, vocabularies.unknown, unit)
-    source = tokenizer.surrounded(vocabularies.before, vocabularies.after)
+    source = tokenizer.surrounded(vocabularies.prefix, vocabularies.suffix)
     if published == CausalLanguageModel.task:
         return CausalLanguageModel.with_tokenizer(checkpoint, source)
     joint = vocabularies.source == vocabularies.target

@@ -27,8 +27,8 @@ from ..data.text_tokenizers import learn_tokenizer
 from ..data.tokenizer import PiecesConfig
 from ..errors import ConfigError, DataError
 from ..families import build, config_of
+from ..families.encoder_only import EncoderOnlyConfig
 from ..families.hf_io import read_checkpoint
-from ..families.reader import ReaderConfig
 from ..families.weights import put_weights, weights_of
 from ..training.config import TrainingConfig
 from ..training.objective import B
@@ -57,7 +57,7 @@ FINE_TUNING = FROM_SCRATCH.changed(epochs=3, learning_rate=5e-5, warmup_steps=50
 class PretrainedEncoder:
     """A model to start from: the bundle of any text encoder, or a published one."""
 
-    config: ReaderConfig
+    config: EncoderOnlyConfig
     module: nn.Module
     tokenizer: PublishedTokenizer
 
@@ -68,11 +68,11 @@ class PretrainedEncoder:
         if is_bundle(folder):
             bundle = Bundle.read(folder)
             config: Any = bundle.model
-            module = bundle.module(folder) if isinstance(config, ReaderConfig) else nn.Identity()
+            module = bundle.module(folder) if isinstance(config, EncoderOnlyConfig) else nn.Identity()
         else:
             checkpoint = read_checkpoint(folder)
             config, module = checkpoint.config, checkpoint.module
-        if not isinstance(config, ReaderConfig):
+        if not isinstance(config, EncoderOnlyConfig):
             raise ConfigError(f"{folder} is of the family {config.family}, which is not a text encoder such as BERT")
         if not (folder / NAME).is_file():
             raise DataError(f"{folder} has no {NAME}; the weights are useless without their tokenizer")
@@ -129,7 +129,7 @@ class TextEncoderConfig(RunConfig):
 
     def check(self) -> None:
         self.require(
-            isinstance(self.model, ReaderConfig),
+            isinstance(self.model, EncoderOnlyConfig),
             f"a model of the family {self.model.title!r} is not a text encoder such as BERT",
         )
         max_length = getattr(self.model, "max_length", None)
@@ -159,7 +159,7 @@ class TextEncoderConfig(RunConfig):
     @property
     def limit(self) -> int:
         """The largest number of tokens read at once."""
-        assert isinstance(self.model, ReaderConfig)  # checked above
+        assert isinstance(self.model, EncoderOnlyConfig)  # checked above
         return self.model.max_length if self.data.max_tokens is None else self.data.max_tokens
 
     def model_for(self, vocab_size: int, **changes: Any) -> FamilyConfig:

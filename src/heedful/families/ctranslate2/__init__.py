@@ -1,16 +1,16 @@
-"""CTranslate2's models, in and out: an engine in C++ that many translators are deployed with.
+"""Reads and writes models of CTranslate2, an inference engine in C++.
 
-`binary` reads its file without it, `reading` makes a module of what was read, `writing` fills its specification with a
-module's weights, and `folder` reads and writes a whole model.
+`model_bin` reads its file without CTranslate2, `loader` builds a module from the variables, `spec` fills CTranslate2's
+specification with a module's weights, and `folder` reads and writes a whole model.
 """
 
-from .binary import Binary as Binary
-from .binary import CTranslate2Error as CTranslate2Error
-from .binary import read_binary as read_binary
 from .folder import Model as Model
 from .folder import Vocabularies as Vocabularies
 from .folder import from_ctranslate2 as from_ctranslate2
 from .folder import write_folder as write_folder
-from .writing import ExportError as ExportError
-from .writing import library as library
-from .writing import spec_of as spec_of
+from .model_bin import Binary as Binary
+from .model_bin import CTranslate2Error as CTranslate2Error
+from .model_bin import read_binary as read_binary
+from .spec import ExportError as ExportError
+from .spec import library as library
+from .spec import spec_of as spec_of

@@ -10,8 +10,8 @@ from ...core import EncoderDecoder
 from ...data.tokenizer import PiecesConfig
 from ...errors import ConfigError, DataError
 from ...families import ComposedConfig, T5Config, config_of
+from ...families.encoder_decoder import EncoderDecoderTransformerConfig
 from ...families.hf_io import read_checkpoint
-from ...families.translator import AttentionConfig
 from ...generation import GenerationConfig
 from ...training.config import TrainingConfig
 from ..bundle import Bundle, is_bundle
@@ -71,7 +71,7 @@ class TextToTextConfig(RunConfig):
 
     def check(self) -> None:
         self.require(
-            isinstance(self.model, T5Config | AttentionConfig | ComposedConfig),
+            isinstance(self.model, T5Config | EncoderDecoderTransformerConfig | ComposedConfig),
             f"a model of the family {self.model.title!r} does not answer a text with another; t5, bart, marian and "
             "original do",
         )

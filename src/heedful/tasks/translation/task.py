@@ -19,7 +19,7 @@ from ...data.store import TokenStore, encode_pairs
 from ...data.tokenizer import TokenizerConfig
 from ...errors import DataError
 from ...families import config_of
-from ...families.translator import TranslatorConfig
+from ...families.encoder_decoder import EncoderDecoderConfig
 from ...generation import GenerationConfig
 from ...lens.report import Sample
 from ...training.objective import Monitor
@@ -82,7 +82,8 @@ class TranslationConfig(RunConfig):
             )
         self.require(self.source != self.target, f"source and target are both {self.source!r}")
         self.require(
-            isinstance(self.model, TranslatorConfig), f"a model of the family {self.model.title!r} does not translate"
+            isinstance(self.model, EncoderDecoderConfig),
+            f"a model of the family {self.model.title!r} does not translate",
         )
         room = getattr(self.model, "max_length", None)
         self.require(

@@ -1,4 +1,4 @@
-"""What every encoder-decoder over two vocabularies shares: the fields, and who shares which matrix."""
+"""The configs, embeddings and stacks that encoder-decoders share."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from .. import core
 from ..config import FamilyConfig
 
 S = TypeVar("S", core.Encoder, core.Decoder)
-Part = Callable[[], nn.Module]  # makes a new one each time
+Part = Callable[[], nn.Module]  # builds a new part at every call
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslatorConfig(FamilyConfig):
-    """`target_vocab_size` is the source's unless given.
+class EncoderDecoderConfig(FamilyConfig):
+    """The fields of all encoder-decoders.
 
-    `tied` says what shares one matrix: "all" source, target and output; "output" target and output;
-    "none" nothing.
+    `target_vocab_size` defaults to `vocab_size`. `tied` names the parts that share one matrix: "all" source, target
+    and output; "output" target and output; "none" nothing.
     """
 
     vocab_size: int = 37000
@@ -38,8 +38,8 @@ class TranslatorConfig(FamilyConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttentionConfig(TranslatorConfig):
-    """What those built of attention share besides."""
+class EncoderDecoderTransformerConfig(EncoderDecoderConfig):
+    """The fields of encoder-decoders with attention layers."""
 
     n_heads: int = 8
     d_ff: int = 2048
@@ -57,9 +57,9 @@ class AttentionConfig(TranslatorConfig):
 
 
 def embeddings(
-    config: TranslatorConfig, *, scale: bool = True, bias: bool = False
+    config: EncoderDecoderConfig, *, scale: bool = True, bias: bool = False
 ) -> tuple[core.TokenEmbedding, core.TokenEmbedding, core.VocabularyHead]:
-    """Source, target and output, sharing one matrix as far as the config says."""
+    """Return the source embedding, the target embedding and the head, tied as the config says."""
     target_size = config.vocab_size if config.target_vocab_size is None else config.target_vocab_size
     source = core.TokenEmbedding(config.vocab_size, config.d_model, scale=scale)
     target = source if config.tied == "all" else core.TokenEmbedding(target_size, config.d_model, scale=scale)
@@ -78,7 +78,7 @@ def stacks(
     norm: Part | None = None,
     dropout: float = 0.0,
 ) -> tuple[core.Encoder, core.Decoder]:
-    """Encoder and decoder of the same parts, which come in their residuals; `positions` is told what is causal."""
+    """Build an encoder and a decoder from functions that return residual parts; `positions` is passed `causal`."""
 
     def stack(kind: type[S], layers: Sequence[nn.Module], causal: bool) -> S:
         return kind(
@@ -95,7 +95,7 @@ def stacks(
 
 
 def assemble(
-    config: AttentionConfig,
+    config: EncoderDecoderTransformerConfig,
     *,
     positions: Callable[[bool], core.Positions],
     residual: type[core.PreNorm | core.PostNorm] = core.PostNorm,
@@ -108,9 +108,20 @@ def assemble(
     scale_embedding: bool = True,
     head_bias: bool = False,
 ) -> core.EncoderDecoder:
-    """A model whose layers are alike: multi-head attention and feed-forward parts, each in its residual.
+    """Build an encoder-decoder of equal layers.
 
-    Pre-norm stacks end in a norm. `entry` stands before the layers of both stacks.
+    Args:
+        config: The sizes and dropouts.
+        positions: Returns a position scheme, causal or not.
+        residual: The wrapper of every sublayer; with PreNorm, both stacks end in a norm.
+        norm: Returns a norm of this width.
+        feed_forward: The class of the feed-forward parts.
+        entry: Returns the norm before the layers of each stack.
+        n_kv_heads: The number of key/value heads, by default that of the heads.
+        d_head: The width of a head, by default d_model / n_heads.
+        bias: Whether attention and feed-forward have biases.
+        scale_embedding: Whether embeddings are multiplied by √D.
+        head_bias: Whether the output has a bias.
     """
     d_model = config.d_model
 

@@ -1,10 +1,7 @@
-"""A CTranslate2 model's variables as a module of our own parts, whose sizes are read from the weights."""
-
-from __future__ import annotations
+"""Builds a module from the variables of a CTranslate2 model; sizes are read from the weights."""
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
@@ -16,7 +13,7 @@ from ..description import TIED
 from ..llama import ScalingConfig
 from ..weight_map import Link, WeightMap, from_hf, link, to_hf, zeros
 from ..weights import WeightsError
-from .binary import Variables
+from .model_bin import Variables
 
 T = TypeVar("T")
 
@@ -28,24 +25,24 @@ def _links() -> Iterator[Link]:
     yield link("head.table.weight", "decoder/projection/weight")
     yield link("head.bias", "decoder/projection/bias")
     for stack in ("encoder", "decoder"):
-        ours, theirs = f"{stack}.layers.*", f"{stack}/layer_*"
-        attention, cross, feed_forward = (f"{ours}.{name}" for name in ("attention", "cross_attention", "feed_forward"))
-        yield link(
-            (f"{attention}.part.query.*", f"{attention}.part.key_value.*"), f"{theirs}/self_attention/linear_0/*"
+        layer, scope = f"{stack}.layers.*", f"{stack}/layer_*"
+        attention, cross, feed_forward = (
+            f"{layer}.{name}" for name in ("attention", "cross_attention", "feed_forward")
         )
-        yield link(f"{attention}.part.out.weight", f"{theirs}/self_attention/linear_1/weight")
-        yield link(f"{attention}.part.out.bias", f"{theirs}/self_attention/linear_1/bias", absent=zeros)
+        yield link((f"{attention}.part.query.*", f"{attention}.part.key_value.*"), f"{scope}/self_attention/linear_0/*")
+        yield link(f"{attention}.part.out.weight", f"{scope}/self_attention/linear_1/weight")
+        yield link(f"{attention}.part.out.bias", f"{scope}/self_attention/linear_1/bias", absent=zeros)
         for index, part in enumerate(("query", "key_value", "out")):
-            yield link(f"{cross}.part.{part}.weight", f"{theirs}/attention/linear_{index}/weight")
-            yield link(f"{cross}.part.{part}.bias", f"{theirs}/attention/linear_{index}/bias", absent=zeros)
-        gated = f"{theirs}/ffn/linear_0/*", f"{theirs}/ffn/linear_0_noact/*"
+            yield link(f"{cross}.part.{part}.weight", f"{scope}/attention/linear_{index}/weight")
+            yield link(f"{cross}.part.{part}.bias", f"{scope}/attention/linear_{index}/bias", absent=zeros)
+        gated = f"{scope}/ffn/linear_0/*", f"{scope}/ffn/linear_0_noact/*"
         yield link(f"{feed_forward}.part.wide.*", gated[0])
         yield link(f"{feed_forward}.part.gate_up.*", gated)
-        yield link(f"{feed_forward}.part.narrow.*", f"{theirs}/ffn/linear_1/*")
+        yield link(f"{feed_forward}.part.narrow.*", f"{scope}/ffn/linear_1/*")
         for norm, name in (
-            (f"{attention}.norm", f"{theirs}/self_attention/layer_norm"),
-            (f"{cross}.norm", f"{theirs}/attention/layer_norm"),
-            (f"{feed_forward}.norm", f"{theirs}/ffn/layer_norm"),
+            (f"{attention}.norm", f"{scope}/self_attention/layer_norm"),
+            (f"{cross}.norm", f"{scope}/attention/layer_norm"),
+            (f"{feed_forward}.norm", f"{scope}/ffn/layer_norm"),
             (f"{stack}.entry", f"{stack}/layernorm_embedding"),
             (f"{stack}.norm", f"{stack}/layer_norm"),
         ):
@@ -55,15 +52,17 @@ def _links() -> Iterator[Link]:
         yield link(f"{stack}.positions.weight", f"{stack}/layer_0/self_attention/relative_attention_bias")
 
 
-WEIGHTS = WeightMap(tuple(_links()))  # where a module's weights stand among the variables, read both ways
-ENDLESS = 1024  # rows of a table that CTranslate2 computes as far as it must; it cuts its inputs there unless told
+WEIGHTS = WeightMap(tuple(_links()))  # the variable of each weight, used in both directions
+MAX_LENGTH = 1024  # CTranslate2 computes its table as far as needed, but truncates inputs to this by default
 
 
-def _usual(length: int, d_model: int) -> Tensor:
-    """CTranslate2's own: sines before cosines, from 1 on, the slowest turning once in 10,000 · 2π."""
+def _default_sinusoids(length: int, d_model: int) -> Tensor:
+    """Return CTranslate2's table: sines before cosines, from position 1, with wavelengths up to 10,000 · 2π."""
     half = d_model // 2
     if half < 2 or d_model % 2:
-        raise WeightsError(f"sinusoidal positions of width {d_model} are not known here")
+        raise WeightsError(
+            f"sinusoidal positions of width {d_model} are not supported; the width must be even and at least 4"
+        )
     slower = torch.exp(torch.arange(half, dtype=torch.float64) * (-math.log(10000.0) / (half - 1)))
     angle = torch.arange(1, length + 1, dtype=torch.float64)[:, None] * slower
     return torch.cat([angle.sin(), angle.cos()], dim=1).float()
@@ -74,14 +73,16 @@ def _relative(variables: Variables, first: str, others: list[str]) -> PositionsP
     distance = int(variables.number(f"{first}/relative_attention_max_distance", 0))
     for other in others:
         variables.weight(f"{other}/relative_attention_bias")
-        if not variables.same(name, f"{other}/relative_attention_bias") or distance != int(
+        if not variables.equal(name, f"{other}/relative_attention_bias") or distance != int(
             variables.number(f"{other}/relative_attention_max_distance", 0)
         ):
-            raise WeightsError(f"{first} and {other} have other relative positions; a stack has one scheme here")
-    return PositionsPart(kind="relative", n_buckets=variables.sizes(name)[0], max_distance=distance)
+            raise WeightsError(
+                f"{first} and {other} differ in their relative positions; all layers of a stack must share them"
+            )
+    return PositionsPart(kind="relative", n_buckets=variables.shape(name)[0], max_distance=distance)
 
 
-ROTARY = {
+ROTARY_DEFAULTS = {
     "rotary_dim": -1,
     "rotary_base": 10000,
     "rotary_interleave": 1,
@@ -90,15 +91,18 @@ ROTARY = {
     "rotary_low_freq_factor": 1,
     "rotary_high_freq_factor": 4,
     "original_max_position_embeddings": 0,
-}  # what they are where they are left out
+}
 
 
 def _rotary(variables: Variables, first: str, others: list[str], d_head: int) -> PositionsPart | None:
     values, *more = (
-        [variables.number(f"{scope}/{name}", default) for name, default in ROTARY.items()] for scope in (first, *others)
+        [variables.number(f"{scope}/{name}", default) for name, default in ROTARY_DEFAULTS.items()]
+        for scope in (first, *others)
     )
     if any(other != values for other in more):
-        raise WeightsError(f"{first} and other layers turn by other angles; a stack has one scheme here")
+        raise WeightsError(
+            f"{first} and other layers differ in their rotary positions; all layers of a stack must share them"
+        )
     width, base, interleaved, kind, factor, low, high, original = values
     if width < 0:
         return None
@@ -108,120 +112,105 @@ def _rotary(variables: Variables, first: str, others: list[str], d_head: int) ->
     elif kind == 2:
         scaling = ScalingConfig(kind="llama3", factor=factor, low=low, high=high, original_length=int(original))
     elif kind != -1:
-        raise WeightsError(f"{first}/rotary_scaling_type is {kind:g}; -1, 0 and 2 are known here")
-    turned = int(width) or d_head
-    return PositionsPart(kind="rotary", base=base, width=turned, interleaved=bool(interleaved), scaling=scaling)
+        raise WeightsError(f"{first}/rotary_scaling_type is {kind:g}; only -1, 0 and 2 are supported")
+    width = int(width) or d_head
+    return PositionsPart(kind="rotary", base=base, width=width, interleaved=bool(interleaved), scaling=scaling)
 
 
 ACTIVATIONS: dict[int, Any] = {0: "relu", 1: "gelu_tanh", 2: "silu", 3: "gelu", 5: "tanh"}
 # They change nothing that is computed here: alignments are read from outside, one embedding is merged with no other,
 # weights say which heads are shared, and what ALiBi adds to a whole row of scores their softmax takes away.
-SILENT = (
+WITHOUT_EFFECT = (
     *("alignment_layer", "alignment_heads", "embeddings_merge"),
     *("multi_query_attention", "alibi_use_positive_positions"),
 )
 
 
-@dataclass(frozen=True)
-class Usual:
-    """What a model means where it does not say it."""
+def read_module(
+    variables: Variables, *, has_encoder: bool, n_heads: int = 8, epsilon: float | None = None
+) -> core.EncoderDecoder | core.DecoderOnly:
+    """Build a translator or a language model from its variables, each of which must be used.
 
-    n_heads: int = 8
-    epsilon: float | None = None
+    The config is built without memory and then filled. Files store equal weights once; here each has memory of its
+    own, unless the model shares it.
 
-
-def encoder_decoder(variables: Variables, usual: Usual) -> core.EncoderDecoder:
-    """Of the variables of a translator."""
-    older = "encoder/embeddings/weight" in variables
-    source = "encoder/embeddings" if older else "encoder/embeddings_0"
-    reading = _Stack(variables, "encoder", source, usual)
-    writing = _Stack(variables, "decoder", "decoder/embeddings", usual)
-    equal = variables.same(f"{source}/weight", "decoder/embeddings/weight") and writing.scale == reading.scale
-    return _module(variables, writing, reading, {"encoder/embeddings_0/weight": f"{source}/weight"}, equal)
-
-
-def decoder_only(variables: Variables, usual: Usual) -> core.DecoderOnly:
-    """Of the variables of a language model."""
-    return _module(variables, _Stack(variables, "decoder", "decoder/embeddings", usual))
-
-
-def _module(
-    variables: Variables,
-    writing: _Stack,
-    reading: _Stack | None = None,
-    renamed: dict[str, str] | None = None,
-    equal: bool = False,
-) -> Any:
-    """The config that the stacks make, built without memory and filled; each variable has been asked for then.
-
-    Files store equal weights once; here each has memory of its own, unless they are one.
+    Args:
+        variables: The contents of model.bin.
+        has_encoder: Whether the model is a translator.
+        n_heads: The number of heads where the file has none.
+        epsilon: The eps of all norms, or None for CTranslate2's defaults.
     """
-    projection, sizes = "decoder/projection", [stack.vocab_size for stack in (reading or writing, writing)]
+    encoder = _Stack(variables, "encoder", "encoder/embeddings_0", n_heads, epsilon) if has_encoder else None
+    decoder = _Stack(variables, "decoder", "decoder/embeddings", n_heads, epsilon)
+    table, projection = "decoder/embeddings/weight", "decoder/projection"
+    tied_embeddings = (
+        encoder is not None and variables.equal("encoder/embeddings_0/weight", table) and encoder.scale == decoder.scale
+    )
+    vocab_size = decoder.vocab_size if encoder is None else encoder.vocab_size
     config = ComposedConfig(
-        vocab_size=sizes[0],
-        target_vocab_size=None if sizes[0] == sizes[1] else sizes[1],
-        encoder=None if reading is None else reading.part(),
-        decoder=writing.part(reads=reading is not None),
-        tied=TIED[equal, variables.same(f"{projection}/weight", "decoder/embeddings/weight")],
+        vocab_size=vocab_size,
+        target_vocab_size=None if decoder.vocab_size == vocab_size else decoder.vocab_size,
+        encoder=None if encoder is None else encoder.config(),
+        decoder=decoder.config(has_cross_attention=has_encoder),
+        tied=TIED[tied_embeddings, variables.equal(f"{projection}/weight", table)],
         head_bias=f"{projection}/bias" in variables,
         head_scale=variables.number("decoder/scale_outputs", 1.0),
     )
     with torch.device("meta"):
         module = build(config)
     state = module.state_dict(keep_vars=True)
-    stored = {name: (renamed or {}).get(name, name) for name in to_hf(state, WEIGHTS)}
-    given = {name: variables.weight(place) for name, place in stored.items() if place in variables}
-    for stack in filter(None, (reading, writing)):
-        given |= {name: table for name, table in stack.computed.items() if name not in given}
-    variables.refuse_others()
-    module.load_state_dict(from_hf(given, WEIGHTS, state), assign=True)
-    taken: set[int] = set()
+    computed = decoder.computed if encoder is None else encoder.computed | decoder.computed
+    weights = {name: variables.weight(name) for name in to_hf(state, WEIGHTS) if name in variables}
+    variables.refuse_unread()
+    module.load_state_dict(from_hf(computed | weights, WEIGHTS, state), assign=True)
+    addresses: set[int] = set()
     for parameter in module.parameters():
-        if parameter.data_ptr() in taken:
+        if parameter.data_ptr() in addresses:
             parameter.data = parameter.data.clone()
-        taken.add(parameter.data_ptr())
+        addresses.add(parameter.data_ptr())
     return module.eval()
 
 
 class _Stack:
-    """One stack's variables, and what they say of its parts."""
+    """Reads the config of an encoder or a decoder from its variables."""
 
-    def __init__(self, variables: Variables, scope: str, table: str, usual: Usual) -> None:
-        self._variables, self._scope, self._epsilon = variables, scope, usual.epsilon
+    def __init__(self, variables: Variables, scope: str, table: str, n_heads: int, epsilon: float | None) -> None:
+        self._variables, self._scope, self._epsilon = variables, scope, epsilon
         self._layers = [f"{scope}/layer_{index}" for index in range(variables.count(f"{scope}/layer_"))]
-        self._n_heads = int(self._setting("num_heads", usual.n_heads))
+        self._n_heads = int(self._setting("num_heads", n_heads))
         activation = int(self._setting("activation", 0))
         if activation not in ACTIVATIONS or self._n_heads < 1:
-            raise WeightsError(f"{scope} has {self._n_heads} heads and the activation {activation}; not known here")
-        for name in SILENT:
+            raise WeightsError(
+                f"{scope} has {self._n_heads} heads and the activation {activation}, which is not supported"
+            )
+        for name in WITHOUT_EFFECT:
             self._setting(name, 0)
         for name in ("start_from_zero_embedding", "scale_alibi"):
             if self._setting(name, 0):
-                raise WeightsError(f"{scope}/{name} is set, which nothing here does")
+                raise WeightsError(f"{scope}/{name} is set, which is not supported")
         self._activation = ACTIVATIONS[activation]
-        self.vocab_size, self.d_model = variables.sizes(f"{table}/weight")
+        self.vocab_size, self.d_model = variables.shape(f"{table}/weight")
         self.scale = self._scale(table)
         self.computed: dict[str, Tensor] = {}  # weights that a file leaves out
 
-    def part(self, *, reads: bool = False) -> StackPart:
-        """The config of the layers, and of what stands around them; of a decoder's that read a memory, or others."""
-        names = ("self_attention", "ffn", *(("attention",) if reads else ()))
-        norms = {
-            f"{layer}/{name}": self._norm(f"{layer}/{name}/layer_norm") for layer in self._layers for name in names
-        }
-        for scope, norm in norms.items():
-            if norm is None:
-                raise WeightsError(f"the model lacks {scope}/layer_norm; layers without it are not known here")
-        attention = _alike({layer: self._attention(layer, "self_attention") for layer in self._layers})
+    def config(self, *, has_cross_attention: bool = False) -> StackPart:
+        """Return the config of the whole stack, whose layers must be alike."""
+        norms: dict[str, NormPart] = {}
+        for layer in self._layers:
+            for name in ("self_attention", "ffn", *(("attention",) if has_cross_attention else ())):
+                norm = self._norm(f"{layer}/{name}/layer_norm")
+                if norm is None:
+                    raise WeightsError(f"the model lacks {layer}/{name}/layer_norm, without which no layer can be read")
+                norms[f"{layer}/{name}"] = norm
+        attention = _common({layer: self._attention(layer, "self_attention") for layer in self._layers})
+        cross = {layer: self._attention(layer, "attention", 1) for layer in self._layers if has_cross_attention}
         return StackPart(
             d_model=self.d_model,
             n_layers=len(self._layers),
             attention=attention,
-            cross_attention=_alike({layer: self._attention(layer, "attention", 1) for layer in self._layers})
-            if reads
-            else None,
-            feed_forward=_alike({layer: self._feed_forward(f"{layer}/ffn") for layer in self._layers}),
-            norm=_alike({scope: norm for scope, norm in norms.items() if norm is not None}),
+            cross_attention=_common(cross) if cross else None,
+            feed_forward=_common({layer: self._feed_forward(f"{layer}/ffn") for layer in self._layers}),
+            norm=_common(norms),
             order="pre" if self._setting("pre_norm", 1) else "post",
             positions=self._positions(attention.d_head or 0),
             embedding_scale=self.scale,
@@ -230,7 +219,7 @@ class _Stack:
         )
 
     def _scale(self, table: str) -> float:
-        """√D where nothing is said; what is said is a number, or whether it is √D."""
+        """Return the scale of the embeddings: √D by default, else a number or a flag for √D."""
         for name in (f"{self._scope}/scale_embeddings", f"{table}/multiply_by_sqrt_depth"):
             if name in self._variables:
                 value = self._variables.number(name, 1.0)
@@ -238,22 +227,22 @@ class _Stack:
         return math.sqrt(self.d_model)
 
     def _setting(self, name: str, default: float) -> float:
-        """Older models say it once for both stacks."""
+        """Return a setting of this stack, or of the whole model, where older files have it."""
         return self._variables.number(f"{self._scope}/{name}", self._variables.number(name, default))
 
     def _attention(self, layer: str, name: str, cross: int = 0) -> AttentionPart:
-        """Queries, keys and values come from one matrix; in cross-attention, keys and values from a second."""
+        """Read an attention: one matrix for queries, keys and values, or in cross-attention, two."""
         variables, scope, out = self._variables, f"{layer}/{name}", f"linear_{1 + cross}"
-        width = variables.sizes(f"{scope}/{out}/weight")[1]
-        rows = variables.sizes(f"{scope}/linear_{cross}/weight")[0] - (0 if cross else width)
+        width = variables.shape(f"{scope}/{out}/weight")[1]
+        rows = variables.shape(f"{scope}/linear_{cross}/weight")[0] - (0 if cross else width)
         d_head, uneven = divmod(width, self._n_heads)
         n_kv_heads, over = divmod(rows, 2 * d_head) if d_head else (0, 1)
         if uneven or over or n_kv_heads < 1 or self._n_heads % n_kv_heads:
             raise WeightsError(f"the weights of {scope} cannot be cut into {self._n_heads} heads")
         if variables.number(f"{scope}/num_heads_kv", n_kv_heads) != n_kv_heads:
             raise WeightsError(f"{scope}/num_heads_kv is not {n_kv_heads}, which its weights have")
-        usual = max(1.0, variables.number(f"{scope}/head_dim", self.d_model // self._n_heads))
-        scale = variables.number(f"{scope}/queries_scale", 1 / math.sqrt(usual))
+        scaled_width = max(1.0, variables.number(f"{scope}/head_dim", self.d_model // self._n_heads))
+        scale = variables.number(f"{scope}/queries_scale", 1 / math.sqrt(scaled_width))
         return AttentionPart(
             n_heads=self._n_heads,
             n_kv_heads=n_kv_heads,
@@ -264,16 +253,16 @@ class _Stack:
         )
 
     def _feed_forward(self, scope: str) -> FeedForwardPart:
-        """Plain, or gated where there is a second matrix."""
+        """Read a feed-forward part, which is gated where it has a second input matrix."""
         return FeedForwardPart(
             kind="gated" if f"{scope}/linear_0_noact/weight" in self._variables else "plain",
-            d_ff=self._variables.sizes(f"{scope}/linear_0/weight")[0],
+            d_ff=self._variables.shape(f"{scope}/linear_0/weight")[0],
             activation=self._activation,
             bias=f"{scope}/linear_1/bias" in self._variables,
         )
 
     def _norm(self, scope: str) -> NormPart | None:
-        """With a bias it is a LayerNorm, without one an RMSNorm; None where there is none."""
+        """Read a norm: a LayerNorm if it has a bias, else an RMSNorm; None where there is none."""
         if f"{scope}/gamma" not in self._variables:
             return None
         has_bias = f"{scope}/beta" in self._variables
@@ -281,7 +270,7 @@ class _Stack:
         return NormPart(kind="layer", eps=eps, bias=True) if has_bias else NormPart(kind="rms", eps=eps)
 
     def _positions(self, d_head: int) -> PositionsPart:
-        """One scheme serves all layers."""
+        """Read the position scheme that all layers share."""
         variables, d_model = self._variables, self.d_model
         first, *others = [f"{layer}/self_attention" for layer in self._layers]
         if variables.number(f"{self._scope}/alibi", 0):
@@ -291,7 +280,7 @@ class _Stack:
         if (rotary := _rotary(variables, first, others, d_head)) is not None:
             return rotary
         name = f"{self._scope}/position_encodings/encodings"
-        table = variables.weight(name) if name in variables else _usual(ENDLESS, d_model)
+        table = variables.weight(name) if name in variables else _default_sinusoids(MAX_LENGTH, d_model)
         for layout in ("interleaved", "halves"):
             formula = core.Sinusoidal(d_model, len(table), layout=layout)
             if table.shape == (len(table), d_model) and torch.allclose(table, formula.table(), rtol=0, atol=1e-6):
@@ -300,12 +289,10 @@ class _Stack:
         return PositionsPart(kind="learned", max_length=len(table), offset=0)
 
 
-def _alike(parts: dict[str, T]) -> T:
-    """What all layers have; a stack's are alike here."""
+def _common(parts: dict[str, T]) -> T:
+    """Return the config that all layers share, or raise for layers that differ."""
     (first, part), *others = parts.items()
     for scope, other in others:
         if other != part:
-            raise WeightsError(
-                f"{first} and {scope} differ in more than their weights; a stack's layers are alike here"
-            )
+            raise WeightsError(f"{first} and {scope} differ in more than weights; the layers of a stack must be alike")
     return part

@@ -1,4 +1,4 @@
-"""What BERT and its kin share: the fields, post-norm layers, and heads that say what a text is read for."""
+"""The config, layers and heads that BERT and its relatives share."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -13,10 +13,12 @@ from .registry import initialize_normal, residual_layer
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReaderConfig(FamilyConfig):
-    """`head`: "words" gives logits over the vocabulary, "classes" logits over `n_classes`, "token-classes" the same for
-    every token, "span" scores of where an answer starts and ends, "pooled" the first token's vector through a dense
-    layer, "first" the same as it is, "mean" the mean of all vectors, "hidden" the vectors.
+class EncoderOnlyConfig(FamilyConfig):
+    """The fields of BERT and its relatives.
+
+    `head`: "words" returns logits over the vocabulary, "classes" logits over `n_classes`, "token-classes" the same for
+    every token, "span" scores for the start and the end of an answer, "pooled" the first token's vector through a dense
+    layer, "first" that vector itself, "mean" the mean of all vectors, "hidden" all vectors.
     """
 
     vocab_size: int = 30522
@@ -38,43 +40,43 @@ class ReaderConfig(FamilyConfig):
         self.require_divisible("d_model", "n_heads")
 
 
-def norm(config: ReaderConfig, width: int | None = None) -> core.LayerNorm:
-    """Over the model's width unless another is given."""
+def norm(config: EncoderOnlyConfig, width: int | None = None) -> core.LayerNorm:
+    """Return a norm over `width` features, by default the model's."""
     return core.LayerNorm(config.d_model if width is None else width, eps=config.norm_eps)
 
 
-def words(config: ReaderConfig, embedding: core.TokenEmbedding, *, activation: str | None = None) -> nn.Module:
-    """Which token it is, asked of the embedding's own matrix and at its width."""
+def masked_lm(config: EncoderOnlyConfig, embedding: core.TokenEmbedding, *, activation: str | None = None) -> nn.Module:
+    """Return a head that predicts tokens with the embedding's matrix."""
     width = embedding.weight.shape[1]
     chosen = config.activation if activation is None else activation
     transform = core.Transform(config.d_model, width, activation=chosen, norm=norm(config, width))
     return core.VocabularyHead(width, config.vocab_size, table=embedding, bias=True, transform=transform)
 
 
-def pooled(config: ReaderConfig, embedding: core.TokenEmbedding, *, activation: str = "tanh") -> nn.Module:
-    """The first token's vector through a dense layer."""
+def pooled(config: EncoderOnlyConfig, embedding: core.TokenEmbedding, *, activation: str = "tanh") -> nn.Module:
+    """Return a head that passes the first token's vector through a dense layer."""
     return core.PoolingHead(core.FirstToken(), linear(config.d_model, config.d_model), activation)
 
 
-def classes(config: ReaderConfig, embedding: core.TokenEmbedding, *, activation: str = "tanh") -> nn.Module:
-    """Which class it is, asked of what is pooled."""
+def classes(config: EncoderOnlyConfig, embedding: core.TokenEmbedding, *, activation: str = "tanh") -> nn.Module:
+    """Return a head that classifies the pooled vector."""
     pool = pooled(config, embedding, activation=activation)
     return core.ClassHead(pool, config.d_model, config.n_classes, dropout=config.dropout)
 
 
-def token_classes(config: ReaderConfig, embedding: core.TokenEmbedding) -> nn.Module:
-    """Which class each token is."""
+def token_classes(config: EncoderOnlyConfig, embedding: core.TokenEmbedding) -> nn.Module:
+    """Return a head that classifies every token."""
     return core.ClassHead(core.Hidden(), config.d_model, config.n_classes, dropout=config.dropout)
 
 
-def span(config: ReaderConfig, embedding: core.TokenEmbedding, *, dropout: float = 0.0) -> nn.Module:
-    """Where an answer starts and ends."""
+def span(config: EncoderOnlyConfig, embedding: core.TokenEmbedding, *, dropout: float = 0.0) -> nn.Module:
+    """Return a head that scores the start and the end of an answer."""
     return core.SpanHead(config.d_model, dropout=dropout)
 
 
 Heads = Mapping[str, Callable[[Any, core.TokenEmbedding], nn.Module]]
 HEADS: Heads = {
-    "words": words,
+    "words": masked_lm,
     "classes": classes,
     "token-classes": token_classes,
     "span": span,
@@ -85,8 +87,10 @@ HEADS: Heads = {
 }
 
 
-def assemble(config: ReaderConfig, *, n_segments: int = 0, offset: int = 0, heads: Heads = HEADS) -> core.EncoderOnly:
-    """The parts put together, over learned positions that begin after `offset` unused rows."""
+def assemble(
+    config: EncoderOnlyConfig, *, n_segments: int = 0, offset: int = 0, heads: Heads = HEADS
+) -> core.EncoderOnly:
+    """Build a model with learned positions, whose table begins with `offset` unused rows."""
     encoder = core.Encoder(
         [residual_layer(config, core.PostNorm) for _ in range(config.n_layers)],
         positions=core.Learned(config.max_length, config.d_model, offset=offset),
@@ -98,30 +102,33 @@ def assemble(config: ReaderConfig, *, n_segments: int = 0, offset: int = 0, head
 
 
 def finish(
-    config: ReaderConfig, embedding: core.TokenEmbedding, encoder: core.Encoder, heads: Heads = HEADS
+    config: EncoderOnlyConfig, embedding: core.TokenEmbedding, encoder: core.Encoder, heads: Heads = HEADS
 ) -> core.EncoderOnly:
-    """The config's head on top, and the weights as BERT's start."""
+    """Add the config's head, and initialize the weights as BERT does."""
     head = heads[config.head](config, embedding)
     return initialize_normal(core.EncoderOnly(embedding=embedding, encoder=encoder, head=head), 0.02)
 
 
-def prefix(config: ReaderConfig, name: str) -> str:
-    """The model alone is published under names without a prefix; under a head, they have one."""
+def prefix(config: EncoderOnlyConfig, name: str) -> str:
+    """Return the prefix of published names, which only a model with a head has."""
     return name if config.head in ("words", "classes", "token-classes", "span") else ""
 
 
-def output_name(config: ReaderConfig, classes: str = "classifier.*") -> str:
-    """The published name of a head's last layer, which differs by head; `classes` is that of a text's classes."""
+def output_name(config: EncoderOnlyConfig, classes: str = "classifier.*") -> str:
+    """Return the published name of a head's last layer; `classes` is that of the head for classes."""
     return {"span": "qa_outputs.*", "token-classes": "classifier.*"}.get(config.head, classes)
 
 
-def unused(config: ReaderConfig, readers: Mapping[str, Collection[str]]) -> dict[str, str]:
-    """For `WeightMap.ignored`: of published names, each with the heads that read it, those that this head does not."""
-    return {name: "belongs to another head" for name, heads in readers.items() if config.head not in heads}
+def unused(config: EncoderOnlyConfig, heads_by_name: Mapping[str, Collection[str]]) -> dict[str, str]:
+    """Return the published names that the config's head does not use, for `WeightMap.ignored`.
+
+    `heads_by_name` has the heads that use each name.
+    """
+    return {name: "belongs to another head" for name, heads in heads_by_name.items() if config.head not in heads}
 
 
 def architectures(kind: str) -> tuple[tuple[str, dict[str, str]], ...]:
-    """The classes of transformers that have such heads."""
+    """Return the classes of transformers that have these heads."""
     return (
         (f"{kind}ForMaskedLM", {"head": "words"}),
         (f"{kind}ForSequenceClassification", {"head": "classes"}),
