@@ -45,7 +45,7 @@ class HeedfulLoop:
     def __init__(self, job: Any, config: TrainingConfig, folder: Path, observers: Sequence[Observer] = ()) -> None:
         self._stack = ExitStack()
         run = RunFolder(folder)
-        self._stack.enter_context(run.held())
+        self._stack.enter_context(run.locked())
         self.training = Trainer(job, config, run, Signals())
         self._stack.callback(self.training.close)
         self.training.observers += observers
@@ -54,7 +54,7 @@ class HeedfulLoop:
         """Logging included."""
         for _ in range(n):
             self.training.step()
-        self.training.read(wait=True)
+        self.training.read_metrics(wait=True)
         _wait(self.training.device)
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from heedful.backends.triton.modules import fused_on_gpu
 from heedful.core import Decoder, Encoder, Learned, Positions, Sinusoidal, TokenEmbedding, VocabularyHead, padding
 from heedful.training.engines import Widening
 from heedful.training.loss import costs
-from heedful.training.parallel.models import SMALL, StepStatus, step_status
+from heedful.training.parallel.models import EPSILON, StepStatus, step_status
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -139,7 +139,7 @@ def test_the_verdict_on_many_gradients(clip: float, what: str, aligned: bool) ->
         sums[0] = float("nan")
     table = PointerTable.of(gradients)
     assert table.aligned == aligned
-    found = StepStatus(*judged_over_table(table, sums, clip, SMALL))
+    found = StepStatus(*judged_over_table(table, sums, clip, EPSILON))
     wanted = step_status(torch.nn.utils.get_total_norm([gradient.double() for gradient in gradients]), sums, clip)
     assert torch.allclose(found.values, wanted.values, rtol=1e-6, equal_nan=True)
     assert float(found.skip) == float(wanted.skip) == float(what != "all is well")

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from heedful.training import Loss, Monitor
 from heedful.training.engines import Engine
-from heedful.training.optimizers import put_state, state_of
+from heedful.training.optimizers import load_state, state_of
 from heedful.training.parallel import ReplicatedModel, SingleProcess
 from heedful.training.update import Update
 
@@ -113,5 +113,5 @@ def test_an_optimiser_takes_nothing_that_another_kept() -> None:
     held = ReplicatedModel(nn.Linear(3, 3))
     update = Update(held, config(), 10)
     kept = {f"momentum/{name}": torch.ones_like(weight) for name, weight in held.weights.items()}
-    put_state(update.optimizers, held.weights, kept)
+    load_state(update.optimizers, held.weights, kept)
     assert state_of(update.optimizers, held.weights) == {}

@@ -269,7 +269,7 @@ def test_values_that_come_late_still_stop_the_run_before_it_is_saved(tmp_path: P
             return super().take(wait=True) if wait else iter(())
 
     run = RunFolder(tmp_path)
-    with run.held():
+    with run.locked():
         training = Trainer(Copying(poison=4), config(), run, Signals())
         training.metrics = Late()
         with pytest.raises(
@@ -448,7 +448,7 @@ def test_a_second_run_in_the_same_folder_is_refused(tmp_path: Path) -> None:
 
 def test_a_held_folder_can_be_handed_in(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
-    with run.held():
+    with run.locked():
         fit(Copying(), config(steps=1), run)
         with pytest.raises(FolderError, match="in use"):
             fit(Copying(), config(steps=1), tmp_path)

@@ -29,7 +29,7 @@ pytestmark = [
 )
 def test_a_step_does_not_wait_for_the_device(tmp_path: Path, changes: dict[str, Any]) -> None:
     run = RunFolder(tmp_path)
-    with run.held():
+    with run.locked():
         training = Trainer(Copying(data=Data(50)), config(steps=99, device="cuda", **changes), run, Signals())
         training.step()  # the first makes what the others use
         torch.cuda.synchronize()
@@ -39,7 +39,7 @@ def test_a_step_does_not_wait_for_the_device(tmp_path: Path, changes: dict[str, 
                 training.step()
         finally:
             torch.cuda.set_sync_debug_mode("default")
-        training.read(wait=True)
+        training.read_metrics(wait=True)
         training.close()
     assert len(run.log.read_text().splitlines()) == 3
 

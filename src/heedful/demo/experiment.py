@@ -151,7 +151,7 @@ def run_demo(
     examples: dict[str, list[ParallelExample]] = {name: list(grammar.sample(n_test, split=name)) for name in SETS}
     examples["valid"] = list(grammar.sample(min(n_test, 300), split="valid"))
     training = list(grammar.sample(n_train, split="train"))
-    with RunFolder(out).held():  # while no other demo writes there
+    with RunFolder(out).locked():  # while no other demo writes there
         for name, members in {"train": training, **examples}.items():  # tab-separated, as a user would bring them
             rows = (f"{adapter.source(example)}\t{adapter.target(example)}\n" for example in members)
             write_text(out / "corpus" / f"{name}.tsv", "".join(rows))

@@ -64,7 +64,7 @@ class Seq2SeqTask(Task[C, D, Batch], Generic[C, D]):
     def loss(self, module: nn.Module, batch: Batch) -> Loss:
         """Sums over a batch's real target tokens."""
         forward, training = partial(logits_of, module), self.config.training
-        return loss_of(forward, batch, batch.target_out, batch.target_mask, training, drops=module.training)
+        return loss_of(forward, batch, batch.target_out, batch.target_mask, training, training=module.training)
 
     def validate(self, module: nn.Module) -> dict[str, float]:
         """Loss per token without smoothing over all pairs, and scores of greedy drafts."""

@@ -109,8 +109,7 @@ class FusedLayerNorm(TritonModule, core.LayerNorm):
         """The norm, and x for whoever adds it to something later: the kernel adds their gradients."""
         from .residual import Normed
 
-        made: Any = Normed.apply
-        y, kept = made(self.shared, rows_of(x), self.weight, self.bias, self.eps)
+        y, kept = apply(Normed, self.shared, rows_of(x), self.weight, self.bias, self.eps)
         return y.view(x.shape), kept.view(x.shape)
 
 
@@ -130,8 +129,7 @@ class FusedTokenEmbedding(TritonModule, core.TokenEmbedding):
             return super().look_up(ids)
         from .embedding import LookedUp
 
-        made: Any = LookedUp.apply
-        out: Tensor = made(ids.flatten().contiguous(), self.weight, self.scale)
+        out: Tensor = apply(LookedUp, ids.flatten().contiguous(), self.weight, self.scale)
         return out.view(*ids.shape, self.weight.shape[1])
 
 
@@ -170,8 +168,7 @@ class FusedDotProduct(TritonModule, core.DotProduct):
 
         keep.check(query, value)
         scale = 1 / math.sqrt(query.shape[-1]) if self.scale is None else self.scale
-        made: Any = ShortAttention.apply
-        out: Tensor = made(VisibleKeys(keep.additive, keep.fully_masked, keep.is_causal, scale), heads, *stacked)
+        out: Tensor = apply(ShortAttention, VisibleKeys(keep.additive, keep.fully_masked, keep.is_causal, scale), heads, *stacked)
         return out
 
     def _knows(self, heads: tuple[int, int], stacked: Sequence[Tensor], keep: PreparedMask) -> bool:
@@ -209,9 +206,8 @@ class FusedFeedForward(TritonModule, core.FeedForward):
         """(…, D) → (…, D) without the last bias; and x, to be added to it."""
         from .activation import Activated
 
-        made: Any = Activated.apply
         wide, kept = Map.of(self.wide, bias=False)(self.shared, x)
-        hidden = made(self.shared, rows_of(wide), self.wide.bias, activation_name(self.activation)).view(wide.shape)
+        hidden = apply(Activated, self.shared, rows_of(wide), self.wide.bias, activation_name(self.activation)).view(wide.shape)
         return Map.of(self.narrow, bias=False)(self.shared, self.dropout(hidden))[0], kept
 
 
@@ -305,8 +301,7 @@ class FusedPreNorm(_FusedResidual, core.PreNorm):
 
         normed, kept = self.norm.with_itself(x)
         found, _ = self.part.unbiased(normed, *args, **context)
-        made: Any = Added.apply
-        out: Tensor = made(self.shared, rows_of(kept), rows_of(found), self.part.last.bias, self.dropping(self.dropout))
+        out: Tensor = apply(Added, self.shared, rows_of(kept), rows_of(found), self.part.last.bias, self.dropping(self.dropout))
         return out.view(x.shape)
 
 
@@ -320,9 +315,8 @@ class FusedPostNorm(_FusedResidual, core.PostNorm):
         from .residual import AddedAndNormed
 
         found, kept = self.part.unbiased(x, *args, **context)
-        made: Any = AddedAndNormed.apply
         norm, bias = (self.norm.weight, self.norm.bias, self.norm.eps), self.part.last.bias
-        out: Tensor = made(self.shared, rows_of(kept), rows_of(found), bias, *norm, self.dropping(self.dropout))
+        out: Tensor = apply(AddedAndNormed, self.shared, rows_of(kept), rows_of(found), bias, *norm, self.dropping(self.dropout))
         return out.view(x.shape)
 
 
@@ -355,8 +349,7 @@ class _FusedStack(TritonModule, core.Stack):
                 return super().enter(x, real, grid)
         from .embedding import Entered
 
-        made: Any = Entered.apply
-        out: Tensor = made(x, real, encodings, self.dropping(self.dropout))
+        out: Tensor = apply(Entered, x, real, encodings, self.dropping(self.dropout))
         return out
 
     def _in_slots(self, grid: Grid, x: Tensor, positions: core.Sinusoidal) -> Tensor | None:

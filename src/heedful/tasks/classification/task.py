@@ -152,7 +152,7 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, tupl
     def loss(self, module: nn.Module, batch: TextBatch) -> Loss:
         """Sums over a batch's texts."""
         forward, training = partial(self._forward, module), self.config.training
-        return loss_of(forward, batch, batch.labels, batch.real, training, drops=module.training)
+        return loss_of(forward, batch, batch.labels, batch.real, training, training=module.training)
 
     def validate(self, module: nn.Module) -> dict[str, float]:
         """Loss without smoothing, accuracy and macro F1, over all validation texts."""

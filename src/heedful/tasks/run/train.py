@@ -42,7 +42,7 @@ def train(
     Of several processes, the first reads, evaluates and writes; the others get None.
     """
     folder, here = RunFolder(out), world()
-    with here.guarded(), folder.held(), _writing(folder.path), _telling(on_read):
+    with here.guarded(), folder.locked(), _writing(folder.path), _telling(on_read):
 
         def read() -> tuple[D, DataReport[Any] | None]:
             if resume:
