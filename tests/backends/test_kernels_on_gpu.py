@@ -41,7 +41,7 @@ from heedful.core import (
 from heedful.core.mask_preparation import prepare_mask
 from heedful.core.masks import Grid, as_mask
 from heedful.training.loss import _CrossEntropy, cross_entropy, r_drop_cross_entropy
-from heedful.training.optimizers import MaskedAdamW, FusedAdamW
+from heedful.training.optimizers import FusedAdamW, MaskedAdamW
 from heedful.training.parallel import MasterWeightModel
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

@@ -28,7 +28,7 @@ from heedful.tasks.text_to_text.task import TextToTextTask
 from heedful.tasks.translation.task import TranslationConfig, TranslationTask
 from heedful.training import Loss, TrainingConfig, cross_entropy
 from heedful.training import loss as losses
-from heedful.training.loss import r_drop_cross_entropy, doubled, loss_of
+from heedful.training.loss import doubled, loss_of, r_drop_cross_entropy
 
 B, T, V = 3, 4, 7
 

@@ -161,8 +161,6 @@ def costs(logits: Tensor, target: Tensor, keep: Tensor, smoothing: float) -> tup
     """Return the cross-entropies (N) with smoothing and without, zero for tokens that do not count."""
     needs_gradient = torch.is_grad_enabled() and logits.requires_grad and not torch.compiler.is_compiling()
     if needs_gradient and logits.shape[1] <= MAX_FUSED:
-        smoothed, plain = apply(
-            _FusedGradient, logits.contiguous(), target.contiguous(), keep.contiguous(), smoothing
-        )
+        smoothed, plain = apply(_FusedGradient, logits.contiguous(), target.contiguous(), keep.contiguous(), smoothing)
         return smoothed, plain
     return _read_twice(logits, target, keep, smoothing)

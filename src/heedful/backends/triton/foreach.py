@@ -142,9 +142,7 @@ def _increment(steps, n, skip, block: tl.constexpr):
 
 
 @triton.jit
-def _adamw(
-    table, steps, decays, rate, factor, skip, beta1, beta2, eps, piece: tl.constexpr, aligned: tl.constexpr
-):
+def _adamw(table, steps, decays, rate, factor, skip, beta1, beta2, eps, piece: tl.constexpr, aligned: tl.constexpr):
     if tl.load(skip) != 0:
         return
     row, lanes = table + tl.program_id(0) * 6, tl.arange(0, piece)

@@ -54,7 +54,7 @@ def rows_of(x: Tensor) -> Tensor:
 
 
 def _concatenated(parameters: Sequence[Tensor]) -> Tensor:
-    """Return the parameters as one tensor, which shares its memory with them. They are moved unless they are adjacent."""
+    """Return the parameters as one tensor, sharing their memory; they are moved unless they are adjacent."""
     first, end = parameters[0].data, parameters[0].storage_offset()
     adjacent = True
     for parameter in parameters:
