@@ -46,7 +46,7 @@ def page(result: Result) -> str:
 Three generations of the same idea, from one library, on the same data: an encoder-decoder that squeezes a sentence into
 one vector (2014), the same with additive attention over all of the encoder's states (2015), and the Transformer (2017).
 Each saw the same Korean-English sentence pairs of the built-in corpus, in batches of the same size, for
-{result["steps"]:,} updates with the same optimiser, and was scored on sentences none of them had seen. Made by
+{result["steps"]:,} updates with the same optimizer, and was scored on sentences none of them had seen. Made by
 `python benchmarks/three_generations.py --docs`, here on: {result["device"]}, torch {result["torch"].split("+")[0]}.
 
 ## What they cost

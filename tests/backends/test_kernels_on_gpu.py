@@ -379,7 +379,7 @@ def test_gradients_of_many_maps(sizes: list[tuple[int, int, int]], way: str) -> 
     mine = found()
     if way != "as it comes":
         graph, tables._most = torch.cuda.CUDAGraph(), tables._most if way == "recorded" else 10
-        with tables.recorded() as room, torch.cuda.graph(graph):
+        with tables.recording() as room, torch.cuda.graph(graph):
             mine = found()
         for part in [part for pair in given for part in pair]:
             part.normal_()
@@ -407,8 +407,8 @@ def test_adamw_and_rounding_of_many_tensors(sizes: list[tuple[int, ...]]) -> Non
         for one, other in zip(*sets, strict=True):
             one.grad = torch.randn_like(one)
             other.grad = one.grad * 0.3
-        for optimiser in (mine, theirs):
-            optimiser.found_inf = torch.tensor(float(step == 3), device="cuda")
+        for optimizer in (mine, theirs):
+            optimizer.found_inf = torch.tensor(float(step == 3), device="cuda")
         mine.factor = torch.tensor(0.3, device="cuda")  # type: ignore[attr-defined]
         mine.step()
         theirs.step()

@@ -189,7 +189,7 @@ def test_copies_states_and_files_carry_the_running_statistics(tmp_path: Path) ->
 def test_it_learns_waves() -> None:
     torch.manual_seed(0)
     model = heedful.build("patchtst-tiny").train()
-    optimiser = torch.optim.Adam(model.parameters(), lr=2e-3)
+    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
 
     def waves(n: int) -> tuple[Tensor, Tensor]:
         phase, height = 6.3 * torch.rand(n, 1, 1), 100 * torch.rand(n, 1, 1)
@@ -198,9 +198,9 @@ def test_it_learns_waves() -> None:
 
     for _ in range(60):
         past, future = waves(64)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         (model(past) - future).square().mean().backward()
-        optimiser.step()
+        optimizer.step()
     past, future = waves(64)
     with torch.no_grad():
         error = (model.eval()(past) - future).square().mean()

@@ -55,10 +55,10 @@ def run(folder: Path, engine: str, **changes: Any) -> Copying:
 
 CHANGES: dict[str, dict[str, Any]] = {
     "plain": {},
-    "accumulated": {"accumulate": 2},
-    "muon": {"optimiser": "muon", "muon_rate": 0.01},
+    "accumulated": {"gradient_accumulation_steps": 2},
+    "muon": {"optimizer": "muon", "muon_learning_rate": 0.01},
     "bf16 weights": {"precision": "bf16-weights"},
-    "bf16 weights, accumulated": {"precision": "bf16-weights", "accumulate": 2},
+    "bf16 weights, accumulated": {"precision": "bf16-weights", "gradient_accumulation_steps": 2},
 }
 
 
@@ -176,7 +176,8 @@ import torch
 from copying import Copying, config
 from heedful.training import fit
 from heedful.training.loss import r_drop_cross_entropy
-settings = {"device": "cuda", "engine": "graph", "precision": "bf16-weights", "optimiser": "muon", "muon_rate": 0.01}
+settings = {"device": "cuda", "engine": "graph", "precision": "bf16-weights"}
+settings |= {"optimizer": "muon", "muon_learning_rate": 0.01}
 fit(Copying(), config(steps=8, validate_every=4, **settings), sys.argv[1])
 logits = torch.randn(4, 3, 40, device="cuda", requires_grad=True)
 r_drop_cross_entropy(logits, torch.zeros(2, 3, device="cuda", dtype=torch.long), alpha=1.0).total.backward()

@@ -57,7 +57,7 @@ class Either:
 
 def stepping(job: Either, **changes: Any) -> Generator[set[str], list[Asked], None]:
     """Sent the batches of a step, gives the names of the weights that it changed."""
-    settings = config(**{"weight_decay": 0.1, "betas": [0.0, 0.0], "clip": 0.0, "warmup_steps": 1, **changes})
+    settings = config(**{"weight_decay": 0.1, "betas": [0.0, 0.0], "max_grad_norm": 0.0, "warmup_steps": 1, **changes})
     held = ReplicatedModel(job.module)
     engine = Engine(Update(held, settings, 10), job, held, settings, SingleProcess())
     step, changed = 0, set[str]()

@@ -65,7 +65,7 @@ def sums(total: float, n: int) -> Tensor:
 
 @pytest.mark.parametrize("clip", [0.0, 0.05, 1e9])
 def test_update_is_torchs_clip_and_adamw(clip: float) -> None:
-    settings = config(clip=clip, weight_decay=0.1, ema=0.9, schedule="cosine")
+    settings = config(max_grad_norm=clip, weight_decay=0.1, ema_decay=0.9, schedule="cosine")
     ours, theirs = tiny().double(), tiny().double()
     update = Update(ReplicatedModel(ours), settings, 10)
     names = undecayed(theirs)

@@ -41,8 +41,8 @@ MODELS: dict[str, dict[str, Any]] = {
     "recurrent": {"preset": "recurrent", "d_model": 128, "dropout": 0.0},
 }
 TRAINING: dict[str, Any] = {
-    "steps": 1600, "batch_tokens": 1536, "learning_rate": 4e-3, "schedule": "cosine", "warmup_steps": 150, "ema": 0.99,
-    "validate_every": 200, "save_every": 400, "log_every": 10,
+    "steps": 1600, "batch_tokens": 1536, "learning_rate": 4e-3, "schedule": "cosine", "warmup_steps": 150,
+    "ema_decay": 0.99, "validate_every": 200, "save_every": 400, "log_every": 10,
 }  # fmt: skip
 OUT_OF_VOCABULARY = "코끼리가 피아노를 쳐요."  # of words that the demo's lexicon lacks
 

@@ -119,12 +119,12 @@ def _smoke(device: torch.device) -> Finding:
         module = build("tiny", vocab_size=32, n_encoder_layers=1, n_decoder_layers=1, dropout=0.0).to(device)
         source = torch.tensor([[5, 6, 7, 8, 2]], device=device)
         target = torch.tensor([[1, 8, 7, 6, 5, 2]], device=device)
-        optimiser = torch.optim.Adam(module.parameters(), lr=3e-3)
+        optimizer = torch.optim.Adam(module.parameters(), lr=3e-3)
         for _ in range(30):
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss = cross_entropy(module(source, target[:, :-1]), target[:, 1:])
             (loss.total / loss.n).backward()
-            optimiser.step()
+            optimizer.step()
         written = generate(module, source.tolist(), beam=2)[0][0].tokens
     right = list(written) == target[0, 1:-1].tolist()
     return Finding(

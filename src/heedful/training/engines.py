@@ -297,11 +297,11 @@ def engine_for(config: TrainingConfig, device: torch.device, update: Update, *pa
     problem = None
     if config.engine == "graph" and not on_gpu:
         problem = f"records CUDA graphs, and this run is on the {device.type}"
-    elif config.engine == "graph" and config.recompute:
-        problem = "cannot record layers that draw their dropout a second time (training.recompute)"
+    elif config.engine == "graph" and config.activation_checkpointing:
+        problem = "cannot record layers that draw their dropout a second time (training.activation_checkpointing)"
     if problem is not None:
         raise ConfigError(f"training.engine: graph {problem}; take auto, eager or compile")
-    if config.engine == "auto" and on_gpu and not config.recompute and not update.model.divided:
+    if config.engine == "auto" and on_gpu and not config.activation_checkpointing and not update.model.divided:
         return AutoEngine(update, *parts)
     kinds = {"graph": CudaGraphEngine, "compile": CompiledGraphEngine if on_gpu else CompiledEngine}
     return kinds.get(config.engine, Engine)(update, *parts)

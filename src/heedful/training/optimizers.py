@@ -227,14 +227,14 @@ def build_optimizers(model: ReplicatedModel, config: TrainingConfig) -> list[Sch
     weights = model.weights
     device = next(iter(weights.values())).device
     optimizers = []
-    if config.optimiser == "muon":
+    if config.optimizer == "muon":
         pieces, rate = dict(matrices_of(model.origin)), torch.zeros((), device=device)
         matrices = {name: weight for name, weight in weights.items() if weight in pieces}
         if not matrices:
-            raise ConfigError("training.optimiser: muon is for the matrices of a Transformer's layers; take adamw")
+            raise ConfigError("training.optimizer: muon is for the matrices of a Transformer's layers; take adamw")
         groups = [{"params": [weight], "pieces": pieces[weight]} for weight in matrices.values()]
         muon = Muon(groups, lr=rate, weight_decay=config.weight_decay)
-        optimizers.append(ScheduledOptimizer(muon, rate, config.muon_rate / config.learning_rate))
+        optimizers.append(ScheduledOptimizer(muon, rate, config.muon_learning_rate / config.learning_rate))
         weights = {name: weight for name, weight in weights.items() if name not in matrices}
     no_decay, rate = undecayed(model.origin), torch.zeros((), device=device)
     groups = [
@@ -286,7 +286,7 @@ def schedule(config: TrainingConfig, total: int) -> Schedule:
     of the peak at the last step ("cosine"), or stays ("constant"). The paper's d_model^−½ · min(step^−½,
     step · warmup^−1.5) is "inverse_sqrt" with the peak (d_model · warmup)^−½.
     """
-    peak, warmup, final = config.learning_rate, config.warmup_steps, config.final_share
+    peak, warmup, final = config.learning_rate, config.warmup_steps, config.min_lr_ratio
 
     def rate(step: int) -> float:
         if step < warmup:

@@ -23,7 +23,7 @@ from .progress import Progress
 from .update import Update
 
 # A resumed run may change these settings: the weights do not depend on them.
-CHANGEABLE = ("log_every", "save_every", "max_minutes", "tensorboard", "engine", "parallel", "recompute")
+CHANGEABLE = ("log_every", "save_every", "max_minutes", "tensorboard", "engine", "parallel", "activation_checkpointing")
 
 
 def identity_of(objective: Objective[Any], config: TrainingConfig) -> dict[str, str]:

@@ -110,7 +110,7 @@ class Trainer:
         self.total_steps = config.total_steps(objective.batches.steps_per_epoch)
         for part in self.module.modules():
             if isinstance(part, Stack):
-                part.recompute = config.recompute
+                part.recompute = config.activation_checkpointing
         self.model = parallelize(self.module, config, self.world)
         self.update = Update(self.model, config, self.total_steps)
         self.engine = engine_for(config, self.device, self.update, objective, self.model, config, self.world)
@@ -118,7 +118,9 @@ class Trainer:
         saved = find_checkpoint(folder, self.identity, self.world, resume=resume, allow_changes=allow_changes)
         self.progress = Progress() if saved is None else unpack(saved, self.model, self.update, self.world, config.seed)
         shard = Shard(self.world.rank, self.world.size)
-        loaded = groups(objective.batches, self.progress.epoch, self.progress.batch, config.accumulate, shard)
+        loaded = groups(
+            objective.batches, self.progress.epoch, self.progress.batch, config.gradient_accumulation_steps, shard
+        )
         self.groups = prefetched(map(pin, loaded), PREFETCHED) if self.device.type == "cuda" else loaded
         self.metrics = AsyncMetrics()
         self.log = Log(folder.log, self.progress.rows) if self.world.rank == 0 else None

@@ -19,19 +19,19 @@ class Update:
         self.schedule = schedule(config, total)
         self.ema_weight = torch.zeros((), device=next(iter(model.weights.values())).device)
         self.optimizers = build_optimizers(model, config)
-        self.ema = Ema(model.weights) if config.ema else None
+        self.ema = Ema(model.weights) if config.ema_decay else None
 
     def prepare(self, step: int) -> None:
         """Copy the values that depend on the step to the device."""
         for optimizer in self.optimizers:
             optimizer.set_learning_rate(self.schedule(step))
         if self.ema is not None:
-            self.ema_weight.fill_(ema_weight(step, self.config.ema))
+            self.ema_weight.fill_(ema_weight(step, self.config.ema_decay))
 
     @torch.no_grad()
     def __call__(self, sums: Tensor) -> Tensor:
         """Update the weights by their gradients. Return the values (total, plain, n, norm, finite) of the step."""
-        status = self.model.step_status(sums, self.config.clip)
+        status = self.model.step_status(sums, self.config.max_grad_norm)
         for optimizer in self.optimizers:
             optimizer.step(status.skip, status.factor)
         if self.ema is not None:

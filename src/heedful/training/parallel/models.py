@@ -166,8 +166,8 @@ def parallelize(module: nn.Module, config: TrainingConfig, world: SingleProcess)
     """
     world.broadcast([*module.parameters(), *module.buffers()])
     if config.parallel == "shard" and isinstance(world, ProcessGroup):
-        if config.optimiser == "muon":
-            raise ConfigError("training.optimiser: muon needs whole matrices; for training.parallel=shard take adamw")
+        if config.optimizer == "muon":
+            raise ConfigError("training.optimizer: muon needs whole matrices; for training.parallel=shard take adamw")
         if config.engine in ("graph", "compile"):
             raise ConfigError(
                 f"training.engine: {config.engine} needs a whole module; for training.parallel=shard take auto"
