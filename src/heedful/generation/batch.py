@@ -40,7 +40,7 @@ class DecodeRunner(Protocol):
 
 
 class PrefillRunner(DecodeRunner, Protocol):
-    """Inputs that were just read."""
+    """A runner of inputs whose first tokens are not chosen yet."""
 
     def prefill(self) -> Tensor:
         """Return logits (B, V) for the first token of each answer."""
@@ -187,7 +187,6 @@ class _Rows:
         self._choose(self.runner.step(self._tokens))
 
     def extend(self, other: _Rows) -> None:
-        """Append the rows of others."""
         self.runner.extend(other.runner)
         self.sequences = [*self.sequences, *other.sequences]
         self._totals = torch.cat([self._totals, other._totals])

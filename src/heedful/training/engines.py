@@ -86,7 +86,7 @@ class Engine:
 
     @torch.no_grad()
     def apply(self) -> None:
-        """Update the weights."""
+        """Update the weights by the accumulated gradients."""
         self.values.copy_(self.update(self.sums))
 
     def loss(self, batch: Any) -> Loss:

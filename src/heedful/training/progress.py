@@ -87,7 +87,6 @@ class Clock:
         return time.monotonic() - self._start
 
     def tick(self) -> None:
-        """Update `ran_out`."""
         self.ran_out = 0 < self._limit <= self.now
 
     def add_tokens(self, tokens: float) -> None:

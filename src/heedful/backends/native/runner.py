@@ -94,7 +94,6 @@ class NativeCache:
                 layers[index][:columns, :, :length] = layer[:, :, :length]
 
     def drop(self, n: int) -> None:
-        """Remove the first n slots."""
         self.keys, self.values = ([part[:, :, n:] for part in parts] for parts in (self.keys, self.values))
         self.origin = self.origin[n:]
 

@@ -83,7 +83,7 @@ def weight_gradients(tables: AddressTables, products: Sequence[tuple[Tensor, Ten
 
 
 def _allocate(size: int, alignment: int, stream: int | None) -> Tensor:
-    """Allocate memory for tensor descriptors."""
+    """Allocate memory for Triton's tensor descriptors."""
     return torch.empty(size, dtype=torch.int8, device="cuda")
 
 

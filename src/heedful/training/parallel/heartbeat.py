@@ -63,7 +63,7 @@ class Heartbeat:
         self.advice = ""  # what the user can do after the failure of a process
         self._end, self._clock = end, clock
         self._count = 0
-        self._beats: dict[int, tuple[bytes, float]] = {}  # of each neighbor: its last new beat, and its time
+        self._last_beats: dict[int, tuple[bytes, float]] = {}  # of each neighbor: its last new beat, and its time
         self._last = clock()  # when the store last answered
         self._stopped = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -120,9 +120,9 @@ class Heartbeat:
         if neighbor is None:  # all others have ended regularly
             return
         beat, now = self.store.get(f"beat/{neighbor}"), self._clock()
-        before, since = self._beats.get(neighbor, (b"", now))
-        self._beats[neighbor] = (beat, now if beat != before else since)
-        if now - self._beats[neighbor][1] > self.limit:
+        before, since = self._last_beats.get(neighbor, (b"", now))
+        self._last_beats[neighbor] = (beat, now if beat != before else since)
+        if now - self._last_beats[neighbor][1] > self.limit:
             self._announce(neighbor, f"has gone (no sign of life for {self.limit:g} s)")
             self._end_after(json.loads(self.store.get("failed")))
 
