@@ -84,7 +84,7 @@ class SingleStep:
         assert self.step_decoder is not None
         return self.step_decoder.step(tokens, cache, real, self.at.memory_bias)
 
-    def go_on(self, rows: list[int], sentences: None) -> None:
+    def reorder(self, rows: list[int], sentences: None) -> None:
         self.at.cache.reorder(torch.tensor(rows))
         self.at.starts = [self.at.starts[row] for row in rows]
 
