@@ -297,7 +297,7 @@ def test_data_that_ends_early_is_refused(tmp_path: Path) -> None:
         def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[Numbers]:
             yield from list(super().epoch(epoch, start))[:2]
 
-    with pytest.raises(DataError, match="promised more"):
+    with pytest.raises(DataError, match="fewer batches than steps_per_epoch"):
         fit(Copying(data=Short()), config(), tmp_path)
 
 
