@@ -61,7 +61,12 @@ def _measured(bench: Bench, sizes: dict[str, int], engine: str, *, recompute: bo
         "max_length": sizes["length"],
         **dict.fromkeys(("dropout", "embedding_dropout", "attention_dropout"), 0.0),
     }
-    training = {"engine": engine, "precision": bench.precision, "device": bench.device.type, "recompute": recompute}
+    training = {
+        "engine": engine,
+        "precision": bench.precision,
+        "device": bench.device.type,
+        "activation_checkpointing": recompute,
+    }
     folder, loop = bench.folder(), None
     if on_gpu:
         torch.cuda.reset_peak_memory_stats()

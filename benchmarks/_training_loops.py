@@ -45,7 +45,7 @@ class HeedfulLoop:
     def __init__(self, job: Any, config: TrainingConfig, folder: Path, observers: Sequence[Observer] = ()) -> None:
         self._stack = ExitStack()
         run = RunFolder(folder)
-        self._stack.enter_context(run.held())
+        self._stack.enter_context(run.locked())
         self.training = Trainer(job, config, run, Signals())
         self._stack.callback(self.training.close)
         self.training.observers += observers
@@ -54,7 +54,7 @@ class HeedfulLoop:
         """Logging included."""
         for _ in range(n):
             self.training.step()
-        self.training.read(wait=True)
+        self.training.read_metrics(wait=True)
         _wait(self.training.device)
 
     def close(self) -> None:
@@ -78,23 +78,23 @@ class PlainLoop:
     ) -> None:
         self.module = module.to(device).train()
         self.loss, self.device, self.bf16 = loss, device, bf16
-        self.optimiser = torch.optim.AdamW(self.module.parameters(), lr=1e-4, fused=True)
+        self.optimizer = torch.optim.AdamW(self.module.parameters(), lr=1e-4, fused=True)
         self.batches = cycle([batch.to(device) for batch in batches])
 
     def steps(self, n: int) -> None:
         """No value is read in between."""
         for batch in islice(self.batches, n):
-            self.optimiser.zero_grad()
+            self.optimizer.zero_grad()
             with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.bf16):
                 loss = self.loss(self.module, batch)
             loss.backward()
             nn.utils.clip_grad_norm_(self.module.parameters(), 1.0)
-            self.optimiser.step()
+            self.optimizer.step()
         _wait(self.device)
 
     def close(self) -> None:
         """The weights, and Adam's moments."""
-        del self.module, self.optimiser
+        del self.module, self.optimizer
         free()
 
 
@@ -131,7 +131,7 @@ def random_text(
             learning_rate=1e-4,
             schedule="constant",
             warmup_steps=0,
-            ema=0.0,
+            ema_decay=0.0,
         ).changed(**training),
     )
     torch.manual_seed(0)

@@ -98,9 +98,9 @@ class Case:
             "steps": FOREVER,
             "epochs": None,
             "r_drop": 0.0,
-            "optimiser": "adamw",
-            "ema": 0.0,
-            "accumulate": 1,
+            "optimizer": "adamw",
+            "ema_decay": 0.0,
+            "gradient_accumulation_steps": 1,
             "device": device.type,
         }
         if batch_tokens and not bench.small:

@@ -23,7 +23,7 @@ RECIPE = {
         "learning_rate": 2e-3,
         "schedule": "cosine",
         "warmup_steps": 500,
-        "ema": 0.999,
+        "ema_decay": 0.999,
         "validate_every": 1000,
     },
     "generation": {"beam": 5},

@@ -196,7 +196,7 @@ def long(module: Any) -> list[dict[str, Any]]:
             return []
         with torch.inference_mode():
             batch = NativeRunner(native, [[5] * 24], START)
-            batch.start()
+            batch.prefill()
             token, times = torch.tensor([5]), []
             for _ in range(2_000):
                 began = time.perf_counter()
@@ -204,7 +204,7 @@ def long(module: Any) -> list[dict[str, Any]]:
                 times.append(time.perf_counter() - began)
         for at in (25, 100, 250, 500, 1_000, 2_000):
             milliseconds = 1e3 * statistics.median(times[at - 25 : at])
-            held = sum(part[:, :, :at].numel() * 4 for part in (*batch._store.keys, *batch._store.values)) / 2**20
+            held = sum(part[:, :, :at].numel() * 4 for part in (*batch._cache.keys, *batch._cache.values)) / 2**20
             rows.append({"precision": precision, "after": at, "milliseconds": milliseconds, "cache_mib": held})
             print(f"{precision:8} after {at:5} tokens: {milliseconds:6.2f} ms a token, keys and values {held:6.1f} MiB")
     return rows
@@ -222,7 +222,7 @@ def profile(module: Any) -> list[dict[str, Any]]:
         watched: dict[str, tuple[Any, str]] = {
             "layers": (native.decoder, "run"),
             "head": (native, "logits"),
-            "candidates": (strategies.Beam if beam > 1 else strategies.Greedy, "choose"),
+            "candidates": (strategies.BeamSearch if beam > 1 else strategies.GreedySearch, "choose"),
             "books": (batch._Rows, "_advance"),
         }
         best: dict[str, float] = {}

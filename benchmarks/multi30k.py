@@ -23,7 +23,7 @@ RECIPE = {
         "learning_rate": 3e-3,
         "schedule": "cosine",
         "warmup_steps": 400,
-        "ema": 0.999,
+        "ema_decay": 0.999,
         "validate_every": 500,
     },
     "generation": {"beam": 5},

@@ -98,7 +98,7 @@ class Prefixes:
         self.prefixes: list[Prefix] = [() for _ in models]
         self.rows: list[int] = []
 
-    def start(self) -> Tensor:
+    def prefill(self) -> Tensor:
         self.rows.append(len(self.prefixes))
         beams = len(self.prefixes) // len(self.models)
         return torch.tensor(
@@ -107,19 +107,19 @@ class Prefixes:
 
     def step(self, tokens: Tensor) -> Tensor:
         self.prefixes = [(*prefix, token) for prefix, token in zip(self.prefixes, tokens.tolist(), strict=True)]
-        return self.start()
+        return self.prefill()
 
-    def settle(self, width: int, capacity: int) -> Prefixes:
+    def allocate(self, width: int, capacity: int) -> Prefixes:
         return self
 
-    def join(self, other: Prefixes) -> None:
+    def extend(self, other: Prefixes) -> None:
         self.models += other.models
         self.prefixes += other.prefixes
 
-    def go_on(self, rows: Sequence[int], sentences: Sequence[int] | None) -> None:
+    def reorder(self, rows: Sequence[int], staying: Sequence[int] | None) -> None:
         self.prefixes = [self.prefixes[row] for row in rows]
-        if sentences is not None:
-            self.models = [self.models[index] for index in sentences]
+        if staying is not None:
+            self.models = [self.models[index] for index in staying]
 
 
 def sequences(config: GenerationConfig, *limits: int) -> list[SequenceState]:

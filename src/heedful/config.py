@@ -25,6 +25,7 @@ class Config:
     """The base of every config. A field may be a config itself; `title` is how messages call it."""
 
     title: ClassVar[str]
+    renamed: ClassVar[Mapping[str, str]] = {}  # former names of fields, for messages
 
     def __new__(cls, **values: Any) -> Self:
         """Before Python's own complaint about a keyword: ours, with the nearest name."""
@@ -113,6 +114,8 @@ class FamilyConfig(Config):
 def _refuse_unknown_keys(cls: type[Config], given: Mapping[str, Any]) -> None:
     known = [field.name for field in fields(cls)]
     for key in given:
+        if key not in known and key in cls.renamed:
+            raise ConfigError(f"{cls.title}: {key!r} is now called {cls.renamed[key]!r}")
         if key not in known:
             raise ConfigError(f"{cls.title}: {unknown('key', key, known)}")
 

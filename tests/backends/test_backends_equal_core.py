@@ -56,13 +56,13 @@ class Prefilled:
     """A cache after the first pass, which the core runs, with WIDTH rows for each sentence."""
 
     def __init__(self, model: Any, inputs: list[list[int]]) -> None:
-        self.cache, self.hides = model.new_cache(), None
+        self.cache, self.memory_bias = model.new_cache(), None
         rows = torch.arange(len(inputs)).repeat_interleave(WIDTH)
         if hasattr(model, "encode"):
             tokens, keep = batch(inputs, "right")
             memory = model.encode(tokens, keep)
             model.decode(torch.full((len(inputs), 1), START), memory, keep, self.cache)
-            self.hides = torch.zeros(keep.shape).masked_fill(~keep, -torch.inf)[:, None, None]
+            self.memory_bias = torch.zeros(keep.shape).masked_fill(~keep, -torch.inf)[:, None, None]
             self.cache.reorder(rows)
             self.starts = [0] * len(rows)
         else:
@@ -82,9 +82,9 @@ class SingleStep:
         cache, starts = self.at.cache, torch.tensor(self.at.starts)
         real = torch.arange(cache.length + 1) >= starts[:, None] if any(self.at.starts) else None
         assert self.step_decoder is not None
-        return self.step_decoder.step(tokens, cache, real, self.at.hides)
+        return self.step_decoder.step(tokens, cache, real, self.at.memory_bias)
 
-    def go_on(self, rows: list[int], sentences: None) -> None:
+    def reorder(self, rows: list[int], sentences: None) -> None:
         self.at.cache.reorder(torch.tensor(rows))
         self.at.starts = [self.at.starts[row] for row in rows]
 
@@ -93,10 +93,10 @@ def in_slots(model: Any, inputs: list[list[int]]) -> CudaGraphRunner:
     """The step of a CUDA graph as it is written: what would be captured."""
     at, step_decoder = Prefilled(model, inputs), prepare(model).single_step
     assert step_decoder is not None
-    n_source = 0 if at.hides is None else at.hides.shape[-1]
+    n_source = 0 if at.memory_bias is None else at.memory_bias.shape[-1]
     shape = GraphShape.of(len(inputs), WIDTH, at.cache.length + STEPS + 1, n_source)
     runner = CudaGraphRunner(GraphProgram(step_decoder, shape, at.cache))
-    runner.take(at.cache, at.starts, at.hides)
+    runner.insert(at.cache, at.starts, at.memory_bias)
     return runner
 
 
@@ -105,8 +105,8 @@ def in_c(model: Any, inputs: list[list[int]], bits: int = 32) -> NativeRunner:
     if compiled is None:
         pytest.skip("there are no layers in C here")
     runner = NativeRunner(NativeModel(deepcopy(model).float(), compiled, bits), inputs, START)
-    runner.start()
-    runner.go_on([row for row in range(len(inputs)) for _ in range(WIDTH)], None)
+    runner.prefill()
+    runner.reorder([row for row in range(len(inputs)) for _ in range(WIDTH)], None)
     return runner
 
 
@@ -140,7 +140,7 @@ def test_steps_equal_the_forward_pass_of_each_row_alone(composition: Any, wiring
     for step in range(STEPS):
         if step == 2:  # the two rows of the first sentence change places, the last sentence goes on from one row
             order = [1, 0, 2, 3, 5, 5]
-            runner.go_on(order, None)
+            runner.reorder(order, None)
             written = [list(written[row]) for row in order]
         tokens = torch.randint(3, V, (len(written),))
         logits = runner.step(tokens).double()
@@ -385,7 +385,7 @@ def test_an_attribute_that_nobody_knows_is_refused(path: str) -> None:
     part.later = nn.Identity()
     assert not refusals(model, "native")
     part.later = core.RMSNorm(4)
-    expected = Reason(path, f"{type(part).__name__} has `later`, which is not known here")
+    expected = Reason(path, f"{type(part).__name__} has `later`, which is not supported")
     assert expected in refusals(model, "native")
     if path != "decoder":
         assert expected in refusals(model, "cpu") or expected in refusals(model, "triton")

@@ -205,7 +205,7 @@ def test_the_loss_of_pending_logits_is_that_of_logits(
     assert isinstance(logits, PendingLogits)
     loss = cross_entropy(logits, target, keep, smoothing=smoothing)
     want = cross_entropy(exact(x64), target, keep, smoothing=smoothing)
-    assert logits.made is None
+    assert logits.computed is None
     assert int(loss.n) == int(keep.sum())
     assert not loss.plain.requires_grad
     rtol = 1e-5 if dtype == torch.float32 else 1e-2
@@ -231,7 +231,7 @@ def test_pending_logits_are_logits_to_everyone_else() -> None:
     x = torch.randn(2, 3, 16, requires_grad=True)
     logits, want = quick(part)(x), part(x)
     assert (logits.shape, logits.dtype, logits.device) == (want.shape, want.dtype, want.device)
-    assert logits.made is None
+    assert logits.computed is None
     for use in (lambda y: y[0, 1].sum(), lambda y: F.log_softmax(y, -1).max(), lambda y: (2 * y).float().norm()):
         found, wanted = use(logits), use(want)
         torch.testing.assert_close(found, wanted)
@@ -244,7 +244,7 @@ def test_pending_logits_are_logits_to_everyone_else() -> None:
             with torch._C.DisableTorchFunctionSubclass():
                 return x * 2
 
-    with pytest.raises(RuntimeError, match="not made yet"):
+    with pytest.raises(RuntimeError, match="not computed yet"):
         Twice.apply(quick(part)(x))  # type: ignore[no-untyped-call]
 
 

@@ -13,7 +13,7 @@ from heedful.backends.triton.modules import fused_on_gpu
 from heedful.core import Decoder, Encoder, Learned, Positions, Sinusoidal, TokenEmbedding, VocabularyHead, padding
 from heedful.training.engines import Widening
 from heedful.training.loss import costs
-from heedful.training.parallel.models import SMALL, StepStatus, step_status
+from heedful.training.parallel.models import EPSILON, StepStatus, step_status
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -126,8 +126,8 @@ def test_a_head_with_many_outputs() -> None:
 @pytest.mark.parametrize("clip", [0.0, 0.05, 1e9])
 @pytest.mark.parametrize("what", ["all is well", "an infinite gradient", "a gradient of no number", "such a loss"])
 @pytest.mark.parametrize("aligned", [True, False])
-def test_the_verdict_on_many_gradients(clip: float, what: str, aligned: bool) -> None:
-    from heedful.backends.triton.foreach import PointerTable, judged_over_table
+def test_fused_step_status(clip: float, what: str, aligned: bool) -> None:
+    from heedful.backends.triton.foreach import PointerTable, fused_step_status
 
     torch.manual_seed(0)
     sizes: list[tuple[int, ...]] = [(256,), (32, 48), (1500, 4096)]  # of more pieces than are added up at once
@@ -139,7 +139,7 @@ def test_the_verdict_on_many_gradients(clip: float, what: str, aligned: bool) ->
         sums[0] = float("nan")
     table = PointerTable.of(gradients)
     assert table.aligned == aligned
-    found = StepStatus(*judged_over_table(table, sums, clip, SMALL))
+    found = StepStatus(*fused_step_status(table, sums, clip, EPSILON))
     wanted = step_status(torch.nn.utils.get_total_norm([gradient.double() for gradient in gradients]), sums, clip)
     assert torch.allclose(found.values, wanted.values, rtol=1e-6, equal_nan=True)
     assert float(found.skip) == float(wanted.skip) == float(what != "all is well")
@@ -158,7 +158,7 @@ def test_gradients_are_widened_where_a_step_is_recorded() -> None:
     assert all(torch.equal(mine, given.float()) for mine, given in zip(have, source, strict=True))
     assert not widening(source, have)
     graph = torch.cuda.CUDAGraph()
-    with tables.recorded() as room, torch.cuda.graph(graph):
+    with tables.recording() as room, torch.cuda.graph(graph):
         for part in source:  # which leaves memory behind, to be used and written again
             part.float().exp()
         given = [part * 2 for part in source]

@@ -40,14 +40,13 @@ from heedful.core import (
 )
 from heedful.core.mask_preparation import prepare_mask
 from heedful.core.masks import Grid, as_mask
-from heedful.training.loss import _Agreeing, _CrossEntropy, agreeing_cross_entropy, cross_entropy
-from heedful.training.optimizers import MaskedAdamW, QuickAdamW
+from heedful.training.loss import _CrossEntropy, cross_entropy, r_drop_cross_entropy
+from heedful.training.optimizers import FusedAdamW, MaskedAdamW
 from heedful.training.parallel import MasterWeightModel
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
-written_out: Any = _CrossEntropy.apply
-agreeing: Any = _Agreeing.apply
+reference: Any = _CrossEntropy.apply
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -64,10 +63,10 @@ def test_cross_entropy(dtype: torch.dtype, vocabulary: int, smoothing: float, pa
     mine, theirs = logits.clone().requires_grad_(), logits.double().requires_grad_()
     if passes == 1:
         found = cross_entropy(mine[0], target, keep, smoothing=smoothing)
-        total, plain = written_out(theirs[0], target, keep, smoothing)
+        total, plain = reference(theirs, target, keep, smoothing, 0.0)
     else:
-        found = agreeing_cross_entropy(mine.flatten(0, 1), target, keep, smoothing=smoothing, alpha=5.0)
-        total, plain = agreeing(theirs, target, keep, smoothing, 1.25)
+        found = r_drop_cross_entropy(mine.flatten(0, 1), target, keep, smoothing=smoothing, alpha=5.0)
+        total, plain = reference(theirs, target, keep, smoothing, 1.25)
     assert float(found.total.detach()) == pytest.approx(float(total.detach().sum()), rel=1e-5)
     assert float(found.plain) == pytest.approx(float(plain.detach().sum()), rel=1e-5)
     assert int(found.n) == int(keep.sum())
@@ -380,7 +379,7 @@ def test_gradients_of_many_maps(sizes: list[tuple[int, int, int]], way: str) -> 
     mine = found()
     if way != "as it comes":
         graph, tables._most = torch.cuda.CUDAGraph(), tables._most if way == "recorded" else 10
-        with tables.recorded() as room, torch.cuda.graph(graph):
+        with tables.recording() as room, torch.cuda.graph(graph):
             mine = found()
         for part in [part for pair in given for part in pair]:
             part.normal_()
@@ -400,7 +399,7 @@ def test_adamw_and_rounding_of_many_tensors(sizes: list[tuple[int, ...]]) -> Non
     sets = [[torch.nn.Parameter(start.clone()) for start in starts] for _ in range(2)]
     rate = torch.tensor(0.01, device="cuda")
     settings: dict[str, Any] = {"lr": rate, "betas": (0.9, 0.98), "eps": 1e-9, "fused": True, "capturable": True}
-    kinds = QuickAdamW, MaskedAdamW
+    kinds = FusedAdamW, MaskedAdamW
     groups = [[{"params": w[:2], "weight_decay": 0.1}, {"params": w[2:], "weight_decay": 0.0}] for w in sets]
     mine, theirs = (kind(group, **settings) for kind, group in zip(kinds, groups, strict=True))
     for step in range(6):
@@ -408,14 +407,14 @@ def test_adamw_and_rounding_of_many_tensors(sizes: list[tuple[int, ...]]) -> Non
         for one, other in zip(*sets, strict=True):
             one.grad = torch.randn_like(one)
             other.grad = one.grad * 0.3
-        for optimiser in (mine, theirs):
-            optimiser.found_inf = torch.tensor(float(step == 3), device="cuda")
+        for optimizer in (mine, theirs):
+            optimizer.found_inf = torch.tensor(float(step == 3), device="cuda")
         mine.factor = torch.tensor(0.3, device="cuda")  # type: ignore[attr-defined]
         mine.step()
         theirs.step()
     for one, other in zip(*sets, strict=True):
         assert torch.allclose(one, other, rtol=1e-5, atol=1e-6)
-        for name in mine.keeps:
+        for name in mine.state_names:
             assert torch.allclose(mine.state[one][name], theirs.state[other][name], rtol=1e-5, atol=1e-7), name
     module = torch.nn.ParameterList(torch.zeros(size) for size in sizes).cuda()
     held = MasterWeightModel(module)

@@ -52,7 +52,7 @@ def logits(model: Any, inputs: list[list[int]], tokens: torch.Tensor, bits: int 
     assert library is not None
     with torch.inference_mode():
         rows = NativeRunner(NativeModel(model, library, bits), inputs, 1)
-        return [rows.start().clone(), *(rows.step(column).clone() for column in tokens.unbind(1))]
+        return [rows.prefill().clone(), *(rows.step(column).clone() for column in tokens.unbind(1))]
 
 
 def expected(model: Any, inputs: list[list[int]], tokens: torch.Tensor) -> list[torch.Tensor]:

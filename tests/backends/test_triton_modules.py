@@ -97,7 +97,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Written]]:
         if seen.causal:
             scores = scores + torch.full(scores.shape[-2:], -torch.inf).triu(1)
         mixed = (scores.softmax(dim=-1).nan_to_num(0.0) @ value).transpose(1, 2)
-        return mixed if seen.dead is None else torch.where(seen.dead.transpose(1, 2), 0.0, mixed)
+        return mixed if seen.fully_masked is None else torch.where(seen.fully_masked.transpose(1, 2), 0.0, mixed)
 
     functions = {
         ("residual", "Added"): _added,

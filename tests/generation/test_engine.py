@@ -27,17 +27,17 @@ class Watched:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, fits: float = math.inf) -> None:
         self.steps: list[int] = []
         self.joined: list[int] = []
-        begin, join = Runner.__init__, Runner.join
+        begin, extend = Runner.__init__, Runner.extend
 
-        def noted_join(rows: Runner, other: Any) -> None:
+        def noted_extend(rows: Runner, other: Any) -> None:
             self.joined.append(len(other._starts))
-            join(rows, other)
+            extend(rows, other)
 
         def noted_begin(rows: Runner, model: Any, starts: Sequence[int], device: Any) -> None:
             self._refuse(len(starts), fits)
             begin(rows, model, starts, device)
 
-        monkeypatch.setattr(Runner, "join", noted_join)
+        monkeypatch.setattr(Runner, "extend", noted_extend)
         monkeypatch.setattr(Runner, "__init__", noted_begin)
         for kind in (EncoderDecoderRunner, DecoderOnlyRunner):
             self._watch(monkeypatch, kind, fits)

@@ -148,8 +148,8 @@ def test_what_cannot_be_generated_is_said() -> None:
     for wrong, said in (
         ({"beam": 0}, "at least 1"),
         ({"n_best": 3, "beam": 2}, "cannot give the 3 best"),
-        ({"min_new_tokens": -1}, "cannot be negative"),
-        ({"max_new_tokens": 3, "min_new_tokens": 3}, "counts the end"),
+        ({"min_new_tokens": -1}, "must be 0 or more, not -1"),
+        ({"max_new_tokens": 3, "min_new_tokens": 3}, "includes the end token"),
         ({"length_penalty_kind": "square"}, "unknown value"),
         ({"length_penalty": 11}, "from -10 to 10"),
     ):

@@ -164,9 +164,9 @@ def test_what_contradicts_itself_is_refused(name: str) -> None:
     model = build(name)
     for prefixes, said in (
         ([[5]], "there are 2 inputs and 1 prefixes"),
-        ([[], [5, 6]], "the prefix of input 1 has the token 6, which is in suppress_tokens"),
-        ([[5, END], []], "the prefix of input 0 has the end, 2, in it"),
-        ([[], [5] * 8], "the prefix of input 1 has 8 tokens, but an answer may have 8, its end among them"),
+        ([[], [5, 6]], "the prefix of input 1 has the token 6, which suppress_tokens forbids"),
+        ([[5, END], []], "the prefix of input 0 contains the end token 2"),
+        ([[], [5] * 8], "the prefix of input 1 has 8 tokens; an answer may have 8 with its end"),
     ):
         with pytest.raises(DataError, match=said):
             generate(model, [[3], [4]], prefixes=prefixes, suppress_tokens=[6], max_new_tokens=8)

@@ -152,12 +152,12 @@ def test_what_sampling_cannot_do_is_said() -> None:
     model = build("sinusoidal")
     for wrong, said in (
         ({"sample": True, "temperature": 0.0}, "for the most likely token leave sample out"),
-        ({"sample": True, "temperature": -1.0}, "temperature is more than 0, but is -1.0"),
+        ({"sample": True, "temperature": -1.0}, "temperature must be above 0, not -1.0"),
         ({"sample": True, "beam": 2}, "sampling has no beam"),
         ({"sample": True, "top_k": 0}, "at least 1"),
-        ({"sample": True, "top_p": 0.0}, "top_p is more than 0 and at most 1"),
-        ({"sample": True, "min_p": 1.1}, "min_p is more than 0 and at most 1"),
-        ({"top_k": 5}, "top_k is for sampling, which is off; turn on sample"),
+        ({"sample": True, "top_p": 0.0}, "top_p must be above 0 and at most 1"),
+        ({"sample": True, "min_p": 1.1}, "min_p must be above 0 and at most 1"),
+        ({"top_k": 5}, "top_k is for sampling, which is off; turn sample on"),
         ({"top_p": 0.5}, "top_p is for sampling"),
         ({"min_p": 0.5}, "min_p is for sampling"),
         ({"temperature": 0.5}, "temperature is for sampling"),

@@ -172,8 +172,8 @@ def test_what_cannot_be_answered_is_said() -> None:
 
 def test_half_precision_is_summed_in_float32() -> None:
     class Half(Prefixes):
-        def start(self) -> torch.Tensor:
-            return super().start().bfloat16()
+        def prefill(self) -> torch.Tensor:
+            return super().prefill().bfloat16()
 
     model = random_model(1, 50)
     for config in (GenerationConfig(), GenerationConfig(beam=3)):

@@ -136,7 +136,7 @@ def config(**changes: Any) -> TrainingConfig:
         "steps": 12,
         "learning_rate": 0.01,
         "warmup_steps": 4,
-        "ema": 0.9,
+        "ema_decay": 0.9,
         "weight_decay": 0.01,
         "validate_every": 5,
         "save_every": 3,

@@ -47,11 +47,15 @@ def runs() -> Iterator[tuple[str, Copying, dict[str, Any]]]:
     """A name, a job in float64 without dropout, and settings under which gradients are clipped."""
     for accumulate in ACCUMULATE:
         job = Copying(tiny(dropout=0.0).double())
-        yield f"accumulate-{accumulate}", job, {"steps": 50, "clip": 0.3, "accumulate": accumulate}
+        yield (
+            f"accumulate-{accumulate}",
+            job,
+            {"steps": 50, "max_grad_norm": 0.3, "gradient_accumulation_steps": accumulate},
+        )
     for preset, changes in TIED.items():
         torch.manual_seed(3)
         module = heedful.build(preset, **(SMALL | changes)).double()
-        yield preset, Echo(module), {"steps": 10, "ema": 0.0}
+        yield preset, Echo(module), {"steps": 10, "ema_decay": 0.0}
 
 
 def learn(out: Path, mode: str) -> None:

@@ -85,7 +85,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_used(folder: Path, fil
 def test_without_a_whole_one_it_is_an_error(folder: Path) -> None:
     for step in (1, 2):
         cut(0.5)(path_of(folder, step) / "model.safetensors")
-    with pytest.warns(CheckpointWarning), pytest.raises(CheckpointError, match="none of the 2 checkpoints"):
+    with pytest.warns(CheckpointWarning), pytest.raises(CheckpointError, match="all 2 checkpoints"):
         newest(folder)
 
 
@@ -103,7 +103,7 @@ def test_a_manifest_cannot_reach_out_of_its_folder(folder: Path) -> None:
     values = json.loads(manifest.read_text())
     values["sha256"]["../step-00000001/model.safetensors"] = values["sha256"].pop("model.safetensors")
     manifest.write_text(json.dumps(values))
-    with pytest.raises(CheckpointError, match="no file of a checkpoint"):
+    with pytest.raises(CheckpointError, match="not a file of a checkpoint"):
         load(path_of(folder, 2))
 
 

@@ -55,10 +55,10 @@ def run(folder: Path, engine: str, **changes: Any) -> Copying:
 
 CHANGES: dict[str, dict[str, Any]] = {
     "plain": {},
-    "accumulated": {"accumulate": 2},
-    "muon": {"optimiser": "muon", "muon_rate": 0.01},
+    "accumulated": {"gradient_accumulation_steps": 2},
+    "muon": {"optimizer": "muon", "muon_learning_rate": 0.01},
     "bf16 weights": {"precision": "bf16-weights"},
-    "bf16 weights, accumulated": {"precision": "bf16-weights", "accumulate": 2},
+    "bf16 weights, accumulated": {"precision": "bf16-weights", "gradient_accumulation_steps": 2},
 }
 
 
@@ -112,15 +112,15 @@ def test_dropout_stays_random_in_a_graph(tmp_path: Path, precision: str) -> None
 
 def test_each_shape_is_recorded_once(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
-    with folder.held():
+    with folder.locked():
         settings = config(steps=99, device="cuda", engine="graph", precision="bf16-weights")
         training = Trainer(Copying(data=TwoShapes(20)), settings, folder, Signals())
         for _ in range(10):
             training.step()
         assert isinstance(training.engine, CudaGraphEngine)
         assert len(training.engine.graphs) == 3  # two shapes, and the step itself
-        shapes = [graph for key, graph in training.engine.graphs.items() if key != "take"]
-        assert all(graph.whole is not None and bool(graph.room.any()) for graph in shapes)
+        shapes = [graph for key, graph in training.engine.graphs.items() if key != "apply"]
+        assert all(graph.whole is not None and bool(graph.table_memory.any()) for graph in shapes)
         training.close()
 
 
@@ -175,11 +175,12 @@ import sys
 import torch
 from copying import Copying, config
 from heedful.training import fit
-from heedful.training.loss import agreeing_cross_entropy
-settings = {"device": "cuda", "engine": "graph", "precision": "bf16-weights", "optimiser": "muon", "muon_rate": 0.01}
+from heedful.training.loss import r_drop_cross_entropy
+settings = {"device": "cuda", "engine": "graph", "precision": "bf16-weights"}
+settings |= {"optimizer": "muon", "muon_learning_rate": 0.01}
 fit(Copying(), config(steps=8, validate_every=4, **settings), sys.argv[1])
 logits = torch.randn(4, 3, 40, device="cuda", requires_grad=True)
-agreeing_cross_entropy(logits, torch.zeros(2, 3, device="cuda", dtype=torch.long), alpha=1.0).total.backward()
+r_drop_cross_entropy(logits, torch.zeros(2, 3, device="cuda", dtype=torch.long), alpha=1.0).total.backward()
 print("torch._dynamo" in sys.modules)
 """
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from heedful.training import Loss, Monitor
 from heedful.training.engines import Engine
-from heedful.training.optimizers import put_state, state_of
+from heedful.training.optimizers import load_state, state_of
 from heedful.training.parallel import ReplicatedModel, SingleProcess
 from heedful.training.update import Update
 
@@ -57,7 +57,7 @@ class Either:
 
 def stepping(job: Either, **changes: Any) -> Generator[set[str], list[Asked], None]:
     """Sent the batches of a step, gives the names of the weights that it changed."""
-    settings = config(**{"weight_decay": 0.1, "betas": [0.0, 0.0], "clip": 0.0, "warmup_steps": 1, **changes})
+    settings = config(**{"weight_decay": 0.1, "betas": [0.0, 0.0], "max_grad_norm": 0.0, "warmup_steps": 1, **changes})
     held = ReplicatedModel(job.module)
     engine = Engine(Update(held, settings, 10), job, held, settings, SingleProcess())
     step, changed = 0, set[str]()
@@ -113,5 +113,5 @@ def test_an_optimiser_takes_nothing_that_another_kept() -> None:
     held = ReplicatedModel(nn.Linear(3, 3))
     update = Update(held, config(), 10)
     kept = {f"momentum/{name}": torch.ones_like(weight) for name, weight in held.weights.items()}
-    put_state(update.optimizers, held.weights, kept)
+    load_state(update.optimizers, held.weights, kept)
     assert state_of(update.optimizers, held.weights) == {}

@@ -68,7 +68,7 @@ def test_accumulated_batches_are_one_large_batch(tmp_path: Path) -> None:
     gradients = []
     for data, accumulate in ((Data(4), 4), (OneBatch(4), 1)):
         job = Copying(tiny(dropout=0.0).double(), data=data)
-        fit(job, config(steps=1, accumulate=accumulate), tmp_path / str(accumulate))
+        fit(job, config(steps=1, gradient_accumulation_steps=accumulate), tmp_path / str(accumulate))
         gradients.append([parameter.grad for parameter in job.module.parameters()])
     for one, other in zip(*gradients, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
@@ -79,7 +79,7 @@ def test_no_update_spans_two_epochs(tmp_path: Path) -> None:
     seen: list[Event] = []
     fit(
         Copying(data=Data(5)),
-        config(steps=None, epochs=2, accumulate=2, log_every=1),
+        config(steps=None, epochs=2, gradient_accumulation_steps=2, log_every=1),
         tmp_path,
         observers=[seen.append],
     )
@@ -142,7 +142,7 @@ def test_logged_losses_are_means_per_token(tmp_path: Path, log_every: int, first
             return losses[-1]
 
     seen: list[Event] = []
-    fit(Kept(), config(steps=4, accumulate=2, log_every=log_every), tmp_path, observers=[seen.append])
+    fit(Kept(), config(steps=4, gradient_accumulation_steps=2, log_every=log_every), tmp_path, observers=[seen.append])
     last = [event for event in seen if isinstance(event, Trained)][-1]
     n = sum(int(loss.n) for loss in losses[first:])
     assert last.loss == pytest.approx(sum(float(loss.total.detach()) for loss in losses[first:]) / n)
@@ -165,7 +165,7 @@ BLEU = Monitor("bleu", higher_is_better=True)
 
 def test_patience_ends_a_run_and_the_best_weights_are_delivered(tmp_path: Path) -> None:
     job = Copying(monitor=BLEU, scores=[1.0, 5.0, 5.0, 3.0, 9.0])
-    outcome = fit(job, config(steps=99, validate_every=2, patience=2, keep_last=1, ema=0.0), tmp_path)
+    outcome = fit(job, config(steps=99, validate_every=2, patience=2, keep_last=1, ema_decay=0.0), tmp_path)
     assert outcome.step == 8
     assert "2 validations in a row" in outcome.why
     losses = [validation.scores["loss"] for validation in outcome.validations]
@@ -186,7 +186,7 @@ def test_a_lower_loss_is_better(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ema", [0.0, 0.9])
 def test_averaged_weights_are_scored_again(tmp_path: Path, average: str, steps: list[int], ema: float) -> None:
     job = Copying(monitor=BLEU, scores=[7.0, 1.0, 8.0, 2.0, 4.5])
-    settings = config(steps=8, validate_every=2, average=average, keep_best=2, keep_last=3, ema=ema)
+    settings = config(steps=8, validate_every=2, average=average, keep_best=2, keep_last=3, ema_decay=ema)
     outcome = fit(job, settings, tmp_path)
     kind = "ema" if ema else "model"
     mean = mean_of([load_tensors(path_of(tmp_path / "checkpoints", step), kind) for step in steps])
@@ -223,7 +223,7 @@ def test_every_part_drops_at_every_step_whatever_was_judged_before(tmp_path: Pat
             steps.append(all(part.training for part in module.modules()))
             return super().loss(module, batch)
 
-    fit(Watched(tiny().eval()), config(steps=4, validate_every=2, ema=ema), tmp_path)
+    fit(Watched(tiny().eval()), config(steps=4, validate_every=2, ema_decay=ema), tmp_path)
     assert steps == [True] * 4
 
 
@@ -250,7 +250,7 @@ def test_time_ends_a_run(tmp_path: Path) -> None:
 def test_a_step_that_is_not_finite_ends_the_run_and_names_its_input(tmp_path: Path, accumulate: int) -> None:
     job = Copying(poison=4 * accumulate, data=Data(50, rows=30))
     with pytest.raises(NonFiniteError) as caught:
-        fit(job, config(accumulate=accumulate, validate_every=3, ema=0.0), tmp_path)
+        fit(job, config(gradient_accumulation_steps=accumulate, validate_every=3, ema_decay=0.0), tmp_path)
     words = str(caught.value)
     first = (4 - 1) * accumulate * 30
     assert "step 4: the loss, nan over" in words
@@ -269,7 +269,7 @@ def test_values_that_come_late_still_stop_the_run_before_it_is_saved(tmp_path: P
             return super().take(wait=True) if wait else iter(())
 
     run = RunFolder(tmp_path)
-    with run.held():
+    with run.locked():
         training = Trainer(Copying(poison=4), config(), run, Signals())
         training.metrics = Late()
         with pytest.raises(
@@ -297,7 +297,7 @@ def test_data_that_ends_early_is_refused(tmp_path: Path) -> None:
         def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[Numbers]:
             yield from list(super().epoch(epoch, start))[:2]
 
-    with pytest.raises(DataError, match="promised more"):
+    with pytest.raises(DataError, match="fewer batches than steps_per_epoch"):
         fit(Copying(data=Short()), config(), tmp_path)
 
 
@@ -315,8 +315,8 @@ def stop_at(number: int) -> Any:
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "plain": {},
-    "accumulated": {"accumulate": 2},
-    "no average": {"ema": 0.0, "schedule": "cosine"},
+    "accumulated": {"gradient_accumulation_steps": 2},
+    "no average": {"ema_decay": 0.0, "schedule": "cosine"},
     "mean of the last": {"average": "last"},
     "impatient": {"patience": 2, "steps": 40, "validate_every": 3},
 }
@@ -381,7 +381,7 @@ def test_resuming_goes_back_past_a_damaged_checkpoint(tmp_path: Path) -> None:
         fit(Copying(on_batch=stop_at(10)), config(), tmp_path / "parts")
     checkpoints = tmp_path / "parts/checkpoints"
     assert steps_in(checkpoints) == [5, 6, 9]
-    (path_of(checkpoints, 9) / "optimiser.safetensors").write_bytes(b"damaged")
+    (path_of(checkpoints, 9) / "optimizer.safetensors").write_bytes(b"damaged")
     with pytest.warns(CheckpointWarning, match="step-00000009"):
         parts = fit(Copying(), config(), tmp_path / "parts", resume=True)
     assert digest(parts.module) == digest(whole.module)
@@ -433,9 +433,9 @@ def test_what_weights_do_not_depend_on_may_change(tmp_path: Path) -> None:
 def test_the_average_may_be_turned_on_and_off(tmp_path: Path) -> None:
     for name, before, after in (("on", 0.0, 0.9), ("off", 0.9, 0.0)):
         with pytest.raises(Stop):
-            fit(Copying(on_batch=stop_at(5)), config(ema=before), tmp_path / name)
-        with pytest.warns(ResumeWarning, match="training.ema"):
-            fit(Copying(), config(ema=after), tmp_path / name, resume=True, allow_changes=True)
+            fit(Copying(on_batch=stop_at(5)), config(ema_decay=before), tmp_path / name)
+        with pytest.warns(ResumeWarning, match="training.ema_decay"):
+            fit(Copying(), config(ema_decay=after), tmp_path / name, resume=True, allow_changes=True)
 
 
 def test_a_second_run_in_the_same_folder_is_refused(tmp_path: Path) -> None:
@@ -448,7 +448,7 @@ def test_a_second_run_in_the_same_folder_is_refused(tmp_path: Path) -> None:
 
 def test_a_held_folder_can_be_handed_in(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
-    with run.held():
+    with run.locked():
         fit(Copying(), config(steps=1), run)
         with pytest.raises(FolderError, match="in use"):
             fit(Copying(), config(steps=1), tmp_path)

@@ -55,7 +55,7 @@ def tensors(run: Path, kind: str = "model") -> dict[str, Tensor]:
 
 def assert_same(found: Path, expected: Path) -> None:
     """All that was learned, but for rounding."""
-    for kind in ("model", "optimiser"):
+    for kind in ("model", "optimizer"):
         ours, theirs = tensors(found, kind), tensors(expected, kind)
         assert ours.keys() == theirs.keys()
         for key, tensor in theirs.items():
@@ -97,7 +97,7 @@ def test_each_process_drops_its_own_and_goes_on_dropping_it(together: Path) -> N
     states = tensors(together / "undisturbed", "random")
     assert states.keys() == {"cpu.0", "cpu.1"}
     assert not torch.equal(states["cpu.0"], states["cpu.1"])
-    for kind in ("model", "optimiser", "ema", "random"):
+    for kind in ("model", "optimizer", "ema", "random"):
         ours, theirs = tensors(together / "disturbed", kind), tensors(together / "undisturbed", kind)
         assert all(torch.equal(ours[key], tensor) for key, tensor in theirs.items())
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from torch.distributed import HashStore  # type: ignore[attr-defined]  # it does, without saying so
 
-from heedful.training.parallel.heartbeat import Heartbeat, announce
+from heedful.training.parallel.heartbeat import Heartbeat, announce_failure
 
 
 class Ring:
@@ -32,7 +32,7 @@ class Ring:
         while True:
             for rank in ranks:
                 if rank not in self.said:
-                    self.hearts[rank].round()
+                    self.hearts[rank].check()
             if self.now >= until:
                 return
             self.now += 2.0
@@ -73,7 +73,7 @@ def test_what_the_first_process_says_itself_nobody_repeats() -> None:
     ring = Ring(2)
     ring.hearts[0].fail("")
     ring.hearts[1].fail("failed: the same")
-    ring.hearts[1].round()
+    ring.hearts[1].check()
     assert ring.said == {1: ""}
 
 
@@ -101,8 +101,8 @@ def test_nothing_runs_on_under_an_interpreter_that_ends() -> None:
 
 def test_the_first_news_is_believed() -> None:
     ring = Ring(2)
-    announce(ring.store, 1, "there", "was ended by SIGKILL")
-    announce(ring.store, 1, "there", "has gone")
+    announce_failure(ring.store, 1, "there", "was ended by SIGKILL")
+    announce_failure(ring.store, 1, "there", "has gone")
     ring.rounds(0)
     assert ring.said == {0: "process 1 of 2 on there was ended by SIGKILL"}
 
@@ -112,12 +112,12 @@ def test_a_store_that_cannot_be_reached_ends_the_process() -> None:
     heart = ring.hearts[0]
     heart.store = HashStore()  # another one, in which no neighbour has ever been
     heart.store.set_timeout(timedelta(milliseconds=1))
-    heart._go_round()
+    heart._run()
     assert ring.said == {0: "process 0 of 2 cannot reach the others any more"}
 
 
 def test_a_store_that_does_not_answer_ends_the_process() -> None:
     ring = Ring(2)
     ring.now += 31.0
-    ring.hearts[0]._watch_the_store()
+    ring.hearts[0]._watch_store()
     assert ring.said == {0: "process 0 of 2 cannot reach the others any more"}

@@ -79,7 +79,7 @@ def test_where_one_fails_the_other_ends_and_says_why(script: str, words: str) ->
         here.barrier()
         here.barrier()
     except DataError:
-        here.heart.fail("failed: a.txt:3: it is empty")
+        here.heartbeat.fail("failed: a.txt:3: it is empty")
         os._exit(1)
     """)
     assert done.returncode == 1

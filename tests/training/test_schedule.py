@@ -18,7 +18,7 @@ def test_inverse_sqrt_is_the_papers(step: int) -> None:
 
 
 def test_cosine_rises_falls_and_stays() -> None:
-    rate = schedule(config(schedule="cosine", learning_rate=2.0, warmup_steps=10, final_share=0.1), 110)
+    rate = schedule(config(schedule="cosine", learning_rate=2.0, warmup_steps=10, min_lr_ratio=0.1), 110)
     assert [rate(1), rate(5), rate(10)] == pytest.approx([0.2, 1.0, 2.0])
     assert rate(60) == pytest.approx((2.0 + 0.2) / 2)  # halfway down
     assert rate(35) == pytest.approx(0.2 + 1.8 * (1 + math.cos(math.pi / 4)) / 2)

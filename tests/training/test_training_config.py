@@ -1,4 +1,4 @@
-"""The settings of a run, and what is said of wrong ones."""
+"""The settings of a run, and the errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -12,26 +12,28 @@ from heedful.training.device import torch_device
 
 
 @pytest.mark.parametrize(
-    ("values", "words"),
+    ("values", "message"),
     [
         ({"steps": 0}, "steps must be at least 1, not 0"),
-        ({"accumulate": 0}, "accumulate must be at least 1"),
+        ({"gradient_accumulation_steps": 0}, "gradient_accumulation_steps must be at least 1"),
         ({"learning_rate": 0.0}, "learning_rate must be above 0"),
-        ({"clip": -1.0}, r"clip must be 0 \(off\) or more, not -1.0"),
-        ({"ema": 1.0}, "ema must be from 0 to below 1"),
+        ({"max_grad_norm": -1.0}, r"max_grad_norm must be 0 \(off\) or more, not -1.0"),
+        ({"ema_decay": 1.0}, "ema_decay must be from 0 to below 1"),
         ({"label_smoothing": 1.5}, "label_smoothing must be from 0 to below 1"),
         ({"betas": [0.9]}, "betas are two numbers"),
         ({"betas": [0.9, 1.0]}, "betas are two numbers"),
         ({"schedule": "cosin"}, "did you mean 'cosine'"),
         ({"warmup_steps": 0}, "give warmup_steps of at least 1"),
-        ({"final_share": 1.1}, "final_share must be from 0 to 1"),
+        ({"min_lr_ratio": 1.1}, "min_lr_ratio must be from 0 to 1"),
         ({"patience": 3, "validate_every": 0}, "validate_every=0 has only the last one"),
         ({"seed": -1}, "seed must be from 0"),
         ({"learning_rates": 1.0}, "did you mean 'learning_rate'"),
+        ({"clip": 1.0}, "training: 'clip' is now called 'max_grad_norm'"),
+        ({"ema": 0.9}, "training: 'ema' is now called 'ema_decay'"),
     ],
 )
-def test_wrong_values_are_refused_in_words(values: dict[str, Any], words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
+def test_invalid_settings_are_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         TrainingConfig(**values)
 
 
@@ -46,7 +48,7 @@ def test_the_defaults_are_right_and_travel() -> None:
         ({}, 10_000),
         ({"steps": 7}, 7),
         ({"epochs": 3}, 3 + 4 + 5),
-        ({"epochs": 3, "accumulate": 2}, 2 + 2 + 3),  # no update spans two epochs
+        ({"epochs": 3, "gradient_accumulation_steps": 2}, 2 + 2 + 3),  # no update spans two epochs
         ({"epochs": 3, "steps": 8}, 8),
         ({"epochs": 3, "steps": 80}, 12),
     ],

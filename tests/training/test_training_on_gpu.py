@@ -24,12 +24,12 @@ pytestmark = [
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"precision": "bf16", "accumulate": 2}, {"precision": "bf16-weights"}],
+    [{}, {"precision": "bf16", "gradient_accumulation_steps": 2}, {"precision": "bf16-weights"}],
     ids=["float32", "bf16", "bf16-weights"],
 )
 def test_a_step_does_not_wait_for_the_device(tmp_path: Path, changes: dict[str, Any]) -> None:
     run = RunFolder(tmp_path)
-    with run.held():
+    with run.locked():
         training = Trainer(Copying(data=Data(50)), config(steps=99, device="cuda", **changes), run, Signals())
         training.step()  # the first makes what the others use
         torch.cuda.synchronize()
@@ -39,7 +39,7 @@ def test_a_step_does_not_wait_for_the_device(tmp_path: Path, changes: dict[str, 
                 training.step()
         finally:
             torch.cuda.set_sync_debug_mode("default")
-        training.read(wait=True)
+        training.read_metrics(wait=True)
         training.close()
     assert len(run.log.read_text().splitlines()) == 3
 
@@ -47,7 +47,7 @@ def test_a_step_does_not_wait_for_the_device(tmp_path: Path, changes: dict[str, 
 def test_a_step_that_is_not_finite_is_found(tmp_path: Path) -> None:
     job = Copying(poison=4)  # a poison that counts its calls needs every one of them
     with pytest.raises(NonFiniteError, match=r"step 4.*of step 3.*numbers.txt:12, numbers.txt:13"):
-        fit(job, config(device="cuda", engine="eager", ema=0.0, validate_every=4), tmp_path)
+        fit(job, config(device="cuda", engine="eager", ema_decay=0.0, validate_every=4), tmp_path)
     saved = load_tensors(path_of(tmp_path / "checkpoints", 3), "model")
     assert all(torch.equal(weight.cpu(), saved[name]) for name, weight in weights_of(job.module).items())
 

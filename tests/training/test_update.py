@@ -12,9 +12,9 @@ from torch import Tensor, nn
 import heedful
 from heedful import core
 from heedful.families.weights import put_weights, weights_of
-from heedful.training.optimizers import put_state, state_of, undecayed
+from heedful.training.optimizers import load_state, state_of, undecayed
 from heedful.training.parallel import ReplicatedModel
-from heedful.training.update import Ema, Update, ema_share, mean_of
+from heedful.training.update import Ema, Update, ema_weight, mean_of
 
 
 @pytest.mark.parametrize("changes", [{}, {"positions": "learned"}, {"positions": "relative"}, {"tied": "none"}])
@@ -65,7 +65,7 @@ def sums(total: float, n: int) -> Tensor:
 
 @pytest.mark.parametrize("clip", [0.0, 0.05, 1e9])
 def test_update_is_torchs_clip_and_adamw(clip: float) -> None:
-    settings = config(clip=clip, weight_decay=0.1, ema=0.9, schedule="cosine")
+    settings = config(max_grad_norm=clip, weight_decay=0.1, ema_decay=0.9, schedule="cosine")
     ours, theirs = tiny().double(), tiny().double()
     update = Update(ReplicatedModel(ours), settings, 10)
     names = undecayed(theirs)
@@ -115,7 +115,7 @@ def test_what_is_not_finite_changes_nothing(what: str, first: bool) -> None:
         update.prepare(1)
         gradients_for(module, 1)
         update(sums(1.0, 3))
-    before = [weights_of(module), update.ema.means, state_of(update.optimizers, update.held.weights)]
+    before = [weights_of(module), update.ema.means, state_of(update.optimizers, update.model.weights)]
     before = [{name: tensor.clone() for name, tensor in tensors.items()} for tensors in before]
 
     update.prepare(2)
@@ -127,7 +127,7 @@ def test_what_is_not_finite_changes_nothing(what: str, first: bool) -> None:
     values = update(sums(float("nan") if what == "loss" else 1.0, 3))
 
     assert not values[-1]
-    after = [weights_of(module), update.ema.means, state_of(update.optimizers, update.held.weights)]
+    after = [weights_of(module), update.ema.means, state_of(update.optimizers, update.model.weights)]
     for old, new in zip(before, after, strict=True):
         for name, tensor in new.items():
             assert torch.equal(tensor, old.get(name, torch.zeros_like(tensor))), name
@@ -153,7 +153,7 @@ def test_the_optimisers_state_travels_by_name() -> None:
         gradients_for(module, step)
         update(sums(1.0, 1))
     put_weights(other, weights_of(module))
-    put_state(fresh.optimizers, fresh.held.weights, state_of(update.optimizers, update.held.weights))
+    load_state(fresh.optimizers, fresh.model.weights, state_of(update.optimizers, update.model.weights))
     for each, owner in ((update, module), (fresh, other)):
         each.prepare(3)
         gradients_for(owner, 3)
@@ -163,8 +163,8 @@ def test_the_optimisers_state_travels_by_name() -> None:
 
 def test_the_average_forgets_its_start() -> None:
     """Between 1 and the decay: the first steps weigh much, the later ones 1 − decay."""
-    assert ema_share(1, 0.999) == pytest.approx(9 / 11)
-    assert ema_share(10**6, 0.999) == pytest.approx(0.001)
+    assert ema_weight(1, 0.999) == pytest.approx(9 / 11)
+    assert ema_weight(10**6, 0.999) == pytest.approx(0.001)
 
 
 def test_the_average_holds_shared_weights_once() -> None:

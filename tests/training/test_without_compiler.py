@@ -12,10 +12,10 @@ import pytest
 
 OPTIMISERS = """
 import torch
-from heedful.training.optimizers import QuickAdamW
+from heedful.training.optimizers import FusedAdamW
 from heedful.training.optimizers import Muon
 matrix = torch.nn.Parameter(torch.randn(4, 4))
-for made in (Muon([{"params": [matrix]}], torch.zeros(())), QuickAdamW([matrix], lr=torch.zeros(()))):
+for made in (Muon([{"params": [matrix]}], torch.zeros(())), FusedAdamW([matrix], lr=torch.zeros(()))):
     assert made.param_groups[0]["params"] == [matrix]
 """
 CONFIGS = """

@@ -1,7 +1,7 @@
-"""Every way to run a part faster than the core: in C, by Triton's kernels, in 8 bits, a decoding step at a time.
+"""Faster implementations of parts of the core: in C, by Triton kernels, in 8 bits, and for single decoding steps.
 
-`supports` says why a model cannot use one of them, `use_backend` puts replacements into a copy of it, and `prepare`
-makes it ready for generation. Whatever a backend does not know is left to the core.
+`supports` returns why a model cannot use a backend, `use_backend` replaces parts in a copy of a model, and `prepare`
+prepares it for generation. Parts that a backend does not support run in the core.
 """
 
 from . import cpu, cuda_graph, int8, single_step  # noqa: F401  # each registers what it implements

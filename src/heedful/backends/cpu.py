@@ -1,8 +1,7 @@
 """Parts of a model that train faster on a CPU, in float32 and bf16.
 
-Torch draws dropout's numbers one after another, and its fused attention is made for long rows; its matrix products in
-float32 have a faster sibling. And layers leave padding out: all but attention works on each token alone, and a batch
-is padded by a seventh.
+Torch draws dropout's random numbers sequentially, its fused attention is made for long rows, and oneDNN multiplies
+float32 matrices faster. Layers skip padding, a seventh of a batch: all parts but attention work on single tokens.
 Shapes: B batch, H heads, Tq queries, Tk keys, K head width, T tokens of a row, N real ones among all B · T;
 (1, N, D) is a batch without padding.
 """
@@ -23,9 +22,9 @@ from .registry import ModuleImplementation, machine_check, register
 
 DTYPES = (torch.float32, torch.bfloat16)
 FEW = 2**13  # numbers that torch draws as fast
-SHORT = 128  # keys: above, the fused attention is faster
-LEVELS = 2**16  # a draw has two bytes
-PACKED_BELOW = 0.95  # with more real tokens than this, packing them costs as much as it saves
+SHORT = 128  # keys, above which the fused attention is faster
+LEVELS = 2**16  # a random number has two bytes
+PACKED_BELOW = 0.95  # above this share of real tokens, packing costs as much as it saves
 TOKENWISE = (
     core.FeedForward,
     core.GatedFeedForward,
@@ -49,7 +48,7 @@ def _machine(module: nn.Module) -> Iterator[str]:
 
 
 def _is_training(*tensors: Tensor) -> bool:
-    """Whether gradients are wanted, of tensors that a faster way knows."""
+    """Return True in eager training, for tensors that this backend supports."""
     if torch.compiler.is_compiling() or not torch.is_grad_enabled():
         return False
     return all(tensor.device.type == "cpu" and tensor.dtype in DTYPES for tensor in tensors)
@@ -57,22 +56,22 @@ def _is_training(*tensors: Tensor) -> bool:
 
 @register("cpu", nn.Dropout)
 class CpuFusedDropout(ModuleImplementation, nn.Dropout):
-    """A generator of numpy's draws, begun anew each time by a number from torch's, which alone has a state."""
+    """Dropout by numpy's generator, which a number from torch's generator seeds in each call."""
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002  # torch's name
         dropped = round(self.p * LEVELS)
         if not (self.training and _is_training(input)) or not 0 < dropped < LEVELS or input.numel() < FEW:
             return super().forward(input)
         generator = np.random.SFC64(int(torch.randint(2**63 - 1, ())))
-        drawn = generator.random_raw(math.ceil(input.numel() / 4)).view(np.int16)[: input.numel()]
+        random = generator.random_raw(math.ceil(input.numel() / 4)).view(np.int16)[: input.numel()]
         factors = torch.empty_like(input, requires_grad=False, memory_format=torch.contiguous_format)
-        torch.ge(torch.from_numpy(drawn).view(input.shape), dropped - LEVELS // 2, out=factors)
+        torch.ge(torch.from_numpy(random).view(input.shape), dropped - LEVELS // 2, out=factors)
         return input * factors.mul_(LEVELS / (LEVELS - dropped))
 
 
 @register("cpu", core.DotProduct)
 class CpuFusedDotProduct(ModuleImplementation, core.DotProduct):
-    """Over short rows, written out."""
+    """Attention over short rows by matrix products and softmax, not by torch's fused attention."""
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, keep: PreparedMask) -> Tensor:
         drops = self.training and self.dropout
@@ -83,7 +82,7 @@ class CpuFusedDotProduct(ModuleImplementation, core.DotProduct):
             return super().forward(query, key, value, keep)
         keep.check(query, key)
         scale = 1 / math.sqrt(query.shape[-1]) if self.scale is None else self.scale
-        mixed: Tensor = _Attended.apply(query, key, value, _additive(keep), scale)  # type: ignore[no-untyped-call]
+        mixed: Tensor = _Attention.apply(query, key, value, _additive(keep), scale)  # type: ignore[no-untyped-call]
         return mixed if keep.fully_masked is None else mixed.masked_fill(keep.fully_masked, 0.0)
 
 
@@ -94,8 +93,8 @@ def _additive(keep: PreparedMask) -> Tensor | None:
     return torch.full((grid.n_queries, grid.n_keys), -torch.inf).triu_(1 + grid.n_keys - grid.n_queries)
 
 
-class _Attended(torch.autograd.Function):
-    """softmax(q kᵀ · scale + additive) v in float32, whatever it is given in."""
+class _Attention(torch.autograd.Function):
+    """softmax(q kᵀ · scale + additive) v, computed in float32 for inputs of any dtype."""
 
     @staticmethod
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, additive: Tensor | None, scale: float) -> Tensor:
@@ -120,12 +119,12 @@ class _Attended(torch.autograd.Function):
 
 
 def _heads(x: Tensor) -> Tensor:
-    """(B, H, T, K), whose memory is (B, T, H, K) → (B·H, T, K) in float32, in one copy."""
+    """Copy (B, H, T, K), whose memory is (B, T, H, K), to (B·H, T, K) in float32."""
     return torch.empty(x.shape, dtype=torch.float32).copy_(x).flatten(0, 1)
 
 
 def _tokens(x: Tensor, like: Tensor) -> Tensor:
-    """The other way round."""
+    """Copy (B·H, T, K) back to (B, H, T, K) in the dtype of `like`."""
     batch, heads, _, width = like.shape
     out = torch.empty(batch, x.shape[1], heads, width, dtype=like.dtype).transpose(1, 2)
     return out.copy_(x.unflatten(0, (batch, heads)))
@@ -133,7 +132,7 @@ def _tokens(x: Tensor, like: Tensor) -> Tensor:
 
 @register("cpu", nn.Linear)
 class CpuFusedLinear(ModuleImplementation, nn.Linear):
-    """Where a product is by the weight, forward and to its input, oneDNN is faster than BLAS in float32."""
+    """A linear map by oneDNN, which is faster than BLAS for float32 products with the weight."""
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002  # torch's name
         if not _is_training(input, self.weight) or input.dtype != torch.float32 or torch.is_autocast_enabled("cpu"):
@@ -144,7 +143,7 @@ class CpuFusedLinear(ModuleImplementation, nn.Linear):
 
 
 class _Linear(torch.autograd.Function):
-    """x (N, D) by a weight (E, D) and a bias (E)."""
+    """The product of x (N, D) and a weight (E, D), plus a bias (E)."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -162,7 +161,7 @@ class _Linear(torch.autograd.Function):
 
 @register("cpu", core.VocabularyHead)
 class CpuFusedVocabularyHead(ModuleImplementation, core.VocabularyHead):
-    """Its logits wait for the loss."""
+    """A head whose logits are computed in the loss."""
 
     def forward(self, x: Tensor, keep: core.Mask | None = None) -> Tensor:
         if not _is_training(x, self.weight) or x.dtype != self.weight.dtype or torch.is_autocast_enabled("cpu"):
@@ -175,25 +174,24 @@ class CpuFusedVocabularyHead(ModuleImplementation, core.VocabularyHead):
 
 
 class RealTokens(NamedTuple):
-    """Where the real tokens of a batch stand."""
+    """The positions of the real tokens in a batch."""
 
     rows: int
     columns: int
-    real: Tensor  # (N,) indexes into B · T
+    real: Tensor  # (N,) indices into B · T
 
-    def pack(self, x: Tensor) -> Tensor:
-        """(B, T, D) → (1, N, D)."""
+    def pack(self, x: Tensor) -> Tensor:  # (B, T, D) → (1, N, D)
         packed: Tensor = _Packed.apply(x.flatten(0, 1), self.real)  # type: ignore[no-untyped-call]
         return packed[None]
 
     def unpack(self, x: Tensor) -> Tensor:
-        """(1, N, D) → (B, T, D), zero where padding is."""
+        """Return (B, T, D) from (1, N, D), with zeros for padding."""
         zeros = x.new_zeros(self.rows * self.columns, x.shape[-1])
         return zeros.index_copy(0, self.real, x[0]).view(self.rows, self.columns, -1)
 
 
 class _Packed(torch.autograd.Function):
-    """Some rows of x; in its gradient, torch would add where it is enough to copy."""
+    """Rows of x. Torch would compute its gradient by adding, where copying is enough."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, rows: Tensor) -> Tensor:
@@ -208,7 +206,7 @@ class _Packed(torch.autograd.Function):
 
 
 def real_tokens(x: Tensor, keep: Any, cache: Any) -> RealTokens | None:
-    """Of the real tokens in x (B, T, D), if it pays to compute them alone."""
+    """Return the real tokens of x (B, T, D) if it is worth packing them; else None."""
     if (
         torch.compiler.is_compiling()
         or not torch.is_grad_enabled()
@@ -219,12 +217,12 @@ def real_tokens(x: Tensor, keep: Any, cache: Any) -> RealTokens | None:
     real = keep.rules.real_keys(keep.grid)
     if real is None or real.shape[-1] != x.shape[1] or x.device.type != "cpu" or x.dtype == torch.float64:
         return None
-    found = real.expand(x.shape[:2]).flatten().nonzero().squeeze(1)
-    return RealTokens(x.shape[0], x.shape[1], found) if found.numel() <= PACKED_BELOW * real.numel() else None
+    places = real.expand(x.shape[:2]).flatten().nonzero().squeeze(1)
+    return RealTokens(x.shape[0], x.shape[1], places) if places.numel() <= PACKED_BELOW * real.numel() else None
 
 
 class _PackedLayer(ModuleImplementation):
-    """A layer of parts which are known to work on each token alone, or to be told of the padding."""
+    """A layer whose parts all work on single tokens, or are attention, which gets the positions of the tokens."""
 
     @classmethod
     def refusals(cls, part: Any) -> Iterator[Reason]:
@@ -236,7 +234,7 @@ class _PackedLayer(ModuleImplementation):
 
 @register("cpu", core.EncoderLayer)
 class PackedEncoderLayer(_PackedLayer, core.EncoderLayer):
-    """Packs what comes in, and unpacks what goes out."""
+    """An encoder layer that packs its input and unpacks its output."""
 
     def forward(self, x: Tensor, *, keep: Any = None, cache: Any = None, **context: Any) -> Tensor:
         at = real_tokens(x, keep, cache)
@@ -248,22 +246,22 @@ class PackedEncoderLayer(_PackedLayer, core.EncoderLayer):
 
 @register("cpu", core.DecoderLayer)
 class PackedDecoderLayer(_PackedLayer, core.DecoderLayer):
-    """The same beside a memory, which is packed too."""
+    """A decoder layer that packs its input and its memory, and unpacks its output."""
 
     def forward(
         self, x: Tensor, memory: Tensor, *, keep: Any = None, memory_keep: Any = None, cache: Any = None, **context: Any
     ) -> Tensor:
-        at, there = real_tokens(x, keep, cache), real_tokens(memory, memory_keep, cache)
-        if at is None or there is None or at.rows != there.rows:
+        at, memory_at = real_tokens(x, keep, cache), real_tokens(memory, memory_keep, cache)
+        if at is None or memory_at is None or at.rows != memory_at.rows:
             return super().forward(x, memory, keep=keep, memory_keep=memory_keep, cache=cache, **context)
         x = self.attention(at.pack(x), keep=keep, rotate=context.get("rotate"), at=at)
-        x = self.cross_attention(x, there.pack(memory), keep=memory_keep, at=at, there=there)
+        x = self.cross_attention(x, memory_at.pack(memory), keep=memory_keep, at=at, memory_at=memory_at)
         return at.unpack(self.feed_forward(x))
 
 
 @register("cpu", core.MultiHeadAttention)
 class PackedMultiHeadAttention(ModuleImplementation, core.MultiHeadAttention):
-    """Between the maps, which take tokens without padding, attention has them in their rows."""
+    """Attention whose projections take packed tokens; only the heads are unpacked into rows."""
 
     def forward(
         self,
@@ -271,15 +269,15 @@ class PackedMultiHeadAttention(ModuleImplementation, core.MultiHeadAttention):
         memory: Tensor | None = None,
         *,
         at: RealTokens | None = None,
-        there: Any = None,
+        memory_at: Any = None,
         **context: Any,
     ) -> Tensor:
         if at is None:
             return super().forward(x, memory, **context)
         query = self._heads(at.unpack(self.query(x)), self.n_heads)
-        source, where = (x, at) if memory is None else (memory, there)
-        both = where.unpack(self.key_value(source)).unflatten(-1, (2, self.n_kv_heads, self.d_head))
-        key, value = (part.transpose(1, 2) for part in both.unbind(2))
+        source, source_at = (x, at) if memory is None else (memory, memory_at)
+        key_value = source_at.unpack(self.key_value(source)).unflatten(-1, (2, self.n_kv_heads, self.d_head))
+        key, value = (part.transpose(1, 2) for part in key_value.unbind(2))
         rotate = context.get("rotate")
         if rotate is not None:
             query, key = rotate(query, key)

@@ -1,7 +1,7 @@
-"""The decoding step on a GPU: fixed shapes and places, captured once and replayed for every token.
+"""The decoding step on a GPU: fixed shapes and addresses, captured once as a CUDA graph and replayed for every token.
 
-A program has slots for sentences. A sentence that is settled leaves its slot, one that waits takes it, and the
-program never changes: its rows have lengths of their own, which only the device knows.
+A program has slots for sentences. When a sentence has finished, another one takes its slot, and the program stays the
+same: its rows have different lengths, which only the device knows.
 
 Shapes: B slots, W rows of each, R = B · W rows, G key/value heads, C capacity, S source tokens, K head width.
 """
@@ -22,7 +22,7 @@ from .single_step import SingleStepDecoder, indices
 
 @dataclass(frozen=True)
 class GraphShape:
-    """What a program is captured for. Sizes are rounded up, so that few programs serve all batches."""
+    """The sizes that a program is captured for. They are rounded up, so that few programs serve all batches."""
 
     n_sentences: int
     width: int
@@ -40,18 +40,18 @@ class GraphShape:
 
 
 class SlotCache:
-    """Room for R rows in fixed places. Each row writes behind its own last token."""
+    """A cache at fixed addresses for R rows of different lengths. Each row appends after its last token."""
 
     def __init__(self, shape: GraphShape, like: KVCache) -> None:
-        self.layers = _room(like.layers, shape.n_rows, shape.capacity)
-        self.sources = _room(like.memories, shape.n_sentences, shape.n_source)
-        some = next(iter(self.layers.values()))[0]
-        self.lengths = torch.zeros(shape.n_rows, dtype=torch.long, device=some.device)
-        self._slots = torch.arange(shape.capacity, device=some.device)
-        self._rows = torch.arange(shape.n_rows, device=some.device)
+        self.layers = _zeros(like.layers, shape.n_rows, shape.capacity)
+        self.sources = _zeros(like.memories, shape.n_sentences, shape.n_source)
+        device = next(iter(self.layers.values()))[0].device
+        self.lengths = torch.zeros(shape.n_rows, dtype=torch.long, device=device)
+        self._slots = torch.arange(shape.capacity, device=device)
+        self._rows = torch.arange(shape.n_rows, device=device)
 
     def real(self) -> Tensor:
-        """(R, C) which keys are real, those that come in now among them."""
+        """Return which keys are real (R, C), including those that this step appends."""
         return self._slots <= self.lengths[:, None]
 
     def begin(self, n_new: int) -> int:
@@ -69,8 +69,7 @@ class SlotCache:
         return self.sources[layer]
 
     def advance(self, n_new: int, key_positions: Tensor | None, *, padded: bool, given: bool) -> None:
-        """A row that nobody reads any more stays within its room."""
-        self.lengths.add_(n_new).clamp_(max=len(self._slots) - 1)
+        self.lengths.add_(n_new).clamp_(max=len(self._slots) - 1)  # rows in unused slots must stay in bounds
 
     def reorder(self, rows: Tensor) -> None:
         for buffer in (part for pair in self.layers.values() for part in pair):
@@ -78,33 +77,34 @@ class SlotCache:
         self.lengths.copy_(self.lengths.index_select(0, rows))
 
 
-def _room(layers: dict[int, KeysValues], n_rows: int, length: int) -> dict[int, KeysValues]:
-    """Zeros, since what is hidden is multiplied by zero, and zero times NaN is NaN."""
+def _zeros(layers: dict[int, KeysValues], n_rows: int, length: int) -> dict[int, KeysValues]:
+    """Return buffers of zeros: masked values are multiplied by zero, and zero times NaN would be NaN."""
 
-    def empty(part: Tensor) -> Tensor:
-        return part.new_zeros(n_rows, part.shape[1], length, part.shape[3])
+    def buffer(like: Tensor) -> Tensor:
+        return like.new_zeros(n_rows, like.shape[1], length, like.shape[3])
 
-    return {layer: (empty(key), empty(value)) for layer, (key, value) in layers.items()}
+    return {layer: (buffer(key), buffer(value)) for layer, (key, value) in layers.items()}
 
 
 class GraphProgram:
-    """One step for a shape. On a GPU it is captured; elsewhere it runs as it is written."""
+    """One decoding step for a shape. On a GPU it is captured; elsewhere it runs eagerly."""
 
     def __init__(self, decoder: SingleStepDecoder, shape: GraphShape, like: KVCache) -> None:
         self.shape = shape
         self.cache = SlotCache(shape, like)
         device = self.cache.lengths.device
         self.tokens = torch.zeros(shape.n_rows, dtype=torch.long, device=device)
-        self.same = torch.arange(shape.n_rows, device=device)
-        self.order = self.same.clone()
-        self.hides = torch.zeros(shape.n_sentences, 1, 1, shape.n_source, device=device) if like.memories else None
+        self.identity = torch.arange(shape.n_rows, device=device)
+        self.order = self.identity.clone()
+        bias = torch.zeros(shape.n_sentences, 1, 1, shape.n_source, device=device) if like.memories else None
+        self.memory_bias = bias  # -inf on padding
         self._decoder = decoder
         self._graph: torch.cuda.CUDAGraph | None = None
         if device.type == "cuda":
             self._capture()
 
     def run(self) -> Tensor:
-        """Logits (R, V) after the tokens that were set, in the order that was set."""
+        """Reorder the rows by `order`, append `tokens`, and return logits (R, V)."""
         if self._graph is None:
             return self._step()
         self._graph.replay()
@@ -113,15 +113,15 @@ class GraphProgram:
     def _step(self) -> Tensor:
         if self.shape.width > 1:
             self.cache.reorder(self.order)
-        return self._decoder.step(self.tokens, self.cache, self.cache.real(), self.hides)
+        return self._decoder.step(self.tokens, self.cache, self.cache.real(), self.memory_bias)
 
     def _capture(self) -> None:
-        aside = torch.cuda.Stream()
-        aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(aside):
-            for _ in range(2):  # what a library sets up at its first call cannot be captured
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(2):  # libraries initialize at their first call, which cannot be captured
                 self._step()
-        torch.cuda.current_stream().wait_stream(aside)
+        torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             self._logits = self._step()
@@ -129,65 +129,63 @@ class GraphProgram:
 
 
 class CudaGraphRunner:
-    """A batch that is written in the slots of a program."""
+    """A batch that is decoded in the slots of a program."""
 
     def __init__(self, program: GraphProgram) -> None:
         self._program = program
         self._free = list(reversed(range(program.shape.n_sentences)))
-        self._slots: list[int] = []  # of each sentence, in the order the search knows them
+        self._slots: list[int] = []  # of each sentence, in the order of the batch
         self._device = program.tokens.device
-        self._moved = False
+        self._reordered = False
 
     @property
     def vacancies(self) -> int:
-        """How many more sentences have a place."""
+        """The number of sentences that can still be added."""
         return len(self._free)
 
-    def take(self, cache: KVCache, starts: Sequence[int], hides: Tensor | None) -> None:
-        """New sentences, whose first token was chosen: their keys and values go to free slots."""
+    def insert(self, cache: KVCache, starts: Sequence[int], memory_bias: Tensor | None) -> None:
+        """Copy the keys and values of sentences whose first token was chosen into free slots."""
         shape, fixed = self._program.shape, self._program.cache
         n_new = len(starts) // shape.width
-        taken = [self._free.pop() for _ in range(n_new)]
-        rows = self._rows(taken)
+        new_slots = [self._free.pop() for _ in range(n_new)]
+        rows = self._rows(new_slots)
         first = torch.arange(cache.length, device=self._device) + indices(starts, self._device)[:, None]
-        places = first.clamp(max=cache.length - 1)[:, None, :, None]  # padding stood before: it goes behind
+        places = first.clamp(max=cache.length - 1)[:, None, :, None]  # left padding becomes right padding
         for layer, pair in cache.layers.items():
-            for buffer, held in zip(fixed.layers[layer], pair, strict=True):
-                moved = held[:, :, : cache.length].gather(2, places.expand(-1, held.shape[1], -1, held.shape[3]))
-                buffer[rows, :, : cache.length] = moved
+            for buffer, part in zip(fixed.layers[layer], pair, strict=True):
+                shifted = part[:, :, : cache.length].gather(2, places.expand(-1, part.shape[1], -1, part.shape[3]))
+                buffer[rows, :, : cache.length] = shifted
         fixed.lengths[rows] = cache.length - indices(starts, self._device)
-        slots = indices(taken, self._device)
+        slots = indices(new_slots, self._device)
         for layer, pair in cache.memories.items():
-            for buffer, held in zip(fixed.sources[layer], pair, strict=True):
-                buffer[slots, :, : held.shape[2]] = held
-        if self._program.hides is not None and (memory := next(iter(cache.memories.values()), None)):
-            n_source = memory[0].shape[2]
-            self._program.hides[slots] = -torch.inf
-            self._program.hides[slots, :, :, :n_source] = 0.0 if hides is None else hides
-        self._slots += taken
+            for buffer, part in zip(fixed.sources[layer], pair, strict=True):
+                buffer[slots, :, : part.shape[2]] = part
+        bias = self._program.memory_bias
+        if bias is not None and (memory := next(iter(cache.memories.values()), None)):
+            bias[slots] = -torch.inf
+            bias[slots, :, :, : memory[0].shape[2]] = 0.0 if memory_bias is None else memory_bias
+        self._slots += new_slots
 
     def step(self, tokens: Tensor) -> Tensor:
-        """A new token for each row (R,) → logits (R, V) for the one after it."""
         program, rows = self._program, self._rows(self._slots)
         program.tokens.index_copy_(0, rows, tokens)
         logits = program.run().index_select(0, rows)
-        if self._moved:
-            program.order.copy_(program.same)
-            self._moved = False
+        if self._reordered:
+            program.order.copy_(program.identity)
+            self._reordered = False
         return logits
 
-    def go_on(self, rows: Sequence[int], sentences: Sequence[int] | None) -> None:
-        """Row i goes on from what row rows[i] held. Of the sentences only these stay; None: all."""
+    def reorder(self, rows: Sequence[int], staying: Sequence[int] | None) -> None:
         width = self._program.shape.width
-        kept = self._slots if sentences is None else [self._slots[index] for index in sentences]
+        slots = self._slots if staying is None else [self._slots[index] for index in staying]
         if width > 1:
             order = list(range(self._program.shape.n_rows))
             for place, row in enumerate(rows):
-                order[kept[place // width] * width + place % width] = self._slots[row // width] * width + row % width
+                order[slots[place // width] * width + place % width] = self._slots[row // width] * width + row % width
             self._program.order.copy_(indices(order, self._device))
-            self._moved = True
-        self._free += [slot for slot in self._slots if slot not in set(kept)]
-        self._slots = list(kept)
+            self._reordered = True
+        self._free += [slot for slot in self._slots if slot not in set(slots)]
+        self._slots = list(slots)
 
     def _rows(self, slots: Sequence[int]) -> Tensor:
         width = self._program.shape.width
@@ -199,6 +197,5 @@ register("cuda_graph", EncoderDecoder, DecoderOnly)(SingleStepDecoder)  # the st
 
 @machine_check("cuda_graph")
 def _machine(module: nn.Module) -> Iterator[str]:
-    where = device_type(module) or "cpu"
-    if where != "cuda":
-        yield f"CUDA graphs need a CUDA device, and this model is on a {where} device"
+    if (device := device_type(module) or "cpu") != "cuda":
+        yield f"CUDA graphs need a CUDA device, and this model is on a {device} device"

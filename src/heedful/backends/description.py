@@ -1,7 +1,7 @@
-"""A Transformer layer described once, for every backend that runs its parts without their modules.
+"""A description of Transformer layers for the backends that run the parts of a layer themselves.
 
-`sublayers` walks over a layer. The checks beside it are allow-lists: a part is known if it has exactly a known type,
-and no attribute beyond those that the type had when the backends were written.
+The checks are allow-lists: a part is supported if it has exactly a supported type, and no attributes beyond those that
+the type had when the backends were written.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ EVERY_MODULE = frozenset(vars(nn.Module()))
 
 
 class Reason(NamedTuple):
-    """Why a model cannot use a backend, or not for all of its parts."""
+    """A reason why a model cannot use a backend, or cannot use it for one of its parts."""
 
     part: str  # its path in the model, "decoder.layers.3.attention"; "" for the model or the machine as a whole
     what: str
@@ -50,15 +50,15 @@ class Reason(NamedTuple):
         return f"{self.part}: {self.what}" if self.part else self.what
 
     def below(self, path: str) -> Reason:
-        """The same, seen from the module that has this part at `path`."""
+        """Return the reason for the module that has this part at `path`."""
         return Reason(".".join(filter(None, (path, self.part))), self.what)
 
 
-SUBLAYERS = ("attention", "cross_attention", "feed_forward")  # the attributes that hold them, in order
+SUBLAYERS = ("attention", "cross_attention", "feed_forward")  # attributes of a layer, in the order in which they run
 
 
 class Sublayer(NamedTuple):
-    """A residual of a layer: what it computes, and where its norm stands."""
+    """A residual sublayer: its computation, and whether its norm comes first."""
 
     name: str  # one of SUBLAYERS
     norm_first: bool
@@ -67,7 +67,7 @@ class Sublayer(NamedTuple):
 
 
 def sublayers(layer: nn.Module) -> list[Sublayer]:
-    """Of a layer, in the order in which they run."""
+    """Return the sublayers of a layer, in the order in which they run."""
     wraps = _residuals(layer).items()
     return [Sublayer(name, isinstance(wrap, core.PreNorm), wrap.norm, wrap.part) for name, wrap in wraps]
 
@@ -77,14 +77,14 @@ def _residuals(layer: nn.Module) -> dict[str, Any]:
 
 
 def joined_projection(part: core.MultiHeadAttention) -> tuple[Tensor, Tensor | None]:
-    """Queries, keys and values as one matrix, ((H + 2 G) · K, D), and its bias."""
+    """Return the projections to queries, keys and values as one matrix ((H + 2 G) · K, D), and their bias."""
     both = part.query, part.key_value
     bias = None if part.query.bias is None else torch.cat([linear.bias.detach() for linear in both])
     return torch.cat([linear.weight.detach() for linear in both]), bias
 
 
 def first_projection(part: Any) -> nn.Linear:
-    """Of a feed-forward part: from the model's width to its own."""
+    """Return the first linear map of a feed-forward part."""
     linear: nn.Linear = part.gate_up if hasattr(part, "gate_up") else part.wide
     return linear
 
@@ -92,33 +92,31 @@ def first_projection(part: Any) -> nn.Linear:
 # ---- checks ----
 
 
-def unknown_attributes(part: nn.Module) -> Iterator[Reason]:
-    """What a part of a known type has beyond what is known. None, False and identities do not count."""
-    known = EVERY_MODULE.union(ATTRIBUTES[type(part)])
-    for name in (*vars(part), *part._parameters, *part._buffers, *part._modules):
-        value = getattr(part, name)
-        if name not in known and value is not None and value is not False and type(value) is not nn.Identity:
-            yield Reason("", f"{type(part).__name__} has `{name}`, which is not known here")
-
-
 def only(part: nn.Module, *kinds: type[nn.Module]) -> Iterator[Reason]:
-    """That a part has exactly one of these types, and nothing beyond what is known of it."""
+    """Require that a part has exactly one of these types, and no attributes beyond the listed ones.
+
+    Attributes that are None, False or an identity are allowed.
+    """
     if type(part) not in kinds:
         allowed = f", only {_listed(kinds)}" if len(kinds) <= 3 else ""
-        yield Reason("", f"{type(part).__name__} is not known here{allowed}")
-    elif type(part) in ATTRIBUTES:
-        yield from unknown_attributes(part)
+        yield Reason("", f"{type(part).__name__} is not supported{allowed}")
+        return
+    attributes = EVERY_MODULE.union(ATTRIBUTES.get(type(part), vars(part)))
+    for name in (*vars(part), *part._parameters, *part._buffers, *part._modules) if type(part) in ATTRIBUTES else ():
+        value = getattr(part, name)
+        if name not in attributes and value is not None and value is not False and type(value) is not nn.Identity:
+            yield Reason("", f"{type(part).__name__} has `{name}`, which is not supported")
 
 
 def within(path: str, reasons: Iterable[Reason]) -> Iterator[Reason]:
-    """Reasons about a part that stands at a path."""
+    """Return the reasons about a part at a path."""
     return (reason.below(path) for reason in reasons)
 
 
 def attention_refusals(part: Any) -> Iterator[Reason]:
-    """Of what is not multi-head attention as the paper has it, with matrices that can be read."""
-    yield from (found := list(only(part, core.MultiHeadAttention)))
-    if found:
+    """Require the paper's multi-head attention with plain linear maps."""
+    yield from (reasons := list(only(part, core.MultiHeadAttention)))
+    if reasons:
         return
     yield from within("attention", only(part.attention, core.DotProduct))
     for name in ("query", "key_value", "out"):
@@ -128,13 +126,13 @@ def attention_refusals(part: Any) -> Iterator[Reason]:
 
 
 def layer_refusals(layer: Any) -> Iterator[Reason]:
-    """Of what is not a layer of residuals, all of one kind, around attention and a feed-forward part."""
-    yield from (found := list(only(layer, core.EncoderLayer, core.DecoderLayer)))
-    if found:
+    """Require a layer of residuals, all of one kind, around attention and a feed-forward part."""
+    yield from (reasons := list(only(layer, core.EncoderLayer, core.DecoderLayer)))
+    if reasons:
         return
     for name, wrap in _residuals(layer).items():
-        yield from within(name, (found := list(only(wrap, core.PreNorm, core.PostNorm))))
-        if found:
+        yield from within(name, (reasons := list(only(wrap, core.PreNorm, core.PostNorm))))
+        if reasons:
             continue
         if name == "feed_forward":
             yield from within(f"{name}.part", only(wrap.part, core.FeedForward, core.GatedFeedForward))
@@ -145,17 +143,17 @@ def layer_refusals(layer: Any) -> Iterator[Reason]:
 
 
 def stack_refusals(stack: Any, kind: type[core.Stack]) -> Iterator[Reason]:
-    """Of what is not a stack of such layers, with its usual mask for all of them."""
-    yield from (found := list(only(stack, kind)))
-    if found:
+    """Require a stack of such layers with the default mask for its kind."""
+    yield from (reasons := list(only(stack, kind)))
+    if reasons:
         return
     masks = getattr(stack, "masks", None) or (stack.mask,)  # one for all layers, or one for each
     for index, mask in enumerate(masks):
         rules = [type(rule) for rule in mask.parts]
         if rules != ([Causal] if kind is core.Decoder else []):
             names = ", ".join(rule.__name__ for rule in rules) or "nothing"
-            usual = "causal()" if kind is core.Decoder else "everything()"
-            yield Reason(f"layers.{index}" if len(masks) > 1 else "", f"its mask ({names}) is another than {usual}")
+            default = "causal()" if kind is core.Decoder else "everything()"
+            yield Reason(f"layers.{index}" if len(masks) > 1 else "", f"its mask ({names}) is another than {default}")
     yield from within("positions", only(stack.positions, *POSITIONS))
     if not len(stack.layers):
         yield Reason("", "it has no layers")

@@ -1,9 +1,9 @@
-"""Which implementation stands in for a part, why one cannot, and the one function that replaces parts.
+"""The registry of backends: which implementation replaces a part, and why one cannot.
 
-A backend is a way to run parts faster than the core does. An implementation is registered for a part of exactly one
-type: a subclass may do anything, so it is never replaced. Two kinds of backends share the registry:
+An implementation is registered for parts of exactly one type: a subclass may do anything, so it is never replaced. Two
+kinds of backends share the registry:
 
-    "cpu", "triton", "int8"      replace single modules inside a copy of the model: `use_backend`
+    "cpu", "triton", "int8"      replace single modules in a copy of the model: `use_backend`
     "native", "single_step"      run a whole model, or its decoder's step, by themselves: `runtime.prepare`
 """
 
@@ -11,41 +11,41 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from typing import Any, TypeVar
 
+import torch
 from torch import nn
 
 from ..errors import unknown
 from .description import Reason, only
 
-Check = Callable[[Any], Iterable[str]]  # of a model: what is missing here
+Check = Callable[[Any], Iterable[str]]  # takes a model, returns what this machine lacks for it
 I = TypeVar("I", bound="type[Implementation]")  # noqa: E741
 
 
 class Implementation:
-    """Beside the class of a part, or alone: one that may take the part's place."""
+    """A class that replaces a part."""
 
     @classmethod
     def refusals(cls, part: Any) -> Iterable[Reason]:
-        """Why this part, whose type is exactly the registered one, cannot be replaced. Paths begin at the part."""
+        """Return why this part, of exactly the registered type, cannot be replaced. Paths begin at the part."""
         return ()
 
 
 class ModuleImplementation(Implementation):
-    """One that replaces a module. Its class is beside the part's own: everything it does not override is the core's."""
+    """A mixin for subclasses of a module class that replace the module. What they do not override stays the core's."""
 
     @classmethod
     def refusals(cls, part: Any) -> Iterable[Reason]:
-        """What the part has beyond what was known of its type."""
         return only(part, type(part))
 
     @classmethod
     def from_part(cls, part: Any) -> Any:
-        """A new module with the tensors, children and settings of the part."""
-        made = cls.__new__(cls)
-        vars(made).update(vars(part))
-        return made
+        """Return a new module with the tensors, children and settings of the part."""
+        module = cls.__new__(cls)
+        vars(module).update(vars(part))
+        return module
 
     def finish(self, context: Any) -> None:
-        """Called once, when all parts of the model were replaced; the context is what `use_backend` was given."""
+        """Called once, after all parts of the model were replaced, with the context from `use_backend`."""
 
 
 IMPLEMENTATIONS: dict[tuple[type[nn.Module], str], type[Implementation]] = {}
@@ -53,7 +53,7 @@ MACHINE: dict[str, Check] = {}
 
 
 def register(backend: str, *parts: type[nn.Module]) -> Callable[[I], I]:
-    """A decorator: the class implements these types of parts for a backend."""
+    """Decorate a class that implements these types of parts for a backend."""
 
     def add(implementation: I) -> I:
         for part in parts:
@@ -63,13 +63,18 @@ def register(backend: str, *parts: type[nn.Module]) -> Callable[[I], I]:
     return add
 
 
+def apply(function: type[torch.autograd.Function], *inputs: Any) -> Any:
+    """Call `function.apply`, whose result is untyped."""
+    return function.apply(*inputs)
+
+
 def device_type(module: nn.Module) -> str | None:
-    """Where a model is, "cpu" or "cuda"; None where it has no parameters."""
+    """Return the device of a model, such as "cpu" or "cuda"; None if it has no parameters."""
     return next((tensor.device.type for tensor in module.parameters()), None)
 
 
 def machine_check(backend: str) -> Callable[[Check], Check]:
-    """A decorator: the function says why this machine, or where the model is on it, rules a backend out."""
+    """Decorate a function that returns why a model cannot use a backend on this machine or device."""
 
     def add(check: Check) -> Check:
         MACHINE[backend] = check
@@ -79,29 +84,31 @@ def machine_check(backend: str) -> Callable[[Check], Check]:
 
 
 def supports(module: nn.Module, backend: str) -> list[Reason]:
-    """Why a model cannot use a backend: the machine's reasons, then the model's. An empty list means that it can.
+    """Return why a model cannot use a backend: the machine's reasons, then the model's. It can if the list is empty.
 
-    Where a backend replaces single modules, each reason is about a part that stays the core's; the others are
-    replaced all the same.
+    If the backend replaces single modules, each reason is about a part that runs in the core; the others are replaced.
+
+    Raises:
+        ValueError: for an unknown backend.
     """
     machine = MACHINE[backend](module) if backend in MACHINE else ()
     return [*(Reason("", what) for what in machine), *refusals(module, backend)]
 
 
 def refusals(module: nn.Module, backend: str) -> list[Reason]:
-    """The model's reasons alone, whatever the machine is."""
+    """Return the reasons of `supports` that do not depend on the machine."""
     parts = _implementations(backend)
-    if not any(issubclass(made, ModuleImplementation) for made in parts.values()):  # a model is taken whole or not
+    if not any(issubclass(implementation, ModuleImplementation) for implementation in parts.values()):
         if type(module) in parts:
             return list(parts[type(module)].refusals(module))
         kinds = " and ".join(sorted(kind.__name__ for kind in parts))
         return [Reason("", f"{backend} runs models that are exactly {kinds}, not {type(module).__name__}")]
-    found = (reason.below(path) for path, part in module.named_modules() for reason in _part_refusals(part, parts))
-    return list(dict.fromkeys(found))
+    reasons = (reason.below(path) for path, part in module.named_modules() for reason in _part_refusals(part, parts))
+    return list(dict.fromkeys(reasons))
 
 
 def _implementations(backend: str) -> dict[type[nn.Module], Any]:
-    parts = {kind: made for (kind, name), made in IMPLEMENTATIONS.items() if name == backend}
+    parts = {kind: implementation for (kind, name), implementation in IMPLEMENTATIONS.items() if name == backend}
     if not parts:
         raise ValueError(unknown("backend", backend, {name for _, name in IMPLEMENTATIONS}))
     return parts
@@ -112,33 +119,36 @@ def _part_refusals(part: nn.Module, parts: dict[type[nn.Module], Any]) -> Iterat
     if kind in parts:
         yield from parts[kind].refusals(part)
     elif base := next((base for base in kind.__mro__ if base in parts), None):
-        yield Reason("", f"{kind.__name__} is another class than {base.__name__}, and may do anything")
+        yield Reason("", f"{kind.__name__} is a subclass of {base.__name__}, whose behavior may differ")
 
 
 def shared_copy(module: nn.Module) -> Any:
-    """A copy of the modules that shares every parameter and buffer."""
+    """Return a copy of the modules that shares every parameter and buffer."""
     return deepcopy(module, {id(tensor): tensor for tensor in (*module.parameters(), *module.buffers())})
 
 
 def use_backend(module: nn.Module, backend: str, context: Any = None) -> Any:
-    """A copy that shares every parameter and buffer, in which the backend's implementations replace parts.
+    """Return a copy that shares every parameter and buffer, in which the backend's implementations replace parts.
 
-    Parameters keep their names, and parts that are shared stay shared. What has no implementation, or is refused by
-    it, stays the core's. `context` is handed to every replaced part: what they share in a pass, for "triton".
+    Parameters keep their names, and shared parts stay shared. Parts without an implementation, or refused by it, stay
+    the core's. `context` is passed to every replaced part: what they share in a pass, for "triton".
+
+    Raises:
+        ValueError: for an unknown backend, or one that replaces no modules.
     """
     kinds = _implementations(backend)
     if not all(issubclass(kind, ModuleImplementation) for kind in kinds.values()):
         raise ValueError(f"{backend} runs whole models and replaces no modules; prepare(module) uses it")
     copy = shared_copy(module)
-    old = list(copy.modules())
-    made: dict[int, Any] = {}
-    for part in old:  # before any is replaced: whoever surrounds a part looks at what it was
+    parts = list(copy.modules())
+    replacements: dict[int, Any] = {}
+    for part in parts:  # before any is replaced: the refusals of a part also look at its children
         if type(part) in kinds and not list(kinds[type(part)].refusals(part)):
-            made[id(part)] = kinds[type(part)].from_part(part)
-    for parent in [*old, *made.values()]:
+            replacements[id(part)] = kinds[type(part)].from_part(part)
+    for parent in [*parts, *replacements.values()]:
         for name, child in parent._modules.items():
-            if id(child) in made:
-                parent._modules[name] = made[id(child)]
-    for part in made.values():
+            if id(child) in replacements:
+                parent._modules[name] = replacements[id(child)]
+    for part in replacements.values():
         part.finish(context)
-    return made.get(id(copy), copy)
+    return replacements.get(id(copy), copy)

@@ -1,4 +1,4 @@
-"""A model made ready for generation: its matrices in the layout and precision asked for, its decoder taken apart."""
+"""Preparing a model for generation: its weights in the right layout and precision, and the fastest decoder for them."""
 
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -18,12 +18,12 @@ from .native.model import NativeModel
 from .registry import device_type, refusals, shared_copy, use_backend
 from .single_step import SingleStepDecoder
 
-MAX_IDLE = 4  # programs that are kept for the next batch
+MAX_IDLE = 4  # captured programs that are kept for later batches
 
 
 @dataclass(frozen=True, eq=False)
 class RuntimeModel:
-    """What generates: the layers in C; or the module, and a faster way through one step of its decoder, if any."""
+    """A model prepared for generation: either `native`, the layers in C, or a module with an optional `single_step`."""
 
     module: Any
     single_step: SingleStepDecoder | None = None
@@ -31,34 +31,39 @@ class RuntimeModel:
     idle: list[GraphProgram] = field(default_factory=list)
 
     def program(self, shape: GraphShape, like: KVCache) -> GraphProgram:
-        """The step captured for a shape, for the caller alone; capturing takes longer than many steps."""
+        """Return a captured step for a shape, for the caller's exclusive use; an idle one if there is one."""
         for program in self.idle:
             if program.shape == shape:
                 self.idle.remove(program)
                 return program
         if self.single_step is None:
-            raise GenerationError("this decoder has parts that cannot be captured")
+            raise GenerationError("this decoder has parts that cannot be captured as a CUDA graph")
         return GraphProgram(self.single_step, shape, like)
 
-    def give_back(self, program: GraphProgram) -> None:
-        """For the next who asks; a few are kept."""
+    def release_program(self, program: GraphProgram) -> None:
+        """Keep a program for the next batch of its shape; only a few are kept."""
         self.idle.append(program)
         del self.idle[:-MAX_IDLE]
 
 
 def prepare(module: Any, precision: str = "float32") -> RuntimeModel:
-    """The model in this precision. Its weights are shared where they stay as they are.
+    """Return the model prepared for generation in a precision. Unconverted weights are shared.
 
-    What was made is kept as long as the module lives and its weights do not change (changes through `.data` are
-    not seen). Where someone watches the module (`record`), it runs as it is, so that they see everything.
+    The result is cached until the module is deleted or its weights change (changes through `.data` are not noticed).
+    A module with hooks (as `lens.record` sets) runs as it is, so that the hooks see everything.
+
+    Raises:
+        GenerationError: if int8 is not possible on this machine.
     """
-    if not isinstance(module, nn.Module) or not device_type(module) or _watched(module):
+    if not isinstance(module, nn.Module) or not device_type(module):
         return RuntimeModel(module)
-    with _lock:  # several threads may ask for the first time
-        now = _fingerprint(module)
+    if any(part._forward_hooks or part._forward_pre_hooks for part in module.modules()):
+        return RuntimeModel(module)
+    with _lock:
+        fingerprint = _fingerprint(module)
         entry = _prepared.setdefault(module, {}).get(precision)
-        if entry is None or entry[0] != now:
-            entry = _prepared[module][precision] = now, _make(module, precision)
+        if entry is None or entry[0] != fingerprint:
+            entry = _prepared[module][precision] = fingerprint, _prepare(module, precision)
         return entry[1]
 
 
@@ -66,12 +71,8 @@ _lock = Lock()
 _prepared: WeakKeyDictionary[nn.Module, dict[str, tuple[object, RuntimeModel]]] = WeakKeyDictionary()
 
 
-def _watched(module: nn.Module) -> bool:
-    return any(part._forward_hooks or part._forward_pre_hooks for part in module.modules())
-
-
 def _fingerprint(module: nn.Module) -> object:
-    """What must stay the same: the parts, their masks and scales, and the weights. Inference tensors cannot say."""
+    """Identify the parts, their masks and scales, and the weights. Inference tensors never match."""
     parts = tuple(
         (id(part), id(getattr(part, "masks", None) or getattr(part, "mask", None)), getattr(part, "scale", None))
         for part in module.modules()
@@ -82,8 +83,8 @@ def _fingerprint(module: nn.Module) -> object:
     return parts, tuple((tensor.data_ptr(), tensor.dtype, tensor._version) for tensor in tensors)
 
 
-def _make(module: nn.Module, precision: str) -> RuntimeModel:
-    """On a CPU the layers in C where they are there and know the model; else torch's own, the decoder taken apart."""
+def _prepare(module: nn.Module, precision: str) -> RuntimeModel:
+    """Use the layers in C if they are available and support the model; else torch, with single steps if possible."""
     if precision == "int8" and device_type(module) != "cpu":
         raise GenerationError(
             f'precision "int8" is for CPUs, and this model is on a {device_type(module)} device; use "bf16" there'
@@ -96,12 +97,12 @@ def _make(module: nn.Module, precision: str) -> RuntimeModel:
             f"int8 needs the layers in C ({unavailable_reason()}), or a torch with FBGEMM; use float32"
         )
     stepwise = not refusals(module, "single_step")
-    inward: list[Any] = SingleStepDecoder.joined_projections(module) if stepwise else []
+    qkv: list[Any] = SingleStepDecoder.joined_projections(module) if stepwise else []
     if precision == "int8":
-        made = use_backend(module, "int8").eval()
-        inward = [Int8Linear(linear.weight, linear.bias, dtype=torch.float64) for linear in inward]
+        prepared = use_backend(module, "int8").eval()
+        qkv = [Int8Linear(linear.weight, linear.bias, dtype=torch.float64) for linear in qkv]
     elif precision == "bf16":
-        made, inward = deepcopy(module).eval().bfloat16(), [linear.bfloat16() for linear in inward]
+        prepared, qkv = deepcopy(module).eval().bfloat16(), [linear.bfloat16() for linear in qkv]
     else:
-        made = shared_copy(module).eval()
-    return RuntimeModel(made, SingleStepDecoder(made, inward) if stepwise else None)
+        prepared = shared_copy(module).eval()
+    return RuntimeModel(prepared, SingleStepDecoder(prepared, qkv) if stepwise else None)

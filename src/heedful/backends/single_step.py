@@ -1,7 +1,7 @@
-"""One decoding step with as few small operations as it takes: the numbers of Decoder.forward, for one token a row.
+"""One decoding step with few small operations: it computes what Decoder.forward does for one token per row.
 
-A step through the modules is right for any length, mask and part, and pays for that in host time. Here every
-layer is taken apart once, and a step is the operations that are left when each row has one new token.
+A step through the modules handles any length, mask and part, which costs host time. Here the parts of every layer are
+collected once, and a step runs only the operations that one new token per row needs.
 
 Shapes: R rows, B sentences, W = R / B beams, H heads, G key/value heads, K head width, D d_model, V vocabulary.
 """
@@ -24,7 +24,7 @@ Linear = Callable[[Tensor], Tensor]
 
 
 class StepCache(Protocol):
-    """What a step needs of a cache: a KVCache has it."""
+    """What a step needs of a cache. A KVCache has it."""
 
     def begin(self, n_new: int) -> int: ...
     def append(self, layer: int, key: Tensor, value: Tensor) -> KeysValues: ...
@@ -35,19 +35,19 @@ class StepCache(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What all layers of one step share."""
+    """Values that all layers of one step share."""
 
     cache: StepCache
-    keep: Tensor | None  # (R, 1, 1, T) 0 or -inf, and the bias; None where every key is seen
+    keep: Tensor | None  # (R, 1, 1, T) 0 or -inf, plus the position bias; None where every key is visible
     memory_keep: Tensor | None  # (B, 1, 1, S)
     rotate: Rotate | None
 
 
 class SelfAttention:
-    """Queries, keys and values come from one product, `inward`; in cross-attention, that has queries alone."""
+    """Attention over the cache. One product, `qkv`, gives queries, keys and values; in cross-attention only queries."""
 
-    def __init__(self, part: core.MultiHeadAttention, index: int, inward: Linear) -> None:
-        self._inward, self._out, self._index = inward, part.out, index
+    def __init__(self, part: core.MultiHeadAttention, index: int, qkv: Linear) -> None:
+        self._qkv, self._out, self._index = qkv, part.out, index
         self._heads = part.n_heads, part.n_kv_heads, part.n_kv_heads
         self._width = part.d_head
         self._options: dict[str, Any] = {"scale": part.attention.scale, "enable_gqa": part.n_heads != part.n_kv_heads}
@@ -57,7 +57,7 @@ class SelfAttention:
         return F.scaled_dot_product_attention(query, key, value, attn_mask=keep, **self._options)
 
     def __call__(self, x: Tensor, step: Step) -> Tensor:
-        heads = self._inward(x).view(x.shape[0], -1, 1, self._width)  # (R, H + 2 G, 1, K)
+        heads = self._qkv(x).view(x.shape[0], -1, 1, self._width)  # (R, H + 2 G, 1, K)
         query, key, value = heads.split(self._heads, dim=1)
         if step.rotate is not None:
             query, key = step.rotate(query, key)
@@ -66,34 +66,33 @@ class SelfAttention:
 
 
 class CrossAttention(SelfAttention):
-    """The beams of a sentence are folded into the query."""
+    """Attention over the memory. The beams of a sentence are folded into the query's length."""
 
     def __call__(self, x: Tensor, step: Step) -> Tensor:
         key, value = step.cache.memory(self._index, _not_computed)
-        query = self._inward(x).view(key.shape[0], -1, self._heads[0], self._width).transpose(1, 2)  # (B, H, W, K)
+        query = self._qkv(x).view(key.shape[0], -1, self._heads[0], self._width).transpose(1, 2)  # (B, H, W, K)
         mixed = self._mix(query, key, value, step.memory_keep)
         return self._out(mixed.transpose(1, 2).reshape(x.shape[0], -1))
 
 
 def _not_computed() -> tuple[Tensor, Tensor]:
-    raise RuntimeError("the memory's keys and values are computed by the first step, through the model itself")
+    raise RuntimeError("the memory's keys and values must be in the cache: the model's first step computes them")
 
 
 @register("single_step", core.EncoderDecoder, core.DecoderOnly)
 class SingleStepDecoder(Implementation):
-    """A model's embedding, decoder and head, taken apart. `inward` is each layer's one matrix into self-attention."""
+    """The embedding, decoder and head of a model, for single steps. `qkv` has each layer's joined projection."""
 
     @classmethod
     def refusals(cls, part: Any) -> Iterator[Reason]:
-        """Why a model's decoder cannot be run part by part."""
         yield from only(part, core.EncoderDecoder, core.DecoderOnly)
         yield from within("decoder", stack_refusals(part.decoder, core.Decoder))
 
-    def __init__(self, module: Any, inward: Sequence[Linear]) -> None:
+    def __init__(self, module: Any, qkv: Sequence[Linear]) -> None:
         self._embedding = module.target_embedding if hasattr(module, "target_embedding") else module.embedding
         self._stack, self._head = module.decoder, module.head
         self._parts: list[tuple[bool, nn.Module, Callable[..., Tensor], bool]] = []
-        for index, (layer, joined) in enumerate(zip(module.decoder.layers, inward, strict=True)):
+        for index, (layer, joined) in enumerate(zip(module.decoder.layers, qkv, strict=True)):
             for name, norm_first, norm, part in sublayers(layer):
                 if name == "attention":
                     part = SelfAttention(part, index, joined)
@@ -103,13 +102,13 @@ class SingleStepDecoder(Implementation):
 
     @staticmethod
     def joined_projections(module: Any) -> list[nn.Linear]:
-        """Each layer's queries, keys and values as one linear map, of a model that is supported."""
+        """Return each layer's projections to queries, keys and values as one linear map, for a supported model."""
         return [_linear(*joined_projection(sublayers(layer)[0].part)) for layer in module.decoder.layers]
 
     def step(self, tokens: Tensor, cache: StepCache, real: Tensor | None, memory_keep: Tensor | None) -> Tensor:
-        """A new token for each row (R,) → logits (R, V).
+        """Decode a new token for each row (R,). Return logits (R, V).
 
-        `real` is (R, T), which keys are real, the new ones among them; None where all are.
+        `real` (R, T) says which keys are real, the new ones included; None means all.
         """
         x, _ = self._embedding(tokens[:, None])  # (R, 1, D)
         n_keys = cache.begin(1)
@@ -119,17 +118,17 @@ class SingleStepDecoder(Implementation):
         positions = self._stack.positions
         x = self._stack.entry(positions.embed(x, here))[:, 0]
         bias = positions.bias(here, torch.arange(n_keys, device=device) if placed is None else placed)
-        step = Step(cache, _hiding(bias, real), memory_keep, positions.rotation(here, here))
-        for norm_first, norm, part, looks in self._parts:  # a feed-forward part sees one token alone anyway
-            shared = (step,) if looks else ()
-            x = x + part(norm(x), *shared) if norm_first else norm(x + part(x, *shared))
+        step = Step(cache, _additive_mask(bias, real), memory_keep, positions.rotation(here, here))
+        for norm_first, norm, part, is_attention in self._parts:
+            args = (step,) if is_attention else ()
+            x = x + part(norm(x), *args) if norm_first else norm(x + part(x, *args))
         cache.advance(1, placed, padded=real is not None, given=False)
         logits: Tensor = self._head(self._stack.norm(x))
         return logits
 
 
-def _hiding(bias: Tensor | None, real: Tensor | None) -> Tensor | None:
-    """The bias, and -inf on what is not real: broadcasts to (R, H, 1, T)."""
+def _additive_mask(bias: Tensor | None, real: Tensor | None) -> Tensor | None:
+    """Combine the position bias with -inf on padding. The result broadcasts to (R, H, 1, T)."""
     if bias is not None and bias.dim() == 3:
         bias = bias[None]
     if real is None:
@@ -146,5 +145,5 @@ def _linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
 
 
 def indices(places: Iterable[int], device: torch.device) -> Tensor:
-    """Places as a tensor on the device, without waiting for it."""
+    """Copy indices to a tensor on the device, without waiting for the device."""
     return torch.tensor(list(places)).to(device, non_blocking=True)

@@ -41,8 +41,8 @@ MODELS: dict[str, dict[str, Any]] = {
     "recurrent": {"preset": "recurrent", "d_model": 128, "dropout": 0.0},
 }
 TRAINING: dict[str, Any] = {
-    "steps": 1600, "batch_tokens": 1536, "learning_rate": 4e-3, "schedule": "cosine", "warmup_steps": 150, "ema": 0.99,
-    "validate_every": 200, "save_every": 400, "log_every": 10,
+    "steps": 1600, "batch_tokens": 1536, "learning_rate": 4e-3, "schedule": "cosine", "warmup_steps": 150,
+    "ema_decay": 0.99, "validate_every": 200, "save_every": 400, "log_every": 10,
 }  # fmt: skip
 OUT_OF_VOCABULARY = "코끼리가 피아노를 쳐요."  # of words that the demo's lexicon lacks
 
@@ -151,7 +151,7 @@ def run_demo(
     examples: dict[str, list[ParallelExample]] = {name: list(grammar.sample(n_test, split=name)) for name in SETS}
     examples["valid"] = list(grammar.sample(min(n_test, 300), split="valid"))
     training = list(grammar.sample(n_train, split="train"))
-    with RunFolder(out).held():  # while no other demo writes there
+    with RunFolder(out).locked():  # while no other demo writes there
         for name, members in {"train": training, **examples}.items():  # tab-separated, as a user would bring them
             rows = (f"{adapter.source(example)}\t{adapter.target(example)}\n" for example in members)
             write_text(out / "corpus" / f"{name}.tsv", "".join(rows))

@@ -1,4 +1,4 @@
-"""Sequences that are decoded together: a step of the model, its candidates, what goes on, until nothing does.
+"""One batch of sequences with equal settings: it steps the model, advances the sequences and admits new ones.
 
 It knows neither models nor strategies. Shapes: B sequences, W open prefixes of each, R = B · W rows, V vocabulary.
 """
@@ -20,104 +20,102 @@ from .logits import LogitsProcessors
 from .sequence import Candidate, SequenceState
 from .strategies import StepCandidates, Strategy
 
-MIN_SHARE = 4  # newcomers are read at once when they are at least one in so many of all
+MIN_SHARE = 4  # new sequences are prefilled at once when they are at least one in four of all
 
 
-class Decoding(Protocol):
-    """Rows that are being decoded: what a batch needs of a model."""
+class DecodeRunner(Protocol):
+    """Rows that a model decodes: what a batch needs of it."""
 
     def step(self, tokens: Tensor) -> Tensor:
-        """A new token for each row (R,) → logits (R, V) for the one after it, which the batch may write over."""
+        """A new token for each row (R,) → logits (R, V) for the next one. The batch may overwrite the logits."""
 
-    def go_on(self, rows: Sequence[int], sentences: Sequence[int] | None) -> None:
-        """Row i goes on from what row rows[i] held. Of the sequences only these stay; None: all."""
+    def reorder(self, rows: Sequence[int], staying: Sequence[int] | None) -> None:
+        """Row i continues from row rows[i]. Only the sequences at the indices `staying` remain; None keeps all."""
 
-    def join(self, other: Any) -> None:
-        """The rows of another batch, which has started, come after these.
+    def extend(self, other: Any) -> None:
+        """Append the rows of another batch that was prefilled.
 
-        Where rows have fixed places, `vacancies` is how many more sequences have one.
+        Where rows have fixed slots, `vacancies` is the number of sequences that can still be added.
         """
 
 
-class Starting(Decoding, Protocol):
-    """Inputs that were just read."""
+class PrefillRunner(DecodeRunner, Protocol):
+    """A runner of inputs whose first tokens are not chosen yet."""
 
-    def start(self) -> Tensor:
-        """Logits (B, V) for each answer's first token."""
+    def prefill(self) -> Tensor:
+        """Return logits (B, V) for the first token of each answer."""
 
-    def settle(self, width: int, capacity: int) -> Decoding:
-        """What goes on, once the first tokens are chosen: `width` rows a sequence, with room for so many tokens."""
-
-
-Prefill = Callable[[Sequence[SequenceState]], Starting]
+    def allocate(self, width: int, capacity: int) -> DecodeRunner:
+        """Return what decodes further tokens: `width` rows for each sequence, with room for `capacity` tokens."""
 
 
 class SequenceBatch:
-    """Sequences with the same settings. Newcomers are read on their own and then join; the finished leave at once.
+    """Sequences with equal settings. New ones are prefilled by themselves and then join; finished ones leave at once.
 
-    `guard` is entered around every step. Newcomers wait until they are worth the time to read them, but at most
+    `guard` is entered around every step. New sequences wait until prefilling them is worth the time, but at most
     `max_wait_steps`.
     """
 
     def __init__(
         self,
-        prefill: Prefill,
+        new_runner: Callable[[Sequence[SequenceState]], PrefillRunner],
         strategy: Strategy,
         processors: LogitsProcessors,
         *,
         guard: Callable[[], AbstractContextManager[None]] = nullcontext,
         max_wait_steps: int | None = None,
     ) -> None:
-        self._prefill, self._strategy, self._processors = prefill, strategy, processors
+        self._new_runner, self._strategy, self._processors = new_runner, strategy, processors
         self._guard, self._max_wait_steps = guard, max_wait_steps
-        self._admitted: list[SequenceState] = []  # not yet read
-        self._reading: list[SequenceState] = []  # while they are read
-        self._started: _Rows | None = None  # read, and their first token chosen
+        self._admitted: list[SequenceState] = []  # not yet prefilled
+        self._prefilling: list[SequenceState] = []  # while they are prefilled
+        self._prefilled: _Rows | None = None  # prefilled, and their first token chosen
         self._rows: _Rows | None = None
         self._capacity = self._max_input = 0  # the most tokens that a sequence of these rows may have, and its input
-        self._waited = 0  # steps, since the first newcomer was admitted
+        self._waited = 0  # steps since the first new sequence was admitted
 
     @property
     def running(self) -> list[SequenceState]:
-        """Those that were read and have not finished."""
-        groups = [group for group in (self._rows, self._started) if group is not None]
+        """The sequences that were prefilled and have not finished."""
+        groups = [group for group in (self._rows, self._prefilled) if group is not None]
         return [sequence for group in groups for sequence in group.sequences if not sequence.finished]
 
     @property
     def unfinished(self) -> list[SequenceState]:
-        """All that are not done."""
-        return [*self.running, *self._reading, *self._admitted]
+        return [*self.running, *self._prefilling, *self._admitted]
 
     @property
-    def has_read(self) -> bool:
-        """Whether the last step read newcomers."""
-        return self._started is not None
+    def has_prefilled(self) -> bool:
+        """True if the last step prefilled new sequences."""
+        return self._prefilled is not None
 
     def admit(self, sequence: SequenceState) -> None:
-        """Decode this one, too."""
         self._admitted.append(sequence)
 
     def release(self) -> list[SequenceState]:
-        """Give up all rows and their memory; those that are not done."""
+        """Free all rows and their memory. Return the unfinished sequences."""
         unfinished = self.unfinished
-        self._started = self._rows = None
-        self._admitted, self._reading = [], []
+        self._prefilled = self._rows = None
+        self._admitted, self._prefilling = [], []
         return unfinished
 
     def step(self) -> list[SequenceState]:
-        """Read newcomers, or decode a token of every row: the sequences that took this step; none once all are done.
+        """Prefill new sequences, or decode one token of every row.
 
         It runs without gradients; the host waits for the device once.
+
+        Returns:
+            The sequences that took this step; none once all are finished.
         """
         with torch.inference_mode(), self._guard():
             while True:
-                if self._started is not None:
-                    self._join()
-                elif newcomers := self._newcomers():
-                    self._reading = newcomers
-                    self._started = _Rows(self._prefill(newcomers), newcomers, self._strategy, self._processors)
-                    self._reading = []
-                    return newcomers
+                if self._prefilled is not None:
+                    self._join_prefilled(self._prefilled)
+                elif new := self._next_to_prefill():
+                    self._prefilling = new
+                    self._prefilled = _Rows(self._new_runner(new), new, self._strategy, self._processors)
+                    self._prefilling = []
+                    return new
                 if self._rows is not None:
                     stepping = self._rows.sequences
                     self._rows.step()
@@ -126,83 +124,81 @@ class SequenceBatch:
                 if not self._admitted:
                     return []
 
-    def _join(self) -> None:
-        started = self._started
-        if started is not None and started.sequences:
-            if self._rows is None:
-                started.settle(self._capacity)
-                self._rows = started
-            else:
-                self._rows.join(started)
-        self._started = None  # only now: an error must find all sequences
+    def _join_prefilled(self, prefilled: _Rows) -> None:
+        if prefilled.sequences and self._rows is None:
+            prefilled.allocate(self._capacity)
+            self._rows = prefilled
+        elif prefilled.sequences and self._rows is not None:
+            self._rows.extend(prefilled)
+        self._prefilled = None  # not before: after an error, `unfinished` must still list these sequences
 
-    def _newcomers(self) -> list[SequenceState]:
-        """Those to be read now, as far as there are places. Where most would find none, or one is too long for them,
-        it is better to begin again with all, once those that run are done.
+    def _next_to_prefill(self) -> list[SequenceState]:
+        """Return the sequences to prefill now, as many as there are slots for.
+
+        Where most would find no slot, or one is too long for the slots, all of them wait until the running ones have
+        finished and new slots are made.
         """
         if not self._admitted:
             return []
         running = self._rows.sequences if self._rows is not None else []
-        vacancies: int | None = None if self._rows is None else getattr(self._rows.decoding, "vacancies", None)
+        vacancies: int | None = None if self._rows is None else getattr(self._rows.runner, "vacancies", None)
         self._admitted = [sequence for sequence in self._admitted if not sequence.aborted]
         n_new = len(self._admitted)
         longest = max((len(new.prompt) + new.limit + 1 for new in self._admitted), default=0)
         longest_input = max((new.input_length for new in self._admitted), default=0)
         too_long = longest > self._capacity or longest_input > self._max_input
-        has_patience = self._max_wait_steps is None or self._waited < self._max_wait_steps
+        can_wait = self._max_wait_steps is None or self._waited < self._max_wait_steps
         if not running:
             self._capacity, self._max_input = longest, longest_input
         elif vacancies is not None and (too_long or n_new > len(running) + vacancies):
             return []
-        elif n_new * MIN_SHARE < n_new + len(running) and has_patience:
+        elif n_new * MIN_SHARE < n_new + len(running) and can_wait:
             self._waited += 1
             return []
         self._waited = 0
-        newcomers = self._admitted[:vacancies]
+        new = self._admitted[:vacancies]
         del self._admitted[:vacancies]
-        return newcomers
+        return new
 
 
 class _Rows:
-    """Sequences that take every step together, and the model's rows for them."""
+    """Sequences that take every step together, and the rows that the model decodes for them."""
 
     def __init__(
-        self, starting: Starting, sequences: list[SequenceState], strategy: Strategy, processors: LogitsProcessors
+        self, runner: PrefillRunner, sequences: list[SequenceState], strategy: Strategy, processors: LogitsProcessors
     ) -> None:
         self.sequences = sequences
-        self._starting = starting
-        self.decoding: Decoding = starting
+        self._prefill_runner = runner
+        self.runner: DecodeRunner = runner
         self._strategy, self._processors = strategy, processors
-        logits = starting.start()
+        logits = runner.prefill()
         forced = [token for sequence in sequences for token in sequence.prefix]
         for token in (*processors.end, *processors.suppress_tokens, *processors.logit_bias, *forced):
             if not 0 <= token < logits.shape[-1]:
                 raise GenerationError(
-                    f"the end and suppressed, biased and forced tokens go from 0 to {logits.shape[-1] - 1} here, "
-                    f"but {token} was given"
+                    f"end, suppress_tokens, logit_bias and prefixes must name tokens from 0 to {logits.shape[-1] - 1}, "
+                    f"not {token}"
                 )
         self._totals = torch.zeros(len(sequences), 1, dtype=torch.float32, device=logits.device)  # (B, W)
         self._tokens = torch.zeros(0, device=logits.device)  # (R,) the newest of each row
         self._choose(logits)
 
     def step(self) -> None:
-        """Every row gets its new token, and what comes after it is chosen."""
-        self._choose(self.decoding.step(self._tokens))
+        self._choose(self.runner.step(self._tokens))
 
-    def join(self, other: _Rows) -> None:
-        """The rows of others come after these."""
-        self.decoding.join(other.decoding)
+    def extend(self, other: _Rows) -> None:
+        self.runner.extend(other.runner)
         self.sequences = [*self.sequences, *other.sequences]
         self._totals = torch.cat([self._totals, other._totals])
         self._tokens = torch.cat([self._tokens, other._tokens])
 
-    def settle(self, capacity: int) -> None:
-        """Take the place where the rows stay; those that come later join them there."""
-        self.decoding = self._starting.settle(self._totals.shape[1], capacity)
+    def allocate(self, capacity: int) -> None:
+        """Move the rows to where they stay, and where rows that come later are added."""
+        self.runner = self._prefill_runner.allocate(self._totals.shape[1], capacity)
 
     def _choose(self, logits: Tensor) -> None:
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-        processed = self._processors.process(logits, self.sequences)  # before its logits are gone
+        processed = self._processors.process(logits, self.sequences)  # first: log_softmax may overwrite the logits
         plain = log_softmax(logits)  # (R, V)
         scores = plain if processed is None else processed
         self._processors.mask(scores, self.sequences)
@@ -212,7 +208,7 @@ class _Rows:
             self.sequences = []
             return
         if rows != list(range(len(logits))):
-            self.decoding.go_on(rows, None if len(staying) == len(self.sequences) else staying)
+            self.runner.reorder(rows, None if len(staying) == len(self.sequences) else staying)
         self.sequences = [self.sequences[index] for index in staying]
         totals, self._tokens = choice.totals.flatten(), choice.tokens.flatten()
         if len(places) < len(self._tokens):
@@ -221,13 +217,18 @@ class _Rows:
         self._totals = totals.view(len(self.sequences), -1)
 
     def _advance(self, choice: StepCandidates, plain: Tensor) -> tuple[list[int], list[int], list[int]]:
-        """Which sequences stay, which candidates go on (places in all of them), and the rows that these continue."""
+        """Advance every sequence by its candidates.
+
+        Returns:
+            The sequences that stay, the places of the chosen candidates among all, and the rows that they continue.
+        """
         staying, places, rows = [], [], []
         width = self._totals.shape[1]
-        for index, (sequence, candidates) in enumerate(zip(self.sequences, _read(choice, plain, width), strict=True)):
+        per_sequence = zip(self.sequences, _candidates(choice, plain, width), strict=True)
+        for index, (sequence, candidates) in enumerate(per_sequence):
             if any(isnan(candidate.total) for candidate in candidates):
-                why = f"the logits for input {sequence.request.index} are not numbers (NaN)"
-                sequence.fail(GenerationError(f"{why}; the model's weights or this input hold NaN or inf"))
+                problem = f"the logits for input {sequence.request.index} are NaN"
+                sequence.fail(GenerationError(f"{problem}; the model's weights or this input contain NaN or inf"))
                 continue
             selected = sequence.advance(candidates)
             if selected:
@@ -235,17 +236,17 @@ class _Rows:
                 places += [index * len(candidates) + place for place in selected]
                 rows += [index * width + candidates[place].beam for place in selected]
             elif not sequence.hypotheses and not sequence.aborted:
-                why = f"every next token for input {sequence.request.index} is impossible or suppressed"
-                sequence.fail(GenerationError(f"{why}, so there is no answer; suppress fewer tokens"))
+                problem = f"every next token for input {sequence.request.index} is impossible or suppressed"
+                sequence.fail(GenerationError(f"{problem}, so there is no answer; suppress fewer tokens"))
         return staying, places, rows
 
 
-def _read(choice: StepCandidates, plain: Tensor, width: int) -> Iterator[list[Candidate]]:
-    """The candidates of each sequence on the host, in one transfer."""
+def _candidates(choice: StepCandidates, plain: Tensor, width: int) -> Iterator[list[Candidate]]:
+    """Copy the candidates of each sequence to the host, in one transfer."""
     first = torch.arange(len(choice.tokens), device=plain.device)[:, None] * width
     logprobs = plain[first + choice.beams, choice.tokens]
-    parts = (choice.totals, choice.tokens, choice.beams, logprobs)
-    for row in torch.stack([part.double() for part in parts], dim=1).tolist():
+    columns = (choice.totals, choice.tokens, choice.beams, logprobs)
+    for row in torch.stack([column.double() for column in columns], dim=1).tolist():
         yield [
             Candidate(total, int(token), int(beam), logprob) for total, token, beam, logprob in zip(*row, strict=True)
         ]

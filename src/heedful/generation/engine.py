@@ -1,4 +1,4 @@
-"""The engine: requests in, answers out. One loop serves `generate`, `stream`, predictors and the server."""
+"""The generation engine. `generate`, `stream`, the predictors and the server all use it."""
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..backends import prepare
-from .batch import SequenceBatch, Starting
+from .batch import PrefillRunner, SequenceBatch
 from .config import GenerationConfig, GenerationOptions
 from .logits import LogitsProcessors
 from .request import GenerationRequest, RequestState, create_requests
@@ -19,19 +19,19 @@ from .scheduler import Scheduler
 from .sequence import Hypothesis, SearchStep, SequenceState
 from .strategies import strategy_of
 
-CPU_BUDGET, GPU_BUDGET = 4096, 1 << 16  # input tokens, times the beam, that run together unless a config says otherwise
-ONLINE_WAIT = 4  # steps that a newcomer waits at most, where somebody waits for it
+CPU_BUDGET, GPU_BUDGET = 4096, 1 << 16  # input tokens, times the beam, that run at once unless a config sets it
+ONLINE_WAIT = 4  # steps that a new sequence waits at most in online use
 
 Item = TypeVar("Item")
-Whole = TypeVar("Whole")
+Answer = TypeVar("Answer")
 
 
-class Stream(Iterator[Item], Generic[Item, Whole]):
-    """An answer item by item, each as soon as it is certain; once all have come, `answer` is the whole."""
+class Stream(Iterator[Item], Generic[Item, Answer]):
+    """Iterates over an answer, each item as soon as it is certain. After the last one, `answer` is the whole answer."""
 
-    def __init__(self, items: Generator[Item, None, Whole]) -> None:
+    def __init__(self, items: Generator[Item, None, Answer]) -> None:
         self._items = items
-        self.answer: Whole | None = None
+        self.answer: Answer | None = None
 
     def __next__(self) -> Item:
         try:
@@ -41,7 +41,7 @@ class Stream(Iterator[Item], Generic[Item, Whole]):
             raise
 
     def close(self) -> None:
-        """Write no more."""
+        """Stop generating and free the request."""
         self._items.close()
 
 
@@ -54,8 +54,13 @@ class GenerationEngine:
     ...     for state in engine.step():
     ...         print(state.request.index, state.certain_tokens())
 
-    `add_request` and `abort` are safe in any thread. With several workers, each calls `step(worker)` in a thread of
-    its own. What newcomers wait for at most, `max_wait_steps`, is a matter of latency: None is best for throughput.
+    `add_request` and `abort` may be called from any thread.
+
+    Args:
+        module: any model with a decoder.
+        n_workers: how many threads call `step(worker)`, each with its own number.
+        max_wait_steps: how many steps a new request waits at most, so that several are prefilled at once. None, no
+            limit, gives the best throughput.
     """
 
     def __init__(self, module: Any, *, n_workers: int = 1, max_wait_steps: int | None = ONLINE_WAIT) -> None:
@@ -69,7 +74,7 @@ class GenerationEngine:
         self._lock = Lock()
 
     def add_request(self, request: GenerationRequest) -> RequestState:
-        """Queue a request; its state says what becomes of it."""
+        """Queue a request and return its state, which every step updates."""
         state = RequestState(request)
         with self._lock:
             if request in self._states:
@@ -79,7 +84,7 @@ class GenerationEngine:
         return state
 
     def abort(self, *requests: GenerationRequest) -> None:
-        """Nobody waits for these any more: their rows are free at the next step. What has finished is left alone."""
+        """Cancel requests. Their rows are freed at the next step; finished requests are ignored."""
         with self._lock:
             states = [state for request in requests if (state := self._states.pop(request, None)) is not None]
             sequences = [sequence for state in states for sequence in state.sequences]
@@ -89,21 +94,22 @@ class GenerationEngine:
             self._scheduler.remove_aborted()
 
     def step(self, worker: int = 0) -> list[RequestState]:
-        """One step of everything that this worker decodes; the requests that it changed, finished ones among them.
+        """Take one step of everything that this worker decodes.
 
-        A request that fails has an `error`, and the others go on.
+        Returns:
+            The requests that changed, finished ones included. A request that failed has an `error`.
         """
         return self._update(self._scheduler.step(worker))
 
     def fail_all(self, error: Exception, worker: int = 0) -> list[RequestState]:
-        """End all that waits, or that this worker decodes, with an error."""
+        """Fail every request that waits or that this worker decodes. Return the requests that changed."""
         dropped = self._scheduler.clear(worker)
         for sequence in dropped:
             sequence.fail(error)
         return self._update(dropped)
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[list[Hypothesis]]:
-        """Answer all of them: each one's `n_best` hypotheses, best first. The first error is raised."""
+        """Return the `n_best` hypotheses of each request, best first. The first error is raised."""
         longest_first = sorted(requests, key=lambda request: -request.input_length)  # least padding
         states = {request: self.add_request(request) for request in longest_first}
         n_left = len(states)
@@ -119,26 +125,23 @@ class GenerationEngine:
         return [states[request].hypotheses for request in requests]
 
     def stream(self, request: GenerationRequest) -> Stream[int, Hypothesis]:
-        """The tokens of the best answer, each as soon as it is certain."""
+        """Stream the tokens of the best answer, each as soon as it is certain."""
         return Stream(self._tokens(request.as_stream()))
 
     @property
     def has_unfinished_requests(self) -> bool:
-        """Whether anything is left to decode."""
         return self._scheduler.has_work
 
     def has_work_for(self, worker: int) -> bool:
-        """Whether a step of this worker would do anything."""
+        """Return True if a step of this worker would do anything."""
         return self._scheduler.has_work_for(worker)
 
     @property
     def n_waiting(self) -> int:
-        """Sequences that have not begun."""
         return self._scheduler.n_waiting
 
     @property
     def n_running(self) -> int:
-        """Sequences that are being decoded."""
         return self._scheduler.n_running
 
     def _tokens(self, request: GenerationRequest) -> Generator[int, None, Hypothesis]:
@@ -156,8 +159,8 @@ class GenerationEngine:
         return state.hypotheses[0]
 
     def _update(self, sequences: Iterable[SequenceState]) -> list[RequestState]:
-        """Hand the result of a step to its requests, and queue what goes on past its context."""
-        updated: dict[RequestState, None] = {}  # once each, in order
+        """Pass the result of a step to its requests, and queue the searches that continue past their context."""
+        updated: dict[RequestState, None] = {}  # an ordered set
         for sequence in sequences:
             state = self._states.get(sequence.request)
             if state is not None and (not sequence.finished or self._finish(state, sequence)):
@@ -168,7 +171,7 @@ class GenerationEngine:
         return [*updated]
 
     def _finish(self, state: RequestState, sequence: SequenceState) -> bool:
-        """Take a finished search; False where nobody waits for it any more."""
+        """Take a finished search. Return False if its request was aborted."""
         with self._lock:  # other searches of the same request may finish in other workers
             if state.request not in self._states:
                 return False
@@ -180,19 +183,19 @@ class GenerationEngine:
         return True
 
     def _new_batch(self, first: SequenceState) -> SequenceBatch:
-        """An empty batch for sequences with the settings of this one."""
+        """Return an empty batch for sequences with the settings of this one."""
         request, config = first.request, first.config
         model = prepare(self.module, config.precision)
-        # A prepared copy has no dropout left; the module itself may be in training.
+        # A prepared copy is in evaluation mode; the module itself may be in training mode.
         guard = partial(_evaluation, self.module) if model.module is self.module else nullcontext
 
-        def prefill(sequences: Sequence[SequenceState]) -> Starting:
+        def runner_for(sequences: Sequence[SequenceState]) -> PrefillRunner:
             inputs = [sequence.inputs for sequence in sequences]
             return new_runner(self.module, model, inputs, request.start, self.device)
 
         processors = LogitsProcessors(config, request.end, request.suppress_tokens, request.logit_bias)
         strategy = strategy_of(config, len(request.end))
-        return SequenceBatch(prefill, strategy, processors, guard=guard, max_wait_steps=self._max_wait_steps)
+        return SequenceBatch(runner_for, strategy, processors, guard=guard, max_wait_steps=self._max_wait_steps)
 
 
 def generate(
@@ -209,28 +212,28 @@ def generate(
     context: int | None = None,
     **overrides: Unpack[GenerationOptions],
 ) -> list[list[Hypothesis]]:
-    """For each input its `n_best` answers, best first. The answer to an input does not depend on the others.
+    """Return the `n_best` answers to each input, best first. The answer to an input does not depend on the others.
 
     Args:
         module: any model with a decoder.
-        inputs: token ids exactly as the encoder should see them (with the end, where it was trained so), or the
-            prompts of a decoder-only model. For encoders of something else: float tensors that the encoder's
-            embedding takes, without their batch dimension, or an EncoderMemory each.
-        config: the settings; keywords change them: beam, n_best, sample, temperature, precision …
+        inputs: token ids exactly as the encoder should see them (with the end token, if it was trained so), or the
+            prompts of a decoder-only model. For encoders of something else: a float tensor that the encoder's
+            embedding takes, without the batch dimension, or an EncoderMemory each.
+        config: the settings; keywords override them: beam, n_best, sample, temperature, precision …
         start: the token before every answer of an encoder-decoder; None for decoder-only models.
-        end: the token that ends an answer, or several, or none: ().
-        suppress_tokens: tokens that are never written.
+        end: the token or tokens that end an answer; () for none.
+        suppress_tokens: tokens that are never generated.
         logit_bias: what is added to the logits of these tokens.
         prefixes: what the answers begin with, one for each input.
-        search_trace: a list that is filled with every candidate of every step, for each input.
-        context: how many tokens a decoder-only model sees at once; beyond, it goes on from the second half of them.
+        search_trace: a list to fill with every candidate of every step, for each input.
+        context: how many tokens a decoder-only model sees at once. A longer answer continues from their second half.
 
     >>> generate(model, [[5, 9, 2]], beam=4, length_penalty=0.6)
     """
     requests = create_requests(
         module,
         inputs,
-        _changed(config, overrides),
+        (config or GenerationConfig()).changed(**overrides),
         start=start,
         end=end,
         suppress_tokens=suppress_tokens,
@@ -258,14 +261,14 @@ def stream(
     context: int | None = None,
     **overrides: Unpack[GenerationOptions],
 ) -> Stream[int, Hypothesis]:
-    """The tokens of the best answer to one input, each as soon as it is certain: with a beam, when all agree.
+    """Stream the tokens of the best answer to one input, each as soon as it is certain: with a beam, when all agree.
 
-    When the last has come, the stream's `answer` is the whole one. The arguments are those of `generate`.
+    After the last token, the stream's `answer` is the whole answer. The arguments are those of `generate`.
     """
     (request,) = create_requests(
         module,
         [inputs],
-        _changed(config, overrides),
+        (config or GenerationConfig()).changed(**overrides),
         start=start,
         end=end,
         suppress_tokens=suppress_tokens,
@@ -276,14 +279,9 @@ def stream(
     return GenerationEngine(module).stream(request)
 
 
-def _changed(config: GenerationConfig | None, overrides: GenerationOptions) -> GenerationConfig:
-    config = GenerationConfig() if config is None else config
-    return config.changed(**overrides) if overrides else config
-
-
 @contextmanager
 def _evaluation(module: Any) -> Iterator[None]:
-    """Dropout off; afterwards every part is as it was."""
+    """Turn dropout off inside, and restore the mode of every module afterwards."""
     parts = module.modules() if isinstance(module, nn.Module) else ()
     training = [part for part in parts if part.training]
     for part in training:

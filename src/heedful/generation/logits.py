@@ -1,4 +1,4 @@
-"""What changes the logits before a token is chosen: biases, penalties, and tokens that may not come.
+"""Changes to the logits before a token is chosen: biases, penalties, and suppressed or forced tokens.
 
 Shapes: R rows, V vocabulary.
 """
@@ -16,9 +16,9 @@ from .sequence import SequenceState
 
 @dataclass(frozen=True)
 class LogitsProcessors:
-    """Those that are the same for a whole batch, and those that depend on what each sequence has written.
+    """All changes to the logits of a batch.
 
-    A masked token keeps its share of the probability, so the others' logprobs stay those of the model. A logit bias
+    Masking a token does not renormalize the others, so their log-probabilities stay those of the model. A logit bias
     and the repetition penalty change the scores that answers are ranked by.
     """
 
@@ -28,7 +28,7 @@ class LogitsProcessors:
     logit_bias: Mapping[int, float] = field(default_factory=dict)
 
     def process(self, logits: Tensor, sequences: Sequence[SequenceState]) -> Tensor | None:
-        """The logprobs to choose by, where biases or penalties change the model's logits (R, V); else None."""
+        """Apply biases and penalties to the logits (R, V). Return log-probabilities, or None if nothing changes."""
         penalty = self.config.repetition_penalty
         if not self.logit_bias and penalty == 1:
             return None
@@ -49,19 +49,28 @@ class LogitsProcessors:
         return logits.log_softmax(dim=-1)
 
     def mask(self, scores: Tensor, sequences: Sequence[SequenceState]) -> None:
-        """Make impossible what may not be written, in the logprobs (R, V) that the strategy chooses by.
+        """Set the log-probabilities (R, V) of tokens that may not be chosen to -inf, in place.
 
-        It is done in place: nobody needs the logprob of a token that cannot be chosen.
+        These are suppressed tokens, the end while an answer is too short, repeated n-grams, and every token but the
+        next one of a prefix.
         """
-        width = len(scores) // len(sequences)
-        masked = self._masked(sequences, width)
-        forced = [  # the next token of each prefix
+        of_row = [sequence for sequence in sequences for _ in sequence.open]
+        forced = [
             (row, sequence.prefix[sequence.length])
-            for index, sequence in enumerate(sequences)
+            for row, sequence in enumerate(of_row)
             if sequence.length < len(sequence.prefix)
-            for row in range(index * width, (index + 1) * width)
         ]
-        if forced:  # read before anything is masked: a forced prefix outranks the other rules
+        masked = [
+            (row, end)
+            for row, sequence in enumerate(of_row)
+            if sequence.length < sequence.min_new_tokens
+            for end in self.end
+        ]
+        size = self.config.no_repeat_ngram_size
+        if size is not None:
+            for row, (sequence, tokens) in enumerate(_rows(sequences)):
+                masked += [(row, token) for token in repeating_tokens((*sequence.prompt, *tokens), size)]
+        if forced:  # read before anything is masked: a forced prefix takes precedence
             places = _places(forced, scores.device)
             forced_scores = scores[places]
         if self.suppress_tokens:
@@ -72,24 +81,9 @@ class LogitsProcessors:
             scores[places[0]] = -torch.inf
             scores[places] = forced_scores
 
-    def _masked(self, sequences: Sequence[SequenceState], width: int) -> list[tuple[int, int]]:
-        """(row, token) pairs: the end while an answer is too short, and what would repeat an n-gram."""
-        masked = [
-            (row, end)
-            for index, sequence in enumerate(sequences)
-            if sequence.length < sequence.min_new_tokens
-            for row in range(index * width, (index + 1) * width)
-            for end in self.end
-        ]
-        size = self.config.no_repeat_ngram_size
-        if size is not None:
-            for row, (sequence, tokens) in enumerate(_rows(sequences)):
-                masked += [(row, token) for token in repeating_tokens((*sequence.prompt, *tokens), size)]
-        return masked
-
 
 def repeating_tokens(tokens: Sequence[int], size: int) -> set[int]:
-    """The next tokens that would complete an n-gram of this size which was there before."""
+    """Return the next tokens that would complete an n-gram of this size that occurred before."""
     last = tuple(tokens[len(tokens) - size + 1 :])
     if len(last) < size - 1:
         return set()
@@ -98,10 +92,10 @@ def repeating_tokens(tokens: Sequence[int], size: int) -> set[int]:
 
 
 def _rows(sequences: Sequence[SequenceState]) -> Iterable[tuple[SequenceState, tuple[int, ...]]]:
-    return ((sequence, tokens) for sequence in sequences for tokens in sequence.written())
+    return ((sequence, tokens) for sequence in sequences for tokens in sequence.open_tokens())
 
 
 def _places(pairs: Sequence[tuple[int, int]], device: torch.device) -> tuple[Tensor, Tensor]:
-    """(row, token) pairs as an index."""
-    both = torch.tensor(pairs, dtype=torch.long).view(-1, 2).to(device, non_blocking=True)
-    return both[:, 0], both[:, 1]
+    """Convert (row, token) pairs into an index of a tensor (R, V)."""
+    index = torch.tensor(pairs, dtype=torch.long).view(-1, 2).to(device, non_blocking=True)
+    return index[:, 0], index[:, 1]

@@ -1,4 +1,4 @@
-"""Models as a batch sees them: one class for each wiring that has a decoder.
+"""Runners: how a batch reads inputs and decodes with each kind of model that has a decoder.
 
 Shapes: B sequences, S tokens of the longest input, R rows (the beams of each sequence in turn), T keys so far,
 D d_model, V vocabulary.
@@ -21,75 +21,77 @@ from ..backends.single_step import indices
 from ..core import padding
 from ..core.cache import concat_rows
 from ..errors import GenerationError
-from .batch import Decoding, Starting
+from .batch import DecodeRunner, PrefillRunner
 
 
 @dataclass(frozen=True, eq=False)
 class EncoderMemory:
-    """What an encoder made of one source, computed before: (S, D), and which of it is real (S,), if not all."""
+    """The encoder's output for one source, computed beforehand: (S, D). `keep` (S,) tells real positions from padding.
+
+    None means that all are real.
+    """
 
     memory: Tensor
     keep: Tensor | None = None
 
 
 TokenIds = tuple[int, ...]
-ModelInput = TokenIds | Tensor | EncoderMemory  # a tensor is what the encoder's embedding takes, without its batch
+ModelInput = (
+    TokenIds | Tensor | EncoderMemory
+)  # a tensor: what the encoder's embedding takes, without a batch dimension
 
 
 class Runner:
-    """What every wiring keeps: a cache, and the slot where each row begins. Before it stands padding."""
+    """The base of runners through torch: a cache, and the slot where each row begins. Padding stands before it."""
 
     def __init__(self, model: RuntimeModel, starts: Sequence[int], device: torch.device) -> None:
         self._model, self._module, self._single_step, self._device = model, model.module, model.single_step, device
         self._cache = model.module.new_cache()
         self._starts = list(starts)
         self._ragged = any(starts)
-        self._hides: Tensor | None = None  # (B, 1, 1, S): -inf on the padding of the memory
+        self._memory_bias: Tensor | None = None  # (B, 1, 1, S): -inf on the padding of the memory
 
     def step(self, tokens: Tensor) -> Tensor:
-        """A new token for each row (R,) → logits (R, V) for the one after it."""
         if self._single_step is None:
             return self._decode(tokens[:, None])
-        return self._single_step.step(tokens, self._cache, self._real(self._cache.length + 1), self._hides)
+        return self._single_step.step(tokens, self._cache, self._real(self._cache.length + 1), self._memory_bias)
 
     def _decode(self, tokens: Tensor) -> Tensor:
-        """Logits (R, V) for the token after the last of (R, T)."""
+        """Return logits (R, V) for the token after the last of (R, T)."""
         raise NotImplementedError
 
-    def go_on(self, rows: Sequence[int], sentences: Sequence[int] | None) -> None:
-        """Row i goes on from what row rows[i] held. Of the sequences only these stay; None: all."""
+    def reorder(self, rows: Sequence[int], staying: Sequence[int] | None) -> None:
         raise NotImplementedError
 
     def _real(self, n_keys: int) -> Tensor | None:
-        """(R, T) which keys are real; None where all are."""
+        """Return which keys are real (R, T); None where all are."""
         if not self._ragged:
             return None
         return torch.arange(n_keys, device=self._device) >= indices(self._starts, self._device)[:, None]
 
-    def _follow(self, rows: Sequence[int]) -> None:
-        """Row i begins where row rows[i] did; slots that no row uses any more are dropped."""
+    def _reorder_starts(self, rows: Sequence[int]) -> None:
+        """Let row i begin where row rows[i] did, and drop the slots that no row uses any more."""
         self._starts = [self._starts[row] for row in rows]
         unused = min(self._starts)
         if unused:
             self._cache.drop(unused)
             self._starts = [start - unused for start in self._starts]
 
-    def join(self, other: Self) -> None:
-        """The rows of another batch, which has started, come after these. Both end at the same slot."""
+    def extend(self, other: Self) -> None:
+        """Append the rows of another batch that was prefilled. Both end at the same slot."""
         longest = max(self._cache.length, other._cache.length)
         self._starts = [start + longest - half._cache.length for half in (self, other) for start in half._starts]
         self._ragged = any(self._starts) or self._ragged or other._ragged
         self._cache.join(other._cache)
 
-    def settle(self, width: int, capacity: int) -> Decoding:
-        """What goes on from here, with as many rows for each sequence and room for so many tokens."""
+    def allocate(self, width: int, capacity: int) -> DecodeRunner:
         if self._single_step is None or self._device.type != "cuda":
             return self
         return GraphBatchRunner(self, width, capacity)
 
 
 class GraphBatchRunner(CudaGraphRunner):
-    """A batch in the slots of a captured program, and those that join it."""
+    """A batch in the slots of a captured program; other batches can be added while there are free slots."""
 
     def __init__(self, first: Runner, width: int, capacity: int) -> None:
         cache = first._cache
@@ -97,16 +99,15 @@ class GraphBatchRunner(CudaGraphRunner):
         shape = GraphShape.of(len(first._starts) // width, width, capacity, n_source)
         program = first._model.program(shape, cache)
         super().__init__(program)
-        finalize(self, first._model.give_back, program)  # when the batch is gone, another may use it
-        self.join(first)
+        finalize(self, first._model.release_program, program)  # when the batch is gone, another may use it
+        self.extend(first)
 
-    def join(self, other: Runner) -> None:
-        """The rows of another batch, which has started, come after these."""
-        self.take(other._cache, other._starts, other._hides)
+    def extend(self, other: Runner) -> None:
+        self.insert(other._cache, other._starts, other._memory_bias)
 
 
 class EncoderDecoderRunner(Runner):
-    """An encoder-decoder: answers to sources. A sequence has one row of memory, however many beams read it."""
+    """An encoder-decoder, which answers sources. A sequence has one row of memory, however many beams read it."""
 
     def __init__(self, model: RuntimeModel, sources: Sequence[ModelInput], start: int, device: torch.device) -> None:
         super().__init__(model, [0] * len(sources), device)
@@ -119,15 +120,15 @@ class EncoderDecoderRunner(Runner):
         else:
             memories = _memories(self._module, sources, device)
             lengths, memory = [len(each) for each in memories], pad_sequence(memories, batch_first=True)
-        self._remember(memory, lengths)
+        self._set_memory(memory, lengths)
 
     @staticmethod
     def room(module: Any, length: int) -> int | None:
-        """How many tokens may answer an input of this length; 0 where the input itself is too long, None for any."""
+        """Return how many tokens may answer an input of this length: 0 if that is too long, None for no limit."""
         longest = _n_positions(module, "encoder")
         return _n_positions(module, "decoder") if longest is None or length <= longest else 0
 
-    def start(self) -> Tensor:
+    def prefill(self) -> Tensor:
         return self._decode(self._first)
 
     def _decode(self, tokens: Tensor) -> Tensor:
@@ -135,34 +136,31 @@ class EncoderDecoderRunner(Runner):
         logits: Tensor = self._module.decode(tokens, self._memory, self._keep, self._cache, keep=keep)
         return logits[:, -1]
 
-    def go_on(self, rows: Sequence[int], sentences: Sequence[int] | None) -> None:
+    def reorder(self, rows: Sequence[int], staying: Sequence[int] | None) -> None:
         chosen = indices(rows, self._device)
-        if sentences is None:
+        if staying is None:
             self._cache.reorder(chosen)
         else:
-            staying = indices(sentences, self._device)
-            self._cache.select(chosen, staying)
-            self._remember(self._memory.index_select(0, staying), [self._lengths[index] for index in sentences])
-        self._follow(rows)
+            sources = indices(staying, self._device)
+            self._cache.select(chosen, sources)
+            self._set_memory(self._memory.index_select(0, sources), [self._lengths[index] for index in staying])
+        self._reorder_starts(rows)
 
-    def join(self, other: Self) -> None:
-        super().join(other)
-        self._remember(concat_rows(self._memory, other._memory, 1), self._lengths + other._lengths)
+    def extend(self, other: Self) -> None:
+        super().extend(other)
+        self._set_memory(concat_rows(self._memory, other._memory, 1), self._lengths + other._lengths)
 
-    def _remember(self, memory: Tensor, lengths: list[int]) -> None:
+    def _set_memory(self, memory: Tensor, lengths: list[int]) -> None:
         self._memory, self._lengths = memory, lengths
         real = _real(lengths, self._device, memory.shape[1])
-        self._keep, self._hides = padding(real, lengths=lengths), None
+        self._keep, self._memory_bias = padding(real, lengths=lengths), None
         if min(lengths) < memory.shape[1]:
             zeros = torch.zeros(real.shape, device=self._device)
-            self._hides = zeros.masked_fill(~real, -torch.inf)[:, None, None]
+            self._memory_bias = zeros.masked_fill(~real, -torch.inf)[:, None, None]
 
 
 class DecoderOnlyRunner(Runner):
-    """A decoder alone: prompts, and how they go on. Padding stands before them, so that all go on together.
-
-    A prompt is its own start: the start token is not used.
-    """
+    """A decoder-only model, which continues prompts. Prompts are padded on the left; the start token is not used."""
 
     def __init__(self, model: RuntimeModel, prompts: Sequence[Sequence[int]], start: int, device: torch.device) -> None:
         longest = max(map(len, prompts))
@@ -171,36 +169,40 @@ class DecoderOnlyRunner(Runner):
 
     @staticmethod
     def room(module: Any, length: int) -> int | None:
-        """How many tokens may follow a prompt of this length; 0 where the prompt itself is too long, None for any."""
+        """Return how many tokens may follow a prompt of this length: 0 if that is too long, None for no limit."""
         longest = _n_positions(module, "decoder")
         return None if longest is None else max(longest - length + 1, 0)
 
-    def start(self) -> Tensor:
+    def prefill(self) -> Tensor:
         return self._decode(self._prompts)
 
     def _decode(self, tokens: Tensor) -> Tensor:
-        """Logits for the token after the last, and for no other: a prompt is long and the vocabulary wide."""
+        """Compute the logits after the last token only: a prompt is long and the vocabulary large."""
         keep = self._real(self._cache.length + tokens.shape[1])
         x, real = self._module.embedding(tokens, keep)
         x = self._module.decoder(x, keep=real, cache=self._cache)
         logits: Tensor = self._module.head(x[:, -1:], None)
         return logits[:, 0]
 
-    def go_on(self, rows: Sequence[int], sentences: Sequence[int] | None) -> None:
+    def reorder(self, rows: Sequence[int], staying: Sequence[int] | None) -> None:
         self._cache.select(indices(rows, self._device))
-        self._follow(rows)
+        self._reorder_starts(rows)
 
 
 class NativeMemoryRunner(NativeRunner):
-    """The layers in C, reading memories that an encoder made before."""
+    """The decoder layers in C over encoder outputs that were computed beforehand."""
 
-    def _read(self, sources: Sequence[Any]) -> Memory:
+    def _encode(self, sources: Sequence[Any]) -> Memory:
         memories = [source.memory for source in sources]
         return Memory(self._model.memories(torch.cat(memories).to(CPU)), [len(memory) for memory in memories])
 
 
 def runner_of(module: Any) -> type[EncoderDecoderRunner] | type[DecoderOnlyRunner]:
-    """How this model generates."""
+    """Return the runner class for a model with or without an encoder.
+
+    Raises:
+        GenerationError: for a model without a decoder.
+    """
     if not hasattr(module, "new_cache"):
         raise GenerationError(f"{type(module).__name__} has no decoder, so it cannot generate")
     return EncoderDecoderRunner if hasattr(module, "encode") else DecoderOnlyRunner
@@ -208,8 +210,8 @@ def runner_of(module: Any) -> type[EncoderDecoderRunner] | type[DecoderOnlyRunne
 
 def new_runner(
     module: Any, model: RuntimeModel, inputs: Sequence[Any], start: int | None, device: torch.device
-) -> Starting:
-    """Read these inputs, all of one kind, with the model as it was prepared."""
+) -> PrefillRunner:
+    """Return a runner for these inputs, which are all of one kind, with the prepared model."""
     first = 0 if start is None else start  # a decoder-only model begins with its prompt
     if model.native is None:
         return runner_of(module)(model, inputs, first, device)
@@ -218,7 +220,7 @@ def new_runner(
 
 
 def _memories(module: Any, sources: Sequence[Any], device: torch.device) -> list[Tensor]:
-    """The memory (S, D) of each source. What is to be encoded is read together with others of its shape, unpadded."""
+    """Return the memory (S, D) of each source. Sources of equal shape are encoded together, without padding."""
     dtype = next(module.parameters()).dtype
     memories: dict[int, Tensor] = {}
     by_shape: defaultdict[torch.Size, list[int]] = defaultdict(list)
@@ -234,19 +236,18 @@ def _memories(module: Any, sources: Sequence[Any], device: torch.device) -> list
 
 
 def _n_positions(module: Any, stack: str) -> int | None:
-    """The most tokens that a stack can place, where its positions end."""
+    """Return the largest number of tokens that a stack has positions for; None if there is no limit."""
     positions = getattr(getattr(module, stack, None), "positions", None)
     return getattr(positions, "limit", None)
 
 
 def _real(lengths: Sequence[int], device: torch.device, longest: int | None = None) -> Tensor:
-    """(B, S) which of the longest are real, the first of each row."""
+    """Return a mask (B, S) of the real tokens, which are the first of each row."""
     slots = torch.arange(max(lengths) if longest is None else longest, device=device)
     return slots < indices(lengths, device)[:, None]
 
 
 def _padded(rows: Sequence[Sequence[int]], device: torch.device, *, left: bool) -> Tensor:
-    """Ids as one (B, S) tensor."""
     longest = max(map(len, rows))
     fills = [[0] * (longest - len(row)) for row in rows]
     ids = [[*fill, *row] if left else [*row, *fill] for row, fill in zip(rows, fills, strict=True)]

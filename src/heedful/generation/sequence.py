@@ -1,4 +1,4 @@
-"""One search while it runs: open prefixes, finished hypotheses, and whether more steps can change the answer."""
+"""The state of one search: open prefixes, finished hypotheses, and whether further steps can change the answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .request import GenerationRequest
     from .runners import ModelInput
 
-# The settings that each sequence of a batch may have for itself; the others are the same for the whole batch.
+# The settings in which the sequences of a batch may differ; the others are equal for the whole batch.
 PER_SEQUENCE = {"seed", "max_new_tokens", "min_new_tokens", "length_penalty", "length_penalty_kind", "n_best"}
 PER_BATCH = [setting.name for setting in fields(GenerationConfig) if setting.name not in PER_SEQUENCE]
 IMPOSSIBLE = -math.inf
@@ -28,9 +28,9 @@ Outcome = Literal["open", "ended", "cut", "below the beam", "end below the beam"
 class Hypothesis:
     """One answer: its tokens without start and end.
 
-    `logprob` is the plain sum of `token_logprobs`, what the model itself gives each token, the end included;
-    `score` is what answers are ranked by: normalized by length, after logit biases and penalties.
-    `finished` is False where the limit cut the answer off before its end.
+    `logprob` is the sum of `token_logprobs`, the model's own log-probabilities, the end token's among them. `score`
+    ranks the answers: it includes logit biases and penalties and is normalized by length. `finished` is False if the
+    limit cut the answer off before its end.
     """
 
     tokens: tuple[int, ...]
@@ -41,20 +41,19 @@ class Hypothesis:
 
     @property
     def probability(self) -> float:
-        """What the model gives the whole answer."""
         return math.exp(self.logprob)
 
 
 class Prefix(NamedTuple):
-    """A linked list from its last token back, so that beams share their past."""
+    """A linked list from the last token back, so that beams share their common beginning."""
 
-    before: Prefix | None
+    parent: Prefix | None
     token: int
     logprob: float
 
 
 class Candidate(NamedTuple):
-    """A continuation: the score of prefix and token together, the open prefix (beam), and the token's logprob."""
+    """A continuation: the score of prefix and token, the token, the open prefix (beam), and the token's logprob."""
 
     total: float
     token: int
@@ -64,10 +63,10 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class CandidateOutcome:
-    """What became of one candidate, for whoever wants to see the search.
+    """What happened to one candidate in a search step, for a search trace.
 
-    It is "open", has "ended", or was "cut" at the limit; or it was pruned, being "below the beam" or an
-    "end below the beam". The `beam` of a candidate counts the open ones of the step before.
+    It stayed "open", "ended", or was "cut" at the limit; or it was pruned as "below the beam" or as an
+    "end below the beam". A candidate's `beam` is an index into the open candidates of the previous step.
     """
 
     candidate: Candidate
@@ -81,9 +80,9 @@ SearchStep = list[CandidateOutcome]  # all candidates of one step
 class SequenceState(ABC):
     """The search for the answers to one input, within one context.
 
-    Its batch gives it the candidates of every step (`advance`). `min_new_tokens` and `limit` count the tokens of this
-    search: of an answer that goes on past the context, a part. `prefix` is what every answer begins with, `prompt`
-    what stands before it, `seed_key` what its random numbers depend on beside the seed.
+    The batch calls `advance` with the candidates of every step. `min_new_tokens` and `limit` count the tokens of this
+    search alone, where an answer continues past a context. Every answer begins with `prefix`; `prompt` precedes it.
+    The random numbers depend on the seed and on `seed_key`.
     """
 
     request: GenerationRequest
@@ -98,9 +97,9 @@ class SequenceState(ABC):
     trace: list[SearchStep] | None = None
 
     hypotheses: list[Hypothesis] = field(default_factory=list, init=False)  # the n best that ended, best first
-    length: int = field(default=0, init=False)  # tokens written so far
-    finished: bool = field(default=False, init=False)  # nothing more will be written
-    aborted: bool = field(default=False, init=False)  # nobody waits for it: it leaves the batch at its next step
+    length: int = field(default=0, init=False)  # tokens generated so far
+    finished: bool = field(default=False, init=False)  # no more tokens will be generated
+    aborted: bool = field(default=False, init=False)  # it leaves the batch at its next step
     error: Exception | None = field(default=None, init=False)  # why there is no answer
 
     def __post_init__(self) -> None:
@@ -108,10 +107,10 @@ class SequenceState(ABC):
 
     @abstractmethod
     def select(self, candidates: Sequence[Candidate]) -> list[int]:
-        """Take a step's candidates, best first; the places of those that go on."""
+        """Process a step's candidates, which come best first. Return the places of those that continue."""
 
     def reset(self) -> None:
-        """Begin again, as if nothing had been written."""
+        """Restart the search from its first token."""
         self.hypotheses, self.length, self.finished, self.error = [], 0, False, None
         self.open: list[Prefix | None] = [None]
         self._random = Random(f"{self.config.seed} {self.seed_key}")
@@ -119,7 +118,7 @@ class SequenceState(ABC):
             self.trace.clear()
 
     def advance(self, candidates: Sequence[Candidate]) -> list[int]:
-        """Take a step's candidates, best first; the places of those that go on, none once the search has finished."""
+        """Process a step's candidates, best first. Return the places of those that continue; none ends the search."""
         if self.aborted:
             self.finished = True
             return []
@@ -131,41 +130,39 @@ class SequenceState(ABC):
         return selected
 
     def fail(self, error: Exception) -> None:
-        """There will be no answer."""
         self.error, self.finished = error, True
 
     @cached_property
     def batch_key(self) -> Hashable:
-        """Sequences with equal keys may share a batch: the settings of every step are the same."""
+        """Sequences with equal keys may share a batch: the same settings apply to all their steps."""
         config, request = self.config, self.request
         shared = (getattr(config, name) for name in PER_BATCH)
         bias = tuple(request.logit_bias.items())
         tokens = (request.start, tuple(request.end), tuple(request.suppress_tokens), bias)
         return (*shared, config.width, *tokens, type(self.inputs))
 
-    def written(self) -> Iterator[tuple[int, ...]]:
-        """The tokens of every open prefix."""
+    def open_tokens(self) -> Iterator[tuple[int, ...]]:
+        """Iterate over the tokens of every open prefix."""
         return (_tokens(prefix) for prefix in self.open)
 
     def certain_tokens(self) -> tuple[int, ...]:
-        """The tokens that the best answer is sure to begin with; all of them once the search has finished."""
+        """Return the tokens that the best answer is certain to begin with; all once the search has finished."""
         if self.finished:
             return self.hypotheses[0].tokens
-        return common_prefix([*self.written(), *(best.tokens for best in self.hypotheses[:1])])
+        return common_prefix([*self.open_tokens(), *(best.tokens for best in self.hypotheses[:1])])
 
     def certain_logprobs(self) -> tuple[float, ...]:
-        """The log-probability of each certain token."""
+        """Return the log-probability of each certain token."""
         count = len(self.certain_tokens())
         if self.finished:
             return self.hypotheses[0].token_logprobs[:count]
         return tuple(part.logprob for part in _parts(self.open[0])[:count])
 
     def random_numbers(self) -> list[float]:
-        """Uniform random numbers, one for each answer."""
         return [self._random.random() for _ in range(self.config.width)]
 
     def _finish(self, candidate: Candidate) -> None:
-        """Take an answer that has ended, or that the limit cuts, while it is among the best."""
+        """Add an answer that ended or reached the limit, if it is among the n best."""
         score = candidate.total / self.config.length_normalizer(self.length)
         if len(self.hypotheses) == self.config.n_best and score <= self.hypotheses[-1].score:
             return
@@ -177,23 +174,22 @@ class SequenceState(ABC):
         del self.hypotheses[self.config.n_best :]
 
     def _record(self, candidate: Candidate, outcome: Outcome) -> None:
-        """For the trace, where there is one; an impossible candidate was never considered."""
         if self.trace is not None and candidate.total > IMPOSSIBLE:
             self.trace[-1].append(CandidateOutcome(candidate, outcome))
 
 
 class BeamSearchState(SequenceState):
-    """The beams of a search: they compete."""
+    """Beam search: the open prefixes compete for the beam."""
 
     def select(self, candidates: Sequence[Candidate]) -> list[int]:
-        """An end counts among the first `beam` candidates only, so that a poor one does not win for being short."""
+        """Accept an end token only among the first `beam` candidates, so that no poor answer wins by being short."""
         width, at_limit = self.config.beam, self.length == self.limit
         selected: list[int] = []
         for place, candidate in enumerate(candidates):
             ends = candidate.token in self.request.end
             if not ends and not at_limit:
                 self._record(candidate, "open" if len(selected) < width else "below the beam")
-                selected.append(place)  # an impossible one too: every sequence has as many rows
+                selected.append(place)  # impossible ones too: every sequence has the same number of rows
             elif place < width and candidate.total > IMPOSSIBLE:
                 self._finish(candidate)
                 self._record(candidate, "ended" if ends else "cut")
@@ -209,9 +205,9 @@ class BeamSearchState(SequenceState):
         return selected
 
     def _cannot_improve(self, total: float) -> bool:
-        """Whether nothing that continues the best open prefix can still be among the best.
+        """Return True if no continuation of the best open prefix can still be among the n best.
 
-        Its logprob can only fall, but the length penalty may favor any length up to the limit.
+        Its log-probability can only fall, but the length penalty may favor any length up to the limit.
         """
         if len(self.hypotheses) < self.config.n_best:
             return total == IMPOSSIBLE
@@ -220,14 +216,14 @@ class BeamSearchState(SequenceState):
 
 
 class SamplingState(SequenceState):
-    """Answers that are independent of each other: samples, or the one of greedy search."""
+    """Independent answers: samples, or the single answer of greedy search."""
 
     def reset(self) -> None:
         super().reset()
         self._ended = [False] * self.config.width
 
     def select(self, candidates: Sequence[Candidate]) -> list[int]:
-        """Row i goes on as candidate i; one that has ended is carried along until the last has."""
+        """Continue row i with candidate i. Rows that have ended stay until the last one has."""
         at_limit = self.length == self.limit
         for row, candidate in enumerate(candidates):
             if self._ended[row]:
@@ -245,12 +241,12 @@ class SamplingState(SequenceState):
 
 
 def state_class(config: GenerationConfig) -> type[BeamSearchState | SamplingState]:
-    """The state that a config asks for: beams that compete, or answers that are independent of each other."""
+    """Return the class for a config: beams that compete, or independent answers."""
     return BeamSearchState if config.beam > 1 else SamplingState
 
 
 def common_prefix(sequences: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The tokens that all of them begin with."""
+    """Return the longest beginning that all sequences share."""
     shortest = min(sequences, key=len)
     differing = (n for n, token in enumerate(shortest) if any(other[n] != token for other in sequences))
     return shortest[: next(differing, len(shortest))]
@@ -260,7 +256,7 @@ def _parts(prefix: Prefix | None) -> list[Prefix]:
     parts = []
     while prefix is not None:
         parts.append(prefix)
-        prefix = prefix.before
+        prefix = prefix.parent
     return parts[::-1]
 
 

@@ -1,4 +1,4 @@
-"""Which tokens come next: one small class for each way to choose, greedy, beam or sample.
+"""Choosing the next tokens: greedy search, beam search and sampling.
 
 Shapes: B sequences, W open prefixes of each, R = B · W rows, V vocabulary, C candidates of each sequence.
 """
@@ -22,49 +22,49 @@ class StepCandidates:
 
     totals: Tensor  # the score of the prefix and the token together
     tokens: Tensor
-    beams: Tensor  # which of the sequence's prefixes each continues
+    beams: Tensor  # the open prefix of the sequence that each one continues
 
 
 class Strategy(Protocol):
-    """A way to choose. Every sequence is left with equally many candidates."""
+    """Chooses the candidates of a step. Every sequence gets the same number of candidates."""
 
     def choose(self, scores: Tensor, totals: Tensor, sequences: Sequence[SequenceState]) -> StepCandidates:
-        """From the next token's logprobs (R, V) and those of the prefixes (B, W)."""
+        """Choose from the log-probabilities of the next token (R, V) and those of the prefixes (B, W)."""
 
 
 def strategy_of(config: GenerationConfig, n_ends: int = 1) -> Strategy:
-    """The way to choose that a config asks for, where so many tokens end an answer."""
+    """Return the strategy for a config. `n_ends` is the number of tokens that end an answer."""
     if config.sample:
-        return Sample(config)
-    return Greedy() if config.beam == 1 else Beam(config.beam, n_ends)
+        return MultinomialSampling(config)
+    return GreedySearch() if config.beam == 1 else BeamSearch(config.beam, n_ends)
 
 
-class Greedy:
-    """The most likely token, and nothing beside it."""
+class GreedySearch:
+    """Chooses the most likely token of each row."""
 
     def choose(self, scores: Tensor, totals: Tensor, sequences: Sequence[SequenceState]) -> StepCandidates:
-        if scores.device.type == "cpu":  # where numpy takes a tenth of torch's time
+        if scores.device.type == "cpu":  # numpy takes a tenth of torch's time
             tokens = torch.from_numpy(scores.numpy().argmax(axis=-1))[:, None]  # (R, 1)
         else:
             tokens = scores.argmax(dim=-1, keepdim=True)
         return StepCandidates(totals + scores.gather(1, tokens), tokens, tokens.new_zeros(1, 1).expand_as(tokens))
 
 
-class Beam:
-    """The `width` best of all ways to go on, and as many more for each of the tokens that end an answer."""
+class BeamSearch:
+    """Chooses the `width` best continuations, and `width` more for each token that ends an answer."""
 
     def __init__(self, width: int, n_ends: int = 1) -> None:
         self.width = width
         self.n_ends = n_ends
 
     def choose(self, scores: Tensor, totals: Tensor, sequences: Sequence[SequenceState]) -> StepCandidates:
-        # Of the candidates of one row no more than the ends can be ends, so no more than these can be needed.
+        # At most `n_ends` candidates of one row are ends, so a row contributes at most width + n_ends candidates.
         best, tokens = top(scores, min(self.width + self.n_ends, scores.shape[-1]))  # (R, k)
         n_sequences, each, wanted = totals.shape[0], tokens.shape[-1], self.width * (1 + self.n_ends)
-        every = (totals.view(-1, 1) + best).view(n_sequences, -1)  # (B, W · k)
-        totals, places = every.topk(min(wanted, every.shape[-1]))
+        combined = (totals.view(-1, 1) + best).view(n_sequences, -1)  # (B, W · k)
+        totals, places = combined.topk(min(wanted, combined.shape[-1]))
         tokens, beams = tokens.view(n_sequences, -1).gather(1, places), places // each
-        # A small vocabulary fills no beam at first: what is missing is there and impossible.
+        # A small vocabulary cannot fill the beam at first: the missing candidates are added as impossible.
         missing = wanted - totals.shape[1]
         if missing:
             totals = F.pad(totals, (0, missing), value=-torch.inf)
@@ -72,8 +72,8 @@ class Beam:
         return StepCandidates(totals, tokens, beams)
 
 
-class Sample:
-    """A token for each answer, drawn from what the config's rules leave."""
+class MultinomialSampling:
+    """Draws a token for each answer, after temperature, top-k, top-p and min-p."""
 
     def __init__(self, config: GenerationConfig) -> None:
         self._config = config
@@ -102,33 +102,33 @@ def truncated_probabilities(
     top_p: float | None = None,
     min_p: float | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """From logprobs (…, V) the probabilities that are left, most likely first, and their tokens.
+    """Return the probabilities that sampling may choose from, most likely first, and their tokens.
 
-    The temperature comes first; then each rule looks at what the one before it has left.
+    The temperature is applied first; then top-k, top-p and min-p, each to what the one before has left.
+    `logprobs` is (…, V).
     """
     scaled = logprobs / temperature
     if top_k is not None and top_k < logprobs.shape[-1]:
         best, tokens = scaled.topk(top_k)
     else:
         best, tokens = scaled.sort(dim=-1, descending=True, stable=True)
-    left = best.softmax(dim=-1)
-    if top_p is not None:  # the token that reaches top_p belongs to them
-        left = _renormalized(left, left.cumsum(dim=-1) - left >= top_p)
+    probabilities = best.softmax(dim=-1)
+    if top_p is not None:  # the token that reaches top_p is included
+        probabilities = _renormalized(probabilities, probabilities.cumsum(dim=-1) - probabilities >= top_p)
     if min_p is not None:
-        left = _renormalized(left, left < min_p * left[..., :1])
-    return left, tokens
+        probabilities = _renormalized(probabilities, probabilities < min_p * probabilities[..., :1])
+    return probabilities, tokens
 
 
 def draw(probabilities: Tensor, uniform: Tensor) -> Tensor:
-    """The place in (…, V) probabilities that each of (…, n) uniform numbers falls on."""
-    reached = probabilities.double().cumsum(dim=-1)
-    places = torch.searchsorted(reached, uniform.double() * reached[..., -1:], right=True)
-    last = (probabilities > 0).sum(dim=-1, keepdim=True) - 1  # rounding must not reach what is impossible
-    return torch.minimum(places, last.clamp(min=0))  # where all is impossible, one of them
+    """Return the index into probabilities (…, V) that each uniform number (…, n) selects."""
+    cumulative = probabilities.double().cumsum(dim=-1)
+    places = torch.searchsorted(cumulative, uniform.double() * cumulative[..., -1:], right=True)
+    last = (probabilities > 0).sum(dim=-1, keepdim=True) - 1  # rounding must not select an impossible token
+    return torch.minimum(places, last.clamp(min=0))  # if all are impossible, the first
 
 
 def _renormalized(probabilities: Tensor, removed: Tensor) -> Tensor:
-    """The best one always stays."""
-    removed[..., 0] = False
-    left = probabilities.masked_fill(removed, 0.0)
-    return left / left.sum(dim=-1, keepdim=True)
+    removed[..., 0] = False  # the most likely token always stays
+    remaining = probabilities.masked_fill(removed, 0.0)
+    return remaining / remaining.sum(dim=-1, keepdim=True)

@@ -103,7 +103,7 @@ class Seq2SeqTask(Task[C, D, Batch], Generic[C, D]):
     def loss(self, module: nn.Module, batch: Batch) -> Loss:
         """Return sums over the real target tokens of a batch."""
         forward, training = partial(logits_of, module), self.config.training
-        return loss_of(forward, batch, batch.target_out, batch.target_mask, training, drops=module.training)
+        return loss_of(forward, batch, batch.target_out, batch.target_mask, training, training=module.training)
 
     def validate(self, module: nn.Module) -> dict[str, float]:
         """Return the unsmoothed loss per token of all pairs, and the scores of greedy drafts."""

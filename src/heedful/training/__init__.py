@@ -1,4 +1,4 @@
-"""One training loop for every task: it can be killed at any moment and goes on as if it had not been."""
+"""One training loop for every task. A run can be killed at any moment and resumed as if it had not been."""
 
 from .checkpoint import RunFolder
 from .config import TrainingConfig

@@ -1,8 +1,8 @@
-"""The folder of a run, and its checkpoints, which are whole or not there.
+"""The folder of a run, and its checkpoints, which are written atomically.
 
-A checkpoint is a folder step-00001000: tensors in safetensors, everything else in state.json, and
-manifest.json with the sha256 of each file. It is written under a hidden name, forced to the disk and
-renamed; the one before stays until then. No pickle is written or read.
+A checkpoint is a folder step-00001000: tensors in safetensors, everything else in state.json, and manifest.json with
+the SHA-256 of each file. It is written under a hidden name, synced to the disk and renamed; the previous one stays
+until then. No pickle is written or read.
 """
 
 import fcntl
@@ -35,7 +35,7 @@ TENSORS = ".safetensors"
 
 
 class RunFolder:
-    """Where a run keeps what it makes. Hold it while writing; who comes second is refused."""
+    """The folder of a run. It is locked while a run writes to it."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -44,11 +44,14 @@ class RunFolder:
         self._handle: int | None = None
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Make the folder and hold its lock. The system frees the lock of a process that died.
+    def locked(self) -> Iterator[None]:
+        """Create the folder and lock it. The system releases the lock of a process that died.
 
-        Held already by this object, it stays so: whoever prepares the folder may hold it around `fit`. Of several
-        processes, the first holds it for all.
+        If this object has locked it already, nothing happens: a caller may lock the folder around `fit`. Of several
+        processes, the first locks it for all.
+
+        Raises:
+            FolderError: if the folder cannot be written, or another process has locked it.
         """
         if self._handle is not None or world().rank > 0:
             yield
@@ -66,9 +69,8 @@ class RunFolder:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
             handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
-            raise FolderError(
-                f"the run folder {self.path} cannot be written: {error.strerror} ({error.filename})"
-            ) from None
+            problem = f"{error.strerror} ({error.filename})"
+            raise FolderError(f"the run folder {self.path} cannot be written: {problem}") from None
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(handle, 0)
@@ -79,31 +81,35 @@ class RunFolder:
             raise FolderError(f"{self.path} is in use by {holder}; wait for it, or choose another folder") from None
         except OSError as error:
             os.close(handle)
-            raise FolderError(f"the run folder {self.path} cannot be held: {error.strerror}") from None
+            raise FolderError(f"the run folder {self.path} cannot be locked: {error.strerror}") from None
         return handle
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Plain values for JSON, and tensors in files by name: {"model": {"weight": …}, …}."""
+    """Plain values for JSON, and tensors by file: {"model": {"weight": …}, …}."""
 
     state: dict[str, Any]
     tensors: dict[str, dict[str, Tensor]]
 
 
 def path_of(folder: Path, step: int) -> Path:
-    """Where the checkpoint of a step stands."""
+    """Return the path of the checkpoint of a step."""
     return folder / f"step-{step:08d}"
 
 
 def steps_in(folder: Path) -> list[int]:
-    """The steps with a checkpoint, the oldest first."""
+    """Return the steps with a checkpoint, oldest first."""
     names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
     return sorted(int(match[1]) for name in names if (match := re.fullmatch(r"step-(\d{8,})", name)))
 
 
 def save(folder: Path, step: int, checkpoint: Checkpoint) -> Path:
-    """Write a checkpoint. Whatever goes wrong, what stood in the folder before is still there."""
+    """Write a checkpoint and return its path. If this fails, the folder still has all earlier checkpoints.
+
+    Raises:
+        CheckpointError: if the checkpoint cannot be written.
+    """
     path = path_of(folder, step)
     partial = _hidden(path, "partial")
     try:
@@ -111,39 +117,47 @@ def save(folder: Path, step: int, checkpoint: Checkpoint) -> Path:
         for name, tensors in checkpoint.tensors.items():
             plain = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
             save_file(plain, partial / f"{name}{TENSORS}")
-            (partial / f"{name}{TENSORS}").chmod(0o644)  # the library makes it the owner's alone
+            (partial / f"{name}{TENSORS}").chmod(0o644)  # safetensors makes it readable by the owner alone
         _write_json(partial / STATE, checkpoint.state)
         digests = {file.name: sha256_of(file) for file in sorted(partial.iterdir())}
         _write_json(partial / MANIFEST, {"format": FORMAT, "sha256": digests})
         for file in [*partial.iterdir(), partial]:
             force_to_disk(file)
-        if path.exists():  # a damaged one, from which a run went back and came here again
+        if path.exists():  # a damaged one: the run was resumed from an earlier checkpoint
             _remove(path)
         os.rename(partial, path)
         force_to_disk(folder)
     except (OSError, SafetensorError) as error:
         shutil.rmtree(partial, ignore_errors=True)
-        kept = steps_in(folder)
-        last = f"the last checkpoint is {path_of(folder, kept[-1])}" if kept else "there is no checkpoint yet"
+        steps = steps_in(folder)
+        last = f"the last checkpoint is {path_of(folder, steps[-1])}" if steps else "there is no checkpoint yet"
         raise CheckpointError(f"the checkpoint of step {step} cannot be written to {path}: {error}; {last}") from error
     return path
 
 
 def load(path: Path) -> Checkpoint:
-    """Read a checkpoint and verify every file of it."""
+    """Read a checkpoint and verify all of its files.
+
+    Raises:
+        CheckpointError: if a file is missing or damaged.
+    """
     names = _verified(path)
     tensors = {name.removesuffix(TENSORS): _tensors(path / name) for name in names if name.endswith(TENSORS)}
     return Checkpoint(_read_json(path / STATE), tensors)
 
 
 def load_tensors(path: Path, name: str) -> dict[str, Tensor]:
-    """One file of tensors of a checkpoint, verified with the rest."""
+    """Read one file of tensors of a checkpoint and verify all of its files."""
     _verified(path)
     return _tensors(path / f"{name}{TENSORS}")
 
 
 def newest(folder: Path) -> Checkpoint | None:
-    """The newest whole checkpoint. A damaged one is named in a warning; an error if all are damaged."""
+    """Return the newest intact checkpoint, or None if there are none. A damaged one causes a warning.
+
+    Raises:
+        CheckpointError: if all checkpoints are damaged.
+    """
     steps = steps_in(folder)
     for step in reversed(steps):
         try:
@@ -151,14 +165,12 @@ def newest(folder: Path) -> Checkpoint | None:
         except CheckpointError as error:
             warnings.warn(f"{error}; going back to the checkpoint before it", CheckpointWarning, stacklevel=2)
     if steps:
-        raise CheckpointError(
-            f"none of the {len(steps)} checkpoints in {folder} is whole; start anew in another folder"
-        )
+        raise CheckpointError(f"all {len(steps)} checkpoints in {folder} are damaged; start anew in another folder")
     return None
 
 
 def prune(folder: Path, keep: Collection[int]) -> None:
-    """Remove all checkpoints but these, and what killed runs have left behind."""
+    """Remove all checkpoints except those to keep, and the remains of killed runs."""
     try:
         for step in steps_in(folder):
             if step not in keep:
@@ -172,7 +184,7 @@ def prune(folder: Path, keep: Collection[int]) -> None:
 def mean_of_checkpoints(
     folder: Path, validations: Sequence[Validation], kind: str
 ) -> tuple[dict[str, Tensor], list[Validation]]:
-    """The mean of the weights that were validated, and those that were used: a damaged one is named and left out."""
+    """Return the mean of validated weights, and the validations it is over: damaged checkpoints are left out."""
     weights, used = [], []
     for validation in validations:
         try:
@@ -186,39 +198,38 @@ def mean_of_checkpoints(
 
 
 def describe_weights(used: Sequence[Validation], kind: str) -> str:
-    """Which weights those are, for a model card."""
+    """Describe the final weights, for a model card."""
     steps = ", ".join(str(validation.step) for validation in sorted(used, key=lambda validation: validation.step))
     mean = f"mean over the steps {steps}" if len(used) > 1 else f"step {steps}"
     return f"the running average, {mean}" if kind == "ema" else f"those of {mean}"
 
 
 def _remove(path: Path) -> None:
-    """Out of sight first: a folder half removed must not look like a checkpoint."""
     hidden = _hidden(path, "removed")
-    os.rename(path, hidden)
+    os.rename(path, hidden)  # first: a partly removed folder must not look like a checkpoint
     shutil.rmtree(hidden)
 
 
 def _hidden(path: Path, why: str) -> Path:
     hidden = path.with_name(f".{path.name}.{why}")
-    shutil.rmtree(hidden, ignore_errors=True)  # of a run that was killed
+    shutil.rmtree(hidden, ignore_errors=True)  # the remains of a killed run
     return hidden
 
 
 def _verified(path: Path) -> list[str]:
-    """The names of the files, each of which is what was written."""
+    """Return the names of the files, once their checksums are verified."""
     manifest = _read_json(path / MANIFEST)
     digests = manifest.get("sha256")
     if manifest.get("format") != FORMAT or not isinstance(digests, dict) or STATE not in digests:
         raise CheckpointError(f"{path / MANIFEST} is not the manifest of a checkpoint of format {FORMAT}")
     for name, digest in digests.items():
         if Path(name).name != name:
-            raise CheckpointError(f"{path / MANIFEST} names {name!r}, which is no file of a checkpoint")
+            raise CheckpointError(f"{path / MANIFEST} names {name!r}, which is not a file of a checkpoint")
         try:
-            found = sha256_of(path / name)
+            actual = sha256_of(path / name)
         except OSError as error:
             raise CheckpointError(f"{path / name} cannot be read ({error.strerror})") from None
-        if found != digest:
+        if actual != digest:
             raise CheckpointError(f"{path / name} is damaged: its sha256 is not the manifest's")
     return sorted(digests)
 
@@ -240,7 +251,7 @@ def _read_json(file: Path) -> dict[str, Any]:
     except OSError as error:
         raise CheckpointError(f"{file} cannot be read ({error.strerror})") from None
     except (ValueError, RecursionError):
-        raise CheckpointError(f"{file} is damaged: it is no JSON") from None
+        raise CheckpointError(f"{file} is damaged: it is not JSON") from None
     if not isinstance(values, dict):
-        raise CheckpointError(f"{file} is damaged: it holds no keys and values")
+        raise CheckpointError(f"{file} is damaged: it is not a JSON object")
     return values

@@ -1,6 +1,6 @@
-"""What a run tells of its steps: values that come back from the device later, events for observers, and its log.
+"""The metrics of a run: values that arrive from the device later, events for observers, and the log.
 
-An observer is any function of an event; the log, one JSON row a line, and TensorBoard are two of them.
+An observer is any function of an event. The log (JSON lines) and TensorBoard are observers.
 """
 
 import json
@@ -23,7 +23,7 @@ from .errors import FolderError
 
 @dataclass(frozen=True)
 class StepValues:
-    """Of one step: its loss sums, how many they are over, the norm of the gradient, and the batches it came from."""
+    """The values of one step: its loss sums, the number of tokens, the gradient's norm, and its batches."""
 
     step: int
     epoch: int
@@ -36,39 +36,39 @@ class StepValues:
 
 
 class AsyncMetrics:
-    """What the host learns of a step, a few steps later and without waiting for the device.
+    """Copies the values of steps to the host, where they arrive a few steps later without waiting for the device.
 
-    A ring of steps whose values are on their way to the host. It knows their batches, to name the input.
+    It keeps the batches of these steps, so that an error can name the input.
     """
 
-    def __init__(self, room: int = 8) -> None:
-        self.room = room
-        self._coming: deque[tuple[int, int, Iterable[Any], Tensor, torch.cuda.Event | None]] = deque()
+    def __init__(self, max_pending: int = 8) -> None:
+        self.max_pending = max_pending
+        self._pending: deque[tuple[int, int, Iterable[Any], Tensor, torch.cuda.Event | None]] = deque()
 
     def put(self, step: int, epoch: int, batches: Iterable[Any], values: Tensor) -> None:
-        """Send a step's values (total, plain, n, norm, finite) on their way."""
+        """Start to copy a step's values (total, plain, n, norm, finite)."""
         copy = values.to("cpu", non_blocking=True, copy=True)  # from a GPU: into pinned memory
-        arrived = torch.cuda.Event() if values.is_cuda else None
-        if arrived is not None:
-            arrived.record()
-        self._coming.append((step, epoch, batches, copy, arrived))
+        event = torch.cuda.Event() if values.is_cuda else None
+        if event is not None:
+            event.record()
+        self._pending.append((step, epoch, batches, copy, event))
 
     def take(self, *, wait: bool = False) -> Iterator[StepValues]:
-        """The steps that have arrived, in order; all of them with `wait`. More than `room` never stay behind."""
-        while self._coming:
-            step, epoch, batches, copy, arrived = self._coming[0]
-            if arrived is not None and not arrived.query():
-                if not wait and len(self._coming) <= self.room:
+        """Iterate over the steps that have arrived, in order, or over all with `wait`. At most `max_pending` remain."""
+        while self._pending:
+            step, epoch, batches, copy, event = self._pending[0]
+            if event is not None and not event.query():
+                if not wait and len(self._pending) <= self.max_pending:
                     return
-                arrived.synchronize()
-            self._coming.popleft()
+                event.synchronize()
+            self._pending.popleft()
             total, plain, n, norm, finite = copy.tolist()
             yield StepValues(step, epoch, batches, total, plain, n, norm, bool(finite))
 
 
 @dataclass
 class Meter:
-    """Sums since the last row of the log, and what the last step was like."""
+    """Sums since the last row of the log, and the norm of the last step."""
 
     step: int = 0
     epoch: int = 0
@@ -78,7 +78,6 @@ class Meter:
     n: float = 0.0
 
     def add(self, values: StepValues) -> None:
-        """Count a step in."""
         self.step, self.epoch, self.norm = values.step, values.epoch, values.norm
         self.total += values.total
         self.plain += values.plain
@@ -87,7 +86,7 @@ class Meter:
 
 @dataclass(frozen=True)
 class Validation:
-    """The scores at a step."""
+    """The scores of a validation and its step."""
 
     step: int
     scores: dict[str, float]
@@ -95,7 +94,7 @@ class Validation:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended. `module` holds the final weights; `weights` says which those are."""
+    """The result of a run. `module` has the final weights, which `weights` describes; `why` is why the run ended."""
 
     module: nn.Module = field(repr=False)
     why: str
@@ -108,7 +107,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Trained:
-    """Steps since the last event of this kind: means per token, and how it goes."""
+    """Progress since the last event of this kind: mean losses per token, and speed."""
 
     step: int
     total_steps: int
@@ -124,7 +123,7 @@ class Trained:
 
 @dataclass(frozen=True)
 class Validated:
-    """A validation, and whether none before was better."""
+    """A validation. `is_best` is True if no earlier one was better."""
 
     step: int
     scores: dict[str, float]
@@ -133,7 +132,7 @@ class Validated:
 
 @dataclass(frozen=True)
 class Saved:
-    """A checkpoint is whole on the disk."""
+    """A checkpoint was written to the disk."""
 
     step: int
     path: Path
@@ -141,7 +140,7 @@ class Saved:
 
 @dataclass(frozen=True)
 class Finished:
-    """The run is over."""
+    """The run has ended, with its outcome."""
 
     outcome: Outcome
 
@@ -151,16 +150,16 @@ Observer = Callable[[Event], None]
 
 
 class Log:
-    """Rows of kind "train" and "valid". A resumed run keeps the first `rows`, so that no step stands there twice."""
+    """A log with rows of kind "train" and "valid". A resumed run keeps the first `rows`, so no step occurs twice."""
 
     def __init__(self, path: Path, rows: int = 0) -> None:
         self.path = path
         with self._writing():
-            kept = path.read_bytes().splitlines(keepends=True)[:rows] if path.exists() else []
+            lines = path.read_bytes().splitlines(keepends=True)[:rows] if path.exists() else []
             with replacing(path) as shorter:
-                shorter.write_bytes(b"".join(kept))
+                shorter.write_bytes(b"".join(lines))
             self._stream = path.open("a", encoding="utf-8")
-        self.rows = len(kept)
+        self.rows = len(lines)
 
     def __call__(self, event: Event) -> None:
         row = row_of(event)
@@ -172,7 +171,6 @@ class Log:
         self.rows += 1
 
     def close(self) -> None:
-        """No more rows."""
         with self._writing():
             self._stream.close()
 
@@ -185,7 +183,7 @@ class Log:
 
 
 def row_of(event: Event) -> dict[str, Any] | None:
-    """The event as a row of the log, where it has one. What is no number is null: JSON knows no NaN."""
+    """Return the row of an event for the log, or None. NaN and infinity become null, as JSON needs."""
     row: dict[str, Any]
     match event:
         case Trained():
@@ -208,7 +206,7 @@ def row_of(event: Event) -> dict[str, Any] | None:
 
 
 class TensorBoard:
-    """The rows of the log as curves. What lies beyond `step`, where a run goes on, is hidden."""
+    """The rows of the log as TensorBoard curves. Earlier values beyond `step`, where the run resumes, are hidden."""
 
     def __init__(self, folder: Path, step: int = 0) -> None:
         try:
@@ -226,5 +224,4 @@ class TensorBoard:
                 self._writer.add_scalar(f"{row['kind']}/{name}", row[name], row["step"])
 
     def close(self) -> None:
-        """Write what is left."""
         self._writer.close()

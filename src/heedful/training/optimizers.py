@@ -1,8 +1,8 @@
-"""Which weights are updated how, and how fast: AdamW, Muon, and the schedules of their learning rate.
+"""AdamW, Muon, and the schedules of their learning rate.
 
-AdamW decays matrices only. Muon is for the matrices inside the layers: momentum whose singular values are all made
-about 1 before it is used. Every direction of a hidden matrix is thus learnt at the same pace, where Adam follows the
-few that dominate. In both nothing is read by the host.
+AdamW decays matrices only. Muon is for the matrices inside the layers: it brings all singular values of the momentum
+near 1. Every direction of a hidden matrix is thus learned at the same pace, where Adam follows the few that dominate.
+Neither waits for the device.
 
 Shapes: N matrices of one shape, each R rows and C columns.
 """
@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from inspect import unwrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,91 +28,92 @@ if TYPE_CHECKING:
     from ..backends.triton.foreach import PointerTable
 
 TABLES = (nn.Embedding, TokenEmbedding, PatchEmbedding, Positions)
-STEPS = 5
-QUINTIC = 3.4445, -4.7750, 2.0315  # a x + b x³ + c x⁵ brings what lies between 0 and 1 near 1, small values quickly
+NEWTON_SCHULZ_STEPS = 5
+QUINTIC = 3.4445, -4.7750, 2.0315  # a x + b x³ + c x⁵ moves values between 0 and 1 near 1, small ones fast
 
 Schedule = Callable[[int], float]
 
 
 class MaskedAdamW(torch.optim.AdamW):
-    """It leaves everything as it is, the step count too, where `found_inf` is 1."""
+    """AdamW that changes nothing, not even its step count, if `found_inf` is 1."""
 
-    keeps = ("step", "exp_avg", "exp_avg_sq")  # of each weight
-    found_inf: Tensor | None = None  # a float on the device; the kernel reads it there
+    state_names = ("step", "exp_avg", "exp_avg_sq")  # of each weight
+    found_inf: Tensor | None = None  # a float on the device, which the kernel reads
 
 
 class _Tables(NamedTuple):
-    """Of a set of weights on the device: their pieces, the addresses of their step counts, their decays."""
+    """Tables of a set of weights on the device: their pieces, the addresses of their step counts, their decays."""
 
     pieces: PointerTable
     steps: Tensor
     decays: Tensor
 
 
-class QuickAdamW(MaskedAdamW):
-    """Of weights in float32, in one launch, and one for their counts: torch's kernel takes a list of small weights in
-    several, one after another."""
+class FusedAdamW(MaskedAdamW):
+    """AdamW for float32 weights in two launches, one of them for the step counts.
+
+    Torch's kernel needs several launches, one after another, for a list of small weights.
+    """
 
     add_param_group = unwrap(torch.optim.Optimizer.add_param_group)  # torch's wrapper imports its compiler: seconds
-    factor: Tensor  # of the gradients, on the device
+    factor: Tensor  # for the gradients, on the device
     tables: _Tables | None = None
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """Update every weight that has a gradient."""
         from ..backends.triton.foreach import adamw
 
         assert closure is None
         assert self.found_inf is not None
-        given = [(weight, group["weight_decay"]) for group in self.param_groups for weight in group["params"]]
-        given = [(weight, decay) for weight, decay in given if weight.grad is not None]
-        if not given:
+        decays = [(weight, group["weight_decay"]) for group in self.param_groups for weight in group["params"]]
+        decays = [(weight, decay) for weight, decay in decays if weight.grad is not None]
+        if not decays:
             return
-        for weight, _ in given:
+        for weight, _ in decays:
             if not self.state[weight]:
                 zeros = (torch.zeros_like(weight) for _ in range(2))
-                self.state[weight] = dict(zip(self.keeps, (weight.new_zeros(()), *zeros), strict=True))
-        self.tables = self._tables(given)
-        group = self.param_groups[0]  # they differ in their decay alone
+                self.state[weight] = dict(zip(self.state_names, (weight.new_zeros(()), *zeros), strict=True))
+        self.tables = self._tables(decays)
+        group = self.param_groups[0]  # the groups differ only in their decay
         adamw(*self.tables, group["lr"], self.factor, self.found_inf, group["betas"], group["eps"])
 
-    def _tables(self, given: list[tuple[nn.Parameter, float]]) -> _Tables:
-        """Made anew when weights have moved, or others have gradients."""
+    def _tables(self, weight_decays: list[tuple[nn.Parameter, float]]) -> _Tables:
+        """Return the last tables, or new ones if weights have moved or others have gradients."""
         from ..backends.triton.foreach import PointerTable
 
-        weights, states = [weight for weight, _ in given], [self.state[weight] for weight, _ in given]
-        steps, means, squares = ([state[name] for state in states] for name in self.keeps)
+        weights, decays = zip(*weight_decays, strict=True)
+        steps, means, squares = ([self.state[weight][name] for weight in weights] for name in self.state_names)
         gradients = [weight.grad for weight in weights if weight.grad is not None]
         old = self.tables
         pieces = PointerTable.of(weights, gradients, means, squares, old=None if old is None else old.pieces)
-        if old is not None and pieces is old.pieces:  # the counts are made and moved with the means
+        if old is not None and pieces is old.pieces:  # the step counts are allocated and moved with the means
             return old
-        where = weights[0].device
-        addresses = torch.tensor([step.data_ptr() for step in steps], device=where)
-        return _Tables(pieces, addresses, torch.tensor([decay for _, decay in given], device=where))
+        device = weights[0].device
+        addresses = torch.tensor([step.data_ptr() for step in steps], device=device)
+        return _Tables(pieces, addresses, torch.tensor(decays, device=device))
 
 
 def matrices_of(module: nn.Module) -> list[tuple[Tensor, int]]:
-    """What Muon is for, and how many matrices each parameter packs: the linear maps inside the layers of stacks.
+    """Return the weights for Muon, those of linear maps in the layers of stacks, and how many matrices each one packs.
 
-    Not embeddings, heads, norms, biases and positions: these are no maps from features to features.
+    Embeddings, heads, norms, biases and positions do not map features to features.
     """
     layers = [layer for stack in module.modules() if isinstance(stack, Stack) for layer in stack.layers]
     parts = [part for layer in layers for part in layer.modules()]
     packed = {part.key_value: 2 for part in parts if isinstance(part, MultiHeadAttention)}
     packed |= {part.gate_up: 2 for part in parts if isinstance(part, GatedFeedForward)}
-    maps = dict.fromkeys(part for part in parts if isinstance(part, nn.Linear))  # layers that share one name it once
+    maps = dict.fromkeys(part for part in parts if isinstance(part, nn.Linear))  # shared ones once
     return [(part.weight, packed.get(part, 1)) for part in maps if part.weight.requires_grad]
 
 
 class Muon(torch.optim.Optimizer):
-    """Groups may say of how many `pieces`, stacked along the rows, their parameters are made (keys and values: 2).
+    """Muon for parameters that may consist of several `pieces`, stacked along the rows (keys and values: 2).
 
-    Pieces of one shape are worked on together. Nothing is read by the host: `lr` is a tensor on the device, and so
-    is `found_inf`; where that is 1, everything stays as it is, the momentum too.
+    Pieces of one shape are updated together. `lr` and `found_inf` are tensors on the device, which the host does not
+    read. If `found_inf` is 1, nothing changes, not even the momentum.
     """
 
-    keeps = ("momentum",)  # of each weight
+    state_names = ("momentum",)  # of each weight
     add_param_group = unwrap(torch.optim.Optimizer.add_param_group)  # torch's wrapper imports its compiler: seconds
     found_inf: Tensor | None = None
 
@@ -125,42 +125,41 @@ class Muon(torch.optim.Optimizer):
             for parameter in group["params"]:
                 if parameter.dim() != 2 or parameter.shape[0] % group["pieces"]:
                     raise ValueError(
-                        f"Muon is for matrices; {tuple(parameter.shape)} is not {group['pieces']} of them, one above "
-                        "the other"
+                        f"Muon needs matrices, but {tuple(parameter.shape)} is not {group['pieces']} matrices stacked "
+                        "along the rows"
                     )
-                self._momentum(parameter)  # now: what is made while a graph is captured is made anew at each replay
+                self._momentum(parameter)  # now: zeros made while a graph is captured would be zero at each replay
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """Update every parameter that has a gradient."""
         if closure is not None:
-            raise ValueError("Muon takes one gradient a step; leave out the closure")
+            raise ValueError("Muon takes one gradient a step; omit the closure")
         alike: defaultdict[tuple[Any, ...], list[tuple[Tensor, ...]]] = defaultdict(list)
         for group in self.param_groups:
             settings = [group[name] for name in ("lr", "momentum", "weight_decay")]
             for parameter in group["params"]:
                 if parameter.grad is not None:
-                    own = parameter, parameter.grad, self._momentum(parameter)
+                    tensors = parameter, parameter.grad, self._momentum(parameter)
                     shape = parameter.shape[0] // group["pieces"], parameter.shape[1]
                     alike[shape, parameter.dtype, *settings].extend(
-                        zip(*(tensor.chunk(group["pieces"]) for tensor in own), strict=True)
+                        zip(*(tensor.chunk(group["pieces"]) for tensor in tensors), strict=True)
                     )
         for (_, _, *settings), pieces in alike.items():
             self._update(pieces, *settings)
 
     def _update(self, pieces: list[tuple[Tensor, ...]], rate: Tensor, keep: float, decay: float) -> None:
-        """Of pieces of one shape: weights, their gradients and their momenta."""
+        """Update pieces of one shape: triples of weight, gradient and momentum."""
         weights, gradients, momenta = (list(tensors) for tensors in zip(*pieces, strict=True))
-        gradient, held = torch.stack(gradients), torch.stack(momenta)  # (N, R, C)
-        momentum = held.lerp(gradient, 1 - keep)
+        gradient, before = torch.stack(gradients), torch.stack(momenta)  # (N, R, C)
+        momentum = before.lerp(gradient, 1 - keep)
         rows, columns = gradient.shape[1:]
         change = orthogonal(gradient.lerp(momentum, keep)).to(gradient.dtype)  # one step ahead, as Nesterov does
         change = change.contiguous() * (-rate * max(1.0, rows / columns) ** 0.5)
         shrink = 1 - rate * decay
         if self.found_inf is not None:
             skip = self.found_inf.bool()
-            momentum, shrink = torch.where(skip, held, momentum), torch.where(skip, 1.0, shrink)
-            change = torch.where(skip, -0.0, change)  # what a sum leaves as it is to the bit, a negative zero too
+            momentum, shrink = torch.where(skip, before, momentum), torch.where(skip, 1.0, shrink)
+            change = torch.where(skip, -0.0, change)  # adding -0.0 leaves every number as it is, negative zero too
         torch._foreach_copy_(momenta, momentum.unbind())
         if decay:
             torch._foreach_mul_(weights, shrink)
@@ -174,13 +173,13 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonal(matrices: Tensor) -> Tensor:
-    """(N, R, C), each with its singular values brought near 1, by five steps of a quintic Newton–Schulz iteration."""
+    """Bring the singular values of matrices (N, R, C) near 1, by five steps of a quintic Newton–Schulz iteration."""
     wide = matrices if matrices.shape[1] <= matrices.shape[2] else matrices.mT
     x = wide.float()
-    x = x / torch.linalg.vector_norm(x, dim=(1, 2), keepdim=True).clamp(min=1e-20)  # no singular value is above 1
+    x = x / torch.linalg.vector_norm(x, dim=(1, 2), keepdim=True).clamp(min=1e-20)  # singular values are at most 1
     x = x.bfloat16() if x.is_cuda else x
     a, b, c = QUINTIC
-    for _ in range(STEPS):
+    for _ in range(NEWTON_SCHULZ_STEPS):
         square = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
     return x if wide is matrices else x.mT
@@ -190,57 +189,59 @@ Optimizer = MaskedAdamW | Muon
 
 
 class ScheduledOptimizer:
-    """An optimizer and its learning rate, a tensor on the device: `pace` times what the schedule says."""
+    """An optimizer and its learning rate, a tensor on the device: `scale` times that of the schedule."""
 
-    def __init__(self, optimizer: Optimizer, rate: Tensor, pace: float = 1.0) -> None:
-        self.optimizer, self.rate, self.pace = optimizer, rate, pace
+    def __init__(self, optimizer: Optimizer, rate: Tensor, scale: float = 1.0) -> None:
+        self.optimizer, self.rate, self.scale = optimizer, rate, scale
 
     @property
     def weights(self) -> list[nn.Parameter]:
-        """What it updates."""
         return [weight for group in self.optimizer.param_groups for weight in group["params"]]
 
     def set_learning_rate(self, rate: float) -> None:
-        """The schedule's rate for the next step."""
-        self.rate.fill_(rate * self.pace)
+        self.rate.fill_(rate * self.scale)
 
     def step(self, found_inf: Tensor, factor: Tensor) -> None:
         """Update the weights by their gradients times a factor, unless `found_inf` is 1."""
         self.optimizer.found_inf = found_inf
-        if isinstance(self.optimizer, QuickAdamW):
+        if isinstance(self.optimizer, FusedAdamW):
             self.optimizer.factor = factor.float()
         elif gradients := [weight.grad for weight in self.weights if weight.grad is not None]:
-            torch._foreach_mul_(gradients, factor.to(gradients[0].dtype))  # of another dtype, it would be slow
+            torch._foreach_mul_(gradients, factor.to(gradients[0].dtype))  # slow with a factor of another dtype
         self.optimizer.step()
 
 
 def undecayed(module: nn.Module) -> set[str]:
-    """Biases and norms, which are vectors, and the tables of embeddings and positions: to shrink them helps nothing."""
+    """Return the names of weights without weight decay: biases, norms, and tables of embeddings and positions."""
     owners = (part for part in module.modules() if isinstance(part, TABLES))
     tables = {parameter for owner in owners for parameter in owner.parameters(recurse=False)}
     return {name for name, parameter in module.named_parameters() if parameter.dim() < 2 or parameter in tables}
 
 
-def build_optimizers(held: ReplicatedModel, config: TrainingConfig) -> list[ScheduledOptimizer]:
-    """Over all weights, shared ones once."""
-    weights = held.weights
+def build_optimizers(model: ReplicatedModel, config: TrainingConfig) -> list[ScheduledOptimizer]:
+    """Return the optimizers for all weights of a model.
+
+    Raises:
+        ConfigError: if Muon is selected for a model without layers.
+    """
+    weights = model.weights
     device = next(iter(weights.values())).device
-    found = []
-    if config.optimiser == "muon":
-        pieces, rate = dict(matrices_of(held.origin)), torch.zeros((), device=device)
+    optimizers = []
+    if config.optimizer == "muon":
+        pieces, rate = dict(matrices_of(model.origin)), torch.zeros((), device=device)
         matrices = {name: weight for name, weight in weights.items() if weight in pieces}
         if not matrices:
-            raise ConfigError("training.optimiser: muon is for the matrices of a Transformer's layers; take adamw")
+            raise ConfigError("training.optimizer: muon is for the matrices of a Transformer's layers; take adamw")
         groups = [{"params": [weight], "pieces": pieces[weight]} for weight in matrices.values()]
         muon = Muon(groups, lr=rate, weight_decay=config.weight_decay)
-        found.append(ScheduledOptimizer(muon, rate, config.muon_rate / config.learning_rate))
+        optimizers.append(ScheduledOptimizer(muon, rate, config.muon_learning_rate / config.learning_rate))
         weights = {name: weight for name, weight in weights.items() if name not in matrices}
-    spared, rate = undecayed(held.origin), torch.zeros((), device=device)
+    no_decay, rate = undecayed(model.origin), torch.zeros((), device=device)
     groups = [
-        {"params": [weights[name] for name in weights if name not in spared], "weight_decay": config.weight_decay},
-        {"params": [weights[name] for name in weights if name in spared], "weight_decay": 0.0},
+        {"params": [weights[name] for name in weights if name not in no_decay], "weight_decay": config.weight_decay},
+        {"params": [weights[name] for name in weights if name in no_decay], "weight_decay": 0.0},
     ]
-    kind = QuickAdamW if not held.divided and all(map(over_tables, weights.values())) else MaskedAdamW
+    kind = FusedAdamW if not model.divided and all(map(over_tables, weights.values())) else MaskedAdamW
     adamw = kind(
         [group for group in groups if group["params"]],
         lr=rate,
@@ -249,57 +250,52 @@ def build_optimizers(held: ReplicatedModel, config: TrainingConfig) -> list[Sche
         fused=True,
         capturable=device.type == "cuda",
     )
-    return [*found, ScheduledOptimizer(adamw, rate)]
+    return [*optimizers, ScheduledOptimizer(adamw, rate)]
 
 
 def state_of(optimizers: Sequence[ScheduledOptimizer], weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The optimizers' tensors by the names of the weights they belong to: exp_avg/encoder.norm.weight."""
+    """Return the optimizers' tensors by the names of the weights they belong to: exp_avg/encoder.norm.weight."""
     return {
         f"{key}/{name}": value
-        for paced in optimizers
+        for scheduled in optimizers
         for name, weight in weights.items()
-        for key, value in paced.optimizer.state.get(weight, {}).items()
+        for key, value in scheduled.optimizer.state.get(weight, {}).items()
     }
 
 
-def put_state(
+def load_state(
     optimizers: Sequence[ScheduledOptimizer], weights: Mapping[str, Tensor], tensors: Mapping[str, Tensor]
 ) -> None:
-    """Give optimizers the state that `state_of` took."""
-    for paced in optimizers:
-        paced.optimizer.state.clear()
-    owner: dict[Tensor, Optimizer] = {weight: paced.optimizer for paced in optimizers for weight in paced.weights}
+    """Load the state that `state_of` returned."""
+    for scheduled in optimizers:
+        scheduled.optimizer.state.clear()
+    owner: dict[Tensor, Optimizer] = {
+        weight: scheduled.optimizer for scheduled in optimizers for weight in scheduled.weights
+    }
     for path, value in tensors.items():
         key, _, name = path.partition("/")
         weight = weights[name]
-        if key in owner[weight].keeps:  # a run that was allowed to change its optimizer begins with an empty one
+        if key in owner[weight].state_names:  # else the run has changed its optimizer, which starts without state
             owner[weight].state[weight][key] = value.to(weight.device, copy=True)
 
 
-def inverse_sqrt(step: int, *, peak: float, warmup: int) -> float:
-    """The paper's schedule: up in a straight line, then down with 1/√step.
-
-    Its formula d_model^−½ · min(step^−½, step · warmup^−1.5) has the peak (d_model · warmup)^−½.
-    """
-    return peak * min(step / warmup, math.sqrt(warmup / step))
-
-
-def cosine(step: int, *, peak: float, warmup: int, total: int, final_share: float) -> float:
-    """Up in a straight line, then half a cosine down to a share of the peak at the last step."""
-    if step < warmup:
-        return peak * step / warmup
-    done = min(1.0, (step - warmup) / max(1, total - warmup))
-    return peak * (final_share + (1 - final_share) * (1 + math.cos(math.pi * done)) / 2)
-
-
-def constant(step: int, *, peak: float, warmup: int) -> float:
-    """Up in a straight line, then level."""
-    return peak * min(1.0, step / max(1, warmup))
-
-
 def schedule(config: TrainingConfig, total: int) -> Schedule:
-    """The learning rate as a pure function of the step, over `total` steps, which count from 1 as the paper's do."""
-    peak, warmup = config.learning_rate, config.warmup_steps
-    if config.schedule == "cosine":
-        return partial(cosine, peak=peak, warmup=warmup, total=total, final_share=config.final_share)
-    return partial(inverse_sqrt if config.schedule == "inverse_sqrt" else constant, peak=peak, warmup=warmup)
+    """Return the learning rate as a function of the step. The `total` steps count from 1, as in the paper.
+
+    The rate rises linearly to its peak. Then it falls with 1/√step ("inverse_sqrt"), falls by half a cosine to a share
+    of the peak at the last step ("cosine"), or stays ("constant"). The paper's d_model^−½ · min(step^−½,
+    step · warmup^−1.5) is "inverse_sqrt" with the peak (d_model · warmup)^−½.
+    """
+    peak, warmup, final = config.learning_rate, config.warmup_steps, config.min_lr_ratio
+
+    def rate(step: int) -> float:
+        if step < warmup:
+            return peak * (step / warmup)
+        if config.schedule == "inverse_sqrt":
+            return peak * math.sqrt(warmup / step)
+        if config.schedule == "constant":
+            return peak
+        done = min(1.0, (step - warmup) / max(1, total - warmup))
+        return peak * (final + (1 - final) * (1 + math.cos(math.pi * done)) / 2)
+
+    return rate

@@ -1,6 +1,6 @@
-"""Where a run stands, and the time it takes.
+"""The progress of a run, and the time it takes.
 
-`Progress` is all that a checkpoint must know beside tensors: best scores and patience follow from it.
+A checkpoint contains `Progress` beside its tensors; best scores and patience follow from it.
 """
 
 import time
@@ -16,7 +16,7 @@ from .objective import Monitor
 
 @dataclass
 class Progress:
-    """The step, the place in the data, the time used, the rows logged, what was saved and every validation so far."""
+    """The step, the position in the data, the time used, the rows logged, the checkpoints and all validations."""
 
     step: int = 0
     epoch: int = 0
@@ -28,22 +28,22 @@ class Progress:
     validations: list[Validation] = field(default_factory=list)
 
     def ranked(self, monitor: Monitor) -> list[Validation]:
-        """The validations, the best first; of equals, the one with the lower loss, then the earlier."""
-        return sorted(self.validations, key=lambda found: (monitor.key(found.scores), found.scores.get("loss", 0.0)))
+        """Return the validations, best first; among equals, lower losses and then earlier ones come first."""
+        return sorted(self.validations, key=lambda valid: (monitor.key(valid.scores), valid.scores.get("loss", 0.0)))
 
     def final(self, monitor: Monitor, config: TrainingConfig) -> list[Validation]:
-        """The validations whose weights, or the mean of them, the run would deliver if it ended here."""
+        """Return the validations whose mean weights would be the final ones if the run ended here."""
         if config.average == "last":
             return self.validations[-config.keep_last :]
         return self.ranked(monitor)[: config.keep_best if config.average == "best" else 1]
 
-    def waited(self, monitor: Monitor) -> int:
-        """How many validations have passed since the first with the best score."""
+    def validations_since_best(self, monitor: Monitor) -> int:
+        """Return how many validations have passed since the first one with the best score."""
         keys = [monitor.key(validation.scores) for validation in self.validations]
         return len(keys) - 1 - keys.index(min(keys)) if keys else 0
 
     def worth_keeping(self, monitor: Monitor, config: TrainingConfig) -> set[int]:
-        """The steps whose checkpoints may be needed: the last ones, the best ones, and those of the final weights."""
+        """Return the steps whose checkpoints may be needed: the last, the best, and those of the final weights."""
         chosen = self.ranked(monitor)[: config.keep_best] + self.final(monitor, config)
         return {*self.saves, *(validation.step for validation in chosen)}
 
@@ -58,26 +58,25 @@ class Progress:
         return self.saves[-1:] == [self.step]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, which keeps every digit of a float."""
+        """Return plain values for JSON, which preserves floats exactly."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """What `to_dict` gave."""
         meter = Meter(**values["meter"])
         validations = [Validation(**validation) for validation in values["validations"]]
         return cls(**{**values, "meter": meter, "validations": validations})
 
 
 class Clock:
-    """The time a run takes, over all its resumptions, and how fast it goes.
+    """The time a run takes, over all its resumptions, and its speed.
 
-    `ran_out` changes only with `tick`, so that all decisions between two steps see the same.
+    `ran_out` changes only in `tick`, so that all decisions between two steps agree.
     """
 
     def __init__(self, seconds: float, step: int, *, limit: float = 0.0) -> None:
         self._start = time.monotonic() - seconds
-        self._since = seconds, step  # where this process came in
+        self._since = seconds, step  # at the start of this process
         self._limit = limit
         self._lap, self._tokens = seconds, 0.0
         self.ran_out = 0 < limit <= seconds
@@ -88,15 +87,13 @@ class Clock:
         return time.monotonic() - self._start
 
     def tick(self) -> None:
-        """Look whether the time is over."""
         self.ran_out = 0 < self._limit <= self.now
 
-    def count(self, tokens: float) -> None:
-        """Tokens were trained on."""
+    def add_tokens(self, tokens: float) -> None:
         self._tokens += tokens
 
     def lap(self) -> float:
-        """Tokens a second since the last time this was asked."""
+        """Return the tokens per second since the last call."""
         now = self.now
         speed = self._tokens / max(now - self._lap, 1e-9)
         self._lap, self._tokens = now, 0.0
@@ -104,7 +101,7 @@ class Clock:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """What happens inside does not slow the lap."""
+        """Exclude the time spent inside from the lap."""
         began = self.now
         try:
             yield
@@ -112,7 +109,7 @@ class Clock:
             self._lap += self.now - began
 
     def left(self, step: int, total: int) -> float:
-        """Seconds to go, at the speed since this process came in."""
+        """Return the seconds that remain, at the speed since this process started."""
         seconds, first = self._since
         steps_left = (total - step) * (self.now - seconds) / max(step - first, 1)
         return min(steps_left, max(self._limit - self.now, 0.0)) if self._limit else steps_left

@@ -1,12 +1,11 @@
-"""What a run writes into a checkpoint, and how it goes on from one.
+"""Packing the state of a run into a checkpoint, and resuming from one.
 
-The state of torch's random numbers is part of it: dropout goes on where it stopped, in every process.
+The state of torch's random number generators is part of it, so dropout continues where it stopped, in every process.
 """
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -18,33 +17,33 @@ from .checkpoint import Checkpoint, RunFolder
 from .config import TrainingConfig
 from .errors import ResumeError, ResumeWarning
 from .objective import Objective
-from .optimizers import put_state, state_of
+from .optimizers import load_state, state_of
 from .parallel import ReplicatedModel, SingleProcess
 from .progress import Progress
 from .update import Update
 
-# These may change: what is learned does not depend on them.
-FREE = ("log_every", "save_every", "max_minutes", "tensorboard", "engine", "parallel", "recompute")
+# A resumed run may change these settings: the weights do not depend on them.
+CHANGEABLE = ("log_every", "save_every", "max_minutes", "tensorboard", "engine", "parallel", "activation_checkpointing")
 
 
 def identity_of(objective: Objective[Any], config: TrainingConfig) -> dict[str, str]:
-    """What must stay the same while a run goes on, in words that can be compared."""
-    return {**objective.identity(), **_in_words(config)}
+    """Return what must stay the same when a run is resumed, as strings."""
+    return {**objective.identity(), **_settings(config)}
 
 
-def _in_words(config: TrainingConfig) -> dict[str, str]:
-    return {f"training.{key}": json.dumps(value) for key, value in config.to_dict().items() if key not in FREE}
+def _settings(config: TrainingConfig) -> dict[str, str]:
+    return {f"training.{key}": json.dumps(value) for key, value in config.to_dict().items() if key not in CHANGEABLE}
 
 
 def pack(
-    held: ReplicatedModel, update: Update, progress: Progress, identity: dict[str, str], world: SingleProcess
+    model: ReplicatedModel, update: Update, progress: Progress, identity: dict[str, str], world: SingleProcess
 ) -> Checkpoint:
-    """Everything a run consists of, whoever holds it: all processes bring it together for the first."""
-    states = random_state(update.share.device)
+    """Return the whole state of a run, gathered from all processes by the first."""
+    states = random_state(update.ema_weight.device)
     all_states = world.gather_objects({name: state.tolist() for name, state in states.items()})
     tensors = {
-        "model": held.state(held.weights),
-        "optimiser": held.whole(state_of(update.optimizers, held.weights)),
+        "model": model.state(model.weights),
+        "optimizer": model.gather(state_of(update.optimizers, model.weights)),
         "random": {  # cpu.0, cuda.0, cpu.1, …
             f"{name}.{rank}": torch.tensor(state, dtype=torch.uint8)
             for rank, states in enumerate(all_states)
@@ -52,78 +51,72 @@ def pack(
         },
     }
     if update.ema is not None:
-        tensors["ema"] = held.state(update.ema.means)
+        tensors["ema"] = model.state(update.ema.means)
     return Checkpoint({"progress": progress.to_dict(), "identity": identity}, tensors)
 
 
-def unpack(found: Checkpoint, held: ReplicatedModel, update: Update, world: SingleProcess, seed: int) -> Progress:
-    """Put everything back in its place."""
-    held.put(found.tensors["model"])
-    put_state(update.optimizers, held.weights, held.part(found.tensors["optimiser"]))
+def unpack(saved: Checkpoint, model: ReplicatedModel, update: Update, world: SingleProcess, seed: int) -> Progress:
+    """Restore weights, optimizers, average and random state from a checkpoint. Return the progress of the run."""
+    model.load(saved.tensors["model"])
+    load_state(update.optimizers, model.weights, model.shard(saved.tensors["optimizer"]))
     if update.ema is not None:
-        before = held.part(found.tensors.get("ema", found.tensors["model"]))
+        means = model.shard(saved.tensors.get("ema", saved.tensors["model"]))
         for name, mean in update.ema.means.items():
-            mean.copy_(before[name])
-    progress = Progress.from_dict(found.state["progress"])
-    names = [name.partition(".") for name in found.tensors["random"]]
-    states = {kind: found.tensors["random"][f"{kind}.{rank}"] for kind, _, rank in names if int(rank) == world.rank}
+            mean.copy_(means[name])
+    progress = Progress.from_dict(saved.state["progress"])
+    names = [name.partition(".") for name in saved.tensors["random"]]
+    states = {kind: saved.tensors["random"][f"{kind}.{rank}"] for kind, _, rank in names if int(rank) == world.rank}
     if states:
-        put_random_state(states, update.share.device)
-    else:  # a process that was not there then draws anew
+        torch.set_rng_state(states["cpu"])
+        if "cuda" in states and update.ema_weight.device.type == "cuda":
+            torch.cuda.set_rng_state(states["cuda"], update.ema_weight.device)
+    else:  # the checkpoint was written by fewer processes
         seeds = np.random.SeedSequence([seed, progress.step, world.rank])
         torch.manual_seed(int(seeds.generate_state(1, np.uint64)[0]))
     return progress
 
 
-def find(
+def find_checkpoint(
     folder: RunFolder, identity: dict[str, str], world: SingleProcess, *, resume: bool, allow_changes: bool
 ) -> Checkpoint | None:
-    """Where to go on from: the newest whole checkpoint, or None for the start. The first process decides for all."""
+    """Return the newest intact checkpoint, or None to start from step 0. The first process decides for all.
+
+    Raises:
+        ResumeError: if the folder has a run and `resume` is off, or the settings have changed.
+    """
     if world.rank > 0:
         step = world.broadcast_object(None)
         return None if step is None else checkpoint.load(checkpoint.path_of(folder.checkpoints, step))
     if not resume and checkpoint.steps_in(folder.checkpoints):
         raise ResumeError(f"{folder.path} holds a run already; resume it, or choose another folder")
-    found = checkpoint.newest(folder.checkpoints) if resume else None
-    if found is not None:
-        _compare(found.state["identity"], identity, allow_changes=allow_changes)
-    world.broadcast_object(None if found is None else found.state["progress"]["step"])
-    return found
+    saved = checkpoint.newest(folder.checkpoints) if resume else None
+    if saved is not None:
+        _compare(saved.state["identity"], identity, allow_changes=allow_changes)
+    world.broadcast_object(None if saved is None else saved.state["progress"]["step"])
+    return saved
 
 
 def _compare(before: dict[str, str], now: dict[str, str], *, allow_changes: bool) -> None:
-    """Say what has changed, and stop there unless that is meant."""
-    # A setting that an older version did not know was as it is usual now.
-    before = before | {name: value for name, value in _in_words(TrainingConfig()).items() if name not in before}
+    """Raise an error, or warn if changes are allowed, if data or settings have changed."""
+    # A setting that the older version did not have counts as its default.
+    before = before | {name: value for name, value in _settings(TrainingConfig()).items() if name not in before}
     names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
     if not names:
         return
     changes = "; ".join(f"{name} was {before.get(name, 'absent')}, is {now.get(name, 'absent')}" for name in names)
     if not allow_changes:
-        raise ResumeError(f"this run cannot simply go on: {changes}. Change it back, allow changes, or start anew")
-    warnings.warn(f"the run goes on with changes: {changes}", ResumeWarning, stacklevel=4)
+        raise ResumeError(f"this run cannot be resumed: {changes}. Change it back, allow changes, or start a new run")
+    warnings.warn(f"the run continues with changes: {changes}", ResumeWarning, stacklevel=4)
 
 
 def random_state(device: torch.device) -> dict[str, Tensor]:
-    """This process's: the CPU's state, and the GPU's where one is used."""
+    """Return the random state of this process: the CPU's, and the GPU's if it uses one."""
     state = {"cpu": torch.get_rng_state()}
     if device.type == "cuda":
         state["cuda"] = torch.cuda.get_rng_state(device)
     return state
 
 
-def put_random_state(state: Mapping[str, Tensor], device: torch.device) -> None:
-    """Go on from a state that `random_state` gave; a GPU it did not know keeps its own."""
-    torch.set_rng_state(state["cpu"])
-    if device.type == "cuda" and "cuda" in state:
-        torch.cuda.set_rng_state(state["cuda"], device)
-
-
-@contextmanager
-def set_aside(device: torch.device) -> Iterator[None]:
-    """What is drawn inside leaves no trace outside."""
-    state = random_state(device)
-    try:
-        yield
-    finally:
-        put_random_state(state, device)
+def random_state_restored(device: torch.device) -> AbstractContextManager[None]:
+    """Return a context after which the random state is what it was before."""
+    return torch.random.fork_rng([device] if device.type == "cuda" else [])

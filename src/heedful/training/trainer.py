@@ -1,15 +1,13 @@
-"""One training loop for every task.
-
-`Trainer.run` is the whole story; what it names stands below it, or in a module beside this one.
-"""
+"""One training loop for every task. Start reading at `Trainer.run`."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from signal import Signals as Signal
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -38,17 +36,15 @@ from .metrics import (
     Validated,
     Validation,
 )
-from .objective import Group, Objective, groups, whole
-from .parallel import hold, world
+from .objective import Group, Objective, groups, unsharded
+from .parallel import parallelize, world
 from .progress import Clock, Progress
-from .resumption import find, identity_of, pack, set_aside, unpack
+from .resumption import find_checkpoint, identity_of, pack, random_state_restored, unpack
 from .signals import Signals, exit_code
 from .update import Update
 
-SHOWN = 40  # places of input that an error names
-AHEAD = 4  # updates whose batches are made before they are needed
-
-T = TypeVar("T")
+MAX_PLACES = 40  # input lines that an error names
+PREFETCHED = 4  # updates whose batches are loaded in advance
 
 
 def fit(
@@ -60,15 +56,26 @@ def fit(
     allow_changes: bool = False,
     observers: Sequence[Observer] = (),
 ) -> Outcome:
-    """Train an objective's module in a run folder; the module ends with the final weights.
+    """Train an objective's module in a run folder. Afterwards the module has the final weights.
 
-    With `resume` the run goes on from its newest whole checkpoint, if it has one, as if it had never stopped;
-    it refuses to where data or settings have changed, unless `allow_changes`. SIGTERM and SIGINT save the run
-    and raise Interrupted. Of several processes, the first keeps the folder, validates and tells the observers;
-    only its module ends with the final weights.
+    Of several processes, only the first writes to the folder, validates, calls the observers, and gets the final
+    weights.
+
+    Args:
+        objective: the module, its data, its loss and the score to monitor.
+        config: the settings of the run.
+        folder: where the run writes its log and checkpoints.
+        resume: continue from the newest intact checkpoint, if there is one, as if the run had never stopped.
+        allow_changes: resume even if the data or the settings have changed.
+        observers: functions that are called with every event.
+
+    Raises:
+        Interrupted: after SIGTERM or SIGINT, once the run is saved.
+        ResumeError: if the data or the settings have changed, or the folder has another run.
+        NonFiniteError: if a loss, a gradient or a score is not finite.
     """
     run = folder if isinstance(folder, RunFolder) else RunFolder(folder)
-    with world().guarded(), run.held(), Signals() as signals, ExitStack() as stack:
+    with world().guarded(), run.locked(), Signals() as signals, ExitStack() as stack:
         trainer = Trainer(objective, config, run, signals, resume=resume, allow_changes=allow_changes)
         stack.callback(trainer.close)
         trainer.observers += observers if world().rank == 0 else ()
@@ -79,7 +86,7 @@ def fit(
 
 
 class Trainer:
-    """A run while it runs."""
+    """The state of a run, and its training loop."""
 
     def __init__(
         self,
@@ -95,7 +102,7 @@ class Trainer:
         self.world = world()
         self.device = self.world.device(config.device)
         if self.device.type == "cuda" and self.device.index is not None:
-            torch.cuda.set_device(self.device)  # where kernels are launched
+            torch.cuda.set_device(self.device)  # Triton launches its kernels there
         if not computes_in_bf16(self.device):
             config = config.changed(precision="float32")
         self.objective, self.config, self.folder, self.signals = objective, config, folder, signals
@@ -103,71 +110,74 @@ class Trainer:
         self.total_steps = config.total_steps(objective.batches.steps_per_epoch)
         for part in self.module.modules():
             if isinstance(part, Stack):
-                part.recompute = config.recompute
-        self.held = hold(self.module, config, self.world)
-        self.update = Update(self.held, config, self.total_steps)
-        self.engine = engine_for(config, self.device, self.update, objective, self.held, config, self.world)
-        torch.manual_seed(config.seed + self.world.rank)  # each process drops its own
-        found = find(folder, self.identity, self.world, resume=resume, allow_changes=allow_changes)
-        self.progress = Progress() if found is None else unpack(found, self.held, self.update, self.world, config.seed)
-        share = Shard(self.world.rank, self.world.size)
-        coming = groups(objective.batches, self.progress.epoch, self.progress.batch, config.accumulate, share)
-        self.groups = prefetched(map(ready, coming), AHEAD) if self.device.type == "cuda" else coming
+                part.recompute = config.activation_checkpointing
+        self.model = parallelize(self.module, config, self.world)
+        self.update = Update(self.model, config, self.total_steps)
+        self.engine = engine_for(config, self.device, self.update, objective, self.model, config, self.world)
+        torch.manual_seed(config.seed + self.world.rank)  # each process has its own dropout
+        saved = find_checkpoint(folder, self.identity, self.world, resume=resume, allow_changes=allow_changes)
+        self.progress = Progress() if saved is None else unpack(saved, self.model, self.update, self.world, config.seed)
+        shard = Shard(self.world.rank, self.world.size)
+        loaded = groups(
+            objective.batches, self.progress.epoch, self.progress.batch, config.gradient_accumulation_steps, shard
+        )
+        self.groups = prefetched(map(pin, loaded), PREFETCHED) if self.device.type == "cuda" else loaded
         self.metrics = AsyncMetrics()
         self.log = Log(folder.log, self.progress.rows) if self.world.rank == 0 else None
         self.observers: list[Observer] = [] if self.log is None else [self.log]
         self.clock = Clock(self.progress.seconds, self.progress.step, limit=60 * config.max_minutes)
         self.caught: Signal | None = None
-        self.listen()
+        self.sync_stop()
 
     def run(self) -> Outcome:
-        """Step, validate, save, until there is a reason to stop."""
+        """Step, validate and save until there is a reason to stop."""
         while True:
             if self.validation_is_due:
                 self.validate()
-            if self.why_stop:
-                self.report()  # before the checkpoint, so that a resumed run does not do it again
+            if self.stop_reason:
+                self.report()  # before the checkpoint, so that a resumed run does not report again
             if self.saving_is_due:
                 self.save()
             if self.caught:
-                self.leave()
-            if self.why_stop:
+                self.interrupt()
+            if self.stop_reason:
                 outcome = self.finish()
-                self.listen()
+                self.sync_stop()
                 if self.caught:
-                    self.leave()
+                    self.interrupt()
                 return outcome
             self.step()
 
     def step(self) -> None:
-        """One update from `accumulate` batches: by the gradient of the mean over all their tokens."""
+        """Update the weights from a group of batches, by the gradient of the mean over all their tokens."""
         group, step = next(self.groups), self.progress.step + 1
-        self.metrics.put(step, group.epoch, whole(group, self.objective.batches), self.engine.step(step, group.batches))
-        self.progress.step, (self.progress.epoch, self.progress.batch) = step, group.after
+        batches = unsharded(group, self.objective.batches)
+        self.metrics.put(step, group.epoch, batches, self.engine.step(step, group.batches))
+        self.progress.step, (self.progress.epoch, self.progress.batch) = step, group.next_position
         self.clock.tick()
-        self.read()
-        self.listen()
+        self.read_metrics()
+        self.sync_stop()
 
-    def listen(self) -> None:
-        """Whether any process caught a signal or is out of time: all must know it, to do the same."""
+    def sync_stop(self) -> None:
+        """Share between the processes whether one caught a signal or is out of time, so that all act alike."""
         caught, ran_out = self.world.all_reduce_max(self.signals.caught or 0, self.clock.ran_out)
         self.caught, self.clock.ran_out = Signal(int(caught)) if caught else None, bool(ran_out)
 
-    def read(self, *, wait: bool = False) -> None:
-        """Log the steps whose values have come back; stop at one that was not finite."""
+    def read_metrics(self, *, wait: bool = False) -> None:
+        """Count the steps whose values have arrived from the device; raise an error for one that is not finite."""
         for values in self.metrics.take(wait=wait):
             if not values.finite:
                 raise non_finite(values, self.objective, self.progress)
             self.progress.meter.add(values)
-            self.clock.count(values.n)
+            self.clock.add_tokens(values.n)
             if every(self.config.log_every, values.step):
                 self.report()
 
     def report(self) -> None:
-        """Log what was read since the last time."""
+        """Report the means since the last report."""
         if self.progress.meter.n:
             meter, self.progress.meter = self.progress.meter, Meter()
-            self.tell(
+            self.notify(
                 Trained(
                     step=meter.step,
                     total_steps=self.total_steps,
@@ -184,35 +194,30 @@ class Trainer:
 
     @property
     def average(self) -> dict[str, Tensor] | None:
-        """The running average where there is one: then it is what is validated and delivered."""
+        """The running average, which is validated and delivered if there is one."""
         return None if self.update.ema is None else self.update.ema.means
 
     @property
     def validation_is_due(self) -> bool:
-        """Every so many steps, and at the end."""
-        at_step = every(self.config.validate_every, self.progress.step) or self.why_stop is not None
+        at_step = every(self.config.validate_every, self.progress.step) or self.stop_reason is not None
         return at_step and not self.progress.is_validated
 
     @torch.no_grad()
     def validate(self) -> None:
-        """Score the weights. A signal breaks this off, and a resumed run begins with it."""
-        self.read(wait=True)
-        with set_aside(self.device), self.clock.paused():
-            judges = self.world.rank == 0 or self.held.divided  # then all have a part of what is judged
-            module = self.held.judged(self.average) if judges else self.module
-            scores = self.alone(lambda: self.signals.until_caught(lambda: self.evaluate(module)))
-        self.listen()
+        """Score the weights. A signal interrupts this, and a resumed run starts with it."""
+        self.read_metrics(wait=True)
+        with random_state_restored(self.device), self.clock.paused():
+            takes_part = self.world.rank == 0 or self.model.divided  # of a sharded model, all gather their parts
+            module = self.model.evaluation_module(self.average) if takes_part else self.module
+            evaluate = partial(self.signals.until_caught, lambda: self.evaluate(module))
+            scores = self.world.broadcast_object(evaluate() if self.world.rank == 0 else None)
+        self.sync_stop()
         if scores is not None:
             self.progress.validations.append(Validation(self.progress.step, scores))
-            self.tell(Validated(self.progress.step, scores, is_best=self.progress.waited(self.objective.monitor) == 0))
-
-    def alone(self, work: Callable[[], T]) -> T:
-        """What the first process finds, plain values, while the others wait for it."""
-        found: T = self.world.broadcast_object(work() if self.world.rank == 0 else None)
-        return found
+            is_best = self.progress.validations_since_best(self.objective.monitor) == 0
+            self.notify(Validated(self.progress.step, scores, is_best=is_best))
 
     def evaluate(self, module: nn.Module) -> dict[str, float]:
-        """The objective's scores for a module."""
         scores = self.objective.validate(module)
         if not math.isfinite(score := scores[self.objective.monitor.name]):
             raise NonFiniteError(
@@ -222,29 +227,28 @@ class Trainer:
 
     @property
     def saving_is_due(self) -> bool:
-        """With every validation, and every so many steps between."""
         at_step = every(self.config.save_every, self.progress.step) or self.progress.is_validated
         return at_step and not self.progress.is_saved
 
     def save(self) -> None:
-        """Write a checkpoint, once all steps behind it are known to be finite."""
-        self.read(wait=True)
+        """Write a checkpoint, once all steps before it are known to be finite."""
+        self.read_metrics(wait=True)
         progress = self.progress
         progress.seconds, progress.rows = self.clock.now, 0 if self.log is None else self.log.rows
         progress.saves = [*progress.saves, progress.step][-self.config.keep_last :]
-        whole = pack(self.held, self.update, progress, self.identity, self.world)
+        packed = pack(self.model, self.update, progress, self.identity, self.world)
         if self.world.rank == 0:
-            path = checkpoint.save(self.folder.checkpoints, progress.step, whole)
-            self.tidy()
-            self.tell(Saved(progress.step, path))
-        self.listen()
+            path = checkpoint.save(self.folder.checkpoints, progress.step, packed)
+            self.prune()
+            self.notify(Saved(progress.step, path))
+        self.sync_stop()
 
-    def tidy(self) -> None:
-        """Remove the checkpoints that are no longer needed, and what killed runs have left."""
+    def prune(self) -> None:
+        """Remove the checkpoints that are no longer needed, and the remains of killed runs."""
         checkpoint.prune(self.folder.checkpoints, self.progress.worth_keeping(self.objective.monitor, self.config))
 
-    def leave(self) -> NoReturn:
-        """Save and go, because a signal said so."""
+    def interrupt(self) -> NoReturn:
+        """Save the run and end it because of a signal."""
         signal = self.caught
         assert signal is not None
         if not self.progress.is_saved:
@@ -252,66 +256,67 @@ class Trainer:
         raise Interrupted(f"{signal.name} at step {self.progress.step}: saved, to be resumed", exit_code(signal))
 
     @property
-    def why_stop(self) -> str | None:
+    def stop_reason(self) -> str | None:
         """The reason to stop after this step, if there is one."""
         if self.progress.step >= self.total_steps:
             return f"all {self.total_steps} steps are done"
-        if self.config.patience and self.progress.waited(self.objective.monitor) >= self.config.patience:
-            return f"{self.config.patience} validations in a row brought nothing better"
+        patience = self.config.patience
+        if patience and self.progress.validations_since_best(self.objective.monitor) >= patience:
+            return f"{patience} validations in a row brought no improvement"
         return f"the {self.config.max_minutes:g} minutes are over" if self.clock.ran_out else None
 
     @torch.no_grad()
     def finish(self) -> Outcome:
-        """Put the final weights in their place, score them if they are new, and tell how it went."""
+        """Load the final weights, score them if they are new, and report the outcome."""
         outcome = Outcome(
-            **self.alone(self.deliver),
+            **self.world.broadcast_object(self.load_final_weights() if self.world.rank == 0 else None),
             module=self.module.eval(),
-            why=self.why_stop or "",
+            why=self.stop_reason or "",
             step=self.progress.step,
             validations=tuple(self.progress.validations),
         )
-        self.tell(Finished(outcome))
+        self.notify(Finished(outcome))
         return outcome
 
-    def deliver(self) -> dict[str, Any]:
-        """What the first process does of that."""
+    def load_final_weights(self) -> dict[str, Any]:
+        """Load the final weights, in the first process. Return what they are and their scores."""
         wanted = self.progress.final(self.objective.monitor, self.config)
         kind = "model" if self.update.ema is None else "ema"
         weights, used = mean_of_checkpoints(self.folder.checkpoints, wanted, kind)
-        module = self.held.final(weights)
-        self.tidy()
+        module = self.model.final_module(weights)
+        self.prune()
         scores = used[0].scores if len(used) == 1 else self.evaluate(module)
         return {"seconds": self.clock.now, "weights": describe_weights(used, kind), "scores": scores}
 
     def close(self) -> None:
-        """End what runs beside it."""
+        """Stop loading batches, and close the log."""
         self.groups.close()
         if self.log is not None:
             self.log.close()
 
-    def tell(self, event: Event) -> None:
-        """Let everyone know who watches; the log is one of them."""
+    def notify(self, event: Event) -> None:
+        """Call the observers; the log is one of them."""
         for observer in self.observers:
             observer(event)
 
 
-def ready(group: Group) -> Group:
-    """With its batches where a GPU can fetch them by itself."""
+def pin(group: Group) -> Group:
+    """Move the batches of a group to pinned memory, from which a GPU copies without the host."""
     return replace(group, batches=[pinned(batch) for batch in group.batches])
 
 
 def every(n: int, step: int) -> bool:
-    """Whether a step is a multiple of n; 0 means never."""
+    """Return True if a step is a multiple of n; 0 means never."""
     return n > 0 and step > 0 and step % n == 0
 
 
 def non_finite(values: StepValues, objective: Objective[Any], progress: Progress) -> NonFiniteError:
-    """What to say of a step that was not finite: which input was behind it."""
+    """Return the error for a step that was not finite; it names the input."""
     places = [place for batch in values.batches for place in objective.describe(batch)]
-    more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
-    kept = f"the last checkpoint is of step {progress.saves[-1]}" if progress.saves else "nothing was saved yet"
+    more = f" and {len(places) - MAX_PLACES} more" if len(places) > MAX_PLACES else ""
+    saved = f"the last checkpoint is of step {progress.saves[-1]}" if progress.saves else "nothing was saved yet"
     return NonFiniteError(
         f"step {values.step}: the loss, {values.total:g} over {values.n:g} tokens, or its gradient, of norm "
-        f"{values.norm:g}, is not finite. The step was not taken; {kept}. Look at its input, or lower the "
-        f"learning_rate: {', '.join(places[:SHOWN])}{more}"
+        f"{values.norm:g}, is not finite. The step was not taken; {saved}. Look at its input, or lower the "
+        f"learning_rate: {', '.join(places[:MAX_PLACES])}{more}"
     )

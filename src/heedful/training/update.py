@@ -1,4 +1,4 @@
-"""From sums of gradients to the next weights and their averages: on the device, where nothing waits for the host."""
+"""The update of the weights and their average from accumulated gradients, without waiting for the device."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,39 +11,37 @@ from .parallel import ReplicatedModel
 
 
 class Update:
-    """Scale, clip, optimise and average; all of it undone by a loss or a gradient that is not finite."""
+    """Scales, clips, optimizes and averages. A loss or gradient that is not finite changes nothing."""
 
-    def __init__(self, held: ReplicatedModel, config: TrainingConfig, total: int) -> None:
-        self.held = held
+    def __init__(self, model: ReplicatedModel, config: TrainingConfig, total: int) -> None:
+        self.model, self.config = model, config
         self.total_steps = total
-        self.clip = config.clip
-        self.decay = config.ema
         self.schedule = schedule(config, total)
-        self.share = torch.zeros((), device=next(iter(held.weights.values())).device)
-        self.optimizers = build_optimizers(held, config)
-        self.ema = Ema(held.weights) if config.ema else None
+        self.ema_weight = torch.zeros((), device=next(iter(model.weights.values())).device)
+        self.optimizers = build_optimizers(model, config)
+        self.ema = Ema(model.weights) if config.ema_decay else None
 
     def prepare(self, step: int) -> None:
-        """What depends on the step, brought to the device."""
+        """Copy the values that depend on the step to the device."""
         for optimizer in self.optimizers:
             optimizer.set_learning_rate(self.schedule(step))
         if self.ema is not None:
-            self.share.fill_(ema_share(step, self.decay))
+            self.ema_weight.fill_(ema_weight(step, self.config.ema_decay))
 
     @torch.no_grad()
     def __call__(self, sums: Tensor) -> Tensor:
-        """Use the gradients of the sums' total. Returns the status's values: total, plain, n, norm, finite."""
-        status = self.held.step_status(sums, self.clip)
+        """Update the weights by their gradients. Return the values (total, plain, n, norm, finite) of the step."""
+        status = self.model.step_status(sums, self.config.max_grad_norm)
         for optimizer in self.optimizers:
             optimizer.step(status.skip, status.factor)
         if self.ema is not None:
-            self.ema.follow(self.share * (1 - status.skip))
-        self.held.refresh()
+            self.ema.update(self.ema_weight * (1 - status.skip))
+        self.model.refresh()
         return status.values
 
 
-def ema_share(step: int, decay: float) -> float:
-    """How much of the weights after `step` enters the average: much at first, so that the start is forgotten."""
+def ema_weight(step: int, decay: float) -> float:
+    """Return the share of the new weights in the average: large at first, so that the initial ones are forgotten."""
     return 1.0 - min(decay, (1 + step) / (10 + step))
 
 
@@ -55,18 +53,22 @@ class Ema:
         self._weights = list(weights.values())
 
     @torch.no_grad()
-    def follow(self, share: Tensor) -> None:
-        """Move towards the weights by `share`, a tensor on the device; a share of 0 changes nothing."""
+    def update(self, weight: Tensor) -> None:
+        """Move the average towards the weights by `weight`, a scalar on the device. 0 changes nothing."""
         means = list(self.means.values())
-        apart = torch._foreach_sub(self._weights, means)
-        torch._foreach_mul_(apart, share)
-        torch._foreach_add_(means, apart)
+        changes = torch._foreach_sub(self._weights, means)
+        torch._foreach_mul_(changes, weight)
+        torch._foreach_add_(means, changes)
 
 
 def mean_of(snapshots: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    """The mean of several sets of weights, summed in float64. What is no fraction (a counter) is the last one's."""
+    """Return the mean of several sets of weights, summed in float64. Integers are taken from the last set.
+
+    Raises:
+        ValueError: if there are no sets.
+    """
     if not snapshots:
-        raise ValueError("the mean of no weights at all")
+        raise ValueError("there are no weights to average")
     mean = dict(snapshots[-1])
     for name, value in mean.items():
         if value.is_floating_point():

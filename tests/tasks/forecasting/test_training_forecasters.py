@@ -26,7 +26,7 @@ HOURLY = TINY.changed(context_length=32, patch_length=8, stride=4, horizon=6, d_
 
 def config(**changes: Any) -> ForecastingConfig:
     training = {"steps": 200, "validate_every": 100, "learning_rate": 3e-3, "warmup_steps": 20, "device": "cpu"}
-    values = {"model": HOURLY, "training": {**training, "ema": 0.98, **changes.pop("training", {})}, **changes}
+    values = {"model": HOURLY, "training": {**training, "ema_decay": 0.98, **changes.pop("training", {})}, **changes}
     return ForecastingConfig.from_dict(values)
 
 

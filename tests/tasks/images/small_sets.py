@@ -41,7 +41,7 @@ def small_config(training: dict[str, Any] | None = None, **changes: Any) -> Imag
             "batch_tokens": 360,
             "learning_rate": 1e-2,
             "warmup_steps": 5,
-            "ema": 0.9,
+            "ema_decay": 0.9,
             **(training or {}),
         },
         **changes,

@@ -57,7 +57,7 @@ def test_handwritten_digits(tmp_path: Path) -> None:
                 "batch_tokens": 256,
                 "learning_rate": 2e-3,
                 "warmup_steps": 40,
-                "ema": 0.98,
+                "ema_decay": 0.98,
                 "label_smoothing": 0.0,
                 "validate_every": 0,
                 "save_every": 0,

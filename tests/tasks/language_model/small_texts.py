@@ -58,7 +58,7 @@ def small_config(training: dict[str, Any] | None = None, **changes: Any) -> Lang
         "batch_tokens": 256,
         "learning_rate": 1e-2,
         "warmup_steps": 10,
-        "ema": 0.9,
+        "ema_decay": 0.9,
         "weight_decay": 0.0,
         **(training or {}),
     }

@@ -79,7 +79,7 @@ def test_a_forced_first_token_is_part_of_the_target_once(file: str, tmp_path: Pa
 def test_a_published_model_is_trained_on_and_keeps_its_tokeniser(kind: str, file: str, tmp_path: Path) -> None:
     make, tokens = MODELS[kind]
     folder = publish(tmp_path / "theirs", make(), generation=tokens)
-    training = {"steps": 100, "learning_rate": 1e-2, "warmup_steps": 5, "ema": 0.9}
+    training = {"steps": 100, "learning_rate": 1e-2, "warmup_steps": 5, "ema_decay": 0.9}
     config = small_config(training, base=str(folder), generation={"length_penalty": 0.5})
     train(TextToTextTask(), config, Files((file,)), tmp_path / "run")
     model = heedful.load(tmp_path / "run", "text-to-text")

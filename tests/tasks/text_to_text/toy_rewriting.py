@@ -12,7 +12,7 @@ from heedful.tasks.text_to_text.config import TextToTextConfig
 WORDS = ["ant", "bee", "cat", "dog", "elk", "물", "책", "집"]
 SIZE: dict[str, Any] = {"preset": "t5-tiny", "d_model": 64, "n_heads": 4, "d_head": 16, "d_ff": 128, "dropout": 0.0}
 SIZE |= {"n_encoder_layers": 2, "n_decoder_layers": 2}
-TRAINING = {"learning_rate": 5e-3, "warmup_steps": 50, "ema": 0.99, "batch_tokens": 512, "device": "cpu"}
+TRAINING = {"learning_rate": 5e-3, "warmup_steps": 50, "ema_decay": 0.99, "batch_tokens": 512, "device": "cpu"}
 TRAINING |= {"validate_every": 0}
 
 

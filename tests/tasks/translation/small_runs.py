@@ -38,7 +38,7 @@ def small_config(training: dict[str, Any] | None = None, **changes: Any) -> Tran
         "learning_rate": 5e-3,
         "schedule": "cosine",
         "warmup_steps": 40,
-        "ema": 0.98,
+        "ema_decay": 0.98,
         "save_every": 0,
         **(training or {}),
     }

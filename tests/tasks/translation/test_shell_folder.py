@@ -98,7 +98,7 @@ def test_a_run_whose_data_was_bad_can_simply_be_begun_again(corpus: Path, tmp_pa
 
 
 def test_a_folder_holds_one_run_at_a_time(run: Path) -> None:
-    with RunFolder(run).held():
+    with RunFolder(run).locked():
         one_line(resume(run), "is in use by process")
 
 
@@ -123,7 +123,7 @@ def test_more_steps_are_a_change_that_can_be_allowed(run: Path) -> None:
     done = resume(run, "--set", "training.steps=12", "--allow-changes")
     assert done.code == 0, done.err
     (line,) = done.err.splitlines()
-    assert line.startswith("warning: the run goes on with changes: training.steps was 8, is 12")
+    assert line.startswith("warning: the run continues with changes: training.steps was 8, is 12")
     assert read_mapping(run / "metrics.json")["training"]["steps"] == 12
     assert read_mapping(run / "run.yaml")["training"]["steps"] == 12
     assert resume(run).code == 0

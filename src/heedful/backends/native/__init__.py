@@ -1,1 +1,1 @@
-"""The layers in C, for generation on a CPU: compiled where they are first used, and left out where they cannot be."""
+"""The layers in C, for generation on a CPU. They are compiled at first use, and not used where that is impossible."""

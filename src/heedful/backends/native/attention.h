@@ -1,6 +1,6 @@
-/* One query of one head over the keys and values that it sees.
+/* Attention of one query of one head over its visible keys and values.
  *
- * Sums go by lanes, so that their order depends on the length alone, wherever in memory the numbers stand.
+ * Sums go by lanes, so that their order depends only on the length, not on where the numbers are in memory.
  */
 #include "products.h"
 
@@ -21,8 +21,8 @@ static inline float exponential(float x)
     return p * power.value;
 }
 
-/* Where the keys and the values of a row are: of key/value head g in slot t at g · head + t · slot, and in a column
- * of its own where there are columns, which of them being said `sequences` apart. */
+/* Where the keys and the values of a row are: of key/value head g in slot t at g · head + t · slot, and in the
+ * column that `columns` has for slot t at t · sequences, where there are columns. */
 typedef struct {
     const float *keys, *values;
     int64_t first, end, head, slot, column, sequences;
@@ -93,13 +93,13 @@ static inline __attribute__((always_inline)) void attend_as_wide(
         return;
     }
     for (; i < width; i++) {
-        float one = 0.0f;
-        for (int64_t t = 0; t < n; t++) one += scores[t] * values[place(seen, seen->first + t) + i];
-        mixed[i] = one / sum;
+        float total = 0.0f;
+        for (int64_t t = 0; t < n; t++) total += scores[t] * values[place(seen, seen->first + t) + i];
+        mixed[i] = total / sum;
     }
 }
 
-/* The usual width as a constant, so that the query stays in registers. */
+/* The most common width is a constant, so that the query stays in registers. */
 static void attend(const Seen *seen, int64_t head, const float *query, int64_t width, float scale, const float *bias,
                    float *scores, float *mixed)
 {

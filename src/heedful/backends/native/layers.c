@@ -1,7 +1,7 @@
 /* The layers of a Transformer over rows of tokens, on a CPU, for generation.
  *
  * A row is one token of one sequence. Every number of a row is computed in an order that depends on nothing else
- * in the batch, so that an answer is the same, bit for bit, alone and in company.
+ * in the batch, so that an answer is the same, bit for bit, in every batch.
  *
  * Shapes: R rows, D model width, H heads, G key/value heads, K head width, N outputs, C slots, Q columns.
  */
@@ -16,7 +16,7 @@ typedef struct {
 } Norm;
 
 typedef struct {
-    Matrix inward, out, cross_query, cross_out, wide, narrow; /* cross_query.n_in = 0: no memory is read */
+    Matrix qkv, out, cross_query, cross_out, wide, narrow; /* cross_query.n_in = 0: no memory is read */
     Norm norms[3];                                            /* of attention, cross-attention, feed-forward */
 } Layer;
 
@@ -28,7 +28,7 @@ typedef struct {
     Norm entry, last;
 } Stack;
 
-/* Which rows run, and where their keys and values are. */
+/* The rows to run, and where their keys and values are. */
 typedef struct {
     int64_t n_rows, n_slots, n_beams;
     const int32_t *sequence, *slot; /* of each row: whose token it is, and where its key goes */
@@ -46,7 +46,7 @@ typedef struct {
 
 /* ---- parts ---- */
 
-static void normalise(const Norm *norm, const float *x, int64_t n, float *y)
+static void normalize(const Norm *norm, const float *x, int64_t n, float *y)
 {
     float mean = 0.0f, square = 0.0f;
     if (norm->kind == 1) {
@@ -69,7 +69,7 @@ static inline float sigmoid(float x)
     return x >= 0 ? 1.0f / (1.0f + e) : e / (1.0f + e);
 }
 
-/* Each kind in a loop of its own, which the compiler can make wide. A row is cut into pieces where its threads are
+/* A separate loop for each kind, which the compiler can vectorize. A row is cut into pieces where its threads are
  * many, at the same places in every batch: a number at the end of a loop may be computed in another way. */
 enum { PIECE = 256 };
 
@@ -117,23 +117,23 @@ typedef struct {
     float *x; /* (R, D) */
 } Run;
 
-static void keep_keys(const Run *run, int64_t index)
+static void store_keys(const Run *run, int64_t index)
 {
     const Stack *s = run->stack;
     const Rows *rows = run->rows;
     const int64_t h = s->n_heads, g = s->n_kv_heads, k = s->d_head;
     for (int64_t r = share(run->team, rows->n_rows, 0); r < share(run->team, rows->n_rows, 1); r++) {
-        float *own = run->room->wide + r * (h + 2 * g) * k;
+        float *row = run->room->wide + r * (h + 2 * g) * k;
         if (rows->cosines) {
             const int64_t at = r * (s->n_turned / 2);
             for (int64_t i = 0; i < h + g; i++)
-                turn(own + i * k, s->n_turned, s->paired, rows->cosines + at, rows->sines + at);
+                turn(row + i * k, s->n_turned, s->paired, rows->cosines + at, rows->sines + at);
         }
         const int64_t column = rows->origin[rows->slot[r] * rows->n_sequences + rows->sequence[r]];
         for (int64_t i = 0; i < g; i++) {
             const int64_t at = ((column * g + i) * rows->n_slots + rows->slot[r]) * k;
-            memcpy(rows->keys[index] + at, own + (h + i) * k, k * sizeof(float));
-            memcpy(rows->values[index] + at, own + (h + g + i) * k, k * sizeof(float));
+            memcpy(rows->keys[index] + at, row + (h + i) * k, k * sizeof(float));
+            memcpy(rows->values[index] + at, row + (h + g + i) * k, k * sizeof(float));
         }
     }
     meet(run->team);
@@ -145,8 +145,8 @@ static void self_attention(const Run *run, int64_t index, const float *x)
     const Rows *rows = run->rows;
     const int64_t h = s->n_heads, g = s->n_kv_heads, k = s->d_head, n = rows->n_rows * h;
     const Scratch *room = run->room;
-    product(run->team, &s->layers[index].inward, x, rows->n_rows, room->wide, &room->small);
-    keep_keys(run, index);
+    product(run->team, &s->layers[index].qkv, x, rows->n_rows, room->wide, &room->small);
+    store_keys(run, index);
     for (int64_t i = share(run->team, n, 0); i < share(run->team, n, 1); i++) {
         const int64_t r = i / h, head = i % h;
         const Seen seen = {
@@ -196,9 +196,9 @@ static void feed_forward(const Run *run, int64_t index, const float *x)
         return;
     }
     for (int64_t r = share(run->team, n_rows, 0); r < share(run->team, n_rows, 1); r++) {
-        float *own = room->wide + r * n;
-        activate(own, half, s->activation);
-        for (int64_t i = 0; i < half; i++) own[i] *= own[half + i];
+        float *row = room->wide + r * n;
+        activate(row, half, s->activation);
+        for (int64_t i = 0; i < half; i++) row[i] *= row[half + i];
     }
     meet(run->team);
     if (!run->team->index) /* close up the rows, which are half as wide now */
@@ -206,32 +206,32 @@ static void feed_forward(const Run *run, int64_t index, const float *x)
     meet(run->team);
 }
 
-/* Each row of x normalised into y. */
-static void normalise_rows(const Run *run, const Norm *norm, float *y)
+/* Each row of x normalized into y. */
+static void normalize_rows(const Run *run, const Norm *norm, float *y)
 {
     const int64_t d = run->stack->d_model, n = run->rows->n_rows;
     for (int64_t r = share(run->team, n, 0); r < share(run->team, n, 1); r++)
-        normalise(norm, run->x + r * d, d, y + r * d);
+        normalize(norm, run->x + r * d, d, y + r * d);
     meet(run->team);
 }
 
-/* What a part is given: x, normalised first or as it is. */
-static const float *before(const Run *run, const Norm *norm)
+/* Return the input of a sublayer: x, normalized first in a pre-norm stack. */
+static const float *sublayer_input(const Run *run, const Norm *norm)
 {
     if (!run->stack->norm_first) return run->x;
-    normalise_rows(run, norm, run->room->normed);
+    normalize_rows(run, norm, run->room->normed);
     return run->room->normed;
 }
 
-/* What a part has made goes through its last matrix and is added to x, which is normalised now or later. */
-static void add(const Run *run, const Matrix *out, const Norm *norm, const float *made)
+/* Multiply the output of a sublayer by its last matrix and add it to x, which is normalized now or before the next one. */
+static void add(const Run *run, const Matrix *out, const Norm *norm, const float *output)
 {
     const int64_t d = run->stack->d_model, n = run->rows->n_rows;
     float *x = run->x, *y = run->room->normed;
-    product(run->team, out, made, n, y, &run->room->small);
+    product(run->team, out, output, n, y, &run->room->small);
     for (int64_t r = share(run->team, n, 0); r < share(run->team, n, 1); r++) {
         for (int64_t i = 0; i < d; i++) x[r * d + i] += y[r * d + i];
-        if (!run->stack->norm_first) normalise(norm, x + r * d, d, x + r * d);
+        if (!run->stack->norm_first) normalize(norm, x + r * d, d, x + r * d);
     }
     meet(run->team);
 }
@@ -239,22 +239,22 @@ static void add(const Run *run, const Matrix *out, const Norm *norm, const float
 static void every_layer(const Run *run)
 {
     const Stack *s = run->stack;
-    if (s->entry.kind) normalise_rows(run, &s->entry, run->x);
+    if (s->entry.kind) normalize_rows(run, &s->entry, run->x);
     for (int64_t i = 0; i < s->n_layers; i++) {
         const Layer *layer = s->layers + i;
-        self_attention(run, i, before(run, &layer->norms[0]));
+        self_attention(run, i, sublayer_input(run, &layer->norms[0]));
         add(run, &layer->out, &layer->norms[0], run->room->mixed);
         if (layer->cross_query.n_in) {
-            cross_attention(run, i, before(run, &layer->norms[1]));
+            cross_attention(run, i, sublayer_input(run, &layer->norms[1]));
             add(run, &layer->cross_out, &layer->norms[1], run->room->mixed);
         }
-        feed_forward(run, i, before(run, &layer->norms[2]));
+        feed_forward(run, i, sublayer_input(run, &layer->norms[2]));
         add(run, &layer->narrow, &layer->norms[2], run->room->wide);
     }
-    if (s->last.kind) normalise_rows(run, &s->last, run->x);
+    if (s->last.kind) normalize_rows(run, &s->last, run->x);
 }
 
-static int made_small(Small *small, int64_t rows, int64_t n_in)
+static int allocate_small(Small *small, int64_t rows, int64_t n_in)
 {
     small->levels = malloc(rows * (n_in + 4));
     small->steps = malloc(rows * sizeof(float));
@@ -277,7 +277,7 @@ int run_layers(const Stack *s, const Rows *rows, float *x, int n_threads)
         .mixed = malloc(n * heads * sizeof(float)),
         .scores = malloc(n_threads * rows->longest * sizeof(float)),
     };
-    const int enough = made_small(&room.small, n, widest > d ? widest : d) && room.normed && room.wide && room.mixed &&
+    const int enough = allocate_small(&room.small, n, widest > d ? widest : d) && room.normed && room.wide && room.mixed &&
                        room.scores;
     if (enough) {
         Meeting meeting = {0};
@@ -298,7 +298,7 @@ void packing(int64_t *n_lanes, int64_t *n_blocks) { *n_lanes = LANES, *n_blocks 
 int run_product(const Matrix *m, const float *x, int64_t rows, float *y, int n_threads)
 {
     Small small;
-    const int enough = made_small(&small, rows, m->n_in);
+    const int enough = allocate_small(&small, rows, m->n_in);
     if (enough) {
         Meeting meeting = {0};
 #pragma omp parallel num_threads(n_threads)

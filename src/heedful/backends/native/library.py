@@ -1,7 +1,6 @@
-"""layers.c and what it includes as a library, compiled once for this machine and kept in the user's cache; and its
-functions over logits, which any model may use: in C for float32 on a CPU, through torch for the rest.
+"""The library of layers.c, compiled once for this machine and cached in the user's folder, and its functions on logits.
 
-Shapes: R rows, V vocabulary.
+These run in C for float32 on a CPU, and in torch otherwise. Shapes: R rows, V vocabulary.
 """
 
 import atexit
@@ -23,7 +22,7 @@ from torch import Tensor
 
 SOURCE = Path(__file__).with_name("layers.c")
 FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fopenmp", "-shared", "-fPIC")
-SECONDS = 120  # a compiler that takes longer is given up
+COMPILER_TIMEOUT = 120  # seconds
 
 
 class UnavailableError(Exception):
@@ -31,23 +30,23 @@ class UnavailableError(Exception):
 
 
 def library() -> ctypes.CDLL | None:
-    """The compiled layers; None where there is no compiler, or HEEDFUL_NATIVE=0 says not to use them."""
-    return _tried()[0]
+    """Return the compiled layers; None if there is no compiler, or HEEDFUL_NATIVE=0 disables them."""
+    return _load_once()[0]
 
 
 def unavailable_reason() -> str | None:
-    """Why there is no library, for people; None where there is one."""
-    return _tried()[1]
+    """Return why there is no library, for the user; None if there is one."""
+    return _load_once()[1]
 
 
-_one_at_a_time = Lock()
+_lock = Lock()
 _results: dict[str | None, tuple[ctypes.CDLL | None, str | None]] = {}
 
 
-def _tried() -> tuple[ctypes.CDLL | None, str | None]:
-    """The library, or why there is none. It is tried once."""
+def _load_once() -> tuple[ctypes.CDLL | None, str | None]:
+    """Return the library, or why there is none."""
     switch = os.environ.get("HEEDFUL_NATIVE")
-    with _one_at_a_time:
+    with _lock:
         if switch not in _results:
             try:
                 _results[switch] = _load(), None
@@ -62,17 +61,23 @@ def _load() -> ctypes.CDLL:
     compiler = shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         raise UnavailableError("there is no C compiler (cc, gcc or clang); install one for faster generation")
-    made = _folder() / f"layers-{_key(compiler)}.so"
-    if not _is_ours(made):
-        _compile(compiler, made)
+    path = _folder() / f"layers-{_key(compiler)}.so"
+    if not (path.is_file() and not path.is_symlink() and _is_private(path)):
+        _compile(compiler, path)
     try:
-        return _declared(ctypes.CDLL(str(made)))
+        loaded = ctypes.CDLL(str(path))
     except OSError as error:
-        raise UnavailableError(f"{made} cannot be loaded: {error}") from error
+        raise UnavailableError(f"{path} cannot be loaded: {error}") from error
+    pointer, integer = ctypes.c_void_p, ctypes.c_int64
+    loaded.run_layers.argtypes = [pointer, pointer, pointer, ctypes.c_int]
+    loaded.run_product.argtypes = [pointer, pointer, integer, pointer, ctypes.c_int]
+    loaded.run_log_softmax.argtypes = [pointer, integer, integer, ctypes.c_int]
+    loaded.run_top.argtypes = [pointer, integer, integer, integer, pointer, pointer, ctypes.c_int]
+    return loaded
 
 
 def _key(compiler: str) -> str:
-    """What the library depends on: the source, the flags, the compiler and the processor."""
+    """Hash what the library depends on: the source, the flags, the compiler and the processor."""
     flags = ""
     if Path("/proc/cpuinfo").exists():
         lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
@@ -83,12 +88,12 @@ def _key(compiler: str) -> str:
 
 
 def _folder() -> Path:
-    """Where libraries are kept: nobody else may write there."""
+    """Return the folder for libraries, to which no other user may write."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = base / "heedful"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if _private(folder) and os.access(folder, os.W_OK):
+        if _is_private(folder) and os.access(folder, os.W_OK):
             return folder
     except (OSError, RuntimeError):
         pass
@@ -97,66 +102,53 @@ def _folder() -> Path:
 
 @cache
 def _temporary() -> Path:
-    """A folder of our own that goes when we do."""
+    """Create a folder that is removed when the process ends."""
     folder = Path(tempfile.mkdtemp(prefix="heedful-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
-def _private(path: Path) -> bool:
-    found = path.stat()
-    return found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+def _is_private(path: Path) -> bool:
+    status = path.stat()
+    return status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
-def _is_ours(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink() and _private(path)
-
-
-def _compile(compiler: str, made: Path) -> None:
-    fresh = made.with_name(f".{made.name}.{os.getpid()}.{threading.get_ident()}")
-    command = [compiler, *FLAGS, str(SOURCE), "-o", str(fresh), "-lm"]
+def _compile(compiler: str, path: Path) -> None:
+    partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    command = [compiler, *FLAGS, str(SOURCE), "-o", str(partial), "-lm"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILER_TIMEOUT, check=False)
         if done.returncode:
             first = (done.stderr.strip().splitlines() or ["no message"])[0]
             raise UnavailableError(f"{compiler} could not compile {SOURCE.name}: {first}")
-        fresh.chmod(0o700)
-        fresh.replace(made)
+        partial.chmod(0o700)
+        partial.replace(path)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UnavailableError(f"{compiler} could not compile {SOURCE.name}: {error}") from error
     finally:
-        fresh.unlink(missing_ok=True)
-
-
-def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
-    pointer, whole = ctypes.c_void_p, ctypes.c_int64
-    loaded.run_layers.argtypes = [pointer, pointer, pointer, ctypes.c_int]
-    loaded.run_product.argtypes = [pointer, pointer, whole, pointer, ctypes.c_int]
-    loaded.run_log_softmax.argtypes = [pointer, whole, whole, ctypes.c_int]
-    loaded.run_top.argtypes = [pointer, whole, whole, whole, pointer, pointer, ctypes.c_int]
-    return loaded
+        partial.unlink(missing_ok=True)
 
 
 def log_softmax(logits: Tensor) -> Tensor:
-    """The logprobs of each row (R, V); in C they take the place of the logits."""
-    found = _library_for(logits)
-    if found is None:
+    """Return the log-probabilities of each row (R, V). In C, they overwrite the logits."""
+    native = _library_for(logits)
+    if native is None:
         return logits.log_softmax(dim=-1)
     logits = logits.contiguous()
-    found.run_log_softmax(logits.data_ptr(), *logits.shape, torch.get_num_threads())
+    native.run_log_softmax(logits.data_ptr(), *logits.shape, torch.get_num_threads())
     return logits
 
 
 def top(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k largest of each row, in order, and their places: (R, k)."""
-    found = _library_for(scores)
-    if found is None:
+    """Return the k largest values of each row, in order, and their indices: (R, k)."""
+    native = _library_for(scores)
+    if native is None:
         best = scores.topk(k)
         return best.values, best.indices
     scores = scores.contiguous()
     values = torch.empty(len(scores), k, dtype=torch.float32, device="cpu")
     places = torch.empty(len(scores), k, dtype=torch.int64, device="cpu")
-    found.run_top(scores.data_ptr(), *scores.shape, k, values.data_ptr(), places.data_ptr(), torch.get_num_threads())
+    native.run_top(scores.data_ptr(), *scores.shape, k, values.data_ptr(), places.data_ptr(), torch.get_num_threads())
     return values, places
 
 

@@ -1,4 +1,4 @@
-"""A model as layers.c reads it: its parts described in C's structures, its matrices packed.
+"""A model in the structures of layers.c, with packed matrices.
 
 Shapes: N outputs, K inputs, D d_model, G key/value heads.
 """
@@ -40,13 +40,13 @@ def _fields(kind: Any, names: str) -> list[tuple[str, Any]]:
 
 
 class CMatrix(Structure):
-    """A packed matrix."""
+    """A packed matrix and its bias."""
 
     _fields_ = (*_fields(c_int64, "n_in n_out bits"), *_fields(c_void_p, "weights scales bias"))
 
 
 class CNorm(Structure):
-    """A norm."""
+    """A norm: its kind, weight, bias and epsilon."""
 
     _fields_ = (("kind", c_int64), *_fields(c_void_p, "weight bias"), ("eps", c_float))
 
@@ -54,11 +54,11 @@ class CNorm(Structure):
 class CLayer(Structure):
     """The matrices and norms of a layer."""
 
-    _fields_ = (*_fields(CMatrix, "inward out cross_query cross_out wide narrow"), ("norms", CNorm * 3))
+    _fields_ = (*_fields(CMatrix, "qkv out cross_query cross_out wide narrow"), ("norms", CNorm * 3))
 
 
 class CStack(Structure):
-    """The layers, and what all of them share."""
+    """The layers, and the sizes and settings that all of them share."""
 
     _fields_ = (
         *_fields(c_int64, "n_layers d_model n_heads n_kv_heads d_head norm_first activation gated n_turned paired"),
@@ -69,7 +69,7 @@ class CStack(Structure):
 
 
 class CRows(Structure):
-    """Which rows run, and where their keys and values are."""
+    """The rows to run, and where their keys and values are."""
 
     _fields_ = (
         *_fields(c_int64, "n_rows n_slots n_beams"),
@@ -87,17 +87,17 @@ class CRows(Structure):
 
 
 class Packer:
-    """Matrices and norms in C's layout. What C points at is kept here."""
+    """Converts matrices and norms to C's layout, and keeps the tensors that C points at alive."""
 
     def __init__(self, library: ctypes.CDLL, bits: int) -> None:
         lanes, blocks = c_int64(), c_int64()
         library.packing(ctypes.byref(lanes), ctypes.byref(blocks))
         self._library, self._bits = library, bits
         self._lanes, self._multiple = lanes.value, lanes.value * blocks.value
-        self._kept: list[Tensor] = []
+        self._tensors: list[Tensor] = []
 
     def matrix(self, weight: Tensor, bias: Tensor | None) -> CMatrix:
-        """From (N, K), as F.linear has it."""
+        """Pack a weight (N, K), as F.linear takes it, and a bias."""
         n_out, n_in = weight.shape
         n_padded = -(-n_out // self._multiple) * self._multiple
         scales = None
@@ -115,11 +115,9 @@ class Packer:
         return CMatrix(n_in, n_out, self._bits, self._keep(packed), self._keep(scales), self._keep(bias))
 
     def linear(self, linear: nn.Linear) -> CMatrix:
-        """A linear map as it is."""
         return self.matrix(linear.weight, linear.bias)
 
     def norm(self, norm: nn.Module) -> CNorm:
-        """Of one of the three kinds."""
         kind = {nn.Identity: 0, core.LayerNorm: 1, core.RMSNorm: 2}[type(norm)]
         weight, bias = getattr(norm, "weight", None), getattr(norm, "bias", None)
         return CNorm(kind, self._keep(weight), self._keep(bias), getattr(norm, "eps", 0.0))
@@ -128,12 +126,12 @@ class Packer:
         if tensor is None:
             return None
         tensor = tensor.detach().contiguous()
-        self._kept.append(tensor)
+        self._tensors.append(tensor)
         return tensor.data_ptr()
 
 
 class NativeStack:
-    """An encoder's or a decoder's layers."""
+    """The layers of an encoder or a decoder."""
 
     def __init__(self, stack: core.Stack, packer: Packer, library: ctypes.CDLL) -> None:
         self._library, self._packer = library, packer
@@ -164,32 +162,31 @@ class NativeStack:
         )
 
     def run(self, rows: CRows, x: Tensor) -> None:
-        """Every layer over x (R, D), in place."""
+        """Run every layer over x (R, D), in place."""
         if self._library.run_layers(
             ctypes.byref(self._stack), ctypes.byref(rows), x.data_ptr(), torch.get_num_threads()
         ):
             raise MemoryError(f"there is no memory for {rows.n_rows} rows")
 
     def _layer(self, layer: nn.Module) -> CLayer:
-        packer, made = self._packer, CLayer()
+        packer, packed = self._packer, CLayer()
         for name, _, norm, part in sublayers(layer):
-            made.norms[SUBLAYERS.index(name)] = packer.norm(norm)
+            packed.norms[SUBLAYERS.index(name)] = packer.norm(norm)
             if name == "attention":
-                made.inward, made.out = packer.matrix(*joined_projection(part)), packer.linear(part.out)
+                packed.qkv, packed.out = packer.matrix(*joined_projection(part)), packer.linear(part.out)
             elif name == "cross_attention":
-                made.cross_query, made.cross_out = packer.linear(part.query), packer.linear(part.out)
+                packed.cross_query, packed.cross_out = packer.linear(part.query), packer.linear(part.out)
             else:
-                made.wide, made.narrow = packer.linear(first_projection(part)), packer.linear(part.narrow)
-        return made
+                packed.wide, packed.narrow = packer.linear(first_projection(part)), packer.linear(part.narrow)
+        return packed
 
 
 @register("native", core.EncoderDecoder, core.DecoderOnly)
 class NativeModel(Implementation):
-    """A model whose stacks run in C; its embeddings and positions stay torch's."""
+    """A model whose stacks run in C; its embeddings and positions run in torch."""
 
     @classmethod
     def refusals(cls, part: Any) -> Iterator[Reason]:
-        """Why layers.c does not know all of a model."""
         yield from SingleStepDecoder.refusals(part)
         if other := {(tensor.dtype, tensor.device.type) for tensor in part.parameters()} - {(torch.float32, "cpu")}:
             seen = " and ".join(sorted(f"{str(dtype).removeprefix('torch.')} on {where}" for dtype, where in other))
@@ -199,8 +196,8 @@ class NativeModel(Implementation):
                 yield from within(name, only(child, core.TokenEmbedding))
                 if getattr(child, "segments", None) is not None:
                     yield Reason(name, "it adds segments")
-        yield from within("head", (found := list(only(part.head, core.VocabularyHead))))
-        if not found:
+        yield from within("head", (reasons := list(only(part.head, core.VocabularyHead))))
+        if not reasons:
             yield from within("head.transform", only(part.head.transform, nn.Identity))
         stacks = (
             {"encoder": core.Encoder, "decoder": core.Decoder}
@@ -209,16 +206,16 @@ class NativeModel(Implementation):
         )
         for name, kind in stacks.items():
             stack = getattr(part, name)
-            unreadable = list(stack_refusals(stack, kind))
-            if name == "encoder":  # the decoder's were said before
-                yield from within(name, unreadable)
-            if not unreadable:
+            reasons = list(stack_refusals(stack, kind))
+            if name == "encoder":  # SingleStepDecoder's include the decoder's
+                yield from within(name, reasons)
+            if not reasons:
                 yield from within(name, _native_stack_refusals(stack))
 
     def __init__(self, module: Any, library: ctypes.CDLL, bits: int) -> None:
         packer = self._packer = Packer(library, bits)
         self._library = library
-        self._room = _Room()
+        self._buffer = _Buffer()
         self.reads_source = hasattr(module, "encode")
         self.embedding = module.target_embedding if self.reads_source else module.embedding
         self.decoder = NativeStack(module.decoder, packer, library)
@@ -231,15 +228,15 @@ class NativeModel(Implementation):
             self._memory = [packer.linear(cross.key_value) for cross in attentions]
 
     def logits(self, x: Tensor) -> Tensor:
-        """(R, D) → (R, V), where this thread has them in every step: they are there until its next one."""
-        y = self._room.of(len(x), self._head.n_out)
+        """Return logits (R, V) of x (R, D), in memory that this thread's next call overwrites."""
+        y = self._buffer.get(len(x), self._head.n_out)
         return self._product(self._head, x if self.scale == 1.0 else x * self.scale, y)
 
     def memories(self, x: Tensor) -> list[Tensor]:
-        """The memory's rows (tokens, D) → their keys and values in each layer, (2 G, tokens, K)."""
+        """Return keys and values in each layer (2 G, tokens, K) of the memory's rows (tokens, D)."""
         heads = 2 * self.decoder.n_kv_heads
-        every = (self._product(matrix, x, empty(len(x), matrix.n_out)) for matrix in self._memory)
-        return [made.unflatten(1, (heads, -1)).transpose(0, 1).contiguous() for made in every]
+        products = (self._product(matrix, x, empty(len(x), matrix.n_out)) for matrix in self._memory)
+        return [product.unflatten(1, (heads, -1)).transpose(0, 1).contiguous() for product in products]
 
     def _product(self, matrix: CMatrix, x: Tensor, y: Tensor) -> Tensor:
         x = x.float().contiguous()
@@ -248,26 +245,25 @@ class NativeModel(Implementation):
         return y
 
 
-class _Room(threading.local):
-    """A thread's own, for its logits. They are the largest of what a step makes, and memory that is new in every step
-    costs more time than it takes to choose among them."""
+class _Buffer(threading.local):
+    """Memory for the logits of each thread. Allocating it in every step would take longer than choosing tokens."""
 
-    MOST = 1 << 24  # numbers that are kept
+    MAX_SIZE = 1 << 24  # numbers
 
     def __init__(self) -> None:
-        self._kept = empty(0)
+        self._memory = empty(0)
 
-    def of(self, n_rows: int, width: int) -> Tensor:
+    def get(self, n_rows: int, width: int) -> Tensor:
         n = n_rows * width
-        if n > self.MOST:
+        if n > self.MAX_SIZE:
             return empty(n_rows, width)
-        if len(self._kept) < n:
-            self._kept = empty(n)
-        return self._kept[:n].view(n_rows, width)
+        if len(self._memory) < n:
+            self._memory = empty(n)
+        return self._memory[:n].view(n_rows, width)
 
 
 def empty(*shape: int) -> Tensor:
-    """Room for what C writes."""
+    """Allocate float32 memory that C fills."""
     return torch.empty(shape, dtype=torch.float32, device="cpu")
 
 
@@ -283,7 +279,7 @@ def _machine(module: nn.Module) -> Iterator[str]:
 
 
 def _native_stack_refusals(stack: Any) -> Iterator[Reason]:
-    """What layers.c does not know of a stack whose layers can be read: it says once what all layers share."""
+    """Require what layers.c supports, of a stack that `stack_refusals` accepts."""
     for name in ("entry", "norm"):
         yield from within(name, only(getattr(stack, name), nn.Identity, core.LayerNorm, core.RMSNorm))
     for index, layer in enumerate(stack.layers):
@@ -304,7 +300,7 @@ def _native_stack_refusals(stack: Any) -> Iterator[Reason]:
 
 
 def _common(layer: Any) -> list[tuple[object, ...]]:
-    """What all layers of a stack must share."""
+    """Return what must be equal in all layers of a stack."""
     return [
         (name, norm_first, type(part), activation_name(part.activation))
         if name == "feed_forward"
@@ -316,6 +312,6 @@ def _common(layer: Any) -> list[tuple[object, ...]]:
 def _positions_refusals(positions: Any, attention: core.MultiHeadAttention) -> Iterator[Reason]:
     sizes = {core.Relative: "n_heads", core.ALiBi: "n_heads", core.Rotary: "d_head"}
     if (size := sizes.get(type(positions))) is not None:
-        own = positions.weight.shape[1] if type(positions) is core.Relative else getattr(positions, size)
-        if own != getattr(attention, size):
-            yield Reason("", f"its {size} is {own}, and that of attention {getattr(attention, size)}")
+        value = positions.weight.shape[1] if type(positions) is core.Relative else getattr(positions, size)
+        if value != getattr(attention, size):
+            yield Reason("", f"its {size} is {value}, and that of attention {getattr(attention, size)}")

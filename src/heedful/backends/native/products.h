@@ -185,7 +185,7 @@ static inline __attribute__((always_inline)) void block_int8(
         }
 }
 
-/* Each row by its own largest value, so that no row knows another. */
+/* Quantize a row by its largest value, so that rows are independent of each other. */
 static void to_int8(const float *x, int64_t n, int8_t *q, float *step, int32_t *total)
 {
     const int64_t padded = (n + 3) / 4 * 4;

@@ -1,6 +1,6 @@
-"""An activation after a bias on a GPU; on the way back, its gradient and the bias's in one reading.
+"""A bias and an activation on a GPU, in one kernel for each direction.
 
-`core/feedforward.py` has the functions. Shapes: N rows, D features, P programs.
+`core/feedforward.py` is the reference. Shapes: N rows, D features, P programs.
 """
 
 from __future__ import annotations
@@ -18,56 +18,56 @@ if TYPE_CHECKING:
 
 PROGRAMS = 2112  # sixteen for each multiprocessor of a large GPU
 FORTH, BACK, WIDTH = 4, 2, 256  # rows, each way, and columns that a program holds at once
-WARPS = 1  # groups of threads that share it: column sums of several would go through their common memory
+WARPS = 1  # column sums over several warps would go through shared memory
 
 
 @triton.jit
 def _inner(x):
-    """Of the approximation of GELU: x · sigmoid(inner), and the gradient of inner."""
+    """Return `inner` of the GELU approximation x · sigmoid(inner), and its gradient."""
     return 1.5957691216057308 * (x + 0.044715 * x * x * x), 1.5957691216057308 * (1 + 0.134145 * x * x)
 
 
 @triton.jit
 def _normal(x):
-    """The normal distribution: its share below x, by Abramowitz and Stegun's 7.1.26, to 1e-7; and its density."""
-    bell = tl.exp(-0.5 * x * x)
+    """Return the normal distribution function at x, by Abramowitz and Stegun's 7.1.26 to 1e-7, and its density."""
+    gauss = tl.exp(-0.5 * x * x)
     t = 1 / (1 + 0.3275911 * 0.7071067811865476 * tl.abs(x))
     rest = t * (1.061405429 * t - 1.453152027)
     rest = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + rest)))
-    above = 0.5 * rest * bell  # the share beyond |x|
-    return tl.where(x > 0, 1 - above, above), 0.3989422804014327 * bell
+    above = 0.5 * rest * gauss  # the share beyond |x|
+    return tl.where(x > 0, 1 - above, above), 0.3989422804014327 * gauss
 
 
 @triton.jit
 def _value(x, kind: tl.constexpr):
     if kind == "relu":
-        found = tl.maximum(x, 0.0)
+        result = tl.maximum(x, 0.0)
     elif kind == "gelu":
         below, _ = _normal(x)
-        found = x * below
+        result = x * below
     elif kind == "gelu_tanh":
         inner, _ = _inner(x)
-        found = x * tl.sigmoid(inner)
+        result = x * tl.sigmoid(inner)
     else:
-        found = x * tl.sigmoid(x)
-    return found
+        result = x * tl.sigmoid(x)
+    return result
 
 
 @triton.jit
 def _steepness(x, kind: tl.constexpr):
     if kind == "relu":
-        found = tl.where(x > 0, 1.0, 0.0)
+        result = tl.where(x > 0, 1.0, 0.0)
     elif kind == "gelu":
         below, density = _normal(x)
-        found = below + x * density
+        result = below + x * density
     elif kind == "gelu_tanh":
         inner, by_x = _inner(x)
         share = tl.sigmoid(inner)
-        found = share + x * share * (1 - share) * by_x
+        result = share + x * share * (1 - share) * by_x
     else:
         share = tl.sigmoid(x)
-        found = share + x * share * (1 - share)
-    return found
+        result = share + x * share * (1 - share)
+    return result
 
 
 @triton.jit(do_not_specialize=("n",))
@@ -83,23 +83,23 @@ def _forward(x, bias, y, n, d, kind: tl.constexpr, height: tl.constexpr, width: 
 
 @triton.jit(do_not_specialize=("n", "turns"))
 def _backward(x, bias, slope, by_x, sums, n, d, turns, kind: tl.constexpr, height: tl.constexpr, width: tl.constexpr):
-    own, programs = tl.program_id(1).to(tl.int64), tl.num_programs(1)
+    program, programs = tl.program_id(1).to(tl.int64), tl.num_programs(1)
     lanes = tl.program_id(0) * width + tl.arange(0, width)
     offset = tl.load(bias + lanes, mask=lanes < d, other=0.0).to(tl.float32)[None, :]
     by_bias = tl.zeros((height, width), tl.float32)
     for turn in range(turns):
-        rows = (own + turn * programs) * height + tl.arange(0, height)
+        rows = (program + turn * programs) * height + tl.arange(0, height)
         inside = (rows < n)[:, None] & (lanes < d)[None, :]
         places = rows[:, None] * d + lanes[None, :]
         value = tl.load(x + places, mask=inside, other=0.0).to(tl.float32) + offset
-        found = tl.load(slope + places, mask=inside, other=0.0).to(tl.float32) * _steepness(value, kind)
-        by_bias += found
-        tl.store(by_x + places, found.to(by_x.dtype.element_ty), mask=inside)
-    tl.store(sums + own * d + lanes, tl.sum(by_bias, 0), mask=lanes < d)
+        result = tl.load(slope + places, mask=inside, other=0.0).to(tl.float32) * _steepness(value, kind)
+        by_bias += result
+        tl.store(by_x + places, result.to(by_x.dtype.element_ty), mask=inside)
+    tl.store(sums + program * d + lanes, tl.sum(by_bias, 0), mask=lanes < d)
 
 
 class Activated(torch.autograd.Function):
-    """kind(x + bias), of x (N, D)."""
+    """The activation `kind` of x + bias, of x (N, D)."""
 
     @staticmethod
     def forward(ctx: Any, shared: BackwardPass, x: Tensor, bias: Tensor, kind: str) -> Tensor:
@@ -118,7 +118,7 @@ class Activated(torch.autograd.Function):
         x, bias = ctx.saved_tensors
         n, d = x.shape
         by_x, slope = torch.empty_like(x), slope.contiguous()
-        grid, turns = _spread(n, d)
+        grid, turns = _grid(n, d)
         sums = x.new_empty(1, grid[1], d, dtype=torch.float32)
         _backward[grid](
             x, bias, slope, by_x, sums, n, d, turns, kind=ctx.kind, height=BACK, width=WIDTH, num_warps=WARPS
@@ -126,8 +126,8 @@ class Activated(torch.autograd.Function):
         return None, by_x, *ctx.shared.totals(sums, ctx.bias), None
 
 
-def _spread(n: int, d: int) -> tuple[tuple[int, int], int]:
-    """Programs that share N rows and D columns: a grid; and how many tiles each walks over."""
+def _grid(n: int, d: int) -> tuple[tuple[int, int], int]:
+    """Return the grid of programs for N rows and D columns, and the number of tiles for each program."""
     columns, tiles = -(-d // WIDTH), max(1, -(-n // BACK))
     programs = min(tiles, max(1, PROGRAMS // columns))
     return (columns, programs), -(-tiles // programs)

@@ -1,8 +1,8 @@
-"""Cross-entropy over a vocabulary on a GPU: the logits are read once, and once more for their gradient; or in all once,
-where that is wanted at once and a program can hold a token's.
+"""Cross-entropy over a vocabulary on a GPU: the logits are read once in each direction, or once in all if a program can
+hold those of a token.
 
-Nothing of their size is made but the gradient itself, in their own dtype. `training/loss.py` says in torch what is
-computed. Shapes: N tokens, V vocabulary.
+Only the gradient has the size of the logits, in their dtype. `training/loss.py` is the reference. Shapes: N tokens, V
+vocabulary.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from ..registry import apply
 from . import block_of, with_gradient
 
-BLOCK, WARPS = 2048, 4  # logits that a program holds at once, and groups of threads that share them
-HELD, EACH = 16384, 1024  # the most where it holds all of a token's, and how many of them a group of threads has
+BLOCK, WARPS = 2048, 4  # logits that a program holds at once, and its warps
+MAX_FUSED, PER_WARP = 16384, 1024  # the largest vocabulary of which it holds a token's logits, and logits per warp
 
 
 @triton.jit
@@ -52,9 +53,9 @@ def _backward(logits, target, keep, lse, slope, out, v, smoothing, block: tl.con
     real = tl.load(keep + row) != 0
     x = tl.load(logits + row * v + places, mask=inside & real, other=0.0).to(tl.float32)
     wanted = smoothing / v + tl.where(places == tl.load(target + row), 1.0 - smoothing, 0.0)
-    found = (tl.exp(x - tl.load(lse + row)) - wanted) * tl.load(slope + row)
-    found = tl.where(real, found, 0.0)  # what does not count may be NaN
-    tl.store(out + row * v + places, found.to(out.dtype.element_ty), mask=inside)
+    result = (tl.exp(x - tl.load(lse + row)) - wanted) * tl.load(slope + row)
+    result = tl.where(real, result, 0.0)  # what does not count may be NaN
+    tl.store(out + row * v + places, result.to(out.dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -94,12 +95,12 @@ def _scale(x, by, v, block: tl.constexpr):
         for first in range(0, v, block):
             places = row * v + first + tl.arange(0, block)
             inside = first + tl.arange(0, block) < v
-            found = tl.load(x + places, mask=inside).to(tl.float32) * factor
-            tl.store(x + places, found.to(x.dtype.element_ty), mask=inside)
+            result = tl.load(x + places, mask=inside).to(tl.float32) * factor
+            tl.store(x + places, result.to(x.dtype.element_ty), mask=inside)
 
 
-class _Held(torch.autograd.Function):
-    """The gradient is made on the way, as if what comes back were 1 for every token, as it is for a sum."""
+class _FusedGradient(torch.autograd.Function):
+    """Computes the gradient in the forward pass, for an output gradient of 1 for every token, as of a sum."""
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, target: Tensor, keep: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
@@ -107,9 +108,9 @@ class _Held(torch.autograd.Function):
         smoothed, plain = (logits.new_empty(n, dtype=torch.float32) for _ in range(2))
         slopes = torch.empty_like(logits)
         if n:
-            given, most = (logits, target, keep, smoothed, plain, slopes, v, smoothing), 1 << v.bit_length() - 1
+            args, most = (logits, target, keep, smoothed, plain, slopes, v, smoothing), 1 << v.bit_length() - 1
             rest = block_of(max(1, v - most), most)
-            _both[(n,)](*given, most=most, rest=rest, num_warps=max(1, most // EACH))
+            _both[(n,)](*args, most=most, rest=rest, num_warps=max(1, most // PER_WARP))
         ctx.save_for_backward(slopes)
         ctx.mark_non_differentiable(plain)
         ctx.set_materialize_grads(False)
@@ -123,18 +124,18 @@ class _Held(torch.autograd.Function):
         (slopes,) = ctx.saved_tensors
         if len(slopes):
             _scale[(len(slopes),)](slopes, slope.contiguous(), slopes.shape[1], block=BLOCK, num_warps=WARPS)
-        torch.autograd.graph.increment_version(slopes)  # so that to come back a second time is refused
+        torch.autograd.graph.increment_version(slopes)  # autograd refuses a second backward pass
         return slopes, None, None, None
 
 
-def _room(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _outputs(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     smoothed, plain, lse = (logits.new_empty(logits.shape[0], dtype=torch.float32) for _ in range(3))
     return smoothed, plain, lse
 
 
 def _costs(logits: Tensor, target: Tensor, keep: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
     n, v = logits.shape
-    smoothed, plain, lse = _room(logits)
+    smoothed, plain, lse = _outputs(logits)
     if n:
         _forward[(n,)](
             logits, target, keep, lse, smoothed, plain, v, smoothing, block=block_of(v, BLOCK), num_warps=WARPS
@@ -153,14 +154,13 @@ def _slopes(logits: Tensor, target: Tensor, keep: Tensor, lse: Tensor, slope: Te
     return out
 
 
-_read_twice = with_gradient("cross_entropy", _costs, _slopes, _room)
+_read_twice = with_gradient("cross_entropy", _costs, _slopes, _outputs)
 
 
 def costs(logits: Tensor, target: Tensor, keep: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-    """Cross-entropies (N) with smoothing and without, zero where a token does not count."""
-    learns = torch.is_grad_enabled() and logits.requires_grad and not torch.compiler.is_compiling()
-    if learns and logits.shape[1] <= HELD:
-        made: Any = _Held.apply
-        smoothed, plain = made(logits.contiguous(), target.contiguous(), keep.contiguous(), smoothing)
+    """Return the cross-entropies (N) with smoothing and without, zero for tokens that do not count."""
+    needs_gradient = torch.is_grad_enabled() and logits.requires_grad and not torch.compiler.is_compiling()
+    if needs_gradient and logits.shape[1] <= MAX_FUSED:
+        smoothed, plain = apply(_FusedGradient, logits.contiguous(), target.contiguous(), keep.contiguous(), smoothing)
         return smoothed, plain
     return _read_twice(logits, target, keep, smoothing)

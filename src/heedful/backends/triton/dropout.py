@@ -1,5 +1,5 @@
-"""Dropout on a GPU without a mask in memory: whether a number stays is a hash of its place, which the way back asks
-again. The seed lies on the device, so that a recorded step drops others each time it is replayed."""
+"""Dropout on a GPU without a mask in memory: a hash of a number's place decides whether it stays, in both directions.
+The seed is on the device, so that a recorded step drops other numbers each time it is replayed."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ LEVELS = 2**24  # that a share can have
 
 
 class Dropping(NamedTuple):
-    """What is dropped: a share, by a seed on the device and the number of its use."""
+    """The share to drop, the seed on the device, and the number of this use of the seed."""
 
     share: float
     seed: Tensor
     number: int
 
     @property
-    def given(self) -> tuple[Tensor, int, int, float]:
-        """As kernels take it: seed, number, the level below which a hash means dropped, and what the rest grows by."""
+    def kernel_args(self) -> tuple[Tensor, int, int, float]:
+        """Seed, number, the level below which a hash means dropped, and the factor for the remaining numbers."""
         return self.seed, self.number, round(self.share * LEVELS), 1 / (1 - self.share)
 
 

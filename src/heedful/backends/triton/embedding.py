@@ -1,7 +1,7 @@
-"""Where a model begins, on a GPU: the table of token vectors, and the way into a stack.
+"""Token embeddings and the input of a stack on a GPU.
 
-For the gradient of a table torch sorts the ids first, which takes longer than all adding. On the way into a stack,
-padding made zero, positions and dropout are one reading each way; `core/stacks.py` says what is computed.
+For the gradient of a table torch sorts the ids first, which takes longer than the additions. At the input of a stack,
+one kernel sets padding to zero, adds positions and applies dropout; `core/stacks.py` is the reference.
 Shapes: N ids, V vectors, D features, B batch, T tokens.
 """
 
@@ -18,7 +18,7 @@ from torch.autograd.function import once_differentiable
 from . import block_of
 from .dropout import Dropping, stays
 
-TILE, ENTRY_TILE = 256, 1024  # numbers that a program holds at once, of a table and on the way in
+TILE, ENTRY_TILE = 256, 1024  # numbers that a program holds at once, of a table and of a stack's input
 
 
 @triton.jit(do_not_specialize=("n",))
@@ -27,9 +27,9 @@ def _gather(table, ids, out, scale, n, v, d, height: tl.constexpr, width: tl.con
     lanes = tl.arange(0, width)
     inside = (rows < n)[:, None] & (lanes < d)[None, :]
     token = tl.load(ids + rows, mask=rows < n, other=0)[:, None]
-    known = inside & (token >= 0) & (token < v)
-    found = tl.load(table + token * d + lanes[None, :], mask=known, other=float("nan")).to(tl.float32) * scale
-    tl.store(out + rows[:, None] * d + lanes[None, :], found.to(out.dtype.element_ty), mask=inside)
+    valid = inside & (token >= 0) & (token < v)
+    vector = tl.load(table + token * d + lanes[None, :], mask=valid, other=float("nan")).to(tl.float32) * scale
+    tl.store(out + rows[:, None] * d + lanes[None, :], vector.to(out.dtype.element_ty), mask=inside)
 
 
 @triton.jit(do_not_specialize=("n",))
@@ -37,17 +37,19 @@ def _scatter(slope, ids, sums, scale, n, v, d, height: tl.constexpr, width: tl.c
     rows = tl.program_id(0).to(tl.int64) * height + tl.arange(0, height)
     lanes = tl.arange(0, width)
     inside = (rows < n)[:, None] & (lanes < d)[None, :]
-    given = tl.load(slope + rows[:, None] * d + lanes[None, :], mask=inside, other=0.0).to(tl.float32) * scale
+    grad = tl.load(slope + rows[:, None] * d + lanes[None, :], mask=inside, other=0.0).to(tl.float32) * scale
     token = tl.load(ids + rows, mask=rows < n, other=0)[:, None]
-    known = inside & (token >= 0) & (token < v)
+    valid = inside & (token >= 0) & (token < v)
     tl.atomic_add(
-        sums + token * d + lanes[None, :], given, mask=known & (given != 0), sem="relaxed"
-    )  # padding's are zero
+        sums + token * d + lanes[None, :], grad, mask=valid & (grad != 0), sem="relaxed"
+    )  # the gradients of padding are zero
 
 
 class LookedUp(torch.autograd.Function):
-    """Vectors (V, D) by their ids (N,), times a scale; an id that the table does not have gives NaN, which a run
-    reports. Their gradients are added up in float32."""
+    """Look up vectors (V, D) by ids (N,), times a scale. An id outside the table gives NaN, which a run reports.
+
+    The gradients are summed in float32.
+    """
 
     @staticmethod
     def forward(ctx: Any, ids: Tensor, table: Tensor, scale: float) -> Tensor:
@@ -66,12 +68,12 @@ class LookedUp(torch.autograd.Function):
         return None, sums.to(ctx.dtype), None
 
 
-def _over_rows(kernel: Any, given: Tensor, ids: Tensor, out: Tensor, scale: float, v: int) -> None:
-    n, d = len(ids), given.shape[1]
+def _over_rows(kernel: Any, source: Tensor, ids: Tensor, out: Tensor, scale: float, v: int) -> None:
+    n, d = len(ids), source.shape[1]
     width = block_of(d, d)
     height = max(1, TILE // width)
     if n:
-        kernel[(-(-n // height),)](given, ids, out, scale, n, v, d, height=height, width=width)
+        kernel[(-(-n // height),)](source, ids, out, scale, n, v, d, height=height, width=width)
 
 
 @triton.jit(do_not_specialize=("n", "length", "number", "level"))
@@ -80,10 +82,10 @@ def _enter(x, real, encodings, out, seed, number, level, rise, n, length, d, hei
     lanes = tl.arange(0, width)
     inside = (rows < n)[:, None] & (lanes < d)[None, :]
     places = rows[:, None] * d + lanes[None, :]
-    given = inside
+    present = inside
     if real is not None:
-        given &= (tl.load(real + rows, mask=rows < n, other=0) != 0)[:, None]
-    value = tl.load(x + places, mask=given, other=0.0).to(tl.float32)  # what is padding is not even read
+        present &= (tl.load(real + rows, mask=rows < n, other=0) != 0)[:, None]
+    value = tl.load(x + places, mask=present, other=0.0).to(tl.float32)  # padding is not even read
     if encodings is not None:
         value += tl.load(encodings + (rows % length)[:, None] * d + lanes[None, :], mask=inside, other=0.0)
     value = tl.where(stays(places, seed, number, level), value * rise, 0.0)
@@ -91,8 +93,10 @@ def _enter(x, real, encodings, out, seed, number, level, rise, n, length, d, hei
 
 
 class Entered(torch.autograd.Function):
-    """dropout(x where it is real + encodings), of x (B, T, D), real (B, T) or None, encodings (at least T, D) or None,
-    which have no gradient."""
+    """dropout(x · real + encodings), of x (B, T, D), real (B, T) or None, encodings (at least T, D) or None.
+
+    The encodings have no gradient.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, real: Tensor | None, encodings: Tensor | None, dropping: Dropping) -> Tensor:
@@ -103,7 +107,7 @@ class Entered(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
-        return _entered(slope, ctx.real, None, ctx.dropping), None, None, None  # what is zeroed stays zero
+        return _entered(slope, ctx.real, None, ctx.dropping), None, None, None  # padding stays zero
 
 
 def _entered(x: Tensor, real: Tensor | None, encodings: Tensor | None, dropping: Dropping) -> Tensor:
@@ -113,5 +117,5 @@ def _entered(x: Tensor, real: Tensor | None, encodings: Tensor | None, dropping:
     height, n = max(1, ENTRY_TILE // width), batch * length
     if n:
         grid = (-(-n // height),)
-        _enter[grid](x, real, encodings, out, *dropping.given, n, length, d, height=height, width=width)
+        _enter[grid](x, real, encodings, out, *dropping.kernel_args, n, length, d, height=height, width=width)
     return out

@@ -1,4 +1,4 @@
-"""Many tensors in one launch. Torch's own functions over lists launch several kernels over lists of small tensors,
+"""Operations on many tensors in one launch. Torch's foreach functions launch several kernels for many small tensors,
 each of which leaves most of a large GPU idle. Here a program works on one piece of one tensor, whose address it reads
 from a table on the device."""
 
@@ -20,24 +20,24 @@ ALIGNED = 16  # bytes, and numbers: then a program reads several at once
 
 
 class PointerTable(NamedTuple):
-    """Pieces (P, …) of several lists of tensors: the address in each list, how many numbers, and which tensor."""
+    """Pieces (P, …) of several lists of tensors: the address in each list, the size, and the index of the tensor."""
 
     rows: Tensor
     aligned: bool
-    known_by: tuple[int, ...]  # addresses and sizes of the tensors it was made for
+    key: tuple[int, ...]  # addresses and sizes of the tensors
 
     @classmethod
     def of(cls, *lists: Sequence[Tensor], old: PointerTable | None = None) -> PointerTable:
-        """Tensors at the same place in their lists have the same size. An old table will do if it is theirs."""
-        known_by = tuple(number for tensors in lists for part in tensors for number in (part.data_ptr(), part.numel()))
-        if old is not None and old.known_by == known_by:
+        """Return a table for lists whose tensors have equal sizes at equal indices; the old one if it is the same."""
+        key = tuple(number for tensors in lists for part in tensors for number in (part.data_ptr(), part.numel()))
+        if old is not None and old.key == key:
             return old
         rows = _rows(lists)
-        return cls(torch.tensor(rows, device=lists[0][0].device), _is_aligned(rows), known_by)
+        return cls(torch.tensor(rows, device=lists[0][0].device), _is_aligned(rows), key)
 
     @classmethod
     def put(cls, tables: AddressTables, *lists: Sequence[Tensor]) -> PointerTable | None:
-        """A table among others; None if there is no room for it."""
+        """Return a table among the others; None if there is no memory for it."""
         rows = _rows(lists)
         place = tables.put(rows)
         return None if place is None else cls(place, _is_aligned(rows), ())
@@ -58,16 +58,16 @@ def _is_aligned(rows: list[list[int]]) -> bool:
 
 @triton.jit
 def at(address, kind: tl.constexpr, aligned: tl.constexpr):
-    """A pointer, from a place in a table."""
-    found = tl.load(address).to(tl.pointer_type(kind))
+    """Load a pointer from an entry of a table."""
+    pointer = tl.load(address).to(tl.pointer_type(kind))
     if aligned:
-        found = tl.multiple_of(found, 16)
-    return found
+        pointer = tl.multiple_of(pointer, 16)
+    return pointer
 
 
 @triton.jit
 def count(place, aligned: tl.constexpr):
-    """A number, from such a place."""
+    """Load a count from an entry of a table."""
     n = tl.load(place)
     if aligned:
         n = tl.multiple_of(n, 16)
@@ -75,32 +75,32 @@ def count(place, aligned: tl.constexpr):
 
 
 @triton.jit
-def _copy(table, given: tl.constexpr, kind: tl.constexpr, piece: tl.constexpr, aligned: tl.constexpr):
+def _copy(table, source_kind: tl.constexpr, kind: tl.constexpr, piece: tl.constexpr, aligned: tl.constexpr):
     row, lanes = table + tl.program_id(0) * 4, tl.arange(0, piece)
     inside = lanes < count(row + 2, aligned)
-    found = tl.load(at(row, given, aligned) + lanes, mask=inside)
-    tl.store(at(row + 1, kind, aligned) + lanes, found.to(kind), mask=inside)
+    value = tl.load(at(row, source_kind, aligned) + lanes, mask=inside)
+    tl.store(at(row + 1, kind, aligned) + lanes, value.to(kind), mask=inside)
 
 
 def round_to_bf16(table: PointerTable) -> None:
-    """Of tensors in float32 and their copies in bf16."""
+    """Copy float32 tensors, the first list of the table, to bf16 tensors, the second."""
     _copy[(len(table.rows),)](table.rows, tl.float32, tl.bfloat16, piece=PIECE, aligned=table.aligned)
 
 
 def widen_to_float32(table: PointerTable) -> None:
-    """Of tensors in bf16 and their copies in float32."""
+    """Copy bf16 tensors, the first list of the table, to float32 tensors, the second."""
     _copy[(len(table.rows),)](table.rows, tl.bfloat16, tl.float32, piece=PIECE, aligned=table.aligned)
 
 
 @triton.jit
 def _squares(table, parts, piece: tl.constexpr, aligned: tl.constexpr):
     row, lanes = table + tl.program_id(0) * 3, tl.arange(0, piece)
-    given = tl.load(at(row, tl.float32, aligned) + lanes, mask=lanes < count(row + 1, aligned), other=0.0)
-    tl.store(parts + tl.program_id(0), tl.sum(given * given, 0))
+    value = tl.load(at(row, tl.float32, aligned) + lanes, mask=lanes < count(row + 1, aligned), other=0.0)
+    tl.store(parts + tl.program_id(0), tl.sum(value * value, 0))
 
 
 @triton.jit
-def _judge(parts, n_parts, sums, values, skip, factor, clip, small, block: tl.constexpr):
+def _step_status(parts, n_parts, sums, values, skip, factor, max_norm, epsilon, block: tl.constexpr):
     lanes = tl.arange(0, block)
     squares = tl.zeros((block,), tl.float32)
     for first in range(0, n_parts, block):
@@ -108,42 +108,41 @@ def _judge(parts, n_parts, sums, values, skip, factor, clip, small, block: tl.co
     total, plain, n = tl.load(sums), tl.load(sums + 1), tl.load(sums + 2)
     norm = tl.sqrt(tl.sum(squares, 0)).to(tl.float64) / n
     finite = (tl.abs(norm) < float("inf")) & (tl.abs(total) < float("inf"))
-    shorten = tl.full((), 1.0, tl.float64)
-    if clip != 0:
-        shorten = tl.where(norm + small > clip, clip / (norm + small), shorten)
+    clipping = tl.full((), 1.0, tl.float64)
+    if max_norm != 0:
+        clipping = tl.where(norm + epsilon > max_norm, max_norm / (norm + epsilon), clipping)
     tl.store(values, total)
     tl.store(values + 1, plain)
     tl.store(values + 2, n)
     tl.store(values + 3, norm)
     tl.store(values + 4, finite.to(tl.float64))
     tl.store(skip, 1.0 - finite.to(tl.float32))
-    tl.store(factor, (shorten / n).to(tl.float32))
+    tl.store(factor, (clipping / n).to(tl.float32))
 
 
-def judged_over_table(table: PointerTable, sums: Tensor, clip: float, small: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Of gradients in float32: values, skip and factor, as `training/verdict.py` finds them in torch. `small` is added
-    to the norm before it divides."""
+def fused_step_status(
+    table: PointerTable, sums: Tensor, max_norm: float, epsilon: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return values, skip and factor of float32 gradients, as `step_status` in `training/parallel/models.py` does."""
     parts = sums.new_empty(len(table.rows), dtype=torch.float32)
     values = sums.new_empty(5)
     skip, factor = (sums.new_empty((), dtype=torch.float32) for _ in range(2))
     _squares[(len(parts),)](table.rows, parts, piece=PIECE, aligned=table.aligned)
-    _judge[(1,)](parts, len(parts), sums, values, skip, factor, clip, small, block=PARTS)
+    _step_status[(1,)](parts, len(parts), sums, values, skip, factor, max_norm, epsilon, block=PARTS)
     return values, skip, factor
 
 
 @triton.jit
-def _count_on(steps, n, skip, block: tl.constexpr):
+def _increment(steps, n, skip, block: tl.constexpr):
     more = 1 - tl.load(skip)
     for first in range(0, n, block):
         places = first + tl.arange(0, block)
-        found = tl.load(steps + places, mask=places < n, other=0).to(tl.pointer_type(tl.float32))
-        tl.store(found, tl.load(found, mask=places < n, other=0.0) + more, mask=places < n)
+        pointers = tl.load(steps + places, mask=places < n, other=0).to(tl.pointer_type(tl.float32))
+        tl.store(pointers, tl.load(pointers, mask=places < n, other=0.0) + more, mask=places < n)
 
 
 @triton.jit
-def _adamw(
-    table, steps, decays, rate, factor, skip, fall, square_fall, eps, piece: tl.constexpr, aligned: tl.constexpr
-):
+def _adamw(table, steps, decays, rate, factor, skip, beta1, beta2, eps, piece: tl.constexpr, aligned: tl.constexpr):
     if tl.load(skip) != 0:
         return
     row, lanes = table + tl.program_id(0) * 6, tl.arange(0, piece)
@@ -155,13 +154,13 @@ def _adamw(
     mean = tl.load(means, mask=inside, other=0.0)
     square = tl.load(squares, mask=inside, other=0.0)
     weight = tl.load(weights, mask=inside, other=0.0)
-    pace, step = tl.load(rate), tl.load(at(steps + place, tl.float32, False))
-    mean += (slope - mean) * (1 - fall)
-    square = square * square_fall + slope * slope * (1 - square_fall)
-    begun = 1 - tl.exp2(step * tl.log2(fall))
-    square_begun = 1 - tl.exp2(step * tl.log2(square_fall))
-    weight *= 1 - pace * tl.load(decays + place)
-    weight -= pace / begun * mean / (tl.sqrt(square / square_begun) + eps)
+    lr, step = tl.load(rate), tl.load(at(steps + place, tl.float32, False))
+    mean += (slope - mean) * (1 - beta1)
+    square = square * beta2 + slope * slope * (1 - beta2)
+    correction1 = 1 - tl.exp2(step * tl.log2(beta1))
+    correction2 = 1 - tl.exp2(step * tl.log2(beta2))
+    weight *= 1 - lr * tl.load(decays + place)
+    weight -= lr / correction1 * mean / (tl.sqrt(square / correction2) + eps)
     tl.store(means, mean, mask=inside)
     tl.store(squares, square, mask=inside)
     tl.store(weights, weight, mask=inside)
@@ -177,9 +176,12 @@ def adamw(
     betas: tuple[float, float],
     eps: float,
 ) -> None:
-    """One step over weights, gradients (which are multiplied by `factor`), means and squares, all in float32, by a rate
-    on the device; none where `skip` is 1. `steps`: the address of each weight's count; `decays`: each weight's."""
-    _count_on[(1,)](steps, len(steps), skip, block=PARTS)
+    """Take one step, unless `skip` is 1, over weights, gradients, means and squares, all in float32.
+
+    `rate` is a tensor on the device, and `factor` multiplies the gradients. `steps` has the address of each weight's
+    step count, `decays` each weight's decay.
+    """
+    _increment[(1,)](steps, len(steps), skip, block=PARTS)
     _adamw[(len(table.rows),)](
         table.rows, steps, decays, rate, factor, skip, *betas, eps, piece=PIECE, aligned=table.aligned
     )

@@ -1,4 +1,4 @@
-"""Linear maps on a GPU, whose gradients wait for the end of a pass where they are small. Shapes: x (…, D) → (…, E)."""
+"""Linear maps on a GPU whose small gradients are deferred to the end of a pass. Shapes: x (…, D) → (…, E)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from ..registry import apply
 from .deferred import BackwardPass
 
-MANY = 8  # outputs for every input: a vocabulary's
-ALIGNED = 8  # numbers that a matrix is widened by, so that its rows still begin where products are fast
+MANY = 8  # outputs for every input, as of a vocabulary
+ALIGNED = 8  # columns that are added to a matrix, so that its rows stay aligned
 
 
 class Map(NamedTuple):
-    """A weight (E, D) and a bias (E) or none, and the parameters they are made of: one behind the other."""
+    """A weight (E, D), an optional bias (E), and the parameters that they consist of."""
 
     weight: Tensor
     bias: Tensor | None
@@ -26,32 +27,34 @@ class Map(NamedTuple):
 
     @classmethod
     def of(cls, layer: nn.Linear, *, bias: bool = True) -> Map:
-        """A layer's own; or without its bias, which somebody else adds."""
+        """Return the map of a layer. Without its bias, if a later kernel adds that."""
         biases = (layer.bias,) if bias and layer.bias is not None else ()
         return cls(layer.weight, biases[0] if biases else None, (layer.weight,), biases)
 
     @classmethod
     def stacked(cls, *layers: nn.Linear) -> Map:
-        """Several layers as one map: from now on, their weights and biases lie in one piece of memory."""
+        """Return several layers as one map. This moves their weights and biases into contiguous memory."""
         weights, biases = tuple(layer.weight for layer in layers), tuple(layer.bias for layer in layers)
-        return cls(_laid_together(weights), _laid_together(biases), weights, biases)
+        return cls(_concatenated(weights), _concatenated(biases), weights, biases)
 
     def __call__(self, shared: BackwardPass, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The product; and x itself, for whoever adds it to something later: what comes back for it is added to its
-        gradient in place, so that nobody else may have it."""
-        own, made = (*self.weights, *self.biases), _LinearMap.apply
-        given = shared.counting(*own), rows_of(x), self.weight.detach(), self.bias, len(self.weights)
-        out, kept = made(*given, *own)  # type: ignore[no-untyped-call]
-        return out.view(*x.shape[:-1], self.weight.shape[0]), kept.view(x.shape)
+        """Return the product, and x for a residual connection.
+
+        The gradient of that x is modified in place: it must have no other use.
+        """
+        parameters = *self.weights, *self.biases
+        args = shared.counting(*parameters), rows_of(x), self.weight.detach(), self.bias, len(self.weights)
+        out, residual = apply(_LinearMap, *args, *parameters)
+        return out.view(*x.shape[:-1], self.weight.shape[0]), residual.view(x.shape)
 
 
 def rows_of(x: Tensor) -> Tensor:
-    """(…, D) → (N, D): kernels know no strides."""
+    """Return x (…, D) as contiguous (N, D), as the kernels need it."""
     return x.reshape(-1, x.shape[-1]).contiguous()
 
 
-def _laid_together(parameters: Sequence[Tensor]) -> Tensor:
-    """The parameters one behind the other in one piece of memory. Where they lie so already, they stay."""
+def _concatenated(parameters: Sequence[Tensor]) -> Tensor:
+    """Return the parameters as one tensor, sharing their memory; they are moved unless they are adjacent."""
     first, end = parameters[0].data, parameters[0].storage_offset()
     adjacent = True
     for parameter in parameters:
@@ -68,46 +71,48 @@ def _laid_together(parameters: Sequence[Tensor]) -> Tensor:
 
 
 class _LinearMap(torch.autograd.Function):
-    """Of x (N, D)."""
+    """The map of x (N, D), and x itself."""
 
     @staticmethod
     def forward(
-        ctx: Any, shared: BackwardPass, x: Tensor, weight: Tensor, bias: Tensor | None, n: int, *own: Tensor
+        ctx: Any, shared: BackwardPass, x: Tensor, weight: Tensor, bias: Tensor | None, n: int, *parameters: Tensor
     ) -> tuple[Tensor, Tensor]:
         ctx.save_for_backward(x, weight)
-        ctx.shared, ctx.n, ctx.own = shared, n, own
+        ctx.shared, ctx.n, ctx.parameters = shared, n, parameters
         ctx.set_materialize_grads(False)
         return F.linear(x, weight, bias), x
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, slope: Tensor | None, kept: Tensor | None) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, slope: Tensor | None, residual: Tensor | None) -> tuple[Tensor | None, ...]:
         if slope is None:
-            return None, kept, None, None, None, *(None for _ in ctx.own)
-        (x, weight), given = ctx.saved_tensors, slope.contiguous()
-        found: list[Tensor | None] = [None] * len(ctx.own)
+            return None, residual, None, None, None, *(None for _ in ctx.parameters)
+        (x, weight), slope = ctx.saved_tensors, slope.contiguous()
+        gradients: list[Tensor | None] = [None] * len(ctx.parameters)
         if any(ctx.needs_input_grad[5:]):
-            found = _gradients(ctx.shared, x, given, ctx.own, ctx.n)
-        by_x = kept
+            gradients = _gradients(ctx.shared, x, slope, ctx.parameters[: ctx.n], ctx.parameters[ctx.n :])
+        by_x = residual
         if ctx.needs_input_grad[1]:
-            by_x = given @ weight if kept is None else kept.addmm_(given, weight)
-        return None, by_x, None, None, None, *found
+            by_x = slope @ weight if residual is None else residual.addmm_(slope, weight)
+        return None, by_x, None, None, None, *gradients
 
 
-def _gradients(shared: BackwardPass, x: Tensor, slope: Tensor, own: Sequence[Tensor], n: int) -> list[Tensor | None]:
-    """Of weights, and of biases where there are any; all of one kind in one piece."""
-    weights, biases, d, e = own[:n], own[n:], x.shape[1], slope.shape[1]
+def _gradients(
+    shared: BackwardPass, x: Tensor, slope: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor]
+) -> list[Tensor | None]:
+    """Return the gradients of the weights and then of the biases, if there are any."""
+    d, e = x.shape[1], slope.shape[1]
     sizes = [len(weight) for weight in weights]
     if biases and e >= MANY * d and d % ALIGNED == 0:
         by_weight, by_bias = _by_ones(x, slope)
         return [*by_weight.split(sizes), *by_bias.split(sizes)]
-    found: list[Tensor | None] = [*shared.product(weights, x, slope).split(sizes)]
+    gradients: list[Tensor | None] = [*shared.product(weights, x, slope).split(sizes)]
     if biases:
-        found += shared.sums(biases, slope).split(sizes)
-    return found
+        gradients += shared.sums(biases, slope).split(sizes)
+    return gradients
 
 
 def _by_ones(x: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
-    """A bias is the weight of an input that is always 1. So the slope, which is large, is read once for both."""
+    """Compute both gradients in one product, by an input that is always 1: the large slope is read only once."""
     wide = slope.mT @ F.pad(x, (0, ALIGNED), value=1.0)
     return wide[:, : x.shape[1]].contiguous(), wide[:, -1].contiguous()

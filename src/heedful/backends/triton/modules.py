@@ -1,10 +1,9 @@
-"""Modules that compute the same as the core's in less time, for small models on a GPU.
+"""Faster versions of the core's modules for small models on a GPU.
 
-Over many short rows, torch's attention, its small operations on every number, and its sums for the gradients of biases,
-norms and token tables take longer than the matrix products. A compiler fuses some of it by itself; where steps are only
-recorded, these stand in. Layers take as few kernels as they allow: each bias is added by what comes after its product,
-which then also adds up its gradient; and what passes by a part has its gradient added to the part's own by a kernel
-that runs anyway.
+For many short rows, torch's attention, its elementwise operations, and its sums for the gradients of biases, norms and
+token tables take longer than the matrix products. torch.compile fuses some of them; these modules serve recorded steps.
+The kernel after a product adds its bias and sums that bias's gradient; the gradient of a residual connection is added
+in a kernel that runs anyway.
 
 Shapes: B batch, T tokens, H heads, G key/value heads, K head width, D d_model.
 """
@@ -24,7 +23,7 @@ from ...core.mask_preparation import PreparedMask
 from ...core.masks import Grid
 from ...families.description import activation_name
 from ..description import Reason, only, within
-from ..registry import IMPLEMENTATIONS, ModuleImplementation, machine_check, register, use_backend
+from ..registry import IMPLEMENTATIONS, ModuleImplementation, apply, machine_check, register, use_backend
 from . import HAVE_TRITON, SIDES, available, block_of
 from .deferred import AddressTables, BackwardPass
 from .linear import Map, rows_of
@@ -39,7 +38,7 @@ KNOWN_ACTIVATIONS = "relu", "gelu", "gelu_tanh", "silu"  # those that have a ker
 
 
 class TritonModule(ModuleImplementation):
-    """Beside the class of a part: one whose kernels take its place."""
+    """A mixin for module classes that run by Triton kernels."""
 
     shared: BackwardPass
 
@@ -47,7 +46,7 @@ class TritonModule(ModuleImplementation):
         self.shared = context
 
     def dropping(self, dropout: nn.Dropout) -> Dropping:
-        """What a kernel shall drop, which nobody else does."""
+        """Return what a kernel must drop, with a number that is unique in the pass."""
         from .dropout import Dropping
 
         return Dropping(dropout.p if dropout.training else 0.0, *self.shared.draw())
@@ -64,19 +63,19 @@ def _machine(module: nn.Module) -> Iterator[str]:
 def fused_on_gpu(
     module: nn.Module, device: torch.device, tables: AddressTables | None = None
 ) -> tuple[Any, BackwardPass]:
-    """A copy with these parts, and what they share, which is to be begun before every pass."""
+    """Return a copy with these parts, and the state they share, whose `begin` must be called before every pass."""
     shared = BackwardPass(device, tables or AddressTables(device))
     return use_backend(module, "triton", shared), shared
 
 
 def is_fused(x: Tensor) -> bool:
-    """Whether kernels take this pass: one with gradients, not compiled, on a device that has them."""
+    """Return True in eager passes with gradients, for tensors that kernels support."""
     return torch.is_grad_enabled() and not torch.compiler.is_compiling() and available(x)
 
 
 @register("triton", nn.Linear)
 class FusedLinear(TritonModule, nn.Linear):
-    """The gradients of its weight, where that is small, and of its bias are left for the end of a pass."""
+    """A linear map that defers the gradients of its bias and of a small weight to the end of a pass."""
 
     @classmethod
     def refusals(cls, part: Any) -> Iterator[Reason]:
@@ -92,7 +91,7 @@ class FusedLinear(TritonModule, nn.Linear):
 
 @register("triton", core.LayerNorm)
 class FusedLayerNorm(TritonModule, core.LayerNorm):
-    """Both directions in one kernel each."""
+    """A layer norm with one kernel for each direction."""
 
     @classmethod
     def refusals(cls, part: Any) -> Iterator[Reason]:
@@ -103,21 +102,22 @@ class FusedLayerNorm(TritonModule, core.LayerNorm):
             yield Reason("", f"it is wider than {WIDEST}")
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.with_itself(x)[0] if is_fused(x) else super().forward(x)
+        return self.with_residual(x)[0] if is_fused(x) else super().forward(x)
 
-    def with_itself(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The norm, and x for whoever adds it to something later: the kernel adds their gradients."""
+    def with_residual(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the norm, and x for a residual connection, whose gradient the kernel adds."""
         from .residual import Normed
 
-        made: Any = Normed.apply
-        y, kept = made(self.shared, rows_of(x), self.weight, self.bias, self.eps)
-        return y.view(x.shape), kept.view(x.shape)
+        y, residual = apply(Normed, self.shared, rows_of(x), self.weight, self.bias, self.eps)
+        return y.view(x.shape), residual.view(x.shape)
 
 
 @register("triton", core.TokenEmbedding)
 class FusedTokenEmbedding(TritonModule, core.TokenEmbedding):
-    """With its scale in one kernel. The gradient is added up without sorting the ids: in another order each time, by a
-    rounding. An id that the table does not have gives NaN."""
+    """A scaled embedding in one kernel. An id outside the table gives NaN.
+
+    The gradient is summed without sorting the ids, so its rounding differs from run to run.
+    """
 
     @classmethod
     def refusals(cls, part: Any) -> Iterator[Reason]:
@@ -130,51 +130,53 @@ class FusedTokenEmbedding(TritonModule, core.TokenEmbedding):
             return super().look_up(ids)
         from .embedding import LookedUp
 
-        made: Any = LookedUp.apply
-        out: Tensor = made(ids.flatten().contiguous(), self.weight, self.scale)
+        out: Tensor = apply(LookedUp, ids.flatten().contiguous(), self.weight, self.scale)
         return out.view(*ids.shape, self.weight.shape[1])
 
 
 @register("triton", core.VocabularyHead)
 class FusedVocabularyHead(TritonModule, core.VocabularyHead):
-    """The gradient of its bias, a sum over all logits, comes from the product that its table's needs."""
+    """A vocabulary head that computes the gradients of its bias and its table in one product."""
 
     def forward(self, x: Tensor, keep: core.Mask | None = None) -> Tensor:
         if not is_fused(x) or x.dtype != self.weight.dtype:
             return super().forward(x, keep)
         x = self.transform(x)
-        if type(self.table) is not Table:  # but an embedding, whose own use is not counted
+        if type(self.table) is not Table:  # but an embedding, which does not count its own use
             self.shared.counting(self.weight)
-        own = Map(self.weight, self.bias, (self.weight,), () if self.bias is None else (self.bias,))
-        return own(self.shared, x if self.scale == 1.0 else x * self.scale)[0]
+        head = Map(self.weight, self.bias, (self.weight,), () if self.bias is None else (self.bias,))
+        return head(self.shared, x if self.scale == 1.0 else x * self.scale)[0]
 
 
 @register("triton", core.DotProduct)
 class FusedDotProduct(TritonModule, core.DotProduct):
-    """Over rows as short as sentences, a kernel that holds a whole head."""
+    """Attention whose kernel holds a whole head, for rows as short as sentences."""
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, keep: PreparedMask) -> Tensor:
-        found = None
-        if query.dim() == key.dim() == 4 and key.shape == value.shape:  # if not, there is one who says what is wrong
+        mixed = None
+        if query.dim() == key.dim() == 4 and key.shape == value.shape:  # else the core raises the error
             parts = [part.transpose(1, 2) for part in (query, key, value)]
-            found = self.over_short_rows((query.shape[1], key.shape[1]), parts, keep)
-        return super().forward(query, key, value, keep) if found is None else found.transpose(1, 2)
+            mixed = self.over_short_rows((query.shape[1], key.shape[1]), parts, keep)
+        return super().forward(query, key, value, keep) if mixed is None else mixed.transpose(1, 2)
 
     def over_short_rows(self, heads: tuple[int, int], stacked: Sequence[Tensor], keep: PreparedMask) -> Tensor | None:
-        """(B, Tq, H, K), or None where the kernel does not know how. H heads of queries, G of keys and G of values come
-        in one to three tensors (B, T, heads, K), stacked in this order."""
-        if not self._knows(heads, stacked, keep):
+        """Return (B, Tq, H, K), or None if the kernel does not support the arguments.
+
+        H heads of queries, G of keys and G of values come in one to three tensors (B, T, heads, K), in this order.
+        """
+        if not self._supports(heads, stacked, keep):
             return None
         query, value = stacked[0][:, :, : heads[0]].transpose(1, 2), stacked[-1][:, :, -heads[1] :].transpose(1, 2)
         from .short_attention import ShortAttention, VisibleKeys
 
         keep.check(query, value)
         scale = 1 / math.sqrt(query.shape[-1]) if self.scale is None else self.scale
-        made: Any = ShortAttention.apply
-        out: Tensor = made(VisibleKeys(keep.additive, keep.fully_masked, keep.is_causal, scale), heads, *stacked)
+        out: Tensor = apply(
+            ShortAttention, VisibleKeys(keep.additive, keep.fully_masked, keep.is_causal, scale), heads, *stacked
+        )
         return out
 
-    def _knows(self, heads: tuple[int, int], stacked: Sequence[Tensor], keep: PreparedMask) -> bool:
+    def _supports(self, heads: tuple[int, int], stacked: Sequence[Tensor], keep: PreparedMask) -> bool:
         first, last = stacked[0], stacked[-1]
         if not is_fused(first) or first.dtype == torch.float32 or (self.training and self.dropout):
             return False
@@ -184,7 +186,7 @@ class FusedDotProduct(TritonModule, core.DotProduct):
         learned = keep.additive is not None and keep.additive.requires_grad
         by_head = keep.fully_masked is not None and keep.fully_masked.shape[1] != 1
         special = learned or by_head or keep.unpad_index is not None
-        return fits and not special and torch.cuda.get_device_capability(first.device)[0] >= 8  # which multiply bf16
+        return fits and not special and torch.cuda.get_device_capability(first.device)[0] >= 8  # with bf16 tensor cores
 
 
 # ---- layers ----
@@ -192,7 +194,7 @@ class FusedDotProduct(TritonModule, core.DotProduct):
 
 @register("triton", core.FeedForward)
 class FusedFeedForward(TritonModule, core.FeedForward):
-    """Two products and a kernel between."""
+    """A feed-forward part: two products, and a kernel for bias and activation between them."""
 
     @classmethod
     def refusals(cls, part: Any) -> Iterator[Reason]:
@@ -206,17 +208,18 @@ class FusedFeedForward(TritonModule, core.FeedForward):
         return self.narrow
 
     def unbiased(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """(…, D) → (…, D) without the last bias; and x, to be added to it."""
+        """Return (…, D) without the last bias, and x for the residual connection."""
         from .activation import Activated
 
-        made: Any = Activated.apply
-        wide, kept = Map.of(self.wide, bias=False)(self.shared, x)
-        hidden = made(self.shared, rows_of(wide), self.wide.bias, activation_name(self.activation)).view(wide.shape)
-        return Map.of(self.narrow, bias=False)(self.shared, self.dropout(hidden))[0], kept
+        wide, residual = Map.of(self.wide, bias=False)(self.shared, x)
+        hidden = apply(Activated, self.shared, rows_of(wide), self.wide.bias, activation_name(self.activation)).view(
+            wide.shape
+        )
+        return Map.of(self.narrow, bias=False)(self.shared, self.dropout(hidden))[0], residual
 
 
 def _linear_refusals(part: nn.Module, *names: str) -> Iterator[Reason]:
-    """Of maps that have no bias, or compute something else beside."""
+    """Require plain linear maps with biases."""
     for name in names:
         linear = getattr(part, name)
         yield from within(name, only(linear, nn.Linear))
@@ -226,7 +229,7 @@ def _linear_refusals(part: nn.Module, *names: str) -> Iterator[Reason]:
 
 @register("triton", core.MultiHeadAttention)
 class FusedMultiHeadAttention(TritonModule, core.MultiHeadAttention):
-    """Queries, keys and values of self-attention come from one product, and their gradients go back in one piece."""
+    """Attention whose queries, keys and values come from one product in self-attention."""
 
     attention: FusedDotProduct
 
@@ -246,38 +249,38 @@ class FusedMultiHeadAttention(TritonModule, core.MultiHeadAttention):
         return self.out
 
     def unbiased(self, x: Tensor, memory: Tensor | None = None, **context: Any) -> tuple[Tensor, Tensor]:
-        """(B, T, D) → (B, T, D) without the last bias; and x, to be added to it."""
+        """Return (B, T, D) without the last bias, and x for the residual connection."""
         keep, others = context.get("keep"), [context.get(name) for name in ("bias", "cache")]
         if isinstance(keep, PreparedMask) and others == [None, None] and (memory is None or len(memory) == len(x)):
-            mixed, kept = self._found(x, memory, keep, context.get("rotate") if memory is None else None)
+            mixed, residual = self._attend(x, memory, keep, context.get("rotate") if memory is None else None)
         else:
-            mixed, kept = self.mixed(x, memory, **context), x
-        return Map.of(self.out, bias=False)(self.shared, mixed)[0].view(x.shape), kept
+            mixed, residual = self.mixed(x, memory, **context), x
+        return Map.of(self.out, bias=False)(self.shared, mixed)[0].view(x.shape), residual
 
-    def _found(self, x: Tensor, memory: Tensor | None, keep: PreparedMask, rotate: Any) -> tuple[Tensor, Tensor]:
-        """What the heads found, (B, T, H·K), and x."""
+    def _attend(self, x: Tensor, memory: Tensor | None, keep: PreparedMask, rotate: Any) -> tuple[Tensor, Tensor]:
+        """Return the output of the heads (B, T, H·K), and x."""
         self._check_widths(x, memory)
         if memory is None and self.joined is not None:
-            joined, kept = self.joined(self.shared, x)
+            joined, residual = self.joined(self.shared, x)
             stacked = [joined.unflatten(-1, (-1, self.d_head))]  # (B, T, H + 2G, K)
         else:
-            query, kept = Map.of(self.query)(self.shared, x)
+            query, residual = Map.of(self.query)(self.shared, x)
             source = self.key_value(x if memory is None else memory)
             stacked = [part.unflatten(-1, (-1, self.d_head)) for part in (query, source)]
         heads = self.n_heads, self.n_kv_heads
-        found = self.attention.over_short_rows(heads, stacked, keep) if rotate is None else None
-        if found is None:
+        mixed = self.attention.over_short_rows(heads, stacked, keep) if rotate is None else None
+        if mixed is None:
             from .short_attention import unstacked
 
             query, key, value = (part.transpose(1, 2) for part in unstacked(stacked, heads))
             if rotate is not None:
                 query, key = rotate(query, key)
-            found = self.attention(query, key, value, keep).transpose(1, 2)
-        return found.flatten(2), kept
+            mixed = self.attention(query, key, value, keep).transpose(1, 2)
+        return mixed.flatten(2), residual
 
 
 class _FusedResidual(TritonModule):
-    """About a part whose last bias may be left to it, and a norm that has a kernel."""
+    """A residual around a part whose last bias it adds, and a norm that has a kernel."""
 
     part: Any
     norm: Any
@@ -296,33 +299,35 @@ class _FusedResidual(TritonModule):
 
 @register("triton", core.PreNorm)
 class FusedPreNorm(_FusedResidual, core.PreNorm):
-    """A kernel before the part, and one after it."""
+    """A pre-norm residual with one kernel before the part and one after it."""
 
     def forward(self, x: Tensor, *args: Any, **context: Any) -> Tensor:
         if not is_fused(x):
             return super().forward(x, *args, **context)
         from .residual import Added
 
-        normed, kept = self.norm.with_itself(x)
-        found, _ = self.part.unbiased(normed, *args, **context)
-        made: Any = Added.apply
-        out: Tensor = made(self.shared, rows_of(kept), rows_of(found), self.part.last.bias, self.dropping(self.dropout))
+        normed, residual = self.norm.with_residual(x)
+        mixed, _ = self.part.unbiased(normed, *args, **context)
+        out: Tensor = apply(
+            Added, self.shared, rows_of(residual), rows_of(mixed), self.part.last.bias, self.dropping(self.dropout)
+        )
         return out.view(x.shape)
 
 
 @register("triton", core.PostNorm)
 class FusedPostNorm(_FusedResidual, core.PostNorm):
-    """A kernel after the part."""
+    """A post-norm residual with one kernel after the part."""
 
     def forward(self, x: Tensor, *args: Any, **context: Any) -> Tensor:
         if not is_fused(x):
             return super().forward(x, *args, **context)
         from .residual import AddedAndNormed
 
-        found, kept = self.part.unbiased(x, *args, **context)
-        made: Any = AddedAndNormed.apply
+        mixed, residual = self.part.unbiased(x, *args, **context)
         norm, bias = (self.norm.weight, self.norm.bias, self.norm.eps), self.part.last.bias
-        out: Tensor = made(self.shared, rows_of(kept), rows_of(found), bias, *norm, self.dropping(self.dropout))
+        out: Tensor = apply(
+            AddedAndNormed, self.shared, rows_of(residual), rows_of(mixed), bias, *norm, self.dropping(self.dropout)
+        )
         return out.view(x.shape)
 
 
@@ -330,7 +335,7 @@ class FusedPostNorm(_FusedResidual, core.PostNorm):
 
 
 class _FusedStack(TritonModule, core.Stack):
-    """Where positions are computed from a formula, or do nothing to the input."""
+    """A stack whose positions are computed from a formula, or do not change the input."""
 
     @classmethod
     def refusals(cls, part: Any) -> Iterator[Reason]:
@@ -343,7 +348,7 @@ class _FusedStack(TritonModule, core.Stack):
 
     def finish(self, context: Any) -> None:
         super().finish(context)
-        self.encodings: dict[int, Tensor] = {}  # by how many; none is ever let go, since recorded steps read them
+        self.encodings: dict[int, Tensor] = {}  # by length; none is ever freed, since recorded steps read them
 
     def enter(self, x: Tensor, real: Tensor | None, grid: Grid) -> Tensor:
         if not is_fused(x) or x.shape[2] > WIDEST:
@@ -355,12 +360,11 @@ class _FusedStack(TritonModule, core.Stack):
                 return super().enter(x, real, grid)
         from .embedding import Entered
 
-        made: Any = Entered.apply
-        out: Tensor = made(x, real, encodings, self.dropping(self.dropout))
+        out: Tensor = apply(Entered, x, real, encodings, self.dropping(self.dropout))
         return out
 
     def _in_slots(self, grid: Grid, x: Tensor, positions: core.Sinusoidal) -> Tensor | None:
-        """The encodings of tokens that stand in their slots, (at least T, D); None where they stand elsewhere."""
+        """Return the encodings (at least T, D) of tokens whose positions are their slots; None for other positions."""
         if grid.query_positions is not None or not grid.square or x.shape[2] != positions.d_model:
             return None
         n = block_of(grid.n_queries, grid.n_queries)
@@ -371,9 +375,9 @@ class _FusedStack(TritonModule, core.Stack):
 
 @register("triton", core.Encoder)
 class FusedEncoder(_FusedStack, core.Encoder):
-    """An encoder that is entered in one kernel."""
+    """An encoder whose input is computed in one kernel."""
 
 
 @register("triton", core.Decoder)
 class FusedDecoder(_FusedStack, core.Decoder):
-    """The same of a decoder."""
+    """A decoder whose input is computed in one kernel."""

@@ -1,9 +1,8 @@
-"""R-Drop's loss over a vocabulary on a GPU: both passes' logits are read once, and once more for their gradient.
+"""The R-Drop loss over a vocabulary on a GPU: the logits of both passes are read once in each direction.
 
-`training/loss.py` says in torch what is computed. With x and y the logits of the two passes and d = x − y, what they
-disagree by is Σ (p − q) · d, since what is left of log p − log q is the same for all tokens, and Σ (p − q) is 0. So one
-reading gives everything: the two sums of exponentials, and by them the means of d under p and under q.
-Shapes: N tokens, V vocabulary.
+`training/loss.py` is the reference. With the logits x and y of the two passes and d = x − y, the divergence is
+Σ (p − q) · d: the rest of log p − log q is the same for all tokens, and Σ (p − q) is 0. So the two sums of exponentials
+and the means of d under p and under q, which one reading gives, are enough. Shapes: N tokens, V vocabulary.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from torch import Tensor
 from . import block_of, with_gradient
 
 BLOCK = 2048  # pairs of logits that a program holds at once
-KEPT = 4  # numbers a token: the two log-sums, the two means
+SAVED = 4  # numbers for each token: the two log-sums, the two means
 
 
 @triton.jit
-def _risen(peak, total, cross, x, apart):
-    """Sums of exp(x − peak), and of the same times `apart`, with more numbers, and moved to what is now the largest."""
+def _add_block(peak, total, cross, x, apart):
+    """Add numbers to the sums of exp(x − peak) and of exp(x − peak) · apart, relative to the new peak."""
     higher = tl.maximum(peak, tl.max(x, 0))
     level = tl.where(higher == -float("inf"), 0.0, higher)
     fall, rise = tl.exp(peak - level), tl.exp(x - level)
@@ -29,39 +28,39 @@ def _risen(peak, total, cross, x, apart):
 
 
 @triton.jit(do_not_specialize=("n",))
-def _forward(logits, target, keep, kept, loss, plain, n, v, smoothing, weight, block: tl.constexpr):
+def _forward(logits, target, keep, saved, loss, plain, n, v, smoothing, weight, block: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
-    one, other = logits + row * v, logits + (row + n) * v
+    x_start, y_start = logits + row * v, logits + (row + n) * v
     lanes = tl.arange(0, block)
     real = tl.load(keep + row) != 0  # of what does not count, nothing is read
     x_peak, x_total, x_cross, y_peak, y_total, y_cross = -float("inf"), 0.0, 0.0, -float("inf"), 0.0, 0.0
     straight = 0.0
     for first in range(0, v, block):
         inside = (first + lanes < v) & real
-        x = tl.load(one + first + lanes, mask=inside, other=-float("inf")).to(tl.float32)
-        y = tl.load(other + first + lanes, mask=inside, other=-float("inf")).to(tl.float32)
+        x = tl.load(x_start + first + lanes, mask=inside, other=-float("inf")).to(tl.float32)
+        y = tl.load(y_start + first + lanes, mask=inside, other=-float("inf")).to(tl.float32)
         apart = tl.where(inside, x - y, 0.0)
-        x_peak, x_total, x_cross = _risen(x_peak, x_total, x_cross, x, apart)
-        y_peak, y_total, y_cross = _risen(y_peak, y_total, y_cross, y, apart)
+        x_peak, x_total, x_cross = _add_block(x_peak, x_total, x_cross, x, apart)
+        y_peak, y_total, y_cross = _add_block(y_peak, y_total, y_cross, y, apart)
         straight += tl.sum(tl.where(inside, x + y, 0.0), 0)
     x_log, y_log = x_peak + tl.log(x_total), y_peak + tl.log(y_total)
     x_mean, y_mean = x_cross / x_total, y_cross / y_total
     wanted = tl.load(target + row)
-    both = tl.load(one + wanted, mask=real, other=0.0).to(tl.float32)
-    both += tl.load(other + wanted, mask=real, other=0.0).to(tl.float32)
+    both = tl.load(x_start + wanted, mask=real, other=0.0).to(tl.float32)
+    both += tl.load(y_start + wanted, mask=real, other=0.0).to(tl.float32)
     right = (x_log + y_log - both) / 2
     even = (x_log + y_log - straight / v) / 2
-    tl.store(kept + row, x_log)
-    tl.store(kept + n + row, y_log)
-    tl.store(kept + 2 * n + row, x_mean)
-    tl.store(kept + 3 * n + row, y_mean)
+    tl.store(saved + row, x_log)
+    tl.store(saved + n + row, y_log)
+    tl.store(saved + 2 * n + row, x_mean)
+    tl.store(saved + 3 * n + row, y_mean)
     tl.store(plain + row, tl.where(real, right, 0.0))
-    found = right + smoothing * (even - right) + weight * (x_mean - y_mean)
-    tl.store(loss + row, tl.where(real, found, 0.0))
+    result = right + smoothing * (even - right) + weight * (x_mean - y_mean)
+    tl.store(loss + row, tl.where(real, result, 0.0))
 
 
 @triton.jit(do_not_specialize=("n",))
-def _backward(logits, target, keep, kept, slope, out, n, v, smoothing, weight, block: tl.constexpr):
+def _backward(logits, target, keep, saved, slope, out, n, v, smoothing, weight, block: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     places = tl.program_id(1) * block + tl.arange(0, block)
     inside = places < v
@@ -69,45 +68,45 @@ def _backward(logits, target, keep, kept, slope, out, n, v, smoothing, weight, b
     real = tl.load(keep + row) != 0
     x = tl.load(logits + here, mask=inside & real, other=0.0).to(tl.float32)
     y = tl.load(logits + there, mask=inside & real, other=0.0).to(tl.float32)
-    p, q = tl.exp(x - tl.load(kept + row)), tl.exp(y - tl.load(kept + n + row))
+    p, q = tl.exp(x - tl.load(saved + row)), tl.exp(y - tl.load(saved + n + row))
     wanted = smoothing / v + tl.where(places == tl.load(target + row), 1.0 - smoothing, 0.0)
-    by_x = (p - wanted) / 2 + weight * (p - q + p * (x - y - tl.load(kept + 2 * n + row)))
-    by_y = (q - wanted) / 2 + weight * (q - p + q * (y - x + tl.load(kept + 3 * n + row)))
+    by_x = (p - wanted) / 2 + weight * (p - q + p * (x - y - tl.load(saved + 2 * n + row)))
+    by_y = (q - wanted) / 2 + weight * (q - p + q * (y - x + tl.load(saved + 3 * n + row)))
     times = tl.load(slope + row)
     tl.store(out + here, tl.where(real, by_x * times, 0.0).to(out.dtype.element_ty), mask=inside)
     tl.store(out + there, tl.where(real, by_y * times, 0.0).to(out.dtype.element_ty), mask=inside)
 
 
-def _room(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _outputs(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     n = logits.shape[1]
     loss, plain = (logits.new_empty(n, dtype=torch.float32) for _ in range(2))
-    return loss, plain, logits.new_empty(KEPT, n, dtype=torch.float32)
+    return loss, plain, logits.new_empty(SAVED, n, dtype=torch.float32)
 
 
 def _costs(
     logits: Tensor, target: Tensor, keep: Tensor, smoothing: float, weight: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     _, n, v = logits.shape
-    loss, plain, kept = _room(logits)
+    loss, plain, saved = _outputs(logits)
     if n:
         _forward[(n,)](
-            logits, target, keep, kept, loss, plain, n, v, smoothing, weight, block=block_of(v, BLOCK), num_warps=8
+            logits, target, keep, saved, loss, plain, n, v, smoothing, weight, block=block_of(v, BLOCK), num_warps=8
         )
-    return loss, plain, kept
+    return loss, plain, saved
 
 
 def _slopes(
-    logits: Tensor, target: Tensor, keep: Tensor, kept: Tensor, slope: Tensor, smoothing: float, weight: float
+    logits: Tensor, target: Tensor, keep: Tensor, saved: Tensor, slope: Tensor, smoothing: float, weight: float
 ) -> Tensor:
     _, n, v = logits.shape
     out = torch.empty_like(logits)
     if n:
         block = block_of(v, BLOCK)
         _backward[(n, triton.cdiv(v, block))](
-            logits, target, keep, kept, slope, out, n, v, smoothing, weight, block=block, num_warps=8
+            logits, target, keep, saved, slope, out, n, v, smoothing, weight, block=block, num_warps=8
         )
     return out
 
 
-# Of logits (2, N, V), target (N) and keep (N), with smoothing and the weight of what the passes disagree by.
-costs = with_gradient("agreeing_cross_entropy", _costs, _slopes, _room)
+# It takes logits (2, N, V), target (N), keep (N), the smoothing and the weight of the divergence.
+costs = with_gradient("r_drop_cross_entropy", _costs, _slopes, _outputs)

@@ -1,8 +1,8 @@
 """Gradients of the weights of many linear maps in one launch on a GPU, and sums over the rows of many tensors.
 
-Each is a small matrix which sums over many rows, so that a product of its own would leave most of a large GPU idle or
-share its rows between programs, which then add up what they have found. All maps of a model together have tiles enough.
-Sums are taken by programs that share the rows, then over the programs.
+Each gradient is a small matrix that sums over many rows. A separate product would leave most of a large GPU idle, or
+divide the rows between programs whose results must be added. All maps of a model have enough tiles for one launch.
+Sums are first computed by programs that divide the rows, then over the programs.
 Shapes: N rows of inputs x (N, D) and slopes (N, E); gradients (E, D); P programs.
 """
 
@@ -19,14 +19,14 @@ from torch import Tensor
 from .deferred import AddressTables
 from .foreach import ALIGNED, at, count
 
-LARGEST = 2**20  # numbers of a gradient that is taken in; of larger ones, each has tiles enough by itself
+LARGEST = 2**20  # numbers of a gradient; larger ones have enough tiles for a separate product
 TALL, DEEP = 128, 64  # outputs of a tile, and rows that are read at once
-WIDE, NARROW = (256, 8), (128, 4)  # inputs of a tile, and groups of threads that share it
-STAGES = 3  # readings that are under way
-ABLE = 9, 10  # capabilities of GPUs that fetch tiles by themselves, and hold as many as are under way
+WIDE, NARROW = (256, 8), (128, 4)  # inputs of a tile, and warps that share it
+STAGES = 3  # loads in flight
+ABLE = 9, 10  # compute capabilities with asynchronous tile loads and enough shared memory
 SHARES = 64  # programs for some columns of a tensor
-HEIGHT, WIDTH = 32, 64  # what a program holds at first
-MANY, FEW = 128, 8  # and in the end
+HEIGHT, WIDTH = 32, 64  # tile of the first sums
+MANY, FEW = 128, 8  # tile of the sums over programs
 KINDS = {torch.float32: tl.float32, torch.bfloat16: tl.bfloat16, torch.float16: tl.float16}
 
 
@@ -42,16 +42,16 @@ def _gradients(table, tall: tl.constexpr, wide: tl.constexpr, deep: tl.constexpr
     x, slope = at(row, tl.bfloat16, True), at(row + 1, tl.bfloat16, True)
     slopes = tl.make_tensor_descriptor(slope, shape=[n, e], strides=[e, 1], block_shape=[deep, tall])
     inputs = tl.make_tensor_descriptor(x, shape=[n, d], strides=[d, 1], block_shape=[deep, wide])
-    found = tl.zeros((tall, wide), tl.float32)
-    for rows in range(0, n, deep):  # what lies beyond the last one is zero
-        found = tl.dot(tl.trans(slopes.load([rows, first])), inputs.load([rows, begin]), found)
+    result = tl.zeros((tall, wide), tl.float32)
+    for rows in range(0, n, deep):  # rows beyond the last one are zero
+        result = tl.dot(tl.trans(slopes.load([rows, first])), inputs.load([rows, begin]), result)
     outs, ins = first + tl.arange(0, tall), begin + tl.arange(0, wide)
     there = at(row + 2, tl.bfloat16, True) + outs[:, None] * d + ins[None, :]
-    tl.store(there, found.to(tl.bfloat16), mask=(outs < e)[:, None] & (ins < d)[None, :])
+    tl.store(there, result.to(tl.bfloat16), mask=(outs < e)[:, None] & (ins < d)[None, :])
 
 
 def suits(x: Tensor, slope: Tensor) -> bool:
-    """Whether the gradient may be one of many."""
+    """Return True if `weight_gradients` supports this gradient."""
     (n, d), e = x.shape, slope.shape[1]
     plain = all(
         part.dtype == torch.bfloat16
@@ -64,7 +64,7 @@ def suits(x: Tensor, slope: Tensor) -> bool:
 
 
 def weight_gradients(tables: AddressTables, products: Sequence[tuple[Tensor, Tensor, Tensor]]) -> None:
-    """Of inputs and slopes that suit, fill the gradients."""
+    """Fill the gradients from triples of inputs, slopes and gradients that suit."""
     if not products:
         return
     rows = [
@@ -78,47 +78,47 @@ def weight_gradients(tables: AddressTables, products: Sequence[tuple[Tensor, Ten
         return
     wide, warps = WIDE if all(d % WIDE[0] == 0 for *_, d, _ in rows) else NARROW
     tiles = max(-(-e // TALL) * -(-d // wide) for *_, d, e in rows)
-    triton.set_allocator(_room)
+    triton.set_allocator(_allocate)
     _gradients[(tiles, len(rows))](table, tall=TALL, wide=wide, deep=DEEP, num_warps=warps, num_stages=STAGES)
 
 
-def _room(size: int, alignment: int, stream: int | None) -> Tensor:
-    """For what programs tell the units that fetch tiles."""
+def _allocate(size: int, alignment: int, stream: int | None) -> Tensor:
+    """Allocate memory for Triton's tensor descriptors."""
     return torch.empty(size, dtype=torch.int8, device="cuda")
 
 
 @triton.jit
 def _sums(
-    table, given: tl.constexpr, kind: tl.constexpr, aligned: tl.constexpr, height: tl.constexpr, width: tl.constexpr
+    table, source: tl.constexpr, kind: tl.constexpr, aligned: tl.constexpr, height: tl.constexpr, width: tl.constexpr
 ):
-    """Rows of the table: a tensor (N, D) and room for the sums (P, D), then N and D."""
-    row, own, programs = table + tl.program_id(2) * 4, tl.program_id(0), tl.num_programs(0)
+    """Sum rows. A row of the table has the addresses of a tensor (N, D) and of its sums (P, D), then N and D."""
+    row, program, programs = table + tl.program_id(2) * 4, tl.program_id(0), tl.num_programs(0)
     n, d = tl.load(row + 2), count(row + 3, aligned)
     lanes = tl.program_id(1) * width + tl.arange(0, width)
     if tl.program_id(1) * width >= d:
         return
-    x = at(row, given, aligned)
-    found = tl.zeros((height, width), tl.float32)
-    for first in range(own * height, n, programs * height):
+    x = at(row, source, aligned)
+    result = tl.zeros((height, width), tl.float32)
+    for first in range(program * height, n, programs * height):
         rows = first + tl.arange(0, height)
         inside = (rows < n)[:, None] & (lanes < d)[None, :]
-        found += tl.load(x + rows[:, None] * d + lanes[None, :], mask=inside, other=0.0).to(tl.float32)
-    out = at(row + 1, kind, aligned) + own * d
-    tl.store(out + lanes, tl.sum(found, 0).to(kind), mask=lanes < d)
+        result += tl.load(x + rows[:, None] * d + lanes[None, :], mask=inside, other=0.0).to(tl.float32)
+    out = at(row + 1, kind, aligned) + program * d
+    tl.store(out + lanes, tl.sum(result, 0).to(kind), mask=lanes < d)
 
 
-def column_sums(tables: AddressTables, given: Sequence[tuple[Tensor, Tensor]]) -> list[tuple[Tensor, Tensor]]:
-    """Of tensors (N, D) whose sums (D) shall be filled: what programs have added up, (1, P, D), for `totals`."""
-    parts = [(x.new_empty(1, SHARES, x.shape[1], dtype=torch.float32), out) for x, out in given]
-    for dtype in {x.dtype for x, _ in given}:
-        alike = [(x, part) for (x, _), (part, _) in zip(given, parts, strict=True) if x.dtype == dtype]
+def column_sums(tables: AddressTables, pairs: Sequence[tuple[Tensor, Tensor]]) -> list[tuple[Tensor, Tensor]]:
+    """Return partial sums (1, P, D) of pairs of tensors (N, D) and outputs (D), which `totals` completes."""
+    parts = [(x.new_empty(1, SHARES, x.shape[1], dtype=torch.float32), out) for x, out in pairs]
+    for dtype in {x.dtype for x, _ in pairs}:
+        alike = [(x, part) for (x, _), (part, _) in zip(pairs, parts, strict=True) if x.dtype == dtype]
         _launch(tables, alike, SHARES, HEIGHT, WIDTH)
     return [(part, out[None]) for part, out in parts]
 
 
-def totals(tables: AddressTables, given: Sequence[tuple[Tensor, Tensor]]) -> None:
-    """What programs have added up, (M, P, D), over all of them: (M, D)."""
-    each = [pair for parts, out in given for pair in zip(parts, out, strict=True)]
+def totals(tables: AddressTables, pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
+    """Sum partial sums (M, P, D) over the programs into (M, D)."""
+    each = [pair for parts, out in pairs for pair in zip(parts, out, strict=True)]
     for dtype in {out.dtype for _, out in each}:
         _launch(tables, [(part, out) for part, out in each if out.dtype == dtype], 1, MANY, FEW)
 
@@ -126,7 +126,7 @@ def totals(tables: AddressTables, given: Sequence[tuple[Tensor, Tensor]]) -> Non
 def _launch(
     tables: AddressTables, pairs: Sequence[tuple[Tensor, Tensor]], shares: int, height: int, width: int
 ) -> None:
-    """Pairs (N, D) and (shares, D), or (D) for one share; all of the same two dtypes."""
+    """Sum pairs of (N, D) into (shares, D), or (D) for one share. All pairs have the same two dtypes."""
     rows = [[x.data_ptr(), out.data_ptr(), *x.shape] for x, out in pairs]
     place = tables.put(rows)
     if place is None:

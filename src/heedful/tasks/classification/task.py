@@ -140,7 +140,7 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
 
     def loss(self, module: nn.Module, batch: TextBatch) -> Loss:
         forward, training = partial(self.forward, module), self.config.training
-        return loss_of(forward, batch, batch.labels, batch.real, training, drops=module.training)
+        return loss_of(forward, batch, batch.labels, batch.real, training, training=module.training)
 
     def validate(self, module: nn.Module) -> dict[str, float]:
         """Return the loss without smoothing, accuracy and macro F1 over all validation texts."""

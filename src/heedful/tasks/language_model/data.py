@@ -67,7 +67,7 @@ class LanguageModelConfig(RunConfig):
             label_smoothing=0.0,
             schedule="cosine",
             warmup_steps=100,
-            final_share=0.1,
+            min_lr_ratio=0.1,
             weight_decay=0.1,
             betas=(0.9, 0.99),
             epsilon=1e-8,

@@ -51,7 +51,7 @@ def train(
         watch: Returns the observers of the bound task.
     """
     folder, here = RunFolder(out), world()
-    with here.guarded(), folder.held(), _reported_errors(folder.path, on_read):
+    with here.guarded(), folder.locked(), _reported_errors(folder.path, on_read):
 
         def read() -> tuple[D, DataReport[Any] | None]:
             if resume:

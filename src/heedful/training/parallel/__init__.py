@@ -1,6 +1,6 @@
-"""Several processes that train one module together, or one that does it alone."""
+"""Training one module in several processes, or in one."""
 
-from .models import MasterWeightModel, ReplicatedModel, hold
+from .models import MasterWeightModel, ReplicatedModel, parallelize
 from .process_group import ProcessGroup, SingleProcess, start, world
 
-__all__ = ["MasterWeightModel", "ProcessGroup", "ReplicatedModel", "SingleProcess", "hold", "start", "world"]
+__all__ = ["MasterWeightModel", "ProcessGroup", "ReplicatedModel", "SingleProcess", "parallelize", "start", "world"]

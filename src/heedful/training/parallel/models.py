@@ -1,6 +1,6 @@
-"""What a process holds of the module that is trained, as the settings and the number of processes say.
+"""The part of the trained module that a process has in memory: all of it, also in bf16, or a shard.
 
-Whoever updates weights sees `weights`, plain tensors by name; whoever computes sees `module`.
+The optimizers use `weights`, plain tensors by name; forward and backward use `module`.
 """
 
 from __future__ import annotations
@@ -24,122 +24,121 @@ if TYPE_CHECKING:
     from ...backends.triton.foreach import PointerTable
 
 
-SMALL = 1e-6  # beside a norm of zero
+EPSILON = 1e-6  # added to a norm before dividing by it
 
 
 class StepStatus(NamedTuple):
-    """Whether a step is to be taken, and how far, all of it on the device: of gradients that belong to a sum over n
-    tokens."""
+    """Whether a step is valid, and the factor for its gradients. All values are on the device."""
 
-    values: Tensor  # (5,) the total, the plain one, n; the norm of the mean's gradient; whether all was finite
-    skip: Tensor  # 1 where it was not: then nothing shall change; 0 where it was
-    factor: Tensor  # of the gradients: one over n, or less where they are to be clipped
+    values: Tensor  # (5,) total, plain, n, the norm of the mean's gradient, and whether all of it is finite
+    skip: Tensor  # 1 if something is not finite, so that the step must change nothing; else 0
+    factor: Tensor  # for the gradients: 1 / n, or less where they are clipped
 
 
-def step_status(norm: Tensor, sums: Tensor, clip: float) -> StepStatus:
-    """From the norm of the gradients and the sums (total, plain, n); a clip of 0 is none."""
+def step_status(norm: Tensor, sums: Tensor, max_norm: float) -> StepStatus:
+    """Compute the status from the gradients' norm and the sums (total, plain, n). A `max_norm` of 0 clips nothing."""
     total, _, n = sums
     norm = norm / n
     finite = norm.isfinite() & total.isfinite()
-    shorten = (clip / (norm + SMALL)).clamp(max=1.0) if clip else torch.ones_like(norm)
+    clipping = (max_norm / (norm + EPSILON)).clamp(max=1.0) if max_norm else torch.ones_like(norm)
     values = torch.cat([sums, torch.stack([norm, finite]).to(sums.dtype)])
-    return StepStatus(values, (~finite).float(), shorten / n)
+    return StepStatus(values, (~finite).float(), clipping / n)
 
 
 class ReplicatedModel:
-    """All of it. `origin` is the module as the job has it; `module`, a copy that shares its tensors, computes."""
+    """The whole module. `origin` is the objective's module; `module` is a copy that shares its tensors and computes."""
 
     divided = False
 
     def __init__(self, origin: nn.Module) -> None:
         self.origin = origin
-        self.module = self._computing(origin).train()  # for good: what is judged is another
+        self.module = self._computing_copy(origin).train()  # always in training mode: another one is evaluated
         self.weights: dict[str, nn.Parameter] = {
             name: parameter for name, parameter in origin.named_parameters() if parameter.requires_grad
         }
-        self._spare: nn.Module | None = None
+        self._evaluation_copy: nn.Module | None = None
         self._gradient_table: PointerTable | None = None
 
-    def _computing(self, origin: nn.Module) -> nn.Module:
+    def _computing_copy(self, origin: nn.Module) -> nn.Module:
         copy: nn.Module = shared_copy(origin)
         return copy
 
     def gradients(self, loss: Tensor) -> list[Tensor | None]:
-        """Of `loss`, for every weight; None for what has no part in it."""
+        """Return the gradient of `loss` for every weight; None for a weight that it does not depend on."""
         return list(torch.autograd.grad(loss, list(self.weights.values()), allow_unused=True))
 
-    def apart(self) -> list[Tensor]:
-        """Gradients of which the other processes have their own, which are to be added up."""
+    def unreduced_gradients(self) -> list[Tensor]:
+        """Return the gradients that must be summed over the processes."""
         return [weight.grad for weight in self.weights.values() if weight.grad is not None]
 
     def refresh(self) -> None:
-        """The weights have changed."""
+        """Called after the weights have changed."""
 
-    def step_status(self, sums: Tensor, clip: float) -> StepStatus:
-        """On the gradients of all that the processes hold, which belong to these sums."""
+    def step_status(self, sums: Tensor, max_norm: float) -> StepStatus:
+        """Return the status of a step from the gradients in all processes and the loss sums."""
         gradients = [weight.grad for weight in self.weights.values() if weight.grad is not None]
         if self.divided or not gradients or not all(map(over_tables, gradients)):
-            return step_status(self.norm(gradients), sums, clip)
-        from ...backends.triton.foreach import PointerTable, judged_over_table
+            return step_status(self.norm(gradients), sums, max_norm)
+        from ...backends.triton.foreach import PointerTable, fused_step_status
 
         self._gradient_table = PointerTable.of(gradients, old=self._gradient_table)
-        return StepStatus(*judged_over_table(self._gradient_table, sums, clip, SMALL))
+        return StepStatus(*fused_step_status(self._gradient_table, sums, max_norm, EPSILON))
 
     def norm(self, gradients: list[Tensor]) -> Tensor:
-        """Of tensors that are shaped like the weights, over all that the processes hold."""
+        """Return the norm of the gradients over all processes."""
         return torch.nn.utils.get_total_norm(gradients)
 
-    def whole(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """What is held, shaped like the weights or a single number, as a process without others would have it.
+    def gather(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return whole tensors from those of all processes, for the first process.
 
-        Names may have something before them: exp_avg/encoder.norm.weight.
+        They have the shapes of the weights or are scalars. A name may have a prefix: exp_avg/encoder.norm.weight.
         """
         return dict(tensors)
 
-    def part(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The other way round."""
+    def shard(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return this process's part of whole tensors."""
         return dict(tensors)
 
     def state(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Every tensor of the whole module by its name: its buffers, and these weights."""
-        return {**weights_of(self.origin), **self.whole(weights)}
+        """Return every tensor of the whole module by its name: its buffers, and these weights."""
+        return {**weights_of(self.origin), **self.gather(weights)}
 
-    def put(self, state: Mapping[str, Tensor]) -> None:
-        """Fill the module, or what is held of it."""
+    def load(self, state: Mapping[str, Tensor]) -> None:
+        """Load the state of the whole module into this process's part."""
         put_weights(self.origin, state)
         self.refresh()
 
-    def judged(self, weights: Mapping[str, Tensor] | None) -> nn.Module:
-        """A whole module for the first process to judge: with these weights, or with those that are held."""
+    def evaluation_module(self, weights: Mapping[str, Tensor] | None) -> nn.Module:
+        """Return a whole module for the first process to evaluate, with these weights or, if None, the trained ones."""
         if weights is None:
             return self.origin.eval()
-        if self._spare is None:
-            self._spare = deepcopy(self.origin).requires_grad_(False).eval()
-        put_weights(self._spare, self.state(weights))
-        return self._spare
+        if self._evaluation_copy is None:
+            self._evaluation_copy = deepcopy(self.origin).requires_grad_(False).eval()
+        put_weights(self._evaluation_copy, self.state(weights))
+        return self._evaluation_copy
 
-    def final(self, state: Mapping[str, Tensor]) -> nn.Module:
-        """The job's own module with the state it shall end with, for the first process to deliver."""
-        self.put(state)
+    def final_module(self, state: Mapping[str, Tensor]) -> nn.Module:
+        """Return the objective's module with its final state, for the first process."""
+        self.load(state)
         return self.origin.eval()
 
 
 class MasterWeightModel(ReplicatedModel):
-    """All of it, which computes with copies of the weights in bf16; gradients come in bf16 too."""
+    """The whole module with float32 weights, which computes with bf16 copies of them and gets bf16 gradients."""
 
     def __init__(self, origin: nn.Module) -> None:
         super().__init__(origin)
         self.copies: list[Tensor] = [
             parameter for name, parameter in self.module.named_parameters() if name in self.weights
         ]
-        rounded = all(copy.dtype == torch.bfloat16 for copy in self.copies)  # a BatchNorm's are not
-        self._over_tables = rounded and all(map(over_tables, self.weights.values()))
+        is_bf16 = all(copy.dtype == torch.bfloat16 for copy in self.copies)  # not those of a BatchNorm
+        self._over_tables = is_bf16 and all(map(over_tables, self.weights.values()))
         self._table: PointerTable | None = None
 
-    def _computing(self, origin: nn.Module) -> nn.Module:
-        module = deepcopy(origin, {id(buffer): buffer for buffer in origin.buffers()})  # one set of running means
+    def _computing_copy(self, origin: nn.Module) -> nn.Module:
+        module = deepcopy(origin, {id(buffer): buffer for buffer in origin.buffers()})  # shares the running means
         for part in module.modules():
-            if not isinstance(part, BatchNorm):  # whose kernel wants the dtype of its running means
+            if not isinstance(part, BatchNorm):  # its kernel needs the dtype of its running means
                 for parameter in part.parameters(recurse=False):
                     parameter.data = parameter.data.to(torch.bfloat16)
         return module
@@ -159,15 +158,19 @@ class MasterWeightModel(ReplicatedModel):
         round_to_bf16(self._table)
 
 
-def hold(module: nn.Module, config: TrainingConfig, world: SingleProcess) -> ReplicatedModel:
-    """The module as this run holds it; every process begins with the first one's weights."""
+def parallelize(module: nn.Module, config: TrainingConfig, world: SingleProcess) -> ReplicatedModel:
+    """Return the module as the config distributes it; every process starts with the weights of the first one.
+
+    Raises:
+        ConfigError: for settings that a sharded model does not support.
+    """
     world.broadcast([*module.parameters(), *module.buffers()])
     if config.parallel == "shard" and isinstance(world, ProcessGroup):
-        if config.optimiser == "muon":
-            raise ConfigError("training.optimiser: muon needs whole matrices; for training.parallel=shard take adamw")
+        if config.optimizer == "muon":
+            raise ConfigError("training.optimizer: muon needs whole matrices; for training.parallel=shard take adamw")
         if config.engine in ("graph", "compile"):
             raise ConfigError(
-                f"training.engine: {config.engine} is for modules that are whole; for training.parallel=shard take auto"
+                f"training.engine: {config.engine} needs a whole module; for training.parallel=shard take auto"
             )
         from .sharded_model import ShardedModel  # here: it takes half a second to import
 

@@ -1,7 +1,7 @@
-"""What a process holds where the module is divided: of every weight some rows, by FSDP2.
+"""A model that FSDP2 shards over the processes: each has some rows of every weight.
 
-A layer's weights come together just before it computes and are let go after it; gradients are added up and divided
-on the way back. Whoever updates weights sees plain local tensors, which share their memory with FSDP's.
+A layer's weights are gathered just before it computes and freed afterwards; its gradients are reduced and scattered in
+the backward pass. The optimizers see plain local tensors, which share their memory with FSDP's.
 """
 
 import warnings
@@ -22,7 +22,7 @@ from .process_group import ProcessGroup
 
 
 class ShardedModel(ReplicatedModel):
-    """Rows of it. `origin` stays whole, on the CPU: the first process fills it to judge and to deliver."""
+    """A sharded module. `origin` stays whole, on the CPU: the first process loads it to evaluate and for the end."""
 
     divided = True
 
@@ -37,30 +37,30 @@ class ShardedModel(ReplicatedModel):
         self.weights = {name: nn.Parameter(_local(weight.detach())) for name, weight in self._divided.items()}
 
     def _divide(self, rounded: bool) -> None:
-        # It warns of outputs that are views, as some models' are: nothing may write into one. Nothing here does.
+        # FSDP warns that outputs which are views, as in some models, must not be written to. Nothing here does that.
         warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view tensor", UserWarning)
         mesh = init_device_mesh(self.device.type, (self.world.size,))
         policy = MixedPrecisionPolicy(torch.bfloat16, torch.float32) if rounded else MixedPrecisionPolicy()
         frozen = {parameter for parameter in self.module.parameters() if not parameter.requires_grad}
         norms = [part for part in self.module.modules() if isinstance(part, BatchNorm)] if rounded else []
-        for norm in norms:  # whose kernel wants the dtype of their running means
+        for norm in norms:  # their kernel needs the dtype of their running means
             fully_shard(norm, mesh=mesh, ignored_params=frozen)
         for part in (*_layers(self.module), self.module):
             fully_shard(part, mesh=mesh, mp_policy=policy, ignored_params=frozen)
         for part in self.module.modules():
-            if isinstance(part, FSDPModule):  # sums, where FSDP would take means: the update divides by all tokens
+            if isinstance(part, FSDPModule):  # sums instead of means: the update divides by the number of tokens
                 part.set_gradient_divide_factor(1.0)
                 part.set_force_sum_reduction_for_comms(True)
 
     def gradients(self, loss: Tensor) -> list[Tensor | None]:
         torch.autograd.backward(loss)
-        found = []
+        gradients = []
         for weight in self._divided.values():
-            found.append(None if weight.grad is None else _local(weight.grad))
+            gradients.append(None if weight.grad is None else _local(weight.grad))
             weight.grad = None
-        return found
+        return gradients
 
-    def apart(self) -> list[Tensor]:
+    def unreduced_gradients(self) -> list[Tensor]:
         return []
 
     def norm(self, gradients: list[Tensor]) -> Tensor:
@@ -69,52 +69,52 @@ class ShardedModel(ReplicatedModel):
         return square.sqrt()
 
     def refresh(self) -> None:
-        self.origin.to("cpu")  # it was on the device to be judged
+        self.origin.to("cpu")  # it was on the device to be evaluated
 
-    def whole(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        found = {name: self._whole(name, tensor) for name, tensor in tensors.items()}
-        return found if self.world.rank == 0 else {}
+    def gather(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        gathered = {name: self._gather(name, tensor) for name, tensor in tensors.items()}
+        return gathered if self.world.rank == 0 else {}
 
-    def part(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        return {name: self._part(name, tensor) for name, tensor in tensors.items()}
+    def shard(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        return {name: self._shard(name, tensor) for name, tensor in tensors.items()}
 
     def state(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        known = weights_of(self.origin)
-        buffers = {name: buffer for name, buffer in self.module.named_buffers() if name in known}
-        return {**known, **buffers, **self.whole(weights)}
+        tensors = weights_of(self.origin)
+        buffers = {name: buffer for name, buffer in self.module.named_buffers() if name in tensors}
+        return {**tensors, **buffers, **self.gather(weights)}
 
     @torch.no_grad()
-    def put(self, state: Mapping[str, Tensor]) -> None:
+    def load(self, state: Mapping[str, Tensor]) -> None:
         put_weights(self.origin, state)
-        known = weights_of(self.origin)
+        tensors = weights_of(self.origin)
         for name, weight in self.weights.items():
-            weight.copy_(self._part(name, known[name]))
+            weight.copy_(self._shard(name, tensors[name]))
         for name, buffer in self.module.named_buffers():
-            if name in known:
-                buffer.copy_(known[name])
+            if name in tensors:
+                buffer.copy_(tensors[name])
 
-    def judged(self, weights: Mapping[str, Tensor] | None) -> nn.Module:
-        return self.final(self.state(self.weights if weights is None else weights))
+    def evaluation_module(self, weights: Mapping[str, Tensor] | None) -> nn.Module:
+        return self.final_module(self.state(self.weights if weights is None else weights))
 
-    def final(self, state: Mapping[str, Tensor]) -> nn.Module:
+    def final_module(self, state: Mapping[str, Tensor]) -> nn.Module:
         if self.world.rank == 0:
             put_weights(self.origin, state)
             self.origin.to(self.device)
         return self.origin.eval()
 
     def _rows(self, name: str) -> int:
-        """How many rows of a weight a process holds; the last ones fewer, or none."""
+        """Return how many rows of a weight a process has. The last processes have fewer, or none."""
         return -(-self.shapes[_weight(name)][0] // self.world.size)
 
-    def _whole(self, name: str, tensor: Tensor) -> Tensor:
-        if not tensor.dim():  # an optimiser's count of steps
+    def _gather(self, name: str, tensor: Tensor) -> Tensor:
+        if not tensor.dim():  # an optimizer's count of steps
             return tensor
         padded = tensor.new_zeros(self._rows(name), *tensor.shape[1:])
         padded[: len(tensor)] = tensor.detach()
         parts = self.world.gather(padded)
         return torch.cat(parts)[: self.shapes[_weight(name)][0]].cpu() if parts else tensor
 
-    def _part(self, name: str, tensor: Tensor) -> Tensor:
+    def _shard(self, name: str, tensor: Tensor) -> Tensor:
         if not tensor.dim() or _weight(name) not in self.weights:
             return tensor
         rows = self._rows(name)
@@ -122,7 +122,7 @@ class ShardedModel(ReplicatedModel):
 
 
 def _layers(module: nn.Module) -> Iterator[nn.Module]:
-    """The layers of all stacks, but not one that runs several times or shares weights: those belong to the whole."""
+    """Iterate over the layers of all stacks, except those that run several times or share weights."""
     layers = [layer for stack in module.modules() if isinstance(stack, Stack) for layer in stack.layers]
     owners = Counter(weight for part in module.modules() for weight in part.parameters(recurse=False))
     for layer, times in Counter(layers).items():
@@ -131,7 +131,7 @@ def _layers(module: nn.Module) -> Iterator[nn.Module]:
 
 
 def _weight(name: str) -> str:
-    """Whose weight's tensor this is: exp_avg/encoder.norm.weight is encoder.norm.weight's."""
+    """Return the name of the weight that a tensor belongs to: encoder.norm.weight of exp_avg/encoder.norm.weight."""
     return name.rpartition("/")[2]
 
 
