@@ -138,13 +138,15 @@ def _check_tokens(predictor: Any, item: Any, overrides: dict[str, Any]) -> None:
 
 HERE, LOOK = Path(__file__).parent, Path(look_page.__file__).parent
 KINDS = {".js": "text/javascript", ".css": "text/css"}
-SHARED = ("script/shell.js", "script/dom.js", "script/state.js", "script/i18n.js", "script/color.js")
-GROUND = ("style/1-ground.css", "style/2-bar.css")
+SCRIPTS = ["shell.js", "dom.js", "state.js", "i18n.js", "color.js"]
+SCRIPTS += [f"drawing/{name}.js" for name in ("text", "chart", "matrix", "stage", "forecast")]
+STYLES = ["1-ground.css", "2-bar.css"]
 CATALOGS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(HERE.glob("locales/*.json"))}
 # Every file that is given out, by the name it has in the address; no other name leads anywhere.
 FILES = {
     **{path.name: path.read_bytes() for path in sorted(HERE.iterdir()) if path.suffix in KINDS},
-    **{f"look/{path.name}": path.read_bytes() for path in (LOOK / name for name in SHARED + GROUND)},
+    **{f"look/{name}": (LOOK / "script" / name).read_bytes() for name in SCRIPTS},
+    **{f"look/{name}": (LOOK / "style" / name).read_bytes() for name in STYLES},
     "messages.js": f"export const messages = {json.dumps(CATALOGS, ensure_ascii=False)};\n".encode(),
 }
 

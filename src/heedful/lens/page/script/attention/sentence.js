@@ -1,7 +1,7 @@
 // One drawing of the sequences an attention reads: chips, and curves between them where there is room.
 import { sidesOf, tokensOf } from "./selection.js";
 import { hue } from "../color.js";
-import { clear, el, onKeys, svg } from "../dom.js";
+import { clear, el, onKeys, onWidth, svg } from "../dom.js";
 import { resize, short, widthOf } from "../drawing/text.js";
 
 const LINES_FROM = 560;
@@ -11,7 +11,7 @@ export function createChips({ doc, state, t }) {
   const curves = svg("g", {}), layer = svg("g", {});
   const drawing = svg("svg", { role: "group", class: "sentence" }, curves, layer);
   const node = el("div", { class: "sentence-frame" }, drawing); // a long text scrolls within it, and its story stays in sight
-  let shown = {}, attention = null, withLines = true, seenWidth = 0, spoken = null, resized = () => {};
+  let shown = {}, attention = null, withLines = true, spoken = null, resized = () => {};
 
   const tokenOf = (target) => {
     const group = target.closest?.("[data-index]");
@@ -40,8 +40,8 @@ export function createChips({ doc, state, t }) {
   };
 
   const build = () => {
-    seenWidth = node.clientWidth;
-    const plan = planned(sequencesOf(doc, attention).map((sequence) => tokensOf(doc, sequence)), seenWidth);
+    const width = node.clientWidth;
+    const plan = planned(sequencesOf(doc, attention).map((sequence) => tokensOf(doc, sequence)), width);
     withLines = plan.lines;
     let top = plan.above;
     shown = {};
@@ -57,15 +57,15 @@ export function createChips({ doc, state, t }) {
       top = place.bottom + plan.between;
     }
     const height = top - plan.between + plan.below;
-    resize(drawing, seenWidth, height, -2);
+    resize(drawing, width, height, -2);
     drawing.setAttribute("aria-label", t("label"));
     Object.values(shown)[0][0].node.setAttribute("tabindex", "0");
   };
-  new ResizeObserver(() => {
-    if (!attention || !node.clientWidth || node.clientWidth === seenWidth) return;
+  onWidth(node, () => {
+    if (!attention) return;
     build();
     resized();
-  }).observe(node);
+  });
 
   const share = (side, sequence, index) => (side?.sequence === sequence && side.most ? side.values[index] / side.most : 0);
   return {

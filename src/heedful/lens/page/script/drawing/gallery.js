@@ -1,5 +1,5 @@
 // Small maps in rows that wrap: one drawing, every map a button, one stop for the Tab key.
-import { clear, el, onKeys, svg } from "../dom.js";
+import { clear, el, onKeys, onWidth, svg } from "../dom.js";
 import { resize, widthOf } from "./text.js";
 
 const SMALLEST = { phone: 54, desk: 72 }, LARGEST = 116, NARROW = 560, SIDE_TITLE = 64, LINE = 14, TEXT = 10.5, CAPTION = 16;
@@ -9,7 +9,7 @@ const MOVES = { ArrowLeft: () => -1, ArrowRight: () => 1, ArrowUp: (across) => -
 export function createGallery({ onChoose, isChosen }) {
   const drawing = svg("svg", { role: "group", class: "gallery" });
   const node = el("div", { class: "scroll" }, drawing);
-  let rows = [], shown = new Map(), across = 1, seenWidth = 0;
+  let rows = [], shown = new Map(), across = 1;
   const pictures = new Map();
 
   const cellOf = (target) => [...shown.keys()].find((cell) => shown.get(cell).node.contains(target));
@@ -22,7 +22,7 @@ export function createGallery({ onChoose, isChosen }) {
   });
 
   const build = () => {
-    seenWidth = node.clientWidth;
+    const seenWidth = node.clientWidth;
     if (!seenWidth || !rows.length) return;
     const narrow = seenWidth < NARROW, left = narrow || !rows[0].title ? 0 : SIDE_TITLE;
     const most = Math.max(...rows.map((row) => row.cells.length));
@@ -66,7 +66,7 @@ export function createGallery({ onChoose, isChosen }) {
     }
     (stop ?? shown.values().next().value?.node)?.setAttribute("tabindex", "0");
   };
-  new ResizeObserver(() => node.clientWidth !== seenWidth && build()).observe(node);
+  onWidth(node, build);
   return {
     node, mark,
     draw(next, label) {

@@ -1,7 +1,7 @@
 // One or more maps of the same tokens, with one shared cell under the pointer or the keyboard.
 import { shrunk } from "../attention/measure.js";
 import { diverging, divergingBytes, ink, shade, shadeBytes } from "../color.js";
-import { clear, el, onKeys, svg } from "../dom.js";
+import { clear, el, onKeys, onWidth, svg } from "../dom.js";
 import { grid, pixels } from "./matrix.js";
 import { columnNames, resize, rowName, short, widthOf } from "./text.js";
 
@@ -42,11 +42,10 @@ export function createMap(root, { onCell, onPick }) {
     marks = paint(drawing, spec, sizes);
     for (const mark of marks) mark(cell);
   };
-  new ResizeObserver(([{ contentRect }]) => {
-    if (contentRect.width === width) return;
-    width = contentRect.width;
+  onWidth(root, (wide) => {
+    width = wide;
     redraw();
-  }).observe(root);
+  });
   return {
     node,
     draw(next) {

@@ -1,5 +1,5 @@
 // Draws a view, and draws it again when its width or the state it follows changes.
-import { clear, el, svg } from "../dom.js";
+import { clear, el, onWidth, svg } from "../dom.js";
 import { label, paragraph, resize } from "./text.js";
 
 function failed(error) {
@@ -31,18 +31,16 @@ export function redrawn(root, state, keys, draw) {
   }
 
   state.on([...keys, "language", "level", "theme"], again);
-  new ResizeObserver(() => {
-    const now = Math.floor(stage.clientWidth);
-    if (!now || now === width) return;
-    width = now;
+  onWidth(stage, (wide) => {
+    width = wide;
     again();
-  }).observe(stage);
+  });
   return again;
 }
 
 // A small note beside what is looked at; spoken to those who listen.
 
-function tooltip(root) {
+export function tooltip(root) {
   const node = el("output", { class: "figure-tip", "aria-live": "polite" });
   node.hidden = true;
   root.append(node);

@@ -1,12 +1,12 @@
 // The sections of a report that are drawn: bars, curves, class confusion, images, forecasts, attention.
 import { el, svg } from "../dom.js";
 import { bars, legend, lineChart, lineLook } from "../drawing/chart.js";
+import { forecastChart } from "../drawing/forecast.js";
 import { createGallery } from "../drawing/gallery.js";
 import { createLegend, createMap, raster, SCALES } from "../drawing/map.js";
 import { resize } from "../drawing/text.js";
 import { largest } from "../attention/measure.js";
 import { overlay, picture } from "../views/image.js";
-import { forecastChart } from "../views/series.js";
 import { section } from "./tables.js";
 
 const COLUMN = 300; // the narrowest chart of several side by side
