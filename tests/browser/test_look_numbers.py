@@ -81,7 +81,7 @@ def test_a_part_of_a_letter_is_never_shown_as_its_bytes(look: Opens) -> None:
     shown = set()
     for step in range(len(seen.document["written"])):
         seen.page.evaluate("(step) => window.heedful.state.set({ step })", step)
-        expect(section.locator("svg g[role=img]").first).to_have_attribute(
+        expect(section.locator("svg [role=img]").first).to_have_attribute(
             "aria-label", re.compile(f"at step {step + 1};")
         )
         shown |= set(section.locator("svg text").all_text_contents())

@@ -72,7 +72,7 @@ export function examples({ speech }, list, choose, named = (one) => one) {
 
 // Below an answer, once there is one: a button that copies it and says so.
 export function copyRow({ speech }, text) {
-  const button = speech.say("button", "copy", {}, { type: "button", class: "small" });
+  const button = speech.say("button", "copy", {}, { type: "button" });
   const say = (key) => (button.textContent = speech.t((button.dataset.say = key)));
   button.addEventListener("click", async () => {
     say((await copied(text())) ? "copied" : "copyFailed");
@@ -185,7 +185,7 @@ export function bars({ speech }, root, sorted, { scores = false } = {}) {
   const list = el("ol", { class: "bars" }, sorted.slice(0, FIRST).map(row));
   clear(root).append(list);
   if (sorted.length <= FIRST) return;
-  const rest = speech.say("button", "showAll", { n: sorted.length }, { type: "button", class: "small" });
+  const rest = speech.say("button", "showAll", { n: sorted.length }, { type: "button" });
   rest.addEventListener("click", () => {
     list.append(...sorted.slice(FIRST).map((one, place) => row(one, place + FIRST)));
     rest.remove();

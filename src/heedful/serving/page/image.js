@@ -136,7 +136,7 @@ export function classifyImage(root, context) {
   const preview = el("img", { class: "preview", hidden: true, "data-say-alt": "picture", alt: speech.t("picture") });
   const id = newId("file");
   const file = el("input", { type: "file", accept: "image/*", id, class: "aside" });
-  const wipe = speech.say("button", "wipe", {}, { type: "button", class: "small", onclick: () => (use(null), drawing.wipe()) });
+  const wipe = speech.say("button", "wipe", {}, { type: "button", onclick: () => (use(null), drawing.wipe()) });
   const place = el("div", { class: "place" }, drawing.canvas, preview);
   const answer = el("div", { class: "answer", "aria-live": "polite" });
   const look = inside(context);

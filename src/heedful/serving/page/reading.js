@@ -36,7 +36,7 @@ export function fillGaps(root, context) {
   const answer = el("p", { class: "answer", dir: "auto", "aria-live": "polite" });
   const guesses = el("div", { class: "guesses" });
   const tools = copyRow(context, () => answer.textContent);
-  const insert = speech.say("button", "insertGap", { mask: model.mask }, { type: "button", class: "small" });
+  const insert = speech.say("button", "insertGap", { mask: model.mask }, { type: "button" });
   insert.addEventListener("click", () => {
     const { selectionStart, selectionEnd } = text.input;
     text.input.setRangeText(model.mask, selectionStart, selectionEnd, "end");
@@ -86,7 +86,7 @@ function matrix({ speech }, texts, vectors) {
 
 function rows({ speech }) {
   const root = el("ol", { class: "lines" });
-  const add = speech.say("button", "addLine", {}, { type: "button", class: "small", onclick: () => put("").focus() });
+  const add = speech.say("button", "addLine", {}, { type: "button", onclick: () => put("").focus() });
   const inputs = () => [...root.querySelectorAll("input")];
 
   function put(text) {

@@ -114,7 +114,7 @@ export function kindTabs(context) {
   if (kinds.length < 2) return null;
   const choose = (kind) => state.set({ attention: sameLayer(doc, kind, chosen(context).attention).id });
   const buttons = kinds.map((kind) => el("button", { type: "button", onclick: () => choose(kind) }));
-  const row = el("div", { class: "tabs", role: "group" }, buttons);
+  const row = el("div", { class: "either", role: "group" }, buttons);
   const name = () => {
     set(row, { "aria-label": context.t("attention") });
     buttons.forEach((button, place) => {

@@ -25,7 +25,7 @@ export function mount(root, { doc, state, t }) {
     const name = t("all", { n: doc.classes.length, label: rows[0].label, share: percent(rows[0].probability) });
     return [bars(rows.map(({ label, probability, rest }, n) => ({
       name: label, share: probability, text: deep ? number(probability, 4) : percent(probability),
-      look: { weight: n ? 400 : 650, fill: rest ? "var(--soft)" : "var(--ink)", opacity: n ? 0.55 : 1 },
+      look: { weight: n ? 400 : 650, fill: rest ? "var(--soft)" : "var(--ink)" }, bar: { opacity: n ? 0.55 : 1 },
     })), width, name)];
   });
 }

@@ -22,7 +22,7 @@ function controls({ t }, names, { from, choose }, look, changed) {
     type: "range", min: 0, max: 1, step: 0.05, value: look.strength, "data-keep": "strength",
     oninput: () => changed({ strength: Number(slider.value) }),
   });
-  return el("div", { class: "picks figure-controls" },
+  return el("div", { class: "picks" },
     dropdown(t("from"), names.map((text, index) => [index, text]), from(), choose, "from"),
     dropdown(t("style"), STYLES.map((style) => [style, t(style)]), look.style, (style) => changed({ style }), "style"),
     el("label", {}, el("span", {}, t("strength")), slider));
