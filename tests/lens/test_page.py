@@ -16,7 +16,6 @@ import pytest
 
 from heedful.errors import PictureError
 from heedful.lens.page import bundle, render, write_page
-from heedful.lens.page.__main__ import main
 from heedful.lens.page.bundle import BundleError, read_modules
 from heedful.lens.page.writing import HERE
 
@@ -209,14 +208,3 @@ def test_the_language_is_the_documents_unless_another_is_asked_for(tmp_path: Pat
     with pytest.raises(PictureError, match="'fr'"):
         write_page(tmp_path / "fr.html", document(), language="fr")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["en.html", "ko.html"]
-
-
-def test_a_kept_document_becomes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    kept, out = tmp_path / "look.json", tmp_path / "look.html"
-    kept.write_text(json.dumps(document()), encoding="utf-8")
-    assert main([str(kept), str(out)]) == 0
-    assert out.read_text(encoding="utf-8") == render(document())
-    assert main([str(kept)]) == 2
-    kept.write_text("{", encoding="utf-8")
-    assert main([str(kept), str(out)]) == 1
-    assert "usage" in capsys.readouterr().err

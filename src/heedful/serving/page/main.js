@@ -4,8 +4,9 @@ import { createApi, Refused } from "./api.js";
 import { forecast } from "./forecast.js";
 import { continueText, rewrite, translate } from "./generation.js";
 import { classifyImage } from "./image.js";
+import { switches } from "./look/controls.js";
 import { el } from "./look/dom.js";
-import { brand, store, stored, themeIcon } from "./look/shell.js";
+import { brand, store, stored } from "./look/shell.js";
 import { createState } from "./look/state.js";
 import { classify, compare, fillGaps } from "./reading.js";
 import { answerQuestion, tagText } from "./spans.js";
@@ -50,31 +51,6 @@ function remember(state) {
   darkness.addEventListener("change", () => {
     if (!remembered("theme")) state.set({ theme: darkness.matches ? "dark" : "light" });
   });
-}
-
-// The bar: whose page this is, its language, its light.
-function themeButton({ state, speech }) {
-  const button = el("button", {
-    type: "button", class: "icon", onclick: () => state.set({ theme: state.get("theme") === "dark" ? "light" : "dark" }),
-  }, themeIcon());
-  const name = () => speech.named(button, state.get("theme") === "dark" ? "toLight" : "toDark");
-  name();
-  state.on(["theme", "language"], name);
-  return button;
-}
-
-function languages({ state }) {
-  const buttons = [["en", "EN"], ["ko", "한국어"]].map(([code, name]) => el("button", {
-    type: "button", lang: code, "data-set": `language:${code}`, onclick: () => state.set({ language: code }),
-  }, name));
-  const press = () => buttons.forEach((one) => one.setAttribute("aria-pressed", one.lang === state.get("language")));
-  press();
-  state.on("language", press);
-  return el("div", { class: "either", role: "group", "data-say-aria-label": "language" }, buttons);
-}
-
-function bar(context) {
-  return el("header", { class: "bar" }, brand(), el("div", { class: "switches" }, languages(context), themeButton(context)));
 }
 
 // Which tool serves which task. All translators share one: the languages choose among them.
@@ -145,7 +121,7 @@ async function open() {
   const speech = createSpeech(state);
   const page = document.getElementById("page");
   const main = el("div", { class: "room" });
-  page.append(speech.say("a", "skip", {}, { class: "skip", href: "#tool" }), bar({ state, speech }), main);
+  page.append(speech.say("a", "skip", {}, { class: "skip", href: "#tool" }), el("header", { class: "bar" }, brand(), switches({ state, t: speech.t, levels: [] })), main);
   dress(state, speech);
   remember(state);
   const api = createApi({ state, speech });

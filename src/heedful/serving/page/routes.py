@@ -138,7 +138,7 @@ def _check_tokens(predictor: Any, item: Any, overrides: dict[str, Any]) -> None:
 
 HERE, LOOK = Path(__file__).parent, Path(look_page.__file__).parent
 KINDS = {".js": "text/javascript", ".css": "text/css"}
-SCRIPTS = ["shell.js", "dom.js", "state.js", "i18n.js", "color.js"]
+SCRIPTS = ["shell.js", "dom.js", "state.js", "i18n.js", "color.js", "controls.js", "choice.js"]
 SCRIPTS += [f"drawing/{name}.js" for name in ("text", "chart", "matrix", "stage", "forecast")]
 STYLES = ["1-ground.css", "2-bar.css"]
 CATALOGS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(HERE.glob("locales/*.json"))}

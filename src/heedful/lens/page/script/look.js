@@ -1,6 +1,6 @@
 // The look page: one input through one model. Its header, and every view in the order of the page.
+import { pickers } from "./attention/selection.js";
 import { firstChoice, settler } from "./choice.js";
-import { pickers } from "./controls.js";
 import { clear, el, onWidth } from "./dom.js";
 import { messages } from "./messages.js";
 import { openPage } from "./page.js";

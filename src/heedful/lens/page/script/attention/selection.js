@@ -91,13 +91,17 @@ export function headName({ t }, { attention, head }) {
 
 // Controls of the attention views: tabs for the kind, lists for a second head.
 
-/** Lists for a layer and a head: `get()` gives both, `choose(attention, head)` keeps them. A list of one is not shown. */
-export function picker({ doc, state, t }, get, choose) {
-  const row = el("div", { class: "picks" });
+/**
+ * Lists for a layer and a head, and for the kind of attention where `kinds` are given: `get()` gives attention and head,
+ * `choose(attention, head)` keeps them. A list of one is not shown.
+ */
+export function picker({ doc, state, t }, get, choose, kinds = []) {
+  const row = el("div", { class: kinds.length ? "pickers" : "picks", role: "group" });
   const draw = () => {
     const { attention, head } = get(), layers = ofKind(doc, kindOf(attention));
     const heads = headsOf(attention).map((one) => [one, one === "mean" ? t("mean") : String(one)]);
-    showLists(row, [
+    showLists(set(row, { "aria-label": t("attention") }), [
+      dropdown(t("attention"), kinds.map((kind) => [sameLayer(doc, kind, attention), t(kind)]), attention, (one) => choose(one, head), "attention"),
       dropdown(t("layer"), layers.map((one) => [one, String(one.layer)]), attention, (one) => choose(one, head), "layer"),
       dropdown(t("head"), heads, head, (number) => choose(attention, number), "head"),
     ]);
@@ -106,6 +110,13 @@ export function picker({ doc, state, t }, get, choose) {
   state.on(["attention", "head", "compare", "language"], draw);
   draw();
   return row;
+}
+
+/** The lists of the bar, which all views follow. */
+export function pickers(context) {
+  const { doc, state } = context;
+  if (!doc.attentions.length) return el("div", { class: "pickers" });
+  return picker(context, () => chosen(context), (attention, head) => state.set({ attention: attention.id, head }), kindsOf(doc));
 }
 
 /** One button for each kind of attention; none where there is only one. */

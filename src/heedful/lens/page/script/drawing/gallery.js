@@ -1,5 +1,6 @@
 // Small maps in rows that wrap: one drawing, every map a button, one stop for the Tab key.
 import { clear, el, onKeys, onWidth, svg } from "../dom.js";
+import { picture } from "./matrix.js";
 import { resize, widthOf } from "./text.js";
 
 const SMALLEST = { phone: 54, desk: 72 }, LARGEST = 116, NARROW = 560, SIDE_TITLE = 64, LINE = 14, TEXT = 10.5, CAPTION = 16;
@@ -83,7 +84,7 @@ export function createGallery({ onChoose, isChosen }) {
 
 function drawn(cell, x, y, side) {
   const frame = svg("rect", { x: x + 1, y: y + 1, width: side + 4, height: side + 4, rx: 5, class: "frame" });
-  const image = svg("image", { x: x + 3, y: y + 3, width: side, height: side, preserveAspectRatio: "none", "image-rendering": "pixelated", href: cell.href });
+  const image = picture(cell.href, { x: x + 3, y: y + 3, width: side, height: side });
   const texts = cell.lines.map((line, place) => svg("text", { x: x + 3, y: y + 4 + side + LINE * (place + 1), "font-size": TEXT, class: "quiet" }, line));
   const caption = cell.caption ? svg("text", { x: x + 3, y: y - 5, "font-size": TEXT, class: "quiet" }, cell.caption) : null;
   return { frame, image, node: svg("g", { role: "button", class: "thumb", "aria-label": cell.label }, frame, image, caption, ...texts) };

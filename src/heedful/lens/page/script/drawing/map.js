@@ -2,7 +2,7 @@
 import { shrunk } from "../attention/measure.js";
 import { diverging, divergingBytes, ink, shade, shadeBytes } from "../color.js";
 import { clear, el, onKeys, onWidth, svg } from "../dom.js";
-import { grid, pixels } from "./matrix.js";
+import { grid, picture as image, pixels } from "./matrix.js";
 import { columnNames, resize, rowName, short, widthOf } from "./text.js";
 
 const MOVES = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
@@ -139,7 +139,7 @@ function names({ rows, columns }, { cell, high, size, above, everyRow, names: ro
 function picture({ hidden }, { cell, across, down }, { x, y }, { map, scale, most }) {
   const seen = cell < 1 ? shrunk(map, Math.floor(across)) : map; // else the screen would drop cells by chance
   const href = raster(seen, scale, most, hidden), sides = { width: across, height: down };
-  return svg("image", { href, x, y, ...sides, preserveAspectRatio: "none", "image-rendering": "pixelated" });
+  return image(href, { x, y, ...sides });
 }
 
 function cells({ rows, columns, hidden, digits }, { cell }, { x, y }, { map, scale, most }) {

@@ -131,8 +131,7 @@ export function matrix({ name, source, unit, color, rows, columns, span, mark, w
   const over = columns && unit[0] >= LEAST ? columnNames(columns.map((text) => ({ text })), unit[0], NAME) : null;
   const above = over ? over.height : 0;
   const node = svg("g", {}, hatch(width, height));
-  const image = { href: pixels(source, color), width, height, preserveAspectRatio: "none" };
-  node.append(svg("image", { ...image, "image-rendering": "pixelated" }));
+  node.append(picture(pixels(source, color), { width, height }));
   node.append(...partings(source.rows, unit[1], (y) => `M0 ${y}H${width}`));
   if (columns) node.append(...partings(source.columns, unit[0], (x) => `M${x} 0V${height}`));
   if (side) node.append(svg("g", {}, rowNames(rows, unit[1])));

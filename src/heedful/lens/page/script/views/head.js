@@ -4,7 +4,7 @@ import { chosen, crossVariant, headName, kindName, latest, tokensAt, weightsOf, 
 import { kindOf } from "../choice.js";
 import { shadeBytes } from "../color.js";
 import { el, svg } from "../dom.js";
-import { grid, pixels } from "../drawing/matrix.js";
+import { grid, picture, pixels } from "../drawing/matrix.js";
 import { createLegend, createMap, isLarge, SCALES } from "../drawing/map.js";
 import { resize } from "../drawing/text.js";
 
@@ -63,7 +63,7 @@ const REACH = 5, CELL = 19, ACROSS = 2 * REACH + 1;
 /** A window of 11 × 11 cells that `show(cell, map)` moves; without a cell it is not there. */
 function createCloseup() {
   const side = ACROSS * CELL;
-  const image = svg("image", { width: side, height: side, "image-rendering": "pixelated" });
+  const image = picture(null, { width: side, height: side });
   const middle = svg("rect", { x: REACH * CELL, y: REACH * CELL, width: CELL, height: CELL, fill: "none", class: "cross one" });
   const node = svg("svg", { class: "closeup", "aria-hidden": "true" }, image, middle);
   resize(node, side, side);

@@ -2,7 +2,7 @@
 import { evenly, habit, largest, shrunk } from "../attention/measure.js";
 import { chosen, crossVariant, headName, kindName, kindTabs } from "../attention/selection.js";
 import { kindOf, ofKind } from "../choice.js";
-import { clear, el } from "../dom.js";
+import { dropdown, el, showLists } from "../dom.js";
 import { createGallery } from "../drawing/gallery.js";
 import { raster, SCALES } from "../drawing/map.js";
 
@@ -15,8 +15,8 @@ export const variant = crossVariant;
 export function mount(root, context) {
   const { doc, state, t } = context;
   const small = new Map();
-  const order = el("select", { onchange: () => draw() });
-  const sorting = el("label", {}, el("span", {}), order);
+  const sorting = el("div", { class: "picks" });
+  let order = "place";
   const note = el("p", { class: "soft note" });
   const gallery = createGallery({
     onChoose: ({ attention, head }) => state.set({ attention: attention.id, head }),
@@ -46,8 +46,13 @@ export function mount(root, context) {
   const draw = () => {
     const kind = kindOf(chosen(context).attention), deep = state.get("level") === "deep";
     const cells = cellsOf(context, kind);
-    const by = deep ? chosenOrder(order, sorting, t, cells) : "place";
-    sorting.hidden = !deep;
+    const orders = { place: "byPlace", entropy: "byEntropy", ...(cells[0].distance === null ? {} : { distance: "byDistance" }) };
+    const by = deep && order in orders ? order : "place";
+    const choose = (next) => {
+      order = next;
+      draw();
+    };
+    showLists(sorting, deep ? [dropdown(t("order"), Object.entries(orders).map(([key, word]) => [key, t(word)]), by, choose, "order")] : []);
     const sorted = by === "place" ? cells : [...cells].sort((a, b) => a[by] - b[by]);
     for (const cell of cells) {
       const place = { layer: cell.attention.layer, head: cell.head };
@@ -93,14 +98,4 @@ function cellsOf(context, kind) {
       return { attention, head, weights: one.weights, distance: one.distance, entropy: one.entropy, lines, joint, label };
     });
   });
-}
-
-/** Fills the list of orders in the page's language and gives the chosen one. */
-function chosenOrder(order, sorting, t, cells) {
-  const chosen = order.value || "place";
-  const orders = { place: "byPlace", entropy: "byEntropy", ...(cells[0].distance === null ? {} : { distance: "byDistance" }) };
-  sorting.firstChild.textContent = t("order");
-  clear(order).append(...Object.entries(orders).map(([value, word]) => el("option", { value }, t(word))));
-  order.value = chosen in orders ? chosen : "place";
-  return order.value;
 }
