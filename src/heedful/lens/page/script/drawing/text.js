@@ -142,7 +142,7 @@ export const spelled = (text) => visible(text.replace(/^[ ▁Ġ]+/, (spaces) => 
 // For an SVG, with that space less strong than the letters.
 export function marked(text) {
   const [, spaces, letters] = text.match(/^(␣*)(.*)$/s);
-  return letters ? [svg("tspan", { "fill-opacity": 0.45 }, spaces), letters] : text;
+  return spaces && letters ? [svg("tspan", { "fill-opacity": 0.45 }, spaces), letters] : text;
 }
 
 // The text that tokens spell one after the other, without its end mark; parts of a letter that has come since are gone.
