@@ -88,3 +88,23 @@ def test_a_part_of_a_letter_is_never_shown_as_its_bytes(look: Opens) -> None:
     assert any("\ufffd" in text for step in steps for text, _ in step["top"])
     assert "◌" in shown
     assert not any("\ufffd" in text or "<0x" in text for text in shown)
+
+
+def test_scores_before_and_after_scaling_share_one_color_scale(look: Opens) -> None:
+    """With a scale of their own, both pictures would be the same."""
+    section = view(look("reading", "#level=deep&head=0").page, "numbers")
+    pixels = section.evaluate("""async (section) => {
+      const read = async (name) => {
+        const title = [...section.querySelectorAll("text")].find((text) => text.firstChild?.textContent === name);
+        const image = new Image();
+        image.src = title.parentNode.querySelector("image").getAttribute("href");
+        await image.decode();
+        const pen = Object.assign(document.createElement("canvas"), image).getContext("2d");
+        pen.drawImage(image, 0, 0);
+        return [...pen.getImageData(0, 0, image.width, image.height).data];
+      };
+      return [await read("S "), await read("S′")];
+    }""")
+    before, after = (np.array(values).reshape(-1, 4)[:, :3].astype(float) for values in pixels)
+    strength = [np.abs(colors - [246, 244, 238]).sum(axis=1) for colors in (before, after)]  # from the color of 0
+    assert strength[1].mean() < 0.8 * strength[0].mean()

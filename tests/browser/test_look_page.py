@@ -109,7 +109,7 @@ def test_a_row_of_cross_attention_goes_by_what_it_writes_in_every_view(name: str
     assert page.locator('[data-sequence="written"] text').all_text_contents() == written
     page.locator('[data-sequence="written"][data-index="1"]').hover()
     expect(story).to_contain_text(f"For “{written[1]}” the model looks most at")
-    expect(story).to_contain_text(f"The row that predicts “{written[1]}” has last read “{read[1]}”.")
+    expect(story).to_contain_text(f"The last token read by the row that predicts “{written[1]}” is “{read[1]}”.")
     expect(page.locator("#view-tokens p.sentence")).to_contain_text("the row that predicts it")
     names = view(page, "head").locator("svg.map > g").first.locator("text").all_text_contents()
     assert names[-len(written) :] == written
@@ -130,7 +130,7 @@ def test_a_given_answer_is_never_said_to_be_the_model_s(look: Opens) -> None:
     own, given = look("translation").page, look("into_korean").page
     claims = {
         "writing": ("It gave the end a probability", "it would have had to end, probability"),
-        "cross": ("To write “■”, the model mixed", "It would have had to write “■” here"),
+        "cross": ("To write “■”, the model looked", "It would have had to write “■” here"),
         "next": ("The model", "It would have had to write “■”, probability"),
     }
     for page in (own, given):
@@ -138,9 +138,9 @@ def test_a_given_answer_is_never_said_to_be_the_model_s(look: Opens) -> None:
     for name, (of_its_own, of_a_person) in claims.items():
         expect(view(own, name).locator(".readout").first).to_contain_text(of_its_own)
         expect(view(given, name).locator(".readout").first).to_contain_text(of_a_person)
-    expect(given.locator(".opening")).to_contain_text("Given to it, not its own answer")
-    expect(own.locator(".opening")).not_to_contain_text("Given to it")
-    expect(given.locator("#view-writing h2")).to_have_text("Made to write a given answer")
+    expect(given.locator(".opening")).to_contain_text("given to the model, not written by it")
+    expect(own.locator(".opening")).not_to_contain_text("given to the model")
+    expect(given.locator("#view-writing h2")).to_have_text("Scoring a given answer")
 
 
 def test_what_a_token_cannot_look_at_is_said_and_not_drawn(look: Opens) -> None:
@@ -250,12 +250,12 @@ def test_all_that_the_page_says_has_its_korean(name: str, look: Opens) -> None:
     assert len(english()) > 25
     press(page, "language:ko")
     expect(page.locator("html")).to_have_attribute("lang", "ko")
-    expect(page.locator("#view-head h2")).to_have_text("헤드 하나 크게 보기")
+    expect(page.locator("#view-head h2")).to_have_text("헤드 하나 자세히 보기")
     assert all(map(HANGUL.search, page.locator("h2").all_text_contents()))
-    expect(page.locator('[data-view="numbers"]')).to_contain_text("들어오는 것")
+    expect(page.locator('[data-view="numbers"]')).to_contain_text("√d_k")
     assert english() == set()
     press(page, "language:en")
-    expect(page.locator("#view-head h2")).to_have_text("One head, large")
+    expect(page.locator("#view-head h2")).to_have_text("One head in detail")
 
 
 def test_the_theme_follows_the_system_and_the_button(look: Opens) -> None:

@@ -232,7 +232,7 @@ def test_what_was_read_is_shown_in_the_form_it_has(opens: Opens) -> None:
     }
     found = section(opens(ReportData(title="x", language="ko", reading=reading)), "reading")
     assert texts(found.locator("dd")) == ["12,000"]
-    assert texts(found.locator("h3")) == ["파일", "제외함", "문장의 글자 수"]
+    assert texts(found.locator("h3")) == ["파일", "제외", "글자 수"]
     widths = [float(node.get_attribute("width") or "") for node in found.locator("svg rect").all()]
     assert [widths[1] / widths[0], widths[3] / widths[2]] == pytest.approx([0.25, 0.75])
     expect(found).to_contain_text("처음 나온 곳: a.tsv:3")
@@ -247,7 +247,7 @@ def test_what_was_read_is_shown_in_the_form_it_has(opens: Opens) -> None:
 
 def test_samples_mark_what_differs(opens: Opens) -> None:
     found = section(opens(report()), "samples")
-    assert texts(found.locator("h3")) == ["Worst", "At random", "Best"]
+    assert texts(found.locator("h3")) == ["Worst", "Random", "Best"]
     assert set(texts(found.locator("dd del"))) == {"reference"}
     assert set(texts(found.locator("dd ins"))) == {"output"}
     expect(found).to_contain_text("12 of 12 are shown.")

@@ -187,7 +187,7 @@ const target = [["", true], ["◌", true], ["뷁", false], ["고◌", true], ["�
 const tokens = target.map(([text, part], place) => ({ text, part, word: place < 3 ? 0 : 1, special: place === 0 }));
 const doc = { answer: "", question: "", sequences: { target: tokens } };
 console.log(JSON.stringify([t("read", { a: "◌", b: "◌" }), [1, 2, 3, 4].map((row) => textBefore(doc, row))]));"""
-    assert run(code) == ["A part of a letter came before a part of a letter.", ["", "뷁", "뷁 고", "뷁 고양"]]
+    assert run(code) == ["A part of a character came before a part of a character.", ["", "뷁", "뷁 고", "뷁 고양"]]
 
 
 def test_numbers_that_were_left_out_are_said_to_be_and_a_recurrent_model_has_none() -> None:

@@ -83,7 +83,10 @@ def catalog(language: str) -> dict[str, Any]:
 def _messages(language: str, page: Page) -> dict[str, dict[str, str]]:
     """What one page says, by the name of the view or section that says it."""
     messages = catalog(language)
-    shared = {"names": messages["names"], "positions": messages["look"]["positions"]} if page == "report" else {}
+    shared = {}
+    if page == "report":
+        positions = messages["look"]["positions"]
+        shared = {"names": messages["names"], "phrases": messages["phrases"], "positions": positions}
     return {"common": messages["common"], **messages[page], **shared}
 
 

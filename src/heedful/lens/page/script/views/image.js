@@ -12,7 +12,10 @@ export const fits = (doc) => doc.image !== null && doc.attentions.length > 0;
 
 function nameOf({ doc, t }, index) {
   const { prefix, columns } = doc.image;
-  if (index < prefix) return doc.sequences.source[index].text;
+  if (index < prefix) {
+    const { text } = doc.sequences.source[index];
+    return t.has(text) ? t(text) : text;
+  }
   const place = index - prefix;
   return t("patch", { row: Math.floor(place / columns) + 1, column: (place % columns) + 1 });
 }

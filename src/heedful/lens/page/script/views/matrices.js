@@ -3,7 +3,7 @@ import { equation, grid, matrix, shares, signed } from "../drawing/matrix.js";
 import { stepFigure, stepText } from "../drawing/stage.js";
 import { number } from "../drawing/text.js";
 
-// Divided by the root of K, as the paper does, or multiplied by whatever this model takes.
+// Divided by √d_k, as in the paper, or multiplied by whatever this model takes.
 export function scaling(numbers, width) {
   const rooted = Math.abs(numbers.scale * Math.sqrt(width) - 1) < 1e-3;
   const written = (value) => String(Number(value.toFixed(3)));
@@ -54,11 +54,11 @@ export function headMatrices({ context, width, attention, head, path, pair, note
   };
   const say = stepText(context, facts);
   const step = (key, parts, more = []) => ({ ...say(key, ...more), draw: (room) => equation(parts(units(room)), room) });
-  const becomes = (sign, [before, from], [after, to, color = signed(to)]) => (unit) => [
-    [null, square(before, from, unit, from === path.masked ? asBefore : signed(from))],
-    [sign, square(after, to, unit, color, { rows: undefined })],
+  // Both maps of a step have one color scale, that of the first unless given: so what the step does is seen.
+  const becomes = (sign, [before, from], [after, to, colorAfter], color = signed(from)) => (unit) => [
+    [null, square(before, from, unit, color)],
+    [sign, square(after, to, unit, colorAfter ?? color, { rows: undefined })],
   ];
-  const asBefore = signed(path.biased); // what is left unmasked keeps its color
   const share = shares(path.weights);
   const open = (value) => (value === 0 && masked ? null : share(value));
   const notes = [attention.kind === "cross" && "qkv.cross", path.groups < H && "qkv.shared"].filter(Boolean);
@@ -76,9 +76,9 @@ export function headMatrices({ context, width, attention, head, path, pair, note
       ["=", square("S", path.scores, unit, signed(path.scores), { rows: undefined })],
     ]),
     step(scaled.name, becomes(`${scaled.sign} =`, ["S ", path.scores], ["S′", path.scaled])),
-    path.bias && step("bias", becomes("+ B =", ["S′ ", path.scaled], ["S″", path.biased])),
-    masked && step(path.masking, becomes("→", [`${facts.S2}  `, path.biased], [`${facts.S2} (${t("masked")})`, path.masked, asBefore])),
-    step("softmax", becomes("softmax →", [`${facts.S2}   `, path.masked], ["A", path.weights, open])),
+    path.bias && step("bias", becomes("+ B =", ["S′ ", path.scaled], ["S″", path.biased], signed(path.biased))),
+    masked && step(path.masking, becomes("→", [`${facts.S2}  `, path.biased], [`${facts.S2} (${t("masked")})`, path.masked])),
+    step("softmax", becomes("softmax →", [`${facts.S2}   `, path.masked], ["A", path.weights, open], signed(path.biased))),
     step("mix", (unit) => [
       [null, square("A ", path.weights, unit, open, { columns: undefined })],
       ["·", wide("V ", path.value, offering, unit)],
