@@ -202,7 +202,7 @@ def test_every_view_of_a_look_has_its_messages() -> None:
     declared = [
         re.search(r'^export const name = "(\w+)"', path.read_text("utf-8"), re.M) for path in folder.glob("*.js")
     ]
-    views = {found[1] for found in declared if found}
+    views = {missing_keys[1] for missing_keys in declared if missing_keys}
     sections = catalog("en")["look"]
     assert views == set(sections)
     for name, messages in sections.items():

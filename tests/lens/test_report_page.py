@@ -25,10 +25,10 @@ ATTACKS = ["<script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>", "</s
 
 
 def document(page: str) -> dict[str, Any]:
-    (held,) = [text for attributes, text in Elements(page).all("script") if attributes.get("id") == "document"]
-    assert not set(held) & set("<>&"), "no parser can see a tag, a comment or a reference"
-    found: dict[str, Any] = json.loads(held)
-    return found
+    (document_text,) = [text for attributes, text in Elements(page).all("script") if attributes.get("id") == "document"]
+    assert not set(document_text) & set("<>&"), "no parser can see a tag, a comment or a reference"
+    result: dict[str, Any] = json.loads(document_text)
+    return result
 
 
 def texts(value: object) -> set[str]:
@@ -47,9 +47,9 @@ def test_text_in_any_field_stays_text(attack: str) -> None:
     shape = [[(tag, set(attributes)) for tag, attributes, _ in page.found] for page in (safe, attacked)]
     assert shape[0] == shape[1], "the text made or broke an element"
     assert not {"img", "iframe", "link", "object"} & {tag for tag, _, _ in attacked.found}
-    held = texts(document(render(full_report(text=attack))))
+    document_text = texts(document(render(full_report(text=attack))))
     for part in ("Report", "model", "tiny", "test", "nrefs:1", "tense", "Transformer", "heads", "a note"):
-        assert f"{part}{attack}" in held
+        assert f"{part}{attack}" in document_text
 
 
 def test_nothing_is_fetched_and_only_the_pages_script_runs() -> None:
@@ -77,8 +77,8 @@ def test_a_report_of_nothing_is_still_a_page() -> None:
 
 
 def test_a_large_report_stays_below_a_megabyte(tmp_path: Path) -> None:
-    words = [f"단어{n}" for n in range(30)]
-    maps = [AttentionMap(f"map {n}", words, words, torch.rand(8, 30, 30)) for n in range(12)]
+    all_texts = [f"단어{n}" for n in range(30)]
+    maps = [AttentionMap(f"map {n}", all_texts, all_texts, torch.rand(8, 30, 30)) for n in range(12)]
     full = full_report()
     log = [{"kind": "train", "step": n, "loss": 1 / n, "lr": n, "grad_norm": n} for n in range(1, 100_000)]
     data = replace(full, attention=maps, log=log, samples=[*full.samples] * 500)
@@ -108,10 +108,10 @@ def test_an_unknown_language_is_refused() -> None:
 
 def flat(messages: dict[str, Any], before: str = "") -> dict[str, str]:
     """Every message by its path: "look/tokens/title"."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for key, value in messages.items():
-        found |= flat(value, f"{before}{key}/") if isinstance(value, dict) else {before + key: value}
-    return found
+        result |= flat(value, f"{before}{key}/") if isinstance(value, dict) else {before + key: value}
+    return result
 
 
 def test_every_message_has_both_languages() -> None:
@@ -202,6 +202,6 @@ def test_every_color_named_is_there_in_light_and_dark() -> None:
     assert {"--paper", "--ink", "--line", "--accent"} <= dark
     scripts = "".join(modules("look").values())
     named = set(re.findall(r"var\((--[\w-]+)\)", sheet + scripts))
-    own = set(re.findall(r"(--[\w-]+):", sheet))
-    assert named <= own
+    defined = set(re.findall(r"(--[\w-]+):", sheet))
+    assert named <= defined
     assert sheet.count("{") == sheet.count("}")

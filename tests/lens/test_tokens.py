@@ -22,12 +22,12 @@ MAKES = {
 }
 
 
-def house() -> Tokenizer:
+def heedful_tokenizer() -> Tokenizer:
     return Tokenizer.train([*published.PAGE, *published.PAGE], vocab_size=400)
 
 
 def named(make: str) -> Tokenizer | PublishedTokenizer:
-    return house() if make == "house" else PublishedTokenizer(MAKES[make]().to_str())
+    return heedful_tokenizer() if make == "heedful_tokenizer" else PublishedTokenizer(MAKES[make]().to_str())
 
 
 def composed(text: str) -> str:
@@ -39,7 +39,7 @@ def read(tokens: list[TokenDict]) -> str:
     return "".join(token["text"].removesuffix(PART) if token["part"] else token["text"] for token in tokens)
 
 
-@pytest.mark.parametrize("make", ["house", *MAKES])
+@pytest.mark.parametrize("make", ["heedful_tokenizer", *MAKES])
 def test_there_is_a_token_for_each_id_and_a_word_reads_as_in_the_text(make: str) -> None:
     """The wordpieces take syllables apart into letters, the byte levels into bytes."""
     tokenizer = named(make)
@@ -47,8 +47,11 @@ def test_there_is_a_token_for_each_id_and_a_word_reads_as_in_the_text(make: str)
         ids = tokenizer.encode(text)
         tokens = tokens_of(tokenizer, ids)
         assert len(tokens) == len(ids)
-        words = composed(tokenizer.decode(ids)).split()
-        assert [read([token for token in tokens if token["word"] == n]) for n in range(len(words) + 1)] == [*words, ""]
+        word_numbers = composed(tokenizer.decode(ids)).split()
+        assert [read([token for token in tokens if token["word"] == n]) for n in range(len(word_numbers) + 1)] == [
+            *word_numbers,
+            "",
+        ]
         blank = [token for token in tokens if token["piece"] in ("▁", "Ġ")]
         assert all((token["text"], token["special"], token["word"]) == ("␣", False, None) for token in blank)
         assert all(token["special"] or token in blank for token in tokens if token["word"] is None)
@@ -56,7 +59,7 @@ def test_there_is_a_token_for_each_id_and_a_word_reads_as_in_the_text(make: str)
             assert [-1 if token["word"] is None else token["word"] for token in tokens] == tokenizer.word_of(ids)
 
 
-@pytest.mark.parametrize("make", ["house", "byte_level", "byte_fallback"])
+@pytest.mark.parametrize("make", ["heedful_tokenizer", "byte_level", "byte_fallback"])
 def test_a_character_in_several_bytes_is_shown_once_by_the_last(make: str) -> None:
     tokenizer = named(make)
     tokens = tokens_of(tokenizer, tokenizer.encode("cat 뷁🙂"))
@@ -70,7 +73,7 @@ def test_a_character_in_several_bytes_is_shown_once_by_the_last(make: str) -> No
         assert len({token["piece"] for token in spelt}) > 1
 
 
-@pytest.mark.parametrize("make", ["house", *MAKES])
+@pytest.mark.parametrize("make", ["heedful_tokenizer", *MAKES])
 def test_what_each_token_adds_is_the_text_together(make: str) -> None:
     """Spaces and all; of a character in several tokens, the last one is it."""
     tokenizer = named(make)
@@ -79,13 +82,13 @@ def test_what_each_token_adds_is_the_text_together(make: str) -> None:
         ids = tokenizer.encode(text)
         special = [token["special"] for token in tokens_of(tokenizer, ids)]
         added = [spelt(tokenizer, ids[: n + 1]) for n in range(len(ids)) if not special[n]]
-        together = composed("".join(piece for piece in added if piece != "\ufffd"))
-        assert together.removeprefix(" ") == composed(tokenizer.decode(ids)).removeprefix(" ")
+        joined = composed("".join(piece for piece in added if piece != "\ufffd"))
+        assert joined.removeprefix(" ") == composed(tokenizer.decode(ids)).removeprefix(" ")
 
 
 def test_a_token_alone_keeps_its_space_and_a_part_of_a_character_is_one_sign() -> None:
     unigram = PublishedTokenizer(published.unigram().to_str())
-    (index, *_), tokenizer = unigram.encode("the"), house()
+    (index, *_), tokenizer = unigram.encode("the"), heedful_tokenizer()
     assert unigram.token_of(index).startswith("▁")
     assert spelt(unigram, [index]) == unigram.token_of(index).replace("▁", " ")
     assert not unigram.decode([index]).startswith(" ")
@@ -96,7 +99,7 @@ def test_a_token_alone_keeps_its_space_and_a_part_of_a_character_is_one_sign() -
 
 
 def test_pieces_are_the_tokeniser_s_own_names() -> None:
-    tokenizer = house()
+    tokenizer = heedful_tokenizer()
     tokens = tokens_of(tokenizer, [START, *tokenizer.encode("the 뷁"), END])
     assert [token["piece"] for token in tokens][-4:] == ["<0xEB>", "<0xB7>", "<0x81>", "</s>"]
     assert tokens[1]["piece"].startswith("▁")
@@ -124,7 +127,7 @@ def test_what_a_token_completes_before_a_part_is_shown_there() -> None:
 
 
 def test_start_and_end_are_marked_and_others_have_their_names() -> None:
-    tokenizer = house()
+    tokenizer = heedful_tokenizer()
     written = tokens_of(tokenizer, [START, *tokenizer.encode("the cat"), END], start=START, ends={END})
     assert (written[0]["text"], written[-1]["text"]) == ("▶", "■")
     assert [token["special"] for token in written] == [True, *[False] * (len(written) - 2), True]
@@ -166,5 +169,5 @@ def test_a_row_that_is_no_token_and_a_byte_on_its_own_are_shown_too() -> None:
     published_one = named("wordpiece")
     (nameless,) = tokens_of(published_one, [100_000])
     assert (nameless["text"], nameless["piece"], nameless["special"]) == ("<100000>", "<100000>", True)
-    (byte,) = tokens_of(house(), [BYTE + 0xEB])
+    (byte,) = tokens_of(heedful_tokenizer(), [BYTE + 0xEB])
     assert (byte["text"], byte["piece"], byte["special"], byte["part"]) == (PART, "<0xEB>", False, True)

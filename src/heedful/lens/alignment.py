@@ -127,10 +127,10 @@ def diagonal_links(n_source: int, n_target: int) -> Links:
     )
 
 
-def error_rate(found: Iterable[Iterable[Link]], gold: Iterable[Gold]) -> float:
+def error_rate(predicted: Iterable[Iterable[Link]], gold: Iterable[Gold]) -> float:
     """Alignment error rate over all sentences: 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|). 0 is perfect."""
     hits = total = 0
-    for links, true in zip(map(frozenset, found), gold, strict=True):
+    for links, true in zip(map(frozenset, predicted), gold, strict=True):
         hits += len(links & true.sure) + len(links & true.allowed)
         total += len(links) + len(true.sure)
     return 1 - hits / total if total else 0.0
@@ -152,10 +152,10 @@ def choose_head(examples: Sequence[Example]) -> Choice:
     return Choice(best, rates[best], rates)
 
 
-def _membership(words: WordMap, side: str) -> Tensor:
+def _membership(word_map: WordMap, side: str) -> Tensor:
     """(tokens, words): 1 where the token belongs to the word."""
-    numbers = [word for word in words if word is not None]
+    numbers = [word for word in word_map if word is not None]
     count = max(numbers, default=-1) + 1
     if sorted(set(numbers)) != list(range(count)):
         raise AlignmentError(f"{side} words are numbered from 0 without gaps, got {sorted(set(numbers))}")
-    return torch.tensor([word == number for word in words for number in range(count)]).reshape(len(words), count)
+    return torch.tensor([word == number for word in word_map for number in range(count)]).reshape(len(word_map), count)

@@ -44,10 +44,10 @@ class Arrays:
     """Arrays that were put here are called a0, a1, … in the order in which they came."""
 
     def __init__(self) -> None:
-        self._held: list[tuple[NDArray[Any], Kind]] = []
+        self._arrays: list[tuple[NDArray[Any], Kind]] = []
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._arrays)
 
     def put(self, values: Tensor | ArrayLike, kind: Kind = "float32") -> str:
         """Keep a copy and give its name. What is too large for float16 is kept as float32 instead, and says so."""
@@ -59,14 +59,14 @@ class Arrays:
             kind = "float32"
         if most is not None:
             array = np.rint(array.astype(np.float64) * 10 ** DIGITS.get(kind, 0))
-        self._held.append((np.array(array, dtype=TYPES[kind]), kind))
-        return f"a{len(self._held) - 1}"
+        self._arrays.append((np.array(array, dtype=TYPES[kind]), kind))
+        return f"a{len(self._arrays) - 1}"
 
     def to_dict(self, *, with_data: bool) -> dict[str, dict[str, Any]]:
         """Shape and type of each; `with_data` also base64 of its deflated bytes."""
         return {
             f"a{place}": {"shape": list(array.shape), "type": kind} | ({"data": _packed(array)} if with_data else {})
-            for place, (array, kind) in enumerate(self._held)
+            for place, (array, kind) in enumerate(self._arrays)
         }
 
 
@@ -98,10 +98,10 @@ def attentions(trace: Trace, arrays: Arrays, room: int = ROOM) -> list[dict[str,
     That is all layers, or the first and the last of each stack, or none.
     """
     biases: dict[int, str] = {}  # layers of a stack share one
-    shown, kind = _shown(trace, room), kind_of_weights(trace)
+    included, kind = _looks_with_numbers(trace, room), kind_of_weights(trace)
     return [
         _attention(look, trace.numbers.get(place), arrays, kind)
-        | {"numbers": _numbers(trace.numbers[place], arrays, biases) if place in shown else None}
+        | {"numbers": _numbers(trace.numbers[place], arrays, biases) if place in included else None}
         for place, look in enumerate(trace.looks)
     ]
 
@@ -159,7 +159,7 @@ def _entropy(weights: Tensor) -> float:
     return float(torch.special.entr(weights).sum(dim=-1).mean()) / math.log(2)
 
 
-def _shown(trace: Trace, room: int) -> set[int]:
+def _looks_with_numbers(trace: Trace, room: int) -> set[int]:
     """The places of the looks whose numbers are shown."""
     last = {look.stack: look.layer for look in sorted(trace.looks, key=lambda look: look.layer)}
     ends = {place for place in trace.numbers if trace.looks[place].layer in (0, last[trace.looks[place].stack])}
@@ -178,12 +178,12 @@ def _bytes(chosen: Iterable[Numbers]) -> int:
 
 def _numbers(numbers: Numbers, arrays: Arrays, biases: dict[int, str]) -> dict[str, Any]:
     names = ("x", "query", "key", "value", "mixed")
-    shown: dict[str, Any] = {name: arrays.put(getattr(numbers, name), "float16") for name in names}
+    included: dict[str, Any] = {name: arrays.put(getattr(numbers, name), "float16") for name in names}
     bias = numbers.bias
     if bias is not None and id(bias) not in biases:
         n_heads, n_queries, n_keys = numbers.query.shape[0], numbers.query.shape[1], numbers.key.shape[1]
         biases[id(bias)] = arrays.put(bias.expand(1, n_heads, n_queries, n_keys)[0], "float16")
-    return shown | {"scale": numbers.scale, "bias": None if bias is None else biases[id(bias)]}
+    return included | {"scale": numbers.scale, "bias": None if bias is None else biases[id(bias)]}
 
 
 def _layer(layer: Layer, arrays: Arrays) -> dict[str, Any]:

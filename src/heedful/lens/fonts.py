@@ -60,8 +60,8 @@ def installed_families() -> list[str]:
 def notice_new_fonts() -> None:
     """Tell matplotlib of fonts installed since it made its list, which it keeps for ever."""
     manager = _font_manager()
-    known = {entry.fname for entry in manager.fontManager.ttflist}
-    for path in sorted({entry.fname for entry in manager.FontManager().ttflist} - known):
+    listed = {entry.fname for entry in manager.fontManager.ttflist}
+    for path in sorted({entry.fname for entry in manager.FontManager().ttflist} - listed):
         manager.fontManager.addfont(path)
 
 

@@ -34,8 +34,8 @@ def count_parts(model: nn.Module) -> list[Count]:
         wraps["feed-forward"] = [layer.feed_forward for layer in layers]
         for part, wrapped in wraps.items():
             counts.append(Count(name, part, sum(n_parameters(wrap.part) for wrap in wrapped)))
-        counted = sum(count.parameters for count in counts if count.stack == name)
-        counts.append(Count(name, "norms and positions", n_parameters(stack) - counted))
+        subtotal = sum(count.parameters for count in counts if count.stack == name)
+        counts.append(Count(name, "norms and positions", n_parameters(stack) - subtotal))
     return counts
 
 

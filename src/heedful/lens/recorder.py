@@ -70,17 +70,17 @@ def record(
     ...     model(source, target)
     >>> recording.cross[5]  # (B, H, T, S)
     """
-    watch = _Watch(_chosen(layers, "layers"), _chosen(heads, "heads"))
+    recorder = _Recorder(_chosen(layers, "layers"), _chosen(heads, "heads"))
     _refuse_compiled(module)
-    _refuse_missing(module, watch.layers or ())
+    _refuse_missing(module, recorder.layers or ())
     with ExitStack() as hooks:
         for path, part in module.named_modules():
             if isinstance(part, MultiHeadAttention | RecurrentDecoder):
-                watch.check(path, part)
-                watch.hook(path, part, _stack_of(module, path), hooks)
-        yield watch.recording
-    watch.over = True  # a copy made meanwhile keeps its hooks
-    if not watch.recording.looks:
+                recorder.check(path, part)
+                recorder.hook(path, part, _stack_of(module, path), hooks)
+        yield recorder.recording
+    recorder.over = True  # a copy made meanwhile keeps its hooks
+    if not recorder.recording.looks:
         raise RecordingError(
             "nothing with attention ran inside record(); call the module itself there, "
             "not a compiled or captured copy of it, and ask for layers it has"
@@ -121,7 +121,7 @@ def _refuse_compiled(module: nn.Module) -> None:
             )
 
 
-class _Watch:
+class _Recorder:
     """The hooks of one recording."""
 
     def __init__(self, layers: tuple[int, ...] | None, heads: tuple[int, ...] | None) -> None:

@@ -82,8 +82,12 @@ def sparkline(values: Sequence[float], width: int = 40) -> str:
 def readable(label: str) -> str:
     """A label whose width every terminal agrees on: letters composed, what cannot be seen as its escape."""
     composed = UNSETTLED.sub("", unicodedata.normalize("NFC", label))
-    shown = "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in composed)
-    return f"◌{shown}" if shown and not cell_len(shown[0]) else shown  # a mark with no letter to stand on
+    printable = "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in composed
+    )
+    return (
+        f"◌{printable}" if printable and not cell_len(printable[0]) else printable
+    )  # a mark with no letter to stand on
 
 
 def fit(text: str, columns: int) -> str:

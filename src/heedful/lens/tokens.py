@@ -57,9 +57,9 @@ def tokens_of(
             word, inside = word + (not inside), True
         number = None if special or blank else word
         shares = [(mark or text, False)] if special else _shares(tokenizer, ids[first:stop], text)
-        for index, (shown, part) in zip(ids[first:stop], shares, strict=True):
+        for index, (display, part) in zip(ids[first:stop], shares, strict=True):
             name = _name(tokenizer, index)
-            tokens.append({"text": shown, "piece": name, "word": number, "special": special, "part": part})
+            tokens.append({"text": display, "piece": name, "word": number, "special": special, "part": part})
     return tokens
 
 
@@ -86,10 +86,10 @@ def visible(text: str) -> str:
     return _seen(bare) if bare else SPACES[" "] * len(text)
 
 
-def _seen(text: str, kept: Collection[str] = ()) -> str:
+def _seen(text: str, unchanged: Collection[str] = ()) -> str:
     """What joins letters is needed as it is to draw them; alone it has a name."""
-    kept = {*kept, *JOINERS} if any(letter not in JOINERS for letter in text) else kept
-    return "".join(letter if letter in kept else _letter(letter) for letter in text)
+    unchanged = {*unchanged, *JOINERS} if any(letter not in JOINERS for letter in text) else unchanged
+    return "".join(letter if letter in unchanged else _letter(letter) for letter in text)
 
 
 def _letter(letter: str) -> str:

@@ -65,7 +65,7 @@ class ForecastPlot:
     """
 
     title: str
-    known: Sequence[float]
+    context: Sequence[float]
     truth: Sequence[float]
     forecast: Sequence[float]
     lines: Mapping[str, Sequence[float]] = field(default_factory=dict)

@@ -43,10 +43,10 @@ def examples_for(predictor: Any) -> list[list[str]]:
         case _:
             return []
     each = [[texts] if isinstance(texts, str) else texts for texts in examples]
-    return [texts for texts in each if all(_knows(predictor.tokenizer, text) for text in texts)]
+    return [texts for texts in each if all(_is_covered(predictor.tokenizer, text) for text in texts)]
 
 
-def _knows(tokenizer: Any, text: str) -> bool:
+def _is_covered(tokenizer: Any, text: str) -> bool:
     """Whether a tokeniser has pieces for a text: it comes back, and does not fall apart into bytes."""
     try:
         ids = encode(tokenizer, text)
@@ -62,7 +62,7 @@ def _letters(text: str) -> set[str]:
 DEFAULT_TEMPERATURE = 0.8  # for a model that searches unless told otherwise
 
 
-class Picture(BaseModel):
+class ImageInput(BaseModel):
     """The images a model reads; `bright` where most of theirs is light, as paper is."""
 
     height: int
@@ -71,7 +71,7 @@ class Picture(BaseModel):
     bright: bool
 
 
-class Steps(BaseModel):
+class SeriesInput(BaseModel):
     """The series a model reads, and how far it sees."""
 
     context: int
@@ -79,7 +79,7 @@ class Steps(BaseModel):
     columns: list[str]
 
 
-class Shown(BaseModel):
+class ModelInfo(BaseModel):
     """One model. Fields that its task has no use for are null or empty; an example is one text, or those it takes."""
 
     name: str
@@ -95,14 +95,14 @@ class Shown(BaseModel):
     mask: str | None = None
     temperature: float | None = None
     context: int | None = None
-    image: Picture | None = None
-    series: Steps | None = None
+    image: ImageInput | None = None
+    series: SeriesInput | None = None
 
 
-class Offer(BaseModel):
+class PageInfo(BaseModel):
     """All of them, and the limits a person may run into."""
 
-    models: list[Shown]
+    models: list[ModelInfo]
     look: bool
     max_characters: int
     max_items: int
@@ -110,16 +110,16 @@ class Offer(BaseModel):
     max_new_tokens: int
 
 
-def offer(models: list[Served], settings: Settings) -> Offer:
+def page_info(models: list[Served], settings: Settings) -> PageInfo:
     """What the server has."""
-    limits = {name: getattr(settings, name) for name in Offer.model_fields if name != "models"}
-    return Offer(models=[describe(model) for model in models], **limits)
+    limits = {name: getattr(settings, name) for name in PageInfo.model_fields if name != "models"}
+    return PageInfo(models=[model_info(model) for model in models], **limits)
 
 
-def describe(served: Served) -> Shown:
+def model_info(served: Served) -> ModelInfo:
     """One model."""
     predictor = served.predictor
-    return Shown(
+    return ModelInfo(
         name=served.name,
         task=served.task,
         family=predictor.config.family,
@@ -146,9 +146,9 @@ def _task_fields(predictor: Any) -> dict[str, Any]:
         case "images":
             channels, height, width = predictor.shape
             bright = sum(settings.mean) / channels > 0.5
-            picture = Picture(height=height, width=width, channels=channels, bright=bright)
+            picture = ImageInput(height=height, width=width, channels=channels, bright=bright)
             return {"labels": list(settings.labels), "image": picture}
         case "forecasting":
             context, horizon = predictor.module.context_length, predictor.module.head.horizon
-            return {"series": Steps(context=context, horizon=horizon, columns=list(settings.columns))}
+            return {"series": SeriesInput(context=context, horizon=horizon, columns=list(settings.columns))}
     return {}

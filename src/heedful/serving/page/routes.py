@@ -25,7 +25,7 @@ from ..errors import PLAIN_ERRORS, APIError
 from ..inputs import as_inputs
 from ..settings import Settings
 from ..state import cancel_on_disconnect, requested_model, server_state
-from .describing import Offer, offer
+from .describing import PageInfo, page_info
 
 COMMON = {"Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff"}
 
@@ -159,11 +159,11 @@ def index() -> HTMLResponse:
     return HTMLResponse((HERE / "index.html").read_text(encoding="utf-8"), headers=page_headers())
 
 
-@router.get("/page/models", response_model=Offer, responses=PLAIN_ERRORS)
-def models(request: Request) -> Offer:
+@router.get("/page/models", response_model=PageInfo, responses=PLAIN_ERRORS)
+def models(request: Request) -> PageInfo:
     """What is served, as the page needs to know it."""
     state = server_state(request)
-    return offer(list(state.models.values()), state.settings)
+    return page_info(list(state.models.values()), state.settings)
 
 
 @router.get("/page/{name:path}", include_in_schema=False)

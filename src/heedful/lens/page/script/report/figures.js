@@ -155,7 +155,7 @@ function imageFigure({ title, png, answers, truth, heads }, { t, width }) {
 
 function forecastFigure(one, { t, nameOf, note }, room) {
   const lines = Object.fromEntries(Object.entries(one.lines).map(([name, values]) => [nameOf(name), values]));
-  const series = { name: one.title, context: one.known, forecast: one.forecast, truth: one.truth, patches: one.patches, lines };
+  const series = { name: one.title, context: one.context, forecast: one.forecast, truth: one.truth, patches: one.patches, lines };
   const patchName = (n) => t("patch", { from: one.patches[n][0], to: one.patches[n][1] - 1 });
   const looking = one.patches.length ? { from: null, shares: one.weights, title: "" } : null;
   return figure(one.title, "", forecastChart({ series, width: room, looking, nameOf: patchName, note, t }));
