@@ -106,7 +106,7 @@ def test_a_png_has_twice_the_size(look: Opens, tmp_path: Path) -> None:
 
 
 def test_a_saved_drawing_looks_as_on_the_page(look: Opens, tmp_path: Path) -> None:
-    """The SVG alone, opened by the browser, has the colours that the page's style sheets gave."""
+    """The SVG alone, opened by the browser, has the colors that the page's style sheets gave."""
     page = look("translation", "#theme=dark").page
     view(page, "tokens")
     saved(page, "tokens", "SVG", tmp_path)

@@ -12,7 +12,7 @@ import pytest
 import torch
 from browsing import CELLS, HANGUL, expect, point, press
 
-from heedful.lens.page.writing import catalog
+from heedful.lens.page.rendering import catalog
 from heedful.lens.report import AttentionMap, Confusion, ForecastPlot, ReportData, ScoreRow, SeenImage, write_report
 from tiny_report import full_report
 

@@ -79,12 +79,12 @@ def taught(model: Translator, source: str, target: str, steps: int = 40) -> Tran
     before, target_ids = model.tokenizer.encode(source), model.target_tokenizer.encode(target)
     read = torch.tensor([[*before, model.tokenizer.end]]), torch.tensor([[model.target_tokenizer.start, *target_ids]])
     wanted = torch.tensor([*target_ids, model.target_tokenizer.end])
-    optimiser = torch.optim.Adam(model.module.parameters(), lr=3e-3)
+    optimizer = torch.optim.Adam(model.module.parameters(), lr=3e-3)
     for _ in range(steps):
         loss = torch.nn.functional.cross_entropy(model.module(*read)[0], wanted)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
     return model
 
 

@@ -17,7 +17,7 @@ import pytest
 from heedful.errors import PictureError
 from heedful.lens.page import bundle, render, write_page
 from heedful.lens.page.bundle import ScriptBundleError, read_modules
-from heedful.lens.page.writing import HERE
+from heedful.lens.page.rendering import HERE
 
 NASTY = "</script><script>alert(1)</script> <!-- ]]> & \" ' </style> \u2028 <!-- title --> \\u003c"
 NUMBERS = [0.0, 0.25, -1.5, 3.0]

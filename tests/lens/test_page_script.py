@@ -1,4 +1,4 @@
-"""The page's own modules, run by node where there is one: numbers, colours, and what the reader has chosen."""
+"""The page's own modules, run by node where there is one: numbers, colors, and what the reader has chosen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from heedful.lens.page import bundle
-from heedful.lens.page.writing import HERE, Page, catalog, modules, script
+from heedful.lens.page.rendering import HERE, Page, catalog, modules, script
 
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs node to run the page's script")
@@ -85,8 +85,8 @@ Promise.all([arrays.get("b"), alone.get("c")]).then((read) =>
     assert run(code, given) == {"again": True, "lately": True, "long": False, "kept": True, "shapes": shapes}
 
 
-def luminance(colour: list[int]) -> float:
-    parts = np.array(colour) / 255
+def luminance(color: list[int]) -> float:
+    parts = np.array(color) / 255
     linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
     return float(linear @ [0.2126, 0.7152, 0.0722])
 
@@ -102,9 +102,9 @@ console.log(JSON.stringify({ ramp, opposed, inks: steps.map((step) => ink(shade(
     got = run(code, theme)
     away = -1 if theme == "light" else 1
     for ramp in (got["ramp"], *got["opposed"]):
-        assert (away * np.diff([luminance(colour) for colour in ramp]) >= 0).all()
-    for colour, ink in zip(got["ramp"], got["inks"], strict=True):
-        ground, text = luminance(colour) + 0.05, luminance([int(ink[at : at + 2], 16) for at in (1, 3, 5)]) + 0.05
+        assert (away * np.diff([luminance(color) for color in ramp]) >= 0).all()
+    for color, ink in zip(got["ramp"], got["inks"], strict=True):
+        ground, text = luminance(color) + 0.05, luminance([int(ink[at : at + 2], 16) for at in (1, 3, 5)]) + 0.05
         assert max(ground, text) / min(ground, text) >= 4.5
 
 

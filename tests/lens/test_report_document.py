@@ -14,7 +14,7 @@ from torch import Tensor
 from heedful.core import Sinusoidal
 from heedful.errors import PictureError
 from heedful.lens.document import unpacked
-from heedful.lens.report import AttentionMap, Confusion, ForecastPlot, ReportData, Sample
+from heedful.lens.report import AttentionMap, Confusion, ForecastPlot, ReportData, ScoredSample
 from heedful.lens.report.document import (
     MOST_POINTS,
     attention_weights,
@@ -146,7 +146,7 @@ def test_differences_are_marked_on_both_sides() -> None:
 
 
 def test_samples_are_the_worst_the_best_and_others_each_once() -> None:
-    samples = [Sample(f"s{n}", "r", "o", float(n)) for n in range(40)]
+    samples = [ScoredSample(f"s{n}", "r", "o", float(n)) for n in range(40)]
     samples[17] = replace(samples[17], score=math.nan)
     present = report_document(ReportData(title="x", samples=samples))["samples"]
     sources = {name: [sample["source"] for sample in group] for name, group in present["groups"].items()}
@@ -159,12 +159,12 @@ def test_samples_are_the_worst_the_best_and_others_each_once() -> None:
 
 def test_few_samples_are_all_shown_and_a_long_one_is_cut() -> None:
     for count in range(1, 5):
-        samples = [Sample(f"s{n}", "same", "same", float(n), True) for n in range(count)]
+        samples = [ScoredSample(f"s{n}", "same", "same", float(n), True) for n in range(count)]
         groups = report_document(ReportData(title="x", samples=samples))["samples"]["groups"]
         present = [sample for group in groups.values() for sample in group]
         assert sorted(sample["source"] for sample in present) == [sample.source for sample in samples]
         assert all(sample["same"] for sample in present)
-    long = report_document(ReportData(title="x", samples=[Sample("a" * 700, "r", "", 0.0)]))
+    long = report_document(ReportData(title="x", samples=[ScoredSample("a" * 700, "r", "", 0.0)]))
     ((sample,),) = long["samples"]["groups"].values()
     assert sample["source"].endswith("a… (+100)")
 

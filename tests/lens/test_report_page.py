@@ -16,7 +16,7 @@ from test_page import Elements
 
 from heedful.data.report import CorpusReport, ImageReport, PairReport, SeriesReport, TextReport
 from heedful.errors import PictureError
-from heedful.lens.page.writing import HERE, LANGUAGES, catalog, modules, script, style
+from heedful.lens.page.rendering import HERE, LANGUAGES, catalog, modules, script, style
 from heedful.lens.report import AttentionMap, ReportData, render, write_report
 from heedful.training.metrics import Trained, row_of
 from tiny_report import full_report

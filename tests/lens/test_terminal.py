@@ -95,7 +95,7 @@ def test_a_narrow_terminal_gets_panels_and_every_source_is_in_one() -> None:
 def test_the_map_reads_the_same_without_colour() -> None:
     weights = torch.tensor([[0.9, 0.1]])
     text = attention_text(weights, ["I"], ["나는", "학생"])
-    assert text.spans, "there is colour where it can be shown"
+    assert text.spans, "there is color where it can be shown"
     plain = printed_by(Console(file=io.StringIO(), no_color=True, width=80), text)
     assert "████" in plain
     assert "\x1b" not in plain

@@ -1,4 +1,4 @@
-"""Tokens are shown whole, one for one, whatever the tokeniser makes of a text."""
+"""Tokens are shown whole, one for one, whatever the tokenizer makes of a text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import published_folders as published
 from heedful.data.published_tokenizer import PublishedTokenizer
 from heedful.data.text_tokenizers import of_characters
 from heedful.data.tokenizer import BYTE, END, START, Tokenizer
-from heedful.lens.tokens import PART, TokenDict, spelt, tokens_of, visible
+from heedful.lens.tokens import PART, TokenDict, token_text, tokens_of, visible
 
 MAKES = {
     "wordpiece": published.wordpiece,
@@ -66,11 +66,11 @@ def test_a_character_in_several_bytes_is_shown_once_by_the_last(make: str) -> No
     texts = [token["text"] for token in tokens]
     for character in "뷁🙂":
         last = texts.index(character)
-        spelt = tokens[last + 1 - len(character.encode()) : last + 1]
-        assert [token["text"] for token in spelt[:-1]] == [PART] * (len(spelt) - 1)
-        assert [token["part"] for token in spelt] == [True] * (len(spelt) - 1) + [False]
-        assert {token["word"] for token in spelt} == {1}
-        assert len({token["piece"] for token in spelt}) > 1
+        of_character = tokens[last + 1 - len(character.encode()) : last + 1]
+        assert [token["text"] for token in of_character[:-1]] == [PART] * (len(of_character) - 1)
+        assert [token["part"] for token in of_character] == [True] * (len(of_character) - 1) + [False]
+        assert {token["word"] for token in of_character} == {1}
+        assert len({token["piece"] for token in of_character}) > 1
 
 
 @pytest.mark.parametrize("make", ["heedful_tokenizer", *MAKES])
@@ -81,7 +81,7 @@ def test_what_each_token_adds_is_the_text_together(make: str) -> None:
     for text in (*published.PAGE, *rare):
         ids = tokenizer.encode(text)
         special = [token["special"] for token in tokens_of(tokenizer, ids)]
-        added = [spelt(tokenizer, ids[: n + 1]) for n in range(len(ids)) if not special[n]]
+        added = [token_text(tokenizer, ids[: n + 1]) for n in range(len(ids)) if not special[n]]
         joined = composed("".join(piece for piece in added if piece != "\ufffd"))
         assert joined.removeprefix(" ") == composed(tokenizer.decode(ids)).removeprefix(" ")
 
@@ -90,12 +90,12 @@ def test_a_token_alone_keeps_its_space_and_a_part_of_a_character_is_one_sign() -
     unigram = PublishedTokenizer(published.unigram().to_str())
     (index, *_), tokenizer = unigram.encode("the"), heedful_tokenizer()
     assert unigram.token_of(index).startswith("▁")
-    assert spelt(unigram, [index]) == unigram.token_of(index).replace("▁", " ")
+    assert token_text(unigram, [index]) == unigram.token_of(index).replace("▁", " ")
     assert not unigram.decode([index]).startswith(" ")
     first, second, third = (BYTE + byte for byte in "뷁".encode())
-    assert spelt(tokenizer, [first]) == spelt(tokenizer, [first, second]) == "\ufffd"
-    assert spelt(tokenizer, [first, second, third]) == "뷁"
-    assert spelt(tokenizer, [START, END], ends={END}) == "■"
+    assert token_text(tokenizer, [first]) == token_text(tokenizer, [first, second]) == "\ufffd"
+    assert token_text(tokenizer, [first, second, third]) == "뷁"
+    assert token_text(tokenizer, [START, END], ends={END}) == "■"
 
 
 def test_pieces_are_the_tokeniser_s_own_names() -> None:
@@ -107,7 +107,7 @@ def test_pieces_are_the_tokeniser_s_own_names() -> None:
 
 
 def test_syllables_written_in_letters_are_whole() -> None:
-    """A tokeniser that takes Hangul apart, as BERT's does where it strips accents."""
+    """A tokenizer that takes Hangul apart, as BERT's does where it strips accents."""
     alphabet = {letter: place for place, letter in enumerate(unicodedata.normalize("NFD", "학생이다a"))}
     fast = FastTokenizer(models.WordLevel(alphabet, unk_token="a"))
     fast.normalizer = normalizers.NFD()

@@ -1,4 +1,4 @@
-"""Pictures of what the numbers do: positional encodings and attention, as figures and as files.
+"""Figures of positional encodings and attention, as matplotlib figures and as files.
 
 Shapes: T positions, D dimensions, H heads, Tq queries, Tk keys. Sizes are inches. Figures are made
 without pyplot, so nothing global changes and no screen is needed.
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ..errors import PictureError, unknown
 from .fonts import Lettering
-from .page.writing import LANGUAGES, catalog
+from .page.rendering import LANGUAGES, catalog
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +28,7 @@ POINT = 1 / 72
 
 
 def positional_map(table: Tensor, *, title: str | None = None, language: str = "en") -> Figure:
-    """A table of positional encodings (T, D) as a map: `positional_map(Sinusoidal(128).table(100))`."""
+    """Draw a table of positional encodings (T, D) as a map: `positional_map(Sinusoidal(128).table(100))`."""
     values = _numbers(table, "a positional table", "T", "D")
     messages = _messages(language, positions=title)
     lettering = Lettering(messages.values())
@@ -49,7 +49,7 @@ def positional_waves(
     title: str | None = None,
     language: str = "en",
 ) -> Figure:
-    """How a few dimensions of a table (T, D) go up and down over the positions: 0, 10, 50 and 100 unless given."""
+    """Draw a few dimensions of a table (T, D) as curves over the positions: 0, 10, 50 and 100 by default."""
     values = _numbers(table, "a positional table", "T", "D")
     length, width = values.shape
     if dimensions is None:
@@ -85,7 +85,7 @@ def attention_map(
     title: str | None = None,
     language: str = "en",
 ) -> Figure:
-    """One head's weights (Tq, Tk): a row for each query, the keys across; both are numbered where no labels are given.
+    """Draw one head's weights (Tq, Tk), queries in rows; queries and keys without labels are numbered.
 
     `brightest` is the weight at the end of the colors: the largest there is, unless given; with 1.0
     several pictures compare.
@@ -105,7 +105,7 @@ def attention_heads(
     title: str | None = None,
     language: str = "en",
 ) -> Figure:
-    """The weights of several heads (H, Tq, Tk) on one color scale; `heads` are their numbers where not 0 to H − 1."""
+    """Draw the weights of several heads (H, Tq, Tk) on one color scale; `heads` are their numbers if not 0 to H − 1."""
     values = _numbers(weights, "the weights of several heads", "H", "Tq", "Tk")
     messages = _messages(language, attention=title)
     names = [f"{messages['head']} {number}" for number in _labels(heads, len(values), "heads")]
@@ -125,7 +125,7 @@ def save(figure: Figure, path: str | Path) -> Path:
 
 
 def suffix_of(path: Path) -> str:
-    """What kind of picture a name asks for."""
+    """Return the suffix of a picture's name, .png or .svg."""
     suffix = path.suffix.lower()
     if suffix not in (".png", ".svg"):
         raise PictureError(f"a picture is written as .png or .svg, by the end of its name; got {path.name!r}")
@@ -143,7 +143,7 @@ def _attention(
     side: float,
     brightest: float | None,
 ) -> Figure:
-    """A panel for each of the H maps, of square cells where it is not too narrow; the outer panels carry the labels."""
+    """Draw a panel for each of the H maps, with square cells if wide enough; only the outer panels have labels."""
     low, high = weights.min(), weights.max()
     if low < 0 or high > 1.01:  # rounding may lift a weight a little above 1
         raise PictureError(f"attention weights lie between 0 and 1, got {low:.3g} to {high:.3g}; were they scores?")
@@ -173,7 +173,7 @@ def _attention(
 
 
 def _label(axis: Any, labels: list[str], cell: float, lettering: Lettering, *, across: bool = False) -> None:
-    """Labels as large as the cells allow, long ones leaning; where even small ones would touch, not all of them."""
+    """Set labels as large as the cells allow, long ones slanted; skip some where even small ones would touch."""
     size = min(10.0, max(5.5, 0.55 * cell / POINT))
     every = math.ceil(1.7 * size * POINT / cell)
     full = [lettering.write(label) for label in labels[::every]]
@@ -187,7 +187,7 @@ def _label(axis: Any, labels: list[str], cell: float, lettering: Lettering, *, a
 def _panels(
     n: int = 1, n_columns: int = 1, *, width: float, height: float, gap: float = 0.0
 ) -> tuple[Figure, Axes, list[Axes]]:
-    """A figure with n panels of one size, row by row, and an invisible frame around them all."""
+    """Create a figure with n panels of one size, row by row, and an invisible frame around all of them."""
     from matplotlib.figure import Figure
 
     n_rows = math.ceil(n / n_columns)
@@ -206,7 +206,7 @@ def _panels(
 def _color_bar(
     figure: Figure, frame: Axes, image: Any, label: str, lettering: Lettering, *, extend: str = "neither"
 ) -> None:
-    """To the right of the frame, from its top, at most five inches long."""
+    """Draw the color bar at the right of the frame, from its top, at most five inches long."""
     width, height = figure.get_size_inches()
     length = min(1.0, 5.0 / height)
     space = frame.inset_axes((1 + 0.15 / width, 1 - length, 0.14 / width, length))
@@ -217,7 +217,7 @@ def _color_bar(
 
 
 def _finished(figure: Figure, frame: Axes, title: str, lettering: Lettering) -> Figure:
-    """The title above all, and the figure grown around its panels until every label is inside."""
+    """Set the title and enlarge the figure around its panels until every label is inside."""
     named = any(panel.get_title() for panel in figure.axes)
     frame.set_title(lettering.write(title), loc="left", size=14, pad=26 if named else 10, **lettering.style)
     margin, old = 0.2, figure.get_size_inches()
@@ -232,7 +232,7 @@ def _finished(figure: Figure, frame: Axes, title: str, lettering: Lettering) -> 
 
 
 def _numbers(data: Tensor, what: str, *axes: str) -> Any:
-    """The tensor as an array of float64, after a look at its shape and values."""
+    """Convert a tensor to a float64 array after checking its shape and values."""
     values = torch.as_tensor(data).detach().to("cpu", torch.float64).numpy()
     shape = f"({', '.join(axes)})"
     if values.ndim != len(axes) or not values.size:
@@ -244,7 +244,7 @@ def _numbers(data: Tensor, what: str, *axes: str) -> Any:
 
 
 def _labels(data: Sequence[Any] | None, n: int, name: str) -> list[str]:
-    """As texts; numbers where none are given."""
+    """Return the labels as texts, or numbers if there are none."""
     labels = [str(label) for label in (range(n) if data is None else data)]
     if len(labels) != n:
         raise PictureError(f"{len(labels)} {name} are named, but the weights have {n}")

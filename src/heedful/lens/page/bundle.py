@@ -1,4 +1,4 @@
-"""Many small ES modules as one classic script, so that the page opens from a file without a server.
+"""Bundle ES modules into one classic script, so that the page opens from a file without a server.
 
 Each module becomes a function that gives its exports, and they stand in the order in which they need each
 other. Only what the page uses is understood; anything else is an error that names its file and line:
@@ -25,12 +25,12 @@ CLOSING = re.compile(r"</script|<!--", re.IGNORECASE)
 
 
 class ScriptBundleError(HeedfulError, ValueError):
-    """A module that cannot be put into one script: which file, which line, why."""
+    """Raised for a module that cannot be bundled, with its file, its line and the reason."""
 
 
 @dataclass(frozen=True)
 class Module:
-    """A module's lines as they stand in the script, with what it asks of others and what it gives."""
+    """A module's lines as they stand in the script, with its imports and exports."""
 
     path: str
     lines: list[str]
@@ -39,12 +39,12 @@ class Module:
 
 
 def read_modules(folder: Path) -> dict[str, str]:
-    """Every module below a folder, by its path from there."""
+    """Read every module below a folder, by its relative path."""
     return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in folder.rglob("*.js")}
 
 
 def bundle(sources: Mapping[str, str], entry: str = "main.js") -> str:
-    """One script that runs `entry` after everything it needs; `sources` are texts by path."""
+    """Return one script that runs `entry` after its dependencies; `sources` are texts by path."""
     if entry not in sources:
         raise ScriptBundleError(f"{entry}: there is no such module; there are: {', '.join(sorted(sources))}")
     ordered: dict[str, Module] = {}
@@ -53,7 +53,7 @@ def bundle(sources: Mapping[str, str], entry: str = "main.js") -> str:
 
 
 def _visit(path: str, sources: Mapping[str, str], ordered: dict[str, Module], above: list[str]) -> None:
-    """Put a module behind all that it needs."""
+    """Add a module to `ordered` after all of its dependencies."""
     module = _parse(path, sources[path])
     above = [*above, path]
     for line, needed, names in module.imports:
@@ -112,6 +112,6 @@ def _resolved(path: str, needed: str) -> str:
 
 
 def _wrapped(module: Module) -> str:
-    """The module in a function of its own, so that its names are its own."""
+    """Wrap the module in a function, so that its names stay local."""
     body = "\n".join(module.lines)
     return f'bundled["{module.path}"] = (() => {{\n{body}\nreturn {{ {", ".join(module.exports)} }};\n}})();\n'

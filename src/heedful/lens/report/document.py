@@ -1,4 +1,4 @@
-"""A report as a document: the data of each section as JSON, chosen and counted here, drawn by the page's scripts.
+"""The JSON document of a report: each section's data is selected and counted here, and drawn by the scripts.
 
 A section that has nothing to show is absent from the document. Numbers of tables are written here, because JSON does
 not tell 7 from 7.0; names and sentences are left to the page, which knows its language.
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ...errors import PictureError
 from ..document import Arrays, position_vectors
-from .data import AttentionMap, Confusion, ForecastPlot, ReportData, Sample, ScoreRow, SeenImage
+from .data import AttentionMap, Confusion, ForecastPlot, ReportData, ScoredSample, ScoreRow, SeenImage
 
 SAMPLES_EACH = 5
 LONGEST_TEXT = 600  # characters of a sample
@@ -39,7 +39,7 @@ Point = tuple[float, float]
 
 
 def report_document(data: ReportData) -> dict[str, Any]:
-    """Everything that the page shows, by section, with the arrays beside it."""
+    """Return everything that the page shows, by section, and the arrays."""
     arrays = Arrays()
     sections = {
         "facts": [[name, cell(value)] for name, value in data.facts],
@@ -65,7 +65,7 @@ def report_document(data: ReportData) -> dict[str, Any]:
 
 
 def cell(value: object) -> str | bool:
-    """Anything that stands in a table, short and readable; yes and no are left to the page's language."""
+    """Format a table cell; booleans are left to the page, which translates them."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -80,7 +80,7 @@ def cell(value: object) -> str | bool:
 
 
 def number(value: float) -> str:
-    """Thousands apart, and of fractions no more than four digits: 12,345, 0.1235, 3e-05."""
+    """Format with thousands separators and at most four significant digits: 12,345, 0.1235, 3e-05."""
     if isinstance(value, int):
         return f"{value:,}"
     if not math.isfinite(value):
@@ -89,20 +89,20 @@ def number(value: float) -> str:
 
 
 def decimal(value: float) -> str:
-    """With as many places as its neighbors in a column: 94.10, 0.087."""
+    """Format with a fixed number of decimal places, as in a column: 94.10, 0.087."""
     if not 1 <= abs(value) < 10_000:
         return f"{value:.3f}" if 0.1 <= abs(value) < 1 or value == 0 else number(float(value))
     return f"{value:.2f}"
 
 
 def clipped(text: str, longest: int = LONGEST_TEXT) -> str:
-    """A long text with its end left out, and how much that was."""
+    """Cut a long text and append the number of omitted characters."""
     left_out = len(text) - longest
     return text if left_out <= 0 else f"{text[:longest]}… (+{left_out:,})"
 
 
 def differences(reference: str, output: str) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
-    """Both texts in pieces, each with whether it stands in one of the two alone."""
+    """Split both texts into pieces and mark the pieces that occur in only one of them."""
     expected, written = PIECES.findall(reference), PIECES.findall(output)
     sides: tuple[list[tuple[str, bool]], list[tuple[str, bool]]] = ([], [])
     for kind, a, b, c, d in SequenceMatcher(None, expected, written, autojunk=False).get_opcodes():
@@ -113,14 +113,14 @@ def differences(reference: str, output: str) -> tuple[list[tuple[str, bool]], li
 
 
 def averaged(points: Sequence[Point], most: int = MOST_POINTS) -> list[Point]:
-    """At most so many points, each the mean of its group."""
+    """Reduce a curve to at most this many points, each the mean of a group."""
     n = min(most, len(points))
     groups = (points[len(points) * i // n : len(points) * (i + 1) // n] for i in range(n))
     return [(sum(x for x, _ in group) / len(group), sum(y for _, y in group) / len(group)) for group in groups]
 
 
 def attention_weights(data: AttentionMap) -> Tensor:
-    """The maps (H, T, S), after a look at their shape and values."""
+    """Return the maps (H, T, S) after checking their shape and values."""
     weights = _tensor(data.weights)
     maps = weights[None] if weights is not None and weights.ndim == 2 else weights
     n_rows, n_columns = len(data.target), len(data.source)
@@ -137,7 +137,7 @@ def attention_weights(data: AttentionMap) -> Tensor:
 
 
 def position_table(data: Any) -> Tensor:
-    """The table (T, D) of finite numbers."""
+    """Return the table (T, D) after checking its shape and values."""
     table = _tensor(data)
     if table is None or table.ndim != 2 or not table.numel():
         raise PictureError("a positional table must be (T, D), neither of them 0")
@@ -147,7 +147,7 @@ def position_table(data: Any) -> Tensor:
 
 
 def _tensor(data: Any) -> Tensor | None:
-    """None where the rows are not equally long, or hold something that is no number."""
+    """Convert to a tensor; None if the rows differ in length or hold something that is not a number."""
     try:
         return torch.as_tensor(data, dtype=torch.float32).detach().cpu()
     except (TypeError, ValueError):
@@ -161,7 +161,7 @@ def _score(row: ScoreRow) -> dict[str, str]:
 
 
 def _by_length(data: Mapping[str, Sequence[tuple[str, int, float]]]) -> dict[str, Any] | None:
-    """A line for each model over the same buckets of source length: [score, sentences], or null."""
+    """Return a line for each model over common length buckets: [score, number of sentences] or null."""
     buckets = list(dict.fromkeys(label for rows in data.values() for label, _, _ in rows))
     scores = {model: {label: (score, count) for label, count, score in rows} for model, rows in data.items()}
     lines = [(model, [points.get(label) for label in buckets]) for model, points in scores.items()]
@@ -170,14 +170,14 @@ def _by_length(data: Mapping[str, Sequence[tuple[str, int, float]]]) -> dict[str
 
 
 def _table(rows: Rows, most: int | None = None) -> dict[str, Any] | None:
-    """Under the keys of the rows, in the order of their coming; a value that a row does not have is a dash."""
+    """Return a table with the keys of all rows as columns; missing values are dashes."""
     keys = list(dict.fromkeys(key for row in rows for key in row))
     body = [[cell(row.get(key)) for key in keys] for row in rows[:most]]
     return {"keys": keys, "rows": body, "total": len(rows)} if keys else None
 
 
 def _confusion(data: Confusion) -> dict[str, Any]:
-    """Shares, each row a class, where they can be drawn; and the most frequent mistakes."""
+    """Return the shares of each row, if few enough classes to draw, and the most frequent mistakes."""
     pairs = product(enumerate(data.labels), repeat=2)
     errors = [(data.counts[row][column], truth, answer) for (row, truth), (column, answer) in pairs if row != column]
     mistakes = sorted((mistake for mistake in errors if mistake[0]), reverse=True)
@@ -189,8 +189,8 @@ def _confusion(data: Confusion) -> dict[str, Any]:
     }
 
 
-def _samples(data: Sequence[Sample]) -> dict[str, Any] | None:
-    """The best, the worst and some at random, each sentence once; a score that is not a number counts as the worst."""
+def _samples(data: Sequence[ScoredSample]) -> dict[str, Any] | None:
+    """Select the best, the worst and some random samples, each once; NaN counts as the worst score."""
     if not data:
         return None
     ranked = sorted(data, key=lambda sample: math.inf if math.isnan(sample.score) else -sample.score)
@@ -206,7 +206,7 @@ def _samples(data: Sequence[Sample]) -> dict[str, Any] | None:
     }
 
 
-def _sample(sample: Sample) -> dict[str, Any]:
+def _sample(sample: ScoredSample) -> dict[str, Any]:
     source, reference, output = map(clipped, (sample.source, sample.reference, sample.output))
     expected, written = differences(reference, output)
     same = sample.reference == sample.output
@@ -235,7 +235,7 @@ def _forecast(data: ForecastPlot) -> dict[str, Any]:
 
 
 def _attention(data: Sequence[AttentionMap], arrays: Arrays) -> dict[str, Any] | None:
-    """Maps while there is room for them, the mean of their heads first; what is left out is named."""
+    """Return the maps that fit, the mean of the heads first, and the titles of those left out."""
     maps: list[dict[str, Any]] = []
     left_out: list[list[Any]] = []
     room = MOST_CELLS
@@ -265,7 +265,7 @@ def _attention(data: Sequence[AttentionMap], arrays: Arrays) -> dict[str, Any] |
 
 
 def _training(log: Rows) -> dict[str, Any] | None:
-    """A run's log as curves: the losses together, every other quantity on its own; and what a reader must know."""
+    """Return a run's log as curves: the losses in one chart, every other quantity in its own."""
     rows_with_step = [row for row in log if _is_number(row.get("step"))]
     kinds = {kind: [row for row in rows_with_step if row.get("kind") == kind] for kind in ("train", "valid")}
     losses = [(kind, points) for kind, rows in kinds.items() if (points := _points(rows, "loss"))]
@@ -294,7 +294,7 @@ def _points(rows: Rows, key: str) -> list[Point]:
 
 
 def _quantities(rows: Rows) -> list[str]:
-    """The keys that hold numbers, in the order of their coming."""
+    """Return the keys with numeric values, in order of appearance."""
     keys = dict.fromkeys(key for row in rows for key, value in row.items() if _is_number(value))
     return [key for key in keys if key not in NOT_CURVES]
 
@@ -304,7 +304,7 @@ def _is_number(value: object) -> bool:
 
 
 def _reading(data: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Single values first, then each group: counts by reason as bars, everything else as tables."""
+    """Return single values first, then each group: counts by reason as bars, everything else as tables."""
     if not data:
         return None
     facts = [[key, cell(value)] for key, value in data.items() if not _is_group(value)]
@@ -331,7 +331,7 @@ def _group(group: Any) -> dict[str, Any]:
 
 
 def _tallies(group: Mapping[str, Any]) -> Iterator[tuple[str, tuple[int, str]]]:
-    """Counts and the first places of each: 12, or {"count": 12, "first": ["a.tsv:3", …]}."""
+    """Yield the name, count and first places of each tally: 12, or {"count": 12, "first": ["a.tsv:3", …]}."""
     for name, value in group.items():
         count, places = (value.get("count"), value.get("first", ())) if isinstance(value, Mapping) else (value, ())
         if isinstance(count, int) and count >= 0:
@@ -344,7 +344,7 @@ def _positions(data: Any, arrays: Arrays) -> dict[str, Any]:
 
 
 def _clean(value: Any) -> Any:
-    """The same as JSON can hold it: no text that cannot be written, null for a number that is not finite."""
+    """Make a value safe for JSON: replace unwritable characters, and numbers that are not finite by null."""
     if isinstance(value, str):
         return UNWRITABLE.sub("\ufffd", value)
     if isinstance(value, float) and not math.isfinite(value):

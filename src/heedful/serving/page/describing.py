@@ -1,4 +1,4 @@
-"""What is served, as the page needs to know it, with something to try for whoever opens it.
+"""Descriptions of the served models for the web page, with examples to try.
 
 The examples are texts that a model can read, in a language it seems to know.
 """
@@ -20,7 +20,7 @@ EXAMPLES: dict[str, Any] = json.loads(Path(__file__).with_name("examples.json").
 
 
 def examples_for(predictor: Any) -> list[list[str]]:
-    """Each a list of the texts it takes: one, two, or several to compare. None for what is not text."""
+    """Return examples, each a list of one, two, or several texts. Empty for models that do not read text."""
     settings = predictor.settings
     sentences: dict[str, list[str]] = EXAMPLES["sentences"]
     match predictor.task:
@@ -47,7 +47,7 @@ def examples_for(predictor: Any) -> list[list[str]]:
 
 
 def _is_covered(tokenizer: Any, text: str) -> bool:
-    """Whether a tokeniser has pieces for a text: it comes back, and does not fall apart into bytes."""
+    """Return whether a tokenizer covers a text: decoding restores it, and it is not split into bytes."""
     try:
         ids = encode(tokenizer, text)
     except DataError:
@@ -63,7 +63,7 @@ DEFAULT_TEMPERATURE = 0.8  # for a model that searches unless told otherwise
 
 
 class ImageInput(BaseModel):
-    """The images a model reads; `bright` where most of theirs is light, as paper is."""
+    """The images a model reads; `bright` means that they are mostly light, like paper."""
 
     height: int
     width: int
@@ -72,7 +72,7 @@ class ImageInput(BaseModel):
 
 
 class SeriesInput(BaseModel):
-    """The series a model reads, and how far it sees."""
+    """The series a model reads, and its forecast horizon."""
 
     context: int
     horizon: int
@@ -80,7 +80,7 @@ class SeriesInput(BaseModel):
 
 
 class ModelInfo(BaseModel):
-    """One model. Fields that its task has no use for are null or empty; an example is one text, or those it takes."""
+    """One served model. Fields that its task does not use are null or empty."""
 
     name: str
     task: str
@@ -100,7 +100,7 @@ class ModelInfo(BaseModel):
 
 
 class PageInfo(BaseModel):
-    """All of them, and the limits a person may run into."""
+    """All served models, and the server's limits."""
 
     models: list[ModelInfo]
     look: bool
@@ -111,13 +111,13 @@ class PageInfo(BaseModel):
 
 
 def page_info(models: list[Served], settings: Settings) -> PageInfo:
-    """What the server has."""
+    """Describe the served models and the server's limits."""
     limits = {name: getattr(settings, name) for name in PageInfo.model_fields if name != "models"}
     return PageInfo(models=[model_info(model) for model in models], **limits)
 
 
 def model_info(served: Served) -> ModelInfo:
-    """One model."""
+    """Describe one served model for the page."""
     predictor = served.predictor
     return ModelInfo(
         name=served.name,
@@ -130,7 +130,7 @@ def model_info(served: Served) -> ModelInfo:
 
 
 def _task_fields(predictor: Any) -> dict[str, Any]:
-    """What only models of a task have."""
+    """Return the fields that only models of one task have."""
     settings = predictor.settings
     match predictor.task:
         case "translation":

@@ -15,7 +15,7 @@ const DIGITS = {
   2: [[[34, 34], [40, 22], [56, 20], [66, 32], [60, 46], [44, 62], [32, 78], [32, 80], [34, 80], [70, 80]]],
 };
 
-// A pad to draw on with a finger, a pen or a mouse. What is drawn is cut out and centred, as sets of digits are.
+// A pad to draw on with a finger, a pen or a mouse. What is drawn is cut out and centered, as sets of digits are.
 function pad({ speech }, changed) {
   const canvas = el("canvas", { width: SIZE, height: SIZE, class: "pad", role: "img", "aria-label": speech.t("pad"), "data-say-aria-label": "pad" });
   const pen = canvas.getContext("2d", { willReadFrequently: true });

@@ -75,7 +75,7 @@ function toolsOf(models) {
   });
 }
 
-// The theme stands before anything asks for a colour; every sentence follows the language.
+// The theme stands before anything asks for a color; every sentence follows the language.
 function dress(state, speech) {
   const put = () => {
     document.documentElement.dataset.theme = state.get("theme");

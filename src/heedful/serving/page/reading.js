@@ -74,8 +74,8 @@ function matrix({ speech }, texts, vectors) {
   const written = (value) => speech.number(value, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
   const cell = (row, column) => {
     const near = cosine(vectors[row], vectors[column]);
-    const colour = shade(Math.max(0, near));
-    return el("td", { style: { background: colour, color: ink(colour) } }, written(near));
+    const color = shade(Math.max(0, near));
+    return el("td", { style: { background: color, color: ink(color) } }, written(near));
   };
   return el("div", { class: "scroll" }, el("table", { class: "matrix" },
     el("thead", {}, el("tr", {}, el("td", {}), texts.map((text, place) => el("th", { scope: "col", title: text }, place + 1)))),

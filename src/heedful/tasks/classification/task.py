@@ -24,7 +24,7 @@ from ...data.report import TextReport
 from ...data.store import Encoded, TokenStore
 from ...data.text_batch import TextBatch, TextLoader
 from ...errors import ConfigError, DataError
-from ...lens.report import Confusion, Sample
+from ...lens.report import Confusion, ScoredSample
 from ...training.loss import Loss, loss_of
 from ...training.objective import Monitor
 from ..class_scores import ClassScores, class_scores
@@ -291,8 +291,8 @@ def _input(sample: Mapping[str, Any]) -> Text:
     return (sample["source"], sample["second"]) if "second" in sample else sample["source"]
 
 
-def _sample(sample: Mapping[str, Any]) -> Sample:
-    return Sample(
+def _sample(sample: Mapping[str, Any]) -> ScoredSample:
+    return ScoredSample(
         display_text(_input(sample)), **{key: sample[key] for key in ("reference", "output", "score", "exact")}
     )
 

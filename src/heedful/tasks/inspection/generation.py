@@ -22,7 +22,7 @@ from ...generation import GenerationConfig, Hypothesis, SearchStep
 from ...generation.runners import runner_of
 from ...lens.alignment import predicting_rows
 from ...lens.document import kind_of_weights
-from ...lens.tokens import spelt, tokens_of
+from ...lens.tokens import token_text, tokens_of
 from ...lens.trace import hookable_copy, trace
 from ..predictor import plain, within
 from .alignment import WordSequence, alignment
@@ -72,7 +72,7 @@ def inspect_seq2seq(
         "sequences": {"source": sources, "target": tokens[:-1]},
         "written": [token["text"] for token in tokens[1:]],
         "generation": {
-            "steps": _steps(logits, ids, spell := partial(spelt, target_tokenizer, ends=ends)),
+            "steps": _steps(logits, ids, spell := partial(token_text, target_tokenizer, ends=ends)),
             "beam": answer.beam_tree(spell),
         },
         "alignment": alignment(rows, *sides, inspection.arrays, kind_of_weights(seen)),
@@ -100,7 +100,7 @@ def inspect_continuation(
         "written": [token["text"] for token in tokens[1:]],
         "prompt": len(prompt),
         "generation": {
-            "steps": _steps(logits, ids, spell := partial(spelt, generator.tokenizer, ends=ends)),
+            "steps": _steps(logits, ids, spell := partial(token_text, generator.tokenizer, ends=ends)),
             "beam": answer.beam_tree(lambda written: spell([*prompt, *written])),
         },
         **inspection.internals(generator.module, seen),

@@ -24,7 +24,7 @@ from ...data.report import TextReport
 from ...data.store import Encoded
 from ...data.text_batch import SpanBatch, TextBatch, TextLoader
 from ...errors import DataError
-from ...lens.report import Sample
+from ...lens.report import ScoredSample
 from ...training.config import TrainingConfig
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
@@ -299,7 +299,7 @@ class QuestionAnsweringTask(TextEncoderTask[QuestionAnsweringConfig, QuestionExa
 
     def report_sections(self, predictor: QuestionAnswerer, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         """Questions with their answers."""
-        return {"samples": [Sample(**sample) for sample in metrics["samples"]]}
+        return {"samples": [ScoredSample(**sample) for sample in metrics["samples"]]}
 
     @property
     def _references(self) -> list[list[str]]:

@@ -23,7 +23,7 @@ from ...data.store import Encoded
 from ...data.tagged import TaggedSentence, read_tagged, tagged_files
 from ...data.text_batch import TagBatch, TextBatch, TextLoader
 from ...errors import ConfigError, DataError
-from ...lens.report import Sample
+from ...lens.report import ScoredSample
 from ...training.config import TrainingConfig
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
@@ -298,7 +298,7 @@ class TaggingTask(TextEncoderTask[TaggingConfig, TaggedSentence, TagSet, TextBat
 
     def report_sections(self, predictor: Tagger, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         """Sentences with their tags."""
-        return {"samples": [Sample(**sample) for sample in metrics["samples"]]}
+        return {"samples": [ScoredSample(**sample) for sample in metrics["samples"]]}
 
     @property
     def _true(self) -> list[tuple[str, ...]]:

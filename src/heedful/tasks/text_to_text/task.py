@@ -17,7 +17,7 @@ from ...data.store import TokenStore
 from ...errors import DataError
 from ...families.weights import put_weights
 from ...files import replacing, sha256_of
-from ...lens.report import Sample
+from ...lens.report import ScoredSample
 from ...training.objective import Monitor
 from ..class_scores import share_interval
 from ..predictor import located
@@ -227,7 +227,7 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
         self, predictor: TextToTextGenerator, metrics: Mapping[str, Any], folder: Path
     ) -> dict[str, Any]:
         """Answers."""
-        return {"samples": [Sample(**sample) for sample in metrics["samples"]]}
+        return {"samples": [ScoredSample(**sample) for sample in metrics["samples"]]}
 
 
 def _cell(prefix: str) -> str:
@@ -301,7 +301,7 @@ def by_prefix(outputs: Sequence[str], examples: Sequence[TextToTextExample]) -> 
     ]
 
 
-def sample_of(output: str, one: TextToTextExample) -> Sample:
+def sample_of(output: str, one: TextToTextExample) -> ScoredSample:
     """With its ROUGE-L in percent."""
     score = 100.0 * rouge(output, one.target)["rougeL"]
-    return Sample(one.text, one.target, output, score, output == one.target)
+    return ScoredSample(one.text, one.target, output, score, output == one.target)

@@ -18,7 +18,7 @@ from ...data.tokenizer import TokenizerConfig
 from ...families import config_of
 from ...families.translator import TranslatorConfig
 from ...generation import GenerationConfig
-from ...lens.report import Sample
+from ...lens.report import ScoredSample
 from ...training.objective import Monitor
 from ..run import DataReport, Files, RunConfig
 from ..run import train as train_task
@@ -221,7 +221,7 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
         constructions = metrics.get("constructions", {})
         return {
             "constructions": [(name, right, total) for name, (right, total) in constructions.items()],
-            "samples": [Sample(**sample) for sample in metrics["samples"]],
+            "samples": [ScoredSample(**sample) for sample in metrics["samples"]],
             "attention": attention_maps(predictor, metrics["samples"]),
         }
 
@@ -237,7 +237,7 @@ class Evaluation:
     scores: dict[str, Score]
     exact: float
     by_length: list[LengthScore]
-    samples: list[Sample]
+    samples: list[ScoredSample]
     candidates: list[list[Answer]]
     calibration: dict[str, float]
 
@@ -257,7 +257,7 @@ class Evaluation:
         return [sample.exact for sample in self.samples]
 
     @property
-    def best(self) -> list[Sample]:
+    def best(self) -> list[ScoredSample]:
         """From the best sentence to the worst."""
         return sorted(self.samples, key=lambda sample: -sample.score)
 
@@ -296,7 +296,7 @@ def evaluate(
         exact=exact_share(outputs, right),
         by_length=by_length(sources, outputs, references, language),
         samples=[
-            Sample(source, reference, output, sentence_score(output, reference), hit)
+            ScoredSample(source, reference, output, sentence_score(output, reference), hit)
             for source, reference, output, hit in zip(sources, references, outputs, exact, strict=True)
         ],
         candidates=candidates,

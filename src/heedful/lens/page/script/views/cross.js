@@ -166,7 +166,7 @@ const laid = new WeakMap(); // texts → their last layout: steps change often, 
 function lines(texts, width, size) {
   const known = laid.get(texts);
   if (known?.width === width && known.size === size) return known.layout;
-  const layout = wrapWords(texts, width, { size: size.font, padding: size.padding, gap: size.gap, airy: size.airy, centred: true });
+  const layout = wrapWords(texts, width, { size: size.font, padding: size.padding, gap: size.gap, airy: size.airy, centered: true });
   laid.set(texts, { width, size, layout });
   return layout;
 }

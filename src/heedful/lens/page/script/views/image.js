@@ -67,7 +67,7 @@ export function mount(root, context) {
 // An image with what is looked at laid over it, large for one head and small for all.
 
 const GAP = 12;
-const GLOW = "#ff8a1f"; // seen on black, on white and on grey alike
+const GLOW = "#ff8a1f"; // seen on black, on white and on gray alike
 
 // What lies over the patches of one head: color by weight, or frames by weight.
 export function overlay({ rows, columns }, shares, [width, height], style) {
