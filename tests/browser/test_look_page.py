@@ -114,7 +114,7 @@ def test_a_cell_of_the_large_map_says_its_weight(kind: str, head: Any, look: Ope
 
 
 @pytest.mark.parametrize("name", ["into_korean", "recurrent"])
-def test_a_row_of_cross_attention_goes_by_what_it_writes_in_every_view(name: str, look: Opens) -> None:
+def test_cross_attention_rows_are_labeled_with_predicted_tokens(name: str, look: Opens) -> None:
     """The decoder's own attention keeps the tokens that it read."""
     seen = look(name, "#level=deep")
     page, written = seen.page, seen.document["written"]
@@ -140,7 +140,7 @@ def test_a_row_of_cross_attention_goes_by_what_it_writes_in_every_view(name: str
     expect(page.locator('[data-sequence="target"] text').first).to_have_text(read[0])
 
 
-def test_a_given_answer_is_never_said_to_be_the_model_s(look: Opens) -> None:
+def test_a_given_answer_is_not_attributed_to_the_model(look: Opens) -> None:
     generated, scored = look("translation").page, look("into_korean").page
     claims = {
         "writing": ("It gave the end a probability", "it would have had to end, probability"),
@@ -157,7 +157,7 @@ def test_a_given_answer_is_never_said_to_be_the_model_s(look: Opens) -> None:
     expect(scored.locator("#view-writing h2")).to_have_text("Scoring a given answer")
 
 
-def test_what_a_token_cannot_look_at_is_said_and_not_drawn(look: Opens) -> None:
+def test_masked_cells_are_explained_and_not_drawn(look: Opens) -> None:
     seen = look("writing")
     large = view(seen.page, "head")
     tokens = len(seen.document["sequences"]["target"])
@@ -190,7 +190,7 @@ def test_a_thumbnail_tells_its_distance_and_entropy_and_becomes_the_large_map(lo
     )
 
 
-def test_a_patch_of_an_image_says_its_share(look: Opens) -> None:
+def test_an_image_patch_shows_its_weight(look: Opens) -> None:
     seen = look("image")
     drawn = view(seen.page, "image")
     row = weights(seen.document, "encoder.self.1", "mean")[0, 1:]  # from the class token, over the patches
@@ -241,7 +241,7 @@ def test_layer_head_and_kind_change_every_number(look: Opens) -> None:
         assert state(page, "layer") == {"stack": name.split(".")[0], "layer": layer}
 
 
-def test_the_level_changes_what_is_said(look: Opens) -> None:
+def test_the_level_of_detail_changes_the_texts(look: Opens) -> None:
     page = look("reading").page
     sentence = page.locator("#view-head .sentence")
     expect(sentence).to_contain_text("The stronger the color")
@@ -252,7 +252,7 @@ def test_the_level_changes_what_is_said(look: Opens) -> None:
 
 
 @pytest.mark.parametrize("name", ["translation", "image", "series"])
-def test_all_that_the_page_says_has_its_korean(name: str, look: Opens) -> None:
+def test_every_label_is_translated_to_korean(name: str, look: Opens) -> None:
     seen = look(name, "#level=deep")
     page, labels = seen.page, {one["label"] for one in seen.document["classes"] or ()}
 

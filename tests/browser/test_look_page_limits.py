@@ -201,7 +201,7 @@ def test_a_long_text_is_folded_at_three_lines_and_opens(look: Opens) -> None:
     expect(short.locator(".unfold:visible")).to_have_count(0)
 
 
-def test_what_is_one_is_neither_said_twice_nor_offered(look: Opens) -> None:
+def test_single_choices_are_not_offered(look: Opens) -> None:
     seen = look("recurrent")
     assert seen.document["model"]["name"] == seen.document["model"]["family"]
     expect(seen.page.locator(".facts")).to_have_text(re.compile("^recurrent[^a-z]"))

@@ -222,7 +222,7 @@ def test_tables_have_the_rows_and_columns_of_their_data(opens: Opens) -> None:
     assert texts(section(page, "comparison").locator("td")) == ["31.25", "–", "–", "1:02"]
 
 
-def test_what_was_read_is_shown_in_the_form_it_has(opens: Opens) -> None:
+def test_data_report_groups_are_bars_or_tables(opens: Opens) -> None:
     reading = {
         "files": [{"path": f"part-{n}.tsv", "pairs": n} for n in range(50)],
         "kept": 12000,

@@ -240,7 +240,7 @@ def test_every_tool_answers_and_fits_a_phone(served: Any, opens: Opens) -> None:
         assert form(page).locator(".complaint").count() == 0
 
 
-def test_a_refusal_is_told_beside_the_form(served: Any, opens: Opens) -> None:
+def test_a_refusal_is_shown_beside_the_form(served: Any, opens: Opens) -> None:
     page = opens(served.url)
     busy = {"status": 503, "headers": {"Retry-After": "7"}, "json": {"error": "the model has too much to do"}}
     page.route("**/translate", lambda route: route.fulfill(**busy))

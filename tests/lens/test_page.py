@@ -123,12 +123,12 @@ def test_other_syntax_is_refused_with_its_file_and_line(line: str) -> None:
         bundle({"main.js": f"// a page\n\n{line}", "a.js": "export const a = 1;"})
 
 
-def test_words_that_only_look_like_syntax_are_left_alone() -> None:
+def test_code_that_only_resembles_imports_is_unchanged() -> None:
     text = "const important = 1;\nconst exported = { import: 2, export: 3 };\n// exports and imports"
     assert text in bundle({"main.js": text})
 
 
-def test_what_is_not_there_is_named() -> None:
+def test_missing_modules_and_exports_are_named() -> None:
     with pytest.raises(ScriptBundleError, match=r"main\.js, line 1: there is no module views/heads\.js"):
         bundle({"main.js": 'import * as heads from "./views/heads.js";'})
     with pytest.raises(ScriptBundleError, match=r"a\.js does not export b; it exports: a"):

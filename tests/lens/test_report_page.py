@@ -180,7 +180,7 @@ def literals(node: ast.expr) -> Iterator[str]:
             yield from literals(other)
 
 
-def test_what_comes_with_the_data_is_in_the_catalogs() -> None:
+def test_every_reported_string_is_in_the_catalogs() -> None:
     messages = catalog("en")
     patterns = [re.sub(r"\\{\w+\\}", ".+", re.escape(text)) for text in messages["phrases"].values()]
     missing = {

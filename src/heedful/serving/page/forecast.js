@@ -25,7 +25,7 @@ function numbersOf(text, columns) {
   const flat = text.trim().split(/[\s,;]+/).map(value);
   const list = lines.length === 1 || lines.every((line) => cellsOf(line).length === 1);
   if (list && columns.length < 2) {
-    const rest = flat.slice(flat.findIndex((one) => typeof one === "number")); // a name may stand above
+    const rest = flat.slice(flat.findIndex((item) => typeof item === "number")); // a name may stand above
     if (!rest.length || rest.includes(undefined)) return null;
     return { series: rest, column: rest, name: columns[0] ?? "" };
   }
@@ -35,11 +35,11 @@ function numbersOf(text, columns) {
   const rows = table.map((row) => row.map(value));
   const places = wanted(names, rows, columns);
   if (!places || !rows.length) return null;
-  const found = rows.map((row) => places.map((place) => (row[place] === undefined ? null : row[place])));
+  const result = rows.map((row) => places.map((place) => (row[place] === undefined ? null : row[place])));
   const single = places.length === 1 && columns.length < 2;
   return {
-    series: single ? found.map(([one]) => one) : found,
-    column: found.map(([one]) => one),
+    series: single ? result.map(([item]) => item) : result,
+    column: result.map(([item]) => item),
     name: names?.[places[0]] ?? columns[0] ?? "",
   };
 }
@@ -82,25 +82,25 @@ export function forecast(root, context) {
   const { series } = model;
   const text = textBox(context, "forecasting", { rows: 8, class: "numbers", inputmode: "text" });
   const answer = el("div", { class: "answer", "aria-live": "polite" });
-  const said = el("p", { class: "soft note" });
+  const summary = el("p", { class: "soft note" });
   const look = inside(context);
-  let known = null;
-  const tools = copyRow(context, () => known.forecast.join("\n"));
+  let current = null;
+  const tools = copyRow(context, () => current.forecast.join("\n"));
   const id = newId("file");
   const file = el("input", { type: "file", accept: ".csv,.tsv,.txt,text/*", id, class: "aside" });
 
-  const draw = () => known && drawForecast(context, answer, known);
+  const draw = () => current && drawForecast(context, answer, current);
   async function ask(signal) {
-    const found = numbersOf(text.input.value, series.columns);
-    if (!found) throw new Refused("noNumbers");
-    const { forecast } = await api.predict(model.name, found.series, signal);
-    const [read, ahead] = [found.column.slice(-series.context), forecast.map((row) => [row].flat()[0])];
-    known = { name: found.name, context: read, forecast: ahead, patches: [] };
+    const result = numbersOf(text.input.value, series.columns);
+    if (!result) throw new Refused("noNumbers");
+    const { forecast } = await api.predict(model.name, result.series, signal);
+    const [read, ahead] = [result.column.slice(-series.context), forecast.map((row) => [row].flat()[0])];
+    current = { name: result.name, context: read, forecast: ahead, patches: [] };
     draw();
-    said.replaceChildren(found.name && el("b", {}, `${found.name} · `) || "",
-      speech.say("span", found.column.length > series.context ? "newestRead" : "valuesRead", { n: found.column.length, used: series.context }));
+    summary.replaceChildren(result.name && el("b", {}, `${result.name} · `) || "",
+      speech.say("span", result.column.length > series.context ? "newestRead" : "valuesRead", { n: result.column.length, used: series.context }));
     tools.hidden = false;
-    look.offer([{ label: found.name, name: model.name, body: { input: found.series.slice(-series.context) } }]);
+    look.offer([{ label: result.name, name: model.name, body: { input: result.series.slice(-series.context) } }]);
   }
 
   const form = asking(context, "forecast", ask);
@@ -110,11 +110,11 @@ export function forecast(root, context) {
     form.run();
   });
   state.on(["theme", "language"], draw);
-  const tries = examples(context, Object.keys(SHAPES), (one) => (text.put(written(one, series)), form.run()), (one) => speech.say("span", one));
+  const tries = examples(context, Object.keys(SHAPES), (item) => (text.put(written(item, series)), form.run()), (item) => speech.say("span", item));
   layout(root, context, "forecasting", form, {
     halves: "halves uneven",
     question: [text.root, speech.say("p", "seriesNeeds", { context: series.context, horizon: series.horizon }, { class: "soft note" })],
     foot: el("div", { class: "acts" }, file, speech.say("label", "chooseTable", {}, { for: id, class: "small" })),
-    answers: [answer, said, tools], below: [tries, look],
+    answers: [answer, summary, tools], below: [tries, look],
   });
 }

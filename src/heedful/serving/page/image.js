@@ -60,7 +60,7 @@ function pad({ speech }, changed) {
   });
   canvas.addEventListener("pointermove", (event) => {
     if (!last) return;
-    for (const one of event.getCoalescedEvents?.() ?? [event]) line(last, (last = place(one)));
+    for (const item of event.getCoalescedEvents?.() ?? [event]) line(last, (last = place(item)));
   });
   for (const end of ["pointerup", "pointercancel"]) {
     canvas.addEventListener(end, () => {
@@ -162,7 +162,7 @@ export function classifyImage(root, context) {
   }
 
   const form = asking(context, "classify", ask);
-  const take = (found) => found && ((given = found), form.run());
+  const take = (result) => result && ((given = result), form.run());
   file.addEventListener("change", () => (take(file.files[0]), (file.value = "")));
   for (const kind of ["dragenter", "dragover", "dragleave", "drop"]) {
     place.addEventListener(kind, (event) => {
@@ -174,7 +174,7 @@ export function classifyImage(root, context) {
   addEventListener("paste", (event) => {
     if (!root.hidden && event.clipboardData.files.length) take(event.clipboardData.files[0]);
   });
-  const tries = examples(context, digits ? Object.keys(DIGITS) : [], (one) => (use(null), drawing.draw(DIGITS[one]), form.run()));
+  const tries = examples(context, digits ? Object.keys(DIGITS) : [], (item) => (use(null), drawing.draw(DIGITS[item]), form.run()));
   layout(root, context, "images", form, {
     question: [speech.say("p", digits ? "drawDigit" : "dropImage", {}, { class: "soft note" }), place],
     foot: el("div", { class: "acts" }, file, speech.say("label", "choose", {}, { for: id, class: "small" }), wipe),

@@ -40,9 +40,9 @@ function firstChoice() {
 // Keep what the reader changes from here on, and follow the address and the system.
 function remember(state) {
   for (const key of Object.keys(ALLOWED)) {
-    let known = state.get(key);
+    let current = state.get(key);
     state.on(key, () => {
-      if (state.get(key) !== known) store(key, (known = state.get(key)));
+      if (state.get(key) !== current) store(key, (current = state.get(key)));
     });
   }
   addEventListener("hashchange", () => {
@@ -60,9 +60,9 @@ const TOOLS = {
 };
 
 function toolsOf(models) {
-  const known = models.filter((model) => model.task in TOOLS);
-  const groups = known.filter((model) => model.task !== "translation").map((model) => [model]);
-  const translators = known.filter((model) => model.task === "translation");
+  const current = models.filter((model) => model.task in TOOLS);
+  const groups = current.filter((model) => model.task !== "translation").map((model) => [model]);
+  const translators = current.filter((model) => model.task === "translation");
   if (translators.length) groups.unshift(translators);
   return groups.map((group) => {
     const { task, name } = group[0];

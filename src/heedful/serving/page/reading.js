@@ -59,11 +59,11 @@ export function fillGaps(root, context) {
 const MOST = 8;
 const FEWEST = 2;
 
-function cosine(one, other) {
+function cosine(item, other) {
   let product = 0, first = 0, second = 0;
-  for (let place = 0; place < one.length; place += 1) {
-    product += one[place] * other[place];
-    first += one[place] ** 2;
+  for (let place = 0; place < item.length; place += 1) {
+    product += item[place] * other[place];
+    first += item[place] ** 2;
     second += other[place] ** 2;
   }
   return product / Math.sqrt(first * second || 1);
@@ -119,15 +119,15 @@ export function compare(root, context) {
   const lines = rows(context);
   const answer = el("div", { class: "answer", "aria-live": "polite" });
   const look = inside(context);
-  let known = null;
+  let current = null;
   lines.fill(model.examples[0] ?? []);
 
-  const draw = () => known && clear(answer).append(matrix(context, ...known));
+  const draw = () => current && clear(answer).append(matrix(context, ...current));
   async function ask(signal) {
     const texts = lines.texts();
     if (!texts.length) return lines.focus();
-    const found = await api.predictAll(model.name, texts, signal);
-    known = [texts, found.map(({ vector }) => vector)];
+    const results = await api.predictAll(model.name, texts, signal);
+    current = [texts, results.map(({ vector }) => vector)];
     draw();
     look.offer(texts.map((input) => ({ label: input, name: model.name, body: { input } })));
   }

@@ -105,8 +105,8 @@ function readAll(keys, textOf, doc, levels) {
 
 // The choices that the address holds.
 export function fromAddress(doc, levels) {
-  const given = new URLSearchParams(location.hash.slice(1));
-  return readAll(SHARED, (key) => given.get(key), doc, levels);
+  const parameters = new URLSearchParams(location.hash.slice(1));
+  return readAll(SHARED, (key) => parameters.get(key), doc, levels);
 }
 
 export const remembered = (doc, levels) => readAll(KEPT, stored, doc, levels);

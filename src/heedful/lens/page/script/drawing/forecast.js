@@ -36,8 +36,8 @@ function patchBars({ patches, looking, x, y, nameOf, choose, note }) {
   });
   patches.forEach((patch, n) => {
     const share = looking.shares[n];
-    const own = n === looking.from;
-    const edge = own ? { stroke: "var(--accent-2)", "stroke-width": 2.5 } : { stroke: "var(--line)", "stroke-width": 1 };
+    const isFrom = n === looking.from;
+    const edge = isFrom ? { stroke: "var(--accent-2)", "stroke-width": 2.5 } : { stroke: "var(--line)", "stroke-width": 1 };
     const bar = svg("rect", {
       x: x(patch[0]), y: y + lanes[n] * LANE, width: Math.max(3, x(patch[1] - 1) - x(patch[0])), height: LANE - 4, rx: 3,
       fill: shade(0.06 + (0.8 * share) / most), style: { cursor: choose ? "pointer" : "default" }, ...edge,
@@ -88,8 +88,8 @@ export function forecastChart({ series, width, looking, nameOf, choose, note, t 
   if (truth) node.append(line([...joint, ...on(truth)], looks.truth));
   node.append(line([...joint, ...on(forecast)], looks.forecast));
   const named = (place) => String(times?.[place] ?? place - now);
-  const shown = times ? [0, now] : ticks([-now, last - now], width > 600 ? 8 : 5).map((value) => value + now);
-  node.append(feet(shown, x, top + HIGH + 17, (place) => named(place).replace("-", times ? "-" : "−")));
+  const labeled = times ? [0, now] : ticks([-now, last - now], width > 600 ? 8 : 5).map((value) => value + now);
+  node.append(feet(labeled, x, top + HIGH + 17, (place) => named(place).replace("-", times ? "-" : "−")));
   node.append(svg("g", { transform: `translate(${side - (x(1) - x(0)) / 2} ${top})` }, watched()));
   let foot = top + HIGH + 24;
   if (looking) {
@@ -102,16 +102,16 @@ export function forecastChart({ series, width, looking, nameOf, choose, note, t 
 
   // Every step under the pointer and the arrow keys, with all that is known of it.
   function watched() {
-    const told = (place) => {
+    const describe = (place) => {
       const ahead = place - now - 1;
-      const known = { past: context[place], forecast: forecast[ahead], truth: truth?.[ahead] };
-      const there = Object.entries(known).filter(([, value]) => Number.isFinite(value));
+      const values = { past: context[place], forecast: forecast[ahead], truth: truth?.[ahead] };
+      const there = Object.entries(values).filter(([, value]) => Number.isFinite(value));
       return [named(place), ...there.map(([word, value]) => `${t(word)} ${Number(value.toPrecision(6))}`)].join(" · ");
     };
     return cells({
       rows: 1, columns: last + 1, width: (x(1) - x(0)) * (last + 1), height: HIGH,
       name: t("map", { name: series.name }), key: "line",
-      ...note.over((_, place) => told(place)),
+      ...note.over((_, place) => describe(place)),
     });
   }
 }

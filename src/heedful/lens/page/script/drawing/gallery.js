@@ -10,14 +10,14 @@ const MOVES = { ArrowLeft: () => -1, ArrowRight: () => 1, ArrowUp: (across) => -
 export function createGallery({ onChoose, isChosen }) {
   const drawing = svg("svg", { role: "group", class: "gallery" });
   const node = el("div", { class: "scroll" }, drawing);
-  let rows = [], shown = new Map(), across = 1;
+  let rows = [], drawnCells = new Map(), across = 1;
   const pictures = new Map();
 
-  const cellOf = (target) => [...shown.keys()].find((cell) => shown.get(cell).node.contains(target));
+  const cellOf = (target) => [...drawnCells.keys()].find((cell) => drawnCells.get(cell).node.contains(target));
   drawing.addEventListener("click", (event) => cellOf(event.target) && onChoose(cellOf(event.target)));
   onKeys(drawing, (key, { target }) => {
-    const cell = cellOf(target), order = [...shown.keys()];
-    if (cell && key in MOVES) shown.get(order[order.indexOf(cell) + MOVES[key](across)])?.node.focus();
+    const cell = cellOf(target), order = [...drawnCells.keys()];
+    if (cell && key in MOVES) drawnCells.get(order[order.indexOf(cell) + MOVES[key](across)])?.node.focus();
     else if (cell && (key === "Enter" || key === " ")) onChoose(cell);
     else return false;
   });
@@ -33,12 +33,12 @@ export function createGallery({ onChoose, isChosen }) {
     across = Math.max(1, Math.min(most, Math.floor((seenWidth - left) / smallest)));
     if (most > across) across = Math.ceil(most / Math.ceil(most / across));
     const wide = Math.min(LARGEST, (seenWidth - left) / across), side = wide - 12;
-    const said = ({ lines: parts, joint }) => (widthOf(parts.join(joint), TEXT) <= side + 6 ? [parts.join(joint)] : parts);
-    const lines = Math.max(...rows.flatMap((row) => row.cells.map((cell) => said(cell).length)));
+    const linesOf = ({ lines: parts, joint }) => (widthOf(parts.join(joint), TEXT) <= side + 6 ? [parts.join(joint)] : parts);
+    const lines = Math.max(...rows.flatMap((row) => row.cells.map((cell) => linesOf(cell).length)));
     const repeated = across < most || !rows[0].title; // a column of one head needs its name only once
     const under = lines * LINE + 14;
     let top = 2;
-    shown = new Map();
+    drawnCells = new Map();
     clear(drawing);
     for (const row of rows) {
       const caption = repeated || row === rows[0] ? CAPTION : 0, high = caption + side + under;
@@ -46,9 +46,9 @@ export function createGallery({ onChoose, isChosen }) {
       if (row.title) drawing.append(svg("text", { x: 0, y: titleAt, "font-size": 13, class: "strong" }, row.title));
       row.cells.forEach((cell, place) => {
         const x = left + (place % across) * wide, y = top + above + Math.floor(place / across) * high + caption;
-        const worded = { ...cell, caption: caption && cell.caption, lines: said(cell), href: pictures.get(cell.weights) };
-        shown.set(cell, drawn(worded, x, y, side));
-        drawing.append(shown.get(cell).node);
+        const worded = { ...cell, caption: caption && cell.caption, lines: linesOf(cell), href: pictures.get(cell.weights) };
+        drawnCells.set(cell, drawn(worded, x, y, side));
+        drawing.append(drawnCells.get(cell).node);
       });
       top += above + Math.ceil(row.cells.length / across) * high;
     }
@@ -58,14 +58,14 @@ export function createGallery({ onChoose, isChosen }) {
   };
   const mark = () => {
     let stop = null;
-    for (const [cell, { node: button, frame }] of shown) {
+    for (const [cell, { node: button, frame }] of drawnCells) {
       const chosen = isChosen(cell);
       frame.setAttribute("class", `frame ${chosen}`);
       button.setAttribute("aria-pressed", String(chosen === "chosen"));
       button.setAttribute("tabindex", "-1");
       if (chosen && !stop) stop = button;
     }
-    (stop ?? shown.values().next().value?.node)?.setAttribute("tabindex", "0");
+    (stop ?? drawnCells.values().next().value?.node)?.setAttribute("tabindex", "0");
   };
   onWidth(node, build);
   return {
@@ -77,7 +77,7 @@ export function createGallery({ onChoose, isChosen }) {
     },
     picture(cell, href) {
       pictures.set(cell.weights, href);
-      for (const [one, { image }] of shown) if (one.weights === cell.weights) image.setAttribute("href", href);
+      for (const [item, { image }] of drawnCells) if (item.weights === cell.weights) image.setAttribute("href", href);
     },
   };
 }

@@ -102,7 +102,7 @@ export function frame({ rows, columns, panels, bars }, room) {
 
 /** The cell under a point of the drawing, or null. */
 function cellAt({ places, cell, high, across, down }, x, y) {
-  const place = places.find((one) => x >= one.x && y >= one.y && x < one.x + across && y < one.y + down);
+  const place = places.find((item) => x >= item.x && y >= item.y && x < item.x + across && y < item.y + down);
   return place ? { query: Math.floor((y - place.y) / high), key: Math.floor((x - place.x) / cell) } : null;
 }
 

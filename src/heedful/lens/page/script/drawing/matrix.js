@@ -14,7 +14,7 @@ export function plane(array, ...lead) {
 export const row = (source, index) => Array.from({ length: source.columns }, (_, column) => source.at(index, column));
 
 // The size that all but one number in a hundred stay within: a giant does not make all others pale.
-export function usual(source) {
+export function robustMax(source) {
   const sizes = new Float32Array(source.rows * source.columns);
   for (let r = 0; r < source.rows; r += 1) {
     for (let c = 0; c < source.columns; c += 1) sizes[r * source.columns + c] = Math.abs(source.at(r, c));
@@ -89,11 +89,11 @@ const LEAST = 4; // a smaller cell has none
 
 // Colors for numbers of both signs, and for shares.
 export function signed(source) {
-  const most = usual(source);
+  const most = robustMax(source);
   return (value) => (Number.isFinite(value) ? divergingBytes(value / most) : null);
 }
 export function shares(source) {
-  const most = usual(source);
+  const most = robustMax(source);
   return (value) => shadeBytes(value / most);
 }
 

@@ -7,13 +7,13 @@ let pen = null;
 // Width of a text in the page's font, in pixels; each text is measured once for a weight.
 export function widthOf(text, size, weight = 400) {
   if (!widths.has(weight)) widths.set(weight, new Map());
-  const known = widths.get(weight);
-  if (!known.has(text)) {
+  const cache = widths.get(weight);
+  if (!cache.has(text)) {
     pen ??= document.createElement("canvas").getContext("2d");
     pen.font = `${weight} ${MEASURED}px ${getComputedStyle(document.body).fontFamily}`;
-    known.set(text, pen.measureText(text).width / MEASURED);
+    cache.set(text, pen.measureText(text).width / MEASURED);
   }
-  return known.get(text) * size;
+  return cache.get(text) * size;
 }
 
 // The text, or as much of its beginning as fits and an ellipsis.

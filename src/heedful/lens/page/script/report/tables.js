@@ -73,10 +73,10 @@ function entry(pairs) {
 
 function sampleEntry({ source, reference, output, same, score, exact }, t) {
   const pieces = (parts, tag) => parts.map(([text, differs]) => (differs ? el(tag, {}, text) : text));
-  const verdict = [score, exact && t("exact"), same && t("same")].filter(Boolean).join(" · ");
+  const remark = [score, exact && t("exact"), same && t("same")].filter(Boolean).join(" · ");
   const answer = output.length ? pieces(output, "ins") : t("nothing");
   const texts = same ? [[t("output"), answer]] : [[t("reference"), pieces(reference, "del")], [t("output"), answer]];
-  return entry([[t("source"), source], ...texts, [t("score"), verdict, "soft"]]);
+  return entry([[t("source"), source], ...texts, [t("score"), remark, "soft"]]);
 }
 
 function sampleList({ groups, shown, total }, { t }) {

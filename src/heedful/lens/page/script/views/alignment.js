@@ -23,14 +23,14 @@ export function mount(root, context) {
   const drawing = svg("svg", { role: "img" });
   const box = el("div", { class: "pairs", tabindex: 0, role: "region" }, drawing);
   const sentence = el("p", { class: "readout", "aria-live": "polite" });
-  const aside = el("p", { class: "readout aside" });
+  const note = el("p", { class: "readout aside" });
   root.classList.add("attention");
-  root.append(picks, box, sentence, aside);
+  root.append(picks, box, sentence, note);
   let index = chosen, width = 0, weights = null, parts = [];
   let walked = -1; // the link the keyboard stands at
 
-  const given = doc.alignment.links.toSorted((a, b) => a[1] - b[1] || a[0] - b[0]);
-  const linksNow = () => (index === chosen ? given : bestLinks(weights));
+  const defaultLinks = doc.alignment.links.toSorted((a, b) => a[1] - b[1] || a[0] - b[0]);
+  const linksNow = () => (index === chosen ? defaultLinks : bestLinks(weights));
 
   function draw() {
     if (!width || !weights) return;
@@ -48,10 +48,10 @@ export function mount(root, context) {
     const height = Math.ceil(beside ? Math.max(pairs.height, map.height) : upper.height + GAP + lower.height);
     resize(drawing, Math.max(width, map.width), height);
     box.style.maxHeight = height <= WHOLE ? "none" : "";
-    tell(links);
+    describe(links);
   }
 
-  function tell(links) {
+  function describe(links) {
     const share = ([from, to]) => weights.at(to, from);
     const named = links.slice(0, 30).map(([from, to]) => `${target[to]} ← ${source[from]}`).join(", ");
     set(drawing, { "aria-label": t("label", { source: source.length, target: target.length, pairs: named }) });
@@ -60,13 +60,13 @@ export function mount(root, context) {
     const count = links.filter((link) => share(link) > 0.5).length;
     const about = weakest && { source: source[weakest[0]], target: target[weakest[1]], share: percent(share(weakest)) };
     sentence.textContent = about ? t(links.length > 1 ? "told" : "toldOne", { count, all: target.length, ...about }) : "";
-    aside.textContent = `${t(index === chosen ? "same" : "other")} ${t("hint")}`;
+    note.textContent = `${t(index === chosen ? "same" : "other")} ${t("hint")}`;
   }
 
   // One pair under the pointer, by its words' numbers; null: none.
   function watch(pair) {
     parts.forEach((part) => part.light(pair));
-    if (!pair) return tell(linksNow());
+    if (!pair) return describe(linksNow());
     const [from, to] = pair;
     const digits = state.get("level") === "deep" ? number(weights.at(to, from)) : percent(weights.at(to, from));
     sentence.textContent = t("pair", { source: source[from], target: target[to], share: digits });

@@ -14,7 +14,7 @@ export const fits = (doc) => doc.classes !== null && doc.classes.length > 0;
 function rowsOf(classes, t) {
   const sorted = [...classes].sort((a, b) => b.probability - a.probability);
   if (sorted.length <= SHOWN) return sorted;
-  const rest = sorted.slice(SHOWN), probability = total(rest.map((one) => one.probability));
+  const rest = sorted.slice(SHOWN), probability = total(rest.map((item) => item.probability));
   return [...sorted.slice(0, SHOWN), { label: t("rest", { n: rest.length }), probability, rest: true }];
 }
 

@@ -30,13 +30,13 @@ export function mount(root, context) {
 
   let turn = 0, drawn = null;
   const paint = async (cells) => {
-    const mine = ++turn;
+    const ticket = ++turn;
     for (const cell of cells) {
       if (!small.has(cell.weights)) {
         await idle();
-        if (mine !== turn) return;
+        if (ticket !== turn) return;
         small.set(cell.weights, shrunk(await context.arrays.get(cell.weights), SIDE));
-        if (mine !== turn) return;
+        if (ticket !== turn) return;
       }
       const map = small.get(cell.weights);
       const hidden = (row, column) => cell.attention.causal && column > row;
@@ -58,7 +58,7 @@ export function mount(root, context) {
       const place = { layer: cell.attention.layer, head: cell.head };
       cell.caption = by === "place" ? `${t("head")} ${cell.head}` : t("place", place);
     }
-    const inLayer = (one) => ({ title: t("layerName", one), cells: cells.filter((cell) => cell.attention === one) });
+    const inLayer = (item) => ({ title: t("layerName", item), cells: cells.filter((cell) => cell.attention === item) });
     const rows = by === "place" ? ofKind(doc, kind).map(inLayer) : [{ title: "", cells: sorted }];
     gallery.draw(rows, t("label", { kind: kindName(context, kind) }));
     const { queries, keys } = cells[0].attention;
@@ -87,15 +87,15 @@ function cellsOf(context, kind) {
   const { doc, state, t } = context;
   return ofKind(doc, kind).flatMap((attention) => {
     const even = evenly(doc.sequences[attention.queries].length, doc.sequences[attention.keys].length, attention.causal);
-    return attention.heads.map((one, head) => {
+    return attention.heads.map((item, head) => {
       const numbers = [
-        one.distance === null ? null : t("distance", { value: one.distance.toFixed(2) }),
-        t("entropy", { value: one.entropy.toFixed(2) }),
+        item.distance === null ? null : t("distance", { value: item.distance.toFixed(2) }),
+        t("entropy", { value: item.entropy.toFixed(2) }),
       ].filter(Boolean);
-      const said = t(habit(one, even)).split("|");
-      const [lines, joint] = state.get("level") === "deep" ? [numbers, " · "] : [said, " "];
-      const label = `${headName(context, { attention, head })}: ${said.join(" ")}, ${numbers.join(", ")}`;
-      return { attention, head, weights: one.weights, distance: one.distance, entropy: one.entropy, lines, joint, label };
+      const habitText = t(habit(item, even)).split("|");
+      const [lines, joint] = state.get("level") === "deep" ? [numbers, " · "] : [habitText, " "];
+      const label = `${headName(context, { attention, head })}: ${habitText.join(" ")}, ${numbers.join(", ")}`;
+      return { attention, head, weights: item.weights, distance: item.distance, entropy: item.entropy, lines, joint, label };
     });
   });
 }

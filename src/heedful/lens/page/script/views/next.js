@@ -30,17 +30,17 @@ export function mount(root, context) {
     if (!width) return;
     const row = currentRow(doc, state);
     const deep = state.get("level") === "deep";
-    const found = candidatesOf(doc, row);
-    const { list, written, rest } = found;
+    const candidates = candidatesOf(doc, row);
+    const { list, written, rest } = candidates;
     const rows = !deep ? fewest(list, FEW) : rest > 0 ? [...list, { text: null, share: rest }] : list;
-    const said = written && t(isGiven(doc, row) ? "label.given" : "label", { step: row + 1, word: visible(written.text), share: percent(written.share) });
-    const chart = bars(rows.map((candidate) => rowOf(candidate, row, deep && box.checked)), width, said ?? t("title"));
+    const ariaLabel = written && t(isGiven(doc, row) ? "label.given" : "label", { step: row + 1, word: visible(written.text), share: percent(written.share) });
+    const chart = bars(rows.map((candidate) => rowOf(candidate, row, deep && box.checked)), width, ariaLabel ?? t("title"));
     const foot = Number(chart.getAttribute("height")) + 14;
     resize(clear(picture), width, foot + strip.height).append(chart, strip.draw(width, foot));
     option.hidden = !deep;
     option.lastChild.textContent = t("log");
     signs.textContent = t("signs");
-    tell(row, found, deep);
+    update(row, candidates, deep);
   }
 
   const name = ({ text }) => (text === null ? t("rest") : spelled(text));
@@ -62,25 +62,25 @@ export function mount(root, context) {
     return t(key, { text: fittedEnd(text, room, 11) });
   }
 
-  function verdict(row, top, share, times) {
+  function certainty(row, top, share, times) {
     if (isGiven(doc, row)) return top.written ? "foreseen" : doc.given ? "forced" : "prompted";
     if (!top.written) return tree ? "against" : "sampled";
     if (share >= 0.95) return "sure";
     return times >= 5 ? "fairly" : times >= 1.5 ? "leaning" : "open";
   }
 
-  function tell(row, { list, written, rest }, deep) {
+  function update(row, { list, written, rest }, deep) {
     const other = list.find((candidate) => !candidate.written);
     const top = list[0];
     numbers.hidden = !deep || !written;
     sentence.hidden = !written;
     if (!written) return;
     const times = other ? written.share / other.share : Infinity;
-    const key = verdict(row, top, written.share, times);
+    const key = certainty(row, top, written.share, times);
     const about = { word: visible(written.text), other: visible((top.written ? other ?? written : top).text) };
     sentence.textContent = t(key, { ...about, share: percent(top.share), own: percent(written.share), times: brief(times) });
-    const shown = list.map(({ share }) => share / (1 - rest)); // scaled to sum to 1
-    const facts = { count: list.length, bits: number(entropy(shown), 2), most: number(Math.log2(list.length), 2), rest: percent(rest) };
+    const normalized = list.map(({ share }) => share / (1 - rest)); // scaled to sum to 1
+    const facts = { count: list.length, bits: number(entropy(normalized), 2), most: number(Math.log2(list.length), 2), rest: percent(rest) };
     numbers.textContent = t("entropy", { ...facts, word: about.word, surprise: number(-Math.log2(written.share), 2) });
   }
 
@@ -97,10 +97,10 @@ function candidatesOf(doc, row) {
   const list = step.top.map(([text, share]) => ({ text, share, written: false }));
   const share = Math.exp(step.logprob);
   const alike = list.filter((candidate) => Math.abs(candidate.share - share) <= 1e-4 * share); // texts can be alike too
-  const found = alike.find((candidate) => candidate.text === step.token) ?? alike[0];
-  const written = found ?? { text: step.token, share };
+  const candidates = alike.find((candidate) => candidate.text === step.token) ?? alike[0];
+  const written = candidates ?? { text: step.token, share };
   written.written = true;
-  if (!found) list.push(written);
+  if (!candidates) list.push(written);
   const rest = 1 - total(list.map((candidate) => candidate.share));
   return { list, written, rest: rest > 1e-6 ? rest : 0 };
 }
@@ -150,9 +150,9 @@ function certaintyStrip({ doc, state, t }) {
       x: 0, y: -4, width: all, height: HIGH + 18, fill: "transparent", style: { cursor: "pointer", "touch-action": "pan-y" },
       onpointerdown: go, onpointermove: (event) => event.buttons && go(event),
     });
-    const said = `${now + 1}: ${visible(doc.written[now])} ${percent(shares[now])}`;
+    const ariaLabel = `${now + 1}: ${visible(doc.written[now])} ${percent(shares[now])}`;
     bars.append(ground);
-    return svg("g", { role: "img", "aria-label": `${t("strip")}. ${said}` }, label(t("strip"), 0, y + 10), bars);
+    return svg("g", { role: "img", "aria-label": `${t("strip")}. ${ariaLabel}` }, label(t("strip"), 0, y + 10), bars);
   }
 
   return { draw, height: HEAD + HIGH + 22 };

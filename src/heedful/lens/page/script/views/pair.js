@@ -52,8 +52,8 @@ function rowFigure(book, { key, names, deep, t }, room) {
   const foot = 20 + book.strongest.length * 20 + 12;
   if (book.others > 0) {
     const left = 1 - book.strongest.reduce((sum, place) => sum + book.shares[place], 0);
-    const told = deep ? small : percent;
-    node.append(label(`${t("others", { n: book.others })}: ${told(Math.max(0, left))}`, 0, foot));
+    const format = deep ? small : percent;
+    node.append(label(`${t("others", { n: book.others })}: ${format(Math.max(0, left))}`, 0, foot));
   }
   return { node, height: foot - (book.others > 0 ? 0 : 16) };
 }

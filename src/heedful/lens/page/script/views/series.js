@@ -29,10 +29,10 @@ export function mount(root, context) {
 
   async function looking() {
     if (!doc.attentions.length) return null;
-    const one = chosen(context);
+    const item = chosen(context);
     const token = Math.max(first, from());
-    const { patches: shares, best } = sharesOf(await weightsOf(context, one), token, first);
-    return { from: token - first, shares, best: best - first, title: headName(context, one) };
+    const { patches: shares, best } = sharesOf(await weightsOf(context, item), token, first);
+    return { from: token - first, shares, best: best - first, title: headName(context, item) };
   }
 
   redrawn(root, state, ["attention", "head", "pinned"], async (width, note) => {
@@ -42,11 +42,11 @@ export function mount(root, context) {
     const figure = forecastChart({ series, width, looking: look, nameOf, choose: choosePatch, note, t });
     const error = errorOf(doc.series, t);
     if (!look) return [figure, el("p", { class: "figure-note" }, `${t("none")} ${error}`)];
-    const said = t("most", { from: nameOf(look.from), to: nameOf(look.best), share: percent(look.shares[look.best]) });
+    const summary = t("most", { from: nameOf(look.from), to: nameOf(look.best), share: percent(look.shares[look.best]) });
     const names = doc.series.patches.map((_, place) => [place, nameOf(place)]);
     return [
       el("div", { class: "picks" }, dropdown(t("from"), names, look.from, choosePatch, "from")),
-      figure, el("p", { class: "figure-note" }, `${said} ${error}`),
+      figure, el("p", { class: "figure-note" }, `${summary} ${error}`),
     ];
   });
 }
