@@ -54,10 +54,11 @@ export function headMatrices({ context, width, attention, head, path, pair, note
   };
   const say = stepText(context, facts);
   const step = (key, parts, more = []) => ({ ...say(key, ...more), draw: (room) => equation(parts(units(room)), room) });
-  // Both maps of a step have one color scale, that of the first unless given: so what the step does is seen.
-  const becomes = (sign, [before, from], [after, to, colorAfter], color = signed(from)) => (unit) => [
-    [null, square(before, from, unit, color)],
-    [sign, square(after, to, unit, colorAfter ?? color, { rows: undefined })],
+  // All maps of scores have one color scale, so that the effect of each step is seen.
+  const scoreColor = signed(path.scores);
+  const becomes = (sign, [before, from], [after, to, color = scoreColor]) => (unit) => [
+    [null, square(before, from, unit, scoreColor)],
+    [sign, square(after, to, unit, color, { rows: undefined })],
   ];
   const share = shares(path.weights);
   const open = (value) => (value === 0 && masked ? null : share(value));
@@ -73,12 +74,12 @@ export function headMatrices({ context, width, attention, head, path, pair, note
     step("scores", (unit) => [
       [null, wide("Q ", path.query, asking, unit, { rows: asking })],
       ["·", transposed("Kᵀ", path.key, unit)],
-      ["=", square("S", path.scores, unit, signed(path.scores), { rows: undefined })],
+      ["=", square("S", path.scores, unit, scoreColor, { rows: undefined })],
     ]),
     step(scaled.name, becomes(`${scaled.sign} =`, ["S ", path.scores], ["S′", path.scaled])),
-    path.bias && step("bias", becomes("+ B =", ["S′ ", path.scaled], ["S″", path.biased], signed(path.biased))),
+    path.bias && step("bias", becomes("+ B =", ["S′ ", path.scaled], ["S″", path.biased])),
     masked && step(path.masking, becomes("→", [`${facts.S2}  `, path.biased], [`${facts.S2} (${t("masked")})`, path.masked])),
-    step("softmax", becomes("softmax →", [`${facts.S2}   `, path.masked], ["A", path.weights, open], signed(path.biased))),
+    step("softmax", becomes("softmax →", [`${facts.S2}   `, path.masked], ["A", path.weights, open])),
     step("mix", (unit) => [
       [null, square("A ", path.weights, unit, open, { columns: undefined })],
       ["·", wide("V ", path.value, offering, unit)],
