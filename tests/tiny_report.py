@@ -14,7 +14,7 @@ from heedful.lens.report import (
     Continuation,
     ForecastPlot,
     ReportData,
-    Sample,
+    ScoredSample,
     ScoreRow,
     SeenImage,
 )
@@ -40,7 +40,7 @@ def full_report(language: str = "en", text: str = "") -> ReportData:
         },
         comparison=[{f"run{text}": f"a{text}", "bleu": 31.25}, {f"run{text}": "b", "time": "1:02"}],
         samples=[
-            Sample(f"원문 {n}{text}", f"the reference {n}{text}", f"the output {n}{text}", float(n), n == 9)
+            ScoredSample(f"원문 {n}{text}", f"the reference {n}{text}", f"the output {n}{text}", float(n), n == 9)
             for n in range(12)
         ],
         confusion=Confusion([f"cat{text}", f"dog{text}"], [[5, 1], [2, 7]]),

@@ -23,7 +23,7 @@ VIEWS = {
     "image": [*HEADS, *INSIDE, "image", "classes"],
     "series": [*HEADS, *INSIDE, "series"],
 }
-OURS = {"Heedful", "SVG", "PNG"}
+SAME_IN_BOTH = {"Heedful", "SVG", "PNG"}
 CELLS = "svg.map g > rect:not(.cross)"
 SAYING = "h2, h3, button, label > span, summary, .eyebrow, .caution, p.sentence, .note, nav a, footer"
 HANGUL = re.compile("[가-힣]")
@@ -51,10 +51,10 @@ def expect(node: Any) -> Any:
 
 def view(page: Page, name: str) -> Locator:
     """A view, scrolled to and drawn."""
-    found = page.locator(f'section[data-view="{name}"]')
+    section = page.locator(f'section[data-view="{name}"]')
     page.locator(f"#view-{name}").scroll_into_view_if_needed()
-    expect(found.locator("svg:visible, canvas:visible").first).to_be_visible()
-    return found
+    expect(section.locator("svg:visible, canvas:visible").first).to_be_visible()
+    return section
 
 
 def draw_all(page: Page) -> None:

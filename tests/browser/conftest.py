@@ -39,11 +39,11 @@ Document.prototype.getElementById = function (id) {
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is missing: pip install playwright")
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
+    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if executable is None:
         pytest.skip(f"there is no browser: install one of {', '.join(BROWSERS)}, on Debian `apt install chromium`")
     with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        opened = started.chromium.launch(executable_path=executable, args=["--no-sandbox"])
         yield opened
         opened.close()
 
@@ -69,16 +69,16 @@ def look(browser: Browser, written: Callable[[str], tuple[Path, Document]]) -> I
 
     def opens(name: str, address: str = "", **window: Any) -> Look:
         path, document = written(name)
-        usual = {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light", "offline": True}
-        context = browser.new_context(**usual | window)
+        defaults = {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light", "offline": True}
+        context = browser.new_context(**defaults | window)
         context.add_init_script(COUNTING)
         context.set_default_timeout(10_000)
         page = context.new_page()
         seen = Look(page, document, [], [])
         opened.append((context, seen))
-        page.on("console", lambda said: seen.troubles.append(f"{said.type}: {said.text}"))
+        page.on("console", lambda message: seen.troubles.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: seen.troubles.append(str(error)))
-        page.on("request", lambda asked: seen.requests.append(asked.url))
+        page.on("request", lambda request: seen.requests.append(request.url))
         page.goto(path.as_uri() + address)
         page.evaluate("async () => void (await window.heedful.ready)")
         return seen

@@ -29,10 +29,10 @@ def plain(value: float) -> str:
 
 def path(document: Document) -> dict[str, NDArray[Any]]:
     """One head's numbers from queries to sums: (T, K) or (T, T)."""
-    (found,) = [one["numbers"] for one in document["attentions"] if one["id"] == ATTENTION]
-    query, key, value, mixed = (values(document, found[name])[HEAD] for name in ("query", "key", "value", "mixed"))
+    (numbers,) = [one["numbers"] for one in document["attentions"] if one["id"] == ATTENTION]
+    query, key, value, mixed = (values(document, numbers[name])[HEAD] for name in ("query", "key", "value", "mixed"))
     scores = query.astype(np.float64) @ key.astype(np.float64).T
-    scaled = scores * found["scale"]
+    scaled = scores * numbers["scale"]
     masked = np.where(np.tri(len(query)) > 0, scaled, -np.inf)
     powers = np.exp(masked - masked.max(axis=1, keepdims=True))
     shares = weights(document, ATTENTION, HEAD).astype(np.float64)
@@ -78,13 +78,33 @@ def test_a_part_of_a_letter_is_never_shown_as_its_bytes(look: Opens) -> None:
     seen = look("writing", "#level=deep")
     section = view(seen.page, "next")
     steps = seen.document["generation"]["steps"]
-    shown = set()
+    texts = set()
     for step in range(len(seen.document["written"])):
         seen.page.evaluate("(step) => window.heedful.state.set({ step })", step)
-        expect(section.locator("svg g[role=img]").first).to_have_attribute(
+        expect(section.locator("svg [role=img]").first).to_have_attribute(
             "aria-label", re.compile(f"at step {step + 1};")
         )
-        shown |= set(section.locator("svg text").all_text_contents())
+        texts |= set(section.locator("svg text").all_text_contents())
     assert any("\ufffd" in text for step in steps for text, _ in step["top"])
-    assert "◌" in shown
-    assert not any("\ufffd" in text or "<0x" in text for text in shown)
+    assert "◌" in texts
+    assert not any("\ufffd" in text or "<0x" in text for text in texts)
+
+
+def test_scores_before_and_after_scaling_share_one_color_scale(look: Opens) -> None:
+    """With a scale of their own, both pictures would be the same."""
+    section = view(look("reading", "#level=deep&head=0").page, "numbers")
+    pixels = section.evaluate("""async (section) => {
+      const read = async (name) => {
+        const title = [...section.querySelectorAll("text")].find((text) => text.firstChild?.textContent === name);
+        const image = new Image();
+        image.src = title.parentNode.querySelector("image").getAttribute("href");
+        await image.decode();
+        const pen = Object.assign(document.createElement("canvas"), image).getContext("2d");
+        pen.drawImage(image, 0, 0);
+        return [...pen.getImageData(0, 0, image.width, image.height).data];
+      };
+      return [await read("S "), await read("S′")];
+    }""")
+    before, scaled = (np.array(values).reshape(-1, 4)[:, :3].astype(float) for values in pixels)
+    strength = [np.abs(colors - [246, 244, 238]).sum(axis=1) for colors in (before, scaled)]  # from the color of 0
+    assert strength[1].mean() < 0.8 * strength[0].mean()

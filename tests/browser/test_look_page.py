@@ -8,7 +8,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browsing import CELLS, HANGUL, OURS, SAYING, VIEWS, Opens, choose, draw_all, expect, point, press, state, view
+from browsing import (
+    CELLS,
+    HANGUL,
+    SAME_IN_BOTH,
+    SAYING,
+    VIEWS,
+    Opens,
+    choose,
+    draw_all,
+    expect,
+    point,
+    press,
+    state,
+    view,
+)
 from tiny_looks import weights
 
 # Opening
@@ -18,12 +32,12 @@ from tiny_looks import weights
 def test_it_opens_from_a_file_without_a_network_and_every_view_that_fits_is_drawn(name: str, look: Opens) -> None:
     seen = look(name)
     page = seen.page
-    shown = page.locator("section.view")
-    assert sorted(VIEWS[name]) == sorted(str(section.get_attribute("data-view")) for section in shown.all())
+    drawn = page.locator("section.view")
+    assert sorted(VIEWS[name]) == sorted(str(section.get_attribute("data-view")) for section in drawn.all())
     for each in VIEWS[name]:
         view(page, each)
     assert page.locator(".failure").count() == 0
-    expect(page.get_by_text("not an explanation").first).to_be_visible()
+    expect(page.get_by_text("not why it gave this answer").first).to_be_visible()
     assert seen.troubles == []
     assert [url.split("#")[0] for url in seen.requests if not url.startswith(("data:", "blob:"))] == [
         page.url.split("#")[0]
@@ -33,10 +47,10 @@ def test_it_opens_from_a_file_without_a_network_and_every_view_that_fits_is_draw
 
 def test_a_policy_of_the_page_itself_keeps_it_from_the_network(look: Opens) -> None:
     seen = look("reading", offline=False)
-    asked = "() => fetch('http://127.0.0.1:9/').then(() => 'reached', (error) => error.name)"
-    assert seen.page.evaluate(asked) == "TypeError"
+    requests = "() => fetch('http://127.0.0.1:9/').then(() => 'reached', (error) => error.name)"
+    assert seen.page.evaluate(requests) == "TypeError"
     expect(seen.page.locator("#page")).to_be_visible()
-    assert any("Content Security Policy" in said for said in seen.troubles)
+    assert any("Content Security Policy" in texts for texts in seen.troubles)
     seen.troubles.clear()
 
 
@@ -59,7 +73,7 @@ def test_a_token_says_what_it_looks_at_and_what_looks_at_it(look: Opens) -> None
         names = ["itself" if place == 2 else f"“{tokens[place]['text']}”" for place in order]
         listed = ", ".join(f"{name} {values[place]:.4f}" for name, place in zip(names, order, strict=True))
         expect(line).to_contain_text(f" {listed}.")
-    expect(story).to_contain_text(f"In all it receives {wanted[:, 2].sum():.4f}")
+    expect(story).to_contain_text(f"In total it receives {wanted[:, 2].sum():.4f}")
     page.mouse.move(0, 0)
     expect(story).not_to_contain_text("looks most at")
 
@@ -89,18 +103,18 @@ def test_a_cell_of_the_large_map_says_its_weight(kind: str, head: Any, look: Ope
     large = view(page, "head")
     name = "Encoder self-attention" if kind == "Encoder" else "Cross-attention"
     label = f"{name}, Layer 1 · {head if head == 'Mean' else f'Head {head}'}, {len(queries)} × {len(source)} tokens"
-    expect(large.locator("svg.map")).to_have_attribute("aria-label", f"Map of attention weights, {label}")
+    expect(large.locator("svg.map")).to_have_attribute("aria-label", f"Attention weights, {label}")
     cells = large.locator(CELLS)
     for row, column in ((0, 0), (3, 4), (len(queries) - 1, 1)):
         point(page, cells.nth(row * len(source) + column))
         rank = 1 + int((wanted[row] > wanted[row, column]).sum())
-        said = f"“{queries[row]}” → “{source[column]}”: {wanted[row, column]:.4f} · "
-        expect(large.locator(".said")).to_contain_text(said)
+        texts = f"“{queries[row]}” → “{source[column]}”: {wanted[row, column]:.4f} · "
+        expect(large.locator(".said")).to_contain_text(texts)
         expect(large.locator(".said")).to_contain_text(f"rank {rank} of {len(source)}")
 
 
 @pytest.mark.parametrize("name", ["into_korean", "recurrent"])
-def test_a_row_of_cross_attention_goes_by_what_it_writes_in_every_view(name: str, look: Opens) -> None:
+def test_cross_attention_rows_are_labeled_with_predicted_tokens(name: str, look: Opens) -> None:
     """The decoder's own attention keeps the tokens that it read."""
     seen = look(name, "#level=deep")
     page, written = seen.page, seen.document["written"]
@@ -109,7 +123,7 @@ def test_a_row_of_cross_attention_goes_by_what_it_writes_in_every_view(name: str
     assert page.locator('[data-sequence="written"] text').all_text_contents() == written
     page.locator('[data-sequence="written"][data-index="1"]').hover()
     expect(story).to_contain_text(f"For “{written[1]}” the model looks most at")
-    expect(story).to_contain_text(f"The row that predicts “{written[1]}” has last read “{read[1]}”.")
+    expect(story).to_contain_text(f"The last token read by the row that predicts “{written[1]}” is “{read[1]}”.")
     expect(page.locator("#view-tokens p.sentence")).to_contain_text("the row that predicts it")
     names = view(page, "head").locator("svg.map > g").first.locator("text").all_text_contents()
     assert names[-len(written) :] == written
@@ -126,24 +140,24 @@ def test_a_row_of_cross_attention_goes_by_what_it_writes_in_every_view(name: str
     expect(page.locator('[data-sequence="target"] text').first).to_have_text(read[0])
 
 
-def test_a_given_answer_is_never_said_to_be_the_model_s(look: Opens) -> None:
-    own, given = look("translation").page, look("into_korean").page
+def test_a_given_answer_is_not_attributed_to_the_model(look: Opens) -> None:
+    generated, scored = look("translation").page, look("into_korean").page
     claims = {
         "writing": ("It gave the end a probability", "it would have had to end, probability"),
-        "cross": ("To write “■”, the model mixed", "It would have had to write “■” here"),
+        "cross": ("To write “■”, the model looked", "It would have had to write “■” here"),
         "next": ("The model", "It would have had to write “■”, probability"),
     }
-    for page in (own, given):
+    for page in (generated, scored):
         page.evaluate("() => window.heedful.state.set({ step: 999 })")
     for name, (of_its_own, of_a_person) in claims.items():
-        expect(view(own, name).locator(".readout").first).to_contain_text(of_its_own)
-        expect(view(given, name).locator(".readout").first).to_contain_text(of_a_person)
-    expect(given.locator(".opening")).to_contain_text("Given to it, not its own answer")
-    expect(own.locator(".opening")).not_to_contain_text("Given to it")
-    expect(given.locator("#view-writing h2")).to_have_text("Made to write a given answer")
+        expect(view(generated, name).locator(".readout").first).to_contain_text(of_its_own)
+        expect(view(scored, name).locator(".readout").first).to_contain_text(of_a_person)
+    expect(scored.locator(".opening")).to_contain_text("given to the model, not written by it")
+    expect(generated.locator(".opening")).not_to_contain_text("given to the model")
+    expect(scored.locator("#view-writing h2")).to_have_text("Scoring a given answer")
 
 
-def test_what_a_token_cannot_look_at_is_said_and_not_drawn(look: Opens) -> None:
+def test_masked_cells_are_explained_and_not_drawn(look: Opens) -> None:
     seen = look("writing")
     large = view(seen.page, "head")
     tokens = len(seen.document["sequences"]["target"])
@@ -176,13 +190,13 @@ def test_a_thumbnail_tells_its_distance_and_entropy_and_becomes_the_large_map(lo
     )
 
 
-def test_a_patch_of_an_image_says_its_share(look: Opens) -> None:
+def test_an_image_patch_shows_its_weight(look: Opens) -> None:
     seen = look("image")
-    shown = view(seen.page, "image")
+    drawn = view(seen.page, "image")
     row = weights(seen.document, "encoder.self.1", "mean")[0, 1:]  # from the class token, over the patches
     best = int(row.argmax())
     share = f"{100 * row[best]:.{1 if row[best] < 0.1 else 0}f}%"
-    expect(shown.locator(".figure-note")).to_contain_text(f"row {best // 4 + 1}, column {best % 4 + 1}: {share}")
+    expect(drawn.locator(".figure-note")).to_contain_text(f"row {best // 4 + 1}, column {best % 4 + 1}: {share}")
 
 
 # Sliding and switching
@@ -192,16 +206,16 @@ def test_the_slider_goes_through_the_answer(look: Opens) -> None:
     seen = look("translation")
     page, steps = seen.page, seen.document["generation"]["steps"]
     writing = view(page, "writing")
-    slider, said = writing.get_by_role("slider"), writing.locator(".readout").first
+    slider, texts = writing.get_by_role("slider"), writing.locator(".readout").first
     slider.focus()
     for key, row in (("Home", 0), ("ArrowRight", 1), ("End", len(steps) - 1)):
         slider.press(key)
         share = math.exp(steps[row]["logprob"])
-        told = "<0.1%" if share < 0.001 else f"{100 * share:.{1 if share < 0.1 else 0}f}%"
-        expect(said).to_contain_text(f"probability of {told}")
+        percentage = "<0.1%" if share < 0.001 else f"{100 * share:.{1 if share < 0.1 else 0}f}%"
+        expect(texts).to_contain_text(f"probability of {percentage}")
         expect(writing.locator(".place")).to_have_text(f"{row + 1} of {len(steps)}")
         if row < len(steps) - 1:
-            expect(said).to_contain_text(f"“{steps[row]['token'].strip()}”")
+            expect(texts).to_contain_text(f"“{steps[row]['token'].strip()}”")
     following = view(page, "next")
     for text, _ in steps[-1]["top"][:3]:
         whole = re.sub("(\ufffd|<0x[0-9A-F]{2}>)+", "◌", text)  # a part of a letter has a sign of its own
@@ -227,7 +241,7 @@ def test_layer_head_and_kind_change_every_number(look: Opens) -> None:
         assert state(page, "layer") == {"stack": name.split(".")[0], "layer": layer}
 
 
-def test_the_level_changes_what_is_said(look: Opens) -> None:
+def test_the_level_of_detail_changes_the_texts(look: Opens) -> None:
     page = look("reading").page
     sentence = page.locator("#view-head .sentence")
     expect(sentence).to_contain_text("The stronger the color")
@@ -238,24 +252,28 @@ def test_the_level_changes_what_is_said(look: Opens) -> None:
 
 
 @pytest.mark.parametrize("name", ["translation", "image", "series"])
-def test_all_that_the_page_says_has_its_korean(name: str, look: Opens) -> None:
+def test_every_label_is_translated_to_korean(name: str, look: Opens) -> None:
     seen = look(name, "#level=deep")
     page, labels = seen.page, {one["label"] for one in seen.document["classes"] or ()}
 
     def english() -> set[str]:
-        said = page.locator(SAYING).all_text_contents()
-        return {text for text in said if re.search("[A-Za-z]{3}", text) and not HANGUL.search(text)} - labels - OURS
+        texts = page.locator(SAYING).all_text_contents()
+        return (
+            {text for text in texts if re.search("[A-Za-z]{3}", text) and not HANGUL.search(text)}
+            - labels
+            - SAME_IN_BOTH
+        )
 
     draw_all(page)
     assert len(english()) > 25
     press(page, "language:ko")
     expect(page.locator("html")).to_have_attribute("lang", "ko")
-    expect(page.locator("#view-head h2")).to_have_text("헤드 하나 크게 보기")
+    expect(page.locator("#view-head h2")).to_have_text("헤드 하나 자세히 보기")
     assert all(map(HANGUL.search, page.locator("h2").all_text_contents()))
-    expect(page.locator('[data-view="numbers"]')).to_contain_text("들어오는 것")
+    expect(page.locator('[data-view="numbers"]')).to_contain_text("√d_k")
     assert english() == set()
     press(page, "language:en")
-    expect(page.locator("#view-head h2")).to_have_text("One head, large")
+    expect(page.locator("#view-head h2")).to_have_text("One head in detail")
 
 
 def test_the_theme_follows_the_system_and_the_button(look: Opens) -> None:

@@ -81,10 +81,10 @@ def test_every_view_can_be_saved_as_an_svg_that_stands_alone(name: str, look: Op
     draw_all(page)
     paper = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
     for each in VIEWS[name] if name == "translation" else set(VIEWS[name]) - set(VIEWS["translation"]):
-        kept = saved(page, each, "SVG", tmp_path).decode()
-        root = ElementTree.fromstring(kept)
+        drawing = saved(page, each, "SVG", tmp_path).decode()
+        root = ElementTree.fromstring(drawing)
         assert root.tag == "{http://www.w3.org/2000/svg}svg"
-        assert not re.search(r"var\(| class=| style=", kept), "what a style sheet said is written out"
+        assert not re.search(r"var\(| class=| style=", drawing), "what a style sheet said is written out"
         width, height = int(root.attrib["width"]), int(root.attrib["height"])
         assert width > 100
         assert height > 50
@@ -106,7 +106,7 @@ def test_a_png_has_twice_the_size(look: Opens, tmp_path: Path) -> None:
 
 
 def test_a_saved_drawing_looks_as_on_the_page(look: Opens, tmp_path: Path) -> None:
-    """The SVG alone, opened by the browser, has the colours that the page's style sheets gave."""
+    """The SVG alone, opened by the browser, has the colors that the page's style sheets gave."""
     page = look("translation", "#theme=dark").page
     view(page, "tokens")
     saved(page, "tokens", "SVG", tmp_path)
@@ -126,12 +126,12 @@ def test_a_saved_drawing_looks_as_on_the_page(look: Opens, tmp_path: Path) -> No
 def test_of_a_long_input_only_what_is_shown_is_read(look: Opens) -> None:
     seen = look("long")
     page, document = seen.page, seen.document
-    counted = page.evaluate("() => window.counted")
-    shown = {head["weights"] for one in document["attentions"] if one["kind"] == "cross" for head in one["heads"]}
+    reads = page.evaluate("() => window.counted")
+    weights = {head["weights"] for one in document["attentions"] if one["kind"] == "cross" for head in one["heads"]}
     others = {head["weights"] for one in document["attentions"] if one["kind"] != "cross" for head in one["heads"]}
-    assert counted["inflated"] == len(counted["read"]) < len(document["arrays"]) / 4
-    assert not others & set(counted["read"])
-    assert shown & set(counted["read"])
+    assert reads["inflated"] == len(reads["read"]) < len(document["arrays"]) / 4
+    assert not others & set(reads["read"])
+    assert weights & set(reads["read"])
     choose(page, attention="Encoder", layer=0, head=1)
     expect(view(page, "head").locator("svg.map")).to_have_attribute(
         "aria-label", re.compile("Layer 0 · Head 1, 301 × 301")
@@ -170,9 +170,9 @@ def test_pointing_at_a_long_input_reads_nothing_and_draws_little(look: Opens) ->
         page.locator(f'[data-sequence="source"][data-index="{index}"]').hover()
     expect(page.locator('[data-view="tokens"] .story')).to_contain_text("looks most at")
     expect(page.locator('[data-view="tokens"] .story')).to_be_in_viewport()
-    after = page.evaluate("() => [window.counted.inflated, document.querySelectorAll('#page *').length]")
-    assert after[0] == before[0]
-    assert after[1] < before[1] + 200
+    later = page.evaluate("() => [window.counted.inflated, document.querySelectorAll('#page *').length]")
+    assert later[0] == before[0]
+    assert later[1] < before[1] + 200
     assert page.evaluate("() => window.added") < 20 * 100  # not the 301 chips each time
 
 
@@ -201,7 +201,7 @@ def test_a_long_text_is_folded_at_three_lines_and_opens(look: Opens) -> None:
     expect(short.locator(".unfold:visible")).to_have_count(0)
 
 
-def test_what_is_one_is_neither_said_twice_nor_offered(look: Opens) -> None:
+def test_single_choices_are_not_offered(look: Opens) -> None:
     seen = look("recurrent")
     assert seen.document["model"]["name"] == seen.document["model"]["family"]
     expect(seen.page.locator(".facts")).to_have_text(re.compile("^recurrent[^a-z]"))

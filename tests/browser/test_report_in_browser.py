@@ -12,7 +12,7 @@ import pytest
 import torch
 from browsing import CELLS, HANGUL, expect, point, press
 
-from heedful.lens.page.writing import catalog
+from heedful.lens.page.rendering import catalog
 from heedful.lens.report import AttentionMap, Confusion, ForecastPlot, ReportData, ScoreRow, SeenImage, write_report
 from tiny_report import full_report
 
@@ -51,7 +51,7 @@ def opens(browser: Browser, tmp_path: Path) -> Iterator[Opens]:
         opened.append(context)
         context.set_default_timeout(10_000)
         page = context.new_page()
-        page.on("console", lambda said: troubles.append(f"{said.type}: {said.text}"))
+        page.on("console", lambda message: troubles.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: troubles.append(str(error)))
         page.goto(write_report(tmp_path / f"{len(opened)}.html", data).as_uri())
         page.evaluate("() => void dispatchEvent(new Event('beforeprint'))")  # every section is drawn
@@ -68,8 +68,8 @@ def section(page: Page, name: str) -> Locator:
     return page.locator(f'section[data-view="{name}"]')
 
 
-def texts(found: Locator) -> list[str]:
-    return found.all_text_contents()
+def texts(drawn: Locator) -> list[str]:
+    return drawn.all_text_contents()
 
 
 def points(chart: Locator) -> list[list[list[float]]]:
@@ -118,15 +118,15 @@ def test_the_korean_page_has_no_english_labels(opens: Opens) -> None:
     text = opens(report("ko")).locator("#page").inner_text()
     english, korean = (
         {
-            (name, key): said
+            (name, key): message
             for name, part in {"names": messages["names"], **messages["report"]}.items()
-            for key, said in part.items()
+            for key, message in part.items()
         }
         for messages in map(catalog, ("en", "ko"))
     )
-    labels = {said for key, said in english.items() if said != korean[key] and "{" not in said}
-    given = {"Run", "Model", "Exact match", "Test", "the output", "mean", "source", "test"}  # the data's own
-    assert [label for label in labels - given if re.search(rf"\b{re.escape(label)}\b", text)] == []
+    labels = {message for key, message in english.items() if message != korean[key] and "{" not in message}
+    data_labels = {"Run", "Model", "Exact match", "Test", "the output", "mean", "source", "test"}  # the data's own
+    assert [label for label in labels - data_labels if re.search(rf"\b{re.escape(label)}\b", text)] == []
 
 
 def test_text_in_any_field_stays_text(opens: Opens) -> None:
@@ -137,9 +137,9 @@ def test_text_in_any_field_stays_text(opens: Opens) -> None:
     assert page.evaluate("() => typeof window.broken") == "undefined"
     assert page.locator("#page img, #page script").count() == 0
     expect(page.locator("h1")).to_have_text(f"Report{attack}")
-    shown = page.locator("#page").text_content() or ""
+    text = page.locator("#page").text_content() or ""
     for part in ("tiny", "nrefs:1", "Transformer", "heads", "a note", "ROMEO:", "seven.png", "price"):
-        assert f"{part}{attack}" in shown, part
+        assert f"{part}{attack}" in text, part
 
 
 def test_curves_stand_at_their_numbers(opens: Opens) -> None:
@@ -159,51 +159,51 @@ def test_a_value_that_is_not_finite_is_a_gap(opens: Opens) -> None:
     training = section(opens(ReportData(title="x", log=log)), "training")
     path = training.locator("svg g[role=img] > path").get_attribute("d") or ""
     assert (path.count("M"), path.count("L")) == (2, 1)
-    expect(training).to_contain_text("gaps in the curves: 2.")
+    expect(training).to_contain_text("left out of the curves: 2.")
 
 
 def test_scores_by_length_stand_over_their_bucket(opens: Opens) -> None:
-    found = section(opens(report()), "by_length")
-    titles = texts(found.locator("circle title"))
+    drawn = section(opens(report()), "by_length")
+    titles = texts(drawn.locator("circle title"))
     assert titles[1] == "Transformer · 6–10 (20 sentences): 60"
     assert len(titles) == 5, "GRU has no 6–10"
-    lines = [path.get_attribute("d") or "" for path in found.locator("svg g[role=img] > path").all()]
+    lines = [path.get_attribute("d") or "" for path in drawn.locator("svg g[role=img] > path").all()]
     assert [line.count("M") for line in lines] == [1, 2]
 
 
 def test_bars_are_as_long_as_their_share(opens: Opens) -> None:
-    found = section(opens(report()), "constructions")
-    widths = [float(node.get_attribute("width") or "") for node in found.locator("svg rect").all()]
+    drawn = section(opens(report()), "constructions")
+    widths = [float(node.get_attribute("width") or "") for node in drawn.locator("svg rect").all()]
     assert widths[1] / widths[0] == pytest.approx(0.75)
     assert widths[3] == 0
-    assert texts(found.locator("svg text")) == ["tense", "75.0 % (45/60)", "polarity", "– (0)"]
+    assert texts(drawn.locator("svg text")) == ["tense", "75.0 % (45/60)", "polarity", "– (0)"]
 
 
 def test_every_weight_is_a_cell_in_its_place_and_color(opens: Opens) -> None:
     weights = torch.rand(3, 4, 5, generator=torch.Generator().manual_seed(0))
     sources, targets = ["a", "<b>", "c", "d", "."], ["I", "go", "&", "x" * 50]
     page = opens(ReportData(title="x", attention=[AttentionMap("map", sources, targets, weights)]))
-    found = section(page, "attention")
-    large = found.locator("svg.map")
+    drawn = section(page, "attention")
+    large = drawn.locator("svg.map")
     names = texts(large.locator("> g").first.locator("text"))
     assert names == [*sources, *targets[:3], "x" * 13 + "…"]
 
     def check(expected: torch.Tensor) -> None:
-        expect(found.locator(f"{CELLS} + text")).to_have_text([f"{value:.2f}" for value in expected.flatten().tolist()])
+        expect(drawn.locator(f"{CELLS} + text")).to_have_text([f"{value:.2f}" for value in expected.flatten().tolist()])
         fills = [cell.get_attribute("fill") or "" for cell in large.locator("g > rect:not(.cross)").all()]
         light = [sum(map(int, re.findall(r"\d+", fill))) for fill in fills]
         order = torch.argsort(expected.flatten()).tolist()
         assert [light[place] for place in order] == sorted(light, reverse=True), "more is always darker"
 
     check(weights.mean(dim=0))
-    expect(found.locator(".thumb")).to_have_count(3)
-    found.locator(".thumb").nth(1).click()
-    expect(found.locator("figcaption span")).to_have_text("Head 1")
+    expect(drawn.locator(".thumb")).to_have_count(3)
+    drawn.locator(".thumb").nth(1).click()
+    expect(drawn.locator("figcaption span")).to_have_text("Head 1")
     check(weights[1])
     cell = large.locator("g > rect:not(.cross)").nth(7)
     cell.scroll_into_view_if_needed()
     point(page, cell)
-    expect(found.locator(".said")).to_have_text(f"go ← c: {weights[1][1, 2]:.2f}")
+    expect(drawn.locator(".said")).to_have_text(f"go ← c: {weights[1][1, 2]:.2f}")
 
 
 def test_tables_have_the_rows_and_columns_of_their_data(opens: Opens) -> None:
@@ -222,7 +222,7 @@ def test_tables_have_the_rows_and_columns_of_their_data(opens: Opens) -> None:
     assert texts(section(page, "comparison").locator("td")) == ["31.25", "–", "–", "1:02"]
 
 
-def test_what_was_read_is_shown_in_the_form_it_has(opens: Opens) -> None:
+def test_data_report_groups_are_bars_or_tables(opens: Opens) -> None:
     reading = {
         "files": [{"path": f"part-{n}.tsv", "pairs": n} for n in range(50)],
         "kept": 12000,
@@ -230,14 +230,14 @@ def test_what_was_read_is_shown_in_the_form_it_has(opens: Opens) -> None:
         "characters": {"source": {"mean": 21.3, "longest": 80}, "target": {"mean": 30.0, "longest": 95}},
         "skipped_files": {},
     }
-    found = section(opens(ReportData(title="x", language="ko", reading=reading)), "reading")
-    assert texts(found.locator("dd")) == ["12,000"]
-    assert texts(found.locator("h3")) == ["파일", "제외함", "문장의 글자 수"]
-    widths = [float(node.get_attribute("width") or "") for node in found.locator("svg rect").all()]
+    drawn = section(opens(ReportData(title="x", language="ko", reading=reading)), "reading")
+    assert texts(drawn.locator("dd")) == ["12,000"]
+    assert texts(drawn.locator("h3")) == ["파일", "제외", "글자 수"]
+    widths = [float(node.get_attribute("width") or "") for node in drawn.locator("svg rect").all()]
     assert [widths[1] / widths[0], widths[3] / widths[2]] == pytest.approx([0.25, 0.75])
-    expect(found).to_contain_text("처음 나온 곳: a.tsv:3")
-    expect(found).to_contain_text("50개 중 40개를 보여 줍니다.")
-    last = found.locator("table").last
+    expect(drawn).to_contain_text("처음 나온 곳: a.tsv:3")
+    expect(drawn).to_contain_text("50개 중 40개를 보여 줍니다.")
+    last = drawn.locator("table").last
     assert [texts(row.locator("th, td")) for row in last.locator("tr").all()] == [
         ["", "평균", "최대"],
         ["원문", "21.30", "80"],
@@ -246,45 +246,45 @@ def test_what_was_read_is_shown_in_the_form_it_has(opens: Opens) -> None:
 
 
 def test_samples_mark_what_differs(opens: Opens) -> None:
-    found = section(opens(report()), "samples")
-    assert texts(found.locator("h3")) == ["Worst", "At random", "Best"]
-    assert set(texts(found.locator("dd del"))) == {"reference"}
-    assert set(texts(found.locator("dd ins"))) == {"output"}
-    expect(found).to_contain_text("12 of 12 are shown.")
+    drawn = section(opens(report()), "samples")
+    assert texts(drawn.locator("h3")) == ["Worst", "Random", "Best"]
+    assert set(texts(drawn.locator("dd del"))) == {"reference"}
+    assert set(texts(drawn.locator("dd ins"))) == {"output"}
+    expect(drawn).to_contain_text("12 of 12 are shown.")
 
 
 def test_a_confusion_is_drawn_as_shares_and_its_mistakes_are_listed(opens: Opens) -> None:
     data = ReportData(title="x", confusion=Confusion(["cat", "dog"], [[6, 2], [0, 4]]))
-    found = section(opens(data), "confusion")
-    assert texts(found.locator(f"{CELLS} + text")) == ["0.75", "0.25", "1.00"]
-    assert texts(found.locator("li")) == ["cat taken for dog: 2"]
+    drawn = section(opens(data), "confusion")
+    assert texts(drawn.locator(f"{CELLS} + text")) == ["0.75", "0.25", "1.00"]
+    assert texts(drawn.locator("li")) == ["cat classified as dog: 2"]
 
 
 def test_patches_stand_under_their_steps_and_the_most_seen_is_the_strongest(opens: Opens) -> None:
     plot = ForecastPlot("x", [1.0, 2.0, 3.0, 4.0], [5.0], [6.0], {"naive": [4.0]}, [(0, 2), (2, 4)], [0.2, 0.8])
-    found = section(opens(ReportData(title="x", forecasts=[plot])), "forecasts")
-    names = [text for text in texts(found.locator("svg text")) if text.isalpha()]
-    assert names == ["known", "forecast", "truth", "naive"]
+    drawn = section(opens(ReportData(title="x", forecasts=[plot])), "forecasts")
+    names = [text for text in texts(drawn.locator("svg text")) if text.isalpha()]
+    assert names == ["known", "forecast", "actual", "naive"]
     read = "(bars) => bars.map((bar) => ['x', 'fill'].map((key) => bar.getAttribute(key)))"
-    (first, pale), (second, deep) = found.locator('svg rect[rx="3"]').evaluate_all(read)
+    (first, pale), (second, deep) = drawn.locator('svg rect[rx="3"]').evaluate_all(read)
     assert float(first) < float(second)
     assert sum(map(int, re.findall(r"\d+", pale))) > sum(map(int, re.findall(r"\d+", deep)))
 
 
 def test_what_a_head_saw_most_of_an_image_has_the_strongest_color(opens: Opens) -> None:
     seen = SeenImage("x", DOT, [("a", 1.0)], "a", [[[0.8, 0.1], [0.1, 0.0]]])
-    found = section(opens(ReportData(title="x", images=[seen])), "images")
+    drawn = section(opens(ReportData(title="x", images=[seen])), "images")
     read = "(veils) => veils.map((veil) => ['x', 'y', 'opacity'].map((key) => Number(veil.getAttribute(key))))"
-    veils = found.locator('svg g[pointer-events="none"] rect').evaluate_all(read)
+    veils = drawn.locator('svg g[pointer-events="none"] rect').evaluate_all(read)
     assert [tuple(veil[:2]) for veil in veils if veil[2] == 1] == [(0, 0)]
     assert len(veils) == 3, "what was not looked at is clear"
-    expect(found).to_contain_text("right")
+    expect(drawn).to_contain_text("correct")
 
 
 def test_positions_say_which_corner_is_shown(opens: Opens) -> None:
-    found = section(opens(ReportData(title="x", positions=torch.rand(200, 512))), "positions")
-    expect(found).to_contain_text("The first 100 of 200 positions × the first 128 of 512 dimensions")
-    expect(found.locator("svg image").first).to_be_visible()
+    drawn = section(opens(ReportData(title="x", positions=torch.rand(200, 512))), "positions")
+    expect(drawn).to_contain_text("The first 100 of 200 positions × the first 128 of 512 dimensions")
+    expect(drawn.locator("svg image").first).to_be_visible()
     whole = section(opens(report()), "positions")
     expect(whole.locator("svg image").first).to_be_visible()
     expect(whole.locator(".figure-note")).to_have_count(0)
@@ -302,6 +302,6 @@ def test_paper_is_always_light(opens: Opens) -> None:
 def test_nothing_is_wider_than_a_phone_and_one_section_has_no_contents(opens: Opens) -> None:
     page = opens(report(), viewport={"width": 360, "height": 740})
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 360
-    alone = opens(ReportData(title="Nothing yet"))
-    expect(alone.locator("h1")).to_have_text("Nothing yet")
-    assert alone.locator("nav, section").count() == 0
+    single = opens(ReportData(title="Nothing yet"))
+    expect(single.locator("h1")).to_have_text("Nothing yet")
+    assert single.locator("nav, section").count() == 0

@@ -80,25 +80,25 @@ def opens(browser: Browser) -> Iterator[Opens]:
     opened: list[tuple[Any, str, list[str], list[str]]] = []
 
     def open_page(url: str, tool: str = "", **window: Any) -> Page:
-        usual = {"viewport": {"width": 1280, "height": 900}, "locale": "en-US", "color_scheme": "light"}
-        context = browser.new_context(**usual | window)
+        defaults = {"viewport": {"width": 1280, "height": 900}, "locale": "en-US", "color_scheme": "light"}
+        context = browser.new_context(**defaults | window)
         context.set_default_timeout(10_000)
         page = context.new_page()
         troubles: list[str] = []
-        asked: list[str] = []
-        opened.append((context, url, troubles, asked))
-        page.on("console", lambda said: troubles.append(f"{said.type}: {said.text}"))
+        requests: list[str] = []
+        opened.append((context, url, troubles, requests))
+        page.on("console", lambda texts: troubles.append(f"{texts.type}: {texts.text}"))
         page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
+        page.on("request", lambda request: requests.append(request.url))
         page.goto(f"{url}/#{tool}")
         expect(page.locator("section.tool:visible form").first).to_be_visible()
         return page
 
     yield open_page
-    for context, url, troubles, asked in opened:
+    for context, url, troubles, requests in opened:
         context.close()
         assert [trouble for trouble in troubles if not REFUSED.search(trouble)] == []
-        assert {urlsplit(one).netloc for one in asked if not one.startswith(("blob:", "data:"))} == {
+        assert {urlsplit(one).netloc for one in requests if not one.startswith(("blob:", "data:"))} == {
             urlsplit(url).netloc
         }
 
@@ -152,8 +152,8 @@ def test_the_language_changes_everywhere_and_nothing_typed_is_lost(served: Any, 
     expect(answer(page)).not_to_be_empty()
     page.locator('[data-set="language:ko"]').click()
     expect(page.locator("html")).to_have_attribute("lang", "ko")
-    for said in page.locator("[data-say]:visible").all_inner_texts():
-        assert HANGUL.search(said), said
+    for texts in page.locator("[data-say]:visible").all_inner_texts():
+        assert HANGUL.search(texts), texts
     expect(form(page).locator("textarea")).to_have_value(TEXT)
     assert HANGUL.search(look(page).locator(".panel-head h2").first.inner_text())
     page.reload()
@@ -240,7 +240,7 @@ def test_every_tool_answers_and_fits_a_phone(served: Any, opens: Opens) -> None:
         assert form(page).locator(".complaint").count() == 0
 
 
-def test_a_refusal_is_told_beside_the_form(served: Any, opens: Opens) -> None:
+def test_a_refusal_is_shown_beside_the_form(served: Any, opens: Opens) -> None:
     page = opens(served.url)
     busy = {"status": 503, "headers": {"Retry-After": "7"}, "json": {"error": "the model has too much to do"}}
     page.route("**/translate", lambda route: route.fulfill(**busy))
@@ -271,6 +271,6 @@ def test_a_key_is_asked_for_once_and_kept_in_this_tab(start: Callable[..., Any],
     page.reload()
     ask(page, TEXT)
     expect(answer(page)).not_to_be_empty()
-    kept = page.evaluate("() => [JSON.stringify(localStorage), document.cookie, JSON.stringify(sessionStorage)]")
-    assert ["open sesame" in one for one in kept] == [False, False, True]
+    stored_key = page.evaluate("() => [JSON.stringify(localStorage), document.cookie, JSON.stringify(sessionStorage)]")
+    assert ["open sesame" in one for one in stored_key] == [False, False, True]
     assert "sesame" not in json.dumps(page.url)

@@ -47,8 +47,8 @@ def values(document: Document, name: str) -> NDArray[Any]:
 
 def weights(document: Document, attention: str, head: int | str) -> NDArray[Any]:
     """Of one head (queries, keys), or of their "mean"."""
-    (found,) = [one for one in document["attentions"] if one["id"] == attention]
-    maps = [values(document, one["weights"]) for one in found["heads"]]
+    (attention_found,) = [one for one in document["attentions"] if one["id"] == attention]
+    maps = [values(document, one["weights"]) for one in attention_found["heads"]]
     return np.mean(maps, axis=0) if head == "mean" else maps[int(head)]
 
 
@@ -75,9 +75,9 @@ def translator(texts: tuple[str, ...], languages: tuple[str, str], **changes: An
 
 def taught(model: Translator, source: str, target: str, steps: int = 40) -> Translator:
     """One sentence by heart, so that its answer is one that people can read."""
-    before, after = model.tokenizer.encode(source), model.target_tokenizer.encode(target)
-    read = torch.tensor([[*before, model.tokenizer.end]]), torch.tensor([[model.target_tokenizer.start, *after]])
-    wanted = torch.tensor([*after, model.target_tokenizer.end])
+    before, target_ids = model.tokenizer.encode(source), model.target_tokenizer.encode(target)
+    read = torch.tensor([[*before, model.tokenizer.end]]), torch.tensor([[model.target_tokenizer.start, *target_ids]])
+    wanted = torch.tensor([*target_ids, model.target_tokenizer.end])
     optimizer = torch.optim.Adam(model.module.parameters(), lr=3e-3)
     for _ in range(steps):
         loss = torch.nn.functional.cross_entropy(model.module(*read)[0], wanted)

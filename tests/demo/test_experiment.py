@@ -11,7 +11,7 @@ import heedful
 from heedful.config import read_mapping
 from heedful.demo import PROBES, Grammar
 from heedful.demo.experiment import HANDWRITTEN_SET, SETS, Direction, DirectionAdapter, recipe, run_demo
-from heedful.lens.page.writing import catalog
+from heedful.lens.page.rendering import catalog
 
 
 @pytest.mark.parametrize("direction", ["ko-en", "en-ko"])

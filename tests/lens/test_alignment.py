@@ -53,11 +53,11 @@ def test_words_of_scattered_tokens_are_merged_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sources", "targets", "words"),
+    ("sources", "targets", "word_map"),
     [([0], [0, 1], "1 source tokens"), ([0, 2], [0, 1], "without gaps"), ([0, 1], [1, 1], "target words are numbered")],
 )
-def test_maps_that_do_not_fit_are_refused(sources: list[int], targets: list[int], words: str) -> None:
-    with pytest.raises(AlignmentError, match=words):
+def test_maps_that_do_not_fit_are_refused(sources: list[int], targets: list[int], word_map: str) -> None:
+    with pytest.raises(AlignmentError, match=word_map):
         word_weights(torch.ones(2, 2), sources, targets)
 
 
@@ -84,12 +84,12 @@ def test_error_rate_by_hand() -> None:
     assert error_rate([{a, b, c}, {d}], [gold(a, d, possible=(b,)), gold(d)]) == pytest.approx(1 - 5 / 7), "of sums"
 
 
-@given(found=LINKS, sure=LINKS)
-def test_with_one_set_the_error_rate_is_one_minus_f1(found: frozenset[Any], sure: frozenset[Any]) -> None:
-    hits = len(found & sure)
+@given(predicted=LINKS, sure=LINKS)
+def test_with_one_set_the_error_rate_is_one_minus_f1(predicted: frozenset[Any], sure: frozenset[Any]) -> None:
+    hits = len(predicted & sure)
     if hits:
-        precision, recall = hits / len(found), hits / len(sure)
-        assert error_rate([found], [Gold(sure)]) == pytest.approx(1 - 2 * precision * recall / (precision + recall))
+        precision, recall = hits / len(predicted), hits / len(sure)
+        assert error_rate([predicted], [Gold(sure)]) == pytest.approx(1 - 2 * precision * recall / (precision + recall))
 
 
 def test_the_head_that_aligns_best_is_chosen() -> None:
@@ -108,9 +108,9 @@ def test_the_head_that_aligns_best_is_chosen() -> None:
 def test_choosing_needs_examples_of_the_same_heads() -> None:
     with pytest.raises(AlignmentError, match="there are none"):
         choose_head([])
-    one, other = Example({Head(0, 0): torch.eye(1)}, gold()), Example({Head(0, 1): torch.eye(1)}, gold())
+    example, other = Example({Head(0, 0): torch.eye(1)}, gold()), Example({Head(0, 1): torch.eye(1)}, gold())
     with pytest.raises(AlignmentError, match="different heads"):
-        choose_head([one, other])
+        choose_head([example, other])
     with pytest.raises(AlignmentError, match="mean of heads"):
         with_means({Head(0): torch.eye(1)})
 

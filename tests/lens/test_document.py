@@ -96,10 +96,10 @@ def test_an_array_is_a_copy() -> None:
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "one vector"])
 def test_every_model_is_plain_json_with_the_recorder_s_weights(name: str) -> None:
     seen = traced(build(name))
-    found, arrays = written(seen)
-    json.dumps([found, layers(seen, arrays)], allow_nan=False)
-    assert len({attention["id"] for attention in found}) == len(found) == len(seen.looks)
-    for attention, look in zip(found, seen.looks, strict=True):
+    result, arrays = written(seen)
+    json.dumps([result, layers(seen, arrays)], allow_nan=False)
+    assert len({attention["id"] for attention in result}) == len(result) == len(seen.looks)
+    for attention, look in zip(result, seen.looks, strict=True):
         assert attention["id"] == f"{look.stack}.{look.kind}.{look.layer}"
         assert attention["queries"] == ("source" if look.stack == "encoder" else "target")
         assert attention["keys"] == ("target" if (look.stack, look.kind) == ("decoder", "self") else "source")
@@ -143,8 +143,8 @@ def test_rounded_weights_say_so_and_what_follows_from_them_is_exact(monkeypatch:
     seen = traced(build("sinusoidal"))
     exact, _ = written(seen)
     monkeypatch.setattr("heedful.lens.document.EXACT", 10)
-    found, arrays = written(seen)
-    for attention, as_it_was, look in zip(found, exact, seen.looks, strict=True):
+    result, arrays = written(seen)
+    for attention, as_it_was, look in zip(result, exact, seen.looks, strict=True):
         for head, other, weights in zip(attention["heads"], as_it_was["heads"], look.weights[0], strict=True):
             assert arrays.to_dict(with_data=False)[head["weights"]]["type"] == "decimal4"
             np.testing.assert_allclose(read(arrays, head["weights"]), weights.numpy(), rtol=0, atol=5.1e-5)
@@ -161,8 +161,8 @@ def test_the_recurrent_model_has_one_attention_with_one_head() -> None:
 @pytest.mark.parametrize("name", ["relative", "alibi", "rotary"])
 def test_numbers_give_the_weights_again_as_the_page_computes_them(name: str) -> None:
     """By the contract's own words: head h uses key h·G//H, scores are scaled and moved, later keys hidden."""
-    found, arrays = written(traced(build(name)))
-    for attention in found:
+    result, arrays = written(traced(build(name)))
+    for attention in result:
         numbers = attention["numbers"]
         query, key, value, mixed = (read(arrays, numbers[part]) for part in ("query", "key", "value", "mixed"))
         n_heads, n_shared = len(query), len(key)
@@ -184,8 +184,8 @@ def test_numbers_give_the_weights_again_as_the_page_computes_them(name: str) -> 
 
 
 def test_a_stack_s_bias_is_written_once() -> None:
-    found, _ = written(traced(build("relative")))
-    biases = {attention["id"]: attention["numbers"]["bias"] for attention in found}
+    result, _ = written(traced(build("relative")))
+    biases = {attention["id"]: attention["numbers"]["bias"] for attention in result}
     assert biases["encoder.self.0"] == biases["encoder.self.1"] != biases["decoder.self.0"]
 
 
@@ -204,9 +204,9 @@ def test_numbers_are_those_there_is_room_for() -> None:
         (sum(ends.values()), set(ends)),
         (sum(ends.values()) - 1, set()),
     ):
-        found, _ = written(seen, room)
-        assert {attention["id"] for attention in found if attention["numbers"]} == wanted
-        assert {attention["id"] for attention in found if attention["causal"]} == {
+        result, _ = written(seen, room)
+        assert {attention["id"] for attention in result if attention["numbers"]} == wanted
+        assert {attention["id"] for attention in result if attention["causal"]} == {
             name for name in every if name.startswith("decoder.self")
         }
 
@@ -222,15 +222,15 @@ def look_id(look: Any) -> str:
 def test_layers_say_what_was_traced(name: str) -> None:
     seen = traced(build(name))
     arrays = Arrays()
-    for layer, found in zip(seen.layers, layers(seen, arrays), strict=True):
-        decoder = found["stack"] == "decoder"
-        assert (found["order"], found["norm"]) == (("pre", "rms") if name == "pre-norm" else ("post", "layer"))
-        assert found["sequence"] == ("target" if decoder else "source")
-        assert [norm["name"] for norm in found["norms"]] == list(layer.parts)
-        for norm, part in zip(found["norms"], layer.parts.values(), strict=True):
+    for layer, result in zip(seen.layers, layers(seen, arrays), strict=True):
+        decoder = result["stack"] == "decoder"
+        assert (result["order"], result["norm"]) == (("pre", "rms") if name == "pre-norm" else ("post", "layer"))
+        assert result["sequence"] == ("target" if decoder else "source")
+        assert [norm["name"] for norm in result["norms"]] == list(layer.parts)
+        for norm, part in zip(result["norms"], layer.parts.values(), strict=True):
             np.testing.assert_array_equal(read(arrays, norm["before"]), part.before.numpy())
             np.testing.assert_array_equal(read(arrays, norm["after"]), part.after.numpy())
-        residual = read(arrays, found["residual"])
+        residual = read(arrays, result["residual"])
         assert residual.shape == (len(part.entry), len(layer.parts) + 1)
         np.testing.assert_array_equal(residual[:, 0], next(iter(layer.parts.values())).entry.numpy())
         np.testing.assert_array_equal(residual[:, -1], part.added.numpy())
@@ -272,9 +272,9 @@ def test_a_faint_neuron_is_not_shown_as_none_and_a_dead_layer_is() -> None:
     with torch.no_grad():
         model.encoder.layers[1].feed_forward.part.wide.bias[:2] = torch.tensor([1e-6, 1.0])
     arrays = Arrays()
-    dead, faint = (layer for layer in layers(traced(model), arrays) if layer["stack"] == "encoder")
-    assert not read(arrays, dead["hidden"]).any()
-    assert read(arrays, dead["zeros"]).tolist() == [1] * 6
+    inactive, faint = (layer for layer in layers(traced(model), arrays) if layer["stack"] == "encoder")
+    assert not read(arrays, inactive["hidden"]).any()
+    assert read(arrays, inactive["zeros"]).tolist() == [1] * 6
     assert read(arrays, faint["hidden"])[0, :3].tolist() == [1, 255, 0]
 
 
@@ -288,16 +288,16 @@ def test_broken_weights_are_refused() -> None:
 @pytest.mark.parametrize("name", [*SCHEMES, "alibi language model", "additive"])
 def test_positions_follow_their_formulas(name: str) -> None:
     model, arrays = build(name), Arrays()
-    found = positions_of(model, arrays)
+    result = positions_of(model, arrays)
     scheme = name.removesuffix(" language model")
     if scheme in ("none", "additive"):
-        assert found is None
+        assert result is None
         return
-    assert found is not None
-    assert found["scheme"] == scheme
+    assert result is not None
+    assert result["scheme"] == scheme
     if scheme in ("relative", "alibi"):
-        bias = read(arrays, found["bias"])
-        assert (bias.shape, found["table"], found["similarity"], found["length"]) == ((H, 64, 64), None, None, 64)
+        bias = read(arrays, result["bias"])
+        assert (bias.shape, result["table"], result["similarity"], result["length"]) == ((H, 64, 64), None, None, 64)
         for h, q, k in ((0, 3, 10), (3, 50, 50), (2, 63, 1)):
             wanted = -(2.0 ** (-2 * (h + 1))) * abs(k - q)
             if scheme == "relative":
@@ -306,8 +306,8 @@ def test_positions_follow_their_formulas(name: str) -> None:
             assert bias[h, q, k] == pytest.approx(wanted, rel=1e-6)
         return
     length = LIMIT if scheme == "learned" else 100
-    table, similarity = read(arrays, found["table"]), read(arrays, found["similarity"])
-    assert (found["bias"], found["length"], len(table), similarity.shape) == (None, length, length, (length, length))
+    table, similarity = read(arrays, result["table"]), read(arrays, result["similarity"])
+    assert (result["bias"], result["length"], len(table), similarity.shape) == (None, length, length, (length, length))
     np.testing.assert_allclose(np.diag(similarity), 1, atol=1e-6)
     for i, j in ((0, 7), (39, 20)):
         if scheme == "rotary":
@@ -325,30 +325,30 @@ def test_positions_follow_their_formulas(name: str) -> None:
 
 def test_a_wide_table_is_cut_and_its_likeness_is_not() -> None:
     arrays = Arrays()
-    found = positions_of(heedful.build("tiny", vocab_size=V, d_model=256), arrays)
-    assert found is not None
-    assert read(arrays, found["table"]).shape == (100, 128)
+    result = positions_of(heedful.build("tiny", vocab_size=V, d_model=256), arrays)
+    assert result is not None
+    assert read(arrays, result["table"]).shape == (100, 128)
     whole = core.Sinusoidal(256).table(100)
     wanted = torch.nn.functional.cosine_similarity(whole[:1], whole[90:91]).item()
-    assert read(arrays, found["similarity"])[0, 90] == pytest.approx(wanted, abs=1e-5)
+    assert read(arrays, result["similarity"])[0, 90] == pytest.approx(wanted, abs=1e-5)
 
 
 def test_facts_are_the_config_s_single_values() -> None:
-    known = dict(map(tuple, facts(OriginalConfig(d_model=64))))
-    assert known["d_model"] == 64
-    assert known["norm"] == "post"
-    assert "family" not in known
-    assert None not in known.values()  # n_kv_heads is the same as n_heads, unless given
+    facts_by_name = dict(map(tuple, facts(OriginalConfig(d_model=64))))
+    assert facts_by_name["d_model"] == 64
+    assert facts_by_name["norm"] == "post"
+    assert "family" not in facts_by_name
+    assert None not in facts_by_name.values()  # n_kv_heads is the same as n_heads, unless given
 
 
-@pytest.mark.parametrize(("n_source", "n_target", "shown"), [(30, 30, 6), (300, 2, 0)])
-def test_a_document_of_the_base_size_stays_small(n_source: int, n_target: int, shown: int) -> None:
+@pytest.mark.parametrize(("n_source", "n_target", "n_with_numbers"), [(30, 30, 6), (300, 2, 0)])
+def test_a_document_of_the_base_size_stays_small(n_source: int, n_target: int, n_with_numbers: int) -> None:
     """Numbers are shown for the first and last layers of 30 tokens, and for no layer of 300."""
     model = heedful.build("base", vocab_size=V).eval()
     seen = traced(model, n_source, n_target)
-    found, arrays = written(seen)
-    document = {"attentions": found, "layers": layers(seen, arrays), "positions": positions_of(model, arrays)}
-    assert sum(attention["numbers"] is not None for attention in found) == shown
+    result, arrays = written(seen)
+    document = {"attentions": result, "layers": layers(seen, arrays), "positions": positions_of(model, arrays)}
+    assert sum(attention["numbers"] is not None for attention in result) == n_with_numbers
     if n_source == 30:
         document["arrays"] = arrays.to_dict(with_data=True)
         assert len(json.dumps(document)) < 2_600_000

@@ -16,9 +16,8 @@ import pytest
 
 from heedful.errors import PictureError
 from heedful.lens.page import bundle, render, write_page
-from heedful.lens.page.__main__ import main
-from heedful.lens.page.bundle import BundleError, read_modules
-from heedful.lens.page.writing import HERE
+from heedful.lens.page.bundle import ScriptBundleError, read_modules
+from heedful.lens.page.rendering import HERE
 
 NASTY = "</script><script>alert(1)</script> <!-- ]]> & \" ' </style> \u2028 <!-- title --> \\u003c"
 NUMBERS = [0.0, 0.25, -1.5, 3.0]
@@ -94,9 +93,9 @@ def test_modules_in_a_circle_are_refused_with_the_way_round() -> None:
         "a.js": '\nimport { b } from "./b.js";\nexport const a = 1;',
         "b.js": 'import { a } from "./a.js";\nexport const b = 1;',
     }
-    with pytest.raises(BundleError, match=r"b\.js, line 1: .*a\.js → b\.js → a\.js"):
+    with pytest.raises(ScriptBundleError, match=r"b\.js, line 1: .*a\.js → b\.js → a\.js"):
         bundle(sources)
-    with pytest.raises(BundleError, match=r"main\.js → main\.js"):
+    with pytest.raises(ScriptBundleError, match=r"main\.js → main\.js"):
         bundle({"main.js": 'import { a } from "./main.js";'})
 
 
@@ -120,37 +119,37 @@ def test_modules_in_a_circle_are_refused_with_the_way_round() -> None:
     ],
 )
 def test_other_syntax_is_refused_with_its_file_and_line(line: str) -> None:
-    with pytest.raises(BundleError, match=r"main\.js, line 3: "):
+    with pytest.raises(ScriptBundleError, match=r"main\.js, line 3: "):
         bundle({"main.js": f"// a page\n\n{line}", "a.js": "export const a = 1;"})
 
 
-def test_words_that_only_look_like_syntax_are_left_alone() -> None:
+def test_code_that_only_resembles_imports_is_unchanged() -> None:
     text = "const important = 1;\nconst exported = { import: 2, export: 3 };\n// exports and imports"
     assert text in bundle({"main.js": text})
 
 
-def test_what_is_not_there_is_named() -> None:
-    with pytest.raises(BundleError, match=r"main\.js, line 1: there is no module views/heads\.js"):
+def test_missing_modules_and_exports_are_named() -> None:
+    with pytest.raises(ScriptBundleError, match=r"main\.js, line 1: there is no module views/heads\.js"):
         bundle({"main.js": 'import * as heads from "./views/heads.js";'})
-    with pytest.raises(BundleError, match=r"a\.js does not export b; it exports: a"):
+    with pytest.raises(ScriptBundleError, match=r"a\.js does not export b; it exports: a"):
         bundle({"main.js": 'import { b } from "./a.js";', "a.js": "export const a = 1;"})
-    with pytest.raises(BundleError, match="no such module"):
+    with pytest.raises(ScriptBundleError, match="no such module"):
         bundle({"other.js": ""})
 
 
 @pytest.mark.parametrize("text", ["I am a student", "나는 학생이다", NASTY, "lone \udc80 surrogate", ""])
 def test_every_text_comes_back_and_none_becomes_an_element(text: str) -> None:
-    given = document(text)
-    page = Elements(render(given).encode("utf-8", "backslashreplace").decode())
+    text_given = document(text)
+    page = Elements(render(text_given).encode("utf-8", "backslashreplace").decode())
     plain = Elements(render(document("quiet")))
     assert [(tag, set(attributes)) for tag, attributes, _ in page.found] == [
         (tag, set(attributes)) for tag, attributes, _ in plain.found
     ]
-    (held,) = [content for attributes, content in page.all("script") if attributes.get("id") == "document"]
-    assert not set(held) & set("<>&"), "no parser can see a tag, a comment or a reference"
-    read = json.loads(held)
-    del given["arrays"]["a0"]["data"]
-    assert read == given
+    (document_text,) = [content for attributes, content in page.all("script") if attributes.get("id") == "document"]
+    assert not set(document_text) & set("<>&"), "no parser can see a tag, a comment or a reference"
+    read = json.loads(document_text)
+    del text_given["arrays"]["a0"]["data"]
+    assert read == text_given
 
 
 def test_arrays_stand_in_elements_of_their_own() -> None:
@@ -204,19 +203,8 @@ def test_the_language_is_the_documents_unless_another_is_asked_for(tmp_path: Pat
     for language in ("en", "ko"):
         page = Elements((tmp_path / f"{language}.html").read_text(encoding="utf-8"))
         assert page.all("html")[0][0] == {"lang": language}
-        (held,) = [text for attributes, text in page.all("script") if attributes.get("id") == "document"]
-        assert json.loads(held)["language"] == language
+        (document_text,) = [text for attributes, text in page.all("script") if attributes.get("id") == "document"]
+        assert json.loads(document_text)["language"] == language
     with pytest.raises(PictureError, match="'fr'"):
         write_page(tmp_path / "fr.html", document(), language="fr")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["en.html", "ko.html"]
-
-
-def test_a_kept_document_becomes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    kept, out = tmp_path / "look.json", tmp_path / "look.html"
-    kept.write_text(json.dumps(document()), encoding="utf-8")
-    assert main([str(kept), str(out)]) == 0
-    assert out.read_text(encoding="utf-8") == render(document())
-    assert main([str(kept)]) == 2
-    kept.write_text("{", encoding="utf-8")
-    assert main([str(kept), str(out)]) == 1
-    assert "usage" in capsys.readouterr().err

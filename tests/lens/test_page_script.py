@@ -1,4 +1,4 @@
-"""The page's own modules, run by node where there is one: numbers, colours, and what the reader has chosen."""
+"""The page's own modules, run by node where there is one: numbers, colors, and what the reader has chosen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from heedful.lens.page import bundle
-from heedful.lens.page.writing import HERE, Page, catalog, modules, script
+from heedful.lens.page.rendering import HERE, Page, catalog, modules, script
 
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs node to run the page's script")
@@ -69,7 +69,7 @@ Promise.all(["half", "full", "small"].map((id) => arrays.get(id))).then(([half, 
     assert (got["shape"], got["small"], got["same"]) == ([2, 3, 4], [0, 1, 2, 3, 4, 5], True)
 
 
-def test_arrays_not_asked_for_lately_make_room() -> None:
+def test_least_recently_used_arrays_are_evicted() -> None:
     given = {name: packed(np.zeros((5, 5), dtype="<f4")) for name in "abc"}
     code = """import { createArrays } from "./arrays.js";
 const arrays = createArrays(given, 250);
@@ -85,14 +85,14 @@ Promise.all([arrays.get("b"), alone.get("c")]).then((read) =>
     assert run(code, given) == {"again": True, "lately": True, "long": False, "kept": True, "shapes": shapes}
 
 
-def luminance(colour: list[int]) -> float:
-    parts = np.array(colour) / 255
+def luminance(color: list[int]) -> float:
+    parts = np.array(color) / 255
     linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
     return float(linear @ [0.2126, 0.7152, 0.0722])
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_more_is_always_further_from_the_paper_and_text_on_it_is_read(theme: str) -> None:
+def test_color_ramps_are_monotonic_and_text_on_them_is_legible(theme: str) -> None:
     code = """import { divergingBytes, ink, shade, shadeBytes } from "./color.js";
 document.documentElement.dataset.theme = given;
 const steps = [...Array(101).keys()].map((step) => step / 100);
@@ -102,13 +102,13 @@ console.log(JSON.stringify({ ramp, opposed, inks: steps.map((step) => ink(shade(
     got = run(code, theme)
     away = -1 if theme == "light" else 1
     for ramp in (got["ramp"], *got["opposed"]):
-        assert (away * np.diff([luminance(colour) for colour in ramp]) >= 0).all()
-    for colour, ink in zip(got["ramp"], got["inks"], strict=True):
-        ground, text = luminance(colour) + 0.05, luminance([int(ink[at : at + 2], 16) for at in (1, 3, 5)]) + 0.05
+        assert (away * np.diff([luminance(color) for color in ramp]) >= 0).all()
+    for color, ink in zip(got["ramp"], got["inks"], strict=True):
+        ground, text = luminance(color) + 0.05, luminance([int(ink[at : at + 2], 16) for at in (1, 3, 5)]) + 0.05
         assert max(ground, text) / min(ground, text) >= 4.5
 
 
-def test_listeners_hear_once_a_frame_and_only_of_their_keys() -> None:
+def test_listeners_are_called_once_a_frame_and_only_for_their_keys() -> None:
     code = """import { createState } from "./state.js";
 const state = createState({ step: 0, head: 0, pair: { query: 0, key: 0 } });
 const heard = [];
@@ -149,10 +149,10 @@ def chosen(changes: dict[str, Any]) -> dict[str, Any]:
         "attentions": attentions,
         "layers": [],
     }
-    code = """import { firstChoice, settler } from "./choice.js";
+    code = """import { firstChoice, reconciler } from "./choice.js";
 import { createState } from "./state.js";
 const first = firstChoice(given.doc);
-const state = createState(first, settler(given.doc));
+const state = createState(first, reconciler(given.doc));
 for (const change of given.changes) state.set(change);
 console.log(JSON.stringify(Object.fromEntries(Object.keys(first).map((key) => [key, state.get(key)]))));"""
     return run(code, {"doc": doc, "changes": [changes]})
@@ -172,12 +172,12 @@ console.log(JSON.stringify(Object.fromEntries(Object.keys(first).map((key) => [k
         ({"pair": {"query": 9, "key": 9}}, {"pair": {"query": 3, "key": 4}}),
     ],
 )
-def test_choices_stay_together_and_within_what_there_is(changes: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_choices_are_reconciled_with_the_document(changes: dict[str, Any], expected: dict[str, Any]) -> None:
     state = chosen(changes)
     assert {key: state[key] for key in expected} == expected
 
 
-def test_a_part_of_a_letter_is_told_in_words_and_its_letter_is_there_once() -> None:
+def test_a_partial_character_is_described_in_words() -> None:
     code = """import { section, translator } from "./i18n.js";
 import { messages } from "./messages.js";
 import { textBefore } from "./generation/answer.js";
@@ -187,10 +187,10 @@ const target = [["", true], ["◌", true], ["뷁", false], ["고◌", true], ["�
 const tokens = target.map(([text, part], place) => ({ text, part, word: place < 3 ? 0 : 1, special: place === 0 }));
 const doc = { answer: "", question: "", sequences: { target: tokens } };
 console.log(JSON.stringify([t("read", { a: "◌", b: "◌" }), [1, 2, 3, 4].map((row) => textBefore(doc, row))]));"""
-    assert run(code) == ["A part of a letter came before a part of a letter.", ["", "뷁", "뷁 고", "뷁 고양"]]
+    assert run(code) == ["A part of a character came before a part of a character.", ["", "뷁", "뷁 고", "뷁 고양"]]
 
 
-def test_numbers_that_were_left_out_are_said_to_be_and_a_recurrent_model_has_none() -> None:
+def test_omitted_numbers_are_announced_and_recurrent_models_have_none() -> None:
     code = """import { fits } from "./views/numbers.js";
 const attentions = [{ numbers: null }];
 console.log(JSON.stringify([fits({ attentions, layers: [{}] }), fits({ attentions, layers: [] })]));"""
@@ -202,7 +202,7 @@ def test_every_view_of_a_look_has_its_messages() -> None:
     declared = [
         re.search(r'^export const name = "(\w+)"', path.read_text("utf-8"), re.M) for path in folder.glob("*.js")
     ]
-    views = {found[1] for found in declared if found}
+    views = {missing_keys[1] for missing_keys in declared if missing_keys}
     sections = catalog("en")["look"]
     assert views == set(sections)
     for name, messages in sections.items():

@@ -36,7 +36,7 @@ def maps(figure: Figure) -> list[Any]:
     return [axes for axes in figure.axes if axes.images]
 
 
-def shown(figure: Figure) -> list[Tensor]:
+def images(figure: Figure) -> list[Tensor]:
     return [torch.tensor(axes.images[0].get_array().data) for axes in maps(figure)]
 
 
@@ -60,7 +60,7 @@ def no_hangul_font(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_positional_map_shows_sine_and_cosine_of_100_positions_by_128_dimensions() -> None:
     figure = pictures.positional_map(Sinusoidal(128).table(100))
-    (image,) = shown(figure)
+    (image,) = images(figure)
     assert image.shape == (100, 128)
     for position, dimension in [(0, 0), (1, 0), (7, 31), (99, 64), (99, 127)]:
         angle = position / 10000 ** (dimension // 2 * 2 / 128)
@@ -101,10 +101,10 @@ def test_a_table_of_one_position_or_of_zeros_can_be_drawn() -> None:
 
 
 def test_an_attention_map_shows_its_weights_queries_down_and_keys_across() -> None:
-    given = weights(3, 4)
-    figure = pictures.attention_map(given, ["a", "b", "c"], ENGLISH, title="layer 0")
-    (image,) = shown(figure)
-    torch.testing.assert_close(image, given.double())
+    data = weights(3, 4)
+    figure = pictures.attention_map(data, ["a", "b", "c"], ENGLISH, title="layer 0")
+    (image,) = images(figure)
+    torch.testing.assert_close(image, data.double())
     (panel,) = maps(figure)
     assert ticks(panel.yaxis) == ["a", "b", "c"]
     assert ticks(panel.xaxis) == ENGLISH
@@ -119,11 +119,11 @@ def test_tokens_without_labels_are_numbered() -> None:
 
 @pytest.mark.parametrize("n_heads", [1, 5, 8])
 def test_every_head_is_shown_in_order_on_one_colour_scale(n_heads: int) -> None:
-    given = weights(n_heads, 3, 4)
-    figure = pictures.attention_heads(given, ["a", "b", "c"], ENGLISH)
-    torch.testing.assert_close(torch.stack(shown(figure)), given.double())
+    data = weights(n_heads, 3, 4)
+    figure = pictures.attention_heads(data, ["a", "b", "c"], ENGLISH)
+    torch.testing.assert_close(torch.stack(images(figure)), data.double())
     assert [axes.get_title() for axes in maps(figure)] == [f"head {head}" for head in range(n_heads)]
-    assert {axes.images[0].get_clim() for axes in maps(figure)} == {(0.0, given.max().item())}
+    assert {axes.images[0].get_clim() for axes in maps(figure)} == {(0.0, data.max().item())}
 
 
 def test_heads_that_were_chosen_keep_their_numbers() -> None:
@@ -152,9 +152,9 @@ def test_sixty_long_labels_are_all_there_and_do_not_touch() -> None:
 def test_of_very_many_labels_as_many_are_shown_as_there_is_room_for() -> None:
     labels = [f"token {n}" for n in range(400)]
     (panel,) = maps(pictures.attention_map(torch.full((400, 400), 1 / 400), labels, labels))
-    kept = [labels[int(place)] for place in panel.get_xticks()]
-    assert 40 < len(kept) < 400
-    assert ticks(panel.xaxis) == kept
+    numbers = [labels[int(place)] for place in panel.get_xticks()]
+    assert 40 < len(numbers) < 400
+    assert ticks(panel.xaxis) == numbers
 
 
 def test_everything_drawn_lies_inside_the_figure() -> None:
@@ -165,21 +165,21 @@ def test_everything_drawn_lies_inside_the_figure() -> None:
 
 
 def test_a_row_that_sees_nothing_and_a_half_precision_tensor_with_gradients_can_be_drawn() -> None:
-    given = torch.zeros(2, 2, dtype=torch.bfloat16, requires_grad=True)
-    (image,) = shown(pictures.attention_map(given))
+    data = torch.zeros(2, 2, dtype=torch.bfloat16, requires_grad=True)
+    (image,) = images(pictures.attention_map(data))
     assert image.tolist() == [[0.0, 0.0], [0.0, 0.0]]
 
 
 def test_weights_beyond_the_brightest_are_marked_on_the_colour_bar() -> None:
-    given = torch.tensor([[0.9, 0.1]])
-    (clipped,) = maps(pictures.attention_map(given, brightest=0.5))[0].images
+    data = torch.tensor([[0.9, 0.1]])
+    (clipped,) = maps(pictures.attention_map(data, brightest=0.5))[0].images
     assert (clipped.get_clim(), clipped.colorbar.extend) == ((0.0, 0.5), "max")
-    (whole,) = maps(pictures.attention_map(given, brightest=1.0))[0].images
+    (whole,) = maps(pictures.attention_map(data, brightest=1.0))[0].images
     assert (whole.get_clim(), whole.colorbar.extend) == ((0.0, 1.0), "neither")
 
 
 @pytest.mark.parametrize(
-    ("draw", "words"),
+    ("draw", "messages"),
     [
         (lambda: pictures.attention_map(weights(1, 8, 3, 3)), r"\(Tq, Tk\).*\(1, 8, 3, 3\).*\[0\]"),
         (lambda: pictures.attention_heads(weights(3, 3)), r"\(H, Tq, Tk\).*\(3, 3\)"),
@@ -194,8 +194,8 @@ def test_weights_beyond_the_brightest_are_marked_on_the_colour_bar() -> None:
         (lambda: pictures.positional_map(torch.zeros(2, 2), language="kr"), "'kr'.*allowed: en, ko"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused_in_words(draw: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=words) as refusal:
+def test_what_cannot_be_drawn_is_refused_in_words(draw: Any, messages: str) -> None:
+    with pytest.raises(ValueError, match=messages) as refusal:
         draw()
     assert isinstance(refusal.value, HeedfulError)
 
@@ -243,8 +243,8 @@ def test_all_pictures_can_be_labelled_in_korean(hangul_font: str, tmp_path: Path
         "waves": (pictures.positional_waves(table, language="ko"), {"위치 인코딩", "위치", "값", "차원 0", "차원 100"}),
         "heads": (pictures.attention_heads(weights(2, 3, 3), KOREAN, KOREAN, language="ko"), {"헤드 0", "헤드 1"}),
     }
-    for name, (figure, words) in drawn.items():
-        assert words <= set(texts(figure))
+    for name, (figure, messages) in drawn.items():
+        assert messages <= set(texts(figure))
         pictures.save(figure, tmp_path / f"{name}.png")  # a missing glyph warns, and here a warning is an error
 
 

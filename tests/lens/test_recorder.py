@@ -53,12 +53,12 @@ def decoder_only(shared: bool = False) -> DecoderOnly:
 def test_weights_times_values_are_what_the_attention_gave(model: Any) -> None:
     """The weights are the true ones: applied to the values by hand, they give the module's own output."""
     attention = model.decoder.layers[1].cross_attention.part
-    kept: dict[str, Tensor] = {}
-    attention.attention.register_forward_hook(lambda _, inputs, output: kept.update(value=inputs[2], output=output))
+    recorded: dict[str, Tensor] = {}
+    attention.attention.register_forward_hook(lambda _, inputs, output: recorded.update(value=inputs[2], output=output))
     with heedful.record(model) as recording:
         model(SOURCE, TARGET)
-    by_hand = recording.cross[1] @ kept["value"].repeat_interleave(2, dim=1)
-    torch.testing.assert_close(by_hand, kept["output"], rtol=0, atol=1e-12)
+    by_hand = recording.cross[1] @ recorded["value"].repeat_interleave(2, dim=1)
+    torch.testing.assert_close(by_hand, recorded["output"], rtol=0, atol=1e-12)
 
 
 def test_every_layer_and_kind_is_there_with_its_shape(model: Any) -> None:

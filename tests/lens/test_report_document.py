@@ -14,7 +14,7 @@ from torch import Tensor
 from heedful.core import Sinusoidal
 from heedful.errors import PictureError
 from heedful.lens.document import unpacked
-from heedful.lens.report import AttentionMap, Confusion, ForecastPlot, ReportData, Sample
+from heedful.lens.report import AttentionMap, Confusion, ForecastPlot, ReportData, ScoredSample
 from heedful.lens.report.document import (
     MOST_POINTS,
     attention_weights,
@@ -114,8 +114,8 @@ def test_a_patch_without_a_weight_is_refused() -> None:
 
 
 def test_maps_are_left_out_when_there_are_too_many_cells() -> None:
-    words = [f"단어{n}" for n in range(30)]
-    maps = [AttentionMap(f"map {n}", words, words, torch.rand(8, 30, 30)) for n in range(12)]
+    pieces = [f"단어{n}" for n in range(30)]
+    maps = [AttentionMap(f"map {n}", pieces, pieces, torch.rand(8, 30, 30)) for n in range(12)]
     attention = report_document(ReportData(title="x", attention=maps))["attention"]
     assert ["map 0", True] in attention["left_out"], "the mean is shown, the heads are not"
     assert ["map 11", False] in attention["left_out"], "what is left out is said"
@@ -125,8 +125,8 @@ def test_maps_are_left_out_when_there_are_too_many_cells() -> None:
 def test_positions_hold_the_table_up_to_a_corner() -> None:
     table = Sinusoidal(128).table(100)
     document = report_document(ReportData(title="x", positions=table))
-    shown = unpacked(document["arrays"][document["positions"]["table"]])
-    np.testing.assert_allclose(shown, table.numpy(), atol=1e-6)
+    present = unpacked(document["arrays"][document["positions"]["table"]])
+    np.testing.assert_allclose(present, table.numpy(), atol=1e-6)
     large = report_document(ReportData(title="x", positions=torch.zeros(200, 512)))
     assert large["positions"]["size"] == [200, 512]
     assert large["arrays"][large["positions"]["table"]]["shape"] == [100, 128]
@@ -146,25 +146,25 @@ def test_differences_are_marked_on_both_sides() -> None:
 
 
 def test_samples_are_the_worst_the_best_and_others_each_once() -> None:
-    samples = [Sample(f"s{n}", "r", "o", float(n)) for n in range(40)]
+    samples = [ScoredSample(f"s{n}", "r", "o", float(n)) for n in range(40)]
     samples[17] = replace(samples[17], score=math.nan)
-    shown = report_document(ReportData(title="x", samples=samples))["samples"]
-    sources = {name: [sample["source"] for sample in group] for name, group in shown["groups"].items()}
+    present = report_document(ReportData(title="x", samples=samples))["samples"]
+    sources = {name: [sample["source"] for sample in group] for name, group in present["groups"].items()}
     assert list(sources) == ["worst", "random", "best"]
     assert sources["worst"] == ["s17", "s0", "s1", "s2", "s3"]
     assert sources["best"] == ["s39", "s38", "s37", "s36", "s35"]
     assert len({source for group in sources.values() for source in group}) == 15
-    assert (shown["shown"], shown["total"]) == ("15", "40")
+    assert (present["shown"], present["total"]) == ("15", "40")
 
 
 def test_few_samples_are_all_shown_and_a_long_one_is_cut() -> None:
     for count in range(1, 5):
-        samples = [Sample(f"s{n}", "same", "same", float(n), True) for n in range(count)]
+        samples = [ScoredSample(f"s{n}", "same", "same", float(n), True) for n in range(count)]
         groups = report_document(ReportData(title="x", samples=samples))["samples"]["groups"]
-        shown = [sample for group in groups.values() for sample in group]
-        assert sorted(sample["source"] for sample in shown) == [sample.source for sample in samples]
-        assert all(sample["same"] for sample in shown)
-    long = report_document(ReportData(title="x", samples=[Sample("a" * 700, "r", "", 0.0)]))
+        present = [sample for group in groups.values() for sample in group]
+        assert sorted(sample["source"] for sample in present) == [sample.source for sample in samples]
+        assert all(sample["same"] for sample in present)
+    long = report_document(ReportData(title="x", samples=[ScoredSample("a" * 700, "r", "", 0.0)]))
     ((sample,),) = long["samples"]["groups"].values()
     assert sample["source"].endswith("a… (+100)")
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +14,21 @@ import pytest
 import torch
 from test_page import Elements
 
+from heedful.data.report import CorpusReport, ImageReport, PairReport, SeriesReport, TextReport
 from heedful.errors import PictureError
-from heedful.lens.page.writing import HERE, LANGUAGES, catalog, modules, script, style
+from heedful.lens.page.rendering import HERE, LANGUAGES, catalog, modules, script, style
 from heedful.lens.report import AttentionMap, ReportData, render, write_report
+from heedful.training.metrics import Trained, row_of
 from tiny_report import full_report
 
 ATTACKS = ["<script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>", "</style></title><b>", "&lt;{title}%s"]
 
 
 def document(page: str) -> dict[str, Any]:
-    (held,) = [text for attributes, text in Elements(page).all("script") if attributes.get("id") == "document"]
-    assert not set(held) & set("<>&"), "no parser can see a tag, a comment or a reference"
-    found: dict[str, Any] = json.loads(held)
-    return found
+    (document_text,) = [text for attributes, text in Elements(page).all("script") if attributes.get("id") == "document"]
+    assert not set(document_text) & set("<>&"), "no parser can see a tag, a comment or a reference"
+    result: dict[str, Any] = json.loads(document_text)
+    return result
 
 
 def texts(value: object) -> set[str]:
@@ -43,9 +47,9 @@ def test_text_in_any_field_stays_text(attack: str) -> None:
     shape = [[(tag, set(attributes)) for tag, attributes, _ in page.found] for page in (safe, attacked)]
     assert shape[0] == shape[1], "the text made or broke an element"
     assert not {"img", "iframe", "link", "object"} & {tag for tag, _, _ in attacked.found}
-    held = texts(document(render(full_report(text=attack))))
+    document_text = texts(document(render(full_report(text=attack))))
     for part in ("Report", "model", "tiny", "test", "nrefs:1", "tense", "Transformer", "heads", "a note"):
-        assert f"{part}{attack}" in held
+        assert f"{part}{attack}" in document_text
 
 
 def test_nothing_is_fetched_and_only_the_pages_script_runs() -> None:
@@ -73,8 +77,8 @@ def test_a_report_of_nothing_is_still_a_page() -> None:
 
 
 def test_a_large_report_stays_below_a_megabyte(tmp_path: Path) -> None:
-    words = [f"단어{n}" for n in range(30)]
-    maps = [AttentionMap(f"map {n}", words, words, torch.rand(8, 30, 30)) for n in range(12)]
+    all_texts = [f"단어{n}" for n in range(30)]
+    maps = [AttentionMap(f"map {n}", all_texts, all_texts, torch.rand(8, 30, 30)) for n in range(12)]
     full = full_report()
     log = [{"kind": "train", "step": n, "loss": 1 / n, "lr": n, "grad_norm": n} for n in range(1, 100_000)]
     data = replace(full, attention=maps, log=log, samples=[*full.samples] * 500)
@@ -104,10 +108,10 @@ def test_an_unknown_language_is_refused() -> None:
 
 def flat(messages: dict[str, Any], before: str = "") -> dict[str, str]:
     """Every message by its path: "look/tokens/title"."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for key, value in messages.items():
-        found |= flat(value, f"{before}{key}/") if isinstance(value, dict) else {before + key: value}
-    return found
+        result |= flat(value, f"{before}{key}/") if isinstance(value, dict) else {before + key: value}
+    return result
 
 
 def test_every_message_has_both_languages() -> None:
@@ -131,13 +135,61 @@ def test_no_message_is_unused() -> None:
         *("translation", "cross_attention", "post", "pre", "batch"),  # the kind of a look, the parts of a layer
         *("sinusoidal", "learned", "alibi"),  # positions
         *("train", "valid", "worst", "random", "best"),  # kinds of a log's rows, groups of samples
+        "distillation",  # a token of an image
     }
     python = "".join((HERE.parent / name).read_text("utf-8") for name in ("pictures.py", "tour.py"))
     pictures = set(re.findall(r"""(?<=["'])\w+(?=["'])|(?<=[ (])\w+(?==title)""", python))
     assert set(catalog("en")["pictures"]) <= pictures
-    keys = flat({name: part for name, part in catalog("en").items() if name not in ("names", "pictures")})
+    keys = flat({name: part for name, part in catalog("en").items() if name not in ("names", "phrases", "pictures")})
     unused = [key for key in keys if not set(key.rsplit("/", 1)[-1].split(".")) <= named | from_documents]
     assert unused == []
+
+
+PACKAGE = HERE.parents[1]
+REPORTING = {"drop", "drop_kept", "skip", "note", "change", "Score"}  # their first argument is shown in a report
+
+
+def reported_strings() -> Iterator[tuple[str, str]]:
+    """Every string that a report may show and that is not a user's own, with the file it comes from."""
+    for path in sorted([*PACKAGE.glob("data/**/*.py"), *PACKAGE.glob("tasks/**/*.py"), *PACKAGE.glob("demo/**/*.py")]):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and node.args:
+                called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                if called in REPORTING:
+                    yield from ((path.name, text) for text in literals(node.args[0]))
+    trainer = ast.parse((PACKAGE / "training" / "trainer.py").read_text(encoding="utf-8"))
+    for node in ast.walk(trainer):
+        if isinstance(node, ast.FunctionDef) and node.name in ("why_stop", "stop_reason"):
+            returned = [inner.value for inner in ast.walk(node) if isinstance(inner, ast.Return) and inner.value]
+            yield from (("trainer.py", text) for value in returned for text in literals(value))
+    event = Trained(*[0.0] * len(fields(Trained)))  # type: ignore[arg-type]
+    yield from (("metrics.py", key) for key in row_of(event) or () if key not in ("kind", "epoch", "time"))
+    for report in (PairReport(), TextReport(), CorpusReport(), ImageReport(), SeriesReport()):
+        yield from (("report.py", key) for key in report.to_dict())
+
+
+def literals(node: ast.expr) -> Iterator[str]:
+    """The strings of an expression, those with 7 in place of what is computed."""
+    match node:
+        case ast.Constant(value=str(text)):
+            yield text
+        case ast.JoinedStr(values=parts):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "7" for part in parts)
+        case ast.IfExp(body=body, orelse=other):
+            yield from literals(body)
+            yield from literals(other)
+
+
+def test_every_reported_string_is_in_the_catalogs() -> None:
+    messages = catalog("en")
+    patterns = [re.sub(r"\\{\w+\\}", ".+", re.escape(text)) for text in messages["phrases"].values()]
+    missing = {
+        (file, text)
+        for file, text in reported_strings()
+        if text.lower().replace(" ", "_") not in messages["names"]
+        and not any(re.fullmatch(pattern, text) for pattern in patterns)
+    }
+    assert missing == set(), "add a label to `names` or a sentence to `phrases` of lens/page/locales/*.json"
 
 
 def test_every_color_named_is_there_in_light_and_dark() -> None:
@@ -150,6 +202,6 @@ def test_every_color_named_is_there_in_light_and_dark() -> None:
     assert {"--paper", "--ink", "--line", "--accent"} <= dark
     scripts = "".join(modules("look").values())
     named = set(re.findall(r"var\((--[\w-]+)\)", sheet + scripts))
-    own = set(re.findall(r"(--[\w-]+):", sheet))
-    assert named <= own
+    defined = set(re.findall(r"(--[\w-]+):", sheet))
+    assert named <= defined
     assert sheet.count("{") == sheet.count("}")

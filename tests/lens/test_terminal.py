@@ -53,15 +53,15 @@ def printed_by(console: Console, text: Text) -> str:
 
 def test_each_cell_stands_under_its_word_in_its_shade() -> None:
     weights = torch.tensor([[0.8, 0.0, 0.0, 0.2], [0.0, 0.0, 1.0, 0.0], [0.0, 0.6, 0.4, 0.0], [0.3, 0.7, 0.0, 0.0]])
-    shown = rows(attention_text(weights, ENGLISH, KOREAN))
-    assert shown[:5] == [
+    lines_of = rows(attention_text(weights, ENGLISH, KOREAN))
+    assert lines_of[:5] == [
         "          나는  딥러닝을  사랑한다  . ",
         "I         ████                      ░░",
         "love                      ████████    ",
         "deep            ▓▓▓▓▓▓▓▓  ▒▒▒▒▒▒▒▒    ",
         "learning  ▒▒▒▒  ▓▓▓▓▓▓▓▓              ",
     ]
-    assert shown[5:] == ["", "░░ ≥0.05  ▒▒ ≥0.25  ▓▓ ≥0.5  ██ ≥0.75"]
+    assert lines_of[5:] == ["", "░░ ≥0.05  ▒▒ ≥0.25  ▓▓ ≥0.5  ██ ≥0.75"]
 
 
 def test_rows_of_a_panel_are_equally_wide() -> None:
@@ -95,7 +95,7 @@ def test_a_narrow_terminal_gets_panels_and_every_source_is_in_one() -> None:
 def test_the_map_reads_the_same_without_colour() -> None:
     weights = torch.tensor([[0.9, 0.1]])
     text = attention_text(weights, ["I"], ["나는", "학생"])
-    assert text.spans, "there is colour where it can be shown"
+    assert text.spans, "there is color where it can be shown"
     plain = printed_by(Console(file=io.StringIO(), no_color=True, width=80), text)
     assert "████" in plain
     assert "\x1b" not in plain

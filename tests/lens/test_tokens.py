@@ -1,4 +1,4 @@
-"""Tokens are shown whole, one for one, whatever the tokeniser makes of a text."""
+"""Tokens are shown whole, one for one, whatever the tokenizer makes of a text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import published_folders as published
 from heedful.data.published_tokenizer import PublishedTokenizer
 from heedful.data.text_tokenizers import of_characters
 from heedful.data.tokenizer import BYTE, END, START, Tokenizer
-from heedful.lens.tokens import PART, TokenDict, spelt, tokens_of, visible
+from heedful.lens.tokens import PART, TokenDict, token_text, tokens_of, visible
 
 MAKES = {
     "wordpiece": published.wordpiece,
@@ -22,12 +22,12 @@ MAKES = {
 }
 
 
-def house() -> Tokenizer:
+def heedful_tokenizer() -> Tokenizer:
     return Tokenizer.train([*published.PAGE, *published.PAGE], vocab_size=400)
 
 
 def named(make: str) -> Tokenizer | PublishedTokenizer:
-    return house() if make == "house" else PublishedTokenizer(MAKES[make]().to_str())
+    return heedful_tokenizer() if make == "heedful_tokenizer" else PublishedTokenizer(MAKES[make]().to_str())
 
 
 def composed(text: str) -> str:
@@ -39,7 +39,7 @@ def read(tokens: list[TokenDict]) -> str:
     return "".join(token["text"].removesuffix(PART) if token["part"] else token["text"] for token in tokens)
 
 
-@pytest.mark.parametrize("make", ["house", *MAKES])
+@pytest.mark.parametrize("make", ["heedful_tokenizer", *MAKES])
 def test_there_is_a_token_for_each_id_and_a_word_reads_as_in_the_text(make: str) -> None:
     """The wordpieces take syllables apart into letters, the byte levels into bytes."""
     tokenizer = named(make)
@@ -47,8 +47,11 @@ def test_there_is_a_token_for_each_id_and_a_word_reads_as_in_the_text(make: str)
         ids = tokenizer.encode(text)
         tokens = tokens_of(tokenizer, ids)
         assert len(tokens) == len(ids)
-        words = composed(tokenizer.decode(ids)).split()
-        assert [read([token for token in tokens if token["word"] == n]) for n in range(len(words) + 1)] == [*words, ""]
+        word_numbers = composed(tokenizer.decode(ids)).split()
+        assert [read([token for token in tokens if token["word"] == n]) for n in range(len(word_numbers) + 1)] == [
+            *word_numbers,
+            "",
+        ]
         blank = [token for token in tokens if token["piece"] in ("▁", "Ġ")]
         assert all((token["text"], token["special"], token["word"]) == ("␣", False, None) for token in blank)
         assert all(token["special"] or token in blank for token in tokens if token["word"] is None)
@@ -56,21 +59,21 @@ def test_there_is_a_token_for_each_id_and_a_word_reads_as_in_the_text(make: str)
             assert [-1 if token["word"] is None else token["word"] for token in tokens] == tokenizer.word_of(ids)
 
 
-@pytest.mark.parametrize("make", ["house", "byte_level", "byte_fallback"])
+@pytest.mark.parametrize("make", ["heedful_tokenizer", "byte_level", "byte_fallback"])
 def test_a_character_in_several_bytes_is_shown_once_by_the_last(make: str) -> None:
     tokenizer = named(make)
     tokens = tokens_of(tokenizer, tokenizer.encode("cat 뷁🙂"))
     texts = [token["text"] for token in tokens]
     for character in "뷁🙂":
         last = texts.index(character)
-        spelt = tokens[last + 1 - len(character.encode()) : last + 1]
-        assert [token["text"] for token in spelt[:-1]] == [PART] * (len(spelt) - 1)
-        assert [token["part"] for token in spelt] == [True] * (len(spelt) - 1) + [False]
-        assert {token["word"] for token in spelt} == {1}
-        assert len({token["piece"] for token in spelt}) > 1
+        of_character = tokens[last + 1 - len(character.encode()) : last + 1]
+        assert [token["text"] for token in of_character[:-1]] == [PART] * (len(of_character) - 1)
+        assert [token["part"] for token in of_character] == [True] * (len(of_character) - 1) + [False]
+        assert {token["word"] for token in of_character} == {1}
+        assert len({token["piece"] for token in of_character}) > 1
 
 
-@pytest.mark.parametrize("make", ["house", *MAKES])
+@pytest.mark.parametrize("make", ["heedful_tokenizer", *MAKES])
 def test_what_each_token_adds_is_the_text_together(make: str) -> None:
     """Spaces and all; of a character in several tokens, the last one is it."""
     tokenizer = named(make)
@@ -78,25 +81,25 @@ def test_what_each_token_adds_is_the_text_together(make: str) -> None:
     for text in (*published.PAGE, *rare):
         ids = tokenizer.encode(text)
         special = [token["special"] for token in tokens_of(tokenizer, ids)]
-        added = [spelt(tokenizer, ids[: n + 1]) for n in range(len(ids)) if not special[n]]
-        together = composed("".join(piece for piece in added if piece != "\ufffd"))
-        assert together.removeprefix(" ") == composed(tokenizer.decode(ids)).removeprefix(" ")
+        added = [token_text(tokenizer, ids[: n + 1]) for n in range(len(ids)) if not special[n]]
+        joined = composed("".join(piece for piece in added if piece != "\ufffd"))
+        assert joined.removeprefix(" ") == composed(tokenizer.decode(ids)).removeprefix(" ")
 
 
 def test_a_token_alone_keeps_its_space_and_a_part_of_a_character_is_one_sign() -> None:
     unigram = PublishedTokenizer(published.unigram().to_str())
-    (index, *_), tokenizer = unigram.encode("the"), house()
+    (index, *_), tokenizer = unigram.encode("the"), heedful_tokenizer()
     assert unigram.token_of(index).startswith("▁")
-    assert spelt(unigram, [index]) == unigram.token_of(index).replace("▁", " ")
+    assert token_text(unigram, [index]) == unigram.token_of(index).replace("▁", " ")
     assert not unigram.decode([index]).startswith(" ")
     first, second, third = (BYTE + byte for byte in "뷁".encode())
-    assert spelt(tokenizer, [first]) == spelt(tokenizer, [first, second]) == "\ufffd"
-    assert spelt(tokenizer, [first, second, third]) == "뷁"
-    assert spelt(tokenizer, [START, END], ends={END}) == "■"
+    assert token_text(tokenizer, [first]) == token_text(tokenizer, [first, second]) == "\ufffd"
+    assert token_text(tokenizer, [first, second, third]) == "뷁"
+    assert token_text(tokenizer, [START, END], ends={END}) == "■"
 
 
 def test_pieces_are_the_tokeniser_s_own_names() -> None:
-    tokenizer = house()
+    tokenizer = heedful_tokenizer()
     tokens = tokens_of(tokenizer, [START, *tokenizer.encode("the 뷁"), END])
     assert [token["piece"] for token in tokens][-4:] == ["<0xEB>", "<0xB7>", "<0x81>", "</s>"]
     assert tokens[1]["piece"].startswith("▁")
@@ -104,7 +107,7 @@ def test_pieces_are_the_tokeniser_s_own_names() -> None:
 
 
 def test_syllables_written_in_letters_are_whole() -> None:
-    """A tokeniser that takes Hangul apart, as BERT's does where it strips accents."""
+    """A tokenizer that takes Hangul apart, as BERT's does where it strips accents."""
     alphabet = {letter: place for place, letter in enumerate(unicodedata.normalize("NFD", "학생이다a"))}
     fast = FastTokenizer(models.WordLevel(alphabet, unk_token="a"))
     fast.normalizer = normalizers.NFD()
@@ -124,7 +127,7 @@ def test_what_a_token_completes_before_a_part_is_shown_there() -> None:
 
 
 def test_start_and_end_are_marked_and_others_have_their_names() -> None:
-    tokenizer = house()
+    tokenizer = heedful_tokenizer()
     written = tokens_of(tokenizer, [START, *tokenizer.encode("the cat"), END], start=START, ends={END})
     assert (written[0]["text"], written[-1]["text"]) == ("▶", "■")
     assert [token["special"] for token in written] == [True, *[False] * (len(written) - 2), True]
@@ -166,5 +169,5 @@ def test_a_row_that_is_no_token_and_a_byte_on_its_own_are_shown_too() -> None:
     published_one = named("wordpiece")
     (nameless,) = tokens_of(published_one, [100_000])
     assert (nameless["text"], nameless["piece"], nameless["special"]) == ("<100000>", "<100000>", True)
-    (byte,) = tokens_of(house(), [BYTE + 0xEB])
+    (byte,) = tokens_of(heedful_tokenizer(), [BYTE + 0xEB])
     assert (byte["text"], byte["piece"], byte["special"], byte["part"]) == (PART, "<0xEB>", False, True)

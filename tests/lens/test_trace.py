@@ -40,7 +40,7 @@ def run(model: Any) -> Tensor:
     return model(torch.linspace(-1, 1, 288).view(1, 2, 12, 12) if pictures else source)
 
 
-def made(name: str) -> Any:
+def model_of(name: str) -> Any:
     return heedful.build(PUBLISHED[name]).eval() if name in PUBLISHED else build(name)
 
 
@@ -52,7 +52,7 @@ def traced(model: Any) -> Trace:
 
 @pytest.mark.parametrize("name", [*TRACED, *PUBLISHED])
 def test_outputs_are_equal_bit_for_bit_and_no_hook_stays(name: str) -> None:
-    model = made(name)
+    model = model_of(name)
     before = run(model)
     with trace(model):
         during = run(model)
@@ -62,7 +62,7 @@ def test_outputs_are_equal_bit_for_bit_and_no_hook_stays(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*TRACED, *PUBLISHED])
 def test_weights_are_the_recorder_s_and_follow_from_queries_and_keys(name: str) -> None:
-    model = made(name)
+    model = model_of(name)
     seen = traced(model)
     with torch.no_grad(), heedful.record(model) as recording:
         run(model)
@@ -102,18 +102,18 @@ def test_queries_are_what_the_projection_makes_of_x(name: str) -> None:
 
 def residuals(layer: Any, x: Tensor, **context: Any) -> list[tuple[Tensor, Tensor, Tensor, Tensor]]:
     """Of each part by hand: what came, what its norm was given and gave, and the sum."""
-    found = []
+    traced = []
     for name, wrap in layer.named_children():
-        given = {} if name == "feed_forward" else context
+        inputs = {} if name == "feed_forward" else context
         if isinstance(wrap, core.PreNorm):
-            before, after = x, wrap.norm(x)
-            total = out = x + wrap.part(after, **given)
+            before, normalized = x, wrap.norm(x)
+            total = out = x + wrap.part(normalized, **inputs)
         else:
-            before = total = x + wrap.part(x, **given)
-            after = out = wrap.norm(total)
-        found.append((x, before, after, total))
+            before = total = x + wrap.part(x, **inputs)
+            normalized = out = wrap.norm(total)
+        traced.append((x, before, normalized, total))
         x = out
-    return found
+    return traced
 
 
 @torch.no_grad()
@@ -128,9 +128,9 @@ def test_norms_and_residuals_are_those_of_a_layer_run_by_hand(name: str) -> None
     for layer, module, entry in zip(layers, model.encoder.layers, entries, strict=True):
         by_hand = residuals(module, entry)
         assert list(layer.parts) == ["attention", "feed_forward"]
-        for part, (x, before, after, total) in zip(layer.parts.values(), by_hand, strict=True):
+        for part, (x, before, normalized, total) in zip(layer.parts.values(), by_hand, strict=True):
             assert part.order == ("pre" if name == "pre-norm" else "post")
-            for statistics, vectors in ((part.before, before[0]), (part.after, after[0])):
+            for statistics, vectors in ((part.before, before[0]), (part.after, normalized[0])):
                 wanted = torch.stack([vectors.mean(dim=-1), vectors.var(dim=-1, unbiased=False).sqrt()], dim=-1)
                 torch.testing.assert_close(statistics, wanted.float(), rtol=1e-5, atol=1e-5)
             torch.testing.assert_close(part.entry, (x[0] ** 2).sum(dim=-1).sqrt().float(), rtol=1e-5, atol=1e-5)
@@ -168,7 +168,7 @@ def test_neurons_are_what_the_feed_forward_narrows(name: str) -> None:
 
 
 def test_a_layer_that_runs_three_times_is_three_layers() -> None:
-    seen = traced(made("albert"))
+    seen = traced(model_of("albert"))
     assert [layer.layer for layer in seen.layers] == [look.layer for look in seen.looks] == [0, 1, 2]
     first, _, last = (layer.parts["feed_forward"] for layer in seen.layers)
     assert not torch.equal(first.added, last.added)
@@ -198,7 +198,7 @@ def test_what_is_not_one_run_of_one_row_is_refused() -> None:
 
 
 def test_a_norm_of_another_make_has_no_name_and_a_batch_norm_has() -> None:
-    layer = traced(made("patchtst")).layers[0]
+    layer = traced(model_of("patchtst")).layers[0]
     assert {part.norm for part in layer.parts.values()} == {"batch"}
     model = build("sinusoidal")
     model.encoder.layers[0].attention.norm = torch.nn.Identity()
@@ -208,7 +208,7 @@ def test_a_norm_of_another_make_has_no_name_and_a_batch_norm_has() -> None:
 @torch.no_grad()
 @pytest.mark.parametrize("name", [*TRACED, *PUBLISHED])
 def test_a_twin_is_looked_into_while_others_use_the_model(name: str) -> None:
-    model = made(name)
+    model = model_of(name)
     other, wanted = hookable_copy(model), run(model)
     with trace(other) as seen:
         assert not any(part._forward_hooks or part._forward_pre_hooks for part in model.modules())
@@ -217,8 +217,8 @@ def test_a_twin_is_looked_into_while_others_use_the_model(name: str) -> None:
     looked = traced(model)
     assert len(seen.looks) == len(looked.looks)
     assert all(torch.equal(a.weights, b.weights) for a, b in zip(seen.looks, looked.looks, strict=True))
-    ours = [tensor.data_ptr() for tensor in (*model.parameters(), *model.buffers())]
-    assert [tensor.data_ptr() for tensor in (*other.parameters(), *other.buffers())] == ours
+    shares = [tensor.data_ptr() for tensor in (*model.parameters(), *model.buffers())]
+    assert [tensor.data_ptr() for tensor in (*other.parameters(), *other.buffers())] == shares
 
 
 def test_a_copy_made_meanwhile_stays_silent() -> None:

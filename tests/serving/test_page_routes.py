@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -42,8 +43,8 @@ def test_the_page_needs_no_file_but_those_it_gives_out(server: Running) -> None:
         answer = requests.get(f"{server.url}/page/{name}", timeout=30)
         assert answer.status_code == 200, name
         assert answer.headers["content-type"].startswith(("text/javascript", "text/css"))
-        for found in re.findall(r'from "\./([^"]+)"', answer.text):
-            full = f"{name.rpartition('/')[0]}/{found}".lstrip("/")
+        for path in re.findall(r'from "(\.[^"]+)"', answer.text):
+            full = posixpath.normpath(posixpath.join(posixpath.dirname(name), path))
             if full not in wanted:
                 wanted.add(full)
                 waiting.append(full)

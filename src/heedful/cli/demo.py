@@ -11,7 +11,7 @@ from .options import option
 
 if TYPE_CHECKING:
     from ..demo.experiment import DemoResult, SetResult
-    from ..lens.report import Sample
+    from ..lens.report import ScoredSample
     from ..tasks.scoring import Score
 
 
@@ -73,7 +73,7 @@ def _scores(result: SetResult) -> list[Score]:
     return scores if result.lookup is None else [*scores, Score("look-up %", result.lookup)]
 
 
-def _show_attention(result: DemoResult, sample: Sample) -> None:
+def _show_attention(result: DemoResult, sample: ScoredSample) -> None:
     """Where the best head looked while it wrote one sentence."""
     from ..lens.terminal import attention_text
     from ..tasks.translation.inspection import look

@@ -7,7 +7,7 @@ from typing import Any
 from rich import box
 from rich.table import Column, Table
 
-from ..lens.report import Sample
+from ..lens.report import ScoredSample
 from ..tasks.run import DataReport
 from ..tasks.scoring import LengthScore, Score, main_metric
 from ..tasks.translation.inspection import AlignmentScore
@@ -115,7 +115,7 @@ def _show_by_length(groups: Sequence[LengthScore], metric: str) -> None:
     console.print(table)
 
 
-def show_samples(title: str, samples: Sequence[Sample]) -> None:
+def show_samples(title: str, samples: Sequence[ScoredSample]) -> None:
     """Sentences with what was expected and what came out."""
     table = _table(title, "source", "output", "expected")
     for sample in samples:

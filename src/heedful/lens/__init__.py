@@ -1,4 +1,4 @@
-"""Looking inside: the recorder, and pictures."""
+"""Inspection of a model from outside: recording attention, drawing pictures and pages."""
 
 from .recorder import Look, Recording, record
 

@@ -1,4 +1,4 @@
-"""Word alignment from cross-attention, and how far it is from the true one.
+"""Word alignment from cross-attention, and its error rate.
 
 The decoder's row i reads target token i − 1 and predicts token i, so row i is what token i was made from:
 with `target_in` (start + target) going in, row i belongs to token i of `target_out` (target + end).
@@ -21,12 +21,12 @@ WordMap = Sequence[int | None]  # for each token the number of its word, None fo
 
 
 class AlignmentError(HeedfulError, ValueError):
-    """Weights, word maps and links that do not belong together."""
+    """Raised for weights, word maps and links that do not match."""
 
 
 @dataclass(frozen=True, order=True)
 class Head:
-    """Where to look: one head, or with None the mean over a layer's heads, or over all layers."""
+    """One head; None stands for the mean over a layer's heads, or over all layers."""
 
     layer: int | None = None
     head: int | None = None
@@ -39,7 +39,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Gold:
-    """The true links: `sure` ones must be found, `possible` ones may be. Where there is one set, it is both."""
+    """The reference links. `sure` links must be predicted, `possible` links may be."""
 
     sure: Links
     possible: Links = frozenset()
@@ -67,7 +67,7 @@ class Choice:
 
 
 def predicting_rows(recording: Recording, row: int, n_target: int, n_source: int) -> dict[Head, Tensor]:
-    """Of one sentence in a recorded batch, what each of its first `n_target` tokens was made from, by head: (T, S).
+    """Return the weights (T, S) of each head for the first `n_target` tokens of one sentence in a recorded batch.
 
     Record a call over the whole `target_in`; a cached generation leaves single rows, so replay its answer.
     """
@@ -88,7 +88,7 @@ def predicting_rows(recording: Recording, row: int, n_target: int, n_source: int
 
 
 def word_weights(weights: Tensor, source_words: WordMap, target_words: WordMap) -> Tensor:
-    """Weights between tokens (T, S) as weights between words (J, I): summed over the tokens of a source word,
+    """Turn weights between tokens (T, S) into weights between words (J, I): summed over the tokens of a source word,
     averaged over those of a target word. Tokens of no word are left out, and nothing is scaled up for them.
     """
     if weights.shape != (len(target_words), len(source_words)):
@@ -102,7 +102,7 @@ def word_weights(weights: Tensor, source_words: WordMap, target_words: WordMap) 
 
 
 def with_means(weights: Mapping[Head, Tensor]) -> dict[Head, Tensor]:
-    """The heads, the mean of each layer that has several, and where there are several layers the mean of all."""
+    """Add the mean of each layer that has several heads and, where there are several layers, the mean of all heads."""
     layers: dict[int, list[Tensor]] = {}
     for head, values in weights.items():
         if head.layer is None or head.head is None:
@@ -115,29 +115,29 @@ def with_means(weights: Mapping[Head, Tensor]) -> dict[Head, Tensor]:
 
 
 def best_links(weights: Tensor) -> Links:
-    """Each target word with the source word it looks at most."""
+    """Link each target word to the source word with the largest weight."""
     places = weights.argmax(dim=1).tolist() if weights.numel() else []
     return frozenset((source, target) for target, source in enumerate(places))
 
 
 def diagonal_links(n_source: int, n_target: int) -> Links:
-    """The baseline that looks at nothing: each target word with the source word at the same share of the way."""
+    """Return the diagonal baseline: each target word is linked to the source word at the same relative position."""
     return frozenset(
         ((2 * target + 1) * n_source // (2 * n_target), target) for target in range(n_target if n_source else 0)
     )
 
 
-def error_rate(found: Iterable[Iterable[Link]], gold: Iterable[Gold]) -> float:
-    """Alignment error rate over all sentences: 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|). 0 is perfect."""
+def error_rate(predicted: Iterable[Iterable[Link]], gold: Iterable[Gold]) -> float:
+    """Return the alignment error rate over all sentences: 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|). 0 is perfect."""
     hits = total = 0
-    for links, true in zip(map(frozenset, found), gold, strict=True):
+    for links, true in zip(map(frozenset, predicted), gold, strict=True):
         hits += len(links & true.sure) + len(links & true.allowed)
         total += len(links) + len(true.sure)
     return 1 - hits / total if total else 0.0
 
 
 def choose_head(examples: Sequence[Example]) -> Choice:
-    """The head, or mean of heads, with the lowest error rate on these; of equals, the first.
+    """Select the head, or mean of heads, with the lowest error rate; the first one if several are equal.
 
     Choose on validation sentences and report on others.
     """
@@ -152,10 +152,10 @@ def choose_head(examples: Sequence[Example]) -> Choice:
     return Choice(best, rates[best], rates)
 
 
-def _membership(words: WordMap, side: str) -> Tensor:
-    """(tokens, words): 1 where the token belongs to the word."""
-    numbers = [word for word in words if word is not None]
+def _membership(word_map: WordMap, side: str) -> Tensor:
+    """Return a matrix (tokens, words) that is 1 where the token belongs to the word."""
+    numbers = [word for word in word_map if word is not None]
     count = max(numbers, default=-1) + 1
     if sorted(set(numbers)) != list(range(count)):
         raise AlignmentError(f"{side} words are numbered from 0 without gaps, got {sorted(set(numbers))}")
-    return torch.tensor([word == number for word in words for number in range(count)]).reshape(len(words), count)
+    return torch.tensor([word == number for word in word_map for number in range(count)]).reshape(len(word_map), count)

@@ -1,4 +1,4 @@
-"""One forward pass as the part of a look document that knows no task: attentions, layers, positions, config facts.
+"""The task-independent parts of a look document: attentions, layers, position encoding and config facts.
 
 The numbers stand in arrays beside the document, deflated and in base64, so that a page reads only those it shows.
 
@@ -41,16 +41,16 @@ BIASED = 64  # positions of a bias
 
 
 class Arrays:
-    """Arrays that were put here are called a0, a1, … in the order in which they came."""
+    """The arrays of a document, named a0, a1, … in the order of `put`."""
 
     def __init__(self) -> None:
-        self._held: list[tuple[NDArray[Any], Kind]] = []
+        self._arrays: list[tuple[NDArray[Any], Kind]] = []
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._arrays)
 
     def put(self, values: Tensor | ArrayLike, kind: Kind = "float32") -> str:
-        """Keep a copy and give its name. What is too large for float16 is kept as float32 instead, and says so."""
+        """Store a copy and return its name. Values too large for float16 are stored as float32."""
         array = _plain(values)
         most = LARGEST.get(kind)
         if most is not None and array.size and not (array.min() >= 0 and array.max() <= most):
@@ -59,19 +59,19 @@ class Arrays:
             kind = "float32"
         if most is not None:
             array = np.rint(array.astype(np.float64) * 10 ** DIGITS.get(kind, 0))
-        self._held.append((np.array(array, dtype=TYPES[kind]), kind))
-        return f"a{len(self._held) - 1}"
+        self._arrays.append((np.array(array, dtype=TYPES[kind]), kind))
+        return f"a{len(self._arrays) - 1}"
 
     def to_dict(self, *, with_data: bool) -> dict[str, dict[str, Any]]:
-        """Shape and type of each; `with_data` also base64 of its deflated bytes."""
+        """Return shape and type of each array; `with_data` adds its deflated bytes in base64."""
         return {
             f"a{place}": {"shape": list(array.shape), "type": kind} | ({"data": _packed(array)} if with_data else {})
-            for place, (array, kind) in enumerate(self._held)
+            for place, (array, kind) in enumerate(self._arrays)
         }
 
 
 def unpacked(array: Mapping[str, Any]) -> NDArray[Any]:
-    """The values of one entry of `to_dict(with_data=True)`."""
+    """Decode one entry of `to_dict(with_data=True)`."""
     kind, shape, data = array["type"], array["shape"], zlib.decompress(base64.b64decode(array["data"]))
     if kind not in DIGITS:
         return np.frombuffer(data, dtype=TYPES[kind]).reshape(shape)
@@ -87,38 +87,38 @@ def _plain(values: Tensor | ArrayLike) -> NDArray[Any]:
 
 
 def _packed(array: NDArray[Any]) -> str:
-    """Whole numbers of two bytes as all the low ones, then all the high ones: most of those are alike."""
+    """Compress an array; of 16-bit integers all low bytes come first, then all high bytes, which compress well."""
     plain = array.view(np.uint8).reshape(-1, 2).T if array.dtype == np.uint16 else array
     return base64.b64encode(zlib.compress(plain.tobytes(), LEVEL)).decode("ascii")
 
 
 def attentions(trace: Trace, arrays: Arrays, room: int = ROOM) -> list[dict[str, Any]]:
-    """Every attention with the weights of each head; and what they were computed from, where there is room for it.
+    """Describe every attention with the weights of each head and, where there is room, the tensors they come from.
 
     That is all layers, or the first and the last of each stack, or none.
     """
     biases: dict[int, str] = {}  # layers of a stack share one
-    shown, kind = _shown(trace, room), kind_of_weights(trace)
+    included, kind = _looks_with_numbers(trace, room), kind_of_weights(trace)
     return [
         _attention(look, trace.numbers.get(place), arrays, kind)
-        | {"numbers": _numbers(trace.numbers[place], arrays, biases) if place in shown else None}
+        | {"numbers": _numbers(trace.numbers[place], arrays, biases) if place in included else None}
         for place, look in enumerate(trace.looks)
     ]
 
 
 def kind_of_weights(trace: Trace) -> Kind:
-    """As exact as there is room for: as they are; with the four digits that a page shows at most; with three."""
+    """Choose how weights are stored by their number: as float32, with four decimal places, or with three."""
     n = sum(int(look.weights.count_nonzero()) for look in trace.looks)
     return "float32" if n <= EXACT else "decimal4" if n <= FOUR_DIGITS else "decimal3"
 
 
 def layers(trace: Trace, arrays: Arrays) -> list[dict[str, Any]]:
-    """Every layer: its norms, the way of its residual, its neurons."""
+    """Describe every layer: its norms, its residual stream and its neurons."""
     return [_layer(layer, arrays) for layer in trace.layers]
 
 
 def facts(config: Config) -> list[list[Any]]:
-    """The config's fields that are one value, by their names; those of a config within after its name and a dot."""
+    """List the single-valued fields of a config; fields of a nested config have its name and a dot in front."""
     return [[name, value] for name, value in _flat(config.to_dict()) if name != "family"]
 
 
@@ -149,18 +149,18 @@ def _attention(look: Look, numbers: Numbers | None, arrays: Arrays, kind: Kind) 
 
 
 def _distance(weights: Tensor) -> float:
-    """How many tokens lie between a query and what it looks at, on average: (Tq, Tk) → a number."""
+    """Return the mean distance in tokens between a query and the keys it attends to: (Tq, Tk) → a number."""
     queries, keys = (torch.arange(n, device=weights.device) for n in weights.shape)
     return float((weights * (keys - queries[:, None]).abs()).sum(dim=-1).mean())
 
 
 def _entropy(weights: Tensor) -> float:
-    """In bits, the mean over queries: 0 looks at one key, log₂ Tk at all alike."""
+    """Return the mean entropy of the rows in bits: 0 for a single key, log₂ Tk for uniform weights."""
     return float(torch.special.entr(weights).sum(dim=-1).mean()) / math.log(2)
 
 
-def _shown(trace: Trace, room: int) -> set[int]:
-    """The places of the looks whose numbers are shown."""
+def _looks_with_numbers(trace: Trace, room: int) -> set[int]:
+    """Return the indices of the looks whose numbers fit in the document."""
     last = {look.stack: look.layer for look in sorted(trace.looks, key=lambda look: look.layer)}
     ends = {place for place in trace.numbers if trace.looks[place].layer in (0, last[trace.looks[place].stack])}
     choices = (set(trace.numbers), ends, set[int]())
@@ -168,7 +168,7 @@ def _shown(trace: Trace, room: int) -> set[int]:
 
 
 def _bytes(chosen: Iterable[Numbers]) -> int:
-    """What they take in float16, a shared bias once."""
+    """Return their size in float16; a shared bias counts once."""
     sizes: dict[int, int] = {}
     for numbers in chosen:
         tensors = (numbers.x, numbers.query, numbers.key, numbers.value, numbers.mixed, numbers.bias)
@@ -178,12 +178,12 @@ def _bytes(chosen: Iterable[Numbers]) -> int:
 
 def _numbers(numbers: Numbers, arrays: Arrays, biases: dict[int, str]) -> dict[str, Any]:
     names = ("x", "query", "key", "value", "mixed")
-    shown: dict[str, Any] = {name: arrays.put(getattr(numbers, name), "float16") for name in names}
+    included: dict[str, Any] = {name: arrays.put(getattr(numbers, name), "float16") for name in names}
     bias = numbers.bias
     if bias is not None and id(bias) not in biases:
         n_heads, n_queries, n_keys = numbers.query.shape[0], numbers.query.shape[1], numbers.key.shape[1]
         biases[id(bias)] = arrays.put(bias.expand(1, n_heads, n_queries, n_keys)[0], "float16")
-    return shown | {"scale": numbers.scale, "bias": None if bias is None else biases[id(bias)]}
+    return included | {"scale": numbers.scale, "bias": None if bias is None else biases[id(bias)]}
 
 
 def _layer(layer: Layer, arrays: Arrays) -> dict[str, Any]:
@@ -207,7 +207,7 @@ def _layer(layer: Layer, arrays: Arrays) -> dict[str, Any]:
 
 
 def _neurons(hidden: Tensor, has_zeros: bool) -> tuple[Tensor, Tensor]:
-    """The first neurons, (T, ≤ 128) from 0 to 255, and the share of all that are silent, (T,).
+    """Return the first neurons scaled to 0 … 255, (T, ≤ 128), and the share of all neurons that are inactive, (T,).
 
     What is not exactly 0 is at least 1, however faint.
     """
@@ -227,7 +227,7 @@ def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, An
 
 
 def positions_of(module: nn.Module, arrays: Arrays) -> dict[str, Any] | None:
-    """The scheme of the model's first stack that has one; None where there is none, or none of these."""
+    """Describe the position encoding of the model's first stack that has a known one; None if there is none."""
     for part in module.modules():
         match part:
             case Sinusoidal():
@@ -244,7 +244,7 @@ def positions_of(module: nn.Module, arrays: Arrays) -> dict[str, Any] | None:
 
 
 def position_vectors(name: str, table: Tensor, arrays: Arrays) -> dict[str, Any]:
-    """What is added to the input, and the cosine between any two, over their whole width."""
+    """Describe vectors that are added to the input, with the cosine similarity of every two over their full width."""
     directions = F.normalize(table.float(), dim=-1)
     return {
         "scheme": name,
@@ -256,7 +256,7 @@ def position_vectors(name: str, table: Tensor, arrays: Arrays) -> dict[str, Any]
 
 
 def _turns(rotary: Rotary, arrays: Arrays) -> dict[str, Any]:
-    """The cosine of each pair's turn at each position, and the mean cosine of the turn between any two."""
+    """Describe rotations: the cosine of each pair's angle by position, and the mean cosine of every two positions."""
     places = torch.arange(LONGEST).float()
     frequencies = rotary.frequencies()
     between = (places[:, None] - places)[..., None] * frequencies  # (L, L, pairs)
@@ -270,7 +270,7 @@ def _turns(rotary: Rotary, arrays: Arrays) -> dict[str, Any]:
 
 
 def _bias(name: str, scheme: Relative | ALiBi, device: torch.device, arrays: Arrays) -> dict[str, Any]:
-    """What is added to the score of each query (rows) with each key, by head: (H, 64, 64)."""
+    """Describe the bias added to the scores, by head: (H, 64, 64), queries in rows."""
     places = torch.arange(BIASED, device=device)
     bias = arrays.put(scheme.bias(places, places))
     return {"scheme": name, "table": None, "similarity": None, "bias": bias, "length": BIASED}

@@ -1,4 +1,4 @@
-"""Letters for pictures: fonts that really hold what is to be written, or words on what to install."""
+"""Fonts for pictures: those that have the glyphs a figure needs, or an error that names a font to install."""
 
 import unicodedata
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ KOREAN += ["Apple SD Gothic Neo", "AppleGothic", "Noto Sans CJK JP", "UnDotum"]
 
 
 class Lettering:
-    """The fonts that one figure needs for its texts, and the texts in a form they can show.
+    """The fonts that one figure needs, and its texts with escapes for what they cannot show.
 
     Hangul without a font is an error. Any other character that no font holds, and what cannot be seen
     (a line break, a control character), is written as its escape: never an empty box.
@@ -34,18 +34,18 @@ class Lettering:
 
     @property
     def style(self) -> dict[str, Any]:
-        """Keywords for every text: these fonts, and dollar signs are dollar signs."""
+        """Return keyword arguments for every text: these fonts, and no math mode for dollar signs."""
         return {"fontfamily": self.families, "parse_math": False, "usetex": False}
 
     def write(self, text: str) -> str:
-        """The text with escapes for what cannot be drawn."""
+        """Return the text with escapes for characters that cannot be drawn."""
         is_drawn = {letter: letter.isprintable() and letter not in self._undrawable for letter in _composed(text)}
         escape = str.maketrans({x: x.encode("unicode_escape").decode() for x, drawn in is_drawn.items() if not drawn})
         return _composed(text).translate(escape)
 
 
 def installed_families() -> list[str]:
-    """The upright regular families that matplotlib knows, good Korean ones first."""
+    """Return the upright regular families that matplotlib has listed, good Korean ones first."""
     rank = {name: place for place, name in enumerate(KOREAN)}
     names = {
         entry.name
@@ -58,15 +58,15 @@ def installed_families() -> list[str]:
 
 
 def notice_new_fonts() -> None:
-    """Tell matplotlib of fonts installed since it made its list, which it keeps for ever."""
+    """Register fonts that were installed after matplotlib cached its font list."""
     manager = _font_manager()
-    known = {entry.fname for entry in manager.fontManager.ttflist}
-    for path in sorted({entry.fname for entry in manager.FontManager().ttflist} - known):
+    listed = {entry.fname for entry in manager.fontManager.ttflist}
+    for path in sorted({entry.fname for entry in manager.FontManager().ttflist} - listed):
         manager.fontManager.addfont(path)
 
 
 def drawable(family: str, characters: set[str]) -> set[str]:
-    """Those of the characters for which the family holds a glyph."""
+    """Return the characters for which the family has a glyph."""
     manager = _font_manager()
     try:
         path = manager.findfont(manager.FontProperties(family=[family]), fallback_to_default=False)
@@ -77,7 +77,7 @@ def drawable(family: str, characters: set[str]) -> set[str]:
 
 
 def _font_manager() -> Any:
-    """Where every picture first needs matplotlib."""
+    """Import matplotlib's font manager, which every picture needs first."""
     try:
         from matplotlib import font_manager
     except ImportError as missing:
@@ -86,7 +86,7 @@ def _font_manager() -> Any:
 
 
 def _cover(characters: set[str]) -> tuple[list[str], set[str]]:
-    """Families that together draw these characters, no more than needed; and the characters left over."""
+    """Return as few families as needed to draw these characters, and the characters that none of them has."""
     families, missing = [BASE], characters - drawable(BASE, characters)
     for family in installed_families() if missing else ():
         if missing and (glyphs := drawable(family, missing)):

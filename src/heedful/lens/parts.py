@@ -1,4 +1,4 @@
-"""How many parameters each part of a Transformer holds."""
+"""Parameter counts of the parts of a Transformer."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +10,7 @@ from ..core import Decoder, DecoderLayer, Encoder, EncoderDecoder
 
 @dataclass(frozen=True)
 class Count:
-    """One kind of part, over all layers of its stack."""
+    """The parameters of one kind of part, summed over all layers of its stack."""
 
     stack: str
     part: str
@@ -18,12 +18,12 @@ class Count:
 
 
 def n_parameters(module: nn.Module) -> int:
-    """Each shared parameter once."""
+    """Count the module's parameters, each shared parameter once."""
     return sum(parameter.numel() for parameter in module.parameters())
 
 
 def count_parts(model: nn.Module) -> list[Count]:
-    """Embeddings, then by stack the attentions, the feed-forwards and the norms; together, every parameter."""
+    """Count embeddings, then by stack attention, feed-forward and norms; the counts sum to all parameters."""
     encoder, decoder = _stacks(model)
     counts = [Count("", "embeddings and output", n_parameters(model) - n_parameters(encoder) - n_parameters(decoder))]
     for name, stack in (("encoder", encoder), ("decoder", decoder)):
@@ -34,13 +34,13 @@ def count_parts(model: nn.Module) -> list[Count]:
         wraps["feed-forward"] = [layer.feed_forward for layer in layers]
         for part, wrapped in wraps.items():
             counts.append(Count(name, part, sum(n_parameters(wrap.part) for wrap in wrapped)))
-        counted = sum(count.parameters for count in counts if count.stack == name)
-        counts.append(Count(name, "norms and positions", n_parameters(stack) - counted))
+        subtotal = sum(count.parameters for count in counts if count.stack == name)
+        counts.append(Count(name, "norms and positions", n_parameters(stack) - subtotal))
     return counts
 
 
 def feed_forward_shares(model: nn.Module) -> dict[str, float]:
-    """The feed-forward's share of an encoder layer, of a decoder layer, and of both stacks."""
+    """Return the feed-forward's share of an encoder layer, of a decoder layer, and of both stacks."""
     encoder, decoder = _stacks(model)
     layers: list[Any] = [*encoder.layers, *decoder.layers]
     wide = [n_parameters(layer.feed_forward.part) for layer in layers]

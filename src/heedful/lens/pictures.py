@@ -1,4 +1,4 @@
-"""Pictures of what the numbers do: positional encodings and attention, as figures and as files.
+"""Figures of positional encodings and attention, as matplotlib figures and as files.
 
 Shapes: T positions, D dimensions, H heads, Tq queries, Tk keys. Sizes are inches. Figures are made
 without pyplot, so nothing global changes and no screen is needed.
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ..errors import PictureError, unknown
 from .fonts import Lettering
-from .page.writing import LANGUAGES, catalog
+from .page.rendering import LANGUAGES, catalog
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,18 +28,18 @@ POINT = 1 / 72
 
 
 def positional_map(table: Tensor, *, title: str | None = None, language: str = "en") -> Figure:
-    """A table of positional encodings (T, D) as a map: `positional_map(Sinusoidal(128).table(100))`."""
+    """Draw a table of positional encodings (T, D) as a map: `positional_map(Sinusoidal(128).table(100))`."""
     values = _numbers(table, "a positional table", "T", "D")
-    words = _words(language, positions=title)
-    lettering = Lettering(words.values())
+    messages = _messages(language, positions=title)
+    lettering = Lettering(messages.values())
     limit = abs(values).max() or 1.0
     figure, frame, (panel,) = _panels(width=7.5, height=5.0)
     image = panel.imshow(values, cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto", interpolation="nearest")
     panel.locator_params(integer=True)
-    panel.set_xlabel(words["dimension"], **lettering.style)
-    panel.set_ylabel(words["position"], **lettering.style)
-    _color_bar(figure, frame, image, words["value"], lettering)
-    return _finished(figure, frame, words["positions"], lettering)
+    panel.set_xlabel(messages["dimension"], **lettering.style)
+    panel.set_ylabel(messages["position"], **lettering.style)
+    _color_bar(figure, frame, image, messages["value"], lettering)
+    return _finished(figure, frame, messages["positions"], lettering)
 
 
 def positional_waves(
@@ -49,16 +49,16 @@ def positional_waves(
     title: str | None = None,
     language: str = "en",
 ) -> Figure:
-    """How a few dimensions of a table (T, D) go up and down over the positions: 0, 10, 50 and 100 unless given."""
+    """Draw a few dimensions of a table (T, D) as curves over the positions: 0, 10, 50 and 100 by default."""
     values = _numbers(table, "a positional table", "T", "D")
     length, width = values.shape
     if dimensions is None:
         dimensions = [dimension for dimension in (0, 10, 50, 100) if dimension < width]
     if not dimensions or not all(0 <= dimension < width for dimension in dimensions):
-        asked = ", ".join(map(str, dimensions)) or "no"
-        raise PictureError(f"dimensions 0 to {width - 1} are in the table, but {asked} were asked for")
-    words = _words(language, positions=title)
-    lettering = Lettering(words.values())
+        requested = ", ".join(map(str, dimensions)) or "no"
+        raise PictureError(f"dimensions 0 to {width - 1} are in the table, but {requested} were asked for")
+    messages = _messages(language, positions=title)
+    lettering = Lettering(messages.values())
     limit = 1.1 * (abs(values[:, list(dimensions)]).max() or 1.0)
     figure, frame, panels = _panels(len(dimensions), width=7.5, height=1.1, gap=0.18)
     for place, (panel, dimension) in enumerate(zip(panels, dimensions, strict=True)):
@@ -68,12 +68,12 @@ def positional_waves(
         panel.set(xlim=(0, max(1, length - 1)), ylim=(-limit, limit))
         panel.spines[["top", "right", "bottom"]].set_visible(False)
         panel.tick_params(bottom=False, labelbottom=panel is panels[-1])
-        name = f"{words['dimension']} {dimension}"
+        name = f"{messages['dimension']} {dimension}"
         panel.text(1.02, 0.5, name, transform=panel.transAxes, va="center", color=color, size=11, **lettering.style)
     panels[-1].locator_params(axis="x", integer=True)
-    panels[-1].set_xlabel(words["position"], **lettering.style)
-    frame.text(-0.06, 0.5, words["value"], rotation=90, va="center", ha="right", **lettering.style)
-    return _finished(figure, frame, words["positions"], lettering)
+    panels[-1].set_xlabel(messages["position"], **lettering.style)
+    frame.text(-0.06, 0.5, messages["value"], rotation=90, va="center", ha="right", **lettering.style)
+    return _finished(figure, frame, messages["positions"], lettering)
 
 
 def attention_map(
@@ -85,14 +85,14 @@ def attention_map(
     title: str | None = None,
     language: str = "en",
 ) -> Figure:
-    """One head's weights (Tq, Tk): a row for each query, the keys across; both are numbered where no labels are given.
+    """Draw one head's weights (Tq, Tk), queries in rows; queries and keys without labels are numbered.
 
     `brightest` is the weight at the end of the colors: the largest there is, unless given; with 1.0
     several pictures compare.
     """
     values = _numbers(weights, "one head's weights", "Tq", "Tk")
-    words = _words(language, attention=title)
-    return _attention(values[None], [""], queries, keys, words, cell=0.42, side=14.0, brightest=brightest)
+    messages = _messages(language, attention=title)
+    return _attention(values[None], [""], queries, keys, messages, cell=0.42, side=14.0, brightest=brightest)
 
 
 def attention_heads(
@@ -105,11 +105,11 @@ def attention_heads(
     title: str | None = None,
     language: str = "en",
 ) -> Figure:
-    """The weights of several heads (H, Tq, Tk) on one color scale; `heads` are their numbers where not 0 to H − 1."""
+    """Draw the weights of several heads (H, Tq, Tk) on one color scale; `heads` are their numbers if not 0 to H − 1."""
     values = _numbers(weights, "the weights of several heads", "H", "Tq", "Tk")
-    words = _words(language, attention=title)
-    names = [f"{words['head']} {number}" for number in _labels(heads, len(values), "heads")]
-    return _attention(values, names, queries, keys, words, cell=0.28, side=4.5, brightest=brightest)
+    messages = _messages(language, attention=title)
+    names = [f"{messages['head']} {number}" for number in _labels(heads, len(values), "heads")]
+    return _attention(values, names, queries, keys, messages, cell=0.28, side=4.5, brightest=brightest)
 
 
 def save(figure: Figure, path: str | Path) -> Path:
@@ -125,7 +125,7 @@ def save(figure: Figure, path: str | Path) -> Path:
 
 
 def suffix_of(path: Path) -> str:
-    """What kind of picture a name asks for."""
+    """Return the suffix of a picture's name, .png or .svg."""
     suffix = path.suffix.lower()
     if suffix not in (".png", ".svg"):
         raise PictureError(f"a picture is written as .png or .svg, by the end of its name; got {path.name!r}")
@@ -137,13 +137,13 @@ def _attention(
     names: list[str],
     queries: Sequence[str] | None,
     keys: Sequence[str] | None,
-    words: dict[str, str],
+    messages: dict[str, str],
     *,
     cell: float,
     side: float,
     brightest: float | None,
 ) -> Figure:
-    """A panel for each of the H maps, of square cells where it is not too narrow; the outer panels carry the labels."""
+    """Draw a panel for each of the H maps, with square cells if wide enough; only the outer panels have labels."""
     low, high = weights.min(), weights.max()
     if low < 0 or high > 1.01:  # rounding may lift a weight a little above 1
         raise PictureError(f"attention weights lie between 0 and 1, got {low:.3g} to {high:.3g}; were they scores?")
@@ -151,7 +151,7 @@ def _attention(
         raise PictureError(f"brightest is a weight above 0, got {brightest}")
     n_heads, n_queries, n_keys = weights.shape
     rows, columns = _labels(queries, n_queries, "queries"), _labels(keys, n_keys, "keys")
-    lettering = Lettering([*words.values(), *names, *rows, *columns])
+    lettering = Lettering([*messages.values(), *names, *rows, *columns])
     cell = min(cell, side / max(n_queries, n_keys))
     width, height = max(1.2, cell * n_keys), max(1.2, cell * n_queries)
     n_columns = min(4, n_heads)
@@ -165,15 +165,15 @@ def _attention(
         _label(panel.yaxis, rows, cell, lettering)
         _label(panel.xaxis, columns, cell, lettering, across=True)
     for panel in panels[::n_columns]:
-        panel.set_ylabel(words["query"], **lettering.style)
+        panel.set_ylabel(messages["query"], **lettering.style)
     for panel in panels[-n_columns:]:
-        panel.set_xlabel(words["key"], **lettering.style)
-    _color_bar(figure, frame, image, words["weight"], lettering, extend="max" if high > top else "neither")
-    return _finished(figure, frame, words["attention"], lettering)
+        panel.set_xlabel(messages["key"], **lettering.style)
+    _color_bar(figure, frame, image, messages["weight"], lettering, extend="max" if high > top else "neither")
+    return _finished(figure, frame, messages["attention"], lettering)
 
 
 def _label(axis: Any, labels: list[str], cell: float, lettering: Lettering, *, across: bool = False) -> None:
-    """Labels as large as the cells allow, long ones leaning; where even small ones would touch, not all of them."""
+    """Set labels as large as the cells allow, long ones slanted; skip some where even small ones would touch."""
     size = min(10.0, max(5.5, 0.55 * cell / POINT))
     every = math.ceil(1.7 * size * POINT / cell)
     full = [lettering.write(label) for label in labels[::every]]
@@ -187,7 +187,7 @@ def _label(axis: Any, labels: list[str], cell: float, lettering: Lettering, *, a
 def _panels(
     n: int = 1, n_columns: int = 1, *, width: float, height: float, gap: float = 0.0
 ) -> tuple[Figure, Axes, list[Axes]]:
-    """A figure with n panels of one size, row by row, and an invisible frame around them all."""
+    """Create a figure with n panels of one size, row by row, and an invisible frame around all of them."""
     from matplotlib.figure import Figure
 
     n_rows = math.ceil(n / n_columns)
@@ -206,7 +206,7 @@ def _panels(
 def _color_bar(
     figure: Figure, frame: Axes, image: Any, label: str, lettering: Lettering, *, extend: str = "neither"
 ) -> None:
-    """To the right of the frame, from its top, at most five inches long."""
+    """Draw the color bar at the right of the frame, from its top, at most five inches long."""
     width, height = figure.get_size_inches()
     length = min(1.0, 5.0 / height)
     space = frame.inset_axes((1 + 0.15 / width, 1 - length, 0.14 / width, length))
@@ -217,7 +217,7 @@ def _color_bar(
 
 
 def _finished(figure: Figure, frame: Axes, title: str, lettering: Lettering) -> Figure:
-    """The title above all, and the figure grown around its panels until every label is inside."""
+    """Set the title and enlarge the figure around its panels until every label is inside."""
     named = any(panel.get_title() for panel in figure.axes)
     frame.set_title(lettering.write(title), loc="left", size=14, pad=26 if named else 10, **lettering.style)
     margin, old = 0.2, figure.get_size_inches()
@@ -231,9 +231,9 @@ def _finished(figure: Figure, frame: Axes, title: str, lettering: Lettering) -> 
     return figure
 
 
-def _numbers(given: Tensor, what: str, *axes: str) -> Any:
-    """The tensor as an array of float64, after a look at its shape and values."""
-    values = torch.as_tensor(given).detach().to("cpu", torch.float64).numpy()
+def _numbers(data: Tensor, what: str, *axes: str) -> Any:
+    """Convert a tensor to a float64 array after checking its shape and values."""
+    values = torch.as_tensor(data).detach().to("cpu", torch.float64).numpy()
     shape = f"({', '.join(axes)})"
     if values.ndim != len(axes) or not values.size:
         more = "; draw one of them at a time, such as the first with [0]" if values.ndim > len(axes) else ""
@@ -243,15 +243,15 @@ def _numbers(given: Tensor, what: str, *axes: str) -> Any:
     return values
 
 
-def _labels(given: Sequence[Any] | None, n: int, name: str) -> list[str]:
-    """As texts; numbers where none are given."""
-    labels = [str(label) for label in (range(n) if given is None else given)]
+def _labels(data: Sequence[Any] | None, n: int, name: str) -> list[str]:
+    """Return the labels as texts, or numbers if there are none."""
+    labels = [str(label) for label in (range(n) if data is None else data)]
     if len(labels) != n:
         raise PictureError(f"{len(labels)} {name} are named, but the weights have {n}")
     return labels
 
 
-def _words(language: str, **titles: str | None) -> dict[str, str]:
+def _messages(language: str, **titles: str | None) -> dict[str, str]:
     if language not in LANGUAGES:
         raise PictureError(unknown("language", language, LANGUAGES))
     messages: dict[str, str] = catalog(language)["pictures"]

@@ -1,4 +1,4 @@
-"""Look at attention from outside: hooks recompute the weights of what runs, and nothing in the model knows.
+"""Record attention from outside: hooks recompute the weights of what runs; the model is not changed.
 
 The fused kernel keeps running and its output is untouched; the weights are those of `attention_weights`
 on the same queries and keys, before dropout.
@@ -32,7 +32,7 @@ class Look:
 
 @dataclass
 class Recording:
-    """Everything that was seen, in order; and by layer, what the last run left.
+    """Everything that was recorded, in order, and the last run's weights by layer.
 
     Several calls inside one `record` (a generation with its cache) are all in `looks`.
     """
@@ -62,7 +62,7 @@ class Recording:
 def record(
     module: nn.Module, layers: int | Iterable[int] | None = None, heads: int | Iterable[int] | None = None
 ) -> Iterator[Recording]:
-    """The attention weights of what runs inside, of the layers and heads asked for (all unless given).
+    """Record the attention weights of what runs inside the block, for these layers and heads (all by default).
 
     Rows of queries that are padding mean nothing, as their outputs do.
 
@@ -70,17 +70,17 @@ def record(
     ...     model(source, target)
     >>> recording.cross[5]  # (B, H, T, S)
     """
-    watch = _Watch(_chosen(layers, "layers"), _chosen(heads, "heads"))
+    recorder = _Recorder(_chosen(layers, "layers"), _chosen(heads, "heads"))
     _refuse_compiled(module)
-    _refuse_missing(module, watch.layers or ())
+    _refuse_missing(module, recorder.layers or ())
     with ExitStack() as hooks:
         for path, part in module.named_modules():
             if isinstance(part, MultiHeadAttention | RecurrentDecoder):
-                watch.check(path, part)
-                watch.hook(path, part, _stack_of(module, path), hooks)
-        yield watch.recording
-    watch.over = True  # a copy made meanwhile keeps its hooks
-    if not watch.recording.looks:
+                recorder.check(path, part)
+                recorder.hook(path, part, _stack_of(module, path), hooks)
+        yield recorder.recording
+    recorder.over = True  # a copy made meanwhile keeps its hooks
+    if not recorder.recording.looks:
         raise RecordingError(
             "nothing with attention ran inside record(); call the module itself there, "
             "not a compiled or captured copy of it, and ask for layers it has"
@@ -104,7 +104,7 @@ def _refuse_missing(module: nn.Module, layers: tuple[int, ...]) -> None:
 
 
 def _stack_of(module: nn.Module, path: str) -> StackName:
-    """The kind of stack that a part stands in."""
+    """Return the kind of stack that contains a module."""
     steps = path.split(".") if path else []
     around = [module.get_submodule(".".join(steps[:n])) for n in range(len(steps) + 1)]
     if any(isinstance(part, Encoder) for part in around):
@@ -121,8 +121,8 @@ def _refuse_compiled(module: nn.Module) -> None:
             )
 
 
-class _Watch:
-    """The hooks of one recording."""
+class _Recorder:
+    """The hooks of one recording and their results."""
 
     def __init__(self, layers: tuple[int, ...] | None, heads: tuple[int, ...] | None) -> None:
         self.layers = layers
@@ -131,7 +131,7 @@ class _Watch:
         self.over = False
 
     def check(self, path: str, part: nn.Module) -> None:
-        """Refuse heads that this attention does not have, and a decoder that has none."""
+        """Raise for heads that this attention does not have, and for a decoder without attention."""
         if isinstance(part, RecurrentDecoder) and isinstance(part.attention, NoAttention):
             raise RecordingError("this recurrent model has no attention, so there are no weights to look at")
         n_heads = part.n_heads if isinstance(part, MultiHeadAttention) else 1
@@ -140,7 +140,7 @@ class _Watch:
                 raise RecordingError(f"{path or 'this attention'} has heads 0 to {n_heads - 1}, not {head}")
 
     def hook(self, path: str, part: nn.Module, stack: StackName, hooks: ExitStack) -> None:
-        """Which layer runs and what it reads is known outside; queries and keys are known inside."""
+        """Register two hooks: the outer one notes the layer and its input, the inner one has queries and keys."""
         seen: dict[str, Any] = {"kind": "cross", "layer": 0}
         rows: list[int] = []
 
@@ -169,7 +169,7 @@ class _Watch:
 
 
 def _unfolded(weights: Tensor, rows: int) -> Tensor:
-    """Beams that were folded into the query length, as rows again: (B, H, n·T, S) → (B·n, H, T, S)."""
+    """Undo the folding of beams into the query length: (B, H, n·T, S) → (B·n, H, T, S)."""
     beams = rows // max(1, weights.shape[0])
     return weights if beams == 1 else weights.unflatten(2, (beams, -1)).transpose(1, 2).flatten(0, 1)
 

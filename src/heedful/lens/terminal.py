@@ -1,4 +1,4 @@
-"""Attention and curves in the terminal: text that stays in its columns, with color or without.
+"""Attention maps and curves as terminal text, aligned in columns, with or without color.
 
 Every shade is a character of its own, so a terminal without color shows the same map. Hangul and other
 wide characters take two columns; widths are counted in columns, never in characters.
@@ -18,7 +18,7 @@ from torch import Tensor
 from ..errors import PictureError
 
 SHADES = " ░▒▓█"
-COLOURS = ("", "blue", "cyan", "green", "yellow")  # of the terminal's own theme, from little to much
+COLORS = ("", "blue", "cyan", "green", "yellow")  # of the terminal's own theme, from little to much
 EDGES = (0.05, 0.25, 0.5, 0.75)  # of the strongest weight: where the next shade begins
 BARS = "▁▂▃▄▅▆▇█"
 NOT_A_NUMBER = "!"
@@ -38,7 +38,7 @@ def attention_text(
     title: str = "",
     brightest: float | None = None,
 ) -> Text:
-    """Weights (T, S) as text of at most `width` columns: target words down, source words across.
+    """Render weights (T, S) as text of at most `width` columns, target words in rows.
 
     Sources that do not fit stand in a further panel below; labels that do not fit end in "…".
     `brightest` is the weight of the darkest shade: the largest there is, unless given.
@@ -56,7 +56,7 @@ def attention_text(
             line = Text(fit(name, margin))
             for place, _, columns in panel:
                 level = sum(row[place] / top >= edge for edge in EDGES)
-                line.append(GAP).append(SHADES[level] * columns, style=COLOURS[level])
+                line.append(GAP).append(SHADES[level] * columns, style=COLORS[level])
             lines.append(line)
     legend = _legend(top)
     lines += [Text(), legend] if legend.cell_len <= width else []
@@ -64,7 +64,7 @@ def attention_text(
 
 
 def sparkline(values: Sequence[float], width: int = 40) -> str:
-    """Values as one line of bars, at most `width` columns: more values than that are averaged in groups.
+    """Render values as one line of bars of at most `width` columns; more values are averaged in groups.
 
     What is not a finite number is shown as "!".
     """
@@ -80,14 +80,18 @@ def sparkline(values: Sequence[float], width: int = 40) -> str:
 
 
 def readable(label: str) -> str:
-    """A label whose width every terminal agrees on: letters composed, what cannot be seen as its escape."""
+    """Return a label of the same width in every terminal: composed letters, escapes for invisible characters."""
     composed = UNSETTLED.sub("", unicodedata.normalize("NFC", label))
-    shown = "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in composed)
-    return f"◌{shown}" if shown and not cell_len(shown[0]) else shown  # a mark with no letter to stand on
+    printable = "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in composed
+    )
+    return (
+        f"◌{printable}" if printable and not cell_len(printable[0]) else printable
+    )  # a mark with no letter to stand on
 
 
 def fit(text: str, columns: int) -> str:
-    """The text in exactly so many columns: filled with spaces, or cut with "…" at its end."""
+    """Pad the text with spaces, or cut it with "…", to exactly this many columns."""
     if cell_len(text) <= columns:
         return text + " " * (columns - cell_len(text))
     end = 0
@@ -98,7 +102,7 @@ def fit(text: str, columns: int) -> str:
 
 
 def _panels(labels: list[str], room: int) -> Iterator[list[tuple[int, str, int]]]:
-    """The sources that fit side by side, each with its place, its label and its columns."""
+    """Yield groups of sources that fit side by side, each source with its index, label and width."""
     panel: list[tuple[int, str, int]] = []
     used = 0
     for place, label in enumerate(labels):
@@ -112,10 +116,10 @@ def _panels(labels: list[str], room: int) -> Iterator[list[tuple[int, str, int]]
 
 
 def _legend(top: float) -> Text:
-    """Where each shade begins."""
+    """Return the legend: the smallest weight of each shade."""
     legend = Text()
     for level, edge in enumerate(EDGES, start=1):
-        legend.append(GAP if level > 1 else "").append(SHADES[level] * 2, style=COLOURS[level])
+        legend.append(GAP if level > 1 else "").append(SHADES[level] * 2, style=COLORS[level])
         legend.append(f" ≥{edge * top:.2g}")
     return legend
 

@@ -1,4 +1,4 @@
-"""Tokens as a person reads them: whole characters, whole syllables, and names for what is no text.
+"""Readable tokens: whole characters and syllables, and names for tokens that are not text.
 
 Several tokens may spell one character, in bytes or in the letters of a syllable. The last of them shows it, those
 before it a sign for a part of one: every character is there once, and the tokens stay as many as the model saw.
@@ -18,12 +18,14 @@ START_MARK, END_MARK = "▶", "■"
 PART = "◌"  # of a letter: dotted, as fonts draw what a mark is to be put on
 SPACES = {" ": "␣", "\n": "⏎", "\t": "⇥"}
 JOINERS = {"\u200c": "‹ZWNJ›", "\u200d": "‹ZWJ›", "\ufe0e": "‹VS15›", "\ufe0f": "‹VS16›"}  # unseen between letters
-SPACE_NAMES = " ▁Ġ"  # how tokenisers write a space
-NEAR = 5  # tokens that decide how the last is spelt: a character has four bytes at most, and what is before it a space
+SPACE_NAMES = " ▁Ġ"  # how tokenizers write a space
+NEAR = (
+    5  # tokens that decide how the last is spelled: a character has four bytes at most, and what is before it a space
+)
 
 
 class TokenDict(TypedDict):
-    """One token of a document. `piece` is the token's own name, `text` what it shows, `part` that a letter goes on."""
+    """One token of a document: its vocabulary `piece`, the `text` to show, and whether it is a `part` of a letter."""
 
     text: str
     piece: str
@@ -39,7 +41,7 @@ def tokens_of(
     start: int | None = None,
     ends: Collection[int] = (),
 ) -> list[TokenDict]:
-    """The ids as tokens to show. `start` is marked at the first place, `ends` at the others: they may be the same id.
+    """Turn ids into readable tokens. `start` is marked at the first position, `ends` elsewhere; both may be one id.
 
     Words are those of `decode(ids).split()`, and a special token ends one.
     """
@@ -57,14 +59,14 @@ def tokens_of(
             word, inside = word + (not inside), True
         number = None if special or blank else word
         shares = [(mark or text, False)] if special else _shares(tokenizer, ids[first:stop], text)
-        for index, (shown, part) in zip(ids[first:stop], shares, strict=True):
+        for index, (display, part) in zip(ids[first:stop], shares, strict=True):
             name = _name(tokenizer, index)
-            tokens.append({"text": shown, "piece": name, "word": number, "special": special, "part": part})
+            tokens.append({"text": display, "piece": name, "word": number, "special": special, "part": part})
     return tokens
 
 
-def spelt(tokenizer: Tokenizer | PublishedTokenizer, ids: Sequence[int], *, ends: Collection[int] = ()) -> str:
-    """What the last of the ids adds to the text before it, with the space that it begins with.
+def token_text(tokenizer: Tokenizer | PublishedTokenizer, ids: Sequence[int], *, ends: Collection[int] = ()) -> str:
+    """Return what the last id adds to the text before it, including a leading space.
 
     Where it ends within a character, that is \ufffd, and the token that completes the character adds all of it.
     """
@@ -81,15 +83,15 @@ def spelt(tokenizer: Tokenizer | PublishedTokenizer, ids: Sequence[int], *, ends
 
 
 def visible(text: str) -> str:
-    """Without the spaces around it; what cannot be seen has a sign, or its number."""
+    """Strip a text and replace invisible characters by a sign or their code point."""
     bare = text.strip(" ")
     return _seen(bare) if bare else SPACES[" "] * len(text)
 
 
-def _seen(text: str, kept: Collection[str] = ()) -> str:
-    """What joins letters is needed as it is to draw them; alone it has a name."""
-    kept = {*kept, *JOINERS} if any(letter not in JOINERS for letter in text) else kept
-    return "".join(letter if letter in kept else _letter(letter) for letter in text)
+def _seen(text: str, unchanged: Collection[str] = ()) -> str:
+    """Replace invisible characters; joiners between letters stay, because drawing needs them."""
+    unchanged = {*unchanged, *JOINERS} if any(letter not in JOINERS for letter in text) else unchanged
+    return "".join(letter if letter in unchanged else _letter(letter) for letter in text)
 
 
 def _letter(letter: str) -> str:
@@ -98,7 +100,7 @@ def _letter(letter: str) -> str:
 
 
 def _shares(tokenizer: Tokenizer | PublishedTokenizer, ids: Sequence[int], text: str) -> Iterator[tuple[str, bool]]:
-    """What each of some tokens that spell a text together adds to it, and whether it ends within a letter."""
+    """Yield what each of several tokens adds to a text they spell together, and whether it ends within a letter."""
     bare, done = text.strip(" "), 0
     for n in range(1, len(ids)):
         so_far = unicodedata.normalize("NFC", tokenizer.decode(ids[:n])).strip(" ")
@@ -110,7 +112,7 @@ def _shares(tokenizer: Tokenizer | PublishedTokenizer, ids: Sequence[int], text:
 
 
 def _whole(pieces: Sequence[Piece]) -> list[Piece]:
-    """Pieces composed (NFC); one that begins in the middle of a letter or a syllable joins the one before it."""
+    """Compose pieces (NFC), merging a piece that begins inside a letter or syllable with the one before it."""
     whole: list[Piece] = []
     for piece in pieces:
         if whole and _continues(whole[-1].text, piece.text):
@@ -121,7 +123,7 @@ def _whole(pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def _continues(before: str, text: str) -> bool:
-    """Whether the last letter before and the first one here are one."""
+    """Return whether the last letter before and the first one here form one letter."""
     last = unicodedata.normalize("NFC", before)[-1:]
     return len(unicodedata.normalize("NFC", last + text[:1])) == 1
 

@@ -1,4 +1,4 @@
-"""A walk through the original Transformer: its parts counted, a batch passed through it, its pictures drawn."""
+"""A tour of the original Transformer: parameter counts, one forward pass, and pictures."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from torch import nn
 from ..core import EncoderDecoder, Sinusoidal
 from ..errors import MissingDependencyError
 from . import pictures
-from .page.writing import LANGUAGES, catalog
+from .page.rendering import LANGUAGES, catalog
 from .parts import Count, count_parts, feed_forward_shares
 from .recorder import record
 
@@ -21,7 +21,7 @@ TARGET = ["<s>", "나는", "학생", "입니다"]
 
 @dataclass(frozen=True)
 class Tour:
-    """What was seen on the way."""
+    """The results of a tour: counts, shapes and pictures."""
 
     counts: list[Count]
     shares: dict[str, float]
@@ -31,7 +31,7 @@ class Tour:
 
 
 def tour(model: nn.Module, out: Path, *, language: str = "en") -> Tour:
-    """Pass one sentence pair through an encoder-decoder of fresh weights and draw what can be drawn."""
+    """Run one sentence pair through an untrained encoder-decoder and draw its pictures."""
     if not isinstance(model, EncoderDecoder):
         raise TypeError(f"the tour goes through an encoder-decoder, not a {type(model).__name__}")
     out.mkdir(parents=True, exist_ok=True)
@@ -52,7 +52,7 @@ def tour(model: nn.Module, out: Path, *, language: str = "en") -> Tour:
 
 
 def _draw(out: Path, encoder: torch.Tensor, cross: torch.Tensor, language: str) -> tuple[list[Path], list[str]]:
-    """Every picture as PNG and SVG. One that needs letters no font has is left out, and that is said once."""
+    """Draw every picture as PNG and SVG. A picture whose letters no font has is skipped and noted."""
     table = Sinusoidal(128).table(100)
     titles = catalog(language if language in LANGUAGES else "en")["pictures"]
     figures: dict[str, Callable[[], Any]] = {

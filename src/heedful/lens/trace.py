@@ -1,4 +1,4 @@
-"""What goes through a model, noted from outside while one input runs: hooks look on, and nothing changes.
+"""Trace one input through a model from outside: hooks note activations; the model is not changed.
 
 The weights are the recorder's. Beside them each attention's queries, keys and values, each residual's sums and norms,
 each feed-forward's neurons. What is inside is noted first, and gathered by what stands around it.
@@ -31,7 +31,7 @@ NORMS: dict[type[nn.Module], NormName] = {core.LayerNorm: "layer", core.RMSNorm:
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """What an attention computed with. Queries and keys are as their product sees them: turned, where they are."""
+    """The tensors of one attention. Queries and keys are those of the dot product, after any rotation."""
 
     x: Tensor  # (Tq, D) what went in
     query: Tensor  # (H, Tq, K)
@@ -45,7 +45,7 @@ class Numbers:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One part of a layer with its residual and its norm. Statistics are each token's mean and deviation, (T, 2)."""
+    """One sublayer with its residual and its norm. Statistics are each token's mean and deviation, (T, 2)."""
 
     order: Literal["pre", "post"]
     norm: NormName | None  # None: of another make
@@ -59,7 +59,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """One layer that ran, and its parts by name, in order."""
+    """One layer that ran, and its sublayers by name, in order."""
 
     stack: str
     layer: int
@@ -68,7 +68,7 @@ class Layer:
 
 @dataclass
 class Trace:
-    """What one run left. `numbers` are by the place of their look; a recurrent model's look has none."""
+    """The results of one run. `numbers` are by the index of their look; a recurrent model has none."""
 
     recording: Recording
     numbers: dict[int, Numbers] = field(default_factory=dict, repr=False)
@@ -77,18 +77,18 @@ class Trace:
 
     @property
     def looks(self) -> list[Look]:
-        """The attentions in the order in which they ran."""
+        """Return the attentions in the order in which they ran."""
         return self.recording.looks
 
 
 def hookable_copy(module: M) -> M:
-    """The same weights in modules of their own: whoever uses the model meanwhile, in another thread, has no hooks."""
+    """Copy the modules but share the weights, so that hooks do not affect other threads that use the model."""
     return copy.deepcopy(module, {id(tensor): tensor for tensor in (*module.parameters(), *module.buffers())})
 
 
 @contextmanager
 def trace(module: nn.Module) -> Iterator[Trace]:
-    """Everything `Trace` holds, of one input that runs through the model once: one row, without a cache.
+    """Trace one input that runs through the model once: one row, without a cache.
 
     >>> with trace(model) as seen:
     ...     model(source, target)
@@ -143,7 +143,7 @@ def _hook_layer(seen: Trace, layer: EncoderLayer | DecoderLayer, hooks: ExitStac
 def _hook_part(parts: dict[str, Part], name: str, wrap: PreNorm | PostNorm, hooks: ExitStack) -> None:
     inside: dict[str, Tensor] = {}
 
-    def normalised(_: nn.Module, args: tuple[Any, ...], output: Tensor) -> None:
+    def normalized(_: nn.Module, args: tuple[Any, ...], output: Tensor) -> None:
         inside.update(before=_row(args[0]), after=_row(output))
 
     def widened(_: nn.Module, args: tuple[Any, ...]) -> None:
@@ -162,7 +162,7 @@ def _hook_part(parts: dict[str, Part], name: str, wrap: PreNorm | PostNorm, hook
             has_zeros=activation in (F.relu, torch.relu) or isinstance(activation, nn.ReLU),
         )
 
-    hooks.callback(wrap.norm.register_forward_hook(normalised).remove)
+    hooks.callback(wrap.norm.register_forward_hook(normalized).remove)
     if isinstance(wrap.part, core.FeedForward | core.GatedFeedForward):
         hooks.callback(wrap.part.narrow.register_forward_pre_hook(widened).remove)
     hooks.callback(wrap.register_forward_hook(ran).remove)
@@ -173,7 +173,7 @@ def _row(x: Tensor) -> Tensor:
 
 
 def _statistics(x: Tensor) -> Tensor:
-    """(T, D) → (T, 2)."""
+    """Return each token's mean and standard deviation: (T, D) → (T, 2)."""
     deviation, mean = torch.std_mean(x.float(), dim=-1, correction=0)
     return torch.stack([mean, deviation], dim=-1)
 

@@ -13,7 +13,7 @@ from ..data.published_tokenizer import EncodedWindow
 from ..data.text_batch import TextBatch, TextLoader
 from ..errors import DataError
 from ..files import write_text
-from ..lens.report import Sample
+from ..lens.report import ScoredSample
 from .predictor import ItemError
 from .run.task import DATA, Split
 from .scoring import Score
@@ -105,4 +105,4 @@ class WindowTask(TextEncoderTask[C, E, M, TextBatch], Generic[C, E, M]):
         return {"loss": self.mean_loss(module, self.validation)} | {name: score.value for name, score in scores.items()}
 
     def report_sections(self, predictor: Any, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        return {"samples": [Sample(**sample) for sample in metrics["samples"]]}
+        return {"samples": [ScoredSample(**sample) for sample in metrics["samples"]]}

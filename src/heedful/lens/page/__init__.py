@@ -1,6 +1,6 @@
-"""The page that shows a model while it works: one offline HTML file, written from a document."""
+"""The look page: one HTML file that works offline, rendered from a document."""
 
 from .bundle import bundle
-from .writing import render, write_page
+from .rendering import render, write_page
 
 __all__ = ["bundle", "render", "write_page"]

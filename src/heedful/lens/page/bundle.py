@@ -1,4 +1,4 @@
-"""Many small ES modules as one classic script, so that the page opens from a file without a server.
+"""Bundle ES modules into one classic script, so that the page opens from a file without a server.
 
 Each module becomes a function that gives its exports, and they stand in the order in which they need each
 other. Only what the page uses is understood; anything else is an error that names its file and line:
@@ -24,13 +24,13 @@ DYNAMIC = re.compile(r"\bimport\s*\(|\bimport\.meta\b")
 CLOSING = re.compile(r"</script|<!--", re.IGNORECASE)
 
 
-class BundleError(HeedfulError, ValueError):
-    """A module that cannot be put into one script: which file, which line, why."""
+class ScriptBundleError(HeedfulError, ValueError):
+    """Raised for a module that cannot be bundled, with its file, its line and the reason."""
 
 
 @dataclass(frozen=True)
 class Module:
-    """A module's lines as they stand in the script, with what it asks of others and what it gives."""
+    """A module's lines as they stand in the script, with its imports and exports."""
 
     path: str
     lines: list[str]
@@ -39,36 +39,38 @@ class Module:
 
 
 def read_modules(folder: Path) -> dict[str, str]:
-    """Every module below a folder, by its path from there."""
+    """Read every module below a folder, by its relative path."""
     return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in folder.rglob("*.js")}
 
 
 def bundle(sources: Mapping[str, str], entry: str = "main.js") -> str:
-    """One script that runs `entry` after everything it needs; `sources` are texts by path."""
+    """Return one script that runs `entry` after its dependencies; `sources` are texts by path."""
     if entry not in sources:
-        raise BundleError(f"{entry}: there is no such module; there are: {', '.join(sorted(sources))}")
+        raise ScriptBundleError(f"{entry}: there is no such module; there are: {', '.join(sorted(sources))}")
     ordered: dict[str, Module] = {}
     _visit(entry, sources, ordered, above=[])
     return '(() => {\n"use strict";\nconst bundled = {};\n' + "".join(map(_wrapped, ordered.values())) + "})();\n"
 
 
 def _visit(path: str, sources: Mapping[str, str], ordered: dict[str, Module], above: list[str]) -> None:
-    """Put a module behind all that it needs."""
+    """Add a module to `ordered` after all of its dependencies."""
     module = _parse(path, sources[path])
     above = [*above, path]
     for line, needed, names in module.imports:
         where = f"{path}, line {line}"
         if needed in above:
             way = " → ".join([*above[above.index(needed) :], needed])
-            raise BundleError(f"{where}: modules need each other in a circle: {way}; move what both need to a third")
+            raise ScriptBundleError(
+                f"{where}: modules need each other in a circle: {way}; move what both need to a third"
+            )
         if needed not in sources:
-            raise BundleError(f"{where}: there is no module {needed}")
+            raise ScriptBundleError(f"{where}: there is no module {needed}")
         if needed not in ordered:
             _visit(needed, sources, ordered, above)
         for name in names:
             if name not in ordered[needed].exports:
-                given = ", ".join(ordered[needed].exports) or "nothing"
-                raise BundleError(f"{where}: {needed} does not export {name}; it exports: {given}")
+                available = ", ".join(ordered[needed].exports) or "nothing"
+                raise ScriptBundleError(f"{where}: {needed} does not export {name}; it exports: {available}")
     ordered[path] = module
 
 
@@ -77,26 +79,28 @@ def _parse(path: str, text: str) -> Module:
     module = Module(path, [], [], [])
     for number, line in enumerate(text.splitlines(), 1):
         if CLOSING.search(line):
-            raise BundleError(f"{path}, line {number}: the text would end the page's script element: {line.strip()!r}")
+            raise ScriptBundleError(
+                f"{path}, line {number}: the text would end the page's script element: {line.strip()!r}"
+            )
         module.lines.append(_translated(line, number, module))
     return module
 
 
 def _translated(line: str, number: int, module: Module) -> str:
-    if found := NAMED.fullmatch(line):
-        pairs = [part.strip().split(" as ") for part in found[1].split(",")]
-        needed = _resolved(module.path, found[2])
+    if match := NAMED.fullmatch(line):
+        pairs = [part.strip().split(" as ") for part in match[1].split(",")]
+        needed = _resolved(module.path, match[2])
         module.imports.append((number, needed, [pair[0] for pair in pairs]))
         return f'const {{ {", ".join(": ".join(pair) for pair in pairs)} }} = bundled["{needed}"];'
-    if found := WHOLE.fullmatch(line):
-        needed = _resolved(module.path, found[2])
+    if match := WHOLE.fullmatch(line):
+        needed = _resolved(module.path, match[2])
         module.imports.append((number, needed, []))
-        return f'const {found[1]} = bundled["{needed}"];'
-    if found := EXPORT.fullmatch(line):
-        module.exports.append(found[2])
-        return found[1]
+        return f'const {match[1]} = bundled["{needed}"];'
+    if match := EXPORT.fullmatch(line):
+        module.exports.append(match[2])
+        return match[1]
     if STATEMENT.match(line) or DYNAMIC.search(line):
-        raise BundleError(
+        raise ScriptBundleError(
             f"{module.path}, line {number}: not understood: {line.strip()!r}; "
             'write `import { a, b } from "./x.js";` on one line, or `export` before const, function or class'
         )
@@ -108,6 +112,6 @@ def _resolved(path: str, needed: str) -> str:
 
 
 def _wrapped(module: Module) -> str:
-    """The module in a function of its own, so that its names are its own."""
+    """Wrap the module in a function, so that its names stay local."""
     body = "\n".join(module.lines)
     return f'bundled["{module.path}"] = (() => {{\n{body}\nreturn {{ {", ".join(module.exports)} }};\n}})();\n'

@@ -1,10 +1,10 @@
-"""The report of a run: one HTML file that needs nothing else, drawn by the same scripts as the look page."""
+"""The report of a run: one self-contained HTML file, drawn by the same scripts as the look page."""
 
 from pathlib import Path
 
 from ...files import write_text
-from ..page.writing import render as render_page
-from .data import AttentionMap, Confusion, Continuation, ForecastPlot, ReportData, Sample, ScoreRow, SeenImage
+from ..page.rendering import render as render_page
+from .data import AttentionMap, Confusion, Continuation, ForecastPlot, ReportData, ScoredSample, ScoreRow, SeenImage
 from .document import report_document
 
 __all__ = [
@@ -13,8 +13,8 @@ __all__ = [
     "Continuation",
     "ForecastPlot",
     "ReportData",
-    "Sample",
     "ScoreRow",
+    "ScoredSample",
     "SeenImage",
     "render",
     "write_report",
@@ -29,5 +29,5 @@ def write_report(path: str | Path, data: ReportData) -> Path:
 
 
 def render(data: ReportData) -> str:
-    """The report as a page, which opens in the data's language and can be switched to the other."""
+    """Render the report as a page that opens in the data's language and can be switched to the other one."""
     return render_page(report_document(data), page="report")

@@ -1,4 +1,4 @@
-"""What a report is made from: plain data. A part that is empty or None is simply absent from the page."""
+"""The data of a report. A part that is empty or None is absent from the page."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,8 +17,8 @@ class ScoreRow:
 
 
 @dataclass(frozen=True)
-class Sample:
-    """One sentence, what it should become and what it became."""
+class ScoredSample:
+    """An input with its reference, the model's output and the output's score."""
 
     source: str
     reference: str
@@ -29,7 +29,7 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class AttentionMap:
-    """Weights between words: one map (T, S), or one for each head (H, T, S); a tensor or nested lists."""
+    """Weights between words: one map (T, S), or one for each head (H, T, S), as a tensor or nested lists."""
 
     title: str
     source: Sequence[str]
@@ -40,7 +40,7 @@ class AttentionMap:
 
 @dataclass(frozen=True)
 class Confusion:
-    """How often a class (a row of `counts`) was taken for each of them (a column)."""
+    """A confusion matrix: rows of `counts` are true classes, columns are predicted classes."""
 
     labels: Sequence[str]
     counts: Sequence[Sequence[int]]
@@ -48,7 +48,7 @@ class Confusion:
 
 @dataclass(frozen=True, eq=False)
 class SeenImage:
-    """An image as the bytes of a PNG, what it was taken for, and where each head looked: a weight for each patch."""
+    """An image as the bytes of a PNG, its predicted classes, and each head's weight for each patch."""
 
     title: str
     png: bytes
@@ -59,13 +59,13 @@ class SeenImage:
 
 @dataclass(frozen=True, eq=False)
 class ForecastPlot:
-    """A series as far as it was known, what followed, and what was forecast; `lines` are other forecasts by name.
+    """The context of a series, its true continuation and its forecast; `lines` are other forecasts by name.
 
     `patches` are (first step, one past the last) of each patch, and `weights` how much each was looked at.
     """
 
     title: str
-    known: Sequence[float]
+    context: Sequence[float]
     truth: Sequence[float]
     forecast: Sequence[float]
     lines: Mapping[str, Sequence[float]] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class ForecastPlot:
 
 @dataclass(frozen=True)
 class Continuation:
-    """A text, and how the model went on."""
+    """A prompt and the model's continuation of it."""
 
     prompt: str
     text: str
@@ -83,7 +83,7 @@ class Continuation:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReportData:
-    """Everything a report may show, in the order in which it shows it."""
+    """Everything a report can show, in the order of the page."""
 
     title: str
     language: str = "en"
@@ -94,7 +94,7 @@ class ReportData:
     # by model: bucket, how many sentences, score
     comparison: Sequence[Mapping[str, object]] = ()  # a row for each run, under the same headings
     confusion: Confusion | None = None
-    samples: Sequence[Sample] = ()
+    samples: Sequence[ScoredSample] = ()
     continuations: Sequence[Continuation] = ()
     images: Sequence[SeenImage] = ()
     forecasts: Sequence[ForecastPlot] = ()

@@ -1,4 +1,4 @@
-"""A report as a document: the data of each section as JSON, chosen and counted here, drawn by the page's scripts.
+"""The JSON document of a report: each section's data is selected and counted here, and drawn by the scripts.
 
 A section that has nothing to show is absent from the document. Numbers of tables are written here, because JSON does
 not tell 7 from 7.0; names and sentences are left to the page, which knows its language.
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ...errors import PictureError
 from ..document import Arrays, position_vectors
-from .data import AttentionMap, Confusion, ForecastPlot, ReportData, Sample, ScoreRow, SeenImage
+from .data import AttentionMap, Confusion, ForecastPlot, ReportData, ScoredSample, ScoreRow, SeenImage
 
 SAMPLES_EACH = 5
 LONGEST_TEXT = 600  # characters of a sample
@@ -39,7 +39,7 @@ Point = tuple[float, float]
 
 
 def report_document(data: ReportData) -> dict[str, Any]:
-    """Everything that the page shows, by section, with the arrays beside it."""
+    """Return everything that the page shows, by section, and the arrays."""
     arrays = Arrays()
     sections = {
         "facts": [[name, cell(value)] for name, value in data.facts],
@@ -50,22 +50,22 @@ def report_document(data: ReportData) -> dict[str, Any]:
         "comparison": _table(data.comparison),
         "confusion": None if data.confusion is None else _confusion(data.confusion),
         "samples": _samples(data.samples),
-        "continuations": [[clipped(one.prompt), clipped(one.text)] for one in data.continuations],
-        "images": [_image(one) for one in data.images if len(one.png) <= LARGEST_IMAGE],
-        "forecasts": [_forecast(one) for one in data.forecasts],
+        "continuations": [[clipped(item.prompt), clipped(item.text)] for item in data.continuations],
+        "images": [_image(item) for item in data.images if len(item.png) <= LARGEST_IMAGE],
+        "forecasts": [_forecast(item) for item in data.forecasts],
         "attention": _attention(data.attention, arrays),
         "training": _training(data.log),
         "reading": _reading(data.reading),
         "positions": None if data.positions is None else _positions(data.positions, arrays),
     }
-    shown = {name: content for name, content in sections.items() if content}
-    document = {"format": 1, "kind": "report", "language": data.language, "title": data.title, **shown}
+    present = {name: content for name, content in sections.items() if content}
+    document = {"format": 1, "kind": "report", "language": data.language, "title": data.title, **present}
     cleaned: dict[str, Any] = _clean(document)
     return cleaned | {"arrays": arrays.to_dict(with_data=True)}
 
 
 def cell(value: object) -> str | bool:
-    """Anything that stands in a table, short and readable; yes and no are left to the page's language."""
+    """Format a table cell; booleans are left to the page, which translates them."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -80,7 +80,7 @@ def cell(value: object) -> str | bool:
 
 
 def number(value: float) -> str:
-    """Thousands apart, and of fractions no more than four digits: 12,345, 0.1235, 3e-05."""
+    """Format with thousands separators and at most four significant digits: 12,345, 0.1235, 3e-05."""
     if isinstance(value, int):
         return f"{value:,}"
     if not math.isfinite(value):
@@ -89,56 +89,56 @@ def number(value: float) -> str:
 
 
 def decimal(value: float) -> str:
-    """With as many places as its neighbors in a column: 94.10, 0.087."""
+    """Format with a fixed number of decimal places, as in a column: 94.10, 0.087."""
     if not 1 <= abs(value) < 10_000:
         return f"{value:.3f}" if 0.1 <= abs(value) < 1 or value == 0 else number(float(value))
     return f"{value:.2f}"
 
 
 def clipped(text: str, longest: int = LONGEST_TEXT) -> str:
-    """A long text with its end left out, and how much that was."""
+    """Cut a long text and append the number of omitted characters."""
     left_out = len(text) - longest
     return text if left_out <= 0 else f"{text[:longest]}… (+{left_out:,})"
 
 
 def differences(reference: str, output: str) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
-    """Both texts in pieces, each with whether it stands in one of the two alone."""
+    """Split both texts into pieces and mark the pieces that occur in only one of them."""
     expected, written = PIECES.findall(reference), PIECES.findall(output)
     sides: tuple[list[tuple[str, bool]], list[tuple[str, bool]]] = ([], [])
     for kind, a, b, c, d in SequenceMatcher(None, expected, written, autojunk=False).get_opcodes():
-        for side, words in zip(sides, (expected[a:b], written[c:d]), strict=True):
-            if text := "".join(words):
+        for side, pieces in zip(sides, (expected[a:b], written[c:d]), strict=True):
+            if text := "".join(pieces):
                 side.append((text, kind != "equal" and bool(text.strip())))
     return sides
 
 
 def averaged(points: Sequence[Point], most: int = MOST_POINTS) -> list[Point]:
-    """At most so many points, each the mean of its group."""
+    """Reduce a curve to at most this many points, each the mean of a group."""
     n = min(most, len(points))
     groups = (points[len(points) * i // n : len(points) * (i + 1) // n] for i in range(n))
     return [(sum(x for x, _ in group) / len(group), sum(y for _, y in group) / len(group)) for group in groups]
 
 
-def attention_weights(given: AttentionMap) -> Tensor:
-    """The maps (H, T, S), after a look at their shape and values."""
-    weights = _tensor(given.weights)
+def attention_weights(data: AttentionMap) -> Tensor:
+    """Return the maps (H, T, S) after checking their shape and values."""
+    weights = _tensor(data.weights)
     maps = weights[None] if weights is not None and weights.ndim == 2 else weights
-    n_rows, n_columns = len(given.target), len(given.source)
+    n_rows, n_columns = len(data.target), len(data.source)
     if maps is None or not maps.numel() or maps.shape != (len(maps), n_rows, n_columns):
         raise PictureError(
-            f"the attention map {given.title!r} names {n_rows} target and {n_columns} source words; "
+            f"the attention map {data.title!r} names {n_rows} target and {n_columns} source words; "
             "its weights must be (T, S), or (H, T, S) for several heads, and none of them 0"
         )
-    if given.heads is not None and len(given.heads) != len(maps):
-        raise PictureError(f"the attention map {given.title!r} names {len(given.heads)} heads and has {len(maps)}")
+    if data.heads is not None and len(data.heads) != len(maps):
+        raise PictureError(f"the attention map {data.title!r} names {len(data.heads)} heads and has {len(maps)}")
     if not bool(((maps >= 0) & (maps <= 1.01)).all()):  # rounding may pass 1
-        raise PictureError(f"the attention map {given.title!r} holds weights outside 0 to 1; were they scores?")
+        raise PictureError(f"the attention map {data.title!r} holds weights outside 0 to 1; were they scores?")
     return maps
 
 
-def position_table(given: Any) -> Tensor:
-    """The table (T, D) of finite numbers."""
-    table = _tensor(given)
+def position_table(data: Any) -> Tensor:
+    """Return the table (T, D) after checking its shape and values."""
+    table = _tensor(data)
     if table is None or table.ndim != 2 or not table.numel():
         raise PictureError("a positional table must be (T, D), neither of them 0")
     if not bool(table.isfinite().all()):
@@ -146,10 +146,10 @@ def position_table(given: Any) -> Tensor:
     return table
 
 
-def _tensor(given: Any) -> Tensor | None:
-    """None where the rows are not equally long, or hold something that is no number."""
+def _tensor(data: Any) -> Tensor | None:
+    """Convert to a tensor; None if the rows differ in length or hold something that is not a number."""
     try:
-        return torch.as_tensor(given, dtype=torch.float32).detach().cpu()
+        return torch.as_tensor(data, dtype=torch.float32).detach().cpu()
     except (TypeError, ValueError):
         return None
 
@@ -160,40 +160,40 @@ def _score(row: ScoreRow) -> dict[str, str]:
     return {"set": row.set_name, "metric": row.metric, "text": text, "signature": row.signature}
 
 
-def _by_length(given: Mapping[str, Sequence[tuple[str, int, float]]]) -> dict[str, Any] | None:
-    """A line for each model over the same buckets of source length: [score, sentences], or null."""
-    buckets = list(dict.fromkeys(label for rows in given.values() for label, _, _ in rows))
-    scores = {model: {label: (score, count) for label, count, score in rows} for model, rows in given.items()}
+def _by_length(data: Mapping[str, Sequence[tuple[str, int, float]]]) -> dict[str, Any] | None:
+    """Return a line for each model over common length buckets: [score, number of sentences] or null."""
+    buckets = list(dict.fromkeys(label for rows in data.values() for label, _, _ in rows))
+    scores = {model: {label: (score, count) for label, count, score in rows} for model, rows in data.items()}
     lines = [(model, [points.get(label) for label in buckets]) for model, points in scores.items()]
     has_score = any(point and math.isfinite(point[0]) for _, points in lines for point in points)
     return {"buckets": buckets, "lines": lines} if has_score else None
 
 
 def _table(rows: Rows, most: int | None = None) -> dict[str, Any] | None:
-    """Under the keys of the rows, in the order of their coming; a value that a row does not have is a dash."""
+    """Return a table with the keys of all rows as columns; missing values are dashes."""
     keys = list(dict.fromkeys(key for row in rows for key in row))
     body = [[cell(row.get(key)) for key in keys] for row in rows[:most]]
     return {"keys": keys, "rows": body, "total": len(rows)} if keys else None
 
 
-def _confusion(given: Confusion) -> dict[str, Any]:
-    """Shares, each row a class, where they can be drawn; and the most frequent mistakes."""
-    pairs = product(enumerate(given.labels), repeat=2)
-    counted = [(given.counts[row][column], truth, answer) for (row, truth), (column, answer) in pairs if row != column]
-    mistakes = sorted((mistake for mistake in counted if mistake[0]), reverse=True)
-    shares = [[count / max(1, sum(row)) for count in row] for row in given.counts]
+def _confusion(data: Confusion) -> dict[str, Any]:
+    """Return the shares of each row, if few enough classes to draw, and the most frequent mistakes."""
+    pairs = product(enumerate(data.labels), repeat=2)
+    errors = [(data.counts[row][column], truth, answer) for (row, truth), (column, answer) in pairs if row != column]
+    mistakes = sorted((mistake for mistake in errors if mistake[0]), reverse=True)
+    shares = [[count / max(1, sum(row)) for count in row] for row in data.counts]
     return {
-        "labels": list(given.labels),
-        "shares": shares if len(given.labels) <= MOST_CLASSES else None,
+        "labels": list(data.labels),
+        "shares": shares if len(data.labels) <= MOST_CLASSES else None,
         "mistakes": [[truth, answer, number(count)] for count, truth, answer in mistakes[:MOST_MISTAKES]],
     }
 
 
-def _samples(given: Sequence[Sample]) -> dict[str, Any] | None:
-    """The best, the worst and some at random, each sentence once; a score that is not a number counts as the worst."""
-    if not given:
+def _samples(data: Sequence[ScoredSample]) -> dict[str, Any] | None:
+    """Select the best, the worst and some random samples, each once; NaN counts as the worst score."""
+    if not data:
         return None
-    ranked = sorted(given, key=lambda sample: math.inf if math.isnan(sample.score) else -sample.score)
+    ranked = sorted(data, key=lambda sample: math.inf if math.isnan(sample.score) else -sample.score)
     each = min(SAMPLES_EACH, math.ceil(len(ranked) / 3))
     best, rest = ranked[:each], ranked[each:]
     worst, middle = rest[-each:][::-1], rest[:-each]
@@ -202,11 +202,11 @@ def _samples(given: Sequence[Sample]) -> dict[str, Any] | None:
     return {
         "groups": {name: [_sample(sample) for sample in samples] for name, samples in groups.items() if samples},
         "shown": number(sum(map(len, groups.values()))),
-        "total": number(len(given)),
+        "total": number(len(data)),
     }
 
 
-def _sample(sample: Sample) -> dict[str, Any]:
+def _sample(sample: ScoredSample) -> dict[str, Any]:
     source, reference, output = map(clipped, (sample.source, sample.reference, sample.output))
     expected, written = differences(reference, output)
     same = sample.reference == sample.output
@@ -214,58 +214,58 @@ def _sample(sample: Sample) -> dict[str, Any]:
     return texts | {"score": number(sample.score), "exact": sample.exact}
 
 
-def _image(given: SeenImage) -> dict[str, Any]:
+def _image(data: SeenImage) -> dict[str, Any]:
     return {
-        "title": given.title,
-        "png": "data:image/png;base64," + base64.b64encode(given.png).decode("ascii"),
-        "answers": [[label, share] for label, share in given.answers[:MOST_ANSWERS]],
-        "truth": given.truth,
-        "heads": [[list(row) for row in head] for head in given.heads],
+        "title": data.title,
+        "png": "data:image/png;base64," + base64.b64encode(data.png).decode("ascii"),
+        "answers": [[label, share] for label, share in data.answers[:MOST_ANSWERS]],
+        "truth": data.truth,
+        "heads": [[list(row) for row in head] for head in data.heads],
     }
 
 
-def _forecast(given: ForecastPlot) -> dict[str, Any]:
-    if len(given.patches) != len(given.weights):
+def _forecast(data: ForecastPlot) -> dict[str, Any]:
+    if len(data.patches) != len(data.weights):
         raise PictureError(
-            f"the forecast {given.title!r} has {len(given.patches)} patches and {len(given.weights)} weights; "
+            f"the forecast {data.title!r} has {len(data.patches)} patches and {len(data.weights)} weights; "
             "give a weight for each patch"
         )
-    values = {name: list(getattr(given, name)) for name in ("known", "truth", "forecast", "patches", "weights")}
-    return {"title": given.title, **values, "lines": {name: list(line) for name, line in given.lines.items()}}
+    values = {name: list(getattr(data, name)) for name in ("context", "truth", "forecast", "patches", "weights")}
+    return {"title": data.title, **values, "lines": {name: list(line) for name, line in data.lines.items()}}
 
 
-def _attention(given: Sequence[AttentionMap], arrays: Arrays) -> dict[str, Any] | None:
-    """Maps while there is room for them, the mean of their heads first; what is left out is named."""
+def _attention(data: Sequence[AttentionMap], arrays: Arrays) -> dict[str, Any] | None:
+    """Return the maps that fit, the mean of the heads first, and the titles of those left out."""
     maps: list[dict[str, Any]] = []
     left_out: list[list[Any]] = []
     room = MOST_CELLS
-    for one in given:
-        weights = attention_weights(one)
+    for item in data:
+        weights = attention_weights(item)
         large = weights[0].numel()
         small = weights.numel() if len(weights) > 1 else 0
         if large > room:
-            left_out.append([one.title, False])
+            left_out.append([item.title, False])
             continue
         has_heads = large + small <= room
         if not has_heads:
-            left_out.append([one.title, True])
+            left_out.append([item.title, True])
         room -= large + small * has_heads
         maps.append(
             {
-                "title": one.title,
-                "source": list(one.source),
-                "target": list(one.target),
+                "title": item.title,
+                "source": list(item.source),
+                "target": list(item.target),
                 "n_heads": len(weights),
-                "names": None if one.heads is None else list(one.heads),
+                "names": None if item.heads is None else list(item.heads),
                 "mean": arrays.put(weights.mean(dim=0)),
                 "heads": [arrays.put(head) for head in weights] if has_heads and small else [],
             }
         )
-    return {"maps": maps, "left_out": left_out} if given else None
+    return {"maps": maps, "left_out": left_out} if data else None
 
 
 def _training(log: Rows) -> dict[str, Any] | None:
-    """A run's log as curves: the losses together, every other quantity on its own; and what a reader must know."""
+    """Return a run's log as curves: the losses in one chart, every other quantity in its own."""
     rows_with_step = [row for row in log if _is_number(row.get("step"))]
     kinds = {kind: [row for row in rows_with_step if row.get("kind") == kind] for kind in ("train", "valid")}
     losses = [(kind, points) for kind, rows in kinds.items() if (points := _points(rows, "loss"))]
@@ -277,12 +277,14 @@ def _training(log: Rows) -> dict[str, Any] | None:
         return None
     measured = [(row["loss"], row["step"]) for row in kinds["valid"] if _is_number(row.get("loss"))]
     finite = [pair for pair in measured if math.isfinite(pair[0])]
-    shown = [row[key] for rows in kinds.values() for key in ["loss", *_quantities(rows)] for row in rows if key in row]
+    present = [
+        row[key] for rows in kinds.values() for key in ["loss", *_quantities(rows)] for row in rows if key in row
+    ]
     return {
         "charts": charts,
         "lowest": list(map(number, min(finite))) if finite else None,
         "averaged": MOST_POINTS if max(map(len, kinds.values())) > MOST_POINTS else None,
-        "broken": sum(_is_number(value) and not math.isfinite(value) for value in shown),
+        "broken": sum(_is_number(value) and not math.isfinite(value) for value in present),
     }
 
 
@@ -292,7 +294,7 @@ def _points(rows: Rows, key: str) -> list[Point]:
 
 
 def _quantities(rows: Rows) -> list[str]:
-    """The keys that hold numbers, in the order of their coming."""
+    """Return the keys with numeric values, in order of appearance."""
     keys = dict.fromkeys(key for row in rows for key, value in row.items() if _is_number(value))
     return [key for key in keys if key not in NOT_CURVES]
 
@@ -301,12 +303,12 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _reading(given: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Single values first, then each group: counts by reason as bars, everything else as tables."""
-    if not given:
+def _reading(data: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return single values first, then each group: counts by reason as bars, everything else as tables."""
+    if not data:
         return None
-    facts = [[key, cell(value)] for key, value in given.items() if not _is_group(value)]
-    groups = [[key, _group(value)] for key, value in given.items() if _is_group(value) and value]
+    facts = [[key, cell(value)] for key, value in data.items() if not _is_group(value)]
+    groups = [[key, _group(value)] for key, value in data.items() if _is_group(value) and value]
     return {"facts": facts, "groups": groups}
 
 
@@ -329,20 +331,20 @@ def _group(group: Any) -> dict[str, Any]:
 
 
 def _tallies(group: Mapping[str, Any]) -> Iterator[tuple[str, tuple[int, str]]]:
-    """Counts and the first places of each: 12, or {"count": 12, "first": ["a.tsv:3", …]}."""
+    """Yield the name, count and first places of each tally: 12, or {"count": 12, "first": ["a.tsv:3", …]}."""
     for name, value in group.items():
         count, places = (value.get("count"), value.get("first", ())) if isinstance(value, Mapping) else (value, ())
         if isinstance(count, int) and count >= 0:
             yield name, (count, ", ".join(map(str, places)))
 
 
-def _positions(given: Any, arrays: Arrays) -> dict[str, Any]:
-    table = position_table(given)
+def _positions(data: Any, arrays: Arrays) -> dict[str, Any]:
+    table = position_table(data)
     return position_vectors("sinusoidal", table[:100], arrays) | {"size": list(table.shape)}
 
 
 def _clean(value: Any) -> Any:
-    """The same as JSON can hold it: no text that cannot be written, null for a number that is not finite."""
+    """Make a value safe for JSON: replace unwritable characters, and numbers that are not finite by null."""
     if isinstance(value, str):
         return UNWRITABLE.sub("\ufffd", value)
     if isinstance(value, float) and not math.isfinite(value):

@@ -1,4 +1,4 @@
-"""The page at `/`: whatever is served, to be tried by hand and looked into."""
+"""The web page at `/`, where people can try and inspect the served models."""
 
 from .routes import router
 

@@ -5,7 +5,7 @@ import { el } from "./look/dom.js";
 
 const PLACE = "heedful.key";
 
-function known() {
+function currentKey() {
   try {
     return sessionStorage.getItem(PLACE);
   } catch {
@@ -24,7 +24,7 @@ function askForKey({ speech }) {
   }
 
   function box() {
-    const wrong = Boolean(typed ?? known());
+    const wrong = Boolean(typed ?? currentKey());
     const input = el("input", { type: "password", autocomplete: "off", required: true, id: "key" });
     const dialog = el("dialog", { class: "box", "aria-labelledby": "key-title" },
       el("form", { method: "dialog" },
@@ -52,7 +52,7 @@ function askForKey({ speech }) {
     }
   }
 
-  return { known: () => typed ?? known(), ask };
+  return { currentKey: () => typed ?? currentKey(), ask };
 }
 
 export class Refused extends Error {
@@ -78,7 +78,7 @@ async function* events(response) {
   for await (const text of chunks(response.body.pipeThrough(new TextDecoderStream()))) {
     const lines = (rest + text).split(/\r?\n/);
     rest = lines.pop();
-    for (const line of lines.filter((one) => one.startsWith("data:"))) {
+    for (const line of lines.filter((line) => line.startsWith("data:"))) {
       const data = line.slice(5).trim();
       if (data === "[DONE]") return;
       const event = JSON.parse(data);
@@ -106,7 +106,7 @@ export function createApi({ state, speech }) {
   const key = askForKey({ state, speech });
 
   async function fetched(path, options) {
-    const headers = { ...options.headers, ...(key.known() ? { Authorization: `Bearer ${key.known()}` } : {}) };
+    const headers = { ...options.headers, ...(key.currentKey() ? { Authorization: `Bearer ${key.currentKey()}` } : {}) };
     try {
       return await fetch(path, { ...options, headers });
     } catch (error) {
@@ -116,20 +116,20 @@ export function createApi({ state, speech }) {
   }
 
   // Where a key is needed it is asked for once, and again only if it was wrong.
-  async function asked(path, options = {}) {
+  async function send(path, options = {}) {
     let response = await fetched(path, options);
     while ([401, 403].includes(response.status) && (await key.ask())) response = await fetched(path, options);
     if (!response.ok) throw await refusal(response);
     return response;
   }
 
-  const posted = (path, body, signal) => asked(path, {
+  const posted = (path, body, signal) => send(path, {
     method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" }, signal,
   });
   const model = encodeURIComponent;
 
   return {
-    get: async (path) => (await asked(path)).json(),
+    get: async (path) => (await send(path)).json(),
     post: async (path, body, signal) => (await posted(path, body, signal)).json(),
     predict: async (name, item, signal) =>
       (await (await posted(`v1/predict/${model(name)}`, { inputs: [item] }, signal)).json()).outputs[0],

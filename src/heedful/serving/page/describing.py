@@ -1,4 +1,4 @@
-"""What is served, as the page needs to know it, with something to try for whoever opens it.
+"""Descriptions of the served models for the web page, with examples to try.
 
 The examples are texts that a model can read, in a language it seems to know.
 """
@@ -20,7 +20,7 @@ EXAMPLES: dict[str, Any] = json.loads(Path(__file__).with_name("examples.json").
 
 
 def examples_for(predictor: Any) -> list[list[str]]:
-    """Each a list of the texts it takes: one, two, or several to compare. None for what is not text."""
+    """Return examples, each a list of one, two, or several texts. Empty for models that do not read text."""
     settings = predictor.settings
     sentences: dict[str, list[str]] = EXAMPLES["sentences"]
     match predictor.task:
@@ -43,11 +43,11 @@ def examples_for(predictor: Any) -> list[list[str]]:
         case _:
             return []
     each = [[texts] if isinstance(texts, str) else texts for texts in examples]
-    return [texts for texts in each if all(_knows(predictor.tokenizer, text) for text in texts)]
+    return [texts for texts in each if all(_is_covered(predictor.tokenizer, text) for text in texts)]
 
 
-def _knows(tokenizer: Any, text: str) -> bool:
-    """Whether a tokeniser has pieces for a text: it comes back, and does not fall apart into bytes."""
+def _is_covered(tokenizer: Any, text: str) -> bool:
+    """Return whether a tokenizer covers a text: decoding restores it, and it is not split into bytes."""
     try:
         ids = encode(tokenizer, text)
     except DataError:
@@ -62,8 +62,8 @@ def _letters(text: str) -> set[str]:
 DEFAULT_TEMPERATURE = 0.8  # for a model that searches unless told otherwise
 
 
-class Picture(BaseModel):
-    """The images a model reads; `bright` where most of theirs is light, as paper is."""
+class ImageInput(BaseModel):
+    """The images a model reads; `bright` means that they are mostly light, like paper."""
 
     height: int
     width: int
@@ -71,16 +71,16 @@ class Picture(BaseModel):
     bright: bool
 
 
-class Steps(BaseModel):
-    """The series a model reads, and how far it sees."""
+class SeriesInput(BaseModel):
+    """The series a model reads, and its forecast horizon."""
 
     context: int
     horizon: int
     columns: list[str]
 
 
-class Shown(BaseModel):
-    """One model. Fields that its task has no use for are null or empty; an example is one text, or those it takes."""
+class ModelInfo(BaseModel):
+    """One served model. Fields that its task does not use are null or empty."""
 
     name: str
     task: str
@@ -95,14 +95,14 @@ class Shown(BaseModel):
     mask: str | None = None
     temperature: float | None = None
     context: int | None = None
-    image: Picture | None = None
-    series: Steps | None = None
+    image: ImageInput | None = None
+    series: SeriesInput | None = None
 
 
-class Offer(BaseModel):
-    """All of them, and the limits a person may run into."""
+class PageInfo(BaseModel):
+    """All served models, and the server's limits."""
 
-    models: list[Shown]
+    models: list[ModelInfo]
     look: bool
     max_characters: int
     max_items: int
@@ -110,16 +110,16 @@ class Offer(BaseModel):
     max_new_tokens: int
 
 
-def offer(models: list[Served], settings: Settings) -> Offer:
-    """What the server has."""
-    limits = {name: getattr(settings, name) for name in Offer.model_fields if name != "models"}
-    return Offer(models=[describe(model) for model in models], **limits)
+def page_info(models: list[Served], settings: Settings) -> PageInfo:
+    """Describe the served models and the server's limits."""
+    limits = {name: getattr(settings, name) for name in PageInfo.model_fields if name != "models"}
+    return PageInfo(models=[model_info(model) for model in models], **limits)
 
 
-def describe(served: Served) -> Shown:
-    """One model."""
+def model_info(served: Served) -> ModelInfo:
+    """Describe one served model for the page."""
     predictor = served.predictor
-    return Shown(
+    return ModelInfo(
         name=served.name,
         task=served.task,
         family=predictor.config.family,
@@ -130,7 +130,7 @@ def describe(served: Served) -> Shown:
 
 
 def _task_fields(predictor: Any) -> dict[str, Any]:
-    """What only models of a task have."""
+    """Return the fields that only models of one task have."""
     settings = predictor.settings
     match predictor.task:
         case "translation":
@@ -146,9 +146,9 @@ def _task_fields(predictor: Any) -> dict[str, Any]:
         case "images":
             channels, height, width = predictor.shape
             bright = sum(settings.mean) / channels > 0.5
-            picture = Picture(height=height, width=width, channels=channels, bright=bright)
+            picture = ImageInput(height=height, width=width, channels=channels, bright=bright)
             return {"labels": list(settings.labels), "image": picture}
         case "forecasting":
             context, horizon = predictor.module.context_length, predictor.module.head.horizon
-            return {"series": Steps(context=context, horizon=horizon, columns=list(settings.columns))}
+            return {"series": SeriesInput(context=context, horizon=horizon, columns=list(settings.columns))}
     return {}

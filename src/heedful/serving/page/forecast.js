@@ -2,7 +2,9 @@
 
 import { Refused } from "./api.js";
 import { asking, copyRow, examples, inside, layout, newId, textBox } from "./form.js";
-import { el, onWidth, svg } from "./look/dom.js";
+import { el, onWidth } from "./look/dom.js";
+import { forecastChart } from "./look/drawing/forecast.js";
+import { tooltip } from "./look/drawing/stage.js";
 
 // Numbers from what people paste: a list, a column, or a table with or without names.
 const NONE = new Set(["", "na", "nan", "null", "none", "-"]);
@@ -23,7 +25,7 @@ function numbersOf(text, columns) {
   const flat = text.trim().split(/[\s,;]+/).map(value);
   const list = lines.length === 1 || lines.every((line) => cellsOf(line).length === 1);
   if (list && columns.length < 2) {
-    const rest = flat.slice(flat.findIndex((one) => typeof one === "number")); // a name may stand above
+    const rest = flat.slice(flat.findIndex((item) => typeof item === "number")); // a name may stand above
     if (!rest.length || rest.includes(undefined)) return null;
     return { series: rest, column: rest, name: columns[0] ?? "" };
   }
@@ -33,11 +35,11 @@ function numbersOf(text, columns) {
   const rows = table.map((row) => row.map(value));
   const places = wanted(names, rows, columns);
   if (!places || !rows.length) return null;
-  const found = rows.map((row) => places.map((place) => (row[place] === undefined ? null : row[place])));
+  const result = rows.map((row) => places.map((place) => (row[place] === undefined ? null : row[place])));
   const single = places.length === 1 && columns.length < 2;
   return {
-    series: single ? found.map(([one]) => one) : found,
-    column: found.map(([one]) => one),
+    series: single ? result.map(([item]) => item) : result,
+    column: result.map(([item]) => item),
     name: names?.[places[0]] ?? columns[0] ?? "",
   };
 }
@@ -52,57 +54,14 @@ function wanted(names, rows, columns) {
   return numeric.length >= count ? numeric.slice(-count) : null;
 }
 
-// A line and how it goes on.
-const HEIGHT = 260;
-const EDGE = { left: 8, right: 12, top: 16, bottom: 26 };
-
-// About four round numbers between the ends.
-function ticks(low, high) {
-  const rough = (high - low) / 4 || 1;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = power * [1, 2, 5, 10].find((one) => one * power >= rough);
-  const first = Math.ceil(low / step);
-  return Array.from({ length: Math.floor(high / step) - first + 1 }, (_, place) => (first + place) * step);
-}
-
-const path = (points) => points.reduce((text, point) =>
-  point ? `${text}${text && !text.endsWith(" ") ? "L" : "M"}${point[0].toFixed(1)} ${point[1].toFixed(1)}` : `${text} `, "");
-
-// Only the newest steps that the model reads are drawn, beside those it foresees.
-function lineChart({ speech }, root, read, foreseen) {
-  const known = read.filter((value) => value !== null);
-  const all = [...known, ...foreseen];
-  const [low, high] = [Math.min(...all), Math.max(...all)];
-  const room = (high - low || Math.abs(high) || 1) * 0.06;
-  const steps = read.length + foreseen.length;
-  const number = (value) => speech.number(value, { maximumSignificantDigits: 6 });
-
-  function draw(width) {
-    const marks = ticks(low - room, high + room);
-    const left = EDGE.left + 8 * Math.max(...marks.map((mark) => number(mark).length));
-    const x = (step) => left + (step / Math.max(1, steps - 1)) * (width - left - EDGE.right);
-    const y = (value) => EDGE.top + ((high + room - value) / (high - low + 2 * room)) * (HEIGHT - EDGE.top - EDGE.bottom);
-    const past = read.map((value, step) => (value === null ? null : [x(step), y(value)]));
-    const next = foreseen.map((value, step) => [x(read.length + step), y(value)]);
-    const joint = past.at(-1) ? [past.at(-1), ...next] : next;
-    const border = x(read.length - 0.5);
-    root.replaceChildren(svg("svg", { width, height: HEIGHT, viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": speech.t("chart") },
-      svg("rect", { class: "future", x: border, y: EDGE.top, width: width - EDGE.right - border + 6, height: HEIGHT - EDGE.top - EDGE.bottom, rx: 4 }),
-      marks.map((mark) => [
-        svg("line", { class: "rule", x1: left, x2: width - EDGE.right, y1: y(mark), y2: y(mark) }),
-        svg("text", { x: left - 8, y: y(mark) + 4, "text-anchor": "end" }, number(mark))]),
-      svg("path", { class: "past", d: path(past) }),
-      svg("path", { class: "next", d: path(joint) }),
-      next.map(([cx, cy], step) => svg("circle", { class: "next", cx, cy, r: foreseen.length > 24 ? 1.5 : 3 },
-        svg("title", {}, `+${step + 1}: ${number(foreseen[step])}`))),
-      svg("text", { x: left, y: HEIGHT - 6 }, speech.t("stepsRead", { n: read.length })),
-      svg("text", { class: "later", x: width - EDGE.right, y: HEIGHT - 6, "text-anchor": "end" }, speech.t("stepsForeseen", { n: foreseen.length }))));
-  }
-
-  const frame = el("div", { class: "chart" });
-  root.replaceChildren(frame);
-  root = frame;
-  onWidth(frame, draw);
+// The newest steps that the model reads and those it forecasts.
+function drawForecast({ speech }, root, series) {
+  const t = (key) => speech.t(`series.${key}`);
+  root.style.position = "relative"; // the note stands beside what is pointed at
+  const note = tooltip(root);
+  const frame = el("div", {});
+  root.replaceChildren(frame, note.node);
+  onWidth(frame, (width) => frame.replaceChildren(forecastChart({ series, width, looking: null, note, t })));
 }
 
 // Series of our own making, long enough for the model: they rise, swing and turn.
@@ -123,24 +82,25 @@ export function forecast(root, context) {
   const { series } = model;
   const text = textBox(context, "forecasting", { rows: 8, class: "numbers", inputmode: "text" });
   const answer = el("div", { class: "answer", "aria-live": "polite" });
-  const said = el("p", { class: "soft note" });
+  const summary = el("p", { class: "soft note" });
   const look = inside(context);
-  let known = null;
-  const tools = copyRow(context, () => known[1].join("\n"));
+  let current = null;
+  const tools = copyRow(context, () => current.forecast.join("\n"));
   const id = newId("file");
   const file = el("input", { type: "file", accept: ".csv,.tsv,.txt,text/*", id, class: "aside" });
 
-  const draw = () => known && lineChart(context, answer, ...known);
+  const draw = () => current && drawForecast(context, answer, current);
   async function ask(signal) {
-    const found = numbersOf(text.input.value, series.columns);
-    if (!found) throw new Refused("noNumbers");
-    const { forecast } = await api.predict(model.name, found.series, signal);
-    known = [found.column.slice(-series.context), forecast.map((row) => [row].flat()[0])];
+    const result = numbersOf(text.input.value, series.columns);
+    if (!result) throw new Refused("noNumbers");
+    const { forecast } = await api.predict(model.name, result.series, signal);
+    const [read, ahead] = [result.column.slice(-series.context), forecast.map((row) => [row].flat()[0])];
+    current = { name: result.name, context: read, forecast: ahead, patches: [] };
     draw();
-    said.replaceChildren(found.name && el("b", {}, `${found.name} · `) || "",
-      speech.say("span", found.column.length > series.context ? "newestRead" : "valuesRead", { n: found.column.length, used: series.context }));
+    summary.replaceChildren(result.name && el("b", {}, `${result.name} · `) || "",
+      speech.say("span", result.column.length > series.context ? "newestRead" : "valuesRead", { n: result.column.length, used: series.context }));
     tools.hidden = false;
-    look.offer([{ label: found.name, name: model.name, body: { input: found.series.slice(-series.context) } }]);
+    look.offer([{ label: result.name, name: model.name, body: { input: result.series.slice(-series.context) } }]);
   }
 
   const form = asking(context, "forecast", ask);
@@ -149,12 +109,12 @@ export function forecast(root, context) {
     file.value = "";
     form.run();
   });
-  state.on("language", draw);
-  const tries = examples(context, Object.keys(SHAPES), (one) => (text.put(written(one, series)), form.run()), (one) => speech.say("span", one));
+  state.on(["theme", "language"], draw);
+  const tries = examples(context, Object.keys(SHAPES), (item) => (text.put(written(item, series)), form.run()), (item) => speech.say("span", item));
   layout(root, context, "forecasting", form, {
     halves: "halves uneven",
     question: [text.root, speech.say("p", "seriesNeeds", { context: series.context, horizon: series.horizon }, { class: "soft note" })],
     foot: el("div", { class: "acts" }, file, speech.say("label", "chooseTable", {}, { for: id, class: "small" })),
-    answers: [answer, said, tools], below: [tries, look],
+    answers: [answer, summary, tools], below: [tries, look],
   });
 }

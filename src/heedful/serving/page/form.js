@@ -58,13 +58,13 @@ export function textBox({ speech, served }, key, attributes = {}) {
 }
 
 // Something to begin with; each is a button with its own text.
-export function examples({ speech }, list, choose, named = (one) => one) {
+export function examples({ speech }, list, choose, named = (item) => item) {
   const root = el("div", { class: "examples" });
   function offer(given) {
     clear(root);
     if (!given.length) return;
     root.append(speech.say("span", "examples", {}, { class: "soft" }));
-    root.append(...given.map((one) => el("button", { type: "button", class: "chip", dir: "auto", onclick: () => choose(one) }, named(one))));
+    root.append(...given.map((item) => el("button", { type: "button", class: "chip", dir: "auto", onclick: () => choose(item) }, named(item))));
   }
   offer(list);
   return { root, offer };
@@ -72,7 +72,7 @@ export function examples({ speech }, list, choose, named = (one) => one) {
 
 // Below an answer, once there is one: a button that copies it and says so.
 export function copyRow({ speech }, text) {
-  const button = speech.say("button", "copy", {}, { type: "button", class: "small" });
+  const button = speech.say("button", "copy", {}, { type: "button" });
   const say = (key) => (button.textContent = speech.t((button.dataset.say = key)));
   button.addEventListener("click", async () => {
     say((await copied(text())) ? "copied" : "copyFailed");
@@ -96,12 +96,12 @@ async function copied(text) {
 // A number to slide, and what it stands at.
 export function slider({ speech }, key, { min, max, step, value }) {
   const id = newId("slider");
-  const shown = el("output", { for: id });
+  const output = el("output", { for: id });
   const input = el("input", { type: "range", id, min, max, step, value });
-  const tell = () => (shown.textContent = speech.number(Number(input.value)));
-  input.addEventListener("input", tell);
-  tell();
-  return { root: el("div", { class: "slider" }, speech.say("label", key, {}, { for: id }), input, shown), value: () => Number(input.value) };
+  const update = () => (output.textContent = speech.number(Number(input.value)));
+  input.addEventListener("input", update);
+  update();
+  return { root: el("div", { class: "slider" }, speech.say("label", key, {}, { for: id }), input, output), value: () => Number(input.value) };
 }
 
 // A line drawing on a button.
@@ -133,11 +133,11 @@ export function asking({ speech }, word, act) {
 
   async function run() {
     end();
-    const mine = (running = new AbortController());
+    const ticket = (running = new AbortController());
     clear(trouble);
     busy(true);
     try {
-      await act(mine.signal);
+      await act(ticket.signal);
     } catch (error) {
       if (error instanceof Refused) trouble.append(complaint(speech, error));
       else if (error.name !== "AbortError") {
@@ -145,7 +145,7 @@ export function asking({ speech }, word, act) {
         throw error;
       }
     } finally {
-      if (running === mine) {
+      if (running === ticket) {
         running = null;
         busy(false);
       }
@@ -185,9 +185,9 @@ export function bars({ speech }, root, sorted, { scores = false } = {}) {
   const list = el("ol", { class: "bars" }, sorted.slice(0, FIRST).map(row));
   clear(root).append(list);
   if (sorted.length <= FIRST) return;
-  const rest = speech.say("button", "showAll", { n: sorted.length }, { type: "button", class: "small" });
+  const rest = speech.say("button", "showAll", { n: sorted.length }, { type: "button" });
   rest.addEventListener("click", () => {
-    list.append(...sorted.slice(FIRST).map((one, place) => row(one, place + FIRST)));
+    list.append(...sorted.slice(FIRST).map((item, place) => row(item, place + FIRST)));
     rest.remove();
   });
   root.append(rest);
@@ -202,15 +202,15 @@ export function inside(context) {
   let offered = [];
   let address = null; // of the page in the frame
   const which = el("select", { "data-say-aria-label": "whichSentence" });
-  const shown = el("div", { class: "shown" });
+  const output = el("div", { class: "shown" });
   const form = asking(context, "look", open);
   const root = form.listen(el("form", { class: "inside", hidden: true },
     el("div", { class: "offer" }, el("div", {}, speech.say("h2", "lookTitle"), speech.say("p", "lookWhy", {}, { class: "soft" })),
       el("div", { class: "choice" }, which, form.row)),
-    form.trouble, shown));
+    form.trouble, output));
 
   function close() {
-    clear(shown);
+    clear(output);
     if (address) URL.revokeObjectURL(address);
     address = null;
   }
@@ -220,14 +220,14 @@ export function inside(context) {
     const page = await api.look(name, { ...body, language: speech.language() }, signal);
     close();
     address = URL.createObjectURL(new Blob([page], { type: "text/html;charset=utf-8" }));
-    const told = `#language=${speech.language()}&theme=${state.get("theme")}`;
-    const frame = el("iframe", { src: address + told, sandbox: MAY, "data-say-title": "lookTitle", title: speech.t("lookTitle") });
-    shown.append(
+    const hash = `#language=${speech.language()}&theme=${state.get("theme")}`;
+    const frame = el("iframe", { src: address + hash, sandbox: MAY, "data-say-title": "lookTitle", title: speech.t("lookTitle") });
+    output.append(
       el("div", { class: "links" },
-        speech.say("a", "openTab", {}, { href: address + told, target: "_blank", rel: "noopener" }),
+        speech.say("a", "openTab", {}, { href: address + hash, target: "_blank", rel: "noopener" }),
         speech.say("a", "saveFile", {}, { href: address, download: `look-${name}.html` })),
       frame);
-    shown.scrollIntoView({ behavior: "smooth", block: "nearest" });
+    output.scrollIntoView({ behavior: "smooth", block: "nearest" });
   }
 
   function offer(list) {
@@ -236,7 +236,7 @@ export function inside(context) {
     clear(form.trouble);
     offered = served.look ? list : [];
     root.hidden = !offered.length;
-    clear(which).append(...offered.map((one) => el("option", {}, one.label)));
+    clear(which).append(...offered.map((item) => el("option", {}, item.label)));
     which.hidden = offered.length < 2;
     which.selectedIndex = 0;
   }
@@ -261,6 +261,6 @@ export function textTool(root, context, { task, verb, boxes, show, answers, foot
 
   const form = asking(context, verb, ask);
   const fill = (texts) => boxes.forEach((box, place) => box.put(texts[place] ?? ""));
-  const tries = examples(context, model.examples, (one) => (fill(one), form.run()), label);
+  const tries = examples(context, model.examples, (item) => (fill(item), form.run()), label);
   layout(root, context, task, form, { question: boxes.map((box) => box.root), foot, answers, below: [tries, look] });
 }

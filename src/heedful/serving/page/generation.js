@@ -17,11 +17,11 @@ function languageName(code, speech) {
 // Two lists of languages. The second has only what the first can be translated into.
 function pair({ models, speech, state }, changed) {
   const sources = unique(models.map((model) => model.source));
-  const targets = (source) => unique(models.filter((one) => source === AUTO || one.source === source).map((one) => one.target));
+  const targets = (source) => unique(models.filter((item) => source === AUTO || item.source === source).map((item) => item.target));
   const [from, into] = ["from", "into"].map((key) => el("select", { "data-say-aria-label": key, "aria-label": speech.t(key) }));
   const swap = speech.named(el("button", { type: "button", class: "icon", onclick: () => turn() },
     icon("M4 7h12m-3-3 3 3-3 3M16 13H4m3-3-3 3 3 3")), "swap");
-  const both = (source, target) => models.some((one) => one.source === target && one.target === source);
+  const both = (source, target) => models.some((item) => item.source === target && item.target === source);
 
   function fill(select, codes, chosen) {
     clear(select).append(...codes.map((code) =>
@@ -31,7 +31,7 @@ function pair({ models, speech, state }, changed) {
   function draw(source = from.value, target = into.value) {
     fill(from, sources.length > 1 ? [...sources, AUTO] : sources, source);
     fill(into, targets(from.value), target);
-    swap.hidden = !models.some((one) => both(one.source, one.target));
+    swap.hidden = !models.some((item) => both(item.source, item.target));
     swap.disabled = !both(from.value, into.value);
   }
   function turn() {
@@ -49,7 +49,7 @@ function sentencesOf(text, language) {
   const lines = text.split("\n").map((line) => line.trim()).filter(Boolean);
   if (!Intl.Segmenter) return lines;
   const cut = new Intl.Segmenter(language, { granularity: "sentence" });
-  return lines.flatMap((line) => [...cut.segment(line)].map((one) => one.segment.trim()).filter(Boolean));
+  return lines.flatMap((line) => [...cut.segment(line)].map((item) => item.segment.trim()).filter(Boolean));
 }
 
 // Of another translation, the lines in which it is another.
@@ -71,35 +71,35 @@ export function translate(root, context) {
     offerExamples();
     if (text.input.value.trim()) form.run();
   });
-  const tries = examples(context, [], (one) => (text.put(one), form.run()));
+  const tries = examples(context, [], (item) => (text.put(item), form.run()));
   const id = newId("more");
   const more = el("select", { id }, [...Array(1 + Math.min(3, served.max_alternatives)).keys()].map((n) => el("option", { value: n }, n)));
 
   function offerExamples() {
     const source = languages.source();
-    tries.offer(unique(models.filter((one) => source === AUTO || one.source === source)
-      .flatMap((one) => one.examples.map(([first]) => first))).slice(0, 4));
+    tries.offer(unique(models.filter((item) => source === AUTO || item.source === source)
+      .flatMap((item) => item.examples.map(([first]) => first))).slice(0, 4));
   }
 
   async function ask(signal) {
     const q = text.input.value;
     if (!q.trim()) return text.input.focus();
-    const asked = { source: languages.source(), target: languages.target(), alternatives: Number(more.value) };
-    const found = await api.post("translate", { q, format: "text", ...asked }, signal);
-    show(found, asked.target);
-    const told = found.detectedLanguage?.language ?? asked.source;
-    const name = models.find((one) => one.source === told && one.target === asked.target)?.name;
-    const beam = asked.alternatives ? { beam: 1 + asked.alternatives } : {};
-    look.offer(name ? sentencesOf(q, told).map((one) => ({ label: one, name, body: { input: one, ...beam } })) : []);
+    const options = { source: languages.source(), target: languages.target(), alternatives: Number(more.value) };
+    const response = await api.post("translate", { q, format: "text", ...options }, signal);
+    show(response, options.target);
+    const detected = response.detectedLanguage?.language ?? options.source;
+    const name = models.find((item) => item.source === detected && item.target === options.target)?.name;
+    const beam = options.alternatives ? { beam: 1 + options.alternatives } : {};
+    look.offer(name ? sentencesOf(q, detected).map((item) => ({ label: item, name, body: { input: item, ...beam } })) : []);
   }
 
-  function show(found, language) {
+  function show(response, language) {
     answer.lang = others.lang = language;
-    answer.textContent = found.translatedText;
+    answer.textContent = response.translatedText;
     clear(others);
-    if (found.alternatives?.length) {
+    if (response.alternatives?.length) {
       others.append(speech.say("h2", "alternatives", {}, { lang: speech.language() }),
-        el("ol", {}, found.alternatives.map((one) => el("li", { dir: "auto" }, differing(one, found.translatedText)))));
+        el("ol", {}, response.alternatives.map((item) => el("li", { dir: "auto" }, differing(item, response.translatedText)))));
     }
     tools.hidden = false;
   }
@@ -119,27 +119,27 @@ const [USUAL, MOST] = [64, 400]; // tokens to ask for; a look shows no more
 export function continueText(root, context) {
   const { api, model, served } = context;
   const text = textBox(context, "language_model");
-  const given = el("span", { class: "soft" });
+  const promptText = el("span", { class: "soft" });
   const written = el("span", {});
-  const answer = el("p", { class: "answer long", dir: "auto" }, given, written);
+  const answer = el("p", { class: "answer long", dir: "auto" }, promptText, written);
   const tools = copyRow(context, () => answer.textContent);
   const look = inside(context);
   const most = Math.min(MOST, served.max_new_tokens);
   const warmth = slider(context, "temperature", { min: 0, max: 1.5, step: 0.1, value: model.temperature });
-  const usual = Math.min(USUAL, most, (model.context ?? Infinity) / 2); // so that a look can show all of it
-  const length = slider(context, "length", { min: Math.min(8, most), max: most, step: 8, value: usual });
+  const defaultLength = Math.min(USUAL, most, (model.context ?? Infinity) / 2); // so that a look can show all of it
+  const length = slider(context, "length", { min: Math.min(8, most), max: most, step: 8, value: defaultLength });
 
   async function ask(signal) {
     const prompt = text.input.value;
-    const asked = { temperature: warmth.value(), max_tokens: length.value(), seed: Math.floor(Math.random() * 2 ** 31) };
+    const options = { temperature: warmth.value(), max_tokens: length.value(), seed: Math.floor(Math.random() * 2 ** 31) };
     look.offer([]);
-    given.textContent = prompt;
+    promptText.textContent = prompt;
     clear(written);
     tools.hidden = false;
     let pieces = 0;
     answer.classList.add("writing");
     try {
-      for await (const event of api.complete({ model: model.name, prompt, ...asked }, signal)) {
+      for await (const event of api.complete({ model: model.name, prompt, ...options }, signal)) {
         written.append(event.choices?.[0]?.text ?? "");
         pieces += 1;
       }
@@ -147,7 +147,7 @@ export function continueText(root, context) {
       answer.classList.remove("writing");
       written.normalize();
       // After a stop, about as much as was written until then.
-      if (pieces) offer(prompt, signal.aborted ? { ...asked, max_tokens: pieces } : asked);
+      if (pieces) offer(prompt, signal.aborted ? { ...options, max_tokens: pieces } : options);
     }
   }
 
@@ -157,7 +157,7 @@ export function continueText(root, context) {
   }
 
   const form = asking(context, "continue", ask);
-  const tries = examples(context, model.examples.map(([first]) => first), (one) => (text.put(one), form.run()));
+  const tries = examples(context, model.examples.map(([first]) => first), (item) => (text.put(item), form.run()));
   layout(root, context, "language_model", form, {
     question: [text.root, el("div", { class: "sliders" }, warmth.root, length.root)], answers: [answer, tools], below: [tries, look],
   });

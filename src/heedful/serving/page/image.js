@@ -15,7 +15,7 @@ const DIGITS = {
   2: [[[34, 34], [40, 22], [56, 20], [66, 32], [60, 46], [44, 62], [32, 78], [32, 80], [34, 80], [70, 80]]],
 };
 
-// A pad to draw on with a finger, a pen or a mouse. What is drawn is cut out and centred, as sets of digits are.
+// A pad to draw on with a finger, a pen or a mouse. What is drawn is cut out and centered, as sets of digits are.
 function pad({ speech }, changed) {
   const canvas = el("canvas", { width: SIZE, height: SIZE, class: "pad", role: "img", "aria-label": speech.t("pad"), "data-say-aria-label": "pad" });
   const pen = canvas.getContext("2d", { willReadFrequently: true });
@@ -60,7 +60,7 @@ function pad({ speech }, changed) {
   });
   canvas.addEventListener("pointermove", (event) => {
     if (!last) return;
-    for (const one of event.getCoalescedEvents?.() ?? [event]) line(last, (last = place(one)));
+    for (const item of event.getCoalescedEvents?.() ?? [event]) line(last, (last = place(item)));
   });
   for (const end of ["pointerup", "pointercancel"]) {
     canvas.addEventListener(end, () => {
@@ -136,7 +136,7 @@ export function classifyImage(root, context) {
   const preview = el("img", { class: "preview", hidden: true, "data-say-alt": "picture", alt: speech.t("picture") });
   const id = newId("file");
   const file = el("input", { type: "file", accept: "image/*", id, class: "aside" });
-  const wipe = speech.say("button", "wipe", {}, { type: "button", class: "small", onclick: () => (use(null), drawing.wipe()) });
+  const wipe = speech.say("button", "wipe", {}, { type: "button", onclick: () => (use(null), drawing.wipe()) });
   const place = el("div", { class: "place" }, drawing.canvas, preview);
   const answer = el("div", { class: "answer", "aria-live": "polite" });
   const look = inside(context);
@@ -162,7 +162,7 @@ export function classifyImage(root, context) {
   }
 
   const form = asking(context, "classify", ask);
-  const take = (found) => found && ((given = found), form.run());
+  const take = (result) => result && ((given = result), form.run());
   file.addEventListener("change", () => (take(file.files[0]), (file.value = "")));
   for (const kind of ["dragenter", "dragover", "dragleave", "drop"]) {
     place.addEventListener(kind, (event) => {
@@ -174,7 +174,7 @@ export function classifyImage(root, context) {
   addEventListener("paste", (event) => {
     if (!root.hidden && event.clipboardData.files.length) take(event.clipboardData.files[0]);
   });
-  const tries = examples(context, digits ? Object.keys(DIGITS) : [], (one) => (use(null), drawing.draw(DIGITS[one]), form.run()));
+  const tries = examples(context, digits ? Object.keys(DIGITS) : [], (item) => (use(null), drawing.draw(DIGITS[item]), form.run()));
   layout(root, context, "images", form, {
     question: [speech.say("p", digits ? "drawDigit" : "dropImage", {}, { class: "soft note" }), place],
     foot: el("div", { class: "acts" }, file, speech.say("label", "choose", {}, { for: id, class: "small" }), wipe),

@@ -4,8 +4,9 @@ import { createApi, Refused } from "./api.js";
 import { forecast } from "./forecast.js";
 import { continueText, rewrite, translate } from "./generation.js";
 import { classifyImage } from "./image.js";
+import { switches } from "./look/controls.js";
 import { el } from "./look/dom.js";
-import { brand, store, stored, themeIcon } from "./look/shell.js";
+import { brand, store, stored } from "./look/shell.js";
 import { createState } from "./look/state.js";
 import { classify, compare, fillGaps } from "./reading.js";
 import { answerQuestion, tagText } from "./spans.js";
@@ -39,9 +40,9 @@ function firstChoice() {
 // Keep what the reader changes from here on, and follow the address and the system.
 function remember(state) {
   for (const key of Object.keys(ALLOWED)) {
-    let known = state.get(key);
+    let current = state.get(key);
     state.on(key, () => {
-      if (state.get(key) !== known) store(key, (known = state.get(key)));
+      if (state.get(key) !== current) store(key, (current = state.get(key)));
     });
   }
   addEventListener("hashchange", () => {
@@ -52,31 +53,6 @@ function remember(state) {
   });
 }
 
-// The bar: whose page this is, its language, its light.
-function themeButton({ state, speech }) {
-  const button = el("button", {
-    type: "button", class: "icon", onclick: () => state.set({ theme: state.get("theme") === "dark" ? "light" : "dark" }),
-  }, themeIcon());
-  const name = () => speech.named(button, state.get("theme") === "dark" ? "toLight" : "toDark");
-  name();
-  state.on(["theme", "language"], name);
-  return button;
-}
-
-function languages({ state }) {
-  const buttons = [["en", "EN"], ["ko", "한국어"]].map(([code, name]) => el("button", {
-    type: "button", lang: code, "data-set": `language:${code}`, onclick: () => state.set({ language: code }),
-  }, name));
-  const press = () => buttons.forEach((one) => one.setAttribute("aria-pressed", one.lang === state.get("language")));
-  press();
-  state.on("language", press);
-  return el("div", { class: "either", role: "group", "data-say-aria-label": "language" }, buttons);
-}
-
-function bar(context) {
-  return el("header", { class: "bar" }, brand(), el("div", { class: "switches" }, languages(context), themeButton(context)));
-}
-
 // Which tool serves which task. All translators share one: the languages choose among them.
 const TOOLS = {
   translation: translate, language_model: continueText, "text-to-text": rewrite, classification: classify,
@@ -84,9 +60,9 @@ const TOOLS = {
 };
 
 function toolsOf(models) {
-  const known = models.filter((model) => model.task in TOOLS);
-  const groups = known.filter((model) => model.task !== "translation").map((model) => [model]);
-  const translators = known.filter((model) => model.task === "translation");
+  const current = models.filter((model) => model.task in TOOLS);
+  const groups = current.filter((model) => model.task !== "translation").map((model) => [model]);
+  const translators = current.filter((model) => model.task === "translation");
   if (translators.length) groups.unshift(translators);
   return groups.map((group) => {
     const { task, name } = group[0];
@@ -99,7 +75,7 @@ function toolsOf(models) {
   });
 }
 
-// The theme stands before anything asks for a colour; every sentence follows the language.
+// The theme stands before anything asks for a color; every sentence follows the language.
 function dress(state, speech) {
   const put = () => {
     document.documentElement.dataset.theme = state.get("theme");
@@ -145,7 +121,7 @@ async function open() {
   const speech = createSpeech(state);
   const page = document.getElementById("page");
   const main = el("div", { class: "room" });
-  page.append(speech.say("a", "skip", {}, { class: "skip", href: "#tool" }), bar({ state, speech }), main);
+  page.append(speech.say("a", "skip", {}, { class: "skip", href: "#tool" }), el("header", { class: "bar" }, brand(), switches({ state, t: speech.t, levels: [] })), main);
   dress(state, speech);
   remember(state);
   const api = createApi({ state, speech });

@@ -36,7 +36,7 @@ export function fillGaps(root, context) {
   const answer = el("p", { class: "answer", dir: "auto", "aria-live": "polite" });
   const guesses = el("div", { class: "guesses" });
   const tools = copyRow(context, () => answer.textContent);
-  const insert = speech.say("button", "insertGap", { mask: model.mask }, { type: "button", class: "small" });
+  const insert = speech.say("button", "insertGap", { mask: model.mask }, { type: "button" });
   insert.addEventListener("click", () => {
     const { selectionStart, selectionEnd } = text.input;
     text.input.setRangeText(model.mask, selectionStart, selectionEnd, "end");
@@ -59,11 +59,11 @@ export function fillGaps(root, context) {
 const MOST = 8;
 const FEWEST = 2;
 
-function cosine(one, other) {
+function cosine(item, other) {
   let product = 0, first = 0, second = 0;
-  for (let place = 0; place < one.length; place += 1) {
-    product += one[place] * other[place];
-    first += one[place] ** 2;
+  for (let place = 0; place < item.length; place += 1) {
+    product += item[place] * other[place];
+    first += item[place] ** 2;
     second += other[place] ** 2;
   }
   return product / Math.sqrt(first * second || 1);
@@ -74,8 +74,8 @@ function matrix({ speech }, texts, vectors) {
   const written = (value) => speech.number(value, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
   const cell = (row, column) => {
     const near = cosine(vectors[row], vectors[column]);
-    const colour = shade(Math.max(0, near));
-    return el("td", { style: { background: colour, color: ink(colour) } }, written(near));
+    const color = shade(Math.max(0, near));
+    return el("td", { style: { background: color, color: ink(color) } }, written(near));
   };
   return el("div", { class: "scroll" }, el("table", { class: "matrix" },
     el("thead", {}, el("tr", {}, el("td", {}), texts.map((text, place) => el("th", { scope: "col", title: text }, place + 1)))),
@@ -86,7 +86,7 @@ function matrix({ speech }, texts, vectors) {
 
 function rows({ speech }) {
   const root = el("ol", { class: "lines" });
-  const add = speech.say("button", "addLine", {}, { type: "button", class: "small", onclick: () => put("").focus() });
+  const add = speech.say("button", "addLine", {}, { type: "button", onclick: () => put("").focus() });
   const inputs = () => [...root.querySelectorAll("input")];
 
   function put(text) {
@@ -119,15 +119,15 @@ export function compare(root, context) {
   const lines = rows(context);
   const answer = el("div", { class: "answer", "aria-live": "polite" });
   const look = inside(context);
-  let known = null;
+  let current = null;
   lines.fill(model.examples[0] ?? []);
 
-  const draw = () => known && clear(answer).append(matrix(context, ...known));
+  const draw = () => current && clear(answer).append(matrix(context, ...current));
   async function ask(signal) {
     const texts = lines.texts();
     if (!texts.length) return lines.focus();
-    const found = await api.predictAll(model.name, texts, signal);
-    known = [texts, found.map(({ vector }) => vector)];
+    const results = await api.predictAll(model.name, texts, signal);
+    current = [texts, results.map(({ vector }) => vector)];
     draw();
     look.offer(texts.map((input) => ({ label: input, name: model.name, body: { input } })));
   }

@@ -1,4 +1,4 @@
-"""The page at `/`, the files it is made of, what it must know, and the looks inside a model that it shows.
+"""Routes of the web page: the page, its files, the model list, and look pages.
 
 A browser may run our scripts and no others, and reach this server alone.
 """
@@ -18,21 +18,21 @@ from pydantic import BaseModel, Field
 from ...data.text_tokenizers import encode
 from ...lens import page as look_page
 from ...lens.page import render
-from ...lens.page.writing import script, style
+from ...lens.page.rendering import script, style
 from ...tasks.inspection import inspect
 from ...tasks.predictor import ItemError
 from ..errors import PLAIN_ERRORS, APIError
 from ..inputs import as_inputs
 from ..settings import Settings
 from ..state import cancel_on_disconnect, requested_model, server_state
-from .describing import Offer, offer
+from .describing import PageInfo, page_info
 
 COMMON = {"Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff"}
 
 
 @cache
 def page_headers() -> dict[str, str]:
-    """Of the page at `/`.
+    """Return the response headers of the page at `/`.
 
     It shows the looks it has fetched in a sandboxed frame, and such a frame inherits this policy: so the one inline
     script and the one style sheet that a look is made of are named by their hashes. Nothing else inline may run.
@@ -47,7 +47,7 @@ def page_headers() -> dict[str, str]:
 
 @cache
 def look_headers() -> dict[str, str]:
-    """Of a look on its own: as strict as the page says of itself, and never kept, for it holds what someone asked."""
+    """Return the response headers of a look page: strict, and never cached, because it holds a user's input."""
     policy = (
         f"default-src 'none'; script-src {_hash(script())}; style-src 'unsafe-inline'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -66,7 +66,7 @@ Language = Literal["en", "ko"]
 
 
 class LookAt(BaseModel):
-    """What to look at. `input` is a text, two for a model that takes pairs, an image in base64, or a series.
+    """The input to inspect: a text, two for a model that takes pairs, an image in base64, or a series.
 
     The other fields are for models that write. A `temperature` above 0 draws words, by the `seed`; without one the
     model writes as it does by itself.
@@ -81,7 +81,7 @@ class LookAt(BaseModel):
 
 
 async def _look(request: Request, name: str, body: LookAt) -> HTMLResponse:
-    """The page. The model's worker writes it, between other people's answers."""
+    """Return the look page, rendered by the model's worker between other requests."""
     served, settings = requested_model(request, name), server_state(request).settings
     if not settings.look:
         raise APIError(403, "this server does not let clients look inside its models")
@@ -103,7 +103,7 @@ async def _look(request: Request, name: str, body: LookAt) -> HTMLResponse:
 
 
 def _generation_overrides(predictor: Any, body: LookAt, settings: Settings) -> dict[str, Any]:
-    """Of generation; the answer is then the one that was given before."""
+    """Return the generation settings that reproduce the answer shown before."""
     overrides = body.model_dump(include={"beam", "temperature", "seed", "max_new_tokens"}, exclude_none=True)
     if not predictor.generates_text:
         if overrides:
@@ -119,7 +119,7 @@ def _generation_overrides(predictor: Any, body: LookAt, settings: Settings) -> d
 
 
 def _check_tokens(predictor: Any, item: Any, overrides: dict[str, Any]) -> None:
-    """Of texts; images and series have as many patches as the model was made for."""
+    """Raise if a text has too many tokens; images and series have a fixed number of patches."""
     if not isinstance(item, str | tuple):
         return
     texts = item if isinstance(item, tuple) else (item,)
@@ -138,13 +138,15 @@ def _check_tokens(predictor: Any, item: Any, overrides: dict[str, Any]) -> None:
 
 HERE, LOOK = Path(__file__).parent, Path(look_page.__file__).parent
 KINDS = {".js": "text/javascript", ".css": "text/css"}
-SHARED = ("script/shell.js", "script/dom.js", "script/state.js", "script/i18n.js", "script/color.js")
-GROUND = ("style/1-ground.css", "style/2-bar.css")
+SCRIPTS = ["shell.js", "dom.js", "state.js", "i18n.js", "color.js", "controls.js", "choice.js"]
+SCRIPTS += [f"drawing/{name}.js" for name in ("text", "chart", "matrix", "stage", "forecast")]
+STYLES = ["1-ground.css", "2-bar.css"]
 CATALOGS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(HERE.glob("locales/*.json"))}
 # Every file that is given out, by the name it has in the address; no other name leads anywhere.
 FILES = {
     **{path.name: path.read_bytes() for path in sorted(HERE.iterdir()) if path.suffix in KINDS},
-    **{f"look/{path.name}": path.read_bytes() for path in (LOOK / name for name in SHARED + GROUND)},
+    **{f"look/{name}": (LOOK / "script" / name).read_bytes() for name in SCRIPTS},
+    **{f"look/{name}": (LOOK / "style" / name).read_bytes() for name in STYLES},
     "messages.js": f"export const messages = {json.dumps(CATALOGS, ensure_ascii=False)};\n".encode(),
 }
 
@@ -153,20 +155,20 @@ router = APIRouter(tags=["page"])
 
 @router.get("/", include_in_schema=False, response_class=HTMLResponse)
 def index() -> HTMLResponse:
-    """The page itself."""
+    """Return the HTML of the page."""
     return HTMLResponse((HERE / "index.html").read_text(encoding="utf-8"), headers=page_headers())
 
 
-@router.get("/page/models", response_model=Offer, responses=PLAIN_ERRORS)
-def models(request: Request) -> Offer:
-    """What is served, as the page needs to know it."""
+@router.get("/page/models", response_model=PageInfo, responses=PLAIN_ERRORS)
+def models(request: Request) -> PageInfo:
+    """Return descriptions of the served models."""
     state = server_state(request)
-    return offer(list(state.models.values()), state.settings)
+    return page_info(list(state.models.values()), state.settings)
 
 
 @router.get("/page/{name:path}", include_in_schema=False)
 def file(name: str) -> Response:
-    """A script or a style sheet of the page."""
+    """Return a script or a style sheet of the page."""
     if name not in FILES:
         raise APIError(404, "there is no such file")
     return Response(FILES[name], media_type=KINDS[Path(name).suffix], headers=page_headers())
@@ -176,11 +178,11 @@ def file(name: str) -> Response:
 async def look_by_address(
     request: Request, model: str, text: Annotated[str, Query()], language: Annotated[Language, Query()] = "en"
 ) -> HTMLResponse:
-    """Look inside a model while it answers a text: a page to open in a browser."""
+    """Return the look page of a text, to open in a browser."""
     return await _look(request, model, LookAt(input=text, language=language))
 
 
 @router.post("/look/{model}", response_class=HTMLResponse, responses=PLAIN_ERRORS)
 async def look_inside(request: Request, model: str, body: LookAt) -> HTMLResponse:
-    """Look inside a model while it answers a text, an image or a series."""
+    """Return the look page of a text, an image or a series."""
     return await _look(request, model, body)

@@ -24,9 +24,9 @@ export function answerQuestion(root, context) {
   textTool(root, context, {
     task: "question-answering", verb: "find", answers, label: ([question]) => question,
     boxes: [textBox(context, "question", { rows: 1 }), textBox(context, "passage", { rows: 5 })],
-    show: (found, [, passage]) => {
-      const note = () => el("small", {}, ` ${percent(speech, found.probability)} `);
-      clear(answers).append(...(found.start === null ? [speech.say("em", "noAnswer")] : marked(passage, [found], note)));
+    show: (result, [, passage]) => {
+      const note = () => el("small", {}, ` ${percent(speech, result.probability)} `);
+      clear(answers).append(...(result.start === null ? [speech.say("em", "noAnswer")] : marked(passage, [result], note)));
     },
   });
 }

@@ -12,11 +12,11 @@ export function createSpeech(state) {
   const number = (value, options = {}) => new Intl.NumberFormat(state.get("language"), options).format(value);
   const written = (value) => typeof value !== "number" ? value
     : number(value, value < LARGE ? {} : { notation: "compact", maximumSignificantDigits: 3 });
-  const told = (key, values) => t(key, Object.fromEntries(Object.entries(values).map(([name, value]) => [name, written(value)])));
+  const message = (key, values) => t(key, Object.fromEntries(Object.entries(values).map(([name, value]) => [name, written(value)])));
 
   function retell(root) {
     for (const node of root.querySelectorAll("[data-say]")) {
-      node.textContent = told(node.dataset.say, JSON.parse(node.dataset.sayWith ?? "{}"));
+      node.textContent = message(node.dataset.say, JSON.parse(node.dataset.sayWith ?? "{}"));
     }
     for (const name of ATTRIBUTES) {
       for (const node of root.querySelectorAll(`[data-say-${name}]`)) {
@@ -27,7 +27,7 @@ export function createSpeech(state) {
 
   // An element that says a sentence of the catalogs; {n} in it comes from the values.
   function say(tag, key, values = {}, attributes = {}) {
-    return el(tag, { "data-say": key, "data-say-with": JSON.stringify(values), ...attributes }, told(key, values));
+    return el(tag, { "data-say": key, "data-say-with": JSON.stringify(values), ...attributes }, message(key, values));
   }
 
   // A button that has a sign instead of a word still has a name.

@@ -21,7 +21,7 @@ from ...data.report import TextReport
 from ...data.store import Encoded, TokenStore
 from ...data.text_batch import TextBatch, TextLoader
 from ...errors import ConfigError, DataError
-from ...lens.report import Confusion, Sample
+from ...lens.report import Confusion, ScoredSample
 from ...training.loss import Loss, loss_of
 from ...training.objective import Monitor
 from ..class_scores import ClassScores, class_scores, class_table
@@ -192,7 +192,9 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
         drawn = islice(filter(fits, map(_input, surest)), MAX_ATTENTION_MAPS)
         keys = ("reference", "output", "score", "exact")
         return {
-            "samples": [Sample(display_text(_input(item)), **{key: item[key] for key in keys}) for item in samples],
+            "samples": [
+                ScoredSample(display_text(_input(item)), **{key: item[key] for key in keys}) for item in samples
+            ],
             "confusion": Confusion(validation["labels"], validation["confusion"]),
             "attention": [attention_map(predictor, text) for text in drawn],
         }

@@ -25,7 +25,7 @@ from ...generation import GenerationConfig, GenerationEngine, Hypothesis, Search
 from ...generation.runners import DecoderOnlyRunner, runner_of
 from ...lens.alignment import Head, best_links, predicting_rows, with_means, word_weights
 from ...lens.document import Arrays, Kind, kind_of_weights
-from ...lens.tokens import TokenDict, spelt, tokens_of
+from ...lens.tokens import TokenDict, token_text, tokens_of
 from ...lens.trace import hookable_copy, trace
 from ..predictor import plain, within
 from .document import EMPTY, Inspection, check_options
@@ -83,7 +83,7 @@ def inspect_generator(
     with torch.inference_mode(), trace(module := hookable_copy(generator.module)) as seen:
         logits = module(*(torch.tensor([row], device=device) for row in rows))[0]
     tokens = tokens_of(generator.target_tokenizer, ids, start=start, ends=ends)
-    spell = partial(spelt, generator.target_tokenizer, ends=ends)
+    spell = partial(token_text, generator.target_tokenizer, ends=ends)
     prompt = source if continues else []
     document = {
         "kind": "writing" if continues else "translation",

@@ -18,7 +18,7 @@ from ...data.store import TokenStore
 from ...errors import DataError
 from ...families.weights import put_weights
 from ...files import replacing, sha256_of
-from ...lens.report import Sample
+from ...lens.report import ScoredSample
 from ...training.objective import Monitor
 from ..class_scores import share_interval
 from ..predictor import located
@@ -164,7 +164,7 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
         examples = self.valid_examples(FINAL_TEXTS)
         answers = answers_to(predictor, examples)
         samples = [
-            Sample(
+            ScoredSample(
                 example.text,
                 example.target,
                 text,
@@ -224,7 +224,7 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
     def report_sections(
         self, predictor: TextToTextGenerator, metrics: Mapping[str, Any], folder: Path
     ) -> dict[str, Any]:
-        return {"samples": [Sample(**sample) for sample in metrics["samples"]]}
+        return {"samples": [ScoredSample(**sample) for sample in metrics["samples"]]}
 
 
 def answers_to(

@@ -21,7 +21,7 @@ from ...errors import DataError
 from ...families import config_of
 from ...families.encoder_decoder import EncoderDecoderConfig
 from ...generation import GenerationConfig
-from ...lens.report import Sample
+from ...lens.report import ScoredSample
 from ...training.objective import Monitor
 from ..run import DataReport, Files, RunConfig, TooLittleDataError
 from ..run import train as train_task
@@ -237,7 +237,7 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
         constructions = metrics.get("constructions", {})
         return {
             "constructions": [(name, right, total) for name, (right, total) in constructions.items()],
-            "samples": [Sample(**sample) for sample in metrics["samples"]],
+            "samples": [ScoredSample(**sample) for sample in metrics["samples"]],
             "attention": attention_maps(predictor, metrics["samples"]),
         }
 
@@ -253,7 +253,7 @@ class Evaluation:
     scores: dict[str, Score]
     exact: float
     by_length: list[LengthScore]
-    samples: list[Sample]
+    samples: list[ScoredSample]
     candidates: list[list[Answer]]
     calibration: dict[str, float]
 
@@ -263,7 +263,7 @@ class Evaluation:
         return sum(not best.finished for best, *_ in self.candidates)
 
     @property
-    def best(self) -> list[Sample]:
+    def best(self) -> list[ScoredSample]:
         """The samples from the best to the worst."""
         return sorted(self.samples, key=lambda sample: -sample.score)
 
@@ -302,7 +302,7 @@ def evaluate(
         exact=exact_share(outputs, right),
         by_length=by_length(sources, outputs, references, language),
         samples=[
-            Sample(source, reference, output, sentence_score(output, reference), hit)
+            ScoredSample(source, reference, output, sentence_score(output, reference), hit)
             for source, reference, output, hit in zip(sources, references, outputs, exact, strict=True)
         ],
         candidates=candidates,

@@ -56,21 +56,21 @@ async function read(id, description) {
 
 // The arrays asked for last, up to `room` bytes; the one in use is always kept, whatever its size.
 export function createArrays(descriptions, room = ROOM) {
-  const kept = new Map(); // the one asked for last is the last
+  const cache = new Map(); // the one asked for last is the last
   const size = (id) => 4 * (descriptions[id]?.shape ?? []).reduce((product, length) => product * length, 1);
   let used = 0;
 
   function forget(id) {
-    kept.delete(id);
+    cache.delete(id);
     used -= size(id);
   }
   return {
     get(id) {
-      const array = kept.get(id) ?? read(id, descriptions[id]);
-      if (kept.has(id)) forget(id);
-      kept.set(id, array);
+      const array = cache.get(id) ?? read(id, descriptions[id]);
+      if (cache.has(id)) forget(id);
+      cache.set(id, array);
       used += size(id);
-      for (const oldest of kept.keys()) {
+      for (const oldest of cache.keys()) {
         if (used <= room || oldest === id) break;
         forget(oldest);
       }

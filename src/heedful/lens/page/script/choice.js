@@ -13,7 +13,7 @@ export function ofKind(doc, kind) {
 // The attention of another kind in the same layer, or in the first where there is none.
 export function sameLayer(doc, kind, { layer }) {
   const layers = ofKind(doc, kind);
-  return layers.find((one) => one.layer === layer) ?? layers[0];
+  return layers.find((item) => item.layer === layer) ?? layers[0];
 }
 
 // Where a translation opens: its last cross-attention; anything else: its last layer.
@@ -31,13 +31,13 @@ function tellingRow({ written }, rows) {
 export function firstChoice(doc) {
   const attention = opening(doc);
   const rows = doc.sequences.target?.length ?? doc.sequences.source?.length ?? 1;
-  const given = doc.kind === "writing" ? (doc.prompt ?? 1) - 1 : 0;
+  const firstStep = doc.kind === "writing" ? (doc.prompt ?? 1) - 1 : 0;
   return {
     attention: attention?.id ?? null,
     head: attention ? headsOf(attention)[0] : 0, // of a single head nearly all may go to one token
     compare: null,
     view: null, // the one that was gone to
-    step: Math.max(given, tellingRow(doc, rows), 0),
+    step: Math.max(firstStep, tellingRow(doc, rows), 0),
     token: null,
     pinned: null,
     pair: { query: Math.min(1, rows - 1), key: 0 },
@@ -48,7 +48,7 @@ export function firstChoice(doc) {
 const layerOf = (layer) => (layer ? { stack: layer.stack, layer: layer.layer } : null);
 
 // A new layer brings its attention with it and the other way round; head, pair and step stay within what there is.
-export function settler(doc) {
+export function reconciler(doc) {
   return (next, changed) => {
     const fixed = {};
     let attention = attentionOf(doc, next.attention);

@@ -1,4 +1,4 @@
-// Colors that are read by lightness first, so that color-blind eyes and grey printers read them too.
+// Colors that are read by lightness first, so that color-blind eyes and gray printers read them too.
 // Ramps are mixed in OKLab, where equal steps look equal.
 
 const RAMPS = {

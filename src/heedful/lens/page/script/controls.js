@@ -1,27 +1,7 @@
-// The bar that stays in reach: which attention, layer and head; how it is told; how it looks.
-import { attentionOf, headsOf, kindOf, ofKind, sameLayer } from "./choice.js";
-import { clear, dropdown, el, set, showLists } from "./dom.js";
+// The bar that stays in reach: reading level, language and theme; the keys; and what the browser remembers.
+import { attentionOf, headsOf, kindOf, ofKind } from "./choice.js";
+import { clear, el } from "./dom.js";
 import { store, stored, themeIcon } from "./shell.js";
-
-export function pickers({ doc, state, t }) {
-  const root = el("div", { class: "pickers", role: "group" });
-  function draw() {
-    const attention = attentionOf(doc, state.get("attention"));
-    if (!attention) return;
-    const kinds = [...new Set(doc.attentions.map(kindOf))];
-    const choices = kinds.map((kind) => [sameLayer(doc, kind, attention).id, t(kind)]);
-    const layers = ofKind(doc, kindOf(attention)).map((other) => [other.id, String(other.layer)]);
-    const heads = headsOf(attention).map((head) => [head, head === "mean" ? t("mean") : String(head)]);
-    const pickId = (id) => state.set({ attention: id });
-    showLists(set(root, { "aria-label": t("attention") }), [
-      dropdown(t("attention"), choices, attention.id, pickId, "attention"), dropdown(t("layer"), layers, attention.id, pickId, "layer"),
-      dropdown(t("head"), heads, state.get("head"), (head) => state.set({ head }), "head"),
-    ]);
-  }
-  draw();
-  state.on(["attention", "head", "language"], draw);
-  return root;
-}
 
 // Two words side by side, one of them pressed.
 function pair(state, key, label, options) {
@@ -43,9 +23,9 @@ export function switches({ state, t, levels }, openHelp) {
         type: "button", class: "icon", "aria-label": themeWord, title: themeWord, "data-set": "theme",
         onclick: () => flip(state, "theme", "light", "dark"),
       }, themeIcon()),
-      el("button", {
+      openHelp ? el("button", {
         type: "button", class: "icon asks", "aria-label": t("help"), title: `${t("help")} (?)`, onclick: openHelp,
-      }, "?"));
+      }, "?") : "");
     root.querySelectorAll("button")[focused]?.focus();
   }
   draw();
@@ -125,8 +105,8 @@ function readAll(keys, textOf, doc, levels) {
 
 // The choices that the address holds.
 export function fromAddress(doc, levels) {
-  const given = new URLSearchParams(location.hash.slice(1));
-  return readAll(SHARED, (key) => given.get(key), doc, levels);
+  const parameters = new URLSearchParams(location.hash.slice(1));
+  return readAll(SHARED, (key) => parameters.get(key), doc, levels);
 }
 
 export const remembered = (doc, levels) => readAll(KEPT, stored, doc, levels);

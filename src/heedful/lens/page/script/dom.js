@@ -34,11 +34,11 @@ export function clear(node) {
 // Calls back with a node's width, once it has one and whenever it changes. It waits for the next frame, because a
 // browser complains of an observer that changes what it observes.
 export function onWidth(node, callback) {
-  let known = 0;
+  let lastWidth = 0;
   new ResizeObserver(() => requestAnimationFrame(() => {
     const width = Math.floor(node.clientWidth);
-    if (!width || width === known) return;
-    known = width;
+    if (!width || width === lastWidth) return;
+    lastWidth = width;
     callback(width);
   })).observe(node);
 }

@@ -24,3 +24,23 @@ export function translator(catalogs, state) {
   t.has = (key) => find(key) !== undefined;
   return t;
 }
+
+// Translates sentences that come with the data. The English texts of the catalog are the patterns they are recognized by:
+// "all {n} steps are done" matches "all 1600 steps are done". Returns null for a sentence that no pattern matches.
+export function phraseTranslator(catalog, state) {
+  const t = translator([catalog], state);
+  const patterns = Object.entries(catalog.en).map(([key, text]) => {
+    const escaped = text.replace(/[.*+?^$()|[\]\\]/g, "\\$&");
+    return [key, new RegExp(`^${escaped.replace(/\{(\w+)\}/g, "(?<$1>.+?)")}$`, "s")];
+  });
+  const translate = (sentence) => {
+    for (const [key, pattern] of patterns) {
+      const match = pattern.exec(sentence);
+      if (!match) continue;
+      const values = Object.entries(match.groups ?? {}).map(([name, value]) => [name, translate(value) ?? value]);
+      return t(key, Object.fromEntries(values));
+    }
+    return null;
+  };
+  return translate;
+}

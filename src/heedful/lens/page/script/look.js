@@ -1,6 +1,6 @@
 // The look page: one input through one model. Its header, and every view in the order of the page.
-import { firstChoice, settler } from "./choice.js";
-import { pickers } from "./controls.js";
+import { pickers } from "./attention/selection.js";
+import { firstChoice, reconciler } from "./choice.js";
 import { clear, el, onWidth } from "./dom.js";
 import { messages } from "./messages.js";
 import { openPage } from "./page.js";
@@ -66,7 +66,7 @@ function facts(doc, state, t) {
     deep.map(([name, value]) => el("span", {}, el("code", {}, name), ` ${value}`)));
 }
 
-function asked({ question, series }, t) {
+function questionText({ question, series }, t) {
   if (!series) return question;
   const named = [series.name, series.column].filter(Boolean).join(" · ");
   return named || question || t("continued", { read: series.context.length, written: series.forecast.length });
@@ -81,7 +81,7 @@ function answered(doc) {
 
 // The large words of the page: the question, quiet where there is an answer, and the answer.
 function exchange(doc, t) {
-  const question = asked(doc, t);
+  const question = questionText(doc, t);
   const [answer, share] = answered(doc);
   const lines = [[question, answer ? "question" : "question alone"], [answer, "answer"]].filter(([text]) => text);
   if (!lines.length) lines.push([doc.model.name, "question alone"]);
@@ -107,5 +107,5 @@ function header({ doc, state, t }) {
 }
 
 openPage({
-  messages, views, header, keys: KEYS, levels: ["simple", "deep"], choice: firstChoice, settle: settler, tools: pickers,
+  messages, views, header, keys: KEYS, levels: ["simple", "deep"], choice: firstChoice, reconcile: reconciler, tools: pickers,
 });

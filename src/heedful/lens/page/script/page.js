@@ -111,7 +111,7 @@ function dress(state) {
   };
   put();
   state.on(["theme", "language", "level"], put);
-  paper.addEventListener("change", () => state.tell("theme"));
+  paper.addEventListener("change", () => state.notify("theme"));
 }
 
 // A sentence of the shell that follows the language.
@@ -122,13 +122,13 @@ function spoken({ state, t }, key, tag, attributes) {
 }
 
 // Opens the page of the document in it. `views` show themselves where they fit; `header(context)` stands above them
-// and `tools(context)` in the bar; `keys` are listed by the help; `choice(doc)` and `settle(doc)` make the state;
+// and `tools(context)` in the bar; `keys` are listed by the help; `choice(doc)` and `reconcile(doc)` make the state;
 // `levels` are the reading levels to choose from.
-export function openPage({ messages, views, header, keys, levels, choice, settle, tools }) {
+export function openPage({ messages, views, header, keys, levels, choice, reconcile, tools }) {
   const doc = JSON.parse(document.getElementById("document").textContent);
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
   const opening = { level: levels[0], language: doc.language, theme: dark ? "dark" : "light", view: null };
-  const state = createState({ ...opening, ...choice(doc) }, settle(doc));
+  const state = createState({ ...opening, ...choice(doc) }, reconcile(doc));
   state.set({ ...remembered(doc, levels), ...fromAddress(doc, levels) });
   dress(state);
   const t = translator([section(messages, "common")], state);

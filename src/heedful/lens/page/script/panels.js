@@ -13,15 +13,15 @@ function varied(view, { doc, state, t }) {
   };
 }
 
-function headed(view, root, { state, t }, said) {
+function headed(view, root, { state, t }, message) {
   const title = el("h2", { id: `title-${view.name}` });
   const sentence = el("p", { class: "sentence" });
   const saves = downloadable(root, `heedful-${view.name}`);
   function draw() {
-    title.textContent = said("title");
-    sentence.textContent = t.has(state.get("level")) ? said(state.get("level")) : "";
+    title.textContent = message("title");
+    sentence.textContent = t.has(state.get("level")) ? message(state.get("level")) : "";
     [...saves.children].forEach((button, index) => {
-      button.setAttribute("aria-label", t(index ? "savePng" : "saveSvg", { title: said("title") }));
+      button.setAttribute("aria-label", t(index ? "savePng" : "saveSvg", { title: message("title") }));
       button.title = button.getAttribute("aria-label");
     });
   }
@@ -56,8 +56,8 @@ export function panel(view, shared) {
   const t = translator([section(shared.messages, view.name), section(shared.messages, "common")], shared.state);
   const { state, come, leave } = patient(shared.state);
   const place = el("section", { class: "view", "data-view": view.name, "aria-labelledby": `title-${view.name}` });
-  const said = varied(view, { ...shared, t });
-  const head = headed(view, place, { ...shared, t }, said);
+  const message = varied(view, { ...shared, t });
+  const head = headed(view, place, { ...shared, t }, message);
   const root = el("article", { class: "panel waiting", id: `view-${view.name}` }, head, place);
   let mounted = null;
 
@@ -75,7 +75,7 @@ export function panel(view, shared) {
     come();
     return (mounted ??= mount());
   }
-  return { name: view.name, root, title: () => said("title"), arrive, leave };
+  return { name: view.name, root, title: () => message("title"), arrive, leave };
 }
 
 // Let each panel arrive as it comes near; all at once where a browser cannot tell, and before printing.
@@ -163,9 +163,9 @@ function save(blob, name) {
 
 // The two buttons of a view; `name` is what its files are called.
 function downloadable(section, name) {
-  const button = (ending, made) => el("button", {
+  const button = (ending, encode) => el("button", {
     type: "button",
-    onclick: async () => save(await made(standing(drawingOf(section))), `${name}.${ending}`),
+    onclick: async () => save(await encode(standing(drawingOf(section))), `${name}.${ending}`),
   }, ending.toUpperCase());
   return el("div", { class: "saves" }, button("svg", ({ blob }) => blob), button("png", painted));
 }

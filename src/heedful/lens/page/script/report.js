@@ -18,4 +18,4 @@ function header({ doc, state, t }) {
   return el("header", { class: "opening" }, eyebrow, el("h1", { class: "question alone medium", dir: "auto" }, doc.title));
 }
 
-openPage({ messages, views, header, keys: KEYS, levels: ["simple"], choice: () => ({ head: 0 }), settle: () => () => ({}) });
+openPage({ messages, views, header, keys: KEYS, levels: ["simple"], choice: () => ({ head: 0 }), reconcile: () => () => ({}) });

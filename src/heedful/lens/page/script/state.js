@@ -2,14 +2,14 @@
 
 const same = (a, b) => a === b || JSON.stringify(a) === JSON.stringify(b);
 
-// `settle(next, changed)` may correct what does not fit together before anyone hears of it.
-export function createState(initial, settle = () => ({})) {
+// `reconcile(next, changed)` may correct what does not fit together before anyone hears of it.
+export function createState(initial, reconcile = () => ({})) {
   let values = { ...initial };
   const listeners = new Set();
   const waiting = new Set();
   let planned = false;
 
-  function tell() {
+  function notify() {
     planned = false;
     const now = [...waiting];
     waiting.clear();
@@ -19,8 +19,8 @@ export function createState(initial, settle = () => ({})) {
   function plan() {
     if (planned) return;
     planned = true;
-    if (document.hidden) setTimeout(tell);
-    else requestAnimationFrame(tell);
+    if (document.hidden) setTimeout(notify);
+    else requestAnimationFrame(notify);
   }
 
   return {
@@ -31,14 +31,14 @@ export function createState(initial, settle = () => ({})) {
       const changed = Object.keys(changes).filter((key) => !same(changes[key], before[key]));
       if (changed.length === 0) return;
       const next = { ...before, ...changes };
-      values = { ...next, ...settle(next, changed) };
+      values = { ...next, ...reconcile(next, changed) };
       const moved = Object.keys(values).filter((key) => !same(values[key], before[key]));
       for (const listener of listeners) if (moved.some((key) => listener.keys.has(key))) waiting.add(listener);
       if (waiting.size) plan();
     },
 
     // Calls back at once, as if the key had changed.
-    tell(key) {
+    notify(key) {
       for (const listener of listeners) if (listener.keys.has(key)) listener.callback();
     },
 

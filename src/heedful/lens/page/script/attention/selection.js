@@ -19,9 +19,9 @@ export function chosen(context) {
 
 /** What it is compared with: the reader's choice if that reads the same tokens, else the next head. */
 export function comparedWith(context) {
-  const { attention, head } = chosen(context), asked = context.state.get("compare");
-  const other = byId(context.doc, asked?.attention);
-  if (other && kindOf(other) === kindOf(attention)) return { attention: other, head: headOf(other, asked.head) };
+  const { attention, head } = chosen(context), choice = context.state.get("compare");
+  const other = byId(context.doc, choice?.attention);
+  if (other && kindOf(other) === kindOf(attention)) return { attention: other, head: headOf(other, choice.head) };
   return { attention, head: head === "mean" ? 0 : (head + 1) % attention.heads.length };
 }
 
@@ -31,7 +31,7 @@ const means = new WeakMap();
 export function weightsOf({ arrays }, { attention, head }) {
   if (head !== "mean") return arrays.get(attention.heads[head].weights);
   if (!means.has(attention)) {
-    means.set(attention, Promise.all(attention.heads.map((one) => arrays.get(one.weights))).then(averaged));
+    means.set(attention, Promise.all(attention.heads.map((item) => arrays.get(item.weights))).then(averaged));
   }
   return means.get(attention);
 }
@@ -40,15 +40,15 @@ export function weightsOf({ arrays }, { attention, head }) {
 export function latest(draw) {
   let turn = 0;
   return async (promise) => {
-    const mine = ++turn, value = await promise;
-    if (mine === turn) draw(value);
+    const ticket = ++turn, value = await promise;
+    if (ticket === turn) draw(value);
   };
 }
 
 // What stands at the rows and columns of an attention. A decoder's row reads one token and predicts the next: in
 // cross-attention it looks for what it is about to write, so there it goes by that word; else by the token it has read.
 
-const made = new WeakMap();
+const outputTokens = new WeakMap();
 
 /** Rows that are named by what they write: the sequence "written". */
 export const writes = ({ written }, { kind }) => kind === "cross" && Boolean(written);
@@ -61,11 +61,11 @@ export function sidesOf(doc, attention) {
 /** The tokens of a sequence; those written are the ones read, one later, and the last. */
 export function tokensOf(doc, sequence) {
   if (sequence !== "written") return doc.sequences[sequence];
-  if (!made.has(doc)) {
+  if (!outputTokens.has(doc)) {
     const last = { piece: "", word: null, special: doc.written.at(-1) === "■", part: doc.written.at(-1).endsWith("◌") };
-    made.set(doc, doc.written.map((text, row) => ({ ...(doc.sequences.target[row + 1] ?? last), text })));
+    outputTokens.set(doc, doc.written.map((text, row) => ({ ...(doc.sequences.target[row + 1] ?? last), text })));
   }
-  return made.get(doc);
+  return outputTokens.get(doc);
 }
 
 /** The tokens at the rows and at the columns. */
@@ -91,14 +91,18 @@ export function headName({ t }, { attention, head }) {
 
 // Controls of the attention views: tabs for the kind, lists for a second head.
 
-/** Lists for a layer and a head: `get()` gives both, `choose(attention, head)` keeps them. A list of one is not shown. */
-export function picker({ doc, state, t }, get, choose) {
-  const row = el("div", { class: "picks" });
+/**
+ * Lists for a layer and a head, and for the kind of attention where `kinds` are given: `get()` gives attention and head,
+ * `choose(attention, head)` keeps them. A list of one is not shown.
+ */
+export function picker({ doc, state, t }, get, choose, kinds = []) {
+  const row = el("div", { class: kinds.length ? "pickers" : "picks", role: "group" });
   const draw = () => {
     const { attention, head } = get(), layers = ofKind(doc, kindOf(attention));
-    const heads = headsOf(attention).map((one) => [one, one === "mean" ? t("mean") : String(one)]);
-    showLists(row, [
-      dropdown(t("layer"), layers.map((one) => [one, String(one.layer)]), attention, (one) => choose(one, head), "layer"),
+    const heads = headsOf(attention).map((item) => [item, item === "mean" ? t("mean") : String(item)]);
+    showLists(set(row, { "aria-label": t("attention") }), [
+      dropdown(t("attention"), kinds.map((kind) => [sameLayer(doc, kind, attention), t(kind)]), attention, (item) => choose(item, head), "attention"),
+      dropdown(t("layer"), layers.map((item) => [item, String(item.layer)]), attention, (item) => choose(item, head), "layer"),
       dropdown(t("head"), heads, head, (number) => choose(attention, number), "head"),
     ]);
     row.hidden = !row.childElementCount;
@@ -108,13 +112,20 @@ export function picker({ doc, state, t }, get, choose) {
   return row;
 }
 
+/** The lists of the bar, which all views follow. */
+export function pickers(context) {
+  const { doc, state } = context;
+  if (!doc.attentions.length) return el("div", { class: "pickers" });
+  return picker(context, () => chosen(context), (attention, head) => state.set({ attention: attention.id, head }), kindsOf(doc));
+}
+
 /** One button for each kind of attention; none where there is only one. */
 export function kindTabs(context) {
   const { doc, state } = context, kinds = kindsOf(doc);
   if (kinds.length < 2) return null;
   const choose = (kind) => state.set({ attention: sameLayer(doc, kind, chosen(context).attention).id });
   const buttons = kinds.map((kind) => el("button", { type: "button", onclick: () => choose(kind) }));
-  const row = el("div", { class: "tabs", role: "group" }, buttons);
+  const row = el("div", { class: "either", role: "group" }, buttons);
   const name = () => {
     set(row, { "aria-label": context.t("attention") });
     buttons.forEach((button, place) => {
@@ -132,11 +143,11 @@ export function kindTabs(context) {
 // A function that gives { attention, head }; at first the mean of the last layer.
 export function crossChoice({ doc, state }) {
   const layers = ofKind(doc, "decoder.cross");
-  let kept = { attention: layers.at(-1), head: headsOf(layers.at(-1))[0] };
+  let last = { attention: layers.at(-1), head: headsOf(layers.at(-1))[0] };
   return () => {
-    const attention = layers.find((one) => one.id === state.get("attention"));
-    if (attention) kept = { attention, head: state.get("head") };
-    return kept;
+    const attention = layers.find((item) => item.id === state.get("attention"));
+    if (attention) last = { attention, head: state.get("head") };
+    return last;
   };
 }
 
@@ -156,6 +167,6 @@ export function looker({ doc, state }, otherwise) {
 /** What a token gives to the patches, which of them most, and what is left for the tokens before them. */
 export function sharesOf(weights, from, first) {
   const row = [...rowOf(weights, from)], patches = row.slice(first);
-  const own = row.slice(0, first).reduce((sum, share) => sum + share, 0);
-  return { patches, own, best: first + patches.indexOf(Math.max(...patches)) };
+  const rest = row.slice(0, first).reduce((sum, share) => sum + share, 0);
+  return { patches, rest, best: first + patches.indexOf(Math.max(...patches)) };
 }

@@ -1,7 +1,7 @@
 // One drawing of the sequences an attention reads: chips, and curves between them where there is room.
 import { sidesOf, tokensOf } from "./selection.js";
 import { hue } from "../color.js";
-import { clear, el, onKeys, svg } from "../dom.js";
+import { clear, el, onKeys, onWidth, svg } from "../dom.js";
 import { resize, short, widthOf } from "../drawing/text.js";
 
 const LINES_FROM = 560;
@@ -11,7 +11,7 @@ export function createChips({ doc, state, t }) {
   const curves = svg("g", {}), layer = svg("g", {});
   const drawing = svg("svg", { role: "group", class: "sentence" }, curves, layer);
   const node = el("div", { class: "sentence-frame" }, drawing); // a long text scrolls within it, and its story stays in sight
-  let shown = {}, attention = null, withLines = true, seenWidth = 0, spoken = null, resized = () => {};
+  let chipsBySequence = {}, attention = null, withLines = true, spoken = null, resized = () => {};
 
   const tokenOf = (target) => {
     const group = target.closest?.("[data-index]");
@@ -35,16 +35,16 @@ export function createChips({ doc, state, t }) {
     else return false;
   });
   const neighbor = ({ sequence, index }, step) => {
-    const order = Object.values(shown).flat(), at = order.indexOf(shown[sequence][index]) + step;
+    const order = Object.values(chipsBySequence).flat(), at = order.indexOf(chipsBySequence[sequence][index]) + step;
     return order[at]?.node;
   };
 
   const build = () => {
-    seenWidth = node.clientWidth;
-    const plan = planned(sequencesOf(doc, attention).map((sequence) => tokensOf(doc, sequence)), seenWidth);
+    const width = node.clientWidth;
+    const plan = planned(sequencesOf(doc, attention).map((sequence) => tokensOf(doc, sequence)), width);
     withLines = plan.lines;
     let top = plan.above;
-    shown = {};
+    chipsBySequence = {};
     clear(layer);
     for (const sequence of sequencesOf(doc, attention)) {
       const tokens = tokensOf(doc, sequence), first = top + (plan.left ? 0 : 20);
@@ -52,20 +52,20 @@ export function createChips({ doc, state, t }) {
       const caption = plan.left ? first + plan.sizes.height / 2 + 4 : first - 8;
       const called = t(doc.kind === "writing" ? "text" : sequence === "written" && doc.given ? "written.given" : sequence);
       layer.append(svg("text", { x: 0, y: caption, "font-size": 12, class: "quiet" }, called));
-      shown[sequence] = place.boxes.map((box, index) => chip(tokens[index], box, { sequence, index, font: plan.sizes.font }));
-      layer.append(...shown[sequence].map((one) => one.node));
+      chipsBySequence[sequence] = place.boxes.map((box, index) => chip(tokens[index], box, { sequence, index, font: plan.sizes.font }));
+      layer.append(...chipsBySequence[sequence].map((item) => item.node));
       top = place.bottom + plan.between;
     }
     const height = top - plan.between + plan.below;
-    resize(drawing, seenWidth, height, -2);
+    resize(drawing, width, height, -2);
     drawing.setAttribute("aria-label", t("label"));
-    Object.values(shown)[0][0].node.setAttribute("tabindex", "0");
+    Object.values(chipsBySequence)[0][0].node.setAttribute("tabindex", "0");
   };
-  new ResizeObserver(() => {
-    if (!attention || !node.clientWidth || node.clientWidth === seenWidth) return;
+  onWidth(node, () => {
+    if (!attention) return;
     build();
     resized();
-  }).observe(node);
+  });
 
   const share = (side, sequence, index) => (side?.sequence === sequence && side.most ? side.values[index] / side.most : 0);
   return {
@@ -83,18 +83,18 @@ export function createChips({ doc, state, t }) {
     show({ active, links, out, into }) {
       const colors = [hue(0), hue(1)], pinned = state.get("pinned");
       const is = (token, sequence, index) => token?.sequence === sequence && token.index === index;
-      for (const [sequence, chips] of Object.entries(shown)) {
-        chips.forEach((one, index) =>
-          one.show({
+      for (const [sequence, chips] of Object.entries(chipsBySequence)) {
+        chips.forEach((item, index) =>
+          item.show({
             out: share(out, sequence, index), into: share(into, sequence, index), colors,
             active: is(active, sequence, index), pinned: is(pinned, sequence, index),
           }),
         );
       }
-      const boxOf = ({ sequence, index }) => shown[sequence][index].box;
+      const boxOf = ({ sequence, index }) => chipsBySequence[sequence][index].box;
       clear(curves);
       const colorOf = ({ side }) => colors[side < 0 ? 0 : 1];
-      const drawn = (one) => link({ ...one, from: boxOf(one.from), to: boxOf(one.to), color: colorOf(one) });
+      const drawn = (item) => link({ ...item, from: boxOf(item.from), to: boxOf(item.to), color: colorOf(item) });
       if (withLines) curves.append(...links.map(drawn));
       return withLines;
     },
@@ -137,8 +137,8 @@ export function placed(tokens, sizes, { left, width, top, pitch }) {
   let x = left, line = 0;
   tokens.forEach((token, index) => {
     const name = short(token), wide = Math.max(sizes.height * 0.85, widthOf(name, sizes.font) + 2 * sizes.inside);
-    const together = index > 0 && token.word !== null && token.word === tokens[index - 1].word;
-    const gap = index === 0 ? 0 : together ? WITHIN_WORD : sizes.between;
+    const isSameWord = index > 0 && token.word !== null && token.word === tokens[index - 1].word;
+    const gap = index === 0 ? 0 : isSameWord ? WITHIN_WORD : sizes.between;
     if (x > left && x + gap + wide > width) {
       x = left;
       line++;

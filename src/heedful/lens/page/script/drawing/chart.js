@@ -1,7 +1,7 @@
 // Axes, lines and bars: from numbers to places on paper.
 import { hue } from "../color.js";
 import { svg } from "../dom.js";
-import { fitted, label, widthOf } from "./text.js";
+import { fitted, label, marked, widthOf } from "./text.js";
 
 export function scale([low, high], [from, to]) {
   const span = high - low || 1;
@@ -108,10 +108,10 @@ export function lineChart({ series, width, high = 170, right = 10, domain, range
   series.forEach(({ name: called, points, look }, n) => {
     const drawn = look ?? lineLook(n);
     node.append(line(points.map(([at, value]) => [x(at), value === null ? null : y(value)]), drawn));
-    const shown = dots ? points.filter(([, value]) => value !== null && Number.isFinite(value)) : [];
-    for (const [at, value, note] of shown.length > MOST_DOTS ? shown.slice(-1) : shown) {
-      const told = `${called} · ${note ?? written(at)}: ${written(Number(value.toPrecision(4)))}`;
-      node.append(svg("circle", { cx: x(at), cy: y(value), r: 2.6, fill: drawn.stroke }, svg("title", {}, told)));
+    const dotted = dots ? points.filter(([, value]) => value !== null && Number.isFinite(value)) : [];
+    for (const [at, value, note] of dotted.length > MOST_DOTS ? dotted.slice(-1) : dotted) {
+      const caption = `${called} · ${note ?? written(at)}: ${written(Number(value.toPrecision(4)))}`;
+      node.append(svg("circle", { cx: x(at), cy: y(value), r: 2.6, fill: drawn.stroke }, svg("title", {}, caption)));
     }
   });
   return { node, height: high + 46, x, y };
@@ -122,22 +122,23 @@ export const lineLook = (n) => ({ stroke: hue(n), "stroke-dasharray": DASHES[n %
 
 const BAR_ROW = 30;
 
-// Shares from 0 to 1 as bars, each with its name before it and its text behind: { name, share, text, note, look }.
+// Shares from 0 to 1 as bars, each with its name before it, its text behind and a note below: { name, share, text, note },
+// and where they differ from the others { look: of the letters, bar: of the bar, title: the text under the pointer }.
 export function bars(rows, width, name) {
-  const side = Math.min(Math.min(220, width * 0.42), Math.max(...rows.map((one) => widthOf(one.name, 14, 600)))) + 14;
-  const long = Math.max(40, Math.min(560, width - side - 20 - Math.max(...rows.map((one) => widthOf(one.text, 13, 600)))));
+  const side = Math.min(Math.min(220, width * 0.42), Math.max(...rows.map((item) => widthOf(item.name, 14, 600)))) + 14;
+  const long = Math.max(40, Math.min(560, width - side - 20 - Math.max(...rows.map((item) => widthOf(item.text, 13, 600)))));
   const height = rows.reduce((sum, { note }) => sum + BAR_ROW + (note ? 16 : 0), 0);
   const node = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": name });
   let top = 0;
-  for (const { name: called, share, text, note, look = {} } of rows) {
-    const bar = { x: side, y: top + 7, height: 16, rx: 3 };
+  for (const { name: called, share, text, note, look, bar, title } of rows) {
+    const place = { x: side, y: top + 7, height: 16, rx: 3 };
     const style = { size: 14, fill: "var(--ink)", ...look };
     node.append(
-      label(fitted(called, side - 14, 14), side - 12, top + 20, { ...style, anchor: "end", opacity: 1 }),
-      svg("rect", { ...bar, width: long, fill: "var(--line)", opacity: 0.4 }),
-      svg("rect", { ...bar, width: share > 0 ? Math.max(2, Math.min(1, share) * long) : 0, fill: hue(0), opacity: look.opacity ?? 1 },
-        svg("title", {}, `${called}: ${text}`)),
-      label(text, side + long + 10, top + 20, { ...style, size: 13, opacity: 1 }),
+      label(marked(fitted(called, side - 14, 14)), side - 12, top + 20, { ...style, anchor: "end" }),
+      svg("rect", { ...place, width: long, fill: "var(--line)", opacity: 0.4 }),
+      svg("rect", { ...place, width: share > 0 ? Math.max(2, Math.min(1, share) * long) : 0, fill: hue(0), opacity: 1, ...bar },
+        svg("title", {}, `${called}: ${title ?? text}`)),
+      label(text, side + long + 10, top + 20, { ...style, size: 13 }),
     );
     if (note) node.append(label(fitted(note, width - side, 11), side, top + 36, { size: 11 }));
     top += BAR_ROW + (note ? 16 : 0);

@@ -1,5 +1,6 @@
 // Small maps in rows that wrap: one drawing, every map a button, one stop for the Tab key.
-import { clear, el, onKeys, svg } from "../dom.js";
+import { clear, el, onKeys, onWidth, svg } from "../dom.js";
+import { picture } from "./matrix.js";
 import { resize, widthOf } from "./text.js";
 
 const SMALLEST = { phone: 54, desk: 72 }, LARGEST = 116, NARROW = 560, SIDE_TITLE = 64, LINE = 14, TEXT = 10.5, CAPTION = 16;
@@ -9,20 +10,20 @@ const MOVES = { ArrowLeft: () => -1, ArrowRight: () => 1, ArrowUp: (across) => -
 export function createGallery({ onChoose, isChosen }) {
   const drawing = svg("svg", { role: "group", class: "gallery" });
   const node = el("div", { class: "scroll" }, drawing);
-  let rows = [], shown = new Map(), across = 1, seenWidth = 0;
+  let rows = [], drawnCells = new Map(), across = 1;
   const pictures = new Map();
 
-  const cellOf = (target) => [...shown.keys()].find((cell) => shown.get(cell).node.contains(target));
+  const cellOf = (target) => [...drawnCells.keys()].find((cell) => drawnCells.get(cell).node.contains(target));
   drawing.addEventListener("click", (event) => cellOf(event.target) && onChoose(cellOf(event.target)));
   onKeys(drawing, (key, { target }) => {
-    const cell = cellOf(target), order = [...shown.keys()];
-    if (cell && key in MOVES) shown.get(order[order.indexOf(cell) + MOVES[key](across)])?.node.focus();
+    const cell = cellOf(target), order = [...drawnCells.keys()];
+    if (cell && key in MOVES) drawnCells.get(order[order.indexOf(cell) + MOVES[key](across)])?.node.focus();
     else if (cell && (key === "Enter" || key === " ")) onChoose(cell);
     else return false;
   });
 
   const build = () => {
-    seenWidth = node.clientWidth;
+    const seenWidth = node.clientWidth;
     if (!seenWidth || !rows.length) return;
     const narrow = seenWidth < NARROW, left = narrow || !rows[0].title ? 0 : SIDE_TITLE;
     const most = Math.max(...rows.map((row) => row.cells.length));
@@ -32,12 +33,12 @@ export function createGallery({ onChoose, isChosen }) {
     across = Math.max(1, Math.min(most, Math.floor((seenWidth - left) / smallest)));
     if (most > across) across = Math.ceil(most / Math.ceil(most / across));
     const wide = Math.min(LARGEST, (seenWidth - left) / across), side = wide - 12;
-    const said = ({ lines: parts, joint }) => (widthOf(parts.join(joint), TEXT) <= side + 6 ? [parts.join(joint)] : parts);
-    const lines = Math.max(...rows.flatMap((row) => row.cells.map((cell) => said(cell).length)));
+    const linesOf = ({ lines: parts, joint }) => (widthOf(parts.join(joint), TEXT) <= side + 6 ? [parts.join(joint)] : parts);
+    const lines = Math.max(...rows.flatMap((row) => row.cells.map((cell) => linesOf(cell).length)));
     const repeated = across < most || !rows[0].title; // a column of one head needs its name only once
     const under = lines * LINE + 14;
     let top = 2;
-    shown = new Map();
+    drawnCells = new Map();
     clear(drawing);
     for (const row of rows) {
       const caption = repeated || row === rows[0] ? CAPTION : 0, high = caption + side + under;
@@ -45,9 +46,9 @@ export function createGallery({ onChoose, isChosen }) {
       if (row.title) drawing.append(svg("text", { x: 0, y: titleAt, "font-size": 13, class: "strong" }, row.title));
       row.cells.forEach((cell, place) => {
         const x = left + (place % across) * wide, y = top + above + Math.floor(place / across) * high + caption;
-        const worded = { ...cell, caption: caption && cell.caption, lines: said(cell), href: pictures.get(cell.weights) };
-        shown.set(cell, drawn(worded, x, y, side));
-        drawing.append(shown.get(cell).node);
+        const worded = { ...cell, caption: caption && cell.caption, lines: linesOf(cell), href: pictures.get(cell.weights) };
+        drawnCells.set(cell, drawn(worded, x, y, side));
+        drawing.append(drawnCells.get(cell).node);
       });
       top += above + Math.ceil(row.cells.length / across) * high;
     }
@@ -57,16 +58,16 @@ export function createGallery({ onChoose, isChosen }) {
   };
   const mark = () => {
     let stop = null;
-    for (const [cell, { node: button, frame }] of shown) {
+    for (const [cell, { node: button, frame }] of drawnCells) {
       const chosen = isChosen(cell);
       frame.setAttribute("class", `frame ${chosen}`);
       button.setAttribute("aria-pressed", String(chosen === "chosen"));
       button.setAttribute("tabindex", "-1");
       if (chosen && !stop) stop = button;
     }
-    (stop ?? shown.values().next().value?.node)?.setAttribute("tabindex", "0");
+    (stop ?? drawnCells.values().next().value?.node)?.setAttribute("tabindex", "0");
   };
-  new ResizeObserver(() => node.clientWidth !== seenWidth && build()).observe(node);
+  onWidth(node, build);
   return {
     node, mark,
     draw(next, label) {
@@ -76,14 +77,14 @@ export function createGallery({ onChoose, isChosen }) {
     },
     picture(cell, href) {
       pictures.set(cell.weights, href);
-      for (const [one, { image }] of shown) if (one.weights === cell.weights) image.setAttribute("href", href);
+      for (const [item, { image }] of drawnCells) if (item.weights === cell.weights) image.setAttribute("href", href);
     },
   };
 }
 
 function drawn(cell, x, y, side) {
   const frame = svg("rect", { x: x + 1, y: y + 1, width: side + 4, height: side + 4, rx: 5, class: "frame" });
-  const image = svg("image", { x: x + 3, y: y + 3, width: side, height: side, preserveAspectRatio: "none", "image-rendering": "pixelated", href: cell.href });
+  const image = picture(cell.href, { x: x + 3, y: y + 3, width: side, height: side });
   const texts = cell.lines.map((line, place) => svg("text", { x: x + 3, y: y + 4 + side + LINE * (place + 1), "font-size": TEXT, class: "quiet" }, line));
   const caption = cell.caption ? svg("text", { x: x + 3, y: y - 5, "font-size": TEXT, class: "quiet" }, cell.caption) : null;
   return { frame, image, node: svg("g", { role: "button", class: "thumb", "aria-label": cell.label }, frame, image, caption, ...texts) };

@@ -1,8 +1,8 @@
 // One or more maps of the same tokens, with one shared cell under the pointer or the keyboard.
 import { shrunk } from "../attention/measure.js";
 import { diverging, divergingBytes, ink, shade, shadeBytes } from "../color.js";
-import { clear, el, onKeys, svg } from "../dom.js";
-import { grid, pixels } from "./matrix.js";
+import { clear, el, onKeys, onWidth, svg } from "../dom.js";
+import { grid, picture as image, pixels } from "./matrix.js";
 import { columnNames, resize, rowName, short, widthOf } from "./text.js";
 
 const MOVES = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
@@ -42,11 +42,10 @@ export function createMap(root, { onCell, onPick }) {
     marks = paint(drawing, spec, sizes);
     for (const mark of marks) mark(cell);
   };
-  new ResizeObserver(([{ contentRect }]) => {
-    if (contentRect.width === width) return;
-    width = contentRect.width;
+  onWidth(root, (wide) => {
+    width = wide;
     redraw();
-  }).observe(root);
+  });
   return {
     node,
     draw(next) {
@@ -103,7 +102,7 @@ export function frame({ rows, columns, panels, bars }, room) {
 
 /** The cell under a point of the drawing, or null. */
 function cellAt({ places, cell, high, across, down }, x, y) {
-  const place = places.find((one) => x >= one.x && y >= one.y && x < one.x + across && y < one.y + down);
+  const place = places.find((item) => x >= item.x && y >= item.y && x < item.x + across && y < item.y + down);
   return place ? { query: Math.floor((y - place.y) / high), key: Math.floor((x - place.x) / cell) } : null;
 }
 
@@ -140,7 +139,7 @@ function names({ rows, columns }, { cell, high, size, above, everyRow, names: ro
 function picture({ hidden }, { cell, across, down }, { x, y }, { map, scale, most }) {
   const seen = cell < 1 ? shrunk(map, Math.floor(across)) : map; // else the screen would drop cells by chance
   const href = raster(seen, scale, most, hidden), sides = { width: across, height: down };
-  return svg("image", { href, x, y, ...sides, preserveAspectRatio: "none", "image-rendering": "pixelated" });
+  return image(href, { x, y, ...sides });
 }
 
 function cells({ rows, columns, hidden, digits }, { cell }, { x, y }, { map, scale, most }) {

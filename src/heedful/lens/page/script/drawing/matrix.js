@@ -14,7 +14,7 @@ export function plane(array, ...lead) {
 export const row = (source, index) => Array.from({ length: source.columns }, (_, column) => source.at(index, column));
 
 // The size that all but one number in a hundred stay within: a giant does not make all others pale.
-export function usual(source) {
+export function robustMax(source) {
   const sizes = new Float32Array(source.rows * source.columns);
   for (let r = 0; r < source.rows; r += 1) {
     for (let c = 0; c < source.columns; c += 1) sizes[r * source.columns + c] = Math.abs(source.at(r, c));
@@ -89,11 +89,11 @@ const LEAST = 4; // a smaller cell has none
 
 // Colors for numbers of both signs, and for shares.
 export function signed(source) {
-  const most = usual(source);
+  const most = robustMax(source);
   return (value) => (Number.isFinite(value) ? divergingBytes(value / most) : null);
 }
 export function shares(source) {
-  const most = usual(source);
+  const most = robustMax(source);
   return (value) => shadeBytes(value / most);
 }
 
@@ -131,8 +131,7 @@ export function matrix({ name, source, unit, color, rows, columns, span, mark, w
   const over = columns && unit[0] >= LEAST ? columnNames(columns.map((text) => ({ text })), unit[0], NAME) : null;
   const above = over ? over.height : 0;
   const node = svg("g", {}, hatch(width, height));
-  const image = { href: pixels(source, color), width, height, preserveAspectRatio: "none" };
-  node.append(svg("image", { ...image, "image-rendering": "pixelated" }));
+  node.append(picture(pixels(source, color), { width, height }));
   node.append(...partings(source.rows, unit[1], (y) => `M0 ${y}H${width}`));
   if (columns) node.append(...partings(source.columns, unit[0], (x) => `M${x} 0V${height}`));
   if (side) node.append(svg("g", {}, rowNames(rows, unit[1])));

@@ -1,5 +1,5 @@
 // Draws a view, and draws it again when its width or the state it follows changes.
-import { clear, el, svg } from "../dom.js";
+import { clear, el, onWidth, svg } from "../dom.js";
 import { label, paragraph, resize } from "./text.js";
 
 function failed(error) {
@@ -18,31 +18,29 @@ export function redrawn(root, state, keys, draw) {
 
   async function again() {
     turn += 1;
-    const mine = turn;
+    const ticket = turn;
     const nodes = await Promise.resolve().then(() => draw(width, note)).catch(failed);
-    if (mine !== turn) return;
-    const kept = stage.contains(document.activeElement) ? document.activeElement.dataset.keep : undefined;
+    if (ticket !== turn) return;
+    const focusKey = stage.contains(document.activeElement) ? document.activeElement.dataset.keep : undefined;
     const unfolded = stage.querySelector("details[open]") !== null;
     note.hide();
     clear(stage).append(...nodes);
     stage.classList.remove("waiting");
     if (unfolded) stage.querySelector("details")?.setAttribute("open", "");
-    if (kept) stage.querySelector(`[data-keep="${CSS.escape(kept)}"]`)?.focus({ preventScroll: true });
+    if (focusKey) stage.querySelector(`[data-keep="${CSS.escape(focusKey)}"]`)?.focus({ preventScroll: true });
   }
 
   state.on([...keys, "language", "level", "theme"], again);
-  new ResizeObserver(() => {
-    const now = Math.floor(stage.clientWidth);
-    if (!now || now === width) return;
-    width = now;
+  onWidth(stage, (wide) => {
+    width = wide;
     again();
-  }).observe(stage);
+  });
   return again;
 }
 
 // A small note beside what is looked at; spoken to those who listen.
 
-function tooltip(root) {
+export function tooltip(root) {
   const node = el("output", { class: "figure-tip", "aria-live": "polite" });
   node.hidden = true;
   root.append(node);
@@ -61,8 +59,8 @@ function tooltip(root) {
       node.hidden = true;
     },
     // What `cells` is told, so that `told(row, column)` stands beside the cell under the pointer.
-    over(told) {
-      return { look: (row, column, box) => this.show(box, told(row, column)), leave: this.hide };
+    over(describe) {
+      return { look: (row, column, box) => this.show(box, describe(row, column)), leave: this.hide };
     },
   };
 }
@@ -98,11 +96,11 @@ export function stepFigure(width, steps, name) {
     last = foot;
     const title = paragraph(step.title, GUTTER, foot, words, { size: 14, weight: 600, fill: "var(--ink)" });
     const text = paragraph(step.text, GUTTER, foot + title.height + 1, words);
-    const said = 17 + title.height + text.height - 8;
+    const textHeight = 17 + title.height + text.height - 8;
     const drawing = step.draw(room);
-    const [x, top] = beside ? [GUTTER + WORDS + APART, y + 4] : [0, y + said + 8];
+    const [x, top] = beside ? [GUTTER + WORDS + APART, y + 4] : [0, y + textHeight + 8];
     node.append(title.node, text.node, svg("g", { transform: `translate(${x} ${top})` }, drawing.node));
-    y += (beside ? Math.max(said, drawing.height + 4) : said + 8 + drawing.height) + GAP;
+    y += (beside ? Math.max(textHeight, drawing.height + 4) : textHeight + 8 + drawing.height) + GAP;
   });
   if (beside) rail.setAttribute("d", `M11 12V${last - 5}`);
   const height = Math.ceil(y - GAP + 8);

@@ -7,13 +7,13 @@ let pen = null;
 // Width of a text in the page's font, in pixels; each text is measured once for a weight.
 export function widthOf(text, size, weight = 400) {
   if (!widths.has(weight)) widths.set(weight, new Map());
-  const known = widths.get(weight);
-  if (!known.has(text)) {
+  const cache = widths.get(weight);
+  if (!cache.has(text)) {
     pen ??= document.createElement("canvas").getContext("2d");
     pen.font = `${weight} ${MEASURED}px ${getComputedStyle(document.body).fontFamily}`;
-    known.set(text, pen.measureText(text).width / MEASURED);
+    cache.set(text, pen.measureText(text).width / MEASURED);
   }
-  return known.get(text) * size;
+  return cache.get(text) * size;
 }
 
 // The text, or as much of its beginning as fits and an ellipsis.
@@ -142,7 +142,7 @@ export const spelled = (text) => visible(text.replace(/^[ ▁Ġ]+/, (spaces) => 
 // For an SVG, with that space less strong than the letters.
 export function marked(text) {
   const [, spaces, letters] = text.match(/^(␣*)(.*)$/s);
-  return letters ? [svg("tspan", { "fill-opacity": 0.45 }, spaces), letters] : text;
+  return spaces && letters ? [svg("tspan", { "fill-opacity": 0.45 }, spaces), letters] : text;
 }
 
 // The text that tokens spell one after the other, without its end mark; parts of a letter that has come since are gone.
@@ -166,9 +166,9 @@ export function fittedEnd(text, width, size) {
 
 // Words laid out in lines, as on paper: an SVG does not wrap text by itself.
 
-// Boxes { x, width, line } for the texts within a width; `centred` moves each line to the middle, and a single line
+// Boxes { x, width, line } for the texts within a width; `centered` moves each line to the middle, and a single line
 // takes up to `airy` between its words.
-export function wrapWords(texts, width, { size, padding = 6, gap = 4, airy = gap, centred = false }) {
+export function wrapWords(texts, width, { size, padding = 6, gap = 4, airy = gap, centered = false }) {
   const boxes = [];
   let x = 0, line = 0;
   for (const text of texts) {
@@ -182,11 +182,11 @@ export function wrapWords(texts, width, { size, padding = 6, gap = 4, airy = gap
   }
   const more = line === 0 ? Math.min(airy - gap, (width - x + gap) / Math.max(1, texts.length - 1)) : 0;
   boxes.forEach((box, place) => (box.x += place * more));
-  if (centred) centre(boxes, width);
+  if (centered) center(boxes, width);
   return { boxes, lines: texts.length ? line + 1 : 0 };
 }
 
-function centre(boxes, width) {
+function center(boxes, width) {
   const ends = new Map(boxes.map((box) => [box.line, box.x + box.width]));
   for (const box of boxes) box.x += (width - ends.get(box.line)) / 2;
 }

@@ -25,7 +25,7 @@ export function wayTo(tree, node) {
   return way;
 }
 
-export const textOf = (tree, node) => visible(joined(wayTo(tree, node).map((one) => one.text)));
+export const textOf = (tree, node) => visible(joined(wayTo(tree, node).map((item) => item.text)));
 
 // Where a branch got to: the best of what was kept after it.
 export function furthest(tree, node) {

@@ -1,12 +1,12 @@
 // The sections of a report that are drawn: bars, curves, class confusion, images, forecasts, attention.
 import { el, svg } from "../dom.js";
 import { bars, legend, lineChart, lineLook } from "../drawing/chart.js";
+import { forecastChart } from "../drawing/forecast.js";
 import { createGallery } from "../drawing/gallery.js";
 import { createLegend, createMap, raster, SCALES } from "../drawing/map.js";
 import { resize } from "../drawing/text.js";
 import { largest } from "../attention/measure.js";
 import { overlay, picture } from "../views/image.js";
-import { forecastChart } from "../views/series.js";
 import { section } from "./tables.js";
 
 const COLUMN = 300; // the narrowest chart of several side by side
@@ -61,10 +61,10 @@ function trainingCharts({ charts, lowest, averaged, broken }, { t, nameOf, width
 }
 
 // A map of shares with a sentence for the cell under the pointer; `spec` is the map's, `told(row, column, share)` the sentence.
-function shareMap(spec, told, rest) {
+function shareMap(spec, describe, rest) {
   const root = el("div", { class: "attention" }), readout = el("p", { class: "said soft", "aria-live": "polite" });
-  const tell = (cell) => (readout.textContent = cell ? told(cell.query, cell.key) : rest);
-  const map = createMap(root, { onCell: tell, onPick: () => {} });
+  const update = (cell) => (readout.textContent = cell ? describe(cell.query, cell.key) : rest);
+  const map = createMap(root, { onCell: update, onPick: () => {} });
   root.append(map.node, readout);
   map.draw({ hidden: () => false, digits: true, ...spec });
   return { root, draw: (changes) => map.draw({ hidden: () => false, digits: true, ...spec, ...changes }) };
@@ -76,10 +76,10 @@ function confusionMap({ labels, shares, mistakes }, { t }) {
   const nodes = [];
   if (shares) {
     const map = { shape: [labels.length, labels.length], data: Float32Array.from(shares.flat()) };
-    const told = (row, column) => t("cell", { truth: labels[row], answer: labels[column], share: shares[row][column].toFixed(2) });
+    const describe = (row, column) => t("cell", { truth: labels[row], answer: labels[column], share: shares[row][column].toFixed(2) });
     const panels = [{ map, scale: SCALES.weights, most: 1 }];
     const spec = { rows: tokens(labels), columns: tokens(labels), panels, hint: t("hint"), label: t("map") };
-    nodes.push(figure(t("map"), "", shareMap(spec, told, t("hint")).root));
+    nodes.push(figure(t("map"), "", shareMap(spec, describe, t("hint")).root));
   }
   if (!mistakes.length) return nodes;
   const listed = mistakes.map(([truth, answer, n]) => el("li", { dir: "auto" }, t("taken_for", { truth, answer, n })));
@@ -87,27 +87,27 @@ function confusionMap({ labels, shares, mistakes }, { t }) {
 }
 
 // The mean of the heads large, and every head small: one that is chosen is shown large.
-async function attentionFigure(one, { arrays, state, t }) {
-  const maps = await Promise.all([one.mean, ...one.heads].map((name) => arrays.get(name)));
-  const nameOf = (head) => one.names?.[head] ?? t("headName", { name: head });
-  const captions = [one.n_heads > 1 ? t("mean_of_heads", { n: one.n_heads }) : "", ...one.heads.map((_, head) => nameOf(head))];
-  const strongest = (map) => one.target.map((target, row) => {
-    const weights = map.data.subarray(row * one.source.length, (row + 1) * one.source.length);
-    return `${target} ← ${one.source[weights.indexOf(Math.max(...weights))]}`;
+async function attentionFigure(entry, { arrays, state, t }) {
+  const maps = await Promise.all([entry.mean, ...entry.heads].map((name) => arrays.get(name)));
+  const nameOf = (head) => entry.names?.[head] ?? t("headName", { name: head });
+  const captions = [entry.n_heads > 1 ? t("mean_of_heads", { n: entry.n_heads }) : "", ...entry.heads.map((_, head) => nameOf(head))];
+  const strongest = (map) => entry.target.map((target, row) => {
+    const weights = map.data.subarray(row * entry.source.length, (row + 1) * entry.source.length);
+    return `${target} ← ${entry.source[weights.indexOf(Math.max(...weights))]}`;
   }).join(", ");
   let chosen = 0;
   const spec = () => ({
-    rows: tokens(one.target), columns: tokens(one.source), hint: t("hint"), label: `${one.title}: ${strongest(maps[chosen])}`,
+    rows: tokens(entry.target), columns: tokens(entry.source), hint: t("hint"), label: `${entry.title}: ${strongest(maps[chosen])}`,
     panels: [{ map: maps[chosen], scale: SCALES.weights, most: largest(maps[chosen].data) }],
   });
-  const told = (row, column) => t("cell", { target: one.target[row], source: one.source[column], weight: maps[chosen].at(row, column).toFixed(2) });
-  const map = shareMap(spec(), told, t("hint"));
+  const describe = (row, column) => t("cell", { target: entry.target[row], source: entry.source[column], weight: maps[chosen].at(row, column).toFixed(2) });
+  const map = shareMap(spec(), describe, t("hint"));
   const strip = createLegend(SCALES.weights), which = el("span", {}, captions[0]);
   const ends = () => strip.draw(`${t("weight")} 0`, largest(maps[chosen].data).toFixed(2));
   ends();
-  const shown = el("figure", { class: "attention" },
-    el("figcaption", {}, el("b", { dir: "auto" }, one.title), which), map.root, strip.node);
-  if (!one.heads.length) return shown;
+  const figureNode = el("figure", { class: "attention" },
+    el("figcaption", {}, el("b", { dir: "auto" }, entry.title), which), map.root, strip.node);
+  if (!entry.heads.length) return figureNode;
   const gallery = createGallery({
     onChoose(cell) {
       chosen = cell.place === chosen ? 0 : cell.place; // once more: back to the mean
@@ -119,17 +119,17 @@ async function attentionFigure(one, { arrays, state, t }) {
     isChosen: (cell) => (cell.place === chosen ? "chosen" : ""),
   });
   const top = Math.max(...maps.slice(1).map(({ data }) => largest(data))); // the small maps share one scale
-  const cells = one.heads.map((weights, head) => ({
+  const cells = entry.heads.map((weights, head) => ({
     place: head + 1, weights, caption: nameOf(head), lines: [], joint: "", label: `${nameOf(head)}: ${strongest(maps[head + 1])}`,
   }));
-  shown.append(gallery.node);
+  figureNode.append(gallery.node);
   cells.forEach((cell) => gallery.picture(cell, raster(maps[cell.place], SCALES.weights, top, () => false)));
   gallery.draw([{ title: "", cells }], t("each_head"));
-  return shown;
+  return figureNode;
 }
 
 async function attentionFigures({ maps, left_out: missing }, tools) {
-  const figures = await Promise.all(maps.map((one) => attentionFigure(one, tools)));
+  const figures = await Promise.all(maps.map((entry) => attentionFigure(entry, tools)));
   const titles = missing.map(([title, heads]) => (heads ? `${title} (${tools.t("each_head")})` : title)).join(", ");
   return [...figures, missing.length ? el("p", { class: "figure-note" }, tools.t("left_out", { titles })) : ""];
 }
@@ -153,19 +153,19 @@ function imageFigure({ title, png, answers, truth, heads }, { t, width }) {
     rows.length ? bars(rows, Math.min(width, 480), t("probability")) : "");
 }
 
-function forecastFigure(one, { t, nameOf, note }, room) {
-  const lines = Object.fromEntries(Object.entries(one.lines).map(([name, values]) => [nameOf(name), values]));
-  const series = { name: one.title, context: one.known, forecast: one.forecast, truth: one.truth, patches: one.patches, lines };
-  const patchName = (n) => t("patch", { from: one.patches[n][0], to: one.patches[n][1] - 1 });
-  const looking = one.patches.length ? { from: null, shares: one.weights, title: "" } : null;
-  return figure(one.title, "", forecastChart({ series, width: room, looking, nameOf: patchName, note, t }));
+function forecastFigure(entry, { t, nameOf, note }, room) {
+  const lines = Object.fromEntries(Object.entries(entry.lines).map(([name, values]) => [nameOf(name), values]));
+  const series = { name: entry.title, context: entry.context, forecast: entry.forecast, truth: entry.truth, patches: entry.patches, lines };
+  const patchName = (n) => t("patch", { from: entry.patches[n][0], to: entry.patches[n][1] - 1 });
+  const looking = entry.patches.length ? { from: null, shares: entry.weights, title: "" } : null;
+  return figure(entry.title, "", forecastChart({ series, width: room, looking, nameOf: patchName, note, t }));
 }
 
 export const constructions = section("constructions", constructionBars);
 export const byLength = section("by_length", lengthChart);
 export const training = section("training", trainingCharts);
 export const confusion = section("confusion", confusionMap);
-export const images = section("images", (content, tools) => content.map((one) => imageFigure(one, tools)));
+export const images = section("images", (content, tools) => content.map((entry) => imageFigure(entry, tools)));
 export const attention = section("attention", attentionFigures);
 export const forecasts = section("forecasts", (content, tools) => [
-  columns(content, tools.width, (one, room) => forecastFigure(one, tools, room))]);
+  columns(content, tools.width, (entry, room) => forecastFigure(entry, tools, room))]);

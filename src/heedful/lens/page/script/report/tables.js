@@ -1,6 +1,6 @@
 // The sections of a report that are read: facts, scores, notes, comparison, examples, and what was read.
 import { el } from "../dom.js";
-import { section as catalogOf, translator } from "../i18n.js";
+import { phraseTranslator, section as catalogOf, translator } from "../i18n.js";
 import { bars } from "../drawing/chart.js";
 import { redrawn, table } from "../drawing/stage.js";
 
@@ -15,17 +15,27 @@ export function section(name, draw) {
     mount(root, context) {
       const { doc, messages, state, t } = context;
       const names = translator([catalogOf(messages, "names")], state);
-      // The label of a name that comes with the data; one that is not known stays as it is.
-      const nameOf = (key) => {
-        const known = key.toLowerCase().replaceAll(" ", "_");
-        return names.has(known) ? names(known) : key.replaceAll("_", " ");
+      const phrase = phraseTranslator(catalogOf(messages, "phrases"), state);
+      const labelOf = (key) => {
+        const id = key.toLowerCase().replaceAll(" ", "_");
+        return names.has(id) ? names(id) : null;
       };
-      redrawn(root, state, [], (width, note) => draw(doc[name], { ...context, nameOf, width, note, cell: cellText(t) }));
+      // "validation BLEU" is the name of a set and the name of a metric.
+      const jointLabel = (key) => {
+        const words = key.split(" ");
+        const pairs = words.map((_, n) => [words.slice(0, n).join(" "), words.slice(n).join(" ")]);
+        const pair = pairs.find((parts) => parts.every(labelOf));
+        return pair ? pair.map(labelOf).join(" ") : null;
+      };
+      // The label of a name that comes with the data, and a sentence of the data in the reader's language. One that the
+      // catalogs do not have stays as it is.
+      const nameOf = (key) => labelOf(key) ?? phrase(key) ?? jointLabel(key) ?? key.replaceAll("_", " ");
+      const sentence = (text) => phrase(text) ?? text;
+      const cell = (value) => (typeof value === "boolean" ? t(value ? "yes" : "no") : sentence(value));
+      redrawn(root, state, [], (width, note) => draw(doc[name], { ...context, nameOf, sentence, width, note, cell }));
     },
   };
 }
-
-const cellText = (t) => (value) => (typeof value === "boolean" ? t(value ? "yes" : "no") : value);
 
 // Names and values, side by side.
 function factList(facts, { nameOf, cell }) {
@@ -63,10 +73,10 @@ function entry(pairs) {
 
 function sampleEntry({ source, reference, output, same, score, exact }, t) {
   const pieces = (parts, tag) => parts.map(([text, differs]) => (differs ? el(tag, {}, text) : text));
-  const verdict = [score, exact && t("exact"), same && t("same")].filter(Boolean).join(" · ");
+  const remark = [score, exact && t("exact"), same && t("same")].filter(Boolean).join(" · ");
   const answer = output.length ? pieces(output, "ins") : t("nothing");
   const texts = same ? [[t("output"), answer]] : [[t("reference"), pieces(reference, "del")], [t("output"), answer]];
-  return entry([[t("source"), source], ...texts, [t("score"), verdict, "soft"]]);
+  return entry([[t("source"), source], ...texts, [t("score"), remark, "soft"]]);
 }
 
 function sampleList({ groups, shown, total }, { t }) {
@@ -88,7 +98,7 @@ function dataGroup(group, tools) {
 
 export const facts = section("facts", (content, tools) => [factList(content, tools)]);
 export const scores = section("scores", scoreTable);
-export const notes = section("notes", (content) => content.map((text) => el("p", { dir: "auto" }, text)));
+export const notes = section("notes", (content, { sentence }) => content.map((text) => el("p", { dir: "auto" }, sentence(text))));
 export const comparison = section("comparison", (content, tools) => dataTable(content, tools));
 export const samples = section("samples", sampleList);
 export const continuations = section("continuations", (content, { t }) => content.map(([prompt, text]) =>

@@ -1,10 +1,9 @@
 // Which word became which: a guess made from attention, drawn as pairs and as a map.
 import { largest } from "../attention/measure.js";
 import { latest } from "../attention/selection.js";
-import { shadeBytes } from "../color.js";
 import { cellUnder, clear, dropdown, el, onHover, onKeys, onWidth, set, svg } from "../dom.js";
-import { picture, pixels, plane } from "../drawing/matrix.js";
-import { columnNames, fitted, label, number, percent, resize, rowName, short, widthOf } from "../drawing/text.js";
+import { frame, isLarge, paint, SCALES } from "../drawing/map.js";
+import { fitted, label, number, percent, resize, widthOf } from "../drawing/text.js";
 import { givenVariant } from "../generation/answer.js";
 
 const SIDE_BY_SIDE = 700; // the width that pairs and map need beside each other
@@ -24,18 +23,19 @@ export function mount(root, context) {
   const drawing = svg("svg", { role: "img" });
   const box = el("div", { class: "pairs", tabindex: 0, role: "region" }, drawing);
   const sentence = el("p", { class: "readout", "aria-live": "polite" });
-  const aside = el("p", { class: "readout aside" });
-  root.append(picks, box, sentence, aside);
+  const note = el("p", { class: "readout aside" });
+  root.classList.add("attention");
+  root.append(picks, box, sentence, note);
   let index = chosen, width = 0, weights = null, parts = [];
   let walked = -1; // the link the keyboard stands at
 
-  const given = doc.alignment.links.toSorted((a, b) => a[1] - b[1] || a[0] - b[0]);
-  const linksNow = () => (index === chosen ? given : bestLinks(weights));
+  const defaultLinks = doc.alignment.links.toSorted((a, b) => a[1] - b[1] || a[0] - b[0]);
+  const linksNow = () => (index === chosen ? defaultLinks : bestLinks(weights));
 
   function draw() {
     if (!width || !weights) return;
     const links = linksNow();
-    const beside = width >= SIDE_BY_SIDE && cellSize({ source, target, width: width / 2 }).cell >= LEGIBLE;
+    const beside = width >= SIDE_BY_SIDE && frame(mapSpec({ source, target, weights }), width / 2).cell >= LEGIBLE;
     const room = beside ? width / 2 : width;
     const about = { source, target, links, weights, watch, t };
     const pairs = pairsOf({ ...about, width: beside ? width * 0.46 : width, deep: state.get("level") === "deep" });
@@ -48,10 +48,10 @@ export function mount(root, context) {
     const height = Math.ceil(beside ? Math.max(pairs.height, map.height) : upper.height + GAP + lower.height);
     resize(drawing, Math.max(width, map.width), height);
     box.style.maxHeight = height <= WHOLE ? "none" : "";
-    tell(links);
+    describe(links);
   }
 
-  function tell(links) {
+  function describe(links) {
     const share = ([from, to]) => weights.at(to, from);
     const named = links.slice(0, 30).map(([from, to]) => `${target[to]} ← ${source[from]}`).join(", ");
     set(drawing, { "aria-label": t("label", { source: source.length, target: target.length, pairs: named }) });
@@ -60,13 +60,13 @@ export function mount(root, context) {
     const count = links.filter((link) => share(link) > 0.5).length;
     const about = weakest && { source: source[weakest[0]], target: target[weakest[1]], share: percent(share(weakest)) };
     sentence.textContent = about ? t(links.length > 1 ? "told" : "toldOne", { count, all: target.length, ...about }) : "";
-    aside.textContent = `${t(index === chosen ? "same" : "other")} ${t("hint")}`;
+    note.textContent = `${t(index === chosen ? "same" : "other")} ${t("hint")}`;
   }
 
   // One pair under the pointer, by its words' numbers; null: none.
   function watch(pair) {
     parts.forEach((part) => part.light(pair));
-    if (!pair) return tell(linksNow());
+    if (!pair) return describe(linksNow());
     const [from, to] = pair;
     const digits = state.get("level") === "deep" ? number(weights.at(to, from)) : percent(weights.at(to, from));
     sentence.textContent = t("pair", { source: source[from], target: target[to], share: digits });
@@ -157,59 +157,26 @@ function pairsOf({ source, target, links, weights, width, watch, deep, t }) {
 
 // The weights between words as a map: source words across, target words down, a ring on each link.
 
-const [SMALLEST, LARGEST] = [15, 34]; // of a cell with names and a ring
-const MOST = 60; // words: more have no names
-const HIGH = 460;
-
-// How large a cell is in this room, and what its names take: if need be wider than the room, to be read.
-function cellSize({ source, target, width }) {
-  const words = [source, target].map((texts) => texts.map((text) => ({ text })));
-  const side = Math.max(...words[1].map((word) => widthOf(short(word), 12))) + 14;
-  const within = (overhang) => (width - side - overhang - 4) / source.length;
-  const free = within(columnNames(words[0], Math.max(SMALLEST, within(0)), 12).overhang);
-  return { words, side, cell: Math.max(SMALLEST, Math.min(LARGEST, free, Math.max(18, HIGH / target.length))) };
+function mapSpec({ source, target, weights }) {
+  const [rows, columns] = [target, source].map((texts) => texts.map((text) => ({ text })));
+  return { rows, columns, hidden: () => false, panels: [{ map: weights, scale: SCALES.weights, most: largest(weights.data) }] };
 }
 
-function mapOf({ source, target, links, weights, width, watch, t }) {
-  const named = Math.max(source.length, target.length) <= MOST;
-  const sizes = cellSize({ source, target, width });
-  const cell = named ? sizes.cell : Math.min((width - 18) / source.length, 1100 / target.length);
-  const above = named && columnNames(sizes.words[0], cell, 12);
-  const [side, slant] = named ? [sizes.side, above.height] : [18, 22];
-  const [wide, high] = [cell * source.length, cell * target.length];
-  const inner = svg("g", { transform: `translate(${side} ${slant})` });
-  const area = { width: wide, height: high };
-  const most = largest(weights.data);
-  inner.append(
-    picture(pixels(plane(weights), (share) => shadeBytes(share / most)), area),
-    svg("rect", { ...area, fill: "none", stroke: "var(--line)" }),
-  );
-  if (named) {
-    const names = svg("g", { fill: "var(--ink)" });
-    sizes.words[1].forEach((word, row) => names.append(rowName(short(word), -8, (row + 0.5) * cell, 12)));
-    source.forEach((_, column) => column % above.every || names.append(above.write(column, (column + 0.5) * cell, 0)));
-    inner.append(names);
-    for (const [from, to] of links) {
-      const ring = { cx: (from + 0.5) * cell, cy: (to + 0.5) * cell, r: cell * 0.2, fill: "none", "stroke-width": 2 };
-      const rings = [{ stroke: "var(--paper)", "stroke-width": 4 }, { stroke: "var(--accent-2)" }];
-      inner.append(...rings.map((look) => svg("circle", { ...ring, ...look })));
-    }
-  } else {
-    const turned = { anchor: "end", transform: "rotate(-90 -6 0)" };
-    inner.append(label(`${t("source")} →`, 0, -7), label(`← ${t("target")}`, -6, 0, turned));
-  }
-  const edge = { fill: "none", stroke: "var(--accent-2)", "stroke-width": 2, visibility: "hidden" };
-  const cursor = svg("rect", { width: Math.max(3, cell), height: Math.max(3, cell), ...edge });
+function mapOf({ source, target, links, weights, width, watch }) {
+  const spec = mapSpec({ source, target, weights }), sizes = frame(spec, width);
+  const { cell, high, across, down, places: [{ x, y }] } = sizes;
+  const drawing = svg("svg");
+  const [mark] = paint(drawing, spec, sizes);
+  const rings = isLarge(spec) ? [] : links.flatMap(([from, to]) => {
+    const ring = { cx: x + (from + 0.5) * cell, cy: y + (to + 0.5) * high, r: cell * 0.2, fill: "none", "stroke-width": 2 };
+    const looks = [{ stroke: "var(--paper)", "stroke-width": 4 }, { stroke: "var(--accent-2)" }];
+    return looks.map((look) => svg("circle", { ...ring, ...look }));
+  });
   const ground = svg("rect", {
-    ...area, fill: "transparent", onpointerleave: () => watch(null),
+    x, y, width: across, height: down, fill: "transparent", onpointerleave: () => watch(null),
     onpointermove: (event) => watch(cellUnder(event, ground, target.length, source.length).reverse()),
   });
-  inner.append(cursor, ground);
-  const node = svg("g", {}, inner);
-
-  function light(pair) {
-    const [from, to] = pair ?? [0, 0];
-    set(cursor, { visibility: pair ? "visible" : "hidden", x: from * cell, y: to * cell });
-  }
-  return { node, light, width: side + wide + (above ? above.overhang : 0), height: slant + high + 4 };
+  drawing.append(...rings, ground);
+  const light = (pair) => mark(pair && { key: pair[0], query: pair[1] });
+  return { node: svg("g", {}, drawing), light, width: sizes.width, height: sizes.height };
 }

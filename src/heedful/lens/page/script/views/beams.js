@@ -25,8 +25,8 @@ export function mount(root, { doc, state, t }) {
 
   function draw() {
     const deep = state.get("level") === "deep", node = seen ?? selected, from = box.scrollLeft;
-    const lit = new Set(wayTo(tree, node).map((one) => one.id));
-    const name = t("label", { steps: last, story: told(facts, t) });
+    const lit = new Set(wayTo(tree, node).map((item) => item.id));
+    const name = t("label", { steps: last, story: storyText(facts, t) });
     drawing.draw({ from, to: from + box.clientWidth, now: now(), shown: node.id, lit, deep, name });
     detail(node, deep);
   }
@@ -68,7 +68,7 @@ export function mount(root, { doc, state, t }) {
   }
 
   function name() {
-    sentence.textContent = told(facts, t);
+    sentence.textContent = storyText(facts, t);
     set(box, { "aria-label": t("box") });
     clear(legend).append(...FATES.map((fate) => el("li", {}, sample(fate), t(fate))));
     legend.firstChild.after(el("li", {}, sample("chosen", true), t("end")));
@@ -95,7 +95,7 @@ export function mount(root, { doc, state, t }) {
 }
 
 // What the search did here, from the nodes alone.
-function told(story, t) {
+function storyText(story, t) {
   const { worst, worstRank: rank, ends, pruned } = story;
   const lead = rank > 1 ? t("behind", { step: worst.step, word: visible(worst.text), rank }) : t("led");
   return [

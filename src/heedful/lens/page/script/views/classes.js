@@ -14,7 +14,7 @@ export const fits = (doc) => doc.classes !== null && doc.classes.length > 0;
 function rowsOf(classes, t) {
   const sorted = [...classes].sort((a, b) => b.probability - a.probability);
   if (sorted.length <= SHOWN) return sorted;
-  const rest = sorted.slice(SHOWN), probability = total(rest.map((one) => one.probability));
+  const rest = sorted.slice(SHOWN), probability = total(rest.map((item) => item.probability));
   return [...sorted.slice(0, SHOWN), { label: t("rest", { n: rest.length }), probability, rest: true }];
 }
 
@@ -25,7 +25,7 @@ export function mount(root, { doc, state, t }) {
     const name = t("all", { n: doc.classes.length, label: rows[0].label, share: percent(rows[0].probability) });
     return [bars(rows.map(({ label, probability, rest }, n) => ({
       name: label, share: probability, text: deep ? number(probability, 4) : percent(probability),
-      look: { weight: n ? 400 : 650, fill: rest ? "var(--soft)" : "var(--ink)", opacity: n ? 0.55 : 1 },
+      look: { weight: n ? 400 : 650, fill: rest ? "var(--soft)" : "var(--ink)" }, bar: { opacity: n ? 0.55 : 1 },
     })), width, name)];
   });
 }

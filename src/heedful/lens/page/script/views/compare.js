@@ -15,27 +15,27 @@ export function mount(root, context) {
   const legend = createLegend(SCALES.difference);
   const between = el("span", {});
   const choose = (attention, head) => state.set({ compare: { attention: attention.id, head } });
-  let shown = null;
-  const tell = (cell) => {
-    if (shown) readout.textContent = cell ? cellSentence(context, shown, cell) : summary(context, shown);
+  let current = null;
+  const update = (cell) => {
+    if (current) readout.textContent = cell ? cellSentence(context, current, cell) : summary(context, current);
   };
-  const map = createMap(root, { onCell: tell, onPick: (cell) => state.set({ pair: cell }) });
+  const map = createMap(root, { onCell: update, onPick: (cell) => state.set({ pair: cell }) });
   root.classList.add("attention");
   const lists = picker(context, () => comparedWith(context), choose);
   root.append(el("div", { class: "picks" }, between, lists), map.node, readout, legend.node);
 
   const draw = latest(([a, b]) => {
-    const one = chosen(context), two = comparedWith(context);
-    const { rows, columns } = tokensAt(doc, one.attention);
+    const first = chosen(context), second = comparedWith(context);
+    const { rows, columns } = tokensAt(doc, first.attention);
     const minus = difference(a, b), most = Math.max(largest(a.data), largest(b.data)), gap = largest(minus.data);
     const distances = rows.map((_, row) => jensenShannon(rowOf(a, row), rowOf(b, row)));
-    const names = [one, two].map((each) => headName(context, each));
-    const identical = one.attention === two.attention && one.head === two.head;
-    shown = { a, b, rows, columns, distances, causal: one.attention.causal, identical };
+    const names = [first, second].map((each) => headName(context, each));
+    const identical = first.attention === second.attention && first.head === second.head;
+    current = { a, b, rows, columns, distances, causal: first.attention.causal, identical };
     between.textContent = t("with");
     map.draw({
       rows, columns, digits: false, hint: t("hint"), label: t("label", { a: names[0], b: names[1] }),
-      hidden: (row, column) => one.attention.causal && column > row,
+      hidden: (row, column) => first.attention.causal && column > row,
       bars: state.get("level") === "deep" && { values: distances, title: t("bars"), color: hue(3) },
       panels: [
         { title: `${t("first")} · ${names[0]}`, map: a, scale: SCALES.weights, most },
@@ -61,7 +61,7 @@ function summary({ state, t }, { rows, distances, identical }) {
 function cellSentence({ t }, { a, b, rows, columns, causal }, { query, key }) {
   const values = { query: rows[query].text, key: columns[key].text };
   if (causal && key > query) return t("hiddenPair", values);
-  const place = query * columns.length + key, one = a.data[place], two = b.data[place];
-  const signed = (one - two >= 0 ? "+" : "−") + Math.abs(one - two).toFixed(4);
-  return t("cell", { ...values, a: one.toFixed(4), b: two.toFixed(4), d: signed });
+  const place = query * columns.length + key, first = a.data[place], second = b.data[place];
+  const signed = (first - second >= 0 ? "+" : "−") + Math.abs(first - second).toFixed(4);
+  return t("cell", { ...values, a: first.toFixed(4), b: second.toFixed(4), d: signed });
 }

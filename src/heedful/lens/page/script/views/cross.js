@@ -18,10 +18,10 @@ export function mount(root, context) {
   const picture = svg("svg", { role: "img", class: "cross" });
   const sentence = el("p", { class: "readout", "aria-live": "polite" });
   const numbers = el("p", { class: "readout numbers" });
-  const aside = el("p", { class: "readout aside" });
+  const note = el("p", { class: "readout aside" });
   const lists = picker(context, choice, (attention, head) => state.set({ attention: attention.id, head }));
-  root.append(lists, picture, sentence, numbers, aside);
-  let width = 0, weights = null, drawing = null, told = "";
+  root.append(lists, picture, sentence, numbers, note);
+  let width = 0, weights = null, drawing = null, summary = "";
 
   function draw() {
     if (!width || !weights) return;
@@ -29,9 +29,9 @@ export function mount(root, context) {
     const deep = state.get("level") === "deep";
     drawing = crossLinks({ source, target, weights, now, width, deep, look, go: (row) => state.set({ step: row }) });
     resize(clear(picture), width, drawing.height).append(...drawing.nodes);
-    aside.hidden = drawing.whole;
-    aside.textContent = t("window");
-    tell(now, rowOf(weights, now), drawing.drawn);
+    note.hidden = drawing.whole;
+    note.textContent = t("window");
+    update(now, rowOf(weights, now), drawing.drawn);
     light();
   }
 
@@ -43,14 +43,14 @@ export function mount(root, context) {
     const token = state.get("token"), now = currentRow(doc, state);
     const index = token?.sequence === "source" ? token.index : null;
     drawing.light(index);
-    if (index === null) sentence.textContent = told;
+    if (index === null) sentence.textContent = summary;
     else sentence.textContent = t("pair", { target: target[now], source: source[index], share: percent(rowOf(weights, now)[index]) });
   }
 
-  function tell(now, reads, drawn) {
+  function update(now, reads, drawn) {
     const best = strongest(reads, 3).filter((index, rank) => rank === 0 || reads[index] >= 0.1);
     const named = best.map((index) => t("one", { word: source[index], share: percent(reads[index]) })).join(", ");
-    told = t(doc.given ? "told.given" : "told", { word: target[now], best: named });
+    summary = t(doc.given ? "told.given" : "told", { word: target[now], best: named });
     set(picture, { "aria-label": t("label", { step: now + 1, word: target[now], best: named }) });
     numbers.hidden = state.get("level") !== "deep";
     const { attention, head } = choice();
@@ -164,9 +164,9 @@ const AROUND = 2; // target lines shown before and after the current one, where 
 const laid = new WeakMap(); // texts → their last layout: steps change often, widths seldom
 
 function lines(texts, width, size) {
-  const known = laid.get(texts);
-  if (known?.width === width && known.size === size) return known.layout;
-  const layout = wrapWords(texts, width, { size: size.font, padding: size.padding, gap: size.gap, airy: size.airy, centred: true });
+  const cached = laid.get(texts);
+  if (cached?.width === width && cached.size === size) return cached.layout;
+  const layout = wrapWords(texts, width, { size: size.font, padding: size.padding, gap: size.gap, airy: size.airy, centered: true });
   laid.set(texts, { width, size, layout });
   return layout;
 }
@@ -178,7 +178,7 @@ function wordRows({ source, target, now, width, size }) {
   const middle = below.boxes[now].line;
   const far = below.lines > 2 * AROUND + 1;
   const from = far ? Math.max(0, Math.min(middle - AROUND, below.lines - 2 * AROUND - 1)) : 0;
-  const shown = far ? 2 * AROUND + 1 : below.lines;
+  const nLines = far ? 2 * AROUND + 1 : below.lines;
   const shore = size.first + above.lines * size.line - (size.line - size.box) + size.river;
   const pitch = size.box + size.gap;
   const place = (box, top) => ({ x: box.x + box.width / 2, left: box.x, width: box.width, top, bottom: top + size.box });
@@ -186,8 +186,8 @@ function wordRows({ source, target, now, width, size }) {
     source: above.boxes.map((box) => place(box, size.first + box.line * size.line)),
     target: below.boxes.map((box) => {
       const line = box.line - from;
-      return line < 0 || line >= shown ? null : place(box, shore + line * pitch);
+      return line < 0 || line >= nLines ? null : place(box, shore + line * pitch);
     }),
-    height: shore + shown * pitch + 2,
+    height: shore + nLines * pitch + 2,
   };
 }

@@ -4,7 +4,7 @@ import { chosen, crossVariant, headName, kindName, latest, tokensAt, weightsOf, 
 import { kindOf } from "../choice.js";
 import { shadeBytes } from "../color.js";
 import { el, svg } from "../dom.js";
-import { grid, pixels } from "../drawing/matrix.js";
+import { grid, picture, pixels } from "../drawing/matrix.js";
 import { createLegend, createMap, isLarge, SCALES } from "../drawing/map.js";
 import { resize } from "../drawing/text.js";
 
@@ -16,14 +16,14 @@ export function mount(root, context) {
   const { doc, state, t } = context;
   const readout = el("p", { class: "said", "aria-live": "polite" });
   const legend = createLegend(SCALES.weights), closeup = createCloseup();
-  let shown = null;
+  let current = null;
 
-  const tell = (cell) => {
-    readout.textContent = cell && shown ? sentence(context, shown, cell) : t("rest");
+  const update = (cell) => {
+    readout.textContent = cell && current ? sentence(context, current, cell) : t("rest");
     readout.classList.toggle("soft", !cell);
-    if (shown) closeup.show(shown.large ? cell : null, shown);
+    if (current) closeup.show(current.large ? cell : null, current);
   };
-  const map = createMap(root, { onCell: tell, onPick: (cell) => state.set({ pair: cell }) });
+  const map = createMap(root, { onCell: update, onPick: (cell) => state.set({ pair: cell }) });
   root.classList.add("attention");
   root.append(el("div", { class: "beside" }, map.node, el("div", {}, readout, legend.node, closeup.node)));
 
@@ -32,7 +32,7 @@ export function mount(root, context) {
     const { rows, columns } = tokensAt(doc, attention);
     const most = largest(weights.data);
     const hidden = (row, column) => attention.causal && column > row;
-    shown = { attention, head, weights, most, hidden, rows, columns, large: isLarge({ rows, columns }) };
+    current = { attention, head, weights, most, hidden, rows, columns, large: isLarge({ rows, columns }) };
     const name = `${kindName(context, kindOf(attention))}, ${headName(context, { attention, head })}`;
     map.draw({
       rows, columns, hidden, panels: [{ map: weights, scale: SCALES.weights, most }], digits: state.get("level") === "deep",
@@ -52,8 +52,8 @@ function sentence({ doc, state, t }, { attention, head, weights, rows, columns }
   const percent = `${(weight * 100).toFixed(weight < 0.1 ? 1 : 0)}%`;
   if (state.get("level") !== "deep") return t(writes(doc, attention) ? "cellCross" : "cellSimple", { ...values, percent });
   const count = attention.causal ? query + 1 : columns.length;
-  const told = { ...values, weight: weight.toFixed(4), rank: rankIn(row, key), count };
-  return t(head === "mean" ? "cellMean" : "cellDeep", told);
+  const details = { ...values, weight: weight.toFixed(4), rank: rankIn(row, key), count };
+  return t(head === "mean" ? "cellMean" : "cellDeep", details);
 }
 
 // A few cells around the one under the pointer, large: for maps whose cells are smaller than a finger.
@@ -63,7 +63,7 @@ const REACH = 5, CELL = 19, ACROSS = 2 * REACH + 1;
 /** A window of 11 × 11 cells that `show(cell, map)` moves; without a cell it is not there. */
 function createCloseup() {
   const side = ACROSS * CELL;
-  const image = svg("image", { width: side, height: side, "image-rendering": "pixelated" });
+  const image = picture(null, { width: side, height: side });
   const middle = svg("rect", { x: REACH * CELL, y: REACH * CELL, width: CELL, height: CELL, fill: "none", class: "cross one" });
   const node = svg("svg", { class: "closeup", "aria-hidden": "true" }, image, middle);
   resize(node, side, side);

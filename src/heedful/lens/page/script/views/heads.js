@@ -2,7 +2,7 @@
 import { evenly, habit, largest, shrunk } from "../attention/measure.js";
 import { chosen, crossVariant, headName, kindName, kindTabs } from "../attention/selection.js";
 import { kindOf, ofKind } from "../choice.js";
-import { clear, el } from "../dom.js";
+import { dropdown, el, showLists } from "../dom.js";
 import { createGallery } from "../drawing/gallery.js";
 import { raster, SCALES } from "../drawing/map.js";
 
@@ -15,8 +15,8 @@ export const variant = crossVariant;
 export function mount(root, context) {
   const { doc, state, t } = context;
   const small = new Map();
-  const order = el("select", { onchange: () => draw() });
-  const sorting = el("label", {}, el("span", {}), order);
+  const sorting = el("div", { class: "picks" });
+  let order = "place";
   const note = el("p", { class: "soft note" });
   const gallery = createGallery({
     onChoose: ({ attention, head }) => state.set({ attention: attention.id, head }),
@@ -30,13 +30,13 @@ export function mount(root, context) {
 
   let turn = 0, drawn = null;
   const paint = async (cells) => {
-    const mine = ++turn;
+    const ticket = ++turn;
     for (const cell of cells) {
       if (!small.has(cell.weights)) {
         await idle();
-        if (mine !== turn) return;
+        if (ticket !== turn) return;
         small.set(cell.weights, shrunk(await context.arrays.get(cell.weights), SIDE));
-        if (mine !== turn) return;
+        if (ticket !== turn) return;
       }
       const map = small.get(cell.weights);
       const hidden = (row, column) => cell.attention.causal && column > row;
@@ -46,14 +46,19 @@ export function mount(root, context) {
   const draw = () => {
     const kind = kindOf(chosen(context).attention), deep = state.get("level") === "deep";
     const cells = cellsOf(context, kind);
-    const by = deep ? chosenOrder(order, sorting, t, cells) : "place";
-    sorting.hidden = !deep;
+    const orders = { place: "byPlace", entropy: "byEntropy", ...(cells[0].distance === null ? {} : { distance: "byDistance" }) };
+    const by = deep && order in orders ? order : "place";
+    const choose = (next) => {
+      order = next;
+      draw();
+    };
+    showLists(sorting, deep ? [dropdown(t("order"), Object.entries(orders).map(([key, word]) => [key, t(word)]), by, choose, "order")] : []);
     const sorted = by === "place" ? cells : [...cells].sort((a, b) => a[by] - b[by]);
     for (const cell of cells) {
       const place = { layer: cell.attention.layer, head: cell.head };
       cell.caption = by === "place" ? `${t("head")} ${cell.head}` : t("place", place);
     }
-    const inLayer = (one) => ({ title: t("layerName", one), cells: cells.filter((cell) => cell.attention === one) });
+    const inLayer = (item) => ({ title: t("layerName", item), cells: cells.filter((cell) => cell.attention === item) });
     const rows = by === "place" ? ofKind(doc, kind).map(inLayer) : [{ title: "", cells: sorted }];
     gallery.draw(rows, t("label", { kind: kindName(context, kind) }));
     const { queries, keys } = cells[0].attention;
@@ -82,25 +87,15 @@ function cellsOf(context, kind) {
   const { doc, state, t } = context;
   return ofKind(doc, kind).flatMap((attention) => {
     const even = evenly(doc.sequences[attention.queries].length, doc.sequences[attention.keys].length, attention.causal);
-    return attention.heads.map((one, head) => {
+    return attention.heads.map((item, head) => {
       const numbers = [
-        one.distance === null ? null : t("distance", { value: one.distance.toFixed(2) }),
-        t("entropy", { value: one.entropy.toFixed(2) }),
+        item.distance === null ? null : t("distance", { value: item.distance.toFixed(2) }),
+        t("entropy", { value: item.entropy.toFixed(2) }),
       ].filter(Boolean);
-      const said = t(habit(one, even)).split("|");
-      const [lines, joint] = state.get("level") === "deep" ? [numbers, " · "] : [said, " "];
-      const label = `${headName(context, { attention, head })}: ${said.join(" ")}, ${numbers.join(", ")}`;
-      return { attention, head, weights: one.weights, distance: one.distance, entropy: one.entropy, lines, joint, label };
+      const habitText = t(habit(item, even)).split("|");
+      const [lines, joint] = state.get("level") === "deep" ? [numbers, " · "] : [habitText, " "];
+      const label = `${headName(context, { attention, head })}: ${habitText.join(" ")}, ${numbers.join(", ")}`;
+      return { attention, head, weights: item.weights, distance: item.distance, entropy: item.entropy, lines, joint, label };
     });
   });
-}
-
-/** Fills the list of orders in the page's language and gives the chosen one. */
-function chosenOrder(order, sorting, t, cells) {
-  const chosen = order.value || "place";
-  const orders = { place: "byPlace", entropy: "byEntropy", ...(cells[0].distance === null ? {} : { distance: "byDistance" }) };
-  sorting.firstChild.textContent = t("order");
-  clear(order).append(...Object.entries(orders).map(([value, word]) => el("option", { value }, t(word))));
-  order.value = chosen in orders ? chosen : "place";
-  return order.value;
 }

@@ -12,7 +12,10 @@ export const fits = (doc) => doc.image !== null && doc.attentions.length > 0;
 
 function nameOf({ doc, t }, index) {
   const { prefix, columns } = doc.image;
-  if (index < prefix) return doc.sequences.source[index].text;
+  if (index < prefix) {
+    const { text } = doc.sequences.source[index];
+    return t.has(text) ? t(text) : text;
+  }
   const place = index - prefix;
   return t("patch", { row: Math.floor(place / columns) + 1, column: (place % columns) + 1 });
 }
@@ -22,7 +25,7 @@ function controls({ t }, names, { from, choose }, look, changed) {
     type: "range", min: 0, max: 1, step: 0.05, value: look.strength, "data-keep": "strength",
     oninput: () => changed({ strength: Number(slider.value) }),
   });
-  return el("div", { class: "picks figure-controls" },
+  return el("div", { class: "picks" },
     dropdown(t("from"), names.map((text, index) => [index, text]), from(), choose, "from"),
     dropdown(t("style"), STYLES.map((style) => [style, t(style)]), look.style, (style) => changed({ style }), "style"),
     el("label", {}, el("span", {}, t("strength")), slider));
@@ -37,34 +40,34 @@ export function mount(root, context) {
   const again = redrawn(root, state, ["attention", "head", "pinned"], async (width, note) => {
     const { attention, head } = chosen(context);
     const from = looking.from();
-    const read = async (one) => sharesOf(await weightsOf(context, { attention, head: one }), from, prefix);
-    const [{ patches: shares, own, best }, ...heads] = await Promise.all([head, ...attention.heads.keys()].map(read));
+    const read = async (item) => sharesOf(await weightsOf(context, { attention, head: item }), from, prefix);
+    const [{ patches: shares, rest, best }, ...heads] = await Promise.all([head, ...attention.heads.keys()].map(read));
     const share = (place) => percent(shares[place]);
     const figure = patches({
-      image: doc.image, width, from, head, shares, heads: heads.map((one) => one.patches), look,
+      image: doc.image, width, from, head, shares, heads: heads.map((item) => item.patches), look,
       words: {
         title: headName(context, { attention, head }), map: t("map", { from: named(from) }), head: t("head"), heads: t("heads"),
       },
-      told: (place) => `${named(place + prefix)}: ${share(place)}`, note,
+      describe: (place) => `${named(place + prefix)}: ${share(place)}`, note,
       choose: (place) => looking.choose(place + prefix),
-      chooseHead: (one) => state.set({ head: one }),
+      chooseHead: (item) => state.set({ head: item }),
     });
     const change = (changes) => {
       Object.assign(look, changes);
       if (changes.style) again();
       else figure.strengthen(look.strength); // a slider in use must not be replaced
     };
-    const said = [t("most", { from: named(from), to: named(best), share: share(best - prefix) })];
-    if (prefix) said.push(t("own", { share: percent(own) }));
+    const notes = [t("most", { from: named(from), to: named(best), share: share(best - prefix) })];
+    if (prefix) notes.push(t("own", { share: percent(rest) }));
     const names = doc.sequences.source.map((_, index) => named(index));
-    return [controls(context, names, looking, look, change), figure.node, el("p", { class: "figure-note" }, said.join(" "))];
+    return [controls(context, names, looking, look, change), figure.node, el("p", { class: "figure-note" }, notes.join(" "))];
   });
 }
 
 // An image with what is looked at laid over it, large for one head and small for all.
 
 const GAP = 12;
-const GLOW = "#ff8a1f"; // seen on black, on white and on grey alike
+const GLOW = "#ff8a1f"; // seen on black, on white and on gray alike
 
 // What lies over the patches of one head: color by weight, or frames by weight.
 export function overlay({ rows, columns }, shares, [width, height], style) {
@@ -91,7 +94,7 @@ function tiling(count, [room, high], ratio) {
     const rows = Math.ceil(count / (n + 1));
     return { fitting: n + 1, small: Math.min(200, room / (n + 1) - GAP, (high / rows - 30) / ratio) };
   });
-  return sizes.reduce((best, one) => (one.small > best.small ? one : best));
+  return sizes.reduce((best, item) => (item.small > best.small ? item : best));
 }
 
 export function picture(image, [width, height]) {
@@ -121,7 +124,7 @@ function thumbnail({ image, shares, look, name, chosen, size, choose }) {
 }
 
 // Gives the drawing and a way to strengthen or weaken what lies over the image.
-export function patches({ image, width, from, head, shares, heads, look, words, told, note, choose, chooseHead }) {
+export function patches({ image, width, from, head, shares, heads, look, words, describe, note, choose, chooseHead }) {
   const beside = width >= 720;
   const ratio = image.rows / image.columns;
   const side = Math.min(beside ? 440 : width, width);
@@ -137,7 +140,7 @@ export function patches({ image, width, from, head, shares, heads, look, words, 
   }));
   main.append(cells({
     rows, columns, width: size[0], height: size[1], name: words.map, key: "patches", leave: () => note.hide(),
-    look: (r, c, box) => note.show(box, told(r * columns + c)), choose: (r, c) => choose(r * columns + c),
+    look: (r, c, box) => note.show(box, describe(r * columns + c)), choose: (r, c) => choose(r * columns + c),
   }));
   const heading = { size: 12.5, weight: 600, fill: "var(--ink)" };
   const node = svg("svg", { role: "group", "aria-label": words.map }, label(words.title, 0, 12, heading), main);
@@ -145,10 +148,10 @@ export function patches({ image, width, from, head, shares, heads, look, words, 
   const [left, top] = beside ? [side + 48, 0] : [0, size[1] + 50];
   const room = width - left;
   const { fitting, small } = tiling(heads.length, [room, beside ? size[1] + 22 : 560], ratio);
-  const thumbs = heads.map((one, n) => {
+  const thumbs = heads.map((item, n) => {
     const [x, y] = [left + (n % fitting) * (small + GAP), top + 22 + Math.floor(n / fitting) * (small * ratio + 30)];
-    const shown = { image, shares: one, look, name: `${words.head} ${n}`, chosen: n === head, choose: () => chooseHead(n) };
-    return svg("g", { transform: `translate(${x} ${y})` }, thumbnail({ ...shown, size: [small, small * ratio] }));
+    const options = { image, shares: item, look, name: `${words.head} ${n}`, chosen: n === head, choose: () => chooseHead(n) };
+    return svg("g", { transform: `translate(${x} ${y})` }, thumbnail({ ...options, size: [small, small * ratio] }));
   });
   node.append(label(words.heads, left, top + 12, heading), ...thumbs);
   const under = top + 22 + Math.ceil(heads.length / fitting) * (small * ratio + 30);

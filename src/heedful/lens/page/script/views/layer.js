@@ -12,7 +12,7 @@ export const fits = (doc) => doc.layers.length > 0;
 
 function layerOf({ doc, state }) {
   const chosen = state.get("layer");
-  return doc.layers.find((one) => one.stack === chosen?.stack && one.layer === chosen.layer) ?? doc.layers[0];
+  return doc.layers.find((item) => item.stack === chosen?.stack && item.layer === chosen.layer) ?? doc.layers[0];
 }
 
 // The token that is hovered or pinned anywhere stands out here too.
@@ -83,8 +83,8 @@ function pointsOf(array, kind) {
 // Many tokens are drawn smaller and fainter, so that the cloud stays a cloud.
 const sizes = (count) => (count > 60 ? { ring: 2, dot: 1.8, way: 0.08 } : { ring: 3.5, dot: 3, way: 0.35 });
 
-function goalOf([mean, spread], x, y, wide) {
-  const d = (mean === null ? "" : `M${x(mean)} ${TOP}v${HIGH}`) + (spread === null ? "" : `M${SIDE} ${y(spread)}h${wide}`);
+function goalOf([mean, deviation], x, y, wide) {
+  const d = (mean === null ? "" : `M${x(mean)} ${TOP}v${HIGH}`) + (deviation === null ? "" : `M${SIDE} ${y(deviation)}h${wide}`);
   return svg("path", { d, stroke: "var(--accent-2)", "stroke-width": 1, "stroke-dasharray": "3 3", fill: "none" });
 }
 
@@ -125,9 +125,9 @@ function norms(pairs, kind, room, shared) {
   const high = TOP + HIGH + (shared.deep ? 70 : 34);
   const axes = shared.t(kind === "rms" ? "axes.rms" : "axes.layer");
   const node = svg("g", { role: "img", "aria-label": axes });
-  plots.forEach((one, n) => {
+  plots.forEach((item, n) => {
     const place = `translate(${(n % fitting) * (room / fitting)} ${Math.floor(n / fitting) * high})`;
-    node.append(svg("g", { transform: place }, plot(one, kind, wide, ranges, shared)));
+    node.append(svg("g", { transform: place }, plot(item, kind, wide, ranges, shared)));
   });
   const height = Math.ceil(plots.length / fitting) * high;
   node.append(label(axes, SIDE, height + 4, { size: 11.5 }));

@@ -3,7 +3,7 @@ import { equation, grid, matrix, shares, signed } from "../drawing/matrix.js";
 import { stepFigure, stepText } from "../drawing/stage.js";
 import { number } from "../drawing/text.js";
 
-// Divided by the root of K, as the paper does, or multiplied by whatever this model takes.
+// Divided by √d_k, as in the paper, or multiplied by whatever this model takes.
 export function scaling(numbers, width) {
   const rooted = Math.abs(numbers.scale * Math.sqrt(width) - 1) < 1e-3;
   const written = (value) => String(Number(value.toFixed(3)));
@@ -54,11 +54,12 @@ export function headMatrices({ context, width, attention, head, path, pair, note
   };
   const say = stepText(context, facts);
   const step = (key, parts, more = []) => ({ ...say(key, ...more), draw: (room) => equation(parts(units(room)), room) });
-  const becomes = (sign, [before, from], [after, to, color = signed(to)]) => (unit) => [
-    [null, square(before, from, unit, from === path.masked ? asBefore : signed(from))],
+  // All maps of scores have one color scale, so that the effect of each step is seen.
+  const scoreColor = signed(path.scores);
+  const becomes = (sign, [before, from], [after, to, color = scoreColor]) => (unit) => [
+    [null, square(before, from, unit, scoreColor)],
     [sign, square(after, to, unit, color, { rows: undefined })],
   ];
-  const asBefore = signed(path.biased); // what is left unmasked keeps its color
   const share = shares(path.weights);
   const open = (value) => (value === 0 && masked ? null : share(value));
   const notes = [attention.kind === "cross" && "qkv.cross", path.groups < H && "qkv.shared"].filter(Boolean);
@@ -73,11 +74,11 @@ export function headMatrices({ context, width, attention, head, path, pair, note
     step("scores", (unit) => [
       [null, wide("Q ", path.query, asking, unit, { rows: asking })],
       ["·", transposed("Kᵀ", path.key, unit)],
-      ["=", square("S", path.scores, unit, signed(path.scores), { rows: undefined })],
+      ["=", square("S", path.scores, unit, scoreColor, { rows: undefined })],
     ]),
     step(scaled.name, becomes(`${scaled.sign} =`, ["S ", path.scores], ["S′", path.scaled])),
     path.bias && step("bias", becomes("+ B =", ["S′ ", path.scaled], ["S″", path.biased])),
-    masked && step(path.masking, becomes("→", [`${facts.S2}  `, path.biased], [`${facts.S2} (${t("masked")})`, path.masked, asBefore])),
+    masked && step(path.masking, becomes("→", [`${facts.S2}  `, path.biased], [`${facts.S2} (${t("masked")})`, path.masked])),
     step("softmax", becomes("softmax →", [`${facts.S2}   `, path.masked], ["A", path.weights, open])),
     step("mix", (unit) => [
       [null, square("A ", path.weights, unit, open, { columns: undefined })],

@@ -2,13 +2,11 @@
 import { entropy, total } from "../attention/measure.js";
 import { shade } from "../color.js";
 import { cellUnder, clear, el, onWidth, svg } from "../dom.js";
-import { brief, fitted, fittedEnd, joined, label, marked, number, PART, percent, resize, spelled, tail, visible, widthOf } from "../drawing/text.js";
+import { bars } from "../drawing/chart.js";
+import { brief, fittedEnd, joined, label, number, PART, percent, resize, spelled, tail, visible, widthOf } from "../drawing/text.js";
 import { currentRow, firstRow, givenVariant, isGiven, stepAt, textBefore } from "../generation/answer.js";
 import { furthest, instead, textOf, treeOf } from "../generation/beam_tree.js";
 
-const ROW = 31;
-const TALL = 46; // where there is no room beside the bars, the meaning stands below them
-const BAR = 16, BESIDE = 660;
 const FEW = 5; // candidates for a reader who is new
 
 export const name = "next";
@@ -32,72 +30,57 @@ export function mount(root, context) {
     if (!width) return;
     const row = currentRow(doc, state);
     const deep = state.get("level") === "deep";
-    const found = candidatesOf(doc, row);
-    const { list, written, rest } = found;
+    const candidates = candidatesOf(doc, row);
+    const { list, written, rest } = candidates;
     const rows = !deep ? fewest(list, FEW) : rest > 0 ? [...list, { text: null, share: rest }] : list;
-    const columns = columnsFor(rows);
-    const said = written && t(isGiven(doc, row) ? "label.given" : "label", { step: row + 1, word: visible(written.text), share: percent(written.share) });
-    const bars = svg("g", { role: "img", "aria-label": said ?? t("title") });
-    rows.forEach((candidate, place) => bars.append(line(candidate, place * columns.pitch, columns, row, deep && box.checked)));
-    const foot = rows.length * columns.pitch + 14;
-    resize(clear(picture), width, foot + strip.height).append(bars, strip.draw(width, foot));
+    const ariaLabel = written && t(isGiven(doc, row) ? "label.given" : "label", { step: row + 1, word: visible(written.text), share: percent(written.share) });
+    const chart = bars(rows.map((candidate) => rowOf(candidate, row, deep && box.checked)), width, ariaLabel ?? t("title"));
+    const foot = Number(chart.getAttribute("height")) + 14;
+    resize(clear(picture), width, foot + strip.height).append(chart, strip.draw(width, foot));
     option.hidden = !deep;
     option.lastChild.textContent = t("log");
     signs.textContent = t("signs");
-    tell(row, found, deep);
-  }
-
-  function columnsFor(rows) {
-    const names = rows.map((candidate) => widthOf(name(candidate), 15, 600));
-    const left = Math.min(Math.max(...names, 30) + 26, width * 0.34);
-    const wide = width >= BESIDE;
-    const right = wide ? width * 0.58 : width;
-    return { left, bar: right - left - 62, pitch: wide ? ROW : TALL, meaning: wide ? [right + 14, 18] : [left, 35] };
+    update(row, candidates, deep);
   }
 
   const name = ({ text }) => (text === null ? t("rest") : spelled(text));
 
-  function line(candidate, y, { left, bar, meaning }, row, logarithmic) {
-    const share = logarithmic ? logShare(candidate.share) : candidate.share;
-    const look = { fill: candidate.text === null ? "var(--soft)" : "var(--ink)", weight: candidate.written ? 650 : 400 };
-    const group = svg("g", {}, svg("title", {}, `${name(candidate)}: ${number(candidate.share, 4)}`));
-    if (candidate.written) group.append(svg("path", { d: `M2 ${y + 8}l7 5.5l-7 5.5z`, fill: "var(--accent)" }));
-    group.append(label(marked(fitted(name(candidate), left - 24, 15)), 16, y + 19, { size: 15, ...look }));
-    group.append(svg("rect", { x: left, y: y + 5, width: bar, height: BAR, rx: 4, fill: "var(--line)", opacity: 0.45 }));
-    const tone = candidate.written ? "var(--accent)" : "var(--soft)";
-    const body = { x: left, y: y + 5, width: Math.max(1.5, bar * share), height: BAR, rx: Math.min(4, bar * share), fill: tone };
-    group.append(svg("rect", { ...body, opacity: candidate.written ? 1 : 0.55 }));
-    group.append(label(percent(candidate.share), left + bar + 8, y + 18, { size: 13, ...look }));
-    const [x, down] = meaning;
-    if (candidate.text !== null) group.append(label(meant(candidate, row, width - x), x, y + down, { size: 12.5 }));
-    return group;
+  function rowOf(candidate, row, logarithmic) {
+    const { text, share, written } = candidate;
+    return {
+      name: name(candidate), share: logarithmic ? logShare(share) : share, text: percent(share), title: number(share, 4),
+      note: text === null ? "" : meant(candidate, row),
+      look: { fill: text === null ? "var(--soft)" : "var(--ink)", weight: written ? 650 : 400 },
+      bar: written ? { fill: "var(--accent)" } : { fill: "var(--soft)", opacity: 0.55 },
+    };
   }
 
-  function meant(candidate, row, room) {
+  function meant(candidate, row) {
     if (candidate.written) return t(isGiven(doc, row) ? "given" : "written");
     const { key, text } = meaningOf(doc, tree, row, candidate);
-    return t(key, { text: fittedEnd(text, room - widthOf(t(key, { text: "" }), 12.5), 12.5) });
+    const room = Math.max(width / 2, width - 260) - widthOf(t(key, { text: "" }), 11);
+    return t(key, { text: fittedEnd(text, room, 11) });
   }
 
-  function verdict(row, top, share, times) {
+  function certainty(row, top, share, times) {
     if (isGiven(doc, row)) return top.written ? "foreseen" : doc.given ? "forced" : "prompted";
     if (!top.written) return tree ? "against" : "sampled";
     if (share >= 0.95) return "sure";
     return times >= 5 ? "fairly" : times >= 1.5 ? "leaning" : "open";
   }
 
-  function tell(row, { list, written, rest }, deep) {
+  function update(row, { list, written, rest }, deep) {
     const other = list.find((candidate) => !candidate.written);
     const top = list[0];
     numbers.hidden = !deep || !written;
     sentence.hidden = !written;
     if (!written) return;
     const times = other ? written.share / other.share : Infinity;
-    const key = verdict(row, top, written.share, times);
+    const key = certainty(row, top, written.share, times);
     const about = { word: visible(written.text), other: visible((top.written ? other ?? written : top).text) };
     sentence.textContent = t(key, { ...about, share: percent(top.share), own: percent(written.share), times: brief(times) });
-    const shown = list.map(({ share }) => share / (1 - rest)); // scaled to sum to 1
-    const facts = { count: list.length, bits: number(entropy(shown), 2), most: number(Math.log2(list.length), 2), rest: percent(rest) };
+    const normalized = list.map(({ share }) => share / (1 - rest)); // scaled to sum to 1
+    const facts = { count: list.length, bits: number(entropy(normalized), 2), most: number(Math.log2(list.length), 2), rest: percent(rest) };
     numbers.textContent = t("entropy", { ...facts, word: about.word, surprise: number(-Math.log2(written.share), 2) });
   }
 
@@ -114,10 +97,10 @@ function candidatesOf(doc, row) {
   const list = step.top.map(([text, share]) => ({ text, share, written: false }));
   const share = Math.exp(step.logprob);
   const alike = list.filter((candidate) => Math.abs(candidate.share - share) <= 1e-4 * share); // texts can be alike too
-  const found = alike.find((candidate) => candidate.text === step.token) ?? alike[0];
-  const written = found ?? { text: step.token, share };
+  const candidates = alike.find((candidate) => candidate.text === step.token) ?? alike[0];
+  const written = candidates ?? { text: step.token, share };
   written.written = true;
-  if (!found) list.push(written);
+  if (!candidates) list.push(written);
   const rest = 1 - total(list.map((candidate) => candidate.share));
   return { list, written, rest: rest > 1e-6 ? rest : 0 };
 }
@@ -167,9 +150,9 @@ function certaintyStrip({ doc, state, t }) {
       x: 0, y: -4, width: all, height: HIGH + 18, fill: "transparent", style: { cursor: "pointer", "touch-action": "pan-y" },
       onpointerdown: go, onpointermove: (event) => event.buttons && go(event),
     });
-    const said = `${now + 1}: ${visible(doc.written[now])} ${percent(shares[now])}`;
+    const ariaLabel = `${now + 1}: ${visible(doc.written[now])} ${percent(shares[now])}`;
     bars.append(ground);
-    return svg("g", { role: "img", "aria-label": `${t("strip")}. ${said}` }, label(t("strip"), 0, y + 10), bars);
+    return svg("g", { role: "img", "aria-label": `${t("strip")}. ${ariaLabel}` }, label(t("strip"), 0, y + 10), bars);
   }
 
   return { draw, height: HEAD + HIGH + 22 };

@@ -3,7 +3,7 @@ import { attentionOf, headOf, kindName, tokensAt } from "../attention/selection.
 import { kindOf } from "../choice.js";
 import { ink, shade } from "../color.js";
 import { dropdown, el } from "../dom.js";
-import { grid, plane, usual } from "../drawing/matrix.js";
+import { grid, plane, robustMax } from "../drawing/matrix.js";
 import { redrawn } from "../drawing/stage.js";
 import { visible } from "../drawing/text.js";
 import { headMatrices } from "./matrices.js";
@@ -44,14 +44,14 @@ function list({ name, title, texts, chosen, choose }) {
 // Which token asks and which is looked at: the latter stand on the color of their share.
 function chooser({ state, t }, { pair, tokens, path }) {
   const paint = (n) => {
-    const background = shade(path.weights.at(pair.query, n) / usual(path.weights));
+    const background = shade(path.weights.at(pair.query, n) / robustMax(path.weights));
     return { background, color: ink(background) };
   };
-  const one = (place, texts, look) => ({
+  const item = (place, texts, look) => ({
     name: `pair-${place}`, title: t(place), texts, chosen: pair[place],
     choose: (n) => state.set({ pair: { ...pair, [place]: n } }), ...look,
   });
-  const both = [one("query", tokens.queries), one("key", tokens.keys, { paint })];
+  const both = [item("query", tokens.queries), item("key", tokens.keys, { paint })];
   return el("div", { class: "figure-choice" }, both.map((row) => (row.texts.length > MANY ? list : chips)(row)));
 }
 
@@ -60,8 +60,8 @@ export function mount(root, context) {
   redrawn(root, state, ["attention", "head", "pair"], async (width, note) => {
     const attention = attentionOf(context);
     if (!attention.numbers) return elsewhere(context);
-    const asked = headOf(attention, state.get("head"));
-    const head = asked === "mean" ? 0 : asked;
+    const chosenHead = headOf(attention, state.get("head"));
+    const head = chosenHead === "mean" ? 0 : chosenHead;
     const path = await headNumbers(arrays, attention, head, Boolean(doc.digits));
     const pair = state.get("pair");
     const { rows, columns } = tokensAt(doc, attention);
@@ -69,7 +69,7 @@ export function mount(root, context) {
     const tokens = { queries: texts(rows), keys: texts(columns) };
     const all = { context, width, attention, head, path, pair, note, tokens };
     return [
-      asked === "mean" ? el("p", { class: "figure-note" }, t("oneHead", { head })) : "",
+      chosenHead === "mean" ? el("p", { class: "figure-note" }, t("oneHead", { head })) : "",
       headMatrices(all),
       el("h3", {}, t("pair")), el("p", { class: "figure-note" }, t("choose")), chooser(context, all), ...pairOf(all),
     ];

@@ -1,7 +1,7 @@
 // One pair of tokens through one head: products, score, the row's softmax, and what is taken along.
 import { diverging, divergingBytes, shade } from "../color.js";
 import { el, svg } from "../dom.js";
-import { cells, grid, pixels, row } from "../drawing/matrix.js";
+import { cells, grid, picture, pixels, row } from "../drawing/matrix.js";
 import { stepFigure, stepText, table } from "../drawing/stage.js";
 import { fitted, label, number, percent, small } from "../drawing/text.js";
 import { scaling } from "./matrices.js";
@@ -52,8 +52,8 @@ function rowFigure(book, { key, names, deep, t }, room) {
   const foot = 20 + book.strongest.length * 20 + 12;
   if (book.others > 0) {
     const left = 1 - book.strongest.reduce((sum, place) => sum + book.shares[place], 0);
-    const told = deep ? small : percent;
-    node.append(label(`${t("others", { n: book.others })}: ${told(Math.max(0, left))}`, 0, foot));
+    const format = deep ? small : percent;
+    node.append(label(`${t("others", { n: book.others })}: ${format(Math.max(0, left))}`, 0, foot));
   }
   return { node, height: foot - (book.others > 0 ? 0 : 16) };
 }
@@ -174,8 +174,7 @@ function bands(strips, room, note, most) {
     const y = n * (height + 4) + (apart ? 8 : 0);
     const source = grid(1, values.length, (_, place) => values[place] * share);
     const href = pixels(source, (value) => divergingBytes(value / most));
-    const image = svg("image", { href, width, height, preserveAspectRatio: "none", "image-rendering": "pixelated" });
-    const lane = svg("g", { transform: `translate(${SIDE} ${y})` }, image);
+    const lane = svg("g", { transform: `translate(${SIDE} ${y})` }, picture(href, { width, height }));
     const edge = { width, height, fill: "none", stroke: "var(--line)", "stroke-width": apart ? 1.5 : 0.5 };
     lane.append(svg("rect", edge), watched(name, values, note, width, height));
     const weight = apart ? 650 : 400;

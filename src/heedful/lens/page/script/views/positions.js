@@ -2,7 +2,7 @@
 import { divergingBytes, hue } from "../color.js";
 import { el, svg } from "../dom.js";
 import { extent, lineChart, ticks } from "../drawing/chart.js";
-import { matrix, plane, row, signed, usual } from "../drawing/matrix.js";
+import { matrix, plane, row, signed, robustMax } from "../drawing/matrix.js";
 import { redrawn, stepFigure, stepText } from "../drawing/stage.js";
 import { label, number } from "../drawing/text.js";
 
@@ -32,14 +32,14 @@ export async function mount(root, { doc, arrays, state, t }) {
   const read = async (id) => (id ? arrays.get(id) : null);
   const [values, alike, bias] = await Promise.all([read(ids.table), read(ids.similarity), read(ids.bias)]);
   const dimensions = values && choice(values.shape[1], () => again());
-  const said = stepText({ t, state }, { table: "PE" });
+  const stepWords = stepText({ t, state }, { table: "PE" });
   const course = { learned: "courses", rotary: "turns" }[scheme] ?? "waves";
 
   const again = redrawn(root, state, ["head"], (width, note) => {
     const shared = { t, note, column: t(scheme === "rotary" ? "pair" : "dimension") };
     const head = state.get("head");
     const turning = scheme === "rotary";
-    const step = (part, draw, ...more) => ({ ...said(part, ...more), draw });
+    const step = (part, draw, ...more) => ({ ...stepWords(part, ...more), draw });
     const steps = [
       values && step(scheme, (room) => table(plane(values), dimensions, room, shared)),
       values && step(course, (room) => waves(plane(values), dimensions.get(), room, shared)),
@@ -48,9 +48,9 @@ export async function mount(root, { doc, arrays, state, t }) {
       bias && step(scheme, (room) => biases(bias, head, room, shared)),
       bias && step("fading", (room) => fading(bias, head, room, shared)),
     ];
-    const [all, shown] = [doc.positions.size, values?.shape];
-    const cut = all && (all[0] > shown[0] || all[1] > shown[1]);
-    const corner = cut && t("corner", { n: shown[0], all_n: all[0], d: shown[1], all_d: all[1] });
+    const [all, shape] = [doc.positions.size, values?.shape];
+    const cut = all && (all[0] > shape[0] || all[1] > shape[1]);
+    const corner = cut && t("corner", { n: shape[0], all_n: all[0], d: shape[1], all_d: all[1] });
     return [cut ? el("p", { class: "figure-note" }, corner) : "", stepFigure(width, steps.filter(Boolean), t("title"))];
   });
 }
@@ -140,7 +140,7 @@ function likeness(source, room, { t, note }) {
 
 function biases(bias, chosen, room, { t, note }) {
   const heads = Array.from({ length: bias.shape[0] }, (_, head) => plane(bias, head));
-  const most = Math.max(...heads.map(usual));
+  const most = Math.max(...heads.map(robustMax));
   const lines = Math.ceil(heads.length / Math.max(2, Math.min(6, Math.floor(room / 96))));
   const fitting = Math.ceil(heads.length / lines);
   const side = Math.min(150, room / fitting - 12);

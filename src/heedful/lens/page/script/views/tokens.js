@@ -14,22 +14,22 @@ export function mount(root, context) {
   const { doc, state, t } = context;
   const story = el("div", { class: "story", "aria-live": "polite" });
   const chips = createChips(context);
-  let shown = null;
+  let current = null;
   root.classList.add("attention");
   root.append(chips.node, story);
 
   const follow = () => {
-    if (!shown) return;
+    if (!current) return;
     const active = state.get("token") ?? state.get("pinned");
-    const seen = active && lookOf(shown, active);
-    const view = seen ? focused(shown, active, seen) : atRest(shown);
+    const seen = active && lookOf(current, active);
+    const view = seen ? focused(current, active, seen) : atRest(current);
     const drawn = chips.show(view);
-    const lines = seen ? told(context, shown, active, seen, drawn) : [el("p", { class: "soft" }, restWords(t, view, drawn))];
+    const lines = seen ? describe(context, current, active, seen, drawn) : [el("p", { class: "soft" }, restWords(t, view, drawn))];
     clear(story).append(...lines);
   };
   const draw = latest((weights) => {
     const { attention } = chosen(context);
-    shown = { weights, attention, doc, received: columnSums(weights) };
+    current = { weights, attention, doc, received: columnSums(weights) };
     chips.draw(attention);
     follow();
   });
@@ -45,7 +45,7 @@ function restWords(t, { some, links }, drawn) {
   return some ? t("restSome", { drawn: links.length }) : t("restLinks");
 }
 
-function told({ doc, state, t }, { attention, received: sums, weights }, active, { out, into }, drawn) {
+function describe({ doc, state, t }, { attention, received: sums, weights }, active, { out, into }, drawn) {
   const deep = state.get("level") === "deep", token = tokensOf(doc, active.sequence)[active.index].text;
   const { queries, keys } = sidesOf(doc, attention), cross = writes(doc, attention) ? ".cross" : "";
   const list = (values, sequence) => {
@@ -117,9 +117,9 @@ function atRest({ weights, attention, doc, received }) {
     return { from, to, weight: row[key], side: -1 };
   });
   const some = best.length > ALL_AT_REST;
-  const kept = some ? strongest(best.map((one) => one.weight), DRAWN).map((place) => best[place]) : best;
-  const most = largest(kept.map((one) => one.weight));
-  const links = kept.map((one) => ({ ...one, share: (0.5 * one.weight) / most }));
+  const strongestLinks = some ? strongest(best.map((item) => item.weight), DRAWN).map((place) => best[place]) : best;
+  const most = largest(strongestLinks.map((item) => item.weight));
+  const links = strongestLinks.map((item) => ({ ...item, share: (0.5 * item.weight) / most }));
   const into = { sequence: keys, values: received, most: largest(received) };
   return { active: null, links, some, out: null, into };
 }

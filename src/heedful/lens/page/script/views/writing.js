@@ -36,18 +36,18 @@ export function mount(root, context) {
 
   function piece({ x, width: wide, line }, row) {
     const share = Math.exp(stepAt(doc, row)?.logprob ?? -Infinity);
-    const given = row < firstRow(doc);
+    const isPrompt = row < firstRow(doc);
     const top = line * size.line + 2, y = top + size.box + 4;
     const ground = svg("rect", { x, y: top, width: wide, height: size.box, rx: 6 });
     const text = written({ x, width: wide, line }, texts[row]);
     const stroke = { y1: y, y2: y, "stroke-width": 3, "stroke-linecap": "round", x1: x + 5 };
-    const track = svg("line", { ...stroke, x2: x + wide - 5, stroke: "var(--line)", "stroke-dasharray": given && "1 5" });
+    const track = svg("line", { ...stroke, x2: x + wide - 5, stroke: "var(--line)", "stroke-dasharray": isPrompt && "1 5" });
     const bar = svg("line", { ...stroke, x2: x + 5 + (wide - 10) * share, stroke: "var(--accent)" });
     const narrow = widthOf("99%", 10) > wide;
     const value = label(narrow ? Math.round(100 * share) : percent(share), x + wide / 2, y + 12, { size: 10, anchor: "middle" });
     const title = svg("title", {}, `${texts[row]} · ${percent(share)}`);
     const look = { style: { cursor: "pointer" }, onclick: () => state.set({ step: row }) };
-    return { group: svg("g", look, title, ground, text, track, bar, value), ground, text, bar, value, given };
+    return { group: svg("g", look, title, ground, text, track, bar, value), ground, text, bar, value, isPrompt };
   }
 
   function written({ x, width: wide, line }, text) {
@@ -63,21 +63,21 @@ export function mount(root, context) {
   function paint() {
     const now = currentRow(doc, state);
     const deep = state.get("level") === "deep";
-    pieces.forEach(({ group, ground, text, bar, value, given }, row) => {
-      const isNow = row === now, fill = isNow ? "var(--paper)" : given ? "var(--soft)" : "var(--ink)";
+    pieces.forEach(({ group, ground, text, bar, value, isPrompt }, row) => {
+      const isNow = row === now, fill = isNow ? "var(--paper)" : isPrompt ? "var(--soft)" : "var(--ink)";
       set(group, { opacity: row > now ? 0.32 : 1 });
       set(ground, { fill: isNow ? "var(--accent)" : "transparent" });
       set(text, { fill, "font-weight": isNow ? 600 : 400 });
-      set(bar, { visibility: row > now || given ? "hidden" : "visible" });
+      set(bar, { visibility: row > now || isPrompt ? "hidden" : "visible" });
       set(value, { visibility: isNow || (deep && row < now) ? "visible" : "hidden" });
     });
     set(picture, { "aria-label": t("label", { step: now + 1, all: texts.length, word: texts[now] }) });
     set(sentence, { "aria-live": controls.playing() ? "off" : "polite" });
     follow(now);
-    tell(now, deep);
+    update(now, deep);
   }
 
-  function tell(row, deep) {
+  function update(row, deep) {
     const step = stepAt(doc, row);
     const ends = doc.written[row] === "■";
     const before = tail(textBefore(doc, row));

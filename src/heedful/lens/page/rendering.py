@@ -1,4 +1,4 @@
-"""A document as one HTML file that needs nothing else: no text in it can become code, and it asks for no network."""
+"""Render a document as one self-contained HTML file: no text in it can become code, and it needs no network."""
 
 import base64
 import hashlib
@@ -23,7 +23,7 @@ PLACE = re.compile(r"<!-- (\w+) -->")
 
 
 def write_page(path: str | Path, document: Mapping[str, Any], *, language: str | None = None) -> None:
-    """Write the page of a look document, whole or not at all.
+    """Write the page of a look document atomically.
 
     Args:
         path: the HTML file.
@@ -34,7 +34,7 @@ def write_page(path: str | Path, document: Mapping[str, Any], *, language: str |
 
 
 def render(document: Mapping[str, Any], *, language: str | None = None, page: Page = "look") -> str:
-    """The page's text. Arrays stand apart from the document, each read only when a view asks for it.
+    """Return the page's HTML. Arrays stand apart from the document and are decoded only when a view needs them.
 
     Args:
         document: JSON data, with "arrays" by name.
@@ -61,35 +61,38 @@ def render(document: Mapping[str, Any], *, language: str | None = None, page: Pa
 
 @cache
 def script(page: Page = "look") -> str:
-    """The modules that a page's entry needs, and its messages, as one script."""
+    """Return one script with the modules that a page's entry needs, and its messages."""
     return bundle(modules(page), f"{page}.js")
 
 
 @cache
 def modules(page: Page) -> dict[str, str]:
-    """Every module by its path; the messages of a page are one that is made from the catalogs."""
+    """Return every module by its path; `messages.js` is generated from the catalogs."""
     catalogs = {language: _messages(language, page) for language in LANGUAGES}
     return read_modules(HERE / "script") | {"messages.js": f"export const messages = {_json(catalogs)};\n"}
 
 
 def catalog(language: str) -> dict[str, Any]:
-    """Every message in a language: those of both pages, of each view of a look, of each section of a report, and the
-    names of metrics and reasons that come with a report's data.
+    """Return every message in a language: of both pages, of each view and section, and the names and sentences that
+    come with a report's data.
     """
     found: dict[str, Any] = json.loads((HERE / "locales" / f"{language}.json").read_text(encoding="utf-8"))
     return found
 
 
 def _messages(language: str, page: Page) -> dict[str, dict[str, str]]:
-    """What one page says, by the name of the view or section that says it."""
+    """Return the messages of one page, by the name of the view or section."""
     messages = catalog(language)
-    shared = {"names": messages["names"], "positions": messages["look"]["positions"]} if page == "report" else {}
+    shared = {}
+    if page == "report":
+        positions = messages["look"]["positions"]
+        shared = {"names": messages["names"], "phrases": messages["phrases"], "positions": positions}
     return {"common": messages["common"], **messages[page], **shared}
 
 
 @cache
 def style() -> str:
-    """All style sheets, in the order of their names."""
+    """Return all style sheets, concatenated in the order of their names."""
     return "".join(path.read_text(encoding="utf-8") for path in sorted((HERE / "style").glob("*.css")))
 
 
@@ -99,7 +102,7 @@ def _title(document: Mapping[str, Any]) -> str:
 
 
 def _policy(code: str) -> str:
-    """What the page may do: run this script and no other, show pictures it holds itself, reach nothing."""
+    """Return the content security policy: only this script, only embedded images, no network."""
     digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
     return (
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:; "
@@ -108,7 +111,7 @@ def _policy(code: str) -> str:
 
 
 def _json(value: object) -> str:
-    """JSON in which no text can end the element around it."""
+    """Encode as JSON in which no text can end the surrounding script element."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except ValueError as error:
