@@ -108,7 +108,7 @@ def test_those_for_whom_there_is_no_room_are_told_at_once(serving: Serving) -> N
     early.close()
     refused = running.ask("/hold", {})
     assert (refused.status, refused.headers["retry-after"]) == (503, "1")
-    assert refused.json == {"error": "the server has too much to do; try again soon"}
+    assert refused.json == {"error": "the server is busy; try again soon"}
     refused = running.ask("/v1/predict/feelings", {"inputs": ["a"]})
     assert (refused.status, refused.headers["retry-after"]) == (503, "1")
     assert refused.json["error"]["type"] == "server_error"
@@ -187,7 +187,7 @@ def test_the_docs_list_every_route_and_load_nothing(server: Running) -> None:
 def test_strangers_do_not_take_the_room_of_those_who_have_a_key(
     serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admission, "STRANGERS", 1)
+    monkeypatch.setattr(admission, "MAX_UNAUTHENTICATED", 1)
     running = serving("feelings", max_body=100, api_keys=("key",))
     with running.connect() as first, running.connect() as second:
         first.sendall(HEAD + b"Content-Length: 90\r\nExpect: 100-continue\r\n\r\n")
@@ -209,12 +209,12 @@ def test_bodies_together_take_no_more_room_than_was_promised() -> None:
         return {"type": "http.request", "body": b"x" * 10}
 
     async def check() -> None:
-        async with bodies.arriving(scope, receive), bodies.arriving(scope, receive) as body:
+        async with bodies.read(scope, receive), bodies.read(scope, receive) as body:
             assert body == b"x" * 10
-            with pytest.raises(APIError, match="too much to do"):
-                async with bodies.arriving(scope, receive):
+            with pytest.raises(APIError, match="busy"):
+                async with bodies.read(scope, receive):
                     pass
-        async with bodies.arriving(scope, receive), bodies.arriving(scope, receive):
+        async with bodies.read(scope, receive), bodies.read(scope, receive):
             pass
 
     asyncio.run(check())

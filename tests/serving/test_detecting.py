@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heedful.serving.libretranslate.languages import Detected, detect
+from heedful.serving.libretranslate.languages import DetectedLanguage, detect
 
 MANY = ["en", "ko", "de", "fr", "es", "ja", "zh", "ru", "uk", "el", "ar", "fa"]
 
@@ -36,12 +36,12 @@ def test_the_language_is_found_among_many(text: str, language: str) -> None:
 
 @pytest.mark.parametrize(("text", "language"), [("Hello", "en"), ("안녕", "ko"), ("ㅋㅋ", "ko"), ("a", "en")])
 def test_a_script_that_one_language_has_says_it_all(text: str, language: str) -> None:
-    assert detect(text, ["en", "ko"]) == [Detected(language, 100.0)]
+    assert detect(text, ["en", "ko"]) == [DetectedLanguage(language, 100.0)]
 
 
 @pytest.mark.parametrize("text", ["", " \n", "123.4", "!?", "🙂", "Привет"])
 def test_where_nothing_is_known_the_confidence_is_nought(text: str) -> None:
-    assert detect(text, ["en", "ko"]) == [Detected("en", 0.0)]
+    assert detect(text, ["en", "ko"]) == [DetectedLanguage("en", 0.0)]
 
 
 def test_of_no_languages_it_is_none() -> None:
@@ -63,5 +63,5 @@ def test_a_language_of_which_no_words_are_known_may_still_be_meant() -> None:
 
 
 def test_chinese_characters_are_japanese_where_nobody_speaks_of_chinese() -> None:
-    assert detect("日本", ["en", "ja"]) == [Detected("ja", 100.0)]
-    assert detect("日本", ["ja", "zh"]) == [Detected("zh", 100.0)]
+    assert detect("日本", ["en", "ja"]) == [DetectedLanguage("ja", 100.0)]
+    assert detect("日本", ["ja", "zh"]) == [DetectedLanguage("zh", 100.0)]

@@ -14,7 +14,7 @@ from libretranslatepy import LibreTranslateAPI  # type: ignore[import-untyped]
 from running import Running
 
 from heedful.serving.libretranslate import translating
-from heedful.serving.libretranslate.translating import placed
+from heedful.serving.libretranslate.translating import project_spans
 
 HELLO = "The cat reads a book."
 SEA = "I drink water by the sea."
@@ -148,9 +148,9 @@ def test_a_sentence_that_comes_again_is_looked_into_once(
 
     def noted(translator: Any, source: str, *more: Any) -> Any:
         looked.append(source)
-        return placed(translator, source, *more)
+        return project_spans(translator, source, *more)
 
-    monkeypatch.setattr(translating, "placed", noted)
+    monkeypatch.setattr(translating, "project_spans", noted)
     sentences = [HELLO.replace("cat", "<b>cat</b>"), HELLO.replace("book", "<b>book</b>")]
     answer = ask(q=[f"<p>{' '.join(sentences * 3)}</p>", *sentences], format="html")["translatedText"]
     assert looked == [HELLO, HELLO]  # for each place of the tag
@@ -174,13 +174,13 @@ def test_a_code_with_a_region_is_answered_by_its_language(ask: Callable[..., Any
         ({"q": [HELLO, None]}, "a string, not null"),
         ({"q": {"a": 1}}, "not an object"),
         ({"q": "\ud800"}, "surrogate"),
-        ({"source": ["en"]}, "source is a string, not an array"),
+        ({"source": ["en"]}, "source must be a string, not an array"),
         ({"source": "xx"}, "'xx' is not supported; the languages are: en, ko"),
         ({"target": "auto"}, "'auto' is not supported"),
         ({"target": "<script>" * 99}, "is not supported"),
         ({"target": "en"}, "English (en) is not available as a target language from English (en)"),
         ({"format": "pdf"}, "'pdf' format is not supported; the formats are: text, html"),
-        ({"format": 1}, "format is a string"),
+        ({"format": 1}, "format must be a string"),
         ({"alternatives": "two"}, "alternatives parameter is not a number"),
         ({"alternatives": True}, "alternatives parameter is not a number"),
         ({"alternatives": 1.5}, "alternatives parameter is not a number"),

@@ -238,9 +238,9 @@ def test_a_replay_sees_what_the_model_saw_beyond_its_context() -> None:
     assert len(written.tokens) == 50
     for size in (1, 4, 50):  # however it is read
         replay = Replay(writer, ids[0], 2)
-        places = replay.follow(ids[1:])
+        places = replay.score(ids[1:])
         for begin in range(0, len(written.tokens), size):
-            places += replay.follow(written.tokens[begin : begin + size])
+            places += replay.score(written.tokens[begin : begin + size])
         found = [place.logprob for place in places[len(ids) - 1 :]]
         assert found == pytest.approx(written.token_logprobs, abs=1e-4)
 

@@ -14,7 +14,7 @@ from running import Running
 
 import heedful
 from every_task import TINY
-from heedful.serving.page.routes import FILES, HERE
+from heedful.serving.page.routes import FILES, FOLDER
 
 TEXT = "The cat reads a book."
 SERIES = [float(step % 7) for step in range(48)]
@@ -66,7 +66,7 @@ def test_pages_run_no_script_but_ours(server: Running) -> None:
         assert re.fullmatch(r"('self' )?'sha256-[\w+/]+='", policy["script-src"])
         assert policy["frame-ancestors"] == policy["base-uri"] == "'none'"
         assert answer.headers["x-content-type-options"] == "nosniff"
-    for path in (*HERE.glob("*.js"), HERE / "index.html"):
+    for path in (*FOLDER.glob("*.js"), FOLDER / "index.html"):
         text = path.read_text(encoding="utf-8")
         assert not re.search(
             r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|\son\w+=\"|style=\"", text
@@ -77,7 +77,7 @@ def test_pages_run_no_script_but_ours(server: Running) -> None:
 
 def test_every_sentence_is_in_both_languages() -> None:
     english, korean = (
-        json.loads((HERE / "locales" / f"{code}.json").read_text(encoding="utf-8")) for code in ("en", "ko")
+        json.loads((FOLDER / "locales" / f"{code}.json").read_text(encoding="utf-8")) for code in ("en", "ko")
     )
     assert english.keys() == korean.keys()
     assert len(english) > 100

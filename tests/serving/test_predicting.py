@@ -18,7 +18,7 @@ from running import Running
 
 import heedful
 from every_task import TINY
-from heedful.serving.inputs import PIXELS
+from heedful.serving.inputs import MAX_PIXELS
 
 TEXTS = ["The cat reads.", "나는 물을 마셔요, and she plays in the garden.", "x"]
 PIXELS_8 = np.random.default_rng(0).integers(0, 256, (20, 12)).tolist()
@@ -116,7 +116,7 @@ def bomb(side: int) -> str:
 
 REFUSED: list[tuple[str, Any, str]] = [
     ("en-ko", {"inputs": ["a", 7]}, "inputs.1"),
-    ("en-ko", {"inputs": ["a", ["b", "c"]]}, "inputs[1]: this model reads text"),
+    ("en-ko", {"inputs": ["a", ["b", "c"]]}, "inputs[1]: this model takes text"),
     ("en-ko", {"inputs": ["a", "\ud800"]}, "inputs[1]: "),
     ("en-ko", {"inputs": ["a", "x" * 20_001]}, "inputs[1]: it has 20,001 characters"),
     ("en-ko", {"inputs": ["a"] * 129}, "at most 128"),
@@ -131,17 +131,21 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("en-ko", {"inputs": ["a"], "top_k": 3}, "top_k is for sampling"),
     ("writer", {"inputs": ["a", "cat " * 200]}, "inputs[1]: it has "),
     ("feelings", {"inputs": ["a"], "beam": 2}, "beam: this model, for classification, writes nothing"),
-    ("feelings", {"inputs": ["a", ["a", "b", "c"]]}, "inputs[1]: this model reads text"),
+    ("feelings", {"inputs": ["a", ["a", "b", "c"]]}, "inputs[1]: this model takes text"),
     ("gaps", {"inputs": ["a [MASK]", "b"]}, "inputs[1]: it has no gap"),
     ("pictures", {"inputs": [PIXELS_8, "/etc/passwd"]}, "inputs[1]: "),
     ("pictures", {"inputs": [PIXELS_8, base64.b64encode(b"GIF89a").decode()]}, "inputs[1]: it cannot be read"),
-    ("pictures", {"inputs": [bomb(3000), bomb(3000)]}, f"inputs[1]: the images of a request have at most {PIXELS:,}"),
-    ("pictures", {"inputs": [["x" * 9000, *["y"] * 9000]]}, "inputs[0]: it holds text where a number belongs"),
-    ("pictures", {"inputs": [[[[[1]]]]]}, "inputs[0]: it holds a list"),
+    (
+        "pictures",
+        {"inputs": [bomb(3000), bomb(3000)]},
+        "inputs[1]: the images of a request may have at most",
+    ),
+    ("pictures", {"inputs": [["x" * 9000, *["y"] * 9000]]}, "inputs[0]: it contains text in place of a number"),
+    ("pictures", {"inputs": [[[[[1]]]]]}, "inputs[0]: it contains a list"),
     ("pictures", {"inputs": [[[1, 2], [3]]]}, "inputs[0]: "),
     ("pictures", {"inputs": [[]]}, "inputs[0]: "),
     ("sales", {"inputs": [SERIES, SERIES[:40]]}, "inputs[1]: this model forecasts from 48 steps"),
-    ("sales", {"inputs": [SERIES, [*SERIES, True]]}, "inputs[1]: it holds true or false"),
+    ("sales", {"inputs": [SERIES, [*SERIES, True]]}, "inputs[1]: it contains true or false"),
     ("sales", {"inputs": [[1e308, -1e308] * 30]}, "inputs[0]: "),
     ("sales", {"inputs": [[10**400] * 60]}, "inputs[0]: "),
 ]

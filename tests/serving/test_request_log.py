@@ -12,7 +12,7 @@ import pytest
 from running import Lines, Running
 from starlette.types import Scope
 
-from heedful.serving.request_log import A_LINE, JsonLines, escaped, path_of
+from heedful.serving.request_log import IS_REQUEST, JsonLines, escape, path_of
 from heedful.serving.settings import Settings
 
 Serving = Callable[..., Running]
@@ -45,7 +45,7 @@ def test_lines_of_json_and_proxies_that_are_trusted(serving: Serving, lines: Lin
 
 def test_every_line_is_json_where_json_was_asked_for() -> None:
     lines = JsonLines()
-    assert lines.format(logging.makeLogRecord({A_LINE: True, "msg": '{"path": "/"}'})) == '{"path": "/"}'
+    assert lines.format(logging.makeLogRecord({IS_REQUEST: True, "msg": '{"path": "/"}'})) == '{"path": "/"}'
     assert json.loads(lines.format(logging.makeLogRecord({"msg": "a word"})))["message"] == "a word"
     try:
         raise OSError("no\nmore")
@@ -63,7 +63,7 @@ def test_networks_are_trusted_by_address(peer: str, trusted: bool) -> None:
 
 
 def test_nothing_that_is_written_does_anything() -> None:
-    assert escaped("a\r\n\x1b[31m\u202e\x9b한\ud800") == "a\\u000d\\u000a\\u001b[31m\\u202e\\u009b한\\ud800"
+    assert escape("a\r\n\x1b[31m\u202e\x9b한\ud800") == "a\\u000d\\u000a\\u001b[31m\\u202e\\u009b한\\ud800"
     scope: Scope = {"path": "/a\nb c", "raw_path": None}
     assert path_of(scope) == "/a%0Ab%20c"
     assert len(path_of({"raw_path": b"/" + b"x" * 9000})) < 300

@@ -79,13 +79,13 @@ def test_too_many_connections_are_told_so(serving: Serving) -> None:
 @pytest.mark.parametrize(
     ("limits", "why"),
     [
-        ({"port": 65536}, "port goes from 0"),
+        ({"port": 65536}, "port must be from 0"),
         ({"host": " "}, "host is empty"),
         ({"max_body": 0}, "max_body must be at least 1"),
         ({"seconds": 0.0}, "seconds must be more than 0"),
         ({"max_connections": 2, "max_concurrency": 3}, "3 requests at once need as many connections"),
         ({"api_keys": ("a", " ")}, "an API key is empty"),
-        ({"trusted_proxies": ("proxy.example",)}, "a trusted proxy is an address"),
+        ({"trusted_proxies": ("proxy.example",)}, "a trusted proxy must be an address"),
     ],
 )
 def test_limits_that_make_no_sense_are_refused(limits: dict[str, Any], why: str) -> None:

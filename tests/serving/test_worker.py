@@ -18,11 +18,12 @@ import torch
 from every_task import classifier, embedder, forecaster, image_classifier, language_model, translator
 from heedful.errors import ConfigError, HeedfulError
 from heedful.generation import GenerationConfig
+from heedful.serving.errors import DeadlineExceeded, Overloaded
 from heedful.serving.models import Served
 from heedful.serving.settings import Settings
-from heedful.serving.worker import CORE_BUDGET, Closed, DeadlineExceeded, ModelWorker, Overloaded
+from heedful.serving.worker import CORE_BUDGET, Closed, ModelWorker
 from heedful.tasks.predictor import ItemError
-from heedful.tasks.text_generator import TextGenerator
+from heedful.tasks.text_generator import Answer, TextGenerator
 
 ENOUGH = 30.0  # seconds for what takes none
 WORDS = ["the", "cat", "reads", "a", "book", "by", "sea", "I", "drink", "water", "in", "garden", "and", "she", "plays"]
@@ -135,8 +136,8 @@ def test_a_stream_spells_the_answer_token_by_token(make: Callable[[], Any]) -> N
     texts = ["The cat reads. I drink water in the garden. She plays!", "a book", "고양이"]
 
     async def streamed(worker: ModelWorker, text: str, **words: Any) -> tuple[list[Any], Any]:
-        stream = worker.stream(text, **words)
-        return [token async for token in stream], stream.answer
+        *batches, answer = [item async for item in worker.stream(text, **words)]
+        return [token for batch in batches for token in batch], answer
 
     async def all_of_them(worker: ModelWorker) -> list[Any]:
         return await asyncio.gather(*(streamed(worker, text, **words) for text in texts for words in WAYS[1:]))
@@ -169,13 +170,16 @@ def test_a_stream_that_is_closed_frees_its_place_and_a_slow_reader_holds_nobody(
 
     async def leaving(worker: ModelWorker) -> list[Any]:
         slow, leaves = worker.stream("the cat", max_new_tokens=40), worker.stream("a book", max_new_tokens=40)
-        tokens = [await anext(slow)]
+        first = await anext(slow)
         await anext(leaves)
         await leaves.aclose()
         others = await asyncio.gather(*(worker.candidates([text], max_new_tokens=40) for text in TEXTS[:5]))
         assert len(others) == 5
         await until(lambda: (worker.waiting, worker.running) == (0, 0))  # the slow one's answer waits for it
-        return tokens + [token async for token in slow]
+        rest, answer = [item async for item in slow]  # all that came meanwhile is one batch
+        assert not isinstance(rest, Answer)
+        assert isinstance(answer, Answer)
+        return [*first, *rest]
 
     with opened(predictor) as worker:
         tokens = asyncio.run(leaving(worker))
@@ -349,7 +353,7 @@ def test_mistakes_are_told_before_anything_is_queued() -> None:
             await worker.candidates(["a"], beams=3)
         with pytest.raises(ConfigError, match="several samples"):
             await anext(worker.stream("a", sample=True, n_best=2))
-        with pytest.raises(HeedfulError, match="does not write"):
+        with pytest.raises(HeedfulError, match="does not generate text"):
             await reading.candidates(["a"])
         with pytest.raises(ZeroDivisionError):
             await worker.call(lambda: 1 / 0)

@@ -1,6 +1,6 @@
-"""What is served, as the page needs to know it, with something to try for whoever opens it.
+"""Describes the served models for the page, with example inputs.
 
-The examples are texts that a model can read, in a language it seems to know.
+The examples are texts that a model's tokenizer can encode, so that they are in a language it knows.
 """
 
 import json
@@ -20,7 +20,7 @@ EXAMPLES: dict[str, Any] = json.loads(Path(__file__).with_name("examples.json").
 
 
 def examples_for(predictor: Any) -> list[list[str]]:
-    """Each a list of the texts it takes: one, two, or several to compare. None for what is not text."""
+    """Return example inputs, each a list of one or several texts; an empty list for models that take no text."""
     settings = predictor.settings
     sentences: dict[str, list[str]] = EXAMPLES["sentences"]
     match predictor.task:
@@ -43,11 +43,11 @@ def examples_for(predictor: Any) -> list[list[str]]:
         case _:
             return []
     each = [[texts] if isinstance(texts, str) else texts for texts in examples]
-    return [texts for texts in each if all(_knows(predictor.tokenizer, text) for text in texts)]
+    return [texts for texts in each if all(_is_in_vocabulary(predictor.tokenizer, text) for text in texts)]
 
 
-def _knows(tokenizer: Any, text: str) -> bool:
-    """Whether a tokeniser has pieces for a text: it comes back, and does not fall apart into bytes."""
+def _is_in_vocabulary(tokenizer: Any, text: str) -> bool:
+    """Return whether a tokenizer keeps all letters of a text and does not split it into bytes."""
     try:
         ids = encode(tokenizer, text)
     except DataError:
@@ -59,11 +59,11 @@ def _letters(text: str) -> set[str]:
     return {letter for letter in unicodedata.normalize("NFC", text).casefold() if letter.isalpha()}
 
 
-DEFAULT_TEMPERATURE = 0.8  # for a model that searches unless told otherwise
+DEFAULT_TEMPERATURE = 0.8  # for a model that does not sample by default
 
 
-class Picture(BaseModel):
-    """The images a model reads; `bright` where most of theirs is light, as paper is."""
+class ImageFormat(BaseModel):
+    """The images that a model takes; `bright` if they are mostly light, such as scanned paper."""
 
     height: int
     width: int
@@ -71,16 +71,16 @@ class Picture(BaseModel):
     bright: bool
 
 
-class Steps(BaseModel):
-    """The series a model reads, and how far it sees."""
+class SeriesFormat(BaseModel):
+    """The series that a model takes, and how many steps it reads and forecasts."""
 
     context: int
     horizon: int
     columns: list[str]
 
 
-class Shown(BaseModel):
-    """One model. Fields that its task has no use for are null or empty; an example is one text, or those it takes."""
+class ModelDescription(BaseModel):
+    """A served model. Fields that its task does not use are null or empty; an example is a list of its input texts."""
 
     name: str
     task: str
@@ -95,14 +95,14 @@ class Shown(BaseModel):
     mask: str | None = None
     temperature: float | None = None
     context: int | None = None
-    image: Picture | None = None
-    series: Steps | None = None
+    image: ImageFormat | None = None
+    series: SeriesFormat | None = None
 
 
-class Offer(BaseModel):
-    """All of them, and the limits a person may run into."""
+class ServerDescription(BaseModel):
+    """All served models, and the limits of requests."""
 
-    models: list[Shown]
+    models: list[ModelDescription]
     look: bool
     max_characters: int
     max_items: int
@@ -110,16 +110,16 @@ class Offer(BaseModel):
     max_new_tokens: int
 
 
-def offer(models: list[Served], settings: Settings) -> Offer:
-    """What the server has."""
-    limits = {name: getattr(settings, name) for name in Offer.model_fields if name != "models"}
-    return Offer(models=[describe(model) for model in models], **limits)
+def describe_server(models: list[Served], settings: Settings) -> ServerDescription:
+    """Describe all models and limits of a server."""
+    limits = {name: getattr(settings, name) for name in ServerDescription.model_fields if name != "models"}
+    return ServerDescription(models=[describe_model(model) for model in models], **limits)
 
 
-def describe(served: Served) -> Shown:
-    """One model."""
+def describe_model(served: Served) -> ModelDescription:
+    """Describe a model, with the fields of its task."""
     predictor = served.predictor
-    return Shown(
+    return ModelDescription(
         name=served.name,
         task=served.task,
         family=predictor.config.family,
@@ -130,7 +130,6 @@ def describe(served: Served) -> Shown:
 
 
 def _task_fields(predictor: Any) -> dict[str, Any]:
-    """What only models of a task have."""
     settings = predictor.settings
     match predictor.task:
         case "translation":
@@ -146,9 +145,9 @@ def _task_fields(predictor: Any) -> dict[str, Any]:
         case "images":
             channels, height, width = predictor.shape
             bright = sum(settings.mean) / channels > 0.5
-            picture = Picture(height=height, width=width, channels=channels, bright=bright)
-            return {"labels": list(settings.labels), "image": picture}
+            image = ImageFormat(height=height, width=width, channels=channels, bright=bright)
+            return {"labels": list(settings.labels), "image": image}
         case "forecasting":
             context, horizon = predictor.module.context_length, predictor.module.head.horizon
-            return {"series": Steps(context=context, horizon=horizon, columns=list(settings.columns))}
+            return {"series": SeriesFormat(context=context, horizon=horizon, columns=list(settings.columns))}
     return {}
