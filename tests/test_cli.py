@@ -7,14 +7,22 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
-from heedful import __version__
+from heedful import __version__, build
+from heedful.cli.app import app
+from heedful.cli.train import TASKS as TRAIN_COMMANDS
+from heedful.families import presets
 from heedful.tasks.bundle import BundleError
 from shell import Done, heedful
 
-TASKS = ["translation", "text-to-text", "language_model", "classification", "masked", "images", "forecasting"]
+TASKS = [
+    *("translation", "text-to-text", "language-model", "classification", "question-answering", "tagging"),
+    *("masked-lm", "images", "forecasting"),
+]
 VERBS = [
     *("demo", "train", *(f"train {task}" for task in TASKS), "predict", "look", "evaluate", "report", "import"),
     *("export", "tour", "doctor"),
@@ -64,8 +72,50 @@ def test_wrong_use_exits_with_two(words: list[str]) -> None:
     assert "Traceback" not in done.err
 
 
-def test_a_mistyped_verb_is_set_right() -> None:
+def test_a_mistyped_command_is_corrected() -> None:
     assert "Did you mean 'predict'?" in heedful("predit").err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("train translation --data a.tsv --from ko", "the option --from is now --source"),
+        ("train translation --data a.tsv --to=en", "the option --to is now --target"),
+        ("train classification --data a.tsv --from model", "the option --from is now --init-from"),
+        ("train language_model --data a.txt", "the task language_model is now language-model"),
+        ("train masked --data a.txt", "the task masked is now masked-lm"),
+        ("import folder --out model --task masked", "the task masked is now masked-lm"),
+        ("look model text --lang ko", "the option --lang is now --language"),
+    ],
+)
+def test_an_old_name_is_one_line_with_the_new_name(arguments: str, message: str) -> None:
+    done = heedful(*arguments.split())
+    assert (done.code, done.err) == (2, f"error: {message}\n")
+
+
+def test_an_old_task_name_in_a_config_is_one_line_with_the_new_name(tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text("task: masked\n")
+    done = heedful("train", "masked-lm", "--config", tmp_path / "run.yaml", "--out", tmp_path / "run")
+    assert done.code == 2
+    assert done.err.endswith("the task masked is now masked-lm\n")
+    assert len(done.err.splitlines()) == 1
+
+
+def test_an_option_has_the_same_help_in_all_commands() -> None:
+    group: Any = get_command(app)
+    commands = [*group.commands.values(), *group.commands["train"].commands.values()]
+    for option in ("--device", "--precision", "--seed", "--language", "--set", "--init-from", "--columns"):
+        helps = {param.help for command in commands for param in command.params if option in param.opts}
+        starts = {text.partition(".")[0] for text in helps} if option in ("--columns", "--language") else helps
+        assert len(starts) == (2 if option == "--language" else 1), (option, starts)  # tour has pictures, not a page
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_task_has_models_of_three_sizes(task: str) -> None:
+    sizes = [build(preset) for preset in TRAIN_COMMANDS[task]["sizes"][:2]]
+    tiny, small = (sum(parameter.numel() for parameter in module.parameters()) for module in sizes)
+    assert tiny < small
+    assert TRAIN_COMMANDS[task]["sizes"][2] in presets()
 
 
 def test_the_tour_counts_the_parts_and_writes_the_pictures(tmp_path: Path) -> None:

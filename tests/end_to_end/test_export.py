@@ -79,8 +79,8 @@ def test_a_quantised_model_is_smaller_and_says_how_far_off_it_is(tmp_path: Path)
     for name, words in (("full", ()), ("int8", ("--quantization", "int8"))):
         done = heedful("export", model, "--to", "ctranslate2", "--out", tmp_path / name, *words)
         assert done.code == 0, done.err
-    assert "checked in float32" in done.out
-    assert "checked in int8" in done.out
+    assert "verified in float32" in done.out
+    assert "verified in int8" in done.out
     full, small = ((tmp_path / name / "model.bin").stat().st_size for name in ("full", "int8"))
     assert small < full / 2
     assert read_binary(tmp_path / "int8" / "model.bin").variables["decoder/projection/weight"].dtype == torch.int8

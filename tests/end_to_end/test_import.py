@@ -156,7 +156,7 @@ def test_a_language_model_goes_on(tmp_path: Path) -> None:
     model = Model(module.eval(), Vocabularies(LETTERS, LETTERS), GenerationDefaults(start=1, end=(2,)))
     write_folder(model, tmp_path / "theirs")
     ours = import_model(tmp_path / "theirs", tmp_path / "ours", unit="characters")
-    assert ours.task == "language_model"
+    assert ours.task == "language-model"
     engine = ctranslate2.Generator(str(tmp_path / "theirs"))
     (found,) = engine.generate_batch([["c", "a", "b"]], max_length=9, include_prompt_in_result=False)
     assert ours.predict(["cab"], max_new_tokens=9) == ["".join(found.sequences[0])]
@@ -165,7 +165,7 @@ def test_a_language_model_goes_on(tmp_path: Path) -> None:
 def test_what_cannot_be_imported_is_refused_in_one_line(tmp_path: Path) -> None:
     folder = listed(tmp_path / "theirs")
     for words, code, why in (
-        (("--task", "language_model"), 2, "is a model for text-to-text, and not for language_model"),
+        (("--task", "language-model"), 2, "is a model for text-to-text, and not for language-model"),
         (("--task", "embedding"), 2, "is a model for text-to-text, and not for embedding"),
     ):
         done = shell("import", folder, "--unit", "words", "--out", tmp_path / "ours", *words)

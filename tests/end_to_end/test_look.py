@@ -51,7 +51,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_page_and_the_same_as_data_and_as_a_picture(hangul_font: str, models: Path, tmp_path: Path) -> None:
     page, data, picture = tmp_path / "new" / "page.html", tmp_path / "look.json", tmp_path / "map.png"
-    words = ("--beam", 3, "--lang", "ko", "--json", data, "--png", picture, "--layer", 0, "--head", 1)
+    words = ("--beam", 3, "--language", "ko", "--json", data, "--png", picture, "--layer", 0, "--head", 1)
     done = shell("look", models / "translator", TEXT, "--out", page, *words)
     assert done.code == 0, done.err
     said = done.out.splitlines()

@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def train(folder: Path, name: str) -> list[str]:
-    data = ["--data", str(folder / "pairs.tsv"), "--from", "en", "--to", "de"]
+    data = ["--data", str(folder / "pairs.tsv"), "--source", "en", "--target", "de"]
     return ["train", "translation", *data, "--out", str(folder / name), *settings()]
 
 

@@ -57,7 +57,7 @@ def test_a_request_in_flight_is_answered_before_the_end(model: Path) -> None:
     ) as process:
         try:
             assert process.stdout is not None
-            assert process.stdout.readline() == "mine: language_model\n"
+            assert process.stdout.readline() == "mine: language-model\n"
             listening = re.fullmatch(r"listening at http://127\.0\.0\.1:(\d+); .*\n", process.stdout.readline())
             assert listening
             port = int(listening[1])
@@ -95,8 +95,8 @@ def test_every_mistake_is_one_line(model: Path, tmp_path: Path, monkeypatch: pyt
             ((tmp_path, "--port", 0), str(tmp_path)),
             ((model, model, "--port", 0), "two models have the name 'writer'"),
             ((f"a b={model}", "--port", 0), "cannot be a model's name"),
-            ((model, "--api-key-file", tmp_path / "empty"), "there is no key in it"),
-            ((model, "--api-key-file", tmp_path / "binary"), "keys are text, one a line"),
+            ((model, "--api-key-file", tmp_path / "empty"), "contains no API key"),
+            ((model, "--api-key-file", tmp_path / "binary"), "not a text file"),
             ((model, "--api-key-file", tmp_path / "none"), "No such file"),
             ((model, "--trusted-proxy", "somewhere"), "a trusted proxy is an address"),
             ((model, "--max-body", 0), "max_body must be at least 1"),

@@ -28,11 +28,11 @@ WORDS = ("the", "film", "was", "a", "story", "of", "one", "man", "and", "his", "
 SMALL = {  # settings after those of a page, which they overrule
     "translation": (*BOTH_SIDES, "tokenizer.vocab_size=300"),
     "text-to-text": (*BOTH_SIDES, "tokenizer.vocab_size=300", "generation.max_new_tokens=4"),
-    "language_model": (*ONE_LAYER, "max_length=16", "tokenizer.vocab_size=300", "generation.max_new_tokens=8"),
+    "language-model": (*ONE_LAYER, "max_length=16", "tokenizer.vocab_size=300", "generation.max_new_tokens=8"),
     "classification": (*ONE_LAYER, "max_length=32", "tokenizer.vocab_size=300"),
     "question-answering": (*ONE_LAYER, "max_length=64", "tokenizer.vocab_size=300"),
     "tagging": (*ONE_LAYER, "max_length=64", "tokenizer.vocab_size=300"),
-    "masked": (*ONE_LAYER, "max_length=32", "tokenizer.vocab_size=300"),
+    "masked-lm": (*ONE_LAYER, "max_length=32", "tokenizer.vocab_size=300"),
     "images": (*ONE_LAYER, "patch_size=4"),
     "forecasting": (*ONE_LAYER, "data.split=[0.7, 0.1, 0.2]"),
 }
@@ -55,7 +55,7 @@ def small(words: list[str]) -> list[str]:
     """A command to train, made quick; what a base decides stays as it is."""
     if words[0] != "train":
         return words
-    own = () if words[1] in ("classification", "masked") and "--from" in words else SMALL[words[1]]
+    own = () if words[1] in ("classification", "masked-lm") and "--init-from" in words else SMALL[words[1]]
     named = [setting if "." in setting.partition("=")[0] else f"model.{setting}" for setting in own]
     settings = [*named, *(f"training.{setting}" for setting in TRAINING)]
     return [*words, *(word for setting in settings for word in ("--set", setting))]

@@ -17,7 +17,7 @@ def test_models_go_by_their_folders_names_or_by_others_in_the_order_given(bundle
     models = Models.load([f"Korean.1={bundles / 'en-ko'}", str(bundles / "writer"), f"{bundles}/feelings/"], Settings())
     try:
         assert list(models) == ["Korean.1", "writer", "feelings"]
-        assert [one.task for one in models.values()] == ["translation", "language_model", "classification"]
+        assert [one.task for one in models.values()] == ["translation", "language-model", "classification"]
         assert [one.name for one in models.of_task("classification", "translation")] == ["Korean.1", "feelings"]
         assert all(before <= one.created <= time.time() for one in models.values())
         assert str(bundles / "en-ko") not in models

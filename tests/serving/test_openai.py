@@ -44,7 +44,7 @@ def greedy(writer: CausalLanguageModel, prompt: str, length: int) -> str:
 
 def test_models_are_listed_and_found(client: openai.OpenAI, server: Running) -> None:
     assert [model.id for model in client.models.list()] == list(server.state.models)
-    assert client.models.retrieve("writer").model_dump()["task"] == "language_model"
+    assert client.models.retrieve("writer").model_dump()["task"] == "language-model"
     with pytest.raises(openai.NotFoundError) as refused:
         client.models.retrieve("../writer")
     assert refused.value.status_code == 404

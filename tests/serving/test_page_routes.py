@@ -139,9 +139,9 @@ def test_a_look_is_the_page_of_the_answer(server: Running, bundles: Path, name: 
 def test_a_look_draws_the_words_that_its_seed_draws(server: Running, bundles: Path) -> None:
     words: Any = {"temperature": 1.5, "seed": 11, "max_new_tokens": 12}
     answer = requests.post(f"{server.url}/look/writer", json={"input": TEXT, **words}, timeout=30)
-    (predicted,) = heedful.load(bundles / "writer", "language_model").predict([TEXT], sample=True, **words)
+    (predicted,) = heedful.load(bundles / "writer", "language-model").predict([TEXT], sample=True, **words)
     assert document(answer.text)["answer"] == predicted
-    (surest,) = heedful.load(bundles / "writer", "language_model").predict([TEXT], sample=False, max_new_tokens=12)
+    (surest,) = heedful.load(bundles / "writer", "language-model").predict([TEXT], sample=False, max_new_tokens=12)
     assert predicted != surest
 
 

@@ -90,7 +90,7 @@ def test_readers_say_what_they_say_in_python(name: str, inputs: list[Any], serve
 
 def test_gaps_are_filled_and_guessed(server: Running, bundles: Path) -> None:
     text = "The [MASK] reads a [MASK]."
-    model = heedful.load(bundles / "gaps", "masked")
+    model = heedful.load(bundles / "gaps", "masked-lm")
     (found,) = predict(server, "gaps", [text])
     assert found["text"] == model.predict([text])[0]
     (wanted,) = model.guesses([text])
@@ -130,7 +130,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("en-ko", {"inputs": ["a"], "precision": "int8"}, "precision: "),
     ("en-ko", {"inputs": ["a"], "top_k": 3}, "top_k is for sampling"),
     ("writer", {"inputs": ["a", "cat " * 200]}, "inputs[1]: it has "),
-    ("feelings", {"inputs": ["a"], "beam": 2}, "beam: this model, for classification, writes nothing"),
+    ("feelings", {"inputs": ["a"], "beam": 2}, "beam: this model, for classification, does not generate text"),
     ("feelings", {"inputs": ["a", ["a", "b", "c"]]}, "inputs[1]: this model takes text"),
     ("gaps", {"inputs": ["a [MASK]", "b"]}, "inputs[1]: it has no gap"),
     ("pictures", {"inputs": [PIXELS_8, "/etc/passwd"]}, "inputs[1]: "),
@@ -138,7 +138,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     (
         "pictures",
         {"inputs": [bomb(3000), bomb(3000)]},
-        "inputs[1]: the images of a request may have at most",
+        f"inputs[1]: the images of a request may have at most {MAX_PIXELS:,}",
     ),
     ("pictures", {"inputs": [["x" * 9000, *["y"] * 9000]]}, "inputs[0]: it contains text in place of a number"),
     ("pictures", {"inputs": [[[[[1]]]]]}, "inputs[0]: it contains a list"),

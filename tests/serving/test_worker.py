@@ -137,7 +137,7 @@ def test_a_stream_spells_the_answer_token_by_token(make: Callable[[], Any]) -> N
 
     async def streamed(worker: ModelWorker, text: str, **words: Any) -> tuple[list[Any], Any]:
         *batches, answer = [item async for item in worker.stream(text, **words)]
-        return [token for batch in batches for token in batch], answer
+        return [token for batch in batches if isinstance(batch, list) for token in batch], answer
 
     async def all_of_them(worker: ModelWorker) -> list[Any]:
         return await asyncio.gather(*(streamed(worker, text, **words) for text in texts for words in WAYS[1:]))
@@ -177,7 +177,8 @@ def test_a_stream_that_is_closed_frees_its_place_and_a_slow_reader_holds_nobody(
         assert len(others) == 5
         await until(lambda: (worker.waiting, worker.running) == (0, 0))  # the slow one's answer waits for it
         rest, answer = [item async for item in slow]  # all that came meanwhile is one batch
-        assert not isinstance(rest, Answer)
+        assert isinstance(first, list)
+        assert isinstance(rest, list)
         assert isinstance(answer, Answer)
         return [*first, *rest]
 
@@ -268,7 +269,7 @@ def test_too_many_are_refused_at_once_and_too_slow_is_too_late(make: Callable[[]
             for count in (1, 3):
                 with pytest.raises(Overloaded) as busy:
                     await worker.predict(TEXTS[:count])
-                assert busy.value.retry_after >= 1
+                assert (busy.value.retry_after or 0) >= 1
             with pytest.raises(Overloaded):
                 await worker.call(lambda: None)
         assert [len(answers) for answers in await asyncio.gather(*inside)] == [2, 2, 2]

@@ -162,7 +162,7 @@ KINDS = {
         "rows",
         texts,
     ),
-    "masked": Kind(
+    "masked-lm": Kind(
         MaskedTask,
         MaskedConfig.from_dict(
             {

@@ -36,7 +36,7 @@ POOLING = {
     "1_Pooling/config_json": {"pooling_mode_cls_token": True},
 }
 PUBLISHED: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
-    "masked": (published.bert, {}),
+    "masked-lm": (published.bert, {}),
     "masked roberta": (published.roberta, {}),
     "classes": (lambda: published.bert("ForSequenceClassification", **CLASSES), {}),
     "several classes": (
@@ -59,7 +59,7 @@ PUBLISHED: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
 
 def asked(model: Any) -> list[Any]:
     texts = [text for text in TEXTS if text]
-    return [f"{text} {model.settings.mask}" for text in texts] if model.task == "masked" else texts
+    return [f"{text} {model.settings.mask}" for text in texts] if model.task == "masked-lm" else texts
 
 
 @pytest.mark.parametrize("case", PUBLISHED)

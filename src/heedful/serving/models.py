@@ -49,7 +49,8 @@ class Models(Mapping[str, Served]):
     def load(cls, arguments: Sequence[str], settings: Settings) -> Models:
         """Load models from folders: "runs/en-ko", or "name=runs/en-ko" for a name that is not the folder's."""
         folders = _folders(arguments)
-        loaded = {name: load(folder) for name, folder in folders.items()}  # all of them, before a thread starts
+        # All of them are loaded before a thread starts.
+        loaded = {name: load(folder, device=settings.device) for name, folder in folders.items()}
         return cls([Served.of(name, predictor, settings) for name, predictor in loaded.items()])
 
     def of_task(self, *tasks: str) -> list[Served]:

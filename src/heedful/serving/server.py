@@ -150,9 +150,9 @@ def listen(settings: Settings) -> socket.socket:
     return listener
 
 
-def address(listening: socket.socket) -> str:
+def address(listener: socket.socket) -> str:
     """Return the URL of a listening socket."""
-    host, port = listening.getsockname()[:2]
+    host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
@@ -199,7 +199,7 @@ class Server(uvicorn.Server):
         last.start()
 
 
-def serve(app: FastAPI, listening: socket.socket) -> None:
+def run(app: FastAPI, listener: socket.socket) -> None:
     """Handle requests until a signal comes, then stop the models' threads."""
     request_log.configure(as_json=app.state.server.settings.json_log)
     app.openapi()  # cached; building it during a request would block the event loop
@@ -209,7 +209,7 @@ def serve(app: FastAPI, listening: socket.socket) -> None:
     gc.freeze()
     sys.setswitchinterval(SWITCH_INTERVAL)
     try:
-        Server(app).run(sockets=[listening])
+        Server(app).run(sockets=[listener])
     finally:
         app.state.server.models.close()
 

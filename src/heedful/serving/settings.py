@@ -18,7 +18,7 @@ class Settings(Config):
     idle connection is closed after `keep_alive` seconds. After a signal, running requests have `drain_seconds`.
 
     Without `api_keys` everyone is admitted. The X-Forwarded-For headers of `trusted_proxies` (addresses or networks)
-    are used. `look` lets clients look inside a model.
+    are used. Models run on `device`, in `precision` where they generate text. `look` lets clients look inside them.
     """
 
     title: ClassVar[str] = "serving"
@@ -41,7 +41,8 @@ class Settings(Config):
     api_keys: tuple[str, ...] = ()
     trusted_proxies: tuple[str, ...] = ()
     json_log: bool = False
-    precision: Literal["float32", "int8", "bf16"] = "float32"
+    device: str = "auto"
+    precision: Literal["float32", "bf16", "int8"] = "float32"
     look: bool = True
 
     def check(self) -> None:

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
 from series_files import TINY, table, walks
 from typer.testing import CliRunner, Result
 
 import heedful
-from heedful.cli.train import COMMANDS, ManyFiles
+from heedful.cli.train import app
 from heedful.errors import ConfigError, DataError
 from heedful.families import build
 from heedful.tasks.forecasting import ForecastSettings, SeriesForecaster
@@ -24,12 +23,9 @@ QUICK = ("training.steps=4", "training.validate_every=2", "training.device=cpu",
 
 @pytest.fixture
 def run() -> Callable[..., Result]:
-    app = typer.Typer()
-    app.command(cls=ManyFiles)(COMMANDS["forecasting"])
-
     def run(*words: object, settings: Sequence[str] = QUICK) -> Result:
         sets = [word for setting in settings for word in ("--set", setting)]
-        found = CliRunner().invoke(app, [*map(str, words), *sets], catch_exceptions=True)
+        found = CliRunner().invoke(app, ["forecasting", *map(str, words), *sets], catch_exceptions=True)
         if found.exception is not None and not isinstance(found.exception, SystemExit):
             raise found.exception
         return found

@@ -28,7 +28,7 @@ def examples_for(predictor: Any) -> list[list[str]]:
             return [[text] for text in sentences.get(settings.source.partition("-")[0], ())]
         case "text-to-text":
             examples = sentences["en"] + sentences["ko"]
-        case "language_model":
+        case "language-model":
             examples = EXAMPLES["beginnings"]
         case "classification":
             examples = EXAMPLES["pairs" if settings.texts == 2 else "opinions"]
@@ -36,7 +36,7 @@ def examples_for(predictor: Any) -> list[list[str]]:
             examples = EXAMPLES["questions"]
         case "tagging":
             examples = EXAMPLES["entities"]
-        case "masked":
+        case "masked-lm":
             examples = [text.format(settings.mask) for text in EXAMPLES["gaps"]]
         case "embedding":
             examples = EXAMPLES["meanings"]
@@ -134,13 +134,13 @@ def _task_fields(predictor: Any) -> dict[str, Any]:
     match predictor.task:
         case "translation":
             return {"source": settings.source, "target": settings.target}
-        case "language_model":
+        case "language-model":
             generation = predictor.generation
             temperature = generation.temperature if generation.sample else DEFAULT_TEMPERATURE
             return {"temperature": temperature, "context": predictor.limit}
         case "classification":
             return {"labels": list(settings.labels), "scores": settings.means == "score", "texts": settings.texts}
-        case "masked":
+        case "masked-lm":
             return {"mask": settings.mask}
         case "images":
             channels, height, width = predictor.shape

@@ -45,7 +45,7 @@ class LanguageModelSettings(Config):
 class CausalLanguageModel(TextGenerator):
     """What `heedful.load` gives for a language model's bundle; an answer is what follows the text."""
 
-    task: ClassVar[str] = "language_model"
+    task: ClassVar[str] = "language-model"
     output_kind: ClassVar[OutputKind] = "continuation"
     comes_to_an_end: ClassVar[bool] = False  # it is asked for so much and no more
 

@@ -43,7 +43,7 @@ class MaskedLanguageModelSettings(Config):
 class MaskedLanguageModel(TextEncoderPredictor[str]):
     """What `heedful.load` gives for a bundle of masked words. An empty text has no gap, and no other may lack one."""
 
-    task: ClassVar[str] = "masked"
+    task: ClassVar[str] = "masked-lm"
     head: ClassVar[str] = "words"
     output_kind: ClassVar[OutputKind] = "gaps"
     settings_class: ClassVar[type[Config]] = MaskedLanguageModelSettings
