@@ -68,7 +68,7 @@ def test_what_was_exported_comes_back_and_translates_the_same(joint: bool, tmp_p
     model, folder = exported(tmp_path, joint=joint)
     done = shell("import", folder, "--out", tmp_path / "again")
     assert (done.code, done.err) == (0, "")
-    assert "a model for text-to-text, of the family composed" in done.out
+    assert "a composed model for text-to-text" in done.out
     again: Any = heedful.load(tmp_path / "again")
     assert again.settings.joint == joint
     for words in ({"beam": 1, "max_new_tokens": 15}, {"beam": 4, "max_new_tokens": 15}):

@@ -28,16 +28,16 @@ def test_models_go_by_their_folders_names_or_by_others_in_the_order_given(bundle
     assert not any(thread.is_alive() for thread in threads)
 
 
-def test_a_name_that_cannot_be_is_refused_with_a_way_out(bundles: Path, tmp_path: Path) -> None:
+def test_an_invalid_model_name_is_refused_with_the_remedy(bundles: Path, tmp_path: Path) -> None:
     one = str(bundles / "en-ko")
     (tmp_path / "en-ko").symlink_to(one)
     cases: list[tuple[list[str], str]] = [
         ([], "no model to serve"),
         ([one, str(tmp_path / "en-ko" / ".." / "en-ko")], "two models have the name 'en-ko'.* NAME="),
         ([f"a={one}", f"a={one}"], "two models have the name 'a'"),
-        ([f"a b={one}"], "'a b' cannot be a model's name.* NAME="),
-        ([f"{'a' * 65}={one}"], "cannot be a model's name"),
-        ([f"={one}"], "'' cannot be a model's name"),
+        ([f"a b={one}"], "'a b' is not a valid model name.* NAME="),
+        ([f"{'a' * 65}={one}"], "is not a valid model name"),
+        ([f"={one}"], "'' is not a valid model name"),
     ]
     for given, said in cases:
         with pytest.raises(ConfigError, match=said):

@@ -152,7 +152,7 @@ def test_a_look_draws_the_words_that_its_seed_draws(server: Running, bundles: Pa
         ("en-ko", {"input": "a" * 20_001}, "20,000"),
         ("en-ko", {"input": " "}, "empty"),
         ("en-ko", {"input": [TEXT, TEXT]}, "text"),
-        ("writer", {"input": TEXT, "max_new_tokens": 399}, "ask for fewer"),
+        ("writer", {"input": TEXT, "max_new_tokens": 399}, "lower max_new_tokens"),
         ("writer", {"input": TEXT, "max_new_tokens": 5000}, "1,024"),
         ("feelings", {"input": TEXT, "beam": 2}, "beam"),
         ("pictures", {"input": "/etc/passwd"}, "base64"),

@@ -23,7 +23,7 @@ def test_it_listens_where_it_says() -> None:
             listen(Settings(port=found.getsockname()[1]))
     with pytest.raises(ListenError, match="cannot listen at 'no host at all'"):
         listen(Settings(host="no host at all"))
-    with pytest.raises(ListenError, match="this machine has no such address"):
+    with pytest.raises(ListenError, match="this machine does not have this address"):
         listen(Settings(host="192.0.2.1"))
 
 

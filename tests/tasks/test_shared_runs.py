@@ -136,7 +136,7 @@ def test_what_is_for_translators_is_refused_for_others(forecaster: Path, prices:
     for words in (["--alignments", tmp_path / "nowhere"], ["--beam", 2]):
         done = heedful("evaluate", forecaster, "--data", prices, *words)
         assert done.code == 2
-        assert "is for translators" in done.err
+        assert "is for translation models" in done.err
 
 
 def test_none_one_and_ten_thousand(forecaster: Path, classifier: Path) -> None:

@@ -106,7 +106,9 @@ def predict(
         interactive = group.broadcast_object(text == "-" and sys.stdin.isatty())
         output = output_format(predictor, form, overrides)
         if form != "plain" and predictor.generates_text and predictor.lacks_confidence:
-            warn("warning: this model has no confidence; it is calibrated in training if the validation set allows it")
+            warn(
+                "warning: this model gives no confidence; training calibrates it if the validation set is large enough"
+            )
         if interactive:
             warn("Type a text and press Enter; Ctrl-D ends.")
         with _output(out, group) as stream:

@@ -27,6 +27,7 @@ from .options import (
 
 SIZES = ("tiny", "small", "base")
 MULTIPLE = ("--data", "--valid")
+LISTS = ("files.columns", "data.series")  # settings whose options are separated by commas
 EXAMPLE = (
     "Example: heedful train translation --data pairs.tsv --source ko --target en --out runs/ko-en "
     "--set training.steps=20000"
@@ -130,19 +131,22 @@ class TrainCommand:
 
     def parameters(self) -> list[inspect.Parameter]:
         """Return the options as parameters of a command."""
-        types = {"str": (str | None, None), "int": (int | None, None), "bool": (bool, False)}
+        types: dict[str, Any] = {"int": int | None, "bool": bool}
         result = []
         for name, entry in self.all_options().items():
-            kind, default = types[entry.get("type", "str")]
+            kind = types.get(entry.get("type", ""), str | None)
             more = {key: entry[key] for key in ("min", "metavar") if key in entry}
             info = option(entry["help"], *entry.get("flags", ()), **more)
-            result.append(parameter(name, Annotated[kind, info], default))
+            result.append(parameter(name, Annotated[kind, info], False if kind is bool else None))
         return result
 
     def settings(self, values: Mapping[str, Any]) -> Overrides:
         """Return the settings that the options change, sections before their fields."""
         options = self.all_options()
         changes = {options[name]["setting"]: None if value is False else value for name, value in values.items()}
+        for name, value in changes.items():
+            if name in LISTS and value is not None:
+                changes[name] = [item.strip() for item in value.split(",")]
         if (size := changes["model"]) in SIZES:
             changes["model"] = self.sizes[SIZES.index(size)]
         return dict(sorted(changes.items(), key=lambda change: "." in change[0]))
@@ -190,16 +194,10 @@ def _resolve_language_model(settings: Overrides) -> Overrides:
     return {**settings, "context": None if context is None else RESET, "tokenizer.kind": kind}
 
 
-def _resolve_forecasting(settings: Overrides) -> Overrides:
-    series = settings["data.series"]
-    return {**settings, "data.series": None if series is None else [name.strip() for name in series.split(",")]}
-
-
 # For tasks with options that affect several settings, or differ from their setting.
 RESOLVE: dict[str, Callable[[Overrides], Overrides]] = {
     "translation": _resolve_translation,
     "language-model": _resolve_language_model,
-    "forecasting": _resolve_forecasting,
 }
 TASKS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 for _task, _entry in TASKS.items():

@@ -62,7 +62,7 @@ def launch(
         files = Files(
             tuple(data) if data else files.train,
             tuple(valid) if valid else files.valid,
-            tuple(name.strip() for name in columns.split(",")) if columns else files.columns,
+            tuple(columns) if columns else files.columns,
         )
         for option, value in (("--data", files.train), *((option, values.get(name)) for option, name in required)):
             if not value:

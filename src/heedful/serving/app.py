@@ -10,11 +10,14 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.responses import HTMLResponse, PlainTextResponse
 from pydantic import BaseModel
 
-from . import libretranslate, openai, page, predicting
+from . import predicting
 from .admission import AdmissionMiddleware, is_open
 from .errors import Json, handle
 from .metrics import CONTENT_TYPE, Metrics
+from .libretranslate import routes as libretranslate
 from .models import Models
+from .openai import routes as openai
+from .page import routes as page
 from .request_log import RequestLogMiddleware
 from .settings import Settings
 from .state import ServerState, server_state

@@ -62,7 +62,7 @@ def test_a_line_without_its_tab_is_refused_in_words(run: Path, tmp_path: Path) -
     assert done.code == 1
     assert done.out == "\n0\n\n"
     said = " ".join(done.err.split())
-    assert "in.tsv:1: this model reads two texts with a tab between them: FIRST<TAB>SECOND; the line has no tab" in said
+    assert "in.tsv:1: this model takes two texts with a tab between them: FIRST<TAB>SECOND; the line has no tab" in said
     assert "in.tsv:3: this model reads two texts" in said
     assert "the line has 2 tabs" in said
     assert "2 of 3 lines were refused" in said

@@ -75,6 +75,7 @@ INLINE = {
     *("a", "abbr", "b", "big", "cite", "del", "dfn", "em", "font", "i", "ins", "label", "mark", "q", "s", "small"),
     *("span", "strike", "strong", "sub", "sup", "time", "tt", "u"),
 }
+_ELEMENT = re.compile(r"(?P<open>\(*)(?P<text>T)(?P<close>\)*)|.")  # of the kinds of tokens, a character for each
 _SENTENCE_ENDS = set(".!?…。！？")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])\s*")
 
@@ -149,26 +150,16 @@ def _piece(token: HtmlToken, page: str) -> str | Segment:
 
 def _elements(group: Sequence[HtmlToken], page: str) -> list[_Element] | None:
     """Return the texts of a sentence with the tags right around each; None where tags are placed in any other way."""
+    kinds = "".join("T" if token.is_text else ")" if token.closes else "(" for token in group)
     elements: list[_Element] = []
-    opened: list[HtmlToken] = []
-    inside: HtmlToken | None = None
-    closed: list[HtmlToken] = []
-    for token in group:
-        if token.is_text and not opened:
-            elements.append(_Element(token.begin, token.end))
-        elif token.is_text and inside is None:
-            inside = token
-        elif not token.closes and token.name and inside is None:
-            opened.append(token)
-        elif token.closes and inside and opened[-1 - len(closed)].name == token.name:
-            closed.append(token)
-            if len(closed) == len(opened):
-                opening, closing = (page[each[0].begin : each[-1].end] for each in (opened, closed))
-                elements.append(_Element(inside.begin, inside.end, opening, closing))
-                opened, inside, closed = [], None, []
-        else:
+    for match in _ELEMENT.finditer(kinds):
+        opened, closed = group[slice(*match.span("open"))], group[slice(*match.span("close"))]
+        if match["text"] is None or [token.name for token in opened] != [token.name for token in reversed(closed)]:
             return None
-    return None if opened or not any(element.opening for element in elements) else elements
+        text = group[match.start("text")]
+        opening, closing = (page[tags[0].begin : tags[-1].end] if tags else "" for tags in (opened, closed))
+        elements.append(_Element(text.begin, text.end, opening, closing))
+    return elements if any(element.opening for element in elements) else None
 
 
 def _segment(elements: Sequence[_Element], page: str, pieces: Document = ()) -> Segment | None:

@@ -1,5 +1,1 @@
-"""The page at `/`: whatever is served, to be tried by hand and looked into."""
-
-from .routes import router
-
-__all__ = ["router"]
+"""The page at `/`, where people can try the served models and look inside them."""

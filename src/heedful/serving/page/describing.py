@@ -19,33 +19,6 @@ from ..settings import Settings
 EXAMPLES: dict[str, Any] = json.loads(Path(__file__).with_name("examples.json").read_text(encoding="utf-8"))
 
 
-def examples_for(predictor: Any) -> list[list[str]]:
-    """Return example inputs, each a list of one or several texts; an empty list for models that take no text."""
-    settings = predictor.settings
-    sentences: dict[str, list[str]] = EXAMPLES["sentences"]
-    match predictor.task:
-        case "translation":
-            return [[text] for text in sentences.get(settings.source.partition("-")[0], ())]
-        case "text-to-text":
-            examples = sentences["en"] + sentences["ko"]
-        case "language-model":
-            examples = EXAMPLES["beginnings"]
-        case "classification":
-            examples = EXAMPLES["pairs" if settings.texts == 2 else "opinions"]
-        case "question-answering":
-            examples = EXAMPLES["questions"]
-        case "tagging":
-            examples = EXAMPLES["entities"]
-        case "masked-lm":
-            examples = [text.format(settings.mask) for text in EXAMPLES["gaps"]]
-        case "embedding":
-            examples = EXAMPLES["meanings"]
-        case _:
-            return []
-    each = [[texts] if isinstance(texts, str) else texts for texts in examples]
-    return [texts for texts in each if all(_is_in_vocabulary(predictor.tokenizer, text) for text in texts)]
-
-
 def _is_in_vocabulary(tokenizer: Any, text: str) -> bool:
     """Return whether a tokenizer keeps all letters of a text and does not split it into bytes."""
     try:
@@ -119,35 +92,51 @@ def describe_server(models: list[Served], settings: Settings) -> ServerDescripti
 def describe_model(served: Served) -> ModelDescription:
     """Describe a model, with the fields of its task."""
     predictor = served.predictor
+    inputs, fields = _examples_and_fields(predictor)
+    examples = [[texts] if isinstance(texts, str) else texts for texts in inputs]
+    if predictor.task != "translation":  # whose examples are in the source language
+        tokenizer = getattr(predictor, "tokenizer", None)
+        examples = [texts for texts in examples if all(_is_in_vocabulary(tokenizer, text) for text in texts)]
     return ModelDescription(
         name=served.name,
         task=served.task,
         family=predictor.config.family,
         parameters=n_parameters(predictor.module),
-        examples=examples_for(predictor),
-        **_task_fields(predictor),
+        examples=examples,
+        **fields,
     )
 
 
-def _task_fields(predictor: Any) -> dict[str, Any]:
-    settings = predictor.settings
+def _examples_and_fields(predictor: Any) -> tuple[list[Any], dict[str, Any]]:
+    """Return example inputs (texts, pairs, or several texts to compare), and the fields that only this task has."""
+    settings, sentences = predictor.settings, EXAMPLES["sentences"]
     match predictor.task:
         case "translation":
-            return {"source": settings.source, "target": settings.target}
+            language = settings.source.partition("-")[0]
+            return sentences.get(language, []), {"source": settings.source, "target": settings.target}
+        case "text-to-text":
+            return sentences["en"] + sentences["ko"], {}
         case "language-model":
             generation = predictor.generation
             temperature = generation.temperature if generation.sample else DEFAULT_TEMPERATURE
-            return {"temperature": temperature, "context": predictor.limit}
+            return EXAMPLES["beginnings"], {"temperature": temperature, "context": predictor.limit}
         case "classification":
-            return {"labels": list(settings.labels), "scores": settings.means == "score", "texts": settings.texts}
+            fields = {"labels": list(settings.labels), "scores": settings.means == "score", "texts": settings.texts}
+            return EXAMPLES["pairs" if settings.texts == 2 else "opinions"], fields
+        case "question-answering":
+            return EXAMPLES["questions"], {}
+        case "tagging":
+            return EXAMPLES["entities"], {}
         case "masked-lm":
-            return {"mask": settings.mask}
+            return [text.format(settings.mask) for text in EXAMPLES["gaps"]], {"mask": settings.mask}
+        case "embedding":
+            return EXAMPLES["meanings"], {}
         case "images":
             channels, height, width = predictor.shape
             bright = sum(settings.mean) / channels > 0.5
             image = ImageFormat(height=height, width=width, channels=channels, bright=bright)
-            return {"labels": list(settings.labels), "image": image}
+            return [], {"labels": list(settings.labels), "image": image}
         case "forecasting":
             context, horizon = predictor.module.context_length, predictor.module.head.horizon
-            return {"series": SeriesFormat(context=context, horizon=horizon, columns=list(settings.columns))}
-    return {}
+            return [], {"series": SeriesFormat(context=context, horizon=horizon, columns=list(settings.columns))}
+    return [], {}
