@@ -29,9 +29,9 @@ VERBS = [
 ]
 
 
-def process(*words: object, **environment: str) -> subprocess.CompletedProcess[bytes]:
+def process(*command_line: object, **environment: str) -> subprocess.CompletedProcess[bytes]:
     """The shell as a person starts it."""
-    command = [sys.executable, "-m", "heedful", *map(str, words)]
+    command = [sys.executable, "-m", "heedful", *map(str, command_line)]
     return subprocess.run(command, capture_output=True, env=os.environ | environment, check=False)
 
 
@@ -63,11 +63,11 @@ def test_flags_are_shown_without_a_value(verb: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    "command_line",
     [["dmo"], ["demo", "--language", "fr"], ["demo", "--nothing"], ["predict"], ["train", "cooking"], ["report"]],
 )
-def test_wrong_use_exits_with_two(words: list[str]) -> None:
-    done = heedful(*words)
+def test_wrong_use_exits_with_two(command_line: list[str]) -> None:
+    done = heedful(*command_line)
     assert done.code == 2
     assert "Traceback" not in done.err
 
@@ -121,8 +121,8 @@ def test_every_task_has_models_of_three_sizes(task: str) -> None:
 def test_the_tour_counts_the_parts_and_writes_the_pictures(tmp_path: Path) -> None:
     done = heedful("tour", "--out", tmp_path / "new" / "folder")
     assert done.code == 0, done.err
-    for words in ("63,082,496", "12,598,272", "67% of an encoder layer", "50% of a decoder layer", "57% of"):
-        assert words in done.out
+    for command_line in ("63,082,496", "12,598,272", "67% of an encoder layer", "50% of a decoder layer", "57% of"):
+        assert command_line in done.out
     for name in ("positional-map", "positional-waves", "encoder-attention"):
         for suffix in (".png", ".svg"):
             assert (tmp_path / "new" / "folder" / f"{name}{suffix}").stat().st_size > 1000
@@ -141,9 +141,9 @@ def test_a_failure_is_one_line_and_a_traceback_only_on_request(tmp_path: Path) -
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith(f"error: {tmp_path / 'nowhere'} is not a folder; ")
     assert len(done.err.splitlines()) == 1
-    for words in (["--debug", "predict", tmp_path, "a"], ["predict", tmp_path, "a", "--debug"]):
+    for command_line in (["--debug", "predict", tmp_path, "a"], ["predict", tmp_path, "a", "--debug"]):
         with pytest.raises(BundleError):  # comes out of main, and Python shows it
-            heedful(*words)
+            heedful(*command_line)
     assert heedful("predict", tmp_path / "nowhere", "--", "--debug").code == 1  # a text, behind --
 
 

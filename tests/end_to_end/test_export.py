@@ -70,14 +70,14 @@ def test_both_engines_translate_the_same_from_the_pieces_of_the_tokeniser(joint:
     )
     decoder = FastTokenizer.from_file(str(out / ("tokenizer.json" if joint else "target_tokenizer.json")))
     written = [[decoder.token_to_id(token) for token in answer.hypotheses[0]] for answer in answers]
-    ours = translator.predict(TEXTS, beam=1, max_new_tokens=20)
-    assert [translator.target_tokenizer.decode(ids) for ids in written] == ours
+    exported = translator.predict(TEXTS, beam=1, max_new_tokens=20)
+    assert [translator.target_tokenizer.decode(ids) for ids in written] == exported
 
 
 def test_a_quantised_model_is_smaller_and_says_how_far_off_it_is(tmp_path: Path) -> None:
     model = bundle(tmp_path / "model", model=SMALL.changed(d_model=64, max_length=64))
-    for name, words in (("full", ()), ("int8", ("--quantization", "int8"))):
-        done = heedful("export", model, "--to", "ctranslate2", "--out", tmp_path / name, *words)
+    for name, flags in (("full", ()), ("int8", ("--quantization", "int8"))):
+        done = heedful("export", model, "--to", "ctranslate2", "--out", tmp_path / name, *flags)
         assert done.code == 0, done.err
     assert "verified in float32" in done.out
     assert "verified in int8" in done.out

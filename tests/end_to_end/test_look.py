@@ -51,14 +51,14 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_page_and_the_same_as_data_and_as_a_picture(hangul_font: str, models: Path, tmp_path: Path) -> None:
     page, data, picture = tmp_path / "new" / "page.html", tmp_path / "look.json", tmp_path / "map.png"
-    words = ("--beam", 3, "--language", "ko", "--json", data, "--png", picture, "--layer", 0, "--head", 1)
-    done = shell("look", models / "translator", TEXT, "--out", page, *words)
+    arguments = ("--beam", 3, "--language", "ko", "--json", data, "--png", picture, "--layer", 0, "--head", 1)
+    done = shell("look", models / "translator", TEXT, "--out", page, *arguments)
     assert done.code == 0, done.err
-    said = done.out.splitlines()
+    message = done.out.splitlines()
     document = json.loads(data.read_text(encoding="utf-8"))
-    assert [line.split(" (")[0] for line in said[:3]] == [f"wrote {path}" for path in (picture, data, page)]
-    assert all(line.endswith((" kB)", " MB)")) for line in said[:3])
-    assert "\n".join(said[3:]) == document["answer"]
+    assert [line.split(" (")[0] for line in message[:3]] == [f"wrote {path}" for path in (picture, data, page)]
+    assert all(line.endswith((" kB)", " MB)")) for line in message[:3])
+    assert "\n".join(message[3:]) == document["answer"]
 
     model = heedful.load(models / "translator", "translation")
     assert document["answer"] == model.predict([TEXT], beam=3)[0]
@@ -96,13 +96,13 @@ def test_images_and_series_are_files(models: Path, tmp_path: Path) -> None:
     table.write_text("\n".join(["open,close", *(f"{n},{n + 0.5}" for n in range(40))]), encoding="utf-8")
     assert shell("look", models / "images", "--image", image, "--json", out).code == 0
     assert json.loads(out.read_text(encoding="utf-8"))["image"]["rows"] == 2
-    words = ("--series-name", "AAPL", "--column", "close")
-    assert shell("look", models / "series", "--series", table, *words, "--json", out).code == 0
+    arguments = ("--series-name", "AAPL", "--column", "close")
+    assert shell("look", models / "series", "--series", table, *arguments, "--json", out).code == 0
     assert json.loads(out.read_text(encoding="utf-8"))["series"]["context"][-1] == 39.5
 
 
 @pytest.mark.parametrize(
-    ("model", "words", "code", "said"),
+    ("model", "arguments", "code", "message"),
     [
         ("nothing", [TEXT], 1, "nothing is not a folder"),
         (".", [TEXT], 1, "holds no trained model"),
@@ -130,11 +130,17 @@ def test_images_and_series_are_files(models: Path, tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_is_one_line(
-    model: str, words: list[str], code: int, said: str, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model: str,
+    arguments: list[str],
+    code: int,
+    message: str,
+    models: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = shell("look", models / model, *words)
+    done = shell("look", models / model, *arguments)
     assert (done.code, done.out) == (code, "")
-    assert said in done.err
+    assert message in done.err
     assert len(done.err.splitlines()) == 1
     assert not list(tmp_path.glob("*.html"))

@@ -24,7 +24,7 @@ PAGES = ("tasks", "language-models", "classification", "images", "forecasting", 
 TRAINING = ("steps=2", "epochs=1", "batch_tokens=512", "device=cpu", "precision=float32", "warmup_steps=1")
 ONE_LAYER = ("d_model=16", "n_heads=2", "d_ff=32", "n_layers=1")
 BOTH_SIDES = ("d_model=16", "n_heads=2", "d_ff=32", "n_encoder_layers=1", "n_decoder_layers=1")
-WORDS = ("the", "film", "was", "a", "story", "of", "one", "man", "and", "his", "dog", "in", "town")
+VOCABULARY = ("the", "film", "was", "a", "story", "of", "one", "man", "and", "his", "dog", "in", "town")
 SMALL = {  # settings after those of a page, which they overrule
     "translation": (*BOTH_SIDES, "tokenizer.vocab_size=300"),
     "text-to-text": (*BOTH_SIDES, "tokenizer.vocab_size=300", "generation.max_new_tokens=4"),
@@ -51,22 +51,24 @@ def commands(text: str) -> list[list[str]]:
     return [shlex.split(line, comments=True) for line in lines if line.strip()]
 
 
-def small(words: list[str]) -> list[str]:
+def small(arguments: list[str]) -> list[str]:
     """A command to train, made quick; what a base decides stays as it is."""
-    if words[0] != "train":
-        return words
-    own = () if words[1] in ("classification", "masked-lm") and "--init-from" in words else SMALL[words[1]]
-    named = [setting if "." in setting.partition("=")[0] else f"model.{setting}" for setting in own]
+    if arguments[0] != "train":
+        return arguments
+    settings_of_task = (
+        () if arguments[1] in ("classification", "masked-lm") and "--init-from" in arguments else SMALL[arguments[1]]
+    )
+    named = [setting if "." in setting.partition("=")[0] else f"model.{setting}" for setting in settings_of_task]
     settings = [*named, *(f"training.{setting}" for setting in TRAINING)]
-    return [*words, *(word for setting in settings for word in ("--set", setting))]
+    return [*arguments, *(word for setting in settings for word in ("--set", setting))]
 
 
-def run(words: list[str]) -> None:
+def run(arguments: list[str]) -> None:
     """It must have something to say, and come to a good end."""
-    program, *rest = words
+    program, *rest = arguments
     done = heedful(*small(rest))
-    assert (program, done.code) == ("heedful", 0), f"{shlex.join(words)}\n{done.err}"
-    assert done.out, shlex.join(words)
+    assert (program, done.code) == ("heedful", 0), f"{shlex.join(arguments)}\n{done.err}"
+    assert done.out, shlex.join(arguments)
 
 
 @pytest.fixture
@@ -79,7 +81,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def sentences(n: int, seed: int = 0) -> list[str]:
     draw = np.random.default_rng(seed)
-    return [" ".join(draw.choice(WORDS, draw.integers(3, 9))) for _ in range(n)]
+    return [" ".join(draw.choice(VOCABULARY, draw.integers(3, 9))) for _ in range(n)]
 
 
 def write(path: Path, *lines: str) -> None:
@@ -130,8 +132,8 @@ def series(folder: Path) -> None:
     days = np.datetime64("2020-01-01") + np.arange(1300)
     walk = np.random.default_rng(0).normal(size=(len(days), 2)).cumsum(axis=0) + 200
     rows = [f"{day},{a:.3f},{b:.3f}" for day, (a, b) in zip(days, walk, strict=True)]
-    for name, kept in (("prices", rows[:300]), ("later-prices", rows[300:400]), ("ETTh1", rows)):
-        write(folder / f"{name}.csv", "date,open,close", *kept)
+    for name, selection in (("prices", rows[:300]), ("later-prices", rows[300:400]), ("ETTh1", rows)):
+        write(folder / f"{name}.csv", "date,open,close", *selection)
     stocks = (f"{name},{row}" for name in ("AAPL", "MSFT", "IBM") for row in rows[:200])
     write(folder / "stocks.csv", "Ticker,Date,Close,Adj Close", *stocks)
 
@@ -159,17 +161,17 @@ def bert(folder: Path) -> None:
     """As others publish one, under the name that the pages use."""
     config = config_of({"preset": "bert-tiny", "vocab_size": 3, "d_model": 16, "d_ff": 32, "head": "hidden"})
     write_checkpoint(folder / "all-MiniLM-L6-v2", build(config), config)
-    words: Any = Tokenizer(models.WordLevel({"?": 0, "A": 1, "cat": 2}, unk_token="?"))
-    words.pre_tokenizer = pre_tokenizers.Whitespace()
-    words.save(str(folder / "all-MiniLM-L6-v2" / "tokenizer.json"))
+    arguments: Any = Tokenizer(models.WordLevel({"?": 0, "A": 1, "cat": 2}, unk_token="?"))
+    arguments.pre_tokenizer = pre_tokenizers.Whitespace()
+    arguments.save(str(folder / "all-MiniLM-L6-v2" / "tokenizer.json"))
 
 
 @pytest.mark.usefixtures("files")
 @pytest.mark.parametrize("name", PAGES)
 def test_the_commands_of_a_page_run_and_then_its_code(name: str) -> None:
     pytest.importorskip("PIL", reason="needs Pillow: pip install heedful[images]")
-    for words in commands(page(name)):
-        run(words)
+    for arguments in commands(page(name)):
+        run(arguments)
     for code in blocks(page(name), "python"):
         exec(compile(code, f"{name}.md", "exec"), {})
 
@@ -177,18 +179,20 @@ def test_the_commands_of_a_page_run_and_then_its_code(name: str) -> None:
 @pytest.mark.parametrize("name", ["README.md", "README.ko.md"])
 def test_a_readme_shows_what_the_page_shows(name: str) -> None:
     text = (DOCS.parent / name).read_text(encoding="utf-8").replace("```bash\n", "```sh\n")
-    shown = [words for words in commands(text) if words[1:2] == ["train"] and words[2] != "translation"]
-    assert [words for words in shown if words not in commands(page("tasks"))] == []
-    assert {words[2] for words in shown} == TRAINED.keys() - {"translation"}
+    commands_shown = [
+        arguments for arguments in commands(text) if arguments[1:2] == ["train"] and arguments[2] != "translation"
+    ]
+    assert [arguments for arguments in commands_shown if arguments not in commands(page("tasks"))] == []
+    assert {arguments[2] for arguments in commands_shown} == TRAINED.keys() - {"translation"}
 
 
 def test_every_task_has_its_row_and_its_commands() -> None:
-    shown = page("tasks")
-    rows = re.findall(r"^\| `([\w-]+)` \|", shown, re.M)
+    commands_shown = page("tasks")
+    rows = re.findall(r"^\| `([\w-]+)` \|", commands_shown, re.M)
     assert set(rows) == {*TRAINED, "embedding"}
-    trained = [words[2] for words in commands(shown) if words[1] == "train"]
+    trained = [arguments[2] for arguments in commands(commands_shown) if arguments[1] == "train"]
     assert set(trained) == TRAINED.keys()
-    assert {words[1] for words in commands(shown)} == {"train", "predict", "evaluate", "import"}
+    assert {arguments[1] for arguments in commands(commands_shown)} == {"train", "predict", "evaluate", "import"}
 
 
 @pytest.mark.parametrize("block", blocks(page("add-a-task"), "python"))

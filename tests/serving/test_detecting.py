@@ -31,7 +31,7 @@ def test_the_language_is_found_among_many(text: str, language: str) -> None:
     best, *others = detect(text, MANY)
     assert best.language == language
     assert 50 < best.confidence <= 100
-    assert all(one.confidence <= best.confidence for one in others)
+    assert all(candidate.confidence <= best.confidence for candidate in others)
 
 
 @pytest.mark.parametrize(("text", "language"), [("Hello", "en"), ("안녕", "ko"), ("ㅋㅋ", "ko"), ("a", "en")])
@@ -49,12 +49,12 @@ def test_of_no_languages_it_is_none() -> None:
 
 
 def test_a_mixed_text_is_shared_out() -> None:
-    found = {one.language: one.confidence for one in detect("Hello 안녕하세요", ["en", "ko"])}
-    assert found == {"ko": 66.7, "en": 33.3}  # 5 letters, 5 syllables that count twice
+    confidences = {candidate.language: candidate.confidence for candidate in detect("Hello 안녕하세요", ["en", "ko"])}
+    assert confidences == {"ko": 66.7, "en": 33.3}  # 5 letters, 5 syllables that count twice
 
 
 def test_a_word_that_says_nothing_is_shared_between_those_of_its_script() -> None:
-    assert {one.confidence for one in detect("Taxi", ["en", "de", "ko"])} == {50.0}
+    assert {candidate.confidence for candidate in detect("Taxi", ["en", "de", "ko"])} == {50.0}
 
 
 def test_a_language_of_which_no_words_are_known_may_still_be_meant() -> None:

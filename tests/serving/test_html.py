@@ -137,9 +137,9 @@ def test_a_bare_sign_is_escaped_where_it_would_become_markup() -> None:
 
 def test_the_standard_parser_reads_the_same_tags_and_the_translated_text() -> None:
     page = '<html lang="en"><body><h1>One &amp; two</h1><p>I like <a href="?a=1&amp;b=2">cats</a>.<br>And dogs.</p>'
-    before, after = Tags(page), Tags(in_capitals(page))
-    assert after.tags == before.tags
-    assert after.text == before.text.upper()
+    original_page, translated_page = Tags(page), Tags(in_capitals(page))
+    assert translated_page.tags == original_page.tags
+    assert translated_page.text == original_page.text.upper()
 
 
 def test_a_sentence_with_tags_in_it_is_one_sentence() -> None:

@@ -106,9 +106,7 @@ def predict(
         interactive = group.broadcast_object(text == "-" and sys.stdin.isatty())
         output = output_format(predictor, form, overrides)
         if form != "plain" and predictor.generates_text and predictor.lacks_confidence:
-            warn(
-                "warning: this model gives no confidence; training calibrates it if the validation set is large enough"
-            )
+            warn("warning: this model gives no confidence; a large validation set is needed in training")
         if interactive:
             warn("Type a text and press Enter; Ctrl-D ends.")
         with _output(out, group) as stream:

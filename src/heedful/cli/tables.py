@@ -48,7 +48,7 @@ def _show_reading(title: str, read: Mapping[str, Any], held_out: int = 0) -> Non
         if isinstance(value, int) and not isinstance(value, bool):
             lengths = read.get("words", {}) if name == "kept" else {}
             details = "\n".join(
-                f"{side}: {words['mean']:.1f} words, longest {words['longest']:,}" for side, words in lengths.items()
+                f"{side}: {length['mean']:.1f} words, longest {length['longest']:,}" for side, length in lengths.items()
             )
             table.add_row(name.replace("_", " "), f"{value:,}", details, style="bold" if name == "kept" else None)
     if held_out:

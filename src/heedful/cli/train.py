@@ -157,17 +157,17 @@ def _register(task: str, entry: TrainCommand) -> None:
     files = Annotated[list[str] | None, option(entry.data, metavar="FILE…")]
     before = [parameter("out", Out), parameter("data", files, None)]
     before += [parameter("valid", Valid, None)] if entry.valid else []
-    after = parameters_of(CommonOptions)
+    common_options = parameters_of(CommonOptions)
 
     def command(*, out: Path, data: list[str] | None, valid: list[str] | None = None, **values: Any) -> None:
         from .train_command import launch  # imports torch
 
-        common = CommonOptions(**{each.name: values.pop(each.name) for each in after})
+        common = CommonOptions(**{each.name: values.pop(each.name) for each in common_options})
         overrides = partial(RESOLVE.get(task, dict), entry.settings(values))
         files = {"data": data, "valid": valid}
         launch(task, out, common, overrides, **files, required=entry.required, default_model=entry.default_model)
 
-    with_signature(command, [*before, *entry.parameters(), *after], "\n\n".join(entry.help))
+    with_signature(command, [*before, *entry.parameters(), *common_options], "\n\n".join(entry.help))
     app.command(task, cls=MultipleFiles, epilog=f"Example: {entry.example}")(command)
 
 

@@ -13,8 +13,8 @@ from pydantic import BaseModel
 from . import predicting
 from .admission import AdmissionMiddleware, is_open
 from .errors import Json, handle
-from .metrics import CONTENT_TYPE, Metrics
 from .libretranslate import routes as libretranslate
+from .metrics import CONTENT_TYPE, Metrics
 from .models import Models
 from .openai import routes as openai
 from .page import routes as page

@@ -48,7 +48,7 @@ class DeadlineExceeded(APIError):  # noqa: N818  (the client did nothing wrong)
 
 
 class PlainError(BaseModel):
-    """An error in LibreTranslate's format."""
+    """The body of an error in LibreTranslate's format."""
 
     error: str
 
@@ -63,7 +63,7 @@ class ErrorDetails(BaseModel):
 
 
 class V1Error(BaseModel):
-    """An error in OpenAI's format."""
+    """The body of an error in OpenAI's format."""
 
     error: ErrorDetails
 

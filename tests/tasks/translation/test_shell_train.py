@@ -158,7 +158,7 @@ def test_a_runs_own_file_is_a_config_and_options_go_above_it(corpus: Path, model
         (["--set", "training.stepz=5"], "did you mean 'steps'?"),
         (["--set", "trainig.steps=5"], "did you mean 'training'?"),
         (["--set", "training.steps=many"], "training.steps must be a whole number"),
-        (["--set", "training.steps"], "a setting looks like training.steps=20000"),
+        (["--set", "training.steps"], "a setting must look like training.steps=20000"),
         (["--set", "model.droput=0.1"], "did you mean 'dropout'?"),
         (["--set", "training.device=gpu"], "'gpu' cannot be used here"),
         (["--set", "data.max_tokens=6000"], "more than the model's max_length=5000"),

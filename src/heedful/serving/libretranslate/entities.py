@@ -39,7 +39,7 @@ def read(raw: str) -> list[Character]:
 
 
 def text_of(characters: Iterable[Character]) -> str:
-    """Join characters into plain text."""
+    """Return the plain text that characters stand for."""
     return "".join(item.text for item in characters)
 
 

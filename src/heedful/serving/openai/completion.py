@@ -199,7 +199,7 @@ def _finish_reason(answer: Answer) -> FinishReason:
 
 
 class Completions:
-    """All completions of one request."""
+    """Generates all completions of one request and formats the response."""
 
     def __init__(self, model: Served, parameters: CompletionParameters, state: ServerState) -> None:
         self._model, self._parameters, self._metrics = model, parameters, state.metrics

@@ -109,7 +109,7 @@ async def completions(request: Request, body: CompletionRequest) -> Response:
 
 @router.post("/embeddings")
 async def embeddings(request: Request, body: EmbeddingRequest) -> EmbeddingList:
-    """Turn texts into embedding vectors."""
+    """Return the embedding vectors of one or several texts."""
     model = _check_kind(requested_model(request, body.model), "vector", "embed texts")
     return await cancel_on_disconnect(request, embed(body, model, server_state(request)))
 

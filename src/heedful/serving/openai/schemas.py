@@ -112,7 +112,7 @@ class ModelCard(BaseModel):
 
 
 class ModelList(BaseModel):
-    """All models that are served."""
+    """The list of all models of a server."""
 
     object: Literal["list"] = "list"
     data: list[ModelCard]
@@ -170,7 +170,7 @@ class Embedding(BaseModel):
 
 
 class EmbeddingUsage(BaseModel):
-    """The number of input tokens."""
+    """The number of tokens in all inputs."""
 
     prompt_tokens: int
     total_tokens: int

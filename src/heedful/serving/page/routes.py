@@ -153,7 +153,7 @@ router = APIRouter(tags=["page"])
 
 @router.get("/", include_in_schema=False, response_class=HTMLResponse)
 def index() -> HTMLResponse:
-    """Return the page for people."""
+    """Return the page where people can try the models."""
     return HTMLResponse((FOLDER / "index.html").read_text(encoding="utf-8"), headers=page_headers())
 
 
