@@ -1,4 +1,4 @@
-"""The shell: its help, its codes, one line for a mistake, and output that nothing breaks."""
+"""The command line: help, exit codes, one-line errors, and output on any terminal."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def test_the_version_is_printed() -> None:
     assert heedful("--version") == Done(0, f"heedful {__version__}\n".encode(), "")
 
 
-def test_without_words_the_help_is_shown() -> None:
+def test_without_arguments_the_help_is_shown() -> None:
     done = heedful()
     for verb in VERBS:
         assert verb.split()[0] in done.out + done.err
 
 
 @pytest.mark.parametrize("verb", ["", *VERBS])
-def test_every_verb_explains_itself_with_an_example_in_eighty_columns(verb: str) -> None:
+def test_every_command_has_help_with_an_example_in_eighty_columns(verb: str) -> None:
     done = heedful(*verb.split(), "--help")
     assert done.code == 0
     assert f"Example: heedful {verb}" in " ".join(done.out.split())
@@ -147,7 +147,7 @@ def test_a_failure_is_one_line_and_a_traceback_only_on_request(tmp_path: Path) -
     assert heedful("predict", tmp_path / "nowhere", "--", "--debug").code == 1  # a text, behind --
 
 
-def test_what_the_system_refuses_is_one_line_with_the_file(tmp_path: Path) -> None:
+def test_a_system_error_is_one_line_with_the_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = heedful("tour", "--out", tmp_path / "file")
     assert done.code == 1
@@ -161,7 +161,7 @@ def test_an_error_about_odd_text_stays_one_line_and_moves_no_cursor(tmp_path: Pa
     assert "[red]a b�[2J[/]" in done.err
 
 
-def test_a_stream_that_knows_no_korean_is_no_traceback(tmp_path: Path) -> None:
+def test_an_ascii_terminal_gets_escaped_text(tmp_path: Path) -> None:
     done = heedful("predict", tmp_path / "없다", "x", encoding="ascii")
     assert done.code == 1
     assert r"\uc5c6\ub2e4 is not a folder" in done.err

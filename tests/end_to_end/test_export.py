@@ -38,7 +38,7 @@ def randomised(module: Any) -> Any:
 
 
 def bundle(folder: Path, *, joint: bool = True, model: Any = SMALL) -> Path:
-    """A translator of random weights."""
+    """Write the bundle of a translator with random weights."""
     source, target = (Tokenizer.train(texts * 2, vocab_size=size) for texts, size in ((TEXTS, 320), (TEXTS[2:], 290)))
     tokenizers = Tokenizers(source, source if joint else target)
     sizes = {"vocab_size": tokenizers.sizes[0], "tied": "all" if joint else "output"}

@@ -34,8 +34,8 @@ def blocks(page: str, language: str) -> list[str]:
 
 def table(page: str, heading: str) -> list[list[str]]:
     """The rows of the table that has this as its first line."""
-    _, rows_by_name = page.split(heading + "\n", 1)
-    rows = rows_by_name.partition("\n\n")[0].splitlines()[1:]
+    _, section = page.split(heading + "\n", 1)
+    rows = section.partition("\n\n")[0].splitlines()[1:]
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
 
 
@@ -60,9 +60,9 @@ def test_the_family_shown_is_as_short_as_the_page_says() -> None:
 
 
 def test_the_opt_with_norms_after_is_refused_in_the_words_shown() -> None:
-    command_lines = ADDING.split("```\nopt: ", 1)[1].partition("\n")[0]
+    message = ADDING.split("```\nopt: ", 1)[1].partition("\n")[0]
     narrow: dict[str, Any] = {"hidden_size": 1024, "word_embed_proj_dim": 512}
-    with pytest.raises(ConfigError, match=re.escape(f"opt: {command_lines}") + "$"):
+    with pytest.raises(ConfigError, match=re.escape(f"opt: {message}") + "$"):
         read_opt(**narrow, do_layer_norm_before=False)
     with pytest.raises(ConfigError, match="hidden_size=1024 and word_embed_proj_dim=512 differ"):
         read_opt(**narrow)
@@ -92,14 +92,14 @@ def test_the_smallest_opt_is_as_large_as_the_published_one() -> None:
 @cache
 def tasks() -> dict[tuple[str, str], str]:
     """Of every family and class of transformers that is read: the task of what it becomes."""
-    rows_by_name = {}
+    task_by_class = {}
     for tag, family in FAMILIES.items():
         heads = dict(reversed(family.published.architectures)) if family.published else {}  # the first of a name counts
         for name, implied in heads.items():
             config = family.config(**implied)
             with torch.device("meta"):
-                rows_by_name[tag, name] = published_task(Imported(family.build(config), config, GenerationDefaults()))
-    return rows_by_name
+                task_by_class[tag, name] = published_task(Imported(family.build(config), config, GenerationDefaults()))
+    return task_by_class
 
 
 def test_every_class_that_is_read_stands_beside_its_task() -> None:
@@ -128,9 +128,9 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     both = pair("bert hidden")
     write_checkpoint(MINILM, both.module, both.config)
-    tokenizer_file: Any = Tokenizer(models.WordLevel({"?": 0, "A": 1, "cat": 2}, unk_token="?"))
-    tokenizer_file.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer_file.save(f"{MINILM}/tokenizer.json")
+    tokenizer: Any = Tokenizer(models.WordLevel({"?": 0, "A": 1, "cat": 2}, unk_token="?"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.save(f"{MINILM}/tokenizer.json")
     pytest.importorskip("ctranslate2", reason="needs CTranslate2: pip install heedful[ctranslate2]")
     module = build(
         {"family": "original", "vocab_size": 6, "d_model": 8, "n_heads": 2, "d_ff": 8, "n_encoder_layers": 1}
@@ -146,8 +146,8 @@ def commands(page: str, language: str) -> list[list[str]]:
 
 @pytest.mark.usefixtures("folders")
 def test_the_commands_and_the_code_about_importing_run() -> None:
-    for program, *tokenizer_file in commands(IMPORTING, "sh"):
-        done = heedful(*tokenizer_file)
+    for program, *arguments in commands(IMPORTING, "sh"):
+        done = heedful(*arguments)
         assert (program, done.code) == ("heedful", 0), done.err
     for number, code in enumerate(blocks(IMPORTING, "python")):
         exec(compile(code.replace('"minilm"', f'"minilm-{number}"'), "import.md", "exec"), {})

@@ -34,7 +34,7 @@ def translator(config: dict[str, Any]) -> Translator:
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of models."""
+    """Write a folder of models, one for each kind of input."""
     folder = tmp_path_factory.mktemp("models")
     torch.manual_seed(0)
     small = {"preset": "tiny", "d_model": 16, "d_ff": 16, "n_encoder_layers": 2, "n_decoder_layers": 2}

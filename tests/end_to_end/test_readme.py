@@ -1,4 +1,4 @@
-"""What the READMEs show, runs."""
+"""The examples and the links of the READMEs work."""
 
 from __future__ import annotations
 

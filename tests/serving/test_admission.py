@@ -95,7 +95,7 @@ def test_behind_a_proxy_or_for_others_a_server_goes_by_any_name(serving: Serving
     assert serving("feelings", host="0.0.0.0").ask("/languages", Host="a.example").status == 200
 
 
-def test_those_for_whom_there_is_no_room_are_told_at_once(serving: Serving) -> None:
+def test_requests_beyond_the_capacity_are_refused_at_once(serving: Serving) -> None:
     running = serving("feelings", max_concurrency=1)
     route = add_blocking_route(running)
     early = running.connect()  # let in, but its body takes longer than that of another
@@ -118,7 +118,7 @@ def test_those_for_whom_there_is_no_room_are_told_at_once(serving: Serving) -> N
     assert running.ask("/health").json == {"status": "ok"}
     assert b"heedful_running_requests 1.0\n" in running.ask("/metrics").body
     route.release()
-    assert first.result(ENOUGH).json == {"held": "no more"}
+    assert first.result(ENOUGH).json == {"blocked": "no more"}
     assert running.ask("/v1/predict/feelings", {"inputs": ["a"]}).status == 200
 
 
@@ -205,7 +205,7 @@ def test_strangers_do_not_take_the_room_of_those_who_have_a_key(
         assert accepted.status == 200
 
 
-def test_bodies_together_take_no_more_room_than_was_promised() -> None:
+def test_the_memory_of_all_bodies_is_limited() -> None:
     settings = Settings(max_body=10)
     bodies = Bodies(ServerState(Models([]), settings, Metrics()), n_largest=2)
     scope: Scope = {"type": "http", "headers": []}

@@ -1,4 +1,4 @@
-"""Languages found from text alone."""
+"""The detection of a language from the text, by script and by frequent words."""
 
 from __future__ import annotations
 

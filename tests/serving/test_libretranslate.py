@@ -36,7 +36,7 @@ def ask(server: Running) -> Callable[..., requests.Response]:
 
 
 def predicted(server: Running, text: str, name: str = "en-ko", **generation: Any) -> list[str]:
-    """What the model itself says."""
+    """Return the translations of the model without a server."""
     (answers,) = server.state.models[name].predictor.candidates([text], **generation)
     return [answer.text for answer in answers]
 

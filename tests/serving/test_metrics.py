@@ -22,7 +22,7 @@ Labels = frozenset[tuple[str, str]]
 def parsed(text: str) -> dict[str, dict[Labels, float]]:
     """Every sample by its name and labels; whatever breaks a rule fails."""
     assert text.endswith("\n")
-    metrics_by_name: dict[str, dict[Labels, float]] = defaultdict(dict)
+    samples: dict[str, dict[Labels, float]] = defaultdict(dict)
     kinds: dict[str, str] = {}
     family = ""
     for line in text.splitlines():
@@ -34,9 +34,9 @@ def parsed(text: str) -> dict[str, dict[Labels, float]]:
         elif not line.startswith("# HELP "):
             name, labels, value = labelled(line)
             assert name in [family + ending for ending in ENDINGS[kinds[family]]], "a family's samples stand together"
-            assert labels not in metrics_by_name[name], "each sample once"
-            metrics_by_name[name][labels] = value
-    return metrics_by_name
+            assert labels not in samples[name], "each sample once"
+            samples[name][labels] = value
+    return samples
 
 
 def labelled(line: str) -> tuple[str, Labels, float]:
@@ -61,21 +61,21 @@ def labels(**pairs: str) -> Labels:
 def test_a_labels_value_comes_back_as_it_was(text: str) -> None:
     metrics = Metrics()
     metrics.answered(text, items=2)
-    metrics_by_name = parsed(metrics.exposition().decode())
-    assert metrics_by_name["heedful_answered_items_total"] == {labels(model=text): 2}
+    samples = parsed(metrics.exposition().decode())
+    assert samples["heedful_answered_items_total"] == {labels(model=text): 2}
 
 
 def test_a_histogram_counts_what_lies_within_each_bound() -> None:
     metrics, times = Metrics(), [0.0, 0.005, 0.0051, 0.3, 59.0, 1000.0]
     for seconds in times:
         metrics.request("/here", "GET", 200, seconds)
-    metrics_by_name = parsed(metrics.exposition().decode())
+    samples = parsed(metrics.exposition().decode())
     for bound in BUCKETS:
         within = sum(seconds <= bound for seconds in times)
-        assert metrics_by_name["heedful_request_seconds_bucket"][labels(route="/here", le=str(bound))] == within
-    assert metrics_by_name["heedful_request_seconds_bucket"][labels(route="/here", le="+Inf")] == len(times)
-    assert metrics_by_name["heedful_request_seconds_count"][labels(route="/here")] == len(times)
-    assert metrics_by_name["heedful_request_seconds_sum"][labels(route="/here")] == pytest.approx(sum(times))
+        assert samples["heedful_request_seconds_bucket"][labels(route="/here", le=str(bound))] == within
+    assert samples["heedful_request_seconds_bucket"][labels(route="/here", le="+Inf")] == len(times)
+    assert samples["heedful_request_seconds_count"][labels(route="/here")] == len(times)
+    assert samples["heedful_request_seconds_sum"][labels(route="/here")] == pytest.approx(sum(times))
 
 
 def test_apps_count_for_themselves_and_only_what_they_are_asked_to() -> None:

@@ -230,7 +230,7 @@ def test_a_prompt_can_be_scored_alone(client: openai.OpenAI, writer: CausalLangu
     assert -sum(choice.logprobs.token_logprobs[1:]) == pytest.approx(nats.item(), abs=1e-3)
 
 
-def test_a_replay_sees_what_the_model_saw_beyond_its_context() -> None:
+def test_a_replay_scores_tokens_beyond_the_context_as_generation_did() -> None:
     writer = language_model()
     writer.settings = LanguageModelSettings(tokens=GenerationDefaults(start=2, end=()), context=9)
     ids = writer.tokenizer.encode("The cat")

@@ -162,7 +162,7 @@ def test_a_look_draws_the_words_that_its_seed_draws(server: Running, bundles: Pa
         ("en-ko", {"input": TEXT, "language": "xx"}, "language"),
     ],
 )
-def test_what_cannot_be_looked_at_is_said_in_words(server: Running, name: str, sent: Any, reason: str) -> None:
+def test_an_invalid_look_request_is_refused_with_the_reason(server: Running, name: str, sent: Any, reason: str) -> None:
     answer = requests.post(f"{server.url}/look/{name}", json=sent, timeout=30)
     assert answer.status_code == 400
     assert reason in error_of(answer)

@@ -161,7 +161,7 @@ REFUSED: list[tuple[str, Any, str]] = [
 @pytest.mark.parametrize(
     ("name", "body", "reason"), REFUSED, ids=[f"{name}: {reason:.30}" for name, _, reason in REFUSED]
 )
-def test_what_cannot_be_answered_is_named(name: str, body: Any, reason: str, server: Running) -> None:
+def test_an_invalid_input_is_refused_with_the_reason(name: str, body: Any, reason: str, server: Running) -> None:
     answer = server.ask(f"/v1/predict/{name}", body)
     assert answer.status == 400, answer.body
     assert reason in answer.json["error"]["message"]

@@ -16,7 +16,7 @@ from heedful.serving.settings import Settings
 Serving = Callable[..., Running]
 
 
-def test_it_listens_where_it_says() -> None:
+def test_the_address_is_where_the_server_listens() -> None:
     with listen(Settings(port=0)) as listener:
         assert address(listener) == f"http://127.0.0.1:{listener.getsockname()[1]}"
         with pytest.raises(ListenError, match="the port is in use; choose another"):
@@ -38,7 +38,7 @@ def test_an_address_of_six_parts_is_written_in_brackets() -> None:
         assert address(listener) == f"http://[::1]:{listener.getsockname()[1]}"
 
 
-def test_a_server_that_stops_answers_what_it_has_and_begins_nothing(serving: Serving) -> None:
+def test_a_stopping_server_answers_running_requests_and_refuses_new_ones(serving: Serving) -> None:
     running = serving("feelings")
     route = add_blocking_route(running)
     first = in_thread(running.ask, "/hold", {})
@@ -50,7 +50,7 @@ def test_a_server_that_stops_answers_what_it_has_and_begins_nothing(serving: Ser
     assert (answer.status, answer.json["error"]["code"], answer.headers["retry-after"]) == (503, "stopping", "1")
     running.server.stop()
     route.release()
-    assert first.result(ENOUGH).json == {"held": "no more"}
+    assert first.result(ENOUGH).json == {"blocked": "no more"}
     running.thread.join(ENOUGH)
     with pytest.raises(ConnectionRefusedError):
         running.connect()
@@ -88,6 +88,6 @@ def test_too_many_connections_are_told_so(serving: Serving) -> None:
         ({"trusted_proxies": ("proxy.example",)}, "a trusted proxy must be an address"),
     ],
 )
-def test_limits_that_make_no_sense_are_refused(limits: dict[str, Any], message: str) -> None:
+def test_invalid_limits_are_refused(limits: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         Settings(**limits)

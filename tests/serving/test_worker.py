@@ -1,4 +1,4 @@
-"""A model's queue and thread: answers as if everyone were alone, limits that hold, places that are freed."""
+"""Workers: concurrent requests get the same answers as single ones, limits hold, cancelled requests free their place."""
 
 from __future__ import annotations
 
@@ -118,7 +118,9 @@ def endless() -> Any:
 
 
 @pytest.mark.parametrize("make", [translating, continuing, rolling])
-def test_fifty_at_once_are_answered_as_each_alone_while_some_leave(make: Callable[[], TextGenerator]) -> None:
+def test_fifty_concurrent_requests_are_answered_as_single_ones_while_some_are_cancelled(
+    make: Callable[[], TextGenerator],
+) -> None:
     predictor = make()
     asks = list(zip(TEXTS, cycle(WAYS)))
     single = [predictor.candidates([text], **options)[0] for text, options in asks]
@@ -145,7 +147,7 @@ def test_fifty_at_once_are_answered_as_each_alone_while_some_leave(make: Callabl
 
 
 @pytest.mark.parametrize("make", [translating, continuing, rolling])
-def test_a_stream_spells_the_answer_token_by_token(make: Callable[[], Any]) -> None:
+def test_a_stream_has_the_tokens_of_the_answer(make: Callable[[], Any]) -> None:
     predictor = make()
     if predictor.task == "translation":
         predictor.settings = predictor.settings.changed(one_sentence=True)
@@ -176,12 +178,12 @@ def test_a_stream_spells_the_answer_token_by_token(make: Callable[[], Any]) -> N
 
 
 def ids_of(predictor: TextGenerator, text: str, **options: Any) -> list[int]:
-    """Of one answer, alone."""
+    """Return the tokens of the best answer, generated without a server."""
     ((best, *_),) = predictor.generate(predictor.inputs(text), predictor.generation_config(options))
     return list(best.tokens)
 
 
-def test_a_stream_that_is_closed_frees_its_place_and_a_slow_reader_holds_nobody() -> None:
+def test_closing_a_stream_frees_its_place_and_a_slow_reader_delays_nobody() -> None:
     predictor = endless()
 
     async def leaving(worker: ModelWorker) -> list[Any]:
@@ -220,7 +222,7 @@ def nearly(results: Any, wanted: Any) -> None:
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_readers_answer_everyone_their_own_whatever_others_send(name: str) -> None:
+def test_batched_requests_get_their_own_answers_whatever_others_send(name: str) -> None:
     make, items, bad = READERS[name]
     predictor = make()
     calls: list[int] = []
@@ -277,7 +279,7 @@ def test_what_fails_only_when_it_is_read_fails_alone() -> None:
 
 
 @pytest.mark.parametrize("make", [translating, classifier])
-def test_too_many_are_refused_at_once_and_too_slow_is_too_late(make: Callable[[], Any]) -> None:
+def test_too_many_items_are_refused_at_once_and_slow_ones_time_out(make: Callable[[], Any]) -> None:
     async def full(worker: ModelWorker) -> None:
         async with BlockedWorker(worker):
             inside = [asyncio.create_task(worker.predict(TEXTS[n : n + 2])) for n in range(3)]
@@ -362,7 +364,7 @@ def test_closing_ends_the_thread_and_tells_who_waits(make: Callable[[], Any]) ->
     assert [type(outcome) for outcome in results] == [Closed] * 5
 
 
-def test_mistakes_are_told_before_anything_is_queued() -> None:
+def test_invalid_requests_fail_before_anything_is_queued() -> None:
     async def mistakes(worker: ModelWorker, reading: ModelWorker) -> None:
         with pytest.raises(ItemError, match="text 2"):
             await worker.candidates(["a", "the cat " * 40])
@@ -384,7 +386,7 @@ def test_mistakes_are_told_before_anything_is_queued() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a niceness for each thread")
-def test_the_thread_of_a_model_comes_after_the_one_that_answers() -> None:
+def test_model_threads_have_a_lower_priority_than_the_event_loop() -> None:
     reference = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
     with opened(classifier()) as worker:
         worker_niceness = asyncio.run(worker.call(lambda: os.getpriority(os.PRIO_PROCESS, threading.get_native_id())))

@@ -26,7 +26,7 @@ def look(
     context: typer.Context,
     model: Model,
     text: Annotated[
-        str | None, typer.Argument(metavar="[TEXT|-]", help="The input text; - reads it from standard input.")
+        str | None, typer.Argument(metavar="TEXT|-", help="The input text; - reads it from standard input.")
     ] = None,
     image: Annotated[Path | None, option("For image classification: the image file.")] = None,
     series: Annotated[

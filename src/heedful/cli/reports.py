@@ -26,7 +26,7 @@ def report(
 def doctor(
     model: Annotated[
         Path | None,
-        typer.Argument(metavar="[MODEL]", help="The folder of a trained model, to check which backends can run it."),
+        typer.Argument(metavar="MODEL", help="The folder of a trained model, to check which backends can run it."),
     ] = None,
 ) -> None:
     """Show what this machine has and what Heedful would use, and train a tiny model as a test.

@@ -93,7 +93,7 @@ class Vector(BaseModel):
     vector: list[float]
 
 
-class Guess(BaseModel):
+class GapGuess(BaseModel):
     """A possible text for a gap."""
 
     text: str
@@ -104,7 +104,7 @@ class FilledText(BaseModel):
     """A text with its gaps filled, and the likeliest guesses for each gap."""
 
     text: str
-    gaps: list[list[Guess]]
+    gaps: list[list[GapGuess]]
 
 
 class Forecast(BaseModel):
@@ -113,7 +113,7 @@ class Forecast(BaseModel):
     forecast: list[float] | list[list[float]]
 
 
-class ExtractedAnswer(BaseModel):
+class ContextAnswer(BaseModel):
     """The answer to a question: the characters `start` to `end` of its context, or an empty text if there is none."""
 
     answer: str
@@ -149,7 +149,7 @@ class Predictions(BaseModel):
         | list[Vector]
         | list[FilledText]
         | list[Forecast]
-        | list[ExtractedAnswer]
+        | list[ContextAnswer]
         | list[Spans]
     )
 
