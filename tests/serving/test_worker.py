@@ -1,4 +1,4 @@
-"""Workers: concurrent requests get the same answers as single ones, limits hold, cancelled requests free their place."""
+"""Workers: concurrent requests are answered as single ones, limits hold, cancelled requests free their place."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def endless() -> Any:
 
 
 @pytest.mark.parametrize("make", [translating, continuing, rolling])
-def test_fifty_concurrent_requests_are_answered_as_single_ones_while_some_are_cancelled(
+def test_concurrent_requests_are_answered_as_single_ones(
     make: Callable[[], TextGenerator],
 ) -> None:
     predictor = make()
