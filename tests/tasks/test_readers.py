@@ -328,4 +328,4 @@ def test_words_of_generation_are_for_models_that_write(task: str, readers: dict[
         done = shell("predict", readers[task], "a [MASK] cat", *words)
         assert (done.code, done.out) == (2, "")
         assert done.err.count("\n") == 1
-        assert f"{words[0]}: for models that generate text; this model is for {task}" in done.err
+        assert f"{words[0]} is for models that generate text; this model is for {task}" in done.err

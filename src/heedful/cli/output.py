@@ -129,7 +129,7 @@ def output_format(model: Any, form: Form, overrides: dict[str, Any]) -> OutputFo
         raise ConfigError(f"--scores does not apply to a model for {model.task}; use --json")
     if overrides:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in overrides)
-        raise ConfigError(f"{flags}: for models that generate text; this model is for {model.task}")
+        raise ConfigError(f"{flags} is for models that generate text; this model is for {model.task}")
     return EncoderOutput(model, form)
 
 
