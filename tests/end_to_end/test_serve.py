@@ -94,7 +94,7 @@ def test_every_mistake_is_one_line(model: Path, tmp_path: Path, monkeypatch: pyt
         mistakes: list[tuple[tuple[object, ...], str]] = [
             ((model, "--port", port), f"cannot listen at 127.0.0.1, port {port}: the port is in use"),
             ((model, "--port", 0, "--host", "192.0.2.1"), "this machine does not have this address"),
-            ((model, "--port", 99999), "port goes from 0"),
+            ((model, "--port", 99999), "port must be from 0"),
             ((tmp_path / "nothing", "--port", 0), "is not a folder"),
             ((tmp_path, "--port", 0), str(tmp_path)),
             ((model, model, "--port", 0), "two models have the name 'writer'"),
@@ -102,7 +102,7 @@ def test_every_mistake_is_one_line(model: Path, tmp_path: Path, monkeypatch: pyt
             ((model, "--api-key-file", tmp_path / "empty"), "contains no API key"),
             ((model, "--api-key-file", tmp_path / "binary"), "not a text file"),
             ((model, "--api-key-file", tmp_path / "none"), "No such file"),
-            ((model, "--trusted-proxy", "somewhere"), "a trusted proxy is an address"),
+            ((model, "--trusted-proxy", "somewhere"), "a trusted proxy must be an address"),
             ((model, "--max-body", 0), "max_body must be at least 1"),
         ]
         for arguments, reason in mistakes:
