@@ -98,7 +98,7 @@ def test_every_mistake_is_one_line(model: Path, tmp_path: Path, monkeypatch: pyt
             ((tmp_path / "nothing", "--port", 0), "is not a folder"),
             ((tmp_path, "--port", 0), str(tmp_path)),
             ((model, model, "--port", 0), "two models have the name 'writer'"),
-            ((f"a b={model}", "--port", 0), "cannot be a model's name"),
+            ((f"a b={model}", "--port", 0), "is not a valid model name"),
             ((model, "--api-key-file", tmp_path / "empty"), "contains no API key"),
             ((model, "--api-key-file", tmp_path / "binary"), "not a text file"),
             ((model, "--api-key-file", tmp_path / "none"), "No such file"),
